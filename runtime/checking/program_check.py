@@ -21,8 +21,8 @@ from mtpp.runtime.pipeline.program_file import OpenedProgram, opened
 from mtpp.runtime.pytorch.flat_program import flat_program
 from mtpp.runtime.pytorch.library import pytorch
 from mtpp.runtime.pytorch.loading import load_program
+from mtpp.runtime.pytorch.node_kinds import is_mutable
 from mtpp.runtime.pytorch.randomness import random_steps
-from mtpp.runtime.pytorch.stage_modules import is_mutable
 from mtpp.runtime.pytorch.tensors import as_array, drawn_tensor
 from mtpp.runtime.random_values import Array
 

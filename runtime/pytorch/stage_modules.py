@@ -10,12 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 from mtpp.errors import InputError
 from mtpp.formats.results.stage_records import MODEL_INPUT, ConstantResult, Described, StageInput, StageOutput
-from mtpp.formats.torch_export.flops.movement import CREATION_LIKE
 from mtpp.runtime.pytorch.flat_program import FlatProgram, Step, attribute
 from mtpp.runtime.pytorch.input_limits import row_limits
 from mtpp.runtime.pytorch.layout import Layout
 from mtpp.runtime.pytorch.library import pytorch
 from mtpp.runtime.pytorch.loading import CPU, META
+from mtpp.runtime.pytorch.node_kinds import (
+    is_check,
+    is_computed,
+    is_creation_like,
+    is_graph,
+    is_mutable,
+    is_same_tensor,
+    number_type,
+    writes_in_place,
+)
 
 if TYPE_CHECKING:
     from torch.fx import Graph, GraphModule, Node
@@ -150,7 +159,7 @@ class _Cut:
                 value = self.flat.value(node.args[1])
                 self.owner[node] = self.owner.get(value, last)
                 self.flat.same_as[node] = value
-            elif _is_creation_like(node):  # its operand may be in a later stage: only the shape of it is looked at
+            elif is_creation_like(node):  # its operand may be in a later stage: only the shape of it is looked at
                 model = self.flat.value(node.args[0])
                 if self.flat.shape(model) is not None and self.flat.strides(model) is not None:
                     self.shaped_like[node] = model
@@ -172,11 +181,11 @@ class _Cut:
         wanted: dict[int, dict[Node, None]] = {stage: {} for stage in needs}
         for node in [*readers, *results]:
             if node.op != "placeholder":
-                wanted[self.owner.get(node, max(ops))][node] = None
+                wanted[self._home(node, max(ops))][node] = None
         for stage in needs:
             if not wanted[stage]:
                 wanted[stage] = dict.fromkeys(self._ends(stage))
-        inputs = [node for node in self.flat.inputs if _is_computed(node)]
+        inputs = [node for node in self.flat.inputs if is_computed(node)]
         stages = []
         for stage, need in needs.items():
             if extra := [node for node in wanted[stage] if node not in self.owner]:
@@ -215,6 +224,17 @@ class _Cut:
             tuple(self._result(place, one) for place, one in enumerate(self.flat.outputs)),
         )
 
+    def _home(self, node: Node, last: int) -> int:
+        """Return the stage that hands a node on: of what is stored one that reads it, for ops may write it there.
+
+        All ops that touch what is written are in one stage.
+        """
+        if node.op == "get_attr":
+            for step in self.flat.steps:
+                if step.node in self.owner and any(is_same_tensor(one, node) for one in self.reads(step.node)):
+                    return self.owner[step.node]
+        return self.owner.get(node, last)
+
     def _ends(self, stage: int) -> list[Node]:
         """Return the tensors of a stage that nothing reads: a stage that hands on nothing else returns these.
 
@@ -222,7 +242,7 @@ class _Cut:
         """
         own = [step.node for step in self.flat.steps if self.owner.get(step.node) == stage]
         read = {one for step in self.flat.steps for one in self.reads(step.node)}
-        computed = [one for one in own if _is_computed(one)]
+        computed = [one for one in own if is_computed(one)]
         return [one for one in computed if one not in read] or computed
 
     def _results(self) -> dict[Node, int]:
@@ -231,7 +251,7 @@ class _Cut:
         for place, one in enumerate(self.flat.outputs):
             if isinstance(one, pytorch().fx.Node):
                 node = self.flat.value(one)
-                if _is_computed(node) and self.flat.number(node) is None:
+                if is_computed(node) and self.flat.number(node) is None:
                     found.setdefault(node, place)
         return found
 
@@ -242,7 +262,7 @@ class _Cut:
         if isinstance(node, pytorch().fx.Node):
             value = self.flat.number(node)
             if value is None and node.meta.get("val") is not None:
-                if _is_computed(node):
+                if is_computed(node):
                     return self._described(node, crosses=False)
                 value = node.meta["val"]
         if not isinstance(value, bool | int | float | str | None):
@@ -271,7 +291,7 @@ class _Cut:
                 else:
                     run.add(node)
                     waiting.append(node)
-        steps = [step for step in self.flat.steps if step.node in run and not _is_check(step.node)]
+        steps = [step for step in self.flat.steps if step.node in run and not is_check(step.node)]
         return _Need(steps, sorted(received, key=self._order))
 
     def _order(self, node: Node) -> tuple[int, int]:
@@ -283,7 +303,7 @@ class _Cut:
         """Return a tensor by name; sizes that depend on data are None, which only what *crosses* no cut may have."""
         torch = pytorch()
         value = node.meta.get("val")
-        if (number := _number_type(value)) is not None:
+        if (number := number_type(value)) is not None:
             return Described(self.names[node], number, ())
         shape: tuple[int | None, ...] | None = self.flat.shape(node)
         if shape is None and isinstance(value, torch.Tensor) and not crosses:
@@ -317,7 +337,7 @@ class _StageGraph:
         torch = pytorch()
         graph, root, known = torch.fx.Graph(), torch.nn.Module(), {}
         entries = [(node, graph.placeholder(self.cut.names[node])) for node in self.need.received]
-        copies = any(_writes_in_place(self.cut.flat, step.node) for step in self.need.steps)
+        copies = any(writes_in_place(self.cut.flat, step.node) for step in self.need.steps)
         for node, entry in entries:
             known[node] = self._entered(graph, node, entry, copied=copies)
         self._emit(graph, root, known, self.need.steps, 0, set(made))
@@ -349,7 +369,7 @@ class _StageGraph:
             return graph.call_function(torch.ops.aten.clone.default, (value,))
         if isinstance(node.meta.get("val"), torch.Tensor):
             return value
-        dtype = getattr(torch, _number_type(node.meta.get("val")) or "int64")
+        dtype = getattr(torch, number_type(node.meta.get("val")) or "int64")
         return graph.call_function(torch.ops.aten.scalar_tensor.default, (value,), {"dtype": dtype})
 
     def _emit(
@@ -378,9 +398,7 @@ class _StageGraph:
         mode = steps[0].modes[depth]
         inside = {step.node for step in steps}
         read = {one: None for step in steps for one in self.cut.reads(step.node)}
-        given = [
-            node for node in read if node not in inside and flat.number(node) is None and not _is_graph(flat, node)
-        ]
+        given = [node for node in read if node not in inside and flat.number(node) is None and not is_graph(flat, node)]
         inner, inner_root = torch.fx.Graph(), torch.nn.Module()
         own = {node: inner.placeholder(f"operand_{i}") for i, node in enumerate(given)}
         self._emit(inner, inner_root, own, steps, depth + 1, later)
@@ -432,31 +450,11 @@ class _StageGraph:
         assert node.op == "get_attr", node
         held = attribute(node.graph.owning_module, str(node.target))
         path = str(node.target)
-        if _is_graph(self.cut.flat, node):
+        if is_graph(self.cut.flat, node):
             path = f"graph_{path.replace('.', '_')}"
         _place_at(root, path, held)
         known[node] = graph.get_attr(path)
         return known[node]
-
-
-def _is_computed(node: Node) -> bool:
-    """Say whether a node is a tensor or a symbol: plain numbers, texts and None are fixed by the export."""
-    torch = pytorch()
-    return isinstance(node.meta.get("val"), torch.Tensor | torch.SymInt | torch.SymFloat | torch.SymBool)
-
-
-def _number_type(value: Any) -> str | None:
-    """Return the type of a tensor with a number that only a run tells in it; None for what is no such number."""
-    torch = pytorch()
-    kinds = ((torch.SymBool, "bool"), (torch.SymInt, "int64"), (torch.SymFloat, "float64"))
-    return next((name for kind, name in kinds if isinstance(value, kind)), None)
-
-
-def _is_graph(flat: FlatProgram, node: Node) -> bool:
-    torch = pytorch()
-    return node.op == "get_attr" and isinstance(
-        attribute(node.graph.owning_module, str(node.target)), torch.fx.GraphModule
-    )
 
 
 def _place_at(root: Any, path: str, held: Any) -> None:
@@ -471,26 +469,3 @@ def _place_at(root: Any, path: str, held: Any) -> None:
         setattr(root, name, held)
     elif not hasattr(root, name):
         root.register_buffer(name, held)
-
-
-def is_mutable(node: Node) -> bool:
-    """Say whether an operator writes one of its operands."""
-    schema = getattr(node.target, "_schema", None)
-    return schema is not None and schema.is_mutable
-
-
-def _is_creation_like(node: Node) -> bool:
-    """Say whether a node makes a tensor of the shape or the type of another one, whatever is in that one."""
-    schema = getattr(node.target, "_schema", None)
-    return schema is not None and schema.name.removeprefix("aten::") in CREATION_LIKE
-
-
-def _writes_in_place(flat: FlatProgram, node: Node) -> bool:
-    """Say whether an operator may write what another stage made."""
-    return is_mutable(node) and any(flat.value(one).op != "get_attr" for one in node.all_input_nodes[:1])
-
-
-def _is_check(node: Node) -> bool:
-    """Say whether a node makes nothing: it only checks sizes."""
-    schema = getattr(node.target, "_schema", None)
-    return schema is not None and not schema.returns and not schema.is_mutable
