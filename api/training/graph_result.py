@@ -88,7 +88,7 @@ class GraphPlanResult(SavedResult):
 
     @property
     def optimal(self) -> bool:
-        """Whether no plan is faster, proven."""
+        """Whether it is proven that no stage graph by these rules, of whole backward passes, is faster."""
         return self.plan.optimal
 
     @property

@@ -75,7 +75,7 @@ class TrainingPlanResult(SavedResult):
 
     @property
     def optimal(self) -> bool:
-        """Whether no plan is faster, proven."""
+        """Whether it is proven that no pipeline of stages in a line by these rules is faster."""
         return self.plan.optimal
 
     @property

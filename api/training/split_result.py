@@ -90,12 +90,12 @@ class SplitPlanResult(SavedResult):
 
     @property
     def family_ratio(self) -> float | None:
-        """Iteration / lower bound of all splits under all schedules asked for; None where nothing is proven."""
+        """Iteration / lower bound of splits under schedules asked for, one or looped; None if nothing is proven."""
         return self.plan.family_ratio
 
     @property
     def optimal(self) -> bool:
-        """Whether nothing that was asked for is faster, proven."""
+        """Whether it is proven that no split under the schedules asked for, one or looped, is faster."""
         return self.plan.optimal
 
     @property

@@ -106,10 +106,10 @@ def _figures(document: Mapping[str, Any], times: TrainingTimes, report: Report) 
     )
     figures.append(("Ratio", _ratio(document["ratio"]), word))
     if "family_bound" in document:
-        family = document["family_bound"]
-        figures.append(
-            ("Ratio over all schedules asked for", _ratio(document["family_ratio"]), f"{word}; {family['method']}")
-        )
+        method = document["family_bound"]["method"]
+        given = document["rules"]["schedule"] is not None
+        under = "the schedule asked for" if given else "looped schedules asked for, with whole backward passes"
+        figures.append((f"Ratio under {under}", _ratio(document["family_ratio"]), f"{word}; {method}"))
     for key, name in (("throughput_per_s", "micro-batches"), ("samples_per_s", "samples")):
         if document.get(key) is not None:
             figures.append(("Throughput", f"{float(document[key]):,.4g}/s", name))
