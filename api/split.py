@@ -53,7 +53,7 @@ class SplitResult:
 
     @property
     def passed(self) -> bool | None:
-        """Whether the stages compute what the whole model does; None if that was not checked, or could not be."""
+        """True if the stages compute the results of the whole model; None if that was not checked, or could not be."""
         return None if self.stages.check is None else self.stages.check.passed
 
     def document(self) -> dict[str, Any]:

@@ -88,7 +88,7 @@ class GraphPlanResult(SavedResult):
 
     @property
     def optimal(self) -> bool:
-        """Whether it is proven that no stage graph by these rules, of whole backward passes, is faster."""
+        """True if no stage graph by these rules, of whole backward passes, is faster: a proof says so."""
         return self.plan.optimal
 
     @property

@@ -75,7 +75,7 @@ class TrainingPlanResult(SavedResult):
 
     @property
     def optimal(self) -> bool:
-        """Whether it is proven that no pipeline of stages in a line by these rules is faster."""
+        """True if no pipeline of stages in a line by these rules is faster: a proof says so."""
         return self.plan.optimal
 
     @property

@@ -95,7 +95,7 @@ class SplitPlanResult(SavedResult):
 
     @property
     def optimal(self) -> bool:
-        """Whether it is proven that no split under the schedules asked for, one or looped, is faster."""
+        """True if no split under the schedules asked for, one or looped, is faster: a proof says so."""
         return self.plan.optimal
 
     @property

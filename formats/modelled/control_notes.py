@@ -16,7 +16,7 @@ MAY_STOP = "it may stop earlier"
 GIVEN_TRIPS = "as given"
 
 UNKNOWN_TRIPS = "trips of "
-"""What the name of a loop stands behind among what is not modelled."""
+"""Prefix of the names of loops in the list of ops that are not modelled."""
 
 _ASSUMED = (LEFT_OUT, COSTLIER_BRANCH, ONE_TRIP, MAY_STOP, GIVEN_TRIPS)
 _OPS_SHOWN = 3

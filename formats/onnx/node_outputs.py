@@ -24,7 +24,7 @@ from mtpp.formats.onnx.values import MOST_ELEMENTS, dtype_number, is_evaluated
 RANDOM = frozenset(
     {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
 )
-"""What draws random numbers is an op even if it reads nothing."""
+"""Kinds of ops that draw random numbers: each is an op of the graph even if it reads nothing."""
 
 SHAPE_ONLY = frozenset({"EyeLike", "SequenceLength", "Shape", "Size"})
 """Ops that look at their input's static shape only: their result depends on no data."""
@@ -35,7 +35,7 @@ _FLOATS = frozenset({TensorProto.BFLOAT16, TensorProto.DOUBLE, TensorProto.FLOAT
 
 @dataclass(frozen=True)
 class Told:
-    """What is told of the outputs of a node.
+    """Facts about the outputs of a node.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class Told:
 
     @property
     def is_open(self) -> bool:
-        """Whether any size of an output may depend on contents that were not looked at."""
+        """True if a size of an output may depend on contents that were not looked at."""
         return any(map(_is_incomplete, (*self.types, *self.sure)))
 
 

@@ -107,7 +107,7 @@ class Known:
 
     @property
     def is_certain(self) -> bool:
-        """Whether neither a size nor an element is an estimate."""
+        """True if neither a size nor an element is an estimate."""
         return not self.open_axes and self.elements is None
 
     @property
@@ -131,7 +131,7 @@ class Known:
 
     @property
     def sure(self) -> PartialType | SequenceType | OpaqueType | None:
-        """What is certain of the type; None where nothing is."""
+        """Certain part of the type; None where nothing is certain."""
         if isinstance(self.type, TensorType):
             return self.type.without(self.open_axes)
         return None if self.open_axes else self.type

@@ -30,7 +30,7 @@ LARGEST_TEXT_BYTES = 1 << 30
 
 _ALWAYS_UNPACKED_BYTES = 64 << 20
 _MOST_EXPANSION = 100
-"""What an archive may unpack to, as a multiple of its own size: text takes a thirtieth at most, weights are stored."""
+"""Largest unpacked size of an archive over its own size: text takes a thirtieth at most, weights are stored."""
 
 _MOST_FILES = 1_000_000
 

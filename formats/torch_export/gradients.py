@@ -38,7 +38,7 @@ def set_training(program: Program, walk: Walk) -> None:
 
 
 class _Passes:
-    """Where gradients are and go in a program.
+    """Gradients in a program: the tensors that have one, and their ways.
 
     Tensors go by the name of their storage where that is written in place.
     """

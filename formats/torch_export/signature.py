@@ -18,7 +18,7 @@ PARAMETER, BUFFER, CONSTANT, USER = "parameter", "buffer", "tensor_constant", "u
 
 @dataclass(frozen=True, slots=True)
 class ProgramInput:
-    """What goes into a program: a tensor of the user, or one that is stored under the name *target*."""
+    """Input of a program: a tensor of the user, or one that is stored under the name *target*."""
 
     kind: str
     name: str

@@ -67,7 +67,7 @@ class TensorType:
 
     @property
     def floating(self) -> bool:
-        """Whether elements are real or complex numbers, which may have gradients."""
+        """True if elements are real or complex numbers, which may have gradients."""
         return self.name.startswith(("float", "bfloat", "complex"))
 
     @property

@@ -23,7 +23,7 @@ RANDOM = frozenset(
         "randn", "randn_like", "random", "randperm", "uniform",
     )
 )  # fmt: skip
-"""What draws random numbers is an op even if it reads nothing."""
+"""Kinds of ops that draw random numbers: each is an op of the graph even if it reads nothing."""
 
 _READS_DATA = frozenset(("item", "_local_scalar_dense"))
 """What makes a number of the contents of a tensor."""

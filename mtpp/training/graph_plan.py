@@ -124,7 +124,7 @@ class NoGraphPlan:
 
     @property
     def hopeless(self) -> bool:
-        """Whether there is none whatever memory devices have: no stages that can be run make up the model."""
+        """True if there is none whatever memory devices have: no stages that can be run make up the model."""
         return self.memory.value > self.problem.most_bytes
 
     @property

@@ -67,7 +67,7 @@ class SplitCheck:
 
     @property
     def passed(self) -> bool:
-        """Whether all stages run, and all outputs are the same within their tolerances."""
+        """True if all stages run, and all outputs are the same within their tolerances."""
         return self.failure is None and all(output.passed for output in self.outputs)
 
 

@@ -10,7 +10,7 @@ from typing import Literal, Protocol, TypeVar, cast
 
 Index = TypeVar("Index", bound=int)
 IndexOf = TypeVar("IndexOf", bound=int, covariant=True)
-"""How a model counts its layers: by their positions in the file, or by their places along a line, never by both."""
+"""Positions of layers in a file and places of layers along a line, as types of their own."""
 
 Next = Literal["newest", "oldest", "first"]
 """Which of the layers that could come next does: the one freed last, the one freed first, or the first in the file."""

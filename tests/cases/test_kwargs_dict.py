@@ -20,7 +20,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "out-onlyinput": (),
     "plain": (3, False, "t", 2.5),
 }
-"""What each program was exported with behind its tensor."""
+"""Arguments of each program behind its tensor."""
 
 
 @pytest.mark.parametrize("cut", [0, 1])

@@ -28,7 +28,7 @@ WITHOUT_LIMIT = 2**31 - 1
 
 @dataclass(frozen=True)
 class Trips:
-    """How often a body runs.
+    """Number of trips of a loop.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class Trips:
 
 @dataclass(frozen=True)
 class _Begin:
-    """What is known before the first trip.
+    """Facts before the first trip.
 
     Attributes
     ----------

@@ -59,7 +59,7 @@ class PartialValue:
 
     @property
     def says_anything(self) -> bool:
-        """Whether a single element is more than unknown."""
+        """True if an element is more than unknown."""
         return bool(self.sureness.size) and int(self.sureness.max()) > Sureness.UNKNOWN
 
     def at_most(self, limit: Sureness) -> PartialValue:

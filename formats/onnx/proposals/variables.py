@@ -38,7 +38,7 @@ _WHOLE = frozenset(
 
 
 class Follow(Enum):
-    """Which sizes follow from others: by name, as ``past + 1`` does, by what they count, or none."""
+    """Sizes that follow from others: by name, as ``past + 1`` does, by what they count, or none."""
 
     NAMES = auto()
     ROLES = auto()

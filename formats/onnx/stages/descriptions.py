@@ -22,7 +22,7 @@ from mtpp.formats.results.stage_manifest import Described
 
 
 class Descriptions:
-    """What is written about tensors of the main graph: certain sizes are those of the plan, others stay open.
+    """Types of tensors of the main graph in stage files: certain sizes are those of the plan, others stay open.
 
     Parameters
     ----------

@@ -123,7 +123,7 @@ class SplitSearch:
 
     @property
     def few(self) -> bool:
-        """Whether all splits under the schedule that is given can be gone through, and there is time."""
+        """True if all splits under the given schedule can be tried in the time."""
         schedule = self._problem.rules.schedule
         assert schedule is not None
         return not self.ended and self.splits(schedule[1].stages) <= MOST_EVALUATIONS

@@ -21,7 +21,7 @@ class Gradients(NamedTuple):
 
     @property
     def runs(self) -> bool:
-        """Whether it has a backward pass at all."""
+        """True if it has a backward pass."""
         return self.part > 0 or self.parameters > 0
 
 
