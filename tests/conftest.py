@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,9 @@ from hypothesis import settings
 from tests.support.shipped_code import take_shipped_code
 
 ROOT = Path(__file__).resolve().parent.parent
+
+MOST_CASES = 4
+"""Cases of one parametrised test in the default run, spread evenly over its matrix."""
 
 # How long an example takes says nothing about it: the first one may compile a kernel.
 settings.register_profile("mtpp", deadline=None)
@@ -23,6 +27,21 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if not hasattr(config, "workerinput"):
         take_shipped_code(ROOT)
+
+
+@pytest.hookimpl(tryfirst=True)  # before cases are chosen by their markers
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Count all but a few cases of each long matrix as slow; those of models that once showed faults are all kept."""
+    matrices: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("slow") is None and not item.path.is_relative_to(ROOT / "tests" / "cases"):
+            matrices[item.nodeid.partition("[")[0]].append(item)
+    for cases in matrices.values():
+        if len(cases) > MOST_CASES:
+            kept = {len(cases) * place // MOST_CASES for place in range(MOST_CASES)}
+            for place, item in enumerate(cases):
+                if place not in kept:
+                    item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session")

@@ -60,6 +60,7 @@ def test_a_table_of_bounds(chain_file: Path) -> None:
         (("version",), 2, "/version"),
     ],
 )
+@pytest.mark.slow
 def test_broken_tables_are_refused_with_the_place(table: CertificateTable, path: Any, to: Any, place: str) -> None:
     """Malformed ones, and rows whose figures contradict each other."""
     document = table.document()

@@ -181,6 +181,7 @@ def test_whole_numbers_of_any_kind(right: dict[str, dict[str, Any]], of: Callabl
 
 
 @pytest.mark.parametrize("of", [float, np.float64, np.float32, Fraction, Decimal, int, np.int64])
+@pytest.mark.slow
 def test_real_numbers_of_any_kind(right: dict[str, dict[str, Any]], of: Callable[[Any], Any]) -> None:
     """Limits, ratios and bottlenecks are taken exactly as they are."""
     model = right["partition"]["model"]

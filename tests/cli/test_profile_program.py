@@ -34,6 +34,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
+@pytest.mark.slow
 def test_the_table_says_what_was_measured(folder: Path) -> None:
     """Device, runs, both passes against those of the whole program, kinds and ops."""
     text = (folder / "shown.txt").read_text(encoding="utf-8")

@@ -131,6 +131,7 @@ def test_a_page_that_cannot_be_written_leaves_nothing(chain_file: Path, plan: Pa
         ('{"format": "mtpp-certificates", "version": 1, "rows": [{}]}', "missing key"),
     ],
 )
+@pytest.mark.slow
 def test_what_no_report_is_made_of(tmp_path: Path, chain_file: Path, text: str, message: str) -> None:
     """One line says what is wrong, and nothing is written."""
     (tmp_path / "result.json").write_text(text)

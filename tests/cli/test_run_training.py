@@ -103,7 +103,7 @@ def planned(model: Path, folder: Path, *options: str) -> None:
     ("name", "options"),
     [
         pytest.param("transformer", ("--loops", "2"), id="transformer"),
-        pytest.param("normalised", ("--loops", "1"), id="buffers"),
+        pytest.param("normalised", ("--loops", "1"), id="buffers", marks=pytest.mark.slow),
         pytest.param("transformer", ("--schedule", "zero-bubble"), id="halves", marks=pytest.mark.slow),
         pytest.param("kept", ("--schedule", "zero-bubble"), id="halves-kept", marks=pytest.mark.slow),
         pytest.param("turns", ("--schedule", "zero-bubble"), id="halves-turns", marks=pytest.mark.slow),

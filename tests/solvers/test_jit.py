@@ -115,6 +115,7 @@ def test_code_is_found_again_wherever_the_source_is(modules: Path, tmp_path: Pat
     assert _call(elsewhere, cache) == "50 known"
 
 
+@pytest.mark.slow
 def test_an_edit_counts_in_whichever_file(modules: Path, tmp_path: Path) -> None:
     """A callee in another file, or a constant, that has changed is seen, although the kernel's own file has not."""
     cache = tmp_path / "cache"

@@ -234,6 +234,7 @@ def _in_one_line(done: subprocess.CompletedProcess[str], *parts: str) -> None:
 
 
 @pytest.mark.parametrize("command", ["partition", "profile", "evaluate", "compare", "bound", "certify", "convert"])
+@pytest.mark.slow
 def test_weights_beside_a_model_are_part_of_it(command: str, tmp_path: Path) -> None:
     """A result must not take their place, by their own name or by another."""
     model = _model_with_weights(tmp_path)

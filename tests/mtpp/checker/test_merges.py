@@ -55,6 +55,7 @@ def figures(
 
 
 @pytest.mark.parametrize("system", [NO_MEMORY, STREAMS, LIMITED, BOTH], ids=lambda system: system.name)
+@pytest.mark.slow
 def test_what_the_reduction_does_holds(system: System) -> None:
     """Its record replays to its last instance, with ops that must share a stage merged first."""
     replayed = 0

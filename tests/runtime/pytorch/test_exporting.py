@@ -35,6 +35,7 @@ def _parameter_bytes(data: bytes) -> int:
 
 @pytest.mark.parametrize("device", ["cpu", "meta"])
 @pytest.mark.parametrize("tied", [True, False])
+@pytest.mark.slow
 def test_tied_parameters_count_once(device: str, tied: bool) -> None:
     """Where they are one tensor, with values or without."""
     exported, module = _exported(device, tied=tied)

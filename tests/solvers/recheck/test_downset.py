@@ -88,6 +88,7 @@ def ladder(rungs: int) -> CostGraph:
 
 
 @pytest.mark.parametrize("rules", RULES, ids="-".join)
+@pytest.mark.slow
 def test_sets_of_several_words(rules: list[str]) -> None:
     """More ops than one word has bits, at the last limit that there is no partition within."""
     case = plain_case(ladder(35), 12)

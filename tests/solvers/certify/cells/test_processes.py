@@ -192,6 +192,7 @@ def test_processes_that_cannot_start_end_the_run(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.slow
 def test_processes_die_with_their_parent(number: signal.Signals, tmp_path: Path) -> None:
     """And so do theirs, even where the parent is killed."""
     marks = tmp_path / "pids"

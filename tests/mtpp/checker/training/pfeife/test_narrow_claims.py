@@ -170,6 +170,7 @@ def test_layers_run_as_the_rule_says() -> None:
     assert accepted(own, model)
 
 
+@pytest.mark.slow
 def test_what_needs_least_memory_is_a_plan_of_what_was_asked_for(tmp_path: Path) -> None:
     """As many micro-batches, a schedule of the family, and more memory than there is."""
     model = graph([{"work": 1, "kept_bytes": 100}] * 4, [0] * 3)
