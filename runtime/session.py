@@ -204,7 +204,7 @@ def ort_value(ort: Any, array: Array) -> Any:
     """Return an array as an ``OrtValue``; types that numpy has no name for come as :mod:`ml_dtypes`."""
     if array.dtype.kind in "OSU":
         return _value_of_texts(array)
-    array = np.ascontiguousarray(array)
+    array = np.asarray(array, order="C")  # ascontiguousarray gives a number without axes one
     if array.dtype.kind != "V" and array.dtype.num < _FIRST_REGISTERED:  # not isbuiltin: no dtype from a pickle is
         return ort.OrtValue.ortvalue_from_numpy(array)
     from onnx import helper

@@ -205,4 +205,5 @@ def test_plans_of_real_models_pass(name: str, k: int, shared_data: Path, tmp_pat
     assert run("partition", model, "-k", str(k), "-q", "-o", output, "--require-optimal").returncode == 0
     done = run("verify", output, "--model", model, "--deep", "--require-tier", "enumerated")
     assert done.returncode == 0, done.stdout
-    assert "as the proof says" in bound_line(done)
+    line = bound_line(done)
+    assert "as the proof says" in line or line.startswith("ok lower bound node: any stage with op")

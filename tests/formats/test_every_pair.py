@@ -80,12 +80,14 @@ def test_every_shared_file_goes_round(shared_data: Path) -> None:
     """Each real file, once read, goes through all whole formats one after the other and comes back the same."""
     read = 0
     for path in sorted(shared_data.rglob("*")):
-        if path.suffix not in (".json", ".txt", ".onnx"):
+        made_up = {"cases", "trust"}.intersection(path.relative_to(shared_data).parts)
+        if made_up or path.suffix not in (".json", ".txt", ".onnx"):
             continue
         try:
             graph = read_graph(read_source(str(path)), spare_dims=True)
         except UnrecognisedInput:  # splits, and whatever lies beside the graphs
             continue
+
         read += 1
         copy = graph
         for entry in WHOLE:
