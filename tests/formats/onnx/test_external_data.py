@@ -133,8 +133,9 @@ def test_links_are_taken_by_the_rule_of_onnx_runtime(tmp_path: Path, kind: str) 
     path = _linked(tmp_path, kind)
     plan = mtpp.partition(path, 2)
     if kind == "outside":
-        with pytest.raises(Exception, match="escapes model directory"):
-            onnxruntime.InferenceSession(str(path))
+        if tuple(map(int, onnxruntime.__version__.split(".")[:2])) >= (1, 32):  # 1.23 loads it all the same
+            with pytest.raises(Exception, match="escapes model directory"):
+                onnxruntime.InferenceSession(str(path))
         with pytest.raises(InputError, match="leads out of the model's folder through a symbolic link"):
             mtpp.split(path, plan, check=True)
         return

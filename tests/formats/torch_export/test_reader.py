@@ -252,6 +252,7 @@ def test_a_buffer_that_becomes_a_result_keeps_its_readers_together() -> None:
         (archive(None, {"m/models/model.json": b"{" * 100_000}), "models/model.json"),
         (archive({**MLP, "graph_module": {}}), "malformed: missing 'graph'"),
     ],
+    ids=lambda one: one if isinstance(one, str) else "file",  # an archive holds the time that it was made at
 )
 def test_broken_files(data: bytes, words: str) -> None:
     """One line with the place; nothing is unpacked but the program."""
