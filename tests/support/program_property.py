@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 from stage_equality import assert_equal
-from stage_property import plans
+from stage_property import split_plans
 from torch.utils._pytree import tree_flatten
 from varied_programs import varied_program
 
@@ -43,16 +43,9 @@ def program_faults(seed: int, folder: Path) -> Iterator[str]:
     except InputError as error:
         yield f"not read: {error}"
         return
-    for number, (name, plan) in enumerate(plans(reading, seed)):
-        stages = folder / f"stages-{number}"
-        try:
-            mtpp.split(reading, plan, stages)
-        except InputError as error:
-            known = isinstance(plan, dict) or "run_decompositions()" in str(error.remedy)
-            yield "refused" if known else f"{name}: {error}"
-            continue
-        except Exception as error:
-            yield f"{name}: {type(error).__name__}: {error}"
+    for name, stages in split_plans(reading, seed, folder):
+        if stages is None:
+            yield name
             continue
         try:
             run = _Stages(stages)

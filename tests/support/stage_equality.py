@@ -20,6 +20,13 @@ TOLERANCES = {"float64": 1e-9, "float32": 1e-4, "float16": 2e-2}
 """Largest |difference| over the largest |value| of a result; other floats 0.1, everything else exact."""
 
 
+def runtime_version() -> tuple[int, ...]:
+    """Return the major and the minor version of ONNX Runtime."""
+    import onnxruntime
+
+    return tuple(map(int, onnxruntime.__version__.split(".")[:2]))
+
+
 def onnx_session(model: Path) -> Any:
     """Open a model in ONNX Runtime, nothing fused, on one thread, quietly."""
     import onnxruntime

@@ -38,6 +38,24 @@ def plans(reading: Any, seed: int) -> Iterator[tuple[str, Any]]:
         yield f"in order, {k}", {graph.op_names[op]: int(place) for op, place in zip(graph.order, places, strict=True)}
 
 
+def split_plans(reading: Any, seed: int, folder: Path) -> Iterator[tuple[str, Path | None]]:
+    """Split a model by each of its plans; yield the plan and the folder of its stages, or the fault and None.
+
+    A plan by hand may be refused, and a program with regions of ``torch.vmap`` if the remedy is named: ``refused``.
+    """
+    for number, (name, plan) in enumerate(plans(reading, seed)):
+        stages = folder / f"stages-{number}"
+        try:
+            mtpp.split(reading, plan, stages)
+        except InputError as error:
+            known = isinstance(plan, dict) or "run_decompositions()" in str(error.remedy)
+            yield "refused" if known else f"{name}: {error}", None
+        except Exception as error:
+            yield f"{name}: {type(error).__name__}: {error}", None
+        else:
+            yield name, stages
+
+
 def override(model: onnx.ModelProto, seed: int) -> dict[str, Any]:
     """Return other values for overridable initializers, of the same sizes; of every other seed none."""
     if seed % 2 == 0:
@@ -72,15 +90,9 @@ def onnx_faults(seed: int, folder: Path) -> Iterator[str]:
     except InputError as error:
         yield f"not read: {error}"
         return
-    for number, (name, plan) in enumerate(plans(reading, seed)):
-        stages = folder / f"stages-{number}"
-        try:
-            mtpp.split(reading, plan, stages)
-        except InputError as error:
-            yield "refused" if isinstance(plan, dict) else f"{name}: {error}"
-            continue
-        except Exception as error:
-            yield f"{name}: {type(error).__name__}: {error}"
+    for name, stages in split_plans(reading, seed, folder):
+        if stages is None:
+            yield name
             continue
         for one, (feeds, results) in enumerate(zip(inputs, expected, strict=True)):
             try:
