@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 from mtpp.errors import InputError
 from mtpp.formats.modelled.size_roles import Role
@@ -50,6 +51,30 @@ class OpenSize:
         if self.note:
             texts.append(self.note)
         return f"{self.key!r} ({', '.join(texts)})"
+
+
+class Basis(StrEnum):
+    """Source of a size that the operators of a model do not settle."""
+
+    ESTIMATED = "estimated, since only a run tells"
+    DECLARED = "as the file declares"
+    GIVEN = "as given"
+    PROPOSED = "estimated, as proposed"
+
+
+@dataclass(frozen=True)
+class OpenedSize:
+    """A size of a tensor inside a model that may differ from run to run, as costs count it.
+
+    Attributes
+    ----------
+    key
+        Name under which the caller gives it; empty if he does not.
+    """
+
+    size: int
+    basis: Basis
+    key: str = ""
 
 
 class UnknownSize(InputError):
@@ -119,16 +144,21 @@ class OpenSizes(UnknownSize):
         return f"{remedy}; and {self._beside}" if self._beside else remedy
 
 
-def told_estimates(sizes: Mapping[str, int]) -> str:
-    """Say which sizes depend on data, with the estimates that costs rest on.
+def told_estimates(sizes: Mapping[str, OpenedSize], proposed: Collection[str] = ()) -> list[str]:
+    """Tell sizes that may differ from run to run, with those that costs rest on: a line for each basis of them.
 
     Parameters
     ----------
     sizes
         By ``TENSOR:AXIS``.
+    proposed
+        Keys of sizes that nobody gave.
     """
-    names = [f"{name} = {size}" for name, size in sizes.items()]
-    return f"{first_of(names, _ESTIMATES_SHOWN)}: estimated, since only a run tells; open in stages"
+    names: dict[Basis, list[str]] = {}
+    for place, one in sizes.items():
+        basis = Basis.PROPOSED if one.key and one.key in proposed else one.basis
+        names.setdefault(basis, []).append(f"{place} = {one.size}")
+    return [f"{first_of(some, _ESTIMATES_SHOWN)}: {basis}; open in stages" for basis, some in names.items()]
 
 
 def text_of(error: InputError) -> str:

@@ -6,15 +6,15 @@ A size is given by the symbol's name (``batch``), or, for a dimension without a 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 
 import onnx
 
 from mtpp.errors import InputError
-from mtpp.formats.modelled.open_sizes import AUTO_FLAG, UnknownSize
+from mtpp.formats.modelled.open_sizes import AUTO_FLAG, Basis, OpenedSize, UnknownSize
 from mtpp.formats.modelled.size_terms import OTHERS, SizeTerms, loop_of, size_of_others
-from mtpp.formats.onnx.tensor_type import Dim, PartialType
+from mtpp.formats.onnx.tensor_type import Dim, PartialType, TensorType, partial_type
 from mtpp.formats.onnx.topology import loop_name, loop_names
 from mtpp.terminal_safe import shell_word
 
@@ -164,6 +164,21 @@ class Dimensions:
     def is_given_by_axis(self, tensor: str) -> bool:
         """Say whether a size is given for an axis of *tensor*."""
         return tensor in self._by_axis
+
+    def opened_sizes(
+        self, tensor: str, kind: TensorType, axes: Iterable[int], declared: onnx.TypeProto | None
+    ) -> dict[str, OpenedSize]:
+        """Return the sizes that costs rest on of axes that are open, by ``TENSOR:AXIS``, with what each is based on."""
+        said = PartialType() if declared is None else partial_type(declared)
+        dims = said.dims if isinstance(said, PartialType) and said.dims is not None else ()
+        found = {}
+        for axis in axes:
+            place, size = f"{tensor}:{axis}", kind.shape[axis]
+            dim = dims[axis] if len(dims) == kind.rank else None
+            key = next((one for one in (place, dim) if isinstance(one, str) and one in self.given), "")
+            basis = Basis.GIVEN if key else Basis.DECLARED if dim == size else Basis.ESTIMATED
+            found[place] = OpenedSize(size, basis, key)
+        return found
 
     def unknown(
         self,

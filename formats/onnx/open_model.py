@@ -12,6 +12,7 @@ import onnx
 
 from mtpp.errors import InputError
 from mtpp.formats.modelled.op_record import GraphRecord
+from mtpp.formats.modelled.open_sizes import OpenedSize
 from mtpp.formats.modelled.size_terms import SizeTerms, are_proposed, named_sizes
 from mtpp.formats.onnx.constants.on_demand import StoredConstants
 from mtpp.formats.onnx.dimensions import Dimensions, OpenTensor
@@ -37,7 +38,7 @@ class Walked:
     Attributes
     ----------
     estimates
-        Sizes of axes that depend on data, by ``TENSOR:AXIS``, where they begin to.
+        Sizes that may differ from run to run, by ``TENSOR:AXIS``, where they begin to.
     proposed
         Keys of the sizes that nobody gave.
     """
@@ -45,7 +46,7 @@ class Walked:
     dimensions: Dimensions
     scope: Scope
     record: GraphRecord
-    estimates: Mapping[str, int]
+    estimates: Mapping[str, OpenedSize]
     proposed: tuple[str, ...] = ()
 
 

@@ -153,7 +153,8 @@ def read_with_nodes(
         **kept_together(inseparable_ops(graph, scope, record.ops, names)),
     }
     if found.estimates:
-        metadata["assumptions"] = [*metadata.get("assumptions", ()), told_estimates(found.estimates)]
+        told = told_estimates(found.estimates, found.proposed)
+        metadata["assumptions"] = [*metadata.get("assumptions", ()), *told]
     try:
         built = CostGraph.build(
             name=name or (path.stem if path is not None else "") or graph.name or "model",

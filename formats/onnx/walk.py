@@ -10,6 +10,7 @@ from onnx import NodeProto, TensorProto
 
 from mtpp.errors import InputError
 from mtpp.formats.modelled.op_record import GraphRecord, OpRecord
+from mtpp.formats.modelled.open_sizes import OpenedSize
 from mtpp.formats.onnx.constants.lazy_contents import Contents
 from mtpp.formats.onnx.constants.on_demand import StoredConstants, stored_contents
 from mtpp.formats.onnx.control_flow import ControlRecord, control_flow_rule
@@ -108,8 +109,8 @@ class Walk:
         """Tensors with open axes that were met."""
         self.overruled = 0
         """Estimates that declared sizes contradict."""
-        self.estimates: dict[str, int] = {}
-        """Sizes of axes that depend on data, by ``TENSOR:AXIS``, where they begin to."""
+        self.estimates: dict[str, OpenedSize] = {}
+        """Sizes that may differ from run to run, by ``TENSOR:AXIS``, where they begin to."""
         self.walked = 0
         """Nodes walked over, those of bodies as often as they were."""
 
@@ -260,7 +261,8 @@ class Walk:
             self._opened += bool(axes)
             begins = not any(one is not None and one.open_axes for one in inputs)
             if axes and begins and isinstance(known_type, TensorType):
-                self.estimates |= {f"{name}:{axis}": known_type.shape[axis] for axis in sorted(axes - {RANK})}
+                said = declared.get(name)
+                self.estimates |= self._dimensions.opened_sizes(name, known_type, sorted(axes - {RANK}), said)
         if constant:
             return None
         record = OpRecord(index=placed.position, label=node.name.strip(), kind=kind)
@@ -281,7 +283,8 @@ class Walk:
         if not isinstance(kind, PartialType) or kind.dims is None or not self._dimensions.is_given_by_axis(name):
             return kind
         fixed = sure.dims if isinstance(sure, PartialType) and sure.dims is not None else (None,) * len(kind.dims)
-        return PartialType(kind.dtype, tuple(a if a == b else None for a, b in zip(kind.dims, fixed, strict=True)))
+        pairs = zip(kind.dims, fixed, strict=True)
+        return PartialType(kind.dtype, tuple(a if a == b or isinstance(a, str) else None for a, b in pairs))
 
     def _closed(self, name: str, kind: OutputType, size: int) -> OutputType:
         """Give the first axis of a type *size* if nobody else says what it is."""
