@@ -7,13 +7,15 @@ section 3).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isqrt
 
 from mtpp.errors import InputError
 from mtpp.training.in_flight import least_before
+from mtpp.training.layer_ways import LayerWays, Way
 from mtpp.training.model import Configuration, TrainingModel
 from mtpp.training.stage_costs import PassCosts, PipelineCosts
 from mtpp.units import PICOSECONDS, ceil_ratio
@@ -76,12 +78,12 @@ class GraphProblem:
     sizes
         Samples b of micro-batches that stages may have, ascending; each divides B and makes at most
         :data:`MOST_PASSES` passes.
-    choices
-        By layer: its configurations on one device that may be used.
+    ways
+        Configurations of the layers on one device that may be used, and their costs.
 
     Notes
     -----
-    The rules of plans that search and bounds both follow are methods here: :meth:`layer_costs`, :meth:`degrees`,
+    The rules of plans that search and bounds both follow are methods here: :meth:`layer_ways`, :meth:`degrees`,
     :meth:`fewest_in_flight`. The verifier has its own.
     """
 
@@ -90,7 +92,7 @@ class GraphProblem:
     memory_bytes: int
     rules: GraphRules
     sizes: Sequence[int]
-    choices: Sequence[Sequence[Configuration]]
+    ways: LayerWays
 
     @classmethod
     def build(
@@ -134,10 +136,10 @@ class GraphProblem:
         costs = PipelineCosts(
             model, mini_batch, bandwidth_bytes_per_s, _times_of(model, micro_batch_size), latency_ticks
         )
-        choices = [_usable(model, layer, rules) for layer in range(len(model.layers))]
+        ways = LayerWays(costs, rules.recompute)
         stages = min(devices, len(model.layers))
-        sizes = _sizes(model, mini_batch, choices, rules, stages)
-        problem = cls(costs, devices, memory_bytes, rules, sizes, choices)
+        sizes = _sizes(model, mini_batch, ways.choices, rules, stages)
+        problem = cls(costs, devices, memory_bytes, rules, sizes, ways)
         problem._check_layers()
         problem._check_range()
         return problem
@@ -147,6 +149,11 @@ class GraphProblem:
         """The model to be trained."""
         return self.costs.model
 
+    @cached_property
+    def choices(self) -> Sequence[Sequence[Configuration]]:
+        """By layer: its configurations on one device that may be used."""
+        return self.ways.choices
+
     @property
     def mini_batch(self) -> int:
         """B, in samples."""
@@ -155,13 +162,13 @@ class GraphProblem:
     def degrees(self, size: int) -> Sequence[int]:
         """Return the degrees d of data parallelism for micro-batches of so many samples, ascending.
 
-        Some layer has costs of size / d samples; which of them a stage may have, :meth:`layer_costs` of its layers say.
+        Some layer has costs of size / d samples; which of them a stage may have, :meth:`layer_ways` of its layers say.
         """
         if size not in self._known_degrees:
             most = self.devices if self.rules.data_parallel else 1
             low = [d for d in range(1, isqrt(size) + 1) if size % d == 0]
             found = [*low, *(size // d for d in reversed(low) if d * d != size)]
-            samples = self._listed_samples
+            samples = self.ways.listed_samples
             self._known_degrees[size] = [d for d in found if d <= most and (samples is None or size // d in samples)]
         return self._known_degrees[size]
 
@@ -169,34 +176,12 @@ class GraphProblem:
     def _known_degrees(self) -> dict[int, list[int]]:
         return {}
 
-    @cached_property
-    def _listed_samples(self) -> frozenset[int] | None:
-        """Samples on a device that some layer has costs of; None: any number."""
-        ones = [one for here in self.choices for one in here]
-        if not all(one.micro_batches for one in ones):
-            return None
-        return frozenset(samples for one in ones for samples in one.micro_batches)
-
-    def layer_costs(self, layer: int, choice: int, samples: int) -> PassCosts | None:
-        """Return what a layer costs for so many samples on a device in one of its choices; None if nobody knows.
+    def layer_ways(self, layer: int, samples: int) -> Sequence[Way]:
+        """Return the choices of a layer that have costs of so many samples on a device, with these costs.
 
         A layer can be in a stage only if it has costs of the stage's samples on a device.
         """
-        key = layer, choice, samples
-        if key not in self._known_costs:
-            one = self.choices[layer][choice]
-            listed = not one.micro_batches or samples in one.micro_batches
-            self._known_costs[key] = self.costs.passes(one, samples) if listed else None
-        return self._known_costs[key]
-
-    @cached_property
-    def _known_costs(self) -> dict[tuple[int, int, int], PassCosts | None]:
-        return {}
-
-    def layer_ways(self, layer: int, samples: int) -> Sequence[tuple[int, PassCosts]]:
-        """Return the choices of a layer that have costs of so many samples on a device, with these costs."""
-        known = ((c, self.layer_costs(layer, c, samples)) for c in range(len(self.choices[layer])))
-        return [(c, costs) for c, costs in known if costs is not None]
+        return self.ways.of(samples)[layer]
 
     def fewest_in_flight(self, size: int, interval: int, behind: Sequence[tuple[int, int, int]]) -> int:
         """Return the fewest micro-batches that a stage has to keep in flight (Jeon et al. 2025, Table 2).
@@ -216,14 +201,14 @@ class GraphProblem:
     @cached_property
     def most_bytes(self) -> int:
         """Bytes that no device of any plan needs more than; memory beyond does not help."""
-        return sum(max(one.memory_b for one in here) for here in self.choices) + sum(
-            max(
-                self.mini_batch // size * costs.memory_bytes
-                for size in self.sizes
-                for d in self.degrees(size)
-                for _, costs in self.layer_ways(layer, size // d)
-            )
-            for layer in range(len(self.choices))
+        fixed = sum(max(one.memory_b for one in here) for here in self.choices)
+        return fixed + self._sum_of_most(lambda size, one: self.mini_batch // size * one.memory_bytes)
+
+    def _sum_of_most(self, cost: Callable[[int, PassCosts], int]) -> int:
+        """Return the sum over all layers of the largest cost, given samples of a micro-batch, in any stage."""
+        each = [(size, self.ways.of(size // d)) for size in self.sizes for d in self.degrees(size)]
+        return self.ways.total(
+            lambda layer: max(cost(size, one) for size, by_layer in each for _, one in by_layer[layer])
         )
 
     def _check_layers(self) -> None:
@@ -250,34 +235,24 @@ class GraphProblem:
 
     def lacking(self, sizes: Sequence[int]) -> list[int]:
         """Return the layers that have no costs of samples that a device could have of micro-batches of such sizes."""
-        given = {size // d for size in sizes for d in self.degrees(size)}
-        return [v for v in range(len(self.choices)) if not any(self.layer_ways(v, samples) for samples in given)]
+        return self.ways.lacking(sorted({size // d for size in sizes for d in self.degrees(size)}))
 
     def narrowed(self, rules: GraphRules, sizes: Sequence[int]) -> GraphProblem:
         """Return the same by rules that allow fewer plans, with some of the sizes."""
-        choices = [_usable(self.model, layer, rules) for layer in range(len(self.model.layers))]
-        return replace(self, rules=rules, sizes=sizes, choices=choices)
+        return replace(self, rules=rules, sizes=sizes, ways=self.ways.by(rules.recompute))
 
     def _check_range(self) -> None:
         """Check that all that a plan could add up stays below :data:`LARGEST`: kernels count in 64 bits."""
         model, costs = self.model, self.costs
-        ticks, held = 0, self.most_bytes
-        for layer in range(len(self.choices)):
-            ticks += max(
-                self.mini_batch // size * (one.forward_ticks + one.backward_ticks)
-                for size in self.sizes
-                for d in self.degrees(size)
-                for _, one in self.layer_ways(layer, size // d)
-            )
+        ticks, held = self._sum_of_most(lambda size, one: self.mini_batch // size * one.both_ticks), self.most_bytes
         counts = [(self.mini_batch // size, size) for size in self.sizes]
         ones = [one for here in self.choices for one in here]
         shared = [
             size for one in ones for size in (*one.forward_sync_bytes.values(), *one.backward_sync_bytes.values())
         ]
         largest = max(shared, default=0)
-        for edge in model.edges:
-            most = edge.communication_bytes + largest
-            ticks += 2 * max(count * costs.transfer([most], size, 1) for count, size in counts)
+        for moved, edges in Counter(edge.communication_bytes for edge in model.edges).items():
+            ticks += 2 * edges * max(count * costs.transfer([moved + largest], size, 1) for count, size in counts)
         ticks += 2 * len(model.layers) * costs.latency_ticks * max(count for count, _ in counts)
         parameters = sum(max(one.gradient_bytes for one in here) for here in self.choices)
         ticks += ceil_ratio(2 * parameters * PICOSECONDS["s"], costs.bandwidth_bytes_per_s)
@@ -303,14 +278,6 @@ def _times_of(model: TrainingModel, given: int | None) -> int:
         problem = f"the model's times are of {stated:,} sample{'' if stated == 1 else 's'}"
         raise InputError(problem, parameter="micro_batch_size", remedy="leave it out; the file says so")
     return stated
-
-
-def _usable(model: TrainingModel, layer: int, rules: GraphRules) -> list[Configuration]:
-    found = [one for one in model.layers[layer].configurations.get(1, ()) if rules.recompute or not one.recomputes]
-    if not found:
-        problem = f"layer {model.layers[layer].name!r} has no configuration for t = 1 that may be used"
-        raise model.fault(problem, model.places.layer(layer, model.places.configurations))
-    return found
 
 
 def _listed_sizes(model: TrainingModel) -> list[int]:

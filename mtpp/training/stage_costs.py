@@ -28,6 +28,11 @@ class PassCosts:
     backward_ticks: int
     memory_bytes: int
 
+    @property
+    def both_ticks(self) -> int:
+        """Ticks of both passes together."""
+        return self.forward_ticks + self.backward_ticks
+
 
 @dataclass(frozen=True)
 class ScheduledStage:
@@ -97,8 +102,10 @@ class PipelineCosts:
 
     def synchronisation(self, stage: ScheduledStage) -> int:
         """Return the ticks of synchronising the gradients of a stage: a ring over its replicas."""
-        d = stage.data_parallel
-        count = sum(one.gradient_bytes for one in stage.configurations.values())
+        return self.ring(sum(one.gradient_bytes for one in stage.configurations.values()), stage.data_parallel)
+
+    def ring(self, count: int, d: int) -> int:
+        """Return the ticks of synchronising so many bytes by a ring over so many replicas."""
         return ceil_ratio(2 * (d - 1) * count * PICOSECONDS["s"], d * self.bandwidth_bytes_per_s)
 
     def memory_bytes(self, stage: ScheduledStage) -> int:

@@ -180,15 +180,11 @@ def _stages_of(problem: GraphProblem, size: int) -> list[ScheduledStage] | None:
     order: list[int] = list(problem.model.order)
     chosen: dict[int, Configuration] = {}
     times: list[int] = []
+    ways = problem.ways.of(size)
+    if problem.ways.lacking([size]):
+        return None
     for v in order:
-        known = [
-            (one.forward_ticks + one.backward_ticks, c)
-            for c in range(len(problem.choices[v]))
-            if (one := problem.layer_costs(v, c, size)) is not None
-        ]
-        if not known:
-            return None
-        ticks, c = min(known)
+        ticks, c = min((one.both_ticks, c) for c, one in ways[v])
         chosen[v] = problem.choices[v][c]
         times.append(ticks)
     interval = min(problem.rules.intervals)

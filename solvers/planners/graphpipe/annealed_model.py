@@ -32,18 +32,18 @@ class AnnealedModels:
         in none takes for ever.
         """
         problem, costs = self._problem, self._problem.costs
-        layers = len(problem.model.layers)
-        most = max(map(len, problem.choices))
+        layers, of_kinds = len(problem.model.layers), problem.ways.of_kinds
+        most = max(map(len, of_kinds))
         forever = 2**61 // (problem.mini_batch * problem.devices * layers)
-        passes = np.full((3, len(sizes), most, layers), forever, dtype=np.int64)
-        held = np.zeros((2, len(sizes), most, layers), dtype=np.int64)
-        for v, here in enumerate(problem.choices):
+        passes = np.full((3, len(sizes), most, len(of_kinds)), forever, dtype=np.int64)
+        held = np.zeros((2, len(sizes), most, len(of_kinds)), dtype=np.int64)
+        for kind, (v, here) in enumerate(zip(problem.ways.examples, of_kinds, strict=True)):
             for o, size in enumerate(sizes):
                 ways = problem.layer_ways(v, size.samples)
                 for c in range(len(here)) if ways else ():
                     ran, known = closest_way(ways, c)
-                    passes[:, o, c, v] = known.forward_ticks, known.backward_ticks, known.memory_bytes
-                    held[:, o, c, v] = here[ran].memory_b, here[ran].gradient_bytes
+                    passes[:, o, c, kind] = known.forward_ticks, known.backward_ticks, known.memory_bytes
+                    held[:, o, c, kind] = here[ran].memory_b, here[ran].gradient_bytes
         around: list[list[int]] = [[] for _ in range(layers)]
         for u, v in problem.model.ends:
             around[u].append(v)
@@ -51,8 +51,9 @@ class AnnealedModels:
         options = [(one.data_parallel, one.micro_batch, problem.mini_batch // one.micro_batch) for one in sizes]
         rate, latency = costs.bandwidth_bytes_per_s, costs.latency_ticks
         limits = [problem.devices, problem.memory_bytes, rate, latency, 0, 0]
-        forward, backward, kept = map(np.ascontiguousarray, passes)
-        fixed, parameters = map(np.ascontiguousarray, held)
+        kinds = np.array(problem.ways.kinds)
+        forward, backward, kept = (np.ascontiguousarray(one[:, :, kinds]) for one in passes)
+        fixed, parameters = (np.ascontiguousarray(one[:, :, kinds]) for one in held)
         return AnnealedModel(
             options=np.array(options, dtype=np.int64),
             forward=forward,

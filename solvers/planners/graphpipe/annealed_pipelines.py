@@ -17,7 +17,7 @@ import numpy as np
 from mtpp.array_types import Int64Array
 from mtpp.solvers.limits import Limits
 from mtpp.solvers.planners.graphpipe.annealed_model import AnnealedModels, by_rules
-from mtpp.solvers.planners.graphpipe.branches import equal_branches, layer_kinds
+from mtpp.solvers.planners.graphpipe.branches import equal_branches
 from mtpp.solvers.planners.graphpipe.kernels.equal_runs import equal_runs
 from mtpp.solvers.planners.graphpipe.kernels.pipeline_cost import IMPOSSIBLE, AnnealedModel
 from mtpp.solvers.planners.graphpipe.kernels.stage_annealing import anneal_stages
@@ -96,7 +96,7 @@ class AnnealedPipelines:
         self._models = AnnealedModels(problem)
         self._done = 0
         self._model = lru_cache(maxsize=None)(self._made_model)
-        layers = [layer for group in equal_branches(problem.model, layer_kinds(problem)) for layer in chain(*group)]
+        layers = [layer for group in equal_branches(problem.model, problem.ways.kinds) for layer in chain(*group)]
         self._order = np.array(layers, dtype=np.int64)
 
     def found(self, options: StageOptions) -> Iterator[list[StageOption]]:

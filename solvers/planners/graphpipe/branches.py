@@ -9,19 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from itertools import pairwise
 
-from mtpp.training.graph_problem import GraphProblem
-from mtpp.training.model import Configuration, TrainingModel
-
-
-def layer_kinds(problem: GraphProblem) -> list[int]:
-    """Return a number for each layer, the same for those whose configurations cost the same."""
-    numbers: dict[object, int] = {}
-    return [numbers.setdefault(tuple(map(_costs, choices)), len(numbers)) for choices in problem.choices]
-
-
-def _costs(one: Configuration) -> object:
-    tables = tuple(sorted(one.micro_batches.items()))
-    return one.time_per_sample, one.gradient_bytes, one.memory_a, one.memory_b, tables
+from mtpp.training.model import TrainingModel
 
 
 def equal_branches(

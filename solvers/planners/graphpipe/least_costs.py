@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from mtpp.solvers.planners.graphpipe.branches import layer_kinds
 from mtpp.solvers.planners.graphpipe.stage_size import StageSize
 from mtpp.training.graph_problem import GraphProblem
 
@@ -48,17 +47,16 @@ class LeastCosts:
         self.every = [one for options in each for one in options]
         if problem.rules.per_stage:
             each = [self.every]
-        self.kinds = layer_kinds(problem)
-        self.fixed = [min(one.memory_b for one in choices) for choices in problem.choices]
-        self.parameters = [min(one.gradient_bytes for one in choices) for choices in problem.choices]
+        self.kinds, self._examples = problem.ways.kinds, problem.ways.examples
+        self.fixed = self._by_kind(lambda layer: min(one.memory_b for one in problem.choices[layer]))
+        self.parameters = self._by_kind(lambda layer: min(one.gradient_bytes for one in problem.choices[layer]))
         self._passes: dict[tuple[int, int], LayerCosts] = {}
         self._moved: dict[tuple[int, int, int], int] = {}
         self.options: Sequence[Sequence[StageSize]] = [options for options in each if self._complete(options)]
 
     def _complete(self, options: Sequence[StageSize]) -> bool:
         """Tell whether every layer can be run by some of these options."""
-        kinds = {self.kinds.index(kind) for kind in set(self.kinds)}
-        return all(any(self.passes(layer, one).both < NEVER for one in options) for layer in kinds)
+        return all(any(self.passes(layer, one).both < NEVER for one in options) for layer in self._examples)
 
     def passes(self, layer: int, option: StageSize) -> LayerCosts:
         """Return what a layer costs at least in a stage."""
@@ -66,7 +64,7 @@ class LeastCosts:
         if key not in self._passes:
             known = [costs for _, costs in self._problem.layer_ways(layer, option.samples)]
             self._passes[key] = LayerCosts(
-                min((one.forward_ticks + one.backward_ticks for one in known), default=NEVER),
+                min((one.both_ticks for one in known), default=NEVER),
                 min((one.forward_ticks for one in known), default=NEVER),
                 min((one.memory_bytes for one in known), default=NEVER),
             )
@@ -122,20 +120,19 @@ class LeastCosts:
         """Return the bytes that some layer takes at least on a device, with one micro-batch in flight."""
         problem = self._problem
         samples = {option.samples for option in self.every}
-        needs = (
+        return max(
             min(
                 problem.choices[layer][c].memory_b + costs.memory_bytes
                 for count in samples
                 for c, costs in problem.layer_ways(layer, count)
             )
-            for layer in range(len(problem.choices))
+            for layer in self._examples
         )
-        return max(needs)
 
     def whole_bytes(self, options: Sequence[StageSize]) -> int:
         """Return the bytes that a stage of all layers takes at least on a device; NEVER or more: none can have them."""
         return min(sum(self.memory(layer, one, False) for layer in range(len(self.kinds))) for one in options)
 
     def _by_kind(self, cost: Callable[[int], int]) -> list[int]:
-        known = {kind: cost(self.kinds.index(kind)) for kind in set(self.kinds)}
+        known = [cost(layer) for layer in self._examples]
         return [known[kind] for kind in self.kinds]

@@ -114,13 +114,13 @@ class StageOptions:
 
         None if some layer has costs of as many in none of its configurations.
         """
-        found = []
-        for layer, c in zip(layers, chosen, strict=True):
-            ways = self._problem.layer_ways(layer, samples)
-            if not ways:
-                return None
-            found.append(closest_way(ways, c)[0])
-        return tuple(found)
+        known = self._problem.ways.of_choices(samples)
+        if all(c in known[layer] for layer, c in zip(layers, chosen, strict=True)):
+            return chosen
+        ways = self._problem.ways.of(samples)
+        if not all(ways[layer] for layer in layers):
+            return None
+        return tuple(closest_way(ways[layer], c)[0] for layer, c in zip(layers, chosen, strict=True))
 
     def chosen(
         self, layers: tuple[int, ...], size: int, d: int, chosen: tuple[int, ...], interval: int = 1
@@ -129,12 +129,11 @@ class StageOptions:
 
         None if one of them has no costs of the stage's samples on a device, or memory does not hold k micro-batches.
         """
-        problem = self._problem
-        ones = [problem.choices[layer][c] for layer, c in zip(layers, chosen, strict=True)]
-        known = (problem.layer_costs(layer, c, size // d) for layer, c in zip(layers, chosen, strict=True))
-        costs = [one for one in known if one is not None]
-        if len(costs) < len(ones):
+        choices, known = self._problem.choices, self._problem.ways.of_choices(size // d)
+        costs = [one for layer, c in zip(layers, chosen, strict=True) if (one := known[layer].get(c)) is not None]
+        if len(costs) < len(layers):
             return None
+        ones = [choices[layer][c] for layer, c in zip(layers, chosen, strict=True)]
         mix = Mix(
             sum(one.forward_ticks for one in costs),
             sum(one.backward_ticks for one in costs),
@@ -146,7 +145,7 @@ class StageOptions:
         most = self._most_in_flight(mix, size)
         if most < interval:
             return None
-        return StageOption(layers, size, d, interval, mix, self._synchronisation(layers, mix, d, size), most)
+        return StageOption(layers, size, d, interval, mix, self._synchronisation(mix, d), most)
 
     def _most_in_flight(self, mix: Mix, size: int) -> int:
         """Return how many micro-batches of some layers memory holds, at most those of an iteration."""
@@ -165,7 +164,7 @@ class StageOptions:
                 most = self._most_in_flight(mix, size)
                 if most < 1:
                     continue
-                synchronisation = self._synchronisation(layers, mix, d, size)
+                synchronisation = self._synchronisation(mix, d)
                 made += [
                     StageOption(layers, size, d, interval, mix, synchronisation, most)
                     for interval in self._problem.rules.intervals
@@ -173,9 +172,8 @@ class StageOptions:
                 ]
         return made
 
-    def _synchronisation(self, layers: tuple[int, ...], mix: Mix, d: int, size: int) -> int:
-        chosen = {layer: self._problem.choices[layer][c] for layer, c in zip(layers, mix.chosen, strict=True)}
-        return self._problem.costs.synchronisation(ScheduledStage(chosen, d, size, 1))
+    def _synchronisation(self, mix: Mix, d: int) -> int:
+        return self._problem.costs.ring(mix.parameters, d)
 
     def mixes(self, layers: tuple[int, ...], samples: int) -> Sequence[Mix] | None:
         """Return the mixes of configurations of some layers that none is better than in every respect.
@@ -188,7 +186,7 @@ class StageOptions:
         """
         key = layers, samples
         if key not in self._mixes:
-            front = [Mix(0, 0, 0, 0, 0, (), ())]
+            front, ways = [Mix(0, 0, 0, 0, 0, (), ())], self._problem.ways.of(samples)
             for layer in layers:
                 shares = any(one.forward_sync_bytes or one.backward_sync_bytes for one in self._problem.choices[layer])
                 larger = self._front(
@@ -202,7 +200,7 @@ class StageOptions:
                         (*mix.shared, c) if shares else mix.shared,
                     )
                     for mix in front
-                    for c, costs in self._problem.layer_ways(layer, samples)
+                    for c, costs in ways[layer]
                     for one in [self._problem.choices[layer][c]]
                 )
                 if larger is None:
