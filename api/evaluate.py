@@ -32,6 +32,7 @@ def plan_of_labels(model: Model, labels: Sequence[int], k: int | None) -> Plan:
         If the quotient graph has a cycle, more than k stages are used, or one needs more than the stage memory.
     """
     from mtpp.solvers.bounds.simple import simple_bound
+    from mtpp.solvers.last_look.partition import look_at_partition
 
     instance = model.instance(k or max(labels) + 1)
     partition = Partition.from_labels(instance, labels)
@@ -47,8 +48,8 @@ def plan_of_labels(model: Model, labels: Sequence[int], k: int | None) -> Plan:
         evaluations=1,
         stopped=StopReason.FINISHED,
     )
-    _ = plan.certificate
     check_stage_memory(instance, plan.costs)
+    look_at_partition(instance, partition, plan.certificate.upper, "given", bounds=[(lower.method, lower.value)])
     return plan
 
 

@@ -131,6 +131,7 @@ def simulate(
     [4, 3, 2, 1]
     """
     from mtpp.formats.io.json_shape import attributed
+    from mtpp.solvers.last_look.simulations import look_at_simulation
     from mtpp.solvers.planners.compiling import compiled_simulation
     from mtpp.solvers.planners.simulation.simulate import simulate as simulated
     from mtpp.training.stage_graph import StageGraph
@@ -142,15 +143,19 @@ def simulate(
         heard.say("compiling (once) …")
     with attributed(read.display):
         if isinstance(read.pipeline, StageGraph):
-            return SimulatedPipeline(simulated(read.pipeline), read.inputs)
+            found = simulated(read.pipeline)
+            look_at_simulation(found)
+            return SimulatedPipeline(found, read.inputs)
         return SimulatedSchedule(_run(read.pipeline, read.due), read.inputs)
 
 
 def _run(timed: TimedSchedule, due: int | None) -> ScheduleRun:
     """Simulate a schedule that should take *due* ticks."""
+    from mtpp.solvers.last_look.simulations import look_at_schedule_run
     from mtpp.solvers.planners.simulation.simulate_schedule import simulate_schedule
 
     run = simulate_schedule(timed)
+    look_at_schedule_run(run)
     if due is not None and run.iteration != due:
         raise FalseClaim(
             f"{due:,} ticks, but its passes take {run.iteration:,}",

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mtpp.errors import Deadlock, InconsistentResult, InputError
-from mtpp.solvers.last_look.layers import look_at_layers, look_at_least_memory, look_at_memory
+from mtpp.solvers.last_look.graph_sums import stage_sums, transfer_sums
+from mtpp.solvers.last_look.layers import look_at_equal, look_at_layers, look_at_least_memory, look_at_memory
+from mtpp.solvers.last_look.simulations import look_at_simulation
 from mtpp.solvers.planners.simulation.simulate import simulate
 from mtpp.training.graph_plan import GraphPlan, NoGraphPlan
 from mtpp.training.graph_problem import GraphProblem
+from mtpp.training.stage_costs import ScheduledStage
 
 
 def look_at_graph_plan(problem: GraphProblem, found: GraphPlan | NoGraphPlan) -> None:
@@ -23,9 +28,46 @@ def look_at_graph_plan(problem: GraphProblem, found: GraphPlan | NoGraphPlan) ->
     """
     if isinstance(found, NoGraphPlan):
         look_at_least_memory(found.memory.value, found.least_memory_bytes, problem.memory_bytes)
+        if found.fits:
+            _look_at_stages(problem, found.fits)
+            needed = max(stage_sums(problem.costs, one).memory_bytes for one in found.fits)
+            if needed != found.least_memory_bytes:
+                said = f"a plan is said to fit into {found.least_memory_bytes} bytes"
+                raise InconsistentResult(f"{said}, and summed up from its layers needs {needed}")
         return
-    look_at_layers(problem.model, [stage.configurations for stage in found.stages], ordered=problem.rules.sequential)
-    for s, stage in enumerate(found.stages):
+    _look_at_stages(problem, found.stages)
+    sums = [stage_sums(problem.costs, one) for one in found.stages]
+    look_at_equal(found.memory_bytes, [one.memory_bytes for one in sums], "stage", "needs {} bytes")
+    look_at_memory(found.memory_bytes, [problem.memory_bytes] * len(found.stages), "stage")
+    ticks = [(one.forward_ticks, one.backward_ticks, one.synchronisation_ticks) for one in found.graph.stages]
+    look_at_equal(ticks, [tuple(one[:3]) for one in sums], "stage", "takes {} ticks of passes and synchronisation")
+    moved = transfer_sums(problem.costs, found.stages, line=problem.rules.sequential)
+    look_at_equal(
+        [(one.source, one.target, one.forward_ticks, one.backward_ticks) for one in found.graph.transfers],
+        [(*ends, *both) for ends, both in sorted(moved.items())],
+        "transfer",
+        "is {}",
+    )
+    try:
+        simulated = simulate(found.graph)
+    except (Deadlock, InputError) as error:
+        raise InconsistentResult(f"the plan cannot be simulated: {error.problem}") from None
+    look_at_simulation(simulated)
+    if simulated.iteration != found.iteration:
+        taken = f"simulated it takes {simulated.iteration}"
+        raise InconsistentResult(f"the plan's iteration is {found.iteration} ticks, and {taken}")
+
+
+def _look_at_stages(problem: GraphProblem, stages: Sequence[ScheduledStage]) -> None:
+    """Check that each layer is in one stage, as a configuration that it lists, and that there are devices for all."""
+    look_at_layers(problem.model, [stage.configurations for stage in stages], ordered=problem.rules.sequential)
+    sizes = {stage.micro_batch for stage in stages}
+    if not sizes <= {*problem.sizes} or (len(sizes) > 1 and not problem.rules.per_stage):
+        raise InconsistentResult(f"the plan has micro-batches of {sorted(sizes)} samples, of {list(problem.sizes)}")
+    for s, stage in enumerate(stages):
+        if stage.interval not in problem.rules.intervals:
+            said = f"stage {s} of the plan has k = {stage.interval}"
+            raise InconsistentResult(f"{said}, which is none of {list(problem.rules.intervals)}")
         if stage.data_parallel < 1 or stage.micro_batch % stage.data_parallel:
             shared = f"{stage.micro_batch} samples over {stage.data_parallel} devices"
             raise InconsistentResult(f"stage {s} of the plan shares {shared}")
@@ -35,12 +77,6 @@ def look_at_graph_plan(problem: GraphProblem, found: GraphPlan | NoGraphPlan) ->
                 name = problem.model.layers[layer].name
                 text = f"layer {name!r} runs as {one.id!r} with {stage.samples} samples a device"
                 raise InconsistentResult(f"{text} in stage {s} of the plan, which the model does not list")
-    if found.devices_used > problem.devices:
-        raise InconsistentResult(f"the plan uses {found.devices_used} devices, and there are {problem.devices}")
-    look_at_memory(found.memory_bytes, [problem.memory_bytes] * len(found.stages), "stage")
-    try:
-        iteration = simulate(found.graph).iteration
-    except (Deadlock, InputError) as error:
-        raise InconsistentResult(f"the plan cannot be simulated: {error.problem}") from None
-    if iteration != found.iteration:
-        raise InconsistentResult(f"the plan's iteration is {found.iteration} ticks, and simulated it takes {iteration}")
+    used = sum(stage.data_parallel for stage in stages)
+    if used > problem.devices:
+        raise InconsistentResult(f"the plan uses {used} devices, and there are {problem.devices}")

@@ -46,6 +46,28 @@ def look_at_memory(needed: Sequence[int], limits: Sequence[int | None], what: st
             raise InconsistentResult(f"{what} {at} of the plan needs {need} bytes, and has {limit}")
 
 
+def look_at_equal(said: Sequence[object], summed: Sequence[object], what: str, text: str) -> None:
+    """Check that what a plan says of some stages or devices is what its layers sum up to.
+
+    Parameters
+    ----------
+    what, text
+        Which things, and what is said of one, with braces in place of the value.
+
+    Raises
+    ------
+    InconsistentResult
+        If one differs; its message has both values.
+    """
+    if len(said) != len(summed):
+        raise InconsistentResult(f"the plan tells of {what}s {list(said)}, and its layers of {list(summed)}")
+    for at, (ours, theirs) in enumerate(zip(said, summed, strict=True)):
+        if ours != theirs:
+            raise InconsistentResult(
+                f"{what} {at} of the plan {text.format(ours)}, and summed up from its layers {theirs}"
+            )
+
+
 def look_at_least_memory(bound: int | None, found: int | None, limit: int | None) -> None:
     """Check what is said where no plan fits: a plan with more memory needs more than there is, and than no plan.
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mtpp.errors import InconsistentResult
-from mtpp.solvers.last_look.layers import look_at_layers, look_at_least_memory, look_at_memory
+from mtpp.solvers.last_look.layers import look_at_equal, look_at_layers, look_at_least_memory, look_at_memory
+from mtpp.solvers.last_look.line_sums import LineSums, line_sums, nested_sums
 from mtpp.solvers.planners.limits import NoPlan
-from mtpp.training.nested_plan import NestedPlan, Superstage
+from mtpp.training.nested_plan import NestedPlan, Superstage, all_superstages
 from mtpp.training.nested_problem import NestedProblem
 from mtpp.training.plan import LayerStage, TrainingPlan
 from mtpp.training.problem import PlanningProblem
+
+_TAKES = "takes {} ticks for a sample"
 
 
 def look_at_line_plan(problem: PlanningProblem, found: TrainingPlan | NoPlan) -> None:
@@ -31,9 +34,7 @@ def look_at_line_plan(problem: PlanningProblem, found: TrainingPlan | NoPlan) ->
     look_at_layers(problem.model, [stage.layers for stage in found.stages], ordered=True)
     _look_at_stages(problem, found.stages)
     _look_at_sums(problem, found.devices_used, problem.devices, found.degrees_sum)
-    look_at_memory([one.memory_bytes for one in found.figures], [problem.memory_bytes] * len(found.stages), "stage")
-    if min(one.time for one in found.figures) < 0:
-        raise InconsistentResult("a stage of the plan takes less than no time")
+    _look_at_figures(found, line_sums(problem, found.stages), problem.memory_bytes)
 
 
 def look_at_nested_plan(problem: NestedProblem, found: NestedPlan | NoPlan) -> None:
@@ -52,7 +53,20 @@ def look_at_nested_plan(problem: NestedProblem, found: NestedPlan | NoPlan) -> N
     _look_at_stages(level_one, found.stages)
     _look_at_level(problem, found.pipeline, len(problem.outer))
     _look_at_sums(level_one, found.devices_used, problem.devices, found.degrees_sum)
-    look_at_memory([one.memory_bytes for one in found.figures], [level_one.memory_bytes] * len(found.stages), "stage")
+    sums = nested_sums(problem, found.pipeline)
+    _look_at_figures(found, sums, level_one.memory_bytes)
+    look_at_equal([one.time for one in all_superstages(found.superstages)], sums.superstages, "superstage", _TAKES)
+
+
+def _look_at_figures(found: TrainingPlan | NestedPlan, sums: LineSums, limit: int) -> None:
+    """Check memory and times of stages against what their layers sum up to."""
+    memory = [one.memory_bytes for one in found.figures]
+    look_at_equal(memory, sums.memory_bytes, "stage", "needs {} bytes")
+    look_at_memory(memory, [limit] * len(found.stages), "stage")
+    look_at_equal([one.time for one in found.figures], sums.stages, "stage", _TAKES)
+    if found.time_per_sample != sums.time or sums.time < 0:
+        said = f"the plan takes {found.time_per_sample} ticks for a sample"
+        raise InconsistentResult(f"{said}, and its slowest stage, summed up from its layers, {sums.time}")
 
 
 def _look_at_stages(problem: PlanningProblem, stages: Sequence[LayerStage]) -> None:

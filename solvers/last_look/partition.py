@@ -9,6 +9,9 @@ from mtpp.inference.instance import Instance
 from mtpp.inference.objective import StageCosts, keeps_stage_memory, stage_costs
 from mtpp.inference.partition import Partition
 
+MOST_SUMMED = 100_000
+"""Ops and readers of tensors that are summed up in plain Python, which takes less than a microsecond for each."""
+
 
 def look_at_partition(
     instance: Instance,
@@ -53,6 +56,7 @@ def look_at_partition(
         raise InconsistentResult(
             f"{found_by} found a bottleneck of {bottleneck} ticks, and its slowest stage costs {costs.bottleneck}"
         )
+    _look_at_sums(instance, again, costs)
     if min(costs.cost.min(), costs.param_bytes.min(), costs.peak_bytes.min()) < 0:
         raise InconsistentResult(f"a stage found by {found_by} costs less than nothing")
     if not keeps_stage_memory(instance, costs):
@@ -67,6 +71,27 @@ def look_at_partition(
                     f"{found_by} put {group[0]!r} and ops that share its stage into stages {stages[0]} and {stages[-1]}"
                 )
     look_at_bounds(bottleneck, bounds)
+
+
+def _look_at_sums(instance: Instance, partition: Partition, costs: StageCosts) -> None:
+    """Sum up work, parameters and transfers of stages op by op and tensor by tensor, where there are not too many."""
+    if len(instance.pins) + len(stage := partition.assignment.tolist()) > MOST_SUMMED:
+        return
+    sums = [[0, 0, 0] for _ in range(partition.k)]
+    for s, work, size in zip(stage, instance.work.tolist(), instance.param_bytes.tolist(), strict=True):
+        sums[s][0] += work
+        sums[s][1] += size
+    start, pins = instance.pin_offsets.tolist(), instance.pins.tolist()
+    for t, ticks in enumerate(instance.transfer.tolist()):
+        touched = {stage[v] for v in pins[start[t] : start[t + 1]]}
+        for s in touched if len(touched) > 1 else ():
+            sums[s][2] += ticks
+    said = zip(costs.work.tolist(), costs.param_bytes.tolist(), (costs.input + costs.output).tolist(), strict=True)
+    for s, (ours, theirs) in enumerate(zip(said, sums, strict=True)):
+        if ours != tuple(theirs):
+            raise InconsistentResult(
+                f"stage {s} has work, parameters and transfers of {ours}, and summed up op by op {tuple(theirs)}"
+            )
 
 
 def look_at_bounds(bottleneck: int, bounds: Iterable[tuple[str, int]]) -> None:

@@ -1,47 +1,60 @@
-"""Replay of a plan's passes in plain Python, from its rows and the times of its stages."""
+"""Replay of a schedule's passes in plain Python, from its rows and the times of its stages."""
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 
 from mtpp.training.pfeife.passes import Pass, PassKind
-from mtpp.training.pfeife.plan import SplitPlan
+from mtpp.training.pfeife.schedule import PassSchedule
 
 _FORWARD, _INPUT, _WEIGHT = map(int, (PassKind.FORWARD, PassKind.INPUT, PassKind.WEIGHT))
 
 
-def replayed_iteration(plan: SplitPlan) -> int | None:
-    """Return the ticks until the last pass of a plan ends; None if passes wait for each other.
+MOST_REPLAYED = 100_000
+"""Passes that are replayed; what has more is left to kernels."""
+
+
+def replayed_iteration(
+    schedule: PassSchedule, passes: Sequence[tuple[int, int]], handovers: Sequence[tuple[int, int, int]]
+) -> int | None:
+    """Return the ticks until the last pass ends; None if passes wait for each other.
+
+    Parameters
+    ----------
+    passes
+        Forward and backward ticks of each stage.
+    handovers
+        Source, target and ticks of tensors between stages; gradients take as long on their way back.
 
     Notes
     -----
     A pass starts when its device is free, all messages to it have come, and the passes that it depends on have ended;
     messages between two devices take turns, in the order in which they are sent. Two to three microseconds a pass.
     """
-    return _Replay(plan).run()
+    return _Replay(schedule, passes, handovers).run()
 
 
 class _Replay:
     """State of a replay; passes of a stage and a micro-batch are told by stage · B + micro-batch."""
 
-    def __init__(self, plan: SplitPlan) -> None:
-        self._rows, self._batches = plan.schedule.rows, plan.schedule.micro_batches
-        self._devices, stages = plan.schedule.devices, plan.stages
+    def __init__(
+        self, schedule: PassSchedule, passes: Sequence[tuple[int, int]], handovers: Sequence[tuple[int, int, int]]
+    ) -> None:
+        self._rows, self._batches = schedule.rows, schedule.micro_batches
+        self._devices, stages = schedule.devices, len(passes)
         self._later: dict[Pass, list[Pass]] = {}
         self._awaited: dict[Pass, int] = {}
-        for before, after in plan.schedule.dependencies:
+        for before, after in schedule.dependencies:
             self._later.setdefault(before, []).append(after)
             self._awaited[after] = self._awaited.get(after, 0) + 1
         self._ready: dict[Pass, int] = {}
         self._onward: list[list[tuple[int, int]]] = [[] for _ in range(stages)]
         self._back: list[list[tuple[int, int]]] = [[] for _ in range(stages)]
-        times = plan.stage_ticks
-        straight = plan.problem.rules.transport == "direct"
-        neighbours = [(s, s + 1, times[s][2]) for s in range(stages - 1)]
-        for source, target, ticks in plan.straight_handovers if straight else neighbours:
+        for source, target, ticks in handovers:
             self._onward[source].append((target, ticks))
             self._back[target].append((source, ticks))
-        self._ticks = [(f, g, g - g // 2, g // 2) for f, g, _ in times]
+        self._ticks = [(f, g, g - g // 2, g // 2) for f, g in passes]
         size = stages * self._batches
         self._missing = [[len(self._back[s]) for s in range(stages) for _ in range(self._batches)]]
         self._missing.append([len(self._onward[s]) for s in range(stages) for _ in range(self._batches)])

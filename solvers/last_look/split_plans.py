@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 
 from mtpp.errors import InconsistentResult
-from mtpp.solvers.last_look.layers import look_at_least_memory, look_at_memory
-from mtpp.solvers.last_look.replayed_schedule import replayed_iteration
+from mtpp.solvers.last_look.layers import look_at_equal, look_at_least_memory, look_at_memory
+from mtpp.solvers.last_look.replayed_schedule import MOST_REPLAYED, replayed_iteration
+from mtpp.solvers.last_look.split_sums import split_sums
 from mtpp.solvers.planners.pfeife.candidate import Scheduled
 from mtpp.solvers.planners.pfeife.schedule_arrays import arrays_of
+from mtpp.training.pfeife.line import ModelLine
 from mtpp.training.pfeife.plan import NoSplitPlan, SplitPlan
 from mtpp.training.pfeife.problem import SplitProblem
-
-MOST_REPLAYED = 100_000
-"""Passes that are replayed in plain Python; of more, the kernels that search evaluate the plan once more."""
 
 
 def look_at_split_plan(problem: SplitProblem, found: SplitPlan | NoSplitPlan) -> None:
@@ -31,8 +32,37 @@ def look_at_split_plan(problem: SplitProblem, found: SplitPlan | NoSplitPlan) ->
     O(ops + tensors + passes), about 7 µs for each pass up to :data:`MOST_REPLAYED`, 2 µs from there on.
     """
     limits = problem.memory_bytes
-    along = found.problem.line
-    if sorted(map(str, along.names)) != sorted(map(str, problem.line.names)):
+    _look_at_line(problem.line, found.problem.line)
+    if found.schedule is None:
+        return
+    _look_at_split(found.split, found.schedule.stages, problem.line.costs.ops)
+    sums = split_sums(replace(problem, line=found.problem.line), found.schedule, found.split)
+    look_at_equal(found.peak_bytes, sums.peak_bytes, "device", "needs {} bytes")
+    if isinstance(found, NoSplitPlan):
+        look_at_memory(found.peak_bytes, [None] * problem.devices, "device")
+        fits = limits is not None and all(need <= limit for need, limit in zip(found.peak_bytes, limits, strict=True))
+        look_at_least_memory(found.memory.value, found.least_memory_bytes, max(limits or (0,)) if fits else None)
+        return
+    look_at_memory(found.peak_bytes, limits or [None] * problem.devices, "device")
+    if found.schedule.devices != problem.devices or found.schedule.micro_batches != problem.micro_batches:
+        sizes = f"{found.schedule.devices} devices and {found.schedule.micro_batches} micro-batches"
+        due = f"{problem.devices} and {problem.micro_batches}"
+        raise InconsistentResult(f"the plan's schedule is of {sizes}, not of {due}")
+    look_at_equal([(f, g) for f, g, _ in found.stage_ticks], sums.passes, "stage", "takes {} ticks of both passes")
+    handovers = [(*ends, ticks) for ends, ticks in sorted(sums.handovers.items())]
+    straight = problem.rules.transport == "direct"
+    said = [(s, s + 1, ticks) for s, (*_, ticks) in enumerate(found.stage_ticks[:-1])]
+    look_at_equal([*found.straight_handovers] if straight else said, handovers, "hand-over", "is {}")
+    many = sum(map(len, found.schedule.rows)) > MOST_REPLAYED
+    iteration = _swept_iteration(found) if many else replayed_iteration(found.schedule, sums.passes, handovers)
+    if iteration != found.iteration:
+        taken = "never ends" if iteration is None else f"takes {iteration}"
+        raise InconsistentResult(f"the plan's iteration is {found.iteration} ticks, and replayed it {taken}")
+
+
+def _look_at_line(given: ModelLine, along: ModelLine) -> None:
+    """Check that a line has the ops and tensors of the one that was given, in a topological order."""
+    if sorted(map(str, along.names)) != sorted(map(str, given.names)):
         raise InconsistentResult("the plan's ops are not those of the model")
     for one in along.costs.tensors:
         first = min(one.consumers, default=along.costs.ops)
@@ -41,25 +71,32 @@ def look_at_split_plan(problem: SplitProblem, found: SplitPlan | NoSplitPlan) ->
                 f"the plan has {along.names[first]!r} at place {first} along its order of ops, not behind "
                 f"{along.names[one.producer]!r} at place {one.producer} that it reads from"
             )
-    if isinstance(found, NoSplitPlan):
-        if found.schedule is None:
-            return
-        _look_at_split(found.split, found.schedule.stages, along.costs.ops)
-        look_at_memory(found.peak_bytes, [None] * problem.devices, "device")
-        fits = limits is not None and all(need <= limit for need, limit in zip(found.peak_bytes, limits, strict=True))
-        look_at_least_memory(found.memory.value, found.least_memory_bytes, max(limits or (0,)) if fits else None)
+    if along is given:
         return
-    _look_at_split(found.split, found.schedule.stages, along.costs.ops)
-    look_at_memory(found.peak_bytes, limits or [None] * problem.devices, "device")
-    if found.schedule.devices != problem.devices or found.schedule.micro_batches != problem.micro_batches:
-        sizes = f"{found.schedule.devices} devices and {found.schedule.micro_batches} micro-batches"
-        due = f"{problem.devices} and {problem.micro_batches}"
-        raise InconsistentResult(f"the plan's schedule is of {sizes}, not of {due}")
-    many = sum(map(len, found.schedule.rows)) > MOST_REPLAYED
-    iteration = _swept_iteration(found) if many else replayed_iteration(found)
-    if iteration != found.iteration:
-        taken = "never ends" if iteration is None else f"takes {iteration}"
-        raise InconsistentResult(f"the plan's iteration is {found.iteration} ticks, and replayed it {taken}")
+    for name, ours, theirs in zip(*_by_name(given), _by_name(along)[1], strict=True):
+        if ours != theirs:
+            raise InconsistentResult(
+                f"{name!r} costs {theirs} along the plan's order of ops, and {ours} in the model's"
+            )
+    for there, here in zip(_tensors(along), _tensors(given), strict=True):
+        if there != here:
+            raise InconsistentResult(f"a tensor is {there} along the plan's order of ops, and {here} in the model's")
+
+
+def _by_name(line: ModelLine) -> tuple[list[str], list[tuple[int, ...]]]:
+    """Return names, ascending, and what each op takes of time and memory."""
+    costs = line.costs
+    columns = [one.tolist() for one in (costs.forward, costs.backward, costs.fixed_bytes, costs.kept_bytes)]
+    places = sorted(range(costs.ops), key=lambda place: str(line.names[place]))
+    return [str(line.names[p]) for p in places], [tuple(column[p] for column in columns) for p in places]
+
+
+def _tensors(line: ModelLine) -> list[tuple[str, list[str], int, int | None]]:
+    names = [str(name) for name in line.names]
+    return [
+        (names[one.producer], sorted(names[v] for v in one.consumers), one.ticks, one.size_bytes)
+        for one in line.costs.tensors
+    ]
 
 
 def _swept_iteration(found: SplitPlan) -> int | None:
@@ -69,8 +106,7 @@ def _swept_iteration(found: SplitPlan) -> int | None:
     return Scheduled(found.problem, arrays, None).of(np.asarray(found.split, dtype=np.int64)).ticks
 
 
-def _look_at_split(split: object, stages: int, ops: int) -> None:
-    assert isinstance(split, list | tuple)
+def _look_at_split(split: Sequence[int], stages: int, ops: int) -> None:
     ascending = all(begin < end for begin, end in pairwise(split))
     if len(split) != stages + 1 or split[0] != 0 or split[-1] != ops or not ascending:
         raise InconsistentResult(f"the plan cuts {ops} ops into {stages} stages at {split}")

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import re
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import pytest
@@ -66,6 +70,181 @@ def test_plan(
     assert "and replayed it takes" in said.err
     assert REPORT in said.err
     assert not file.exists()
+
+
+MODEL = {
+    "format": "mtpp-training-model",
+    "version": 1,
+    "name": "three layers",
+    "time_unit": "ps",
+    "micro_batch_size": 1,
+    "layers": [
+        {
+            "name": name,
+            "configurations": {
+                "1": [
+                    {
+                        "id": "plain",
+                        "time": 60,
+                        "parameter_bytes": 10,
+                        "memory_bytes_per_micro_batch": 8,
+                        "memory_bytes": 40,
+                    }
+                ]
+            },
+        }
+        for name in "abc"
+    ],
+    "edges": [{"source": "a", "target": "b", "bytes": 4}, {"source": "b", "target": "c", "bytes": 4}],
+}
+
+LINE = ("--devices", "3", "--memory", "1kB", "--bandwidth", "1TB/s", "--max-micro-batches", "3")
+GRAPH = ("--planner", "graphpipe", "--devices", "3", "--memory", "1kB", "--bandwidth", "1TB/s", "--batch-size", "4")
+SPLIT = ("--planner", "pfeife", "--devices", "3", "--micro-batches", "3", "--bandwidth", "1TB/s", "--memory", "1kB")
+LEVELS = ("--memory", "1kB", "--max-micro-batches", "3", "--topology", "levels.toml")
+
+
+TREE = """
+[[levels]]
+devices = 2
+bandwidth = "1TB/s"
+
+[[levels]]
+devices = 2
+bandwidth = "1TB/s"
+"""
+
+
+def _less_memory(figures: Any) -> Any:
+    return lambda *given: [replace(one, memory_bytes=one.memory_bytes - 1) for one in figures(*given)]
+
+
+def _less_time(figures: Any) -> Any:
+    return lambda *given: [replace(one, time=one.time - 1) for one in figures(*given)]
+
+
+def _one_less(method: Any) -> Any:
+    return lambda self, *given: method(self, *given) - 1
+
+
+def _faster(method: Any) -> Any:
+    def passes(self: Any, *given: Any) -> Any:
+        found = method(self, *given)
+        return replace(found, forward_ticks=found.forward_ticks - 1)
+
+    return passes
+
+
+def _each_less(method: Any) -> Any:
+    return lambda self, *given: [one - 1 for one in method(self, *given)]
+
+
+def _later(method: Any) -> Any:
+    def starts(*given: Any) -> Any:
+        start, sent = method(*given)
+        return start + 1, sent
+
+    return starts
+
+
+INTERNALS = [
+    (LINE, "mtpp.training.plan.stage_figures", _less_memory, r"needs (\d+) bytes, and .* layers (\d+)"),
+    (LINE, "mtpp.training.plan.stage_figures", _less_time, r"takes (\d+) ticks .*layers (\d+)"),
+    (("--planner", "equi", *LINE), "mtpp.training.plan.stage_figures", _less_memory, r"needs (\d+) .* layers (\d+)"),
+    (
+        ("--planner", "pipedream-2bw", *LINE),
+        "mtpp.training.plan.stage_figures",
+        _less_memory,
+        r"needs (\d+) bytes, and .* layers (\d+)",
+    ),
+    (LEVELS, "mtpp.training.nested_plan.stage_figures", _less_memory, r"needs (\d+) bytes, and .* layers (\d+)"),
+    (GRAPH, "mtpp.training.stage_costs.PipelineCosts.memory_bytes", _one_less, r"needs (\d+) .* layers (\d+)"),
+    (GRAPH, "mtpp.training.stage_costs.PipelineCosts.passes", _faster, r"takes \((\d+), .* layers \((\d+)"),
+    (GRAPH, "mtpp.training.stage_costs.PipelineCosts.transfer", _one_less, r"is \(0, 1, (\d+).* layers \(0, 1, (\d+)"),
+    (GRAPH, "mtpp.solvers.planners.simulation.simulate.earliest_starts", _later, r"start at (\d+) .*there at (\d+)"),
+    (SPLIT, "mtpp.training.pfeife.problem.SplitProblem.device_bytes", _each_less, r"needs (\d+) .* layers (\d+)"),
+    (
+        (*SPLIT, "--order", "search"),
+        "mtpp.training.pfeife.problem.SplitProblem.device_bytes",
+        _each_less,
+        r"needs (\d+) bytes, and .* layers (\d+)",
+    ),
+    (SPLIT, "mtpp.training.pfeife.costs._divided", _one_less, r"takes \((\d+), .* layers \((\d+)"),
+]
+"""What a planner is asked, a part of what its results are made from, a way to make it lie, and what is said."""
+
+
+@pytest.mark.parametrize(("asked", "part", "lying", "said"), INTERNALS)
+def test_planners_whose_sums_are_not_those_of_their_layers(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    asked: tuple[str, ...],
+    part: str,
+    lying: Callable[[Any], Any],
+    said: str,
+) -> None:
+    """Memory, times, transfers and starts that are off by one: both values, exit code 70, no result."""
+    model, file = tmp_path / "model.json", tmp_path / "plan.json"
+    model.write_text(json.dumps(MODEL))
+    tmp_path.joinpath("levels.toml").write_text(TREE)
+    monkeypatch.chdir(tmp_path)
+    speed = ("--speed", "2") if part.endswith("_divided") else ()
+    given = ("plan", model, *asked, *speed, "-o", file)
+    assert code_of(monkeypatch, *given) == 0
+    file.unlink()
+    capsys.readouterr()
+    monkeypatch.setattr(part, lying(resolve_name(part)))
+    assert code_of(monkeypatch, *given) == 70
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    values = re.search(said, printed.err)
+    assert values is not None, printed.err
+    assert int(values[1]) - int(values[2]) in (-1, 1)
+    assert REPORT in printed.err
+    assert not file.exists()
+
+
+def test_sweeps(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Times of a sweep are of plans that were looked at."""
+    model = tmp_path / "model.json"
+    model.write_text(json.dumps(MODEL))
+    part = "mtpp.training.plan.stage_figures"
+    monkeypatch.setattr(part, _less_time(resolve_name(part)))
+    assert code_of(monkeypatch, "plan", model, *LINE, "--sweep", "1,2,3") == 70
+    assert capsys.readouterr().out == ""
+
+
+def test_simulations(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Starts of passes that are not when what they wait for is there, in stage graphs and in schedules."""
+    model, graph, split = tmp_path / "model.json", tmp_path / "graph.json", tmp_path / "split.json"
+    model.write_text(json.dumps(MODEL))
+    assert code_of(monkeypatch, "plan", model, *GRAPH, "-o", graph) == 0
+    assert code_of(monkeypatch, "plan", model, *SPLIT, "-o", split) == 0
+    assert code_of(monkeypatch, "simulate", graph, "--model", model) == 0
+    assert code_of(monkeypatch, "simulate", split) == 0
+    capsys.readouterr()
+    for module, given in (("simulate", (graph, "--model", model)), ("simulate_schedule", (split,))):
+        part = f"mtpp.solvers.planners.simulation.{module}.earliest_starts"
+        monkeypatch.setattr(part, _later(resolve_name(part)))
+        assert code_of(monkeypatch, "simulate", *given) == 70
+        printed = capsys.readouterr()
+        assert printed.out == ""
+        assert re.search(r"simulated to (start|take) .*\d+.* \d+", printed.err)
+
+
+def test_evaluate(monkeypatch: pytest.MonkeyPatch, chain_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Sums of stages that are not those of their ops."""
+    split = chain_file.with_name("split.json")
+    split.write_text(json.dumps({"op0": 0, "op1": 0, "op2": 1, "op3": 1}))
+    assert code_of(monkeypatch, "evaluate", chain_file, "--assignment", split) == 0
+    capsys.readouterr()
+    sums = resolve_name("mtpp.inference.objective._sum_by")
+    monkeypatch.setattr("mtpp.inference.objective._sum_by", lambda *given: sums(*given) + 1)
+    assert code_of(monkeypatch, "evaluate", chain_file, "--assignment", split) == 70
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "and summed up op by op" in printed.err
 
 
 def test_certify_keeps_the_other_cells(

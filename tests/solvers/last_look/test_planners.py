@@ -200,7 +200,9 @@ def test_replays_are_what_simulations_are(seed: int, name: str | None, transport
         backward_ticks=[backward for _, backward, _ in times],
         handovers=handovers,
     )
-    assert replayed_iteration(found) == simulate_schedule(timed).iteration == found.iteration
+    ends = [(one.source, one.target, one.ticks) for one in handovers]
+    replayed = replayed_iteration(found.schedule, [(f, g) for f, g, _ in times], ends)
+    assert replayed == simulate_schedule(timed).iteration == found.iteration
 
 
 def test_passes_that_wait_for_each_other_are_a_contradiction() -> None:
