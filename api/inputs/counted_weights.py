@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from mtpp.errors import Infeasible
-from mtpp.inference.counted_weights import as_weights_count
+from mtpp.inference.counted_weights import as_weights_count, counted_weights_of
 from mtpp.inference.graph import CostGraph
 
 _PROVEN = "proven infeasible"
@@ -16,7 +16,7 @@ def as_counted(error: Infeasible, graph: CostGraph) -> Infeasible:
     """Return an error without its claim to a proof, where weights of the graph count as more than its file holds."""
     if error.source != _MEMORY:
         return error
-    problem = problem_as_counted(error.problem, graph.metadata.get("counted_weights", ()))
+    problem = problem_as_counted(error.problem, counted_weights_of(graph.metadata))
     return Infeasible(problem, source=error.source, where=error.where, remedy=error.remedy)
 
 

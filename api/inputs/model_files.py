@@ -17,6 +17,7 @@ from mtpp.errors import InputError, UnrecognisedInput
 from mtpp.formats.io.source import Source
 from mtpp.formats.modelled.size_terms import named_sizes
 from mtpp.host.deadline import Deadline
+from mtpp.inference.counted_weights import counted_weights_of
 from mtpp.inference.model_file import ModelFile
 
 STDIN = "-"
@@ -223,7 +224,7 @@ def _file_of(model: Model, path: str, most_stages: int) -> ModelFile:
         model.costs_sha256,
         proposed_dims=model.proposed_dims,
         assumptions=tuple(map(str, graph.metadata.get("assumptions", ()))),
-        counted_weights=tuple(graph.metadata.get("counted_weights", ())),
+        counted_weights=counted_weights_of(graph.metadata),
     )
 
 

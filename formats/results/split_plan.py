@@ -105,6 +105,7 @@ def _header(problem: SplitProblem, model: Mapping[str, Any]) -> dict[str, Any]:
             "configurations": line.choice if line.configurations else None,
             "trained": None if line.kind == "layers" else "all" if line.trained is None else "stated",
             "buffers": rules.buffers,
+            "counted_weights": list(line.counted_weights),
         },
         "micro_batches": problem.micro_batches,
         "rules": {

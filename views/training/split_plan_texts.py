@@ -78,12 +78,12 @@ def _schedules(problem: SplitProblem) -> str:
 
 def no_plan_reason(none: NoSplitPlan) -> str:
     """Return on one line why there is no plan."""
-    if none.stopped in LIMITS_REACHED and not none.proven and none.schedule is None:
+    if none.stopped in LIMITS_REACHED and not none.excluded and none.schedule is None:
         memory = none.stopped == StopReason.MEMORY_LIMIT
         return "the memory did not suffice to find a plan" if memory else "no plan was found in the time"
     devices = counted(none.problem.devices, "device")
     text = f"no plan fits into the memory of {devices}{as_weights_count(none.problem.line.counted_weights)}"
-    return text if none.proven else f"{text}, as far as was found"
+    return text if none.excluded else f"{text}, as far as was found"
 
 
 def no_split_plan_text(none: NoSplitPlan) -> str:

@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 
 from mtpp.errors import InputError
+from mtpp.inference.counted_weights import counted_weights_of
 from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph
 from mtpp.inference.instance import Instance
 from mtpp.training.model import Configuration, TrainingModel
@@ -48,7 +49,7 @@ class ModelLine:
     trained
         Whether any op of a graph is trained; None where the graph does not say which are: all.
     counted_weights
-        Keys of the metadata of the same name of a graph: weights that count as more than its file holds.
+        Keys of the metadata of a graph: weights that count as more than its file holds.
     """
 
     name: str
@@ -167,7 +168,7 @@ def graph_line(
         costs,
         all(one.size_bytes is not None for one in tensors),
         trained=None if trained is None else any(map(trained.has_backward, given)),
-        counted_weights=tuple(graph.metadata.get("counted_weights", ())),
+        counted_weights=counted_weights_of(graph.metadata),
     )
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from written_documents import written
 
 import mtpp
 from mtpp.errors import Infeasible
@@ -69,6 +72,47 @@ def test_training_plans_say_how_weights_count(
     with pytest.raises(Infeasible, match="no plan fits") as caught:
         mtpp.plan_training(model, memory="10KiB", **asked)  # type: ignore[call-overload]
     assert ("as weights are counted" in str(caught.value)) == more
+
+
+@pytest.mark.parametrize(("nodes", "stored", "more"), [(PACKED, {"half": HALF}, True), (PLAIN, {"w": FULL}, False)])
+def test_no_such_limit_is_proven_in_a_document(
+    tmp_path: Path, nodes: list[onnx.NodeProto], stored: dict[str, np.ndarray], more: bool
+) -> None:
+    """The document and its verification claim no proof where weights count as more; older ones that do still verify."""
+    model, tight = tmp_path / "m.onnx", ("--memory", "10KiB", "--devices", "1", "--micro-batches", "1")
+    model.write_bytes(_model(nodes, stored))
+    none = written(tmp_path, "plan", model, "--planner", "pfeife", *tight)
+    assert none["proven"] is not more
+    assert none["costs"]["counted_weights"] == (["unpacked_bytes"] if more else [])
+    report = mtpp.verify(none, model)
+    assert report.verdict == "ok"
+    assert ("proven that there is no plan" in str(report)) is not more
+    assert ("no plan fits as weights are counted (as they are computed with)" in str(report)) is more
+    assert mtpp.verify({**none, "proven": more}, model).verdict == "false"
+    for forged in ([], ["repeated_bytes"], ["unpacked_bytes", "unpacked_bytes"], ["unpacked_bytes"]):
+        says = {**none, "costs": {**none["costs"], "counted_weights": forged}}
+        assert (mtpp.verify(says, model).verdict == "ok") is (forged == none["costs"]["counted_weights"])
+    older = {**none, "costs": {k: v for k, v in none["costs"].items() if k != "counted_weights"}, "proven": True}
+    assert mtpp.verify(older, model).verdict == "ok"
+    assert ("proven that there is no plan" in str(mtpp.verify(older, model))) is not more
+
+
+@pytest.mark.parametrize("stated", [5, "unpacked_bytes", ["unpacked_bytes"], {"of my own": 1}, None])
+def test_metadata_of_the_same_name_are_no_weights(stated: object) -> None:
+    """Metadata of a graph may be anything."""
+    graph = {
+        "format": "mtpp-graph",
+        "version": 1,
+        "name": "g",
+        "time_unit": "ps",
+        "ops": [{"name": "a", "work": 1, "param_bytes": 100}],
+        "tensors": [],
+        "metadata": {"counted_weights": stated},
+    }
+    with pytest.raises(Infeasible, match="no plan fits into the memory of 1 device;"):
+        mtpp.plan_training(graph, planner="pfeife", devices=1, micro_batches=1, memory="10B")
+    with pytest.raises(Infeasible, match="proven infeasible"):
+        mtpp.partition(mtpp.read(graph, stage_memory="10B"), 1)
 
 
 def test_little_differences_are_not_told() -> None:

@@ -9,6 +9,7 @@ import re
 from fractions import Fraction
 from typing import Any
 
+from mtpp.checker.counted_weights import REPEATED, UNPACKED
 from mtpp.checker.document import (
     Path,
     Rule,
@@ -160,7 +161,11 @@ _HEAD: dict[str, Rule] = {
     ),
     "costs": record(
         {"backward_ratio": exact, "state": exact, "configurations": nullable(choice(*CONFIGURATIONS))},
-        {"trained": nullable(choice(ALL_TRAINED, STATED)), "buffers": choice(IN_FLIGHT, ALL)},
+        {
+            "trained": nullable(choice(ALL_TRAINED, STATED)),
+            "buffers": choice(IN_FLIGHT, ALL),
+            "counted_weights": array(choice(REPEATED, UNPACKED)),
+        },
     ),
     "micro_batches": _size(1),
     "rules": record(

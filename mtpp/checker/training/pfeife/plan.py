@@ -25,6 +25,7 @@ from mtpp.checker.checks import (
     resting,
     rows_named,
 )
+from mtpp.checker.counted_weights import as_counted
 from mtpp.checker.facts import counted, factor
 from mtpp.checker.graph import ceil_div
 from mtpp.checker.names import end_rows
@@ -376,22 +377,29 @@ def _infeasible(plan: dict[str, Any], line: Line, checks: list[Check]) -> Report
         )
     )
     most = max(each_device(limit, devices)) if limit is not None else None
-    proven = most is not None and stated["value"] > most
+    excluded = most is not None and stated["value"] > most
+    proven = excluded and not line.counted
+    says = (
+        "counted_weights" in plan["costs"]
+    )  # plans that do not say it claimed a proof for weights as they are counted
     if fits:
         row = Check(NO_PLAN, False, "the plan says that there is none, and one of its own fits")
-    elif plan["proven"] != proven:
+    elif plan["proven"] != (proven if says else excluded):
         row = Check(NO_PLAN, False, f"the plan says proven {str(plan['proven']).lower()}, its memory bound says not so")
     elif proven:
         row = resting(NO_PLAN, "proven", rows_named(checks, (MEMORY_BOUND,)))
+    elif excluded:
+        row = fact(NO_PLAN, f"none fits {as_counted(line.counted)}; stages may hold less")
     else:
         row = fact(NO_PLAN, "none was found, which proves nothing")
     checks.append(row)
     shown = row.passed is True
-    words = (
-        "proven that there is no plan within the memory of the devices"
-        if shown
-        else "but all it says is that no plan was found"
-    )
+    if shown:
+        words = "proven that there is no plan within the memory of the devices"
+    elif excluded:
+        words = f"but all it says is that no plan fits {as_counted(line.counted)}"
+    else:
+        words = "but all it says is that no plan was found"
     tier = Tier.EXACT if proven and hold(checks, (MEMORY_BOUND,)) else Tier.NONE
     return Report(tuple(checks), tier, None, bound_rechecked=shown, proven=words, subject="that there is no plan")
 
