@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import gc
+import os
 import signal
+import sys
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,11 +26,24 @@ settings.load_profile("mtpp")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Take the kernels that are compiled already, before any worker starts; hear of interruptions."""
+    """Take the kernels that are compiled already, before any worker starts; keep byte code; hear of interruptions."""
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # a shell ignores it for what it starts in the background
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    sys.dont_write_bytecode = False  # else each of hundreds of processes compiles every module anew
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     if not hasattr(config, "workerinput"):
         take_shipped_code(ROOT)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Look for no garbage among what is collected, neither then nor in the tests."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)  # before cases are chosen by their markers
