@@ -47,9 +47,9 @@ class Agreement:
 
 def _difference(found: Array, expected: Array, between: frozenset[str]) -> tuple[float, float]:
     """Return the largest difference, as a part of the largest value expected, and how large it may be."""
-    if found.tobytes() == expected.tobytes():
+    if found.shape == expected.shape and found.tobytes() == expected.tobytes():
         return 0.0, 0.0
-    if found.dtype.kind != "f":
+    if found.shape != expected.shape or found.dtype.kind != "f":
         return float("inf"), 0.0
     allowed = tolerance(found.dtype.name, between)
     own, other = found.astype(np.float64), expected.astype(np.float64)

@@ -17,13 +17,14 @@ from mtpp.runtime.checking.draws import check_names, fitting
 from mtpp.runtime.checking.tolerances import types_between
 from mtpp.runtime.pipeline.agreement import Agreement
 from mtpp.runtime.pipeline.crew import Crew, RunLimits
-from mtpp.runtime.pipeline.memory import Ring
+from mtpp.runtime.pipeline.memory import Ring, arrays
 from mtpp.runtime.pipeline.model_file import ModelFile
 from mtpp.runtime.pipeline.model_kinds import model_of
+from mtpp.runtime.pipeline.open_sizes import SizesJob, rooms
 from mtpp.runtime.pipeline.pipeline import PipelineChoices, PipelineTimes, run_pipeline, stage_models
 from mtpp.runtime.pipeline.reference_job import Reference, ReferenceJob
 from mtpp.runtime.pipeline.run_request import RunRequest
-from mtpp.runtime.pipeline.wiring import Wiring, read_wiring
+from mtpp.runtime.pipeline.wiring import Given, Wiring, read_wiring
 from mtpp.runtime.random_values import drawn_input
 from mtpp.runtime.session import SessionChoices
 
@@ -93,10 +94,12 @@ def measure(request: RunRequest, limits: RunLimits, tell: Callable[[str], None] 
         If the time is up, or the user has enough, before there is anything to report.
     """
     texts = {name: _text(array) for name, array in request.inputs.items() if array.dtype.kind in "OSU"}
-    widths = {name: array.dtype.str for name, array in texts.items()}
-    wiring = read_wiring(request.folder, request.queue_depth, whole=request.model is not None, texts=widths)
     request = replace(request, inputs={**request.inputs, **texts})
+    wiring = _wiring(request)
     check_names(wiring.manifest, request.inputs)
+    for tensor in wiring.manifest.inputs:
+        if tensor.name in request.inputs:
+            fitting(tensor, request.inputs[tensor.name])
     if request.model is not None and not request.model.is_file():
         raise InputError("no such file", source=str(request.model), remedy="give the model that was split")
     available = usable_cores()
@@ -114,8 +117,11 @@ def measure(request: RunRequest, limits: RunLimits, tell: Callable[[str], None] 
             stack.callback(made.close)
             return made
 
-        inputs, outputs = ring("inputs"), ring("outputs")
+        inputs = ring("inputs")
         _fill(wiring, inputs, request)
+        if wiring.is_open:
+            wiring = wiring.with_rooms(rooms(SizesJob(models, session, inputs), limits, tell))
+        outputs = ring("outputs")
 
         def reference(label: str, files: tuple[ModelFile, ...], into: Ring) -> Reference:
             tell(f"{label}: measuring without a pipeline")
@@ -142,7 +148,7 @@ def measure(request: RunRequest, limits: RunLimits, tell: Callable[[str], None] 
             unsplit = reference("the unsplit model", (own_model,), own)
             agreement = Agreement(between=types_between(wiring.manifest))
             for views, others in zip(outputs.views(), own.views(), strict=True) if alone.repeatable else ():
-                agreement.add(views, others)
+                agreement.add(arrays(views), arrays(others))
             whole = unsplit.seconds[:, 0], agreement
         choices = PipelineChoices(request.batches, request.warmup, session, cores, request.seed)
         expected = outputs if alone.repeatable else None
@@ -150,6 +156,11 @@ def measure(request: RunRequest, limits: RunLimits, tell: Callable[[str], None] 
     return Measured(
         request, wiring, alone.seconds, alone.cpu_share, whole, times, cores, len(available), alone.repeatable
     )
+
+
+def _wiring(request: RunRequest) -> Wiring:
+    given = {name: Given(array.dtype.str, array.shape) for name, array in request.inputs.items()}
+    return read_wiring(request.folder, request.queue_depth, whole=request.model is not None, given=given)
 
 
 def _text(array: NDArray[Any]) -> NDArray[np.str_]:
@@ -195,7 +206,7 @@ def _fill(wiring: Wiring, inputs: Ring, request: RunRequest) -> None:
     """Write contents into all sets of inputs: those that are given, and random ones."""
     described = {tensor.name: tensor for tensor in wiring.manifest.inputs}
     for number, views in enumerate(inputs.views()):
-        for name, array in views.items():
+        for name, array in arrays(views).items():
             if name in request.inputs:
                 array[...] = fitting(described[name], request.inputs[name])
                 continue
@@ -208,4 +219,4 @@ def _whole_model(wiring: Wiring, path: Path, seed: int) -> ModelFile:
         key: tuple((region.name, region.dtype, region.shape) for region in layout.regions)
         for key, layout in (("inputs", wiring.inputs), ("outputs", wiring.outputs))
     }
-    return model_of(path, expected["inputs"], expected["outputs"], seed, whole=True)
+    return model_of(path, expected["inputs"], expected["outputs"], seed, whole=True, spare=wiring.spare)

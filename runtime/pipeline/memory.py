@@ -22,10 +22,13 @@ from mtpp.host.free_memory import free_bytes
 from mtpp.units import format_bytes
 
 Array = NDArray[Any]
+Shape = tuple[int | None, ...]
+"""Sizes of a tensor; None for one that only a run tells."""
 
 _ALIGNMENT = 64
 """Bytes: a line of the cache, which is also what kernels like their tensors aligned to."""
 
+_SIZE_BYTES = 8
 _PAGE = mmap.PAGESIZE
 _CHUNK = 1 << 20
 
@@ -38,14 +41,19 @@ class Region:
     ----------
     dtype
         By its numpy name.
+    shape
+        None for a size that is another one in each batch; all sizes then stand before the tensor.
     offset
         In bytes from the start of the slot.
+    room
+        Bytes for the tensor.
     """
 
     name: str
     dtype: str
-    shape: tuple[int, ...]
+    shape: Shape
     offset: int
+    room: int
 
 
 @dataclass(frozen=True)
@@ -62,14 +70,79 @@ class Layout:
     slot_bytes: int
 
     @classmethod
-    def of(cls, tensors: Sequence[tuple[str, str, tuple[int, ...]]]) -> Layout:
-        """Lay out tensors given by name, numpy's name of their type, and shape."""
+    def of(cls, tensors: Sequence[tuple[str, str, Shape]], rooms: Mapping[str, int] | None = None) -> Layout:
+        """Lay out tensors given by name, numpy's name of their type, and shape.
+
+        Parameters
+        ----------
+        rooms
+            Bytes for tensors of open size, by name; none where absent.
+        """
         regions, end = [], 0
         for name, dtype, shape in tensors:
-            regions.append(Region(name, dtype, shape, end))
-            size = prod(shape) * np.dtype(dtype).itemsize
-            end += -(-size // _ALIGNMENT) * _ALIGNMENT
+            known = tuple(size for size in shape if size is not None)
+            is_open = len(known) < len(shape)
+            room = (rooms or {}).get(name, 0) if is_open else prod(known) * np.dtype(dtype).itemsize
+            regions.append(Region(name, dtype, shape, end, room))
+            end += _aligned(_SIZE_BYTES * len(shape)) * is_open + _aligned(room)
         return cls(tuple(regions), max(1, -(-end // _PAGE)) * _PAGE)
+
+    def with_rooms(self, rooms: Mapping[str, int]) -> Layout:
+        """Return it with bytes set aside for tensors of open size, by name."""
+        return Layout.of([(region.name, region.dtype, region.shape) for region in self.regions], rooms)
+
+
+def _aligned(size: int) -> int:
+    return -(-size // _ALIGNMENT) * _ALIGNMENT
+
+
+@dataclass(frozen=True)
+class OpenTensor:
+    """A tensor in a slot whose sizes differ between batches.
+
+    Attributes
+    ----------
+    sizes
+        Of the batch that lies there, int64.
+    memory
+        Its room, as bytes.
+    """
+
+    name: str
+    dtype: str
+    sizes: Array
+    memory: Array
+
+    def array(self) -> Array:
+        """Return the tensor of the batch that lies there, on the same memory."""
+        return np.ndarray(tuple(self.sizes.tolist()), self.dtype, buffer=self.memory)
+
+    def put(self, array: Array) -> None:
+        """Write a tensor there.
+
+        Raises
+        ------
+        InputError
+            If there is no room for it.
+        """
+        if array.nbytes > self.memory.size:
+            raise InputError(
+                f"it takes {format_bytes(array.nbytes)}, more than in the runs before: there is room for "
+                f"{format_bytes(self.memory.size)}",
+                where=f"tensor {self.name!r}",
+                remedy="cut the model where no tensor of a size that depends on data crosses",
+            )
+        self.sizes[...] = array.shape
+        self.array()[...] = array
+
+
+View = Array | OpenTensor
+"""A tensor in a slot."""
+
+
+def arrays(views: Mapping[str, View]) -> dict[str, Array]:
+    """Return the tensors of the batch that lies in a slot, by name."""
+    return {name: view.array() if isinstance(view, OpenTensor) else view for name, view in views.items()}
 
 
 @dataclass(frozen=True)
@@ -97,14 +170,12 @@ class Ring:
         """
         return cls(anonymous_memory(layout.slot_bytes * slots, what), layout, slots)
 
-    def views(self) -> tuple[Mapping[str, Array], ...]:
+    def views(self) -> tuple[Mapping[str, View], ...]:
         """Return for each slot its tensors by name, as arrays on the shared memory."""
         memory = map_memory(self.descriptor, self.layout.slot_bytes * self.slots)
         return tuple(
             {
-                region.name: np.ndarray(
-                    region.shape, region.dtype, buffer=memory, offset=slot * self.layout.slot_bytes + region.offset
-                )
+                region.name: _view(region, memory, slot * self.layout.slot_bytes + region.offset)
                 for region in self.layout.regions
             }
             for slot in range(self.slots)
@@ -113,6 +184,16 @@ class Ring:
     def close(self) -> None:
         """Close the descriptor in this process; views stay as they are."""
         os.close(self.descriptor)
+
+
+def _view(region: Region, memory: mmap.mmap, offset: int) -> View:
+    shape = tuple(size for size in region.shape if size is not None)
+    if len(shape) == len(region.shape):
+        return np.ndarray(shape, region.dtype, buffer=memory, offset=offset)
+    sizes: Array = np.ndarray((len(region.shape),), np.int64, buffer=memory, offset=offset)
+    offset += _aligned(_SIZE_BYTES * len(region.shape))
+    room: Array = np.ndarray((region.room,), np.uint8, buffer=memory, offset=offset)
+    return OpenTensor(region.name, region.dtype, sizes, room)
 
 
 def anonymous_memory(size: int, what: str) -> int:

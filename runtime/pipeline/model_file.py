@@ -11,10 +11,10 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from mtpp.errors import InputError
-from mtpp.runtime.pipeline.memory import Array
+from mtpp.runtime.pipeline.memory import Array, Shape
 from mtpp.runtime.session import SessionChoices
 
-Expected = tuple[str, str, tuple[int, ...]]
+Expected = tuple[str, str, Shape]
 """Name, numpy's name of the type, and shape of a tensor."""
 
 
@@ -36,8 +36,10 @@ class OpenedModel(Protocol):
             If it fails.
         """
 
-    def run_into(self, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> None:
-        """Run with outputs going to memory that is there.
+    def run_into(
+        self, inputs: Mapping[str, Any], outputs: Mapping[str, Any], others: Sequence[str] = ()
+    ) -> dict[str, Any]:
+        """Run with outputs going to memory that is there; return *others*, whose sizes only the run tells, by name.
 
         Raises
         ------
@@ -76,6 +78,8 @@ class ModelFile(ABC):
         Of weights whose files are absent.
     whole
         Whether it is the model that was split, which may make more than is wanted.
+    spare
+        Inputs of it that no result depends on: any value will do.
     """
 
     path: Path
@@ -83,6 +87,7 @@ class ModelFile(ABC):
     outputs: tuple[Expected, ...]
     seed: int
     whole: bool = False
+    spare: tuple[str, ...] = ()
 
     @abstractmethod
     def open(self, choices: SessionChoices) -> OpenedModel:
@@ -117,7 +122,8 @@ class ModelFile(ABC):
                 fits = sizes is None or (
                     len(sizes) == len(shape)
                     and all(
-                        not isinstance(size, int) or size == wanted for size, wanted in zip(sizes, shape, strict=True)
+                        not isinstance(size, int) or wanted in (None, size)
+                        for size, wanted in zip(sizes, shape, strict=True)
                     )
                 )
                 if own.type != dtype and not (own.type == "string" and np.dtype(dtype).kind == "U"):
@@ -126,8 +132,9 @@ class ModelFile(ABC):
                     problem = f"its shape is {sizes}, not {list(shape)}"
             if problem:
                 raise self._error(f"{what} {name!r}", f"{problem}, as the manifest says")
-        if all_of_them and found_by_name:
-            raise self._error(f"{what} {next(iter(found_by_name))!r}", "the manifest does not say what to feed it")
+        unknown = [name for name in found_by_name if name not in self.spare]
+        if all_of_them and unknown:
+            raise self._error(f"{what} {unknown[0]!r}", "the manifest does not say what to feed it")
 
     def _error(self, where: str, problem: str) -> InputError:
         return InputError(problem, source=str(self.path), where=where, remedy="split the model again")

@@ -11,8 +11,14 @@ from mtpp.runtime.pipeline.program_file import SUFFIX, ProgramFile
 
 
 def model_of(
-    path: Path, inputs: Sequence[Expected], outputs: Sequence[Expected], seed: int, *, whole: bool = False
+    path: Path,
+    inputs: Sequence[Expected],
+    outputs: Sequence[Expected],
+    seed: int,
+    *,
+    whole: bool = False,
+    spare: Sequence[str] = (),
 ) -> ModelFile:
     """Return a file as what it is, by its suffix."""
     kind = ProgramFile if path.suffix == SUFFIX else OnnxFile
-    return kind(path, tuple(inputs), tuple(outputs), seed, whole)
+    return kind(path, tuple(inputs), tuple(outputs), seed, whole, tuple(spare))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import mmap
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from mtpp.errors import InputError
 from mtpp.runtime.pipeline.memory import Array
@@ -29,7 +31,8 @@ class OnnxFile(ModelFile):
         session = open_session(self.path, choices, display=str(self.path), weights=self._absent_weights())
         self._check("input", [_of_session(one) for one in session.get_inputs()], self.inputs, all_of_them=True)
         self._check("output", [_of_session(one) for one in session.get_outputs()], self.outputs, all_of_them=False)
-        return OnnxSession(session, tuple(name for name, _, _ in self.outputs), str(self.path))
+        spare = {one.name: self._any_value(one) for one in session.get_inputs() if one.name in self.spare}
+        return OnnxSession(session, tuple(name for name, _, _ in self.outputs), str(self.path), spare)
 
     def check_declared(self) -> None:
         """Hold the manifest against the file: see :meth:`ModelFile.check_declared`."""
@@ -41,6 +44,23 @@ class OnnxFile(ModelFile):
             "input", [_declared(one) for one in graph.input if one.name not in own], self.inputs, all_of_them=True
         )
         self._check("output", [_declared(one) for one in graph.output], self.outputs, all_of_them=False)
+
+    def _any_value(self, tensor: Any) -> Any:
+        """Return a value for an input that no result depends on: ONNX Runtime asks for one all the same."""
+        from onnx import TensorProto, helper
+
+        name = tensor.type.removeprefix("tensor(").removesuffix(")")
+        number = dict(TensorProto.DataType.items()).get(name.upper())
+        if number is None:
+            raise InputError(
+                f"no value can be made up for a {tensor.type}",
+                source=str(self.path),
+                where=f"input {tensor.name!r}",
+                remedy="no stage reads it: leave out ‹model›",
+            )
+        shape = [size if isinstance(size, int) else 1 for size in tensor.shape]
+        text = number == TensorProto.STRING
+        return ort_value(onnxruntime(), np.zeros(shape, np.str_ if text else helper.tensor_dtype_to_np_dtype(number)))
 
     def _absent_weights(self) -> dict[str, Array]:
         try:
@@ -58,11 +78,18 @@ class OnnxFile(ModelFile):
 
 @dataclass
 class OnnxSession:
-    """A session of ONNX Runtime, with a binding that is used again for each batch."""
+    """A session of ONNX Runtime, with a binding that is used again for each batch.
+
+    Attributes
+    ----------
+    spare
+        Values of inputs that no result depends on.
+    """
 
     session: Any
     outputs: tuple[str, ...]
     display: str
+    spare: Mapping[str, Any]
 
     def __post_init__(self) -> None:
         self._binding = self.session.io_binding()
@@ -80,21 +107,29 @@ class OnnxSession:
     def run(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """Return the outputs by name."""
         try:
-            made = self.session.run_with_ort_values(list(self.outputs), dict(inputs))
+            made = self.session.run_with_ort_values(list(self.outputs), {**inputs, **self.spare})
         except Exception as error:  # its exceptions have no base of their own
             raise self._failed(error) from None
         return dict(zip(self.outputs, made, strict=True))
 
-    def run_into(self, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> None:
+    def run_into(
+        self, inputs: Mapping[str, Any], outputs: Mapping[str, Any], others: Sequence[str] = ()
+    ) -> dict[str, Any]:
         """Run with everything bound."""
         for name, value in inputs.items():
             self._binding.bind_ortvalue_input(name, value)
         for name, value in outputs.items():
             self._binding.bind_ortvalue_output(name, value)
+        for name in others:
+            self._binding.bind_output(name)
         try:
             self.session.run_with_iobinding(self._binding)
         except Exception as error:  # its exceptions have no base of their own
             raise self._failed(error) from None
+        if not others:
+            return {}
+        made = dict(zip((*outputs, *others), self._binding.get_outputs(), strict=True))  # in the order first bound
+        return {name: made[name] for name in others}
 
     def _failed(self, error: BaseException) -> InputError:
         return InputError(f"ONNX Runtime cannot run it: {first_line(error)}", source=self.display)

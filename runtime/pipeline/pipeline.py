@@ -11,7 +11,7 @@ from mtpp.formats.results.stage_manifest import MODEL_INPUT
 from mtpp.host.stop_reason import StopReason
 from mtpp.runtime.pipeline.agreement import Agreement
 from mtpp.runtime.pipeline.crew import Crew, RunLimits, Stopped, no_process
-from mtpp.runtime.pipeline.memory import Array, Ring
+from mtpp.runtime.pipeline.memory import Ring, View, arrays
 from mtpp.runtime.pipeline.model_file import ModelFile
 from mtpp.runtime.pipeline.model_kinds import model_of
 from mtpp.runtime.pipeline.stage_job import Read, StageJob
@@ -246,11 +246,11 @@ class _Sink:
         self._expected = () if expected is None else expected.views()
         self._warmup, self._total = warmup, warmup + batches
         self._links = {arrivals.filled: arrivals for arrivals, _, _ in collected}
-        self._views: dict[int, list[dict[str, Array]]] = {}
+        self._views: dict[int, list[dict[str, View]]] = {}
         self._next = dict.fromkeys(self._links, 0)
         for arrivals, ring, names in collected:
             self._views[arrivals.filled] = [{name: views[name] for name in names} for views in ring.views()]
-        size = sum(array.nbytes for array in self._expected[0].values()) if self._expected else 0
+        size = sum(array.nbytes for views in self._expected[:1] for array in arrays(views).values())
         self._compare_all = bool(self._expected) and size <= _SMALL_BYTES
         self._ended: set[int] = set()
 
@@ -266,7 +266,7 @@ class _Sink:
             last = batch >= self._total - len(self._expected)
             if batch >= self._warmup and (self._compare_all or last):
                 views = self._views[descriptor][batch % link.slots]
-                self.agreement.add(views, self._expected[batch % len(self._expected)])
+                self.agreement.add(arrays(views), arrays(self._expected[batch % len(self._expected)]))
             self._next[descriptor] += 1
             link.release(batch, self._total)
         except PeerGone:  # its connection tells why

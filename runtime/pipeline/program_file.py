@@ -133,7 +133,9 @@ class OpenedProgram:
         named = zip(self.results, flat_results(made), strict=True)
         return {name: value for name, value in named if name is not None}
 
-    def run_into(self, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> None:
+    def run_into(
+        self, inputs: Mapping[str, Any], outputs: Mapping[str, Any], others: Sequence[str] = ()
+    ) -> dict[str, Any]:
         """Run, and copy the outputs to where they belong."""
         made = self.run(inputs)
         for name, room in outputs.items():
@@ -146,3 +148,4 @@ class OpenedProgram:
                     remedy="split the model again, with the sizes that it has",
                 )
             room.copy_(value)
+        return {name: made[name] for name in others}

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mtpp.errors import InputError
-from mtpp.runtime.pipeline.memory import Ring
-from mtpp.runtime.pipeline.model_file import ModelFile, OpenedModel
+from mtpp.runtime.pipeline.in_turn import InTurn
+from mtpp.runtime.pipeline.memory import Array, OpenTensor, Ring, View, arrays
+from mtpp.runtime.pipeline.model_file import ModelFile
 from mtpp.runtime.pipeline.stage_job import keep_to
 from mtpp.runtime.session import SessionChoices
 
@@ -77,48 +77,36 @@ class ReferenceJob:
             If a model cannot be loaded or run.
         """
         keep_to(self.cores)
-        opened = [model.open(self.choices) for model in self.models]
-        last_use = {name: i for i, model in enumerate(self.models) for name, _, _ in model.inputs}
-        inputs = [opened[0].shared(views) for views in self.inputs.views()]
+        models = InTurn(self.models, self.choices)
+        inputs = [models.shared(arrays(views)) for views in self.inputs.views()]
         outputs = self.outputs.views()
-        for slot, views in enumerate(outputs):
-            self._round(opened, dict(inputs[slot]), last_use, views)
-        again = {name: np.empty_like(array) for name, array in outputs[0].items()}
-        self._round(opened, dict(inputs[0]), last_use, again)
-        repeatable = all(array.tobytes() == outputs[0][name].tobytes() for name, array in again.items())
+        for values, views in zip(inputs, outputs, strict=True):
+            models.run(values, _into(views))
+        first = {name: array.copy() for name, array in arrays(outputs[0]).items()}
+        models.run(inputs[0], _into(outputs[0]))
+        repeatable = all(_same(array, first[name]) for name, array in arrays(outputs[0]).items())
         for warmup in range(self.warmup):
-            self._round(opened, dict(inputs[warmup % len(inputs)]), last_use, {})
+            models.run(inputs[warmup % len(inputs)])
         rounds: list[NDArray[np.float64]] = []
         start, cpu = time.monotonic(), time.process_time()
         while len(rounds) < self.repeats and (len(rounds) < FEWEST or time.monotonic() - start < self.budget_s):
-            rounds.append(self._round(opened, dict(inputs[len(rounds) % len(inputs)]), last_use, {}))
+            rounds.append(models.run(inputs[len(rounds) % len(inputs)]))
         share = (time.process_time() - cpu) / (time.monotonic() - start)
         parent.send(("measured", Reference(np.array(rounds), share, repeatable)))
 
-    def _round(
-        self, opened: list[OpenedModel], values: dict[str, Any], last_use: dict[str, int], keep: Any
-    ) -> NDArray[np.float64]:
-        """Run all models once; write what is to be kept where it belongs; return the seconds of each."""
-        seconds = np.zeros(len(opened))
-        for i, (model, one) in enumerate(zip(self.models, opened, strict=True)):
-            feeds = {name: values[name] for name, _, _ in model.inputs}
-            start = time.monotonic()
-            made = one.run(feeds)
-            seconds[i] = time.monotonic() - start
-            for name, dtype, shape in model.outputs:
-                value = made[name]
-                found = tuple(one.array(value).shape)
-                if found != shape:
-                    raise InputError(
-                        f"its shape is {list(found)}, not {list(shape)} as the manifest says ({dtype})",
-                        source=str(model.path),
-                        where=f"output {name!r}",
-                        remedy="split the model again, with the sizes that it has",
-                    )
-                if name in keep:
-                    keep[name][...] = one.array(value)
-                if name in last_use:
-                    values[name] = value
-            for name in [name for name in values if last_use.get(name, i) <= i]:
-                del values[name]
-        return seconds
+
+def _into(views: Mapping[str, View]) -> Callable[[str, Array], None]:
+    """Return a function that writes an output where it belongs."""
+
+    def keep(name: str, array: Array) -> None:
+        view = views.get(name)
+        if isinstance(view, OpenTensor):
+            view.put(array)
+        elif view is not None:
+            view[...] = array
+
+    return keep
+
+
+def _same(a: Array, b: Array) -> bool:
+    return a.shape == b.shape and a.tobytes() == b.tobytes()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import Any, NamedTuple
 
-from mtpp.runtime.pipeline.memory import Ring
+from mtpp.runtime.pipeline.memory import OpenTensor, Ring, View, arrays
 from mtpp.runtime.pipeline.model_file import ModelFile
 from mtpp.runtime.pipeline.times import TimesTable
 from mtpp.runtime.pipeline.tokens import Arrivals, Departures
@@ -93,17 +94,25 @@ def keep_to(cores: tuple[int, ...] | None) -> None:
 
 
 class _Loop:
-    """The model with its memory; values are made once per slot, so that a batch costs no allocation."""
+    """The model with its memory; values are made once per slot, so that a batch costs no allocation.
+
+    Of tensors of open size they are made for each batch.
+    """
 
     def __init__(self, job: StageJob) -> None:
         self._job = job
         self._model = job.model.open(job.choices)
-        self._reads: list[tuple[int, list[dict[str, Any]]]] = []
-        for read in job.reads:
-            slots = [self._model.shared({name: views[name] for name in read.names}) for views in read.ring.views()]
-            self._reads.append((read.ring.slots, slots))
-        self._outputs = [self._model.shared(views) for views in job.output.views()]
+        self._reads = [
+            [self._slot({name: views[name] for name in read.names}) for views in read.ring.views()]
+            for read in job.reads
+        ]
+        self._outputs = [self._slot(views) for views in job.output.views()]
         self._total = job.warmup + job.batches
+
+    def _slot(self, views: Mapping[str, View]) -> _Slot:
+        fixed = {name: view for name, view in views.items() if not isinstance(view, OpenTensor)}
+        others = {name: view for name, view in views.items() if isinstance(view, OpenTensor)}
+        return _Slot(self._model.shared(fixed), others)
 
     def step(self, batch: int, row: Any) -> None:
         """Do one batch and note down in *row*, unless it is None, what it took."""
@@ -115,12 +124,17 @@ class _Loop:
         arrived = clock()
         for departures in job.departures:
             departures.wait(batch)
-        inputs: dict[str, Any] = {}
-        for count, slots in self._reads:
-            inputs |= slots[batch % count]
-        outputs = self._outputs[batch % job.output.slots]
         cpu, began = time.process_time(), clock()
-        self._model.run_into(inputs, outputs)
+        inputs: dict[str, Any] = {}
+        for slots in self._reads:
+            slot = slots[batch % len(slots)]
+            inputs |= slot.values
+            if slot.others:
+                inputs |= self._model.shared(arrays(slot.others))
+        outputs = self._outputs[batch % len(self._outputs)]
+        made = self._model.run_into(inputs, outputs.values, tuple(outputs.others))
+        for name, value in made.items():
+            outputs.others[name].put(self._model.array(value))
         ended, cpu = clock(), time.process_time() - cpu
         for departures in job.departures:
             departures.tell()
@@ -128,3 +142,10 @@ class _Loop:
             arrivals.release(batch, self._total)
         if row is not None:
             row[:] = (started, arrived - started, began - arrived, ended - began, cpu, ended)
+
+
+class _Slot(NamedTuple):
+    """Tensors of a slot: values on their memory, and those of open size."""
+
+    values: dict[str, Any]
+    others: dict[str, OpenTensor]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mtpp.runtime.pipeline.memory import Layout, Ring
+from mtpp.runtime.pipeline.memory import Layout, Ring, arrays
 
 COLUMNS = ("started", "wait_in", "wait_out", "busy", "cpu", "ended")
 """Of a row: the first and the last on the system's monotonic clock; all in seconds."""
@@ -33,7 +33,7 @@ class TimesTable:
 
     def open(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return the number of rows that are done, shape (1,), and the rows, shape (batches, columns)."""
-        (views,) = self.ring.views()
+        views = arrays(self.ring.views()[0])
         return views["done"], views["rows"]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
 
@@ -21,6 +21,8 @@ _PLAIN_TYPES = frozenset(
 
 TEXT = "string"
 """The type of texts in manifests and models."""
+
+_CUT_ELSEWHERE = "cut the model where tensors of plain numbers cross"
 
 _MOST_AXES = 32
 """Of an array of any version of numpy."""
@@ -52,6 +54,25 @@ class Wiring:
     slots: tuple[int, ...]
 
     @property
+    def is_open(self) -> bool:
+        """Whether a tensor that a stage makes has a size that only a run tells."""
+        return any(None in region.shape for layout in self.layouts for region in layout.regions)
+
+    def with_rooms(self, rooms: Mapping[str, int]) -> Wiring:
+        """Return it with bytes set aside for tensors of open size, by name."""
+        return replace(
+            self,
+            layouts=tuple(layout.with_rooms(rooms) for layout in self.layouts),
+            outputs=self.outputs.with_rooms(rooms),
+        )
+
+    @property
+    def spare(self) -> tuple[str, ...]:
+        """Inputs of the whole model that have no place: no stage reads them."""
+        placed = {region.name for region in self.inputs.regions}
+        return tuple(tensor.name for tensor in self.manifest.inputs if tensor.name not in placed)
+
+    @property
     def count(self) -> int:
         """Number of stages that run an op."""
         return len(self.manifest.stages)
@@ -65,8 +86,22 @@ class Wiring:
         return tuple(tensor.name for tensor in self.manifest.stages[position].outputs if tensor.result)
 
 
+@dataclass(frozen=True)
+class Given:
+    """Contents that an input of the model is given.
+
+    Attributes
+    ----------
+    dtype
+        numpy's type, as wide as the texts where it holds some.
+    """
+
+    dtype: str
+    shape: tuple[int, ...]
+
+
 def read_wiring(
-    folder: Path, queue_depth: int, *, whole: bool = True, texts: Mapping[str, str] | None = None
+    folder: Path, queue_depth: int, *, whole: bool = True, given: Mapping[str, Given] | None = None
 ) -> Wiring:
     """Read a folder of stages.
 
@@ -76,8 +111,8 @@ def read_wiring(
         Batches that may wait between two stages, the one that is being read included.
     whole
         Whether there are to be inputs for the model that was split as well, which may have some that no stage reads.
-    texts
-        numpy's types, as wide as their texts, of the inputs that hold some.
+    given
+        Inputs that are given contents, by name.
 
     Raises
     ------
@@ -88,7 +123,8 @@ def read_wiring(
     Notes
     -----
     A tensor that goes past `d` stages on its way is needed `d` batches later than one that the next stage reads, so its
-    producer has as many slots more: a bypass must not slow down the pipeline.
+    producer has as many slots more: a bypass must not slow down the pipeline. Tensors whose sizes only a run tells have
+    no room yet (:meth:`Wiring.with_rooms`).
     """
     manifest = read_manifest(folder)
     if not manifest.stages:
@@ -104,73 +140,73 @@ def read_wiring(
         tuple(sorted({position[reader] for tensor in stage.outputs for reader in tensor.readers}))
         for stage in manifest.stages
     )
-    read = {tensor.name for stage in manifest.stages for tensor in stage.inputs if tensor.source == MODEL_INPUT}
-    given = texts or {}
     direct = {output for output, _ in manifest.direct}
+    source = str(folder / FILE_NAME)
     return Wiring(
         folder,
         manifest,
-        layouts=tuple(_layout(folder, stage.outputs) for stage in manifest.stages),
-        inputs=_layout(
-            folder,
-            (one for one in manifest.inputs if one.name in read or (whole and (_is_plain(one) or one.name in given))),
-            given,
-        ),
-        outputs=_layout(folder, (tensor for tensor in manifest.tensors_out if tensor.name not in direct)),
+        layouts=tuple(_layout(stage.outputs, source) for stage in manifest.stages),
+        inputs=_inputs_layout(manifest, given or {}, source, whole=whole),
+        outputs=_layout((tensor for tensor in manifest.tensors_out if tensor.name not in direct), source),
         producers=producers,
         consumers=consumers,
         slots=tuple(queue_depth + distance for distance in _longest_ways(consumers)),
     )
 
 
-def _is_plain(tensor: Described) -> bool:
-    """Whether an input that no stage reads, but the whole model expects, can be made up."""
-    return tensor.dtype in _PLAIN_TYPES and None not in tensor.shape
-
-
-def _layout(folder: Path, tensors: Iterable[Described], texts: Mapping[str, str] | None = None) -> Layout:
-    return Layout.of(
-        [(tensor.name, *_concrete(folder, tensor, texts or {}, is_input=texts is not None)) for tensor in tensors]
-    )
-
-
 def not_handed_on(manifest: StageManifest) -> list[tuple[str, str]]:
     """Return the tensors that a run would have no memory for, each with why; texts are given to it as to a check."""
-    read = {one.name for stage in manifest.stages for one in stage.inputs if one.source == MODEL_INPUT}
-    tensors = [one for one in manifest.inputs if one.name in read and (one.dtype != TEXT or None in one.shape)]
+    tensors: list[Described] = [one for one in manifest.inputs if one.name in _read(manifest) and one.dtype != TEXT]
     tensors += [one for stage in manifest.stages for one in stage.outputs]
-    found = [(one.name, _fault_of(one)) for one in tensors]
-    return [(name, fault[0]) for name, fault in found if fault is not None]
+    return [(one.name, _fault_of(one)) for one in tensors if one.dtype not in _PLAIN_TYPES]
 
 
-def _fault_of(tensor: Described) -> tuple[str, str] | None:
-    """Return why no memory can be set aside for a tensor, and what to do; None if it can."""
-    if tensor.dtype not in _PLAIN_TYPES:
-        return f"{tensor.dtype!r} cannot go through shared memory", "cut the model where tensors of plain numbers cross"
-    if None in tensor.shape:
-        return (
-            "its size is not known, so no memory can be set aside for it",
-            "of an input, split with ‹dims› NAME=VALUE; else it depends on data: cut the model where none such crosses",
-        )
-    return None
+def _read(manifest: StageManifest) -> set[str]:
+    return {tensor.name for stage in manifest.stages for tensor in stage.inputs if tensor.source == MODEL_INPUT}
 
 
-def _concrete(
-    folder: Path, tensor: Described, texts: Mapping[str, str], *, is_input: bool
-) -> tuple[str, tuple[int, ...]]:
-    """Return numpy's name of a tensor's type, and its shape."""
-    source = str(folder / FILE_NAME)
-    where = f"tensor {tensor.name!r}"
-    if tensor.name in texts and tensor.dtype == TEXT and None not in tensor.shape:
-        return texts[tensor.name], tuple(size for size in tensor.shape if size is not None)
-    if tensor.dtype == TEXT and is_input:
-        raise InputError("no texts can be made up", source=source, where=where, remedy="give some: ‹inputs› FILE.npz")
-    if (fault := _fault_of(tensor)) is not None:
-        raise InputError(fault[0], source=source, where=where, remedy=fault[1])
-    shape = tuple(size for size in tensor.shape if size is not None)
+def _fault_of(tensor: Described) -> str:
+    return f"{tensor.dtype!r} cannot go through shared memory"
+
+
+def _inputs_layout(manifest: StageManifest, given: Mapping[str, Given], source: str, *, whole: bool) -> Layout:
+    """Lay out the inputs; a size that nobody knows is 1, as in a check."""
+    read = _read(manifest)
+    found = []
+    for one in manifest.inputs:
+        is_read = one.name in read
+        if one.name in given and (one.dtype == TEXT or one.dtype in _PLAIN_TYPES) and (is_read or whole):
+            own = given[one.name]
+            found.append((one.name, own.dtype if one.dtype == TEXT else one.dtype, own.shape))
+        elif (is_read or whole) and one.dtype in _PLAIN_TYPES:
+            shape = tuple(1 if size is None else size for size in one.shape)
+            _check_size(one, shape, source)
+            found.append((one.name, one.dtype, shape))
+        elif is_read:
+            text = one.dtype == TEXT
+            raise InputError(
+                "no texts can be made up" if text else _fault_of(one),
+                source=source,
+                where=f"tensor {one.name!r}",
+                remedy="give some: ‹inputs› FILE.npz" if text else _CUT_ELSEWHERE,
+            )
+    return Layout.of(found)
+
+
+def _layout(tensors: Iterable[Described], source: str) -> Layout:
+    found = []
+    for one in tensors:
+        if one.dtype not in _PLAIN_TYPES:
+            raise InputError(_fault_of(one), source=source, where=f"tensor {one.name!r}", remedy=_CUT_ELSEWHERE)
+        _check_size(one, tuple(1 if size is None else size for size in one.shape), source)
+        found.append((one.name, one.dtype, one.shape))
+    return Layout.of(found)
+
+
+def _check_size(tensor: Described, shape: tuple[int, ...], source: str) -> None:
     if len(shape) > _MOST_AXES or prod(shape) * np.dtype(tensor.dtype).itemsize >= SIZE_LIMIT:
+        where = f"tensor {tensor.name!r}"
         raise InputError("no memory can hold it", source=source, where=where, remedy="split the model again")
-    return tensor.dtype, shape
 
 
 def _longest_ways(consumers: tuple[tuple[int, ...], ...]) -> list[int]:

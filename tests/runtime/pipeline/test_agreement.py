@@ -32,3 +32,12 @@ def test_comparison(found: np.ndarray, expected: np.ndarray, exact: bool, near: 
     assert (agreement.compared, agreement.exact, agreement.near) == (1, int(exact), int(near))
     assert agreement.holds == near
     assert (agreement.largest == 0) == exact
+
+
+def test_sizes_are_compared() -> None:
+    """The same bytes in another shape are another result; so are none in place of none of another size."""
+    agreement = Agreement()
+    agreement.add({"y": np.zeros((2, 3), np.float32)}, {"y": np.zeros((3, 2), np.float32)})
+    agreement.add({"y": np.zeros((0, 3), np.float32)}, {"y": np.zeros((0, 2), np.float32)})
+    agreement.add({"y": np.zeros((0, 3), np.float32)}, {"y": np.zeros((0, 3), np.float32)})
+    assert (agreement.compared, agreement.near) == (3, 1)

@@ -10,7 +10,7 @@ import pytest
 
 from mtpp.errors import InputError
 from mtpp.runtime.pipeline import memory
-from mtpp.runtime.pipeline.memory import Layout, Ring
+from mtpp.runtime.pipeline.memory import Layout, OpenTensor, Ring, arrays
 
 TENSORS = [("a", "float32", (3, 5)), ("s", "int64", ()), ("none", "float16", (0, 4)), ("b", "bool", (7,))]
 
@@ -38,6 +38,28 @@ def test_every_mapping_sees_the_same() -> None:
         assert there[slot]["a"].tolist() == [[slot + 1] * 5] * 3
         assert int(there[slot]["s"]) == slot + 1
         assert there[slot]["b"].all()
+
+
+def test_tensors_of_open_size_differ_between_slots() -> None:
+    """Each slot holds one with its sizes, none of them too; more than there is room for is refused, not cut off."""
+    layout = Layout.of([("a", "int16", (3,)), ("open", "float32", (None, 2)), ("b", "int8", (4,))], {"open": 24})
+    assert [(region.offset, region.room) for region in layout.regions] == [(0, 6), (64, 24), (192, 4)]
+    ring = Ring.make(layout, 2, "a test")
+    here, there = ring.views(), ring.views()
+    for slot, rows in enumerate((3, 0)):
+        view = here[slot]["open"]
+        assert isinstance(view, OpenTensor)
+        view.put(np.arange(2 * rows, dtype=np.float32).reshape(2, rows).T)
+        here[slot]["b"][...] = 7  # type: ignore[index]
+    for slot, rows in enumerate((3, 0)):
+        found = arrays(there[slot])
+        assert found["open"].tolist() == np.arange(2 * rows).reshape(2, rows).T.tolist()
+        assert found["b"].tolist() == [7] * 4
+    full = here[0]["open"]
+    assert isinstance(full, OpenTensor)
+    with pytest.raises(InputError, match=r"tensor 'open': it takes 32 B, more than in the runs before: there is room"):
+        full.put(np.zeros((4, 2), np.float32))
+    ring.close()
 
 
 def test_too_little_memory_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

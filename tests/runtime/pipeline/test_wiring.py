@@ -35,7 +35,7 @@ def test_links_and_slots(tmp_path: Path) -> None:
     [("bfloat16", (8, 8), "'bfloat16' cannot go through"), ("string", (8, 8), "'string' cannot go through"),
      ("complex64", (8, 8), "cannot go through"), ("i4", (8, 8), "cannot go through"),
      ("sequence(float32)", (8,), "cannot go through"), ("object", (8, 8), "cannot go through"),
-     ("float32", (None, 8), "its size is not known")],
+     ("float32", (8,) * 33, "no memory can hold it")],
 )  # fmt: skip
 def test_what_cannot_be_shared(tmp_path: Path, dtype: str, shape: tuple[int | None, ...], problem: str) -> None:
     """The tensor is named."""
@@ -55,7 +55,25 @@ def test_inputs_that_nothing_reads(tmp_path: Path) -> None:
     manifest = read_manifest(folder)
     spare = (Described("text", "string", (1,)), Described("open", "float32", (None,)), Described("flag", "bool", ()))
     (folder / "manifest.json").write_text(manifest_text(replace(manifest, inputs=(*manifest.inputs, *spare))))
-    assert [region.name for region in read_wiring(folder, queue_depth=2).inputs.regions] == ["x", "flag"]
+    assert [region.name for region in read_wiring(folder, queue_depth=2).inputs.regions] == ["x", "open", "flag"]
+
+
+def test_tensors_of_open_size_have_room_once_it_is_known(tmp_path: Path) -> None:
+    """Before, there is room for their sizes only; an input whose size nobody knows has size 1, as in a check."""
+    folder = single(tmp_path / "one")
+    path = folder / "manifest.json"
+    document = json.loads(path.read_text())
+    (stage,) = document["stages"]
+    for tensor in (*document["inputs"], *document["outputs"], *stage["inputs"], *stage["outputs"]):
+        tensor["shape"] = [None, 8]
+    path.write_text(json.dumps(document))
+    wiring = read_wiring(folder, queue_depth=2)
+    assert wiring.is_open
+    assert [region.shape for region in wiring.inputs.regions] == [(1, 8)]
+    assert [region.room for region in wiring.outputs.regions] == [0]
+    roomy = wiring.with_rooms({"y": 5000})
+    assert [region.room for region in (*roomy.outputs.regions, *roomy.layouts[0].regions)] == [5000, 5000]
+    assert not read_wiring(bypass(tmp_path / "stages"), queue_depth=2).is_open
 
 
 def test_a_dead_peer_is_heard_of() -> None:
