@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
+from mtpp.formats.onnx.shape_rules.slice_range import slice_range
+
 MOST_ELEMENTS = 8192
 MOST_FLOATS = 16
 
@@ -195,9 +197,8 @@ def _slice(inputs: Sequence[Array | None], attributes: Attributes, outputs: int)
     steps = _ints(inputs, 4, attributes, "steps") or [1] * len(starts)
     index = [slice(None)] * data.ndim
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
-        size = data.shape[axis]
-        backwards_to_the_start = step < 0 and end < -size
-        index[axis] = slice(start, None if backwards_to_the_start else end, step)
+        taken = slice_range(data.shape[axis], start, end, step)
+        index[axis] = slice(taken.start, None if taken.stop < 0 else taken.stop, step) if taken else slice(0)
     return [data[tuple(index)]]
 
 

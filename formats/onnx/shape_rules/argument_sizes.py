@@ -15,6 +15,7 @@ from mtpp.formats.onnx.estimates.partial_values import Sureness
 from mtpp.formats.onnx.node_view import NodeView
 from mtpp.formats.onnx.scope import Known
 from mtpp.formats.onnx.shape_rules.executed_sizes import scaled_size
+from mtpp.formats.onnx.shape_rules.slice_range import slice_range
 from mtpp.formats.onnx.tensor_type import TensorType
 
 Sizes = tuple[int | None, ...]
@@ -206,8 +207,7 @@ def _slice(node: Arguments) -> Sequence[Sizes | None] | None:
             sizes[axis] = None
         else:
             start, end, step = (int(one or 0) for one in bounds)
-            stop = None if step < 0 and end < -size else end
-            sizes[axis] = len(range(*slice(start, stop, step).indices(size)))
+            sizes[axis] = len(slice_range(size, start, end, step))
     return [tuple(sizes)]
 
 

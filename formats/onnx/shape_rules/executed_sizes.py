@@ -2,7 +2,8 @@
 
 Differences seen with onnx 1.23, by comparison with runs: windows of poolings that start in the trailing padding,
 poolings with gaps under ``auto_pad``, transposed convolutions with SAME and output padding or an ``output_shape`` of
-all axes, and sizes scaled in float32. Element types: the mask of Dropout below opset 10.
+all axes, sizes scaled in float32, STFT without ``onesided``, slices backwards to the largest integer, and Squeeze with
+axes that are not sorted below opset 11. Element types: the mask of Dropout below opset 10.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from onnx import TensorProto
+from onnx import NodeProto, TensorProto
 
-from mtpp.formats.onnx.node_view import MalformedNode, NodeView
+from mtpp.formats.onnx.node_view import MalformedNode, NodeView, kind_of
+from mtpp.formats.onnx.shape_rules.slice_range import slice_range
 from mtpp.formats.onnx.shape_rules.window_sizes import pooled_sizes, transposed_sizes
 from mtpp.formats.onnx.tensor_type import TensorType
 
@@ -31,8 +33,13 @@ def executed_output_types(node: NodeView) -> Types | None:
     return None if rule is None else rule(node)
 
 
-def is_sized_by_runs(kind: str) -> bool:
-    """Say whether ops of a kind have sizes by these rules."""
+def is_sized_by_runs(node: NodeProto) -> bool:
+    """Say whether a node may have other sizes by these rules than by onnx's inference."""
+    kind = kind_of(node.domain, node.op_type)
+    if kind == "Slice":
+        return len(node.input) > 4
+    if kind == "Squeeze":
+        return any(list(attribute.ints) != sorted(attribute.ints) for attribute in node.attribute)
     return kind in _RULES
 
 
@@ -104,6 +111,44 @@ def _in_proportion(
     return {axis: int(np.floor(np.float32(scale) * np.float32(shape[axis]) + np.float32(0.5))) for axis in counted}
 
 
+def _short_time_spectra(node: NodeView) -> Types | None:
+    """Transform a frame of a real signal for each step; of all bins one half is the default, as the operator has it."""
+    x, step, length = node.input(0), node.value(1), node.value(3)
+    frame = node.input_or_none(2) if not node.has(3) else None
+    size = frame.count if frame is not None else None if length is None else int(length.reshape(-1)[0])
+    if step is None or size is None:
+        return None
+    frames = (x.shape[1] - size) // int(step.reshape(-1)[0]) + 1
+    if frames < 1:
+        raise MalformedNode(f"a frame of {size} does not fit into {x.shape[1]}")
+    bins = size // 2 + 1 if node.integer("onesided", 1) else size
+    return [TensorType(x.dtype, (x.shape[0], frames, bins, 2))]
+
+
+def _sliced(node: NodeView) -> Types | None:
+    """Cut backwards too: an end of the largest integer is then the first element, and onnx takes nothing."""
+    x, bounds = node.input(0), [node.value(index) for index in (1, 2)]
+    axes, steps = node.value(3), node.value(4)
+    if steps is None or any(one is None for one in bounds) or (axes is None and node.has(3)):
+        return None
+    starts, ends = ([int(n) for n in one.reshape(-1)] for one in bounds if one is not None)
+    places = range(len(starts)) if axes is None else [int(axis) for axis in axes.reshape(-1)]
+    shape = [*x.shape]
+    for axis, start, end, step in zip(places, starts, ends, steps.reshape(-1), strict=True):
+        shape[axis] = len(slice_range(x.shape[axis], start, end, int(step)))
+    return [TensorType(x.dtype, tuple(shape))]
+
+
+def _squeezed(node: NodeView) -> Types | None:
+    """Drop axes that an attribute names in any order: onnx wants them sorted below opset 11."""
+    x, axes = node.input(0), node.integers("axes")
+    if node.opset > 10 or not axes:
+        return None
+    if any(x.shape[axis] != 1 for axis in axes):
+        raise MalformedNode(f"axes {axes} of {'×'.join(map(str, x.shape))} are not all of one element")
+    return [TensorType(x.dtype, tuple(size for axis, size in enumerate(x.shape) if axis not in axes))]
+
+
 _RULES: dict[str, Callable[[NodeView], Types | None]] = {
     "AveragePool": _pooled,
     "ConvTranspose": _transposed,
@@ -111,6 +156,9 @@ _RULES: dict[str, Callable[[NodeView], Types | None]] = {
     "LpPool": _pooled,
     "MaxPool": _pooled,
     "Resize": _resized,
+    "STFT": _short_time_spectra,
+    "Slice": _sliced,
+    "Squeeze": _squeezed,
     "Upsample": _upsampled,
     "com.microsoft.nchwc:AveragePool": _pooled,
     "com.microsoft.nchwc:MaxPool": _pooled,

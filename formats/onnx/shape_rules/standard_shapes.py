@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 from onnx import TensorProto
 
+from mtpp.formats.onnx.flops.attention_geometry import standard_geometry
 from mtpp.formats.onnx.node_view import MalformedNode, NodeView
 from mtpp.formats.onnx.shape_rules.classic_shapes import CLASSIC_RULES
+from mtpp.formats.onnx.shape_rules.slice_range import slice_range
 from mtpp.formats.onnx.tensor_type import PartialType, TensorType, broadcast
 
 Types = Sequence[TensorType | PartialType | None]
@@ -79,14 +82,55 @@ def _sliced(node: NodeView) -> Types:
         return []
     shape = [*x.shape]
     for axis, start, end in zip(node.integers("axes") or range(len(starts)), starts, ends, strict=True):
-        shape[axis] = len(range(x.shape[axis])[start:end])
+        shape[axis] = len(slice_range(x.shape[axis], start, end))
+    return [TensorType(x.dtype, tuple(shape))]
+
+
+def _attention(node: NodeView) -> Types:
+    """Return the result, keys and values with the cached ones, and the scores: onnx tells the last three with a cache.
+
+    Results have the heads apart or side by side, as queries have.
+    """
+    query, g = node.input(0), standard_geometry(node)
+    sizes = (g.batch, g.heads, g.queries, g.value_size)
+    return [
+        TensorType(query.dtype, shape)
+        for shape in (
+            sizes if query.rank == 4 else (g.batch, g.queries, g.value_width),
+            (g.batch, g.key_heads, g.keys, g.head_size),
+            (g.batch, g.key_heads, g.keys, g.value_size),
+            (g.batch, g.heads, g.queries, g.keys),
+        )
+    ]
+
+
+def _gathered(node: NodeView) -> Types:
+    """Take parts by whole indices: onnx tells nothing of a result that is one number."""
+    x, indices = node.input(0), node.input(1)
+    taken = node.integer("batch_dims", 0) + indices.shape[-1]
+    return [TensorType(x.dtype, (*indices.shape[:-1], *x.shape[taken:]))] if taken <= x.rank else []
+
+
+def _reshaped(node: NodeView) -> Types:
+    """Take sizes from an attribute, before opset 5."""
+    x, sizes = node.input(0), node.integers("shape")
+    if sizes is None:
+        return []
+    shape = [x.shape[axis] if size == 0 else size for axis, size in enumerate(sizes)]
+    if -1 in shape:
+        rest = -math.prod(shape)
+        shape[shape.index(-1)] = x.count // rest if rest else 0
+    if math.prod(shape) != x.count:
+        raise MalformedNode(f"{x.count} elements do not make {'×'.join(map(str, shape))}")
     return [TensorType(x.dtype, tuple(shape))]
 
 
 _RULES: dict[str, Callable[[NodeView], Types]] = {
     **CLASSIC_RULES,
+    "Attention": _attention,
     "BlackmanWindow": _window,
     "Compress": _compressed,
+    "GatherND": _gathered,
     "GreaterOrEqual": _compared,
     "GroupNormalization": _same,
     "HammingWindow": _window,
@@ -96,5 +140,6 @@ _RULES: dict[str, Callable[[NodeView], Types]] = {
     "MeanVarianceNormalization": _same,
     "MelWeightMatrix": _mel_weights,
     "OneHot": _one_hot,
+    "Reshape": _reshaped,
     "Slice": _sliced,
 }

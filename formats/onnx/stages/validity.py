@@ -5,7 +5,6 @@ from __future__ import annotations
 import onnx
 import onnx.checker
 
-from mtpp.formats.onnx.node_view import kind_of
 from mtpp.formats.onnx.shape_rules.executed_sizes import is_sized_by_runs
 from mtpp.formats.onnx.topology import subgraphs
 from mtpp.formats.onnx.wire import LARGE_BYTES
@@ -53,9 +52,7 @@ def _checked(model: onnx.ModelProto) -> str | None:
 def _is_sized_by_runs(graph: onnx.GraphProto) -> bool:
     """Say whether a graph, or a body in it, has an op for which onnx infers other sizes than a run has."""
     return any(
-        is_sized_by_runs(kind_of(node.domain, node.op_type))
-        or any(_is_sized_by_runs(body) for _, body in subgraphs(node))
-        for node in graph.node
+        is_sized_by_runs(node) or any(_is_sized_by_runs(body) for _, body in subgraphs(node)) for node in graph.node
     )
 
 

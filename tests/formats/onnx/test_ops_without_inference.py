@@ -145,6 +145,39 @@ def test_slices_below_opset_10_take_axes_in_any_order(opset: int) -> None:
         _assert_told_as_run(_model("Slice", inputs, attributes, {}, 1, opset), inputs)
 
 
+def _floats(*shape: int) -> Typed:
+    return FLOAT, list(shape)
+
+
+LEFT_OPEN: list[tuple[str, dict[str, Typed], dict[str, Any], dict[str, Any], int, int]] = [
+    ("Attention", {"q": _floats(1, 4, 2, 3), "k": _floats(1, 2, 5, 3), "v": _floats(1, 2, 5, 6)}, {}, {}, 4, 23),
+    ("Attention", {"q": _floats(2, 3, 16), "k": _floats(2, 5, 8), "v": _floats(2, 5, 6)},
+     {"q_num_heads": 4, "kv_num_heads": 2}, {}, 3, 24),
+    ("GatherND", {"x": _floats(4, 7, 6)}, {}, {"i": np.array([1, 2, 3])}, 1, 13),
+    ("GatherND", {"x": _floats(2, 3, 4)}, {"batch_dims": 1}, {"i": np.array([[1, 2], [0, 3]])}, 1, 12),
+    ("Reshape", {"x": _floats(2, 3, 4)}, {"shape": [0, -1]}, {}, 1, 1),
+    ("Reshape", {"x": _floats(2, 3, 4)}, {"shape": [4, 3, 2]}, {}, 1, 4),
+    ("STFT", {"x": _floats(2, 18, 1)}, {}, {"s": np.array(4), "w": np.ones(5, np.float32)}, 1, 17),
+    ("STFT", {"x": _floats(2, 18, 2)}, {"onesided": 0}, {"s": np.array(3), "w": np.ones(6, np.float32)}, 1, 17),
+    ("Squeeze", {"x": _floats(1, 1, 4, 1)}, {"axes": [3, 0, 1]}, {}, 1, 7),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "inputs", "attributes", "stored", "made", "opset"), LEFT_OPEN)
+def test_standard_ops_are_told_as_they_run(
+    name: str, inputs: dict[str, Typed], attributes: dict[str, Any], stored: dict[str, Any], made: int, opset: int
+) -> None:
+    """Results of which onnx tells nothing, or another size than a run has."""
+    _assert_told_as_run(_model(name, inputs, attributes, stored, made, opset), inputs)
+
+
+def test_frames_by_their_length_alone_are_told_as_they_run() -> None:
+    """Without a window the fourth input says how long they are."""
+    model = _model("STFT", {"x": (FLOAT, [2, 18, 1])}, {}, {"s": np.array(4), "l": np.array(5)}, 1, 17)
+    model.graph.node[0].input.insert(2, "")
+    _assert_told_as_run(model, {"x": (FLOAT, [2, 18, 1])})
+
+
 FUSED: list[tuple[str, dict[str, Typed], dict[str, Any], dict[str, Any]]] = [
     ("CDist", {"a": (FLOAT, [5, 4]), "b": (FLOAT, [3, 4])}, {"metric": "euclidean"}, {}),
     ("CropAndResize", {"x": (FLOAT, [2, 3, 9, 9]), "r": (FLOAT, [4, 4])}, {},
