@@ -53,6 +53,8 @@ def written(call: CallView) -> list[str]:
     names: Iterable[str] = ()
     if operator in _WRITTEN_OPERANDS:
         names = _WRITTEN_OPERANDS[operator]
+    elif "." in call.kind and not call.call.outputs:  # none of PyTorch's own; it runs for what it writes
+        names = call.call.operands
     elif operator in _AUGMENTED:
         names = ("self",)
     elif operator.startswith("_no_grad_"):

@@ -209,7 +209,9 @@ class Walk:
         return reads
 
     def _cost(self, view: CallView, record: Totals, reads: int) -> None:
-        if all(kind is None for kind in view.outputs):
+        changed = written(view)
+        made = [kind for kind in view.outputs if kind is not None]
+        if not made and not changed:
             return  # sizes and checks
         try:
             cost, modelled = call_cost(view)
@@ -222,7 +224,7 @@ class Walk:
             ) from None
         if not modelled:
             record.not_modelled[view.call.kind] += 1
-        writes = sum(kind.bytes for kind in view.outputs if kind is not None)
+        writes = sum(kind.bytes for kind in made or [self._program.types[name] for name in changed])
         traffic = (reads if cost.reads is None else cost.reads) + (writes if cost.writes is None else cost.writes)
         times = self._regions.copies(view.call)
         record.flops += times * cost.flops

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from mtpp.formats.torch_export.flops.costs import plain_kind
 from mtpp.formats.torch_export.flops.movement import CREATION_LIKE
 from mtpp.runtime.pytorch.flat_program import FlatProgram, attribute
 from mtpp.runtime.pytorch.library import pytorch
@@ -54,9 +55,28 @@ def is_creation_like(node: Node) -> bool:
     return schema is not None and schema.name.removeprefix("aten::") in CREATION_LIKE
 
 
+def written_operands(node: Node) -> list[Node]:
+    """Return the operands that an operator writes."""
+    schema = getattr(node.target, "_schema", None)
+    found: list[Node] = []
+    for place, one in enumerate(schema.arguments if is_mutable(node) and schema is not None else ()):
+        if one.alias_info is not None and one.alias_info.is_write:
+            value = node.kwargs.get(one.name) if one.kwarg_only or place >= len(node.args) else node.args[place]
+            found += [each for each in pytorch().utils._pytree.tree_leaves(value) if each in node.all_input_nodes]
+    return found
+
+
 def writes_in_place(flat: FlatProgram, node: Node) -> bool:
     """Say whether an operator may write what another stage made."""
-    return is_mutable(node) and any(flat.value(one).op != "get_attr" for one in node.all_input_nodes[:1])
+    return any(flat.value(one).op != "get_attr" for one in written_operands(node))
+
+
+def writes_unseen(node: Node) -> bool:
+    """Say whether an operator writes an operand, which a file does not tell: none of PyTorch's own, with results."""
+    if not is_mutable(node):
+        return False
+    schema = node.target._schema
+    return bool(schema.returns) and "." in plain_kind(schema.name.replace("::", "."))
 
 
 def is_check(node: Node) -> bool:

@@ -24,6 +24,7 @@ from mtpp.runtime.pytorch.node_kinds import (
     is_same_tensor,
     number_type,
     writes_in_place,
+    writes_unseen,
 )
 
 if TYPE_CHECKING:
@@ -106,6 +107,16 @@ def split_program(
     -----
     O(nodes · stages that read what folds).
     """
+    if len(set(labels)) > 1:
+        for step in flat.steps:
+            if writes_unseen(step.node):
+                raise InputError(
+                    f"{step.name!r} writes what it reads: {step.node.target} is none of PyTorch's own operators, "
+                    "and the program does not tell which of its operands change",
+                    source=source,
+                    remedy="in Python, save it without writes in place: "
+                    "torch.export.save(torch.export.load(FILE).run_decompositions(), FILE)",
+                )
     cut = _Cut(flat, results, source)
     cut.assign(nodes, labels)
     return cut.split({stage: sum(label == stage for label in labels) for stage in set(labels)})
