@@ -111,7 +111,7 @@ _PFEIFE = tuple(
 )
 """Modules that call the kernels of the planner of split points."""
 
-_RARE = {"best_of_all_splits", "beam_split"}
+_RARE = {"best_of_all_splits", "extend_beam"}
 """Kernels that are compiled only where they are asked for."""
 
 

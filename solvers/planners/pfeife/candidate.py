@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
@@ -13,7 +13,7 @@ from mtpp.array_types import Int64Array
 from mtpp.solvers.planners.pfeife.kernels.all_splits import best_of_all_splits
 from mtpp.solvers.planners.pfeife.kernels.split_annealing import anneal_split, split_iteration
 from mtpp.solvers.planners.pfeife.kernels.split_arrays import SplitArrays
-from mtpp.solvers.planners.pfeife.kernels.split_beam import beam_split
+from mtpp.solvers.planners.pfeife.kernels.split_beam import extend_beam
 from mtpp.solvers.planners.pfeife.kernels.split_iteration import NEVER
 from mtpp.solvers.planners.pfeife.kernels.split_memory import MemoryArrays, device_bytes, excess_bytes
 from mtpp.solvers.planners.pfeife.schedule_arrays import ScheduleArrays
@@ -103,14 +103,29 @@ class Scheduled:
         ticks = best_of_all_splits(self.split_arrays, self.memory, self.limited, best, cutoff)
         return None if ticks == cutoff else Candidate(self, best, int(ticks), 0)
 
-    def beam(self, split: Int64Array, width: int, rounds: int) -> Candidate | None:
-        """Return the best split within the memory that a beam search from one comes to, as :func:`beam_split` does."""
+    def beam(
+        self, split: Int64Array, width: int, rounds: int, ended: Callable[[], bool] = lambda: False
+    ) -> Candidate | None:
+        """Return the best split within the memory that a beam search from one comes to.
+
+        Notes
+        -----
+        Jhoo et al. (2025), algorithm 1: the beam is extended by neighbours of its splits until it stays as it is, in at
+        most so many rounds. The first split is where the search begins even if it does not fit.
+        """
         start = self.of(split)
         beam = np.tile(split, (width, 1))
         ticks = np.full(width, NEVER, dtype=np.int64)
         if start.excess == 0:
             ticks[0] = start.ticks
-        beam_split(self.split_arrays, self.memory, self.limited, beam, ticks, rounds)
+        for turn in range(rounds):
+            changed, before = False, beam.copy()
+            for row in range(width if turn else 1):
+                if ended() or (turn and ticks[row] == NEVER):
+                    break
+                changed |= bool(extend_beam(self.split_arrays, self.memory, self.limited, before[row], beam, ticks))
+            if not changed or ended():
+                break
         return None if ticks[0] == NEVER else Candidate(self, beam[0].copy(), int(ticks[0]), 0)
 
     def with_limit(self, limit: Int64Array) -> Scheduled:

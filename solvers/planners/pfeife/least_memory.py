@@ -43,19 +43,27 @@ def memory_bound(problem: SplitProblem) -> int:
     return max(*least, ceil_ratio(sum(least), problem.devices))
 
 
-def memory_that_would_do(
+def leanest_found(
     problem: SplitProblem,
     search: SplitSearch,
     schedules: Sequence[ScheduleCell | Scheduled],
     threads: Threads,
     limits: Limits,
-) -> NoSplitPlan:
-    """Return the plan whose fullest device needs least of those found: annealed for less and less memory."""
+) -> Candidate | None:
+    """Return a candidate that fits, else the one whose fullest device needs least: annealed for less and less memory.
+
+    None if no schedule can be run. One that fits may be found here alone: where the search for a fast one was ended, or
+    did not come to any that fits.
+    """
     limits.observer.phase("least memory")
     made = [one if isinstance(one, Scheduled) else one.leanest for one in schedules]
     least = [one for one in made if one is not None]
     found = [one for one in threads.map(lambda s: _shrunk(problem, search, s, limits), least) if one is not None]
-    best = min(found, key=lambda one: (_fullest(one), one.key), default=None)
+    return min(found, key=lambda one: (one.excess > 0, _fullest(one), one.key), default=None)
+
+
+def memory_that_would_do(problem: SplitProblem, best: Candidate | None, limits: Limits) -> NoSplitPlan:
+    """Return that there is no plan, and the memory that a candidate needs."""
     bound = TickBound(memory_bound(problem), SHARES, Tier.EXACT)
     stopped = limits.stop or StopReason.INFEASIBLE
     if best is None:

@@ -18,7 +18,7 @@ from mtpp.solvers.limits import Limits
 from mtpp.solvers.planners.pfeife.baselines import EVEN, baselines
 from mtpp.solvers.planners.pfeife.candidate import Candidate, Scheduled
 from mtpp.solvers.planners.pfeife.families import ScheduleCell
-from mtpp.solvers.planners.pfeife.least_memory import memory_that_would_do
+from mtpp.solvers.planners.pfeife.least_memory import leanest_found, memory_that_would_do
 from mtpp.solvers.planners.pfeife.load_bound import load_bound
 from mtpp.solvers.planners.pfeife.order_search import best_order
 from mtpp.solvers.planners.pfeife.path_bound import path_bound
@@ -92,7 +92,9 @@ def _along(
     chosen = [one for one in cells if of is None or (one.cell.loops, one.cell.loop_batch) in of]
     best = search.best_of_cells(chosen, threads)
     if best is None:
-        return memory_that_would_do(problem, search, [one.cell for one in cells], threads, limits)
+        best = leanest_found(problem, search, [one.cell for one in cells], threads, limits)
+    if best is None or best.excess:
+        return memory_that_would_do(problem, best, limits)
     limits.observer.incumbent(best.ticks)
     return _plan_of(problem, best, cells, search, limits)
 
@@ -127,7 +129,9 @@ def _of_schedule(
     if best is None or best.excess:
         best = search.within_memory([scheduled])
     if best is None:
-        return memory_that_would_do(problem, search, [scheduled], threads, limits)
+        best = leanest_found(problem, search, [scheduled], threads, limits)
+    if best is None or best.excess:
+        return memory_that_would_do(problem, best, limits)
     limits.observer.incumbent(best.ticks)
     return _plan_of(problem, best, [], search, limits)
 

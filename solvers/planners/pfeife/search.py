@@ -258,9 +258,11 @@ class SplitSearch:
         """Return the best candidate of beam searches from even splits under some schedules."""
 
         def searched(scheduled: Scheduled) -> Candidate | None:
+            even = self.even(scheduled.arrays.stages)
             if self._limits.ended():
-                return None
-            return scheduled.beam(self.even(scheduled.arrays.stages), _BEAM, _MOST_ROUNDS)
+                start = scheduled.of(even)
+                return start if start.excess == 0 else None
+            return scheduled.beam(even, _BEAM, _MOST_ROUNDS, self._limits.ended)
 
         found = [one for one in threads.map(searched, schedules) if one is not None]
         return min(found, key=lambda one: (one.rank, one.key), default=None)

@@ -7,7 +7,7 @@ import numpy as np
 from mtpp.array_types import Int64Array
 from mtpp.solvers.jit import kernel, subroutine
 from mtpp.solvers.planners.pfeife.kernels.split_arrays import SplitArrays
-from mtpp.solvers.planners.pfeife.kernels.split_iteration import NEVER, iteration, split_room
+from mtpp.solvers.planners.pfeife.kernels.split_iteration import iteration, split_room
 from mtpp.solvers.planners.pfeife.kernels.split_memory import MemoryArrays, excess_bytes
 
 _FARTHEST = 10
@@ -15,48 +15,37 @@ _FARTHEST = 10
 
 
 @kernel
-def beam_split(
-    arrays: SplitArrays, memory: MemoryArrays, limited: bool, beam: Int64Array, ticks: Int64Array, rounds: int
-) -> int:
-    """Improve a beam of splits, in place, until it stays as it is; return the rounds that it took.
+def extend_beam(
+    arrays: SplitArrays, memory: MemoryArrays, limited: bool, split: Int64Array, beam: Int64Array, ticks: Int64Array
+) -> bool:
+    """Take neighbours of a split into a beam, in place; return whether there were any.
 
     Parameters
     ----------
     beam, ticks
         Input and output: splits, int64, shape (L_K, S + 1), and their iterations, ascending, int64;
-        :data:`~mtpp.solvers.planners.pfeife.kernels.split_iteration.NEVER` where there is none. The first is where the
-        search begins; if it does not fit into memory, it should be given as :data:`NEVER` all the same.
-    rounds
-        At most so many.
+        :data:`~mtpp.solvers.planners.pfeife.kernels.split_iteration.NEVER` where there is none.
 
     Notes
     -----
-    Lines 8 to 25: each split point of each split moves by 1 to 10 ops, alone, or with all others in proportion; what
-    is faster than the last of the beam and fits comes in. O(L_K · S · passes) evaluations of 40 splits a round.
+    Lines 8 to 25 for one split: each of its points moves by 1 to 10 ops, alone, or with all others in proportion; what
+    is faster than the last of the beam and fits comes in. O(S) evaluations of 40 splits.
     """
     width, stages = len(beam), beam.shape[1] - 1
     room = split_room(arrays, stages)
     trial = np.empty(stages + 1, dtype=np.int64)
-    for turn in range(rounds):
-        changed = False
-        old = beam.copy()
-        known = width if turn else 1
-        for row in range(known):
-            if turn and ticks[row] == NEVER:
-                break
-            for s in range(1, stages):
-                for step in range(-_FARTHEST, _FARTHEST + 1):
-                    for together in range(2):
-                        if step == 0 or not _moved(old[row], s, step, together == 1, trial):
-                            continue
-                        if limited and excess_bytes(arrays, memory, trial) > 0:
-                            continue
-                        found = iteration(arrays, trial, room, ticks[width - 1] - 1)
-                        if found < ticks[width - 1]:
-                            changed |= _insert(beam, ticks, trial, found)
-        if not changed:
-            return turn
-    return rounds
+    changed = False
+    for s in range(1, stages):
+        for step in range(-_FARTHEST, _FARTHEST + 1):
+            for together in range(2):
+                if step == 0 or not _moved(split, s, step, together == 1, trial):
+                    continue
+                if limited and excess_bytes(arrays, memory, trial) > 0:
+                    continue
+                found = iteration(arrays, trial, room, ticks[width - 1] - 1)
+                if found < ticks[width - 1]:
+                    changed |= _insert(beam, ticks, trial, found)
+    return changed
 
 
 @subroutine
