@@ -12,6 +12,8 @@ from mtpp.cli.options.file_types import ASSIGNMENT, ASSIGNMENT_OR_ALGORITHM, MOD
 from mtpp.cli.options.limits import memory_limit_option
 from mtpp.cli.options.shared import ModelOptions, NoiseOptions, model_options, output_options, read_model
 
+INTERRUPTED = 130
+
 
 class EvaluateOptions(ModelOptions, NoiseOptions):
     """Values of the options of ``mtpp evaluate`` that readers and writers take."""
@@ -82,3 +84,5 @@ def command(
         name = PurePath(assignment or "cuts").name
         plan, comparison = compare_stages(plan, against, console, name=name, memory_bytes=search_memory(None))
     deliver_plan(plan, console, options["output"], output_format, embed=options["embed"], instead=comparison)
+    if comparison is not None and comparison.interrupted:
+        ctx.exit(INTERRUPTED)

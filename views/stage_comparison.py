@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mtpp.host.stop_reason import StopReason
 from mtpp.views.partition_plan import common_unit, unit_text
 from mtpp.views.tables import csv_text, figures_grid, markdown_result, rendered, result_terminal, safe_text
 from mtpp.wording import counted
@@ -37,6 +38,11 @@ class StageComparison:
     other: Plan
     given_name: str
     other_name: str
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the user ended the search for the other one, which is its best so far."""
+        return self.other.stopped == StopReason.INTERRUPTED
 
     @property
     def slowest(self) -> tuple[int, int]:

@@ -5,13 +5,18 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
+import signal
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-from processes import run
+from processes import MTPP, ROOT, environment, run
 
 from mtpp.api.inputs.user_assignment import labels_of_assignment
+from mtpp.datasets.layered import layered_network
+from mtpp.formats.graphs.native import write_native
 from mtpp.formats.graphs.recognise import read_graph
 from mtpp.formats.io.source import read_source
 from mtpp.inference.instance import Instance
@@ -121,6 +126,27 @@ def test_the_comparison_in_words(workload: Path, tmp_path: Path) -> None:
     markdown = run("evaluate", workload, "--assignment", split, "--against", split, "--format", "markdown").stdout
     assert "| 0 | 2 | 80.0 | 0.0 | 10.0 | 90.0 | 2 | 80.0 | 0.0 | 10.0 | 90.0 | +0.0 |" in markdown
     assert "90.00 ms (stage 0) against 90.00 ms (stage 0): the same" in markdown
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_an_interrupted_comparison_is_one_with_the_best_so_far(tmp_path: Path) -> None:
+    """Ctrl-C during the search of --against ends it with exit code 130, the comparison shown and the plan written."""
+    model, given, output = (tmp_path / f"{name}.json" for name in ("model", "given", "output"))
+    model.write_text(write_native(layered_network(4_000, tensors=6_000)))
+    assert run("partition", model, "-k", "8", "--algorithm", "slice", "-q", "-o", given).returncode == 0
+    command = [*MTPP, "evaluate", model, "--assignment", given, "--against", "random", "-v", "-o", output]
+    process = subprocess.Popen(
+        list(map(str, command)), cwd=ROOT, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stderr is not None
+    for line in process.stderr:
+        if line.startswith("best so far"):
+            break
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=60)
+    assert (process.returncode, stderr.splitlines()[-1]) == (130, "error: interrupted")
+    assert "random" in stdout
+    assert json.loads(output.read_text())["format"] == "mtpp-plan"
 
 
 def test_plans_of_files_read_as_told_bring_their_graph(tmp_path: Path) -> None:
