@@ -12,7 +12,7 @@ from traceback import clear_frames
 from typing import TypeVar
 
 from mtpp.host.deadline import Deadline
-from mtpp.host.memory_limit import limited_memory, short_of_memory
+from mtpp.host.memory_limit import short_of_memory
 from mtpp.host.overrun import Overrun, TimedThread
 from mtpp.host.progress import Observer, Silent
 from mtpp.host.stop_reason import StopReason
@@ -251,10 +251,12 @@ class _CellWork:
         self._report(Certification(*found, lower, lower, figures, seconds, seconds))
 
     def _in_time(self, work: Callable[[], R], deadline: Deadline, thread: TimedThread | None = None) -> R | None:
-        """Return what some work comes to, None if it was given up or had not enough memory."""
-        limits = self._limits
-        if limits.time_limit_s is None and not limited_memory():
-            return work()
+        """Return what some work comes to, None if it was given up or had not enough memory.
+
+        It is not begun where the user has ended the run, and runs beside this thread, which hears that.
+        """
+        if self._interrupted():
+            return None
         stop = Limits(deadline=deadline, interrupted=lambda: self._interrupted() or self._given_up)
         try:
             return (thread or self._thread).run(work, deadline, lambda: stop.stop, grace_s=_GRACE_S)
@@ -301,7 +303,8 @@ class _CellWork:
             interrupted=self._interrupted,
             cheap_bounds=not set(CHEAP) <= set(limits.bounds),
         )
-        found = search_in_time(entry.load(), instance, search)
+        first = first_partition(instance) if self._interrupted() else None
+        found = first or search_in_time(entry.load(), instance, search)
         seconds = time.perf_counter() - began
         if found.lower is not None and not limits.each:
             method, solved = found.lower.method, found.stopped == StopReason.OPTIMAL

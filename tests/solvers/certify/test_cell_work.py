@@ -43,6 +43,24 @@ def test_a_bound_that_fails_ends_the_other_one(monkeypatch: pytest.MonkeyPatch) 
     assert set(stops) == {"interrupted"}
 
 
+@pytest.mark.parametrize("time_limit_s", [None, 60.0])
+def test_nothing_is_begun_once_the_user_has_ended_it(
+    monkeypatch: pytest.MonkeyPatch, time_limit_s: float | None
+) -> None:
+    """Neither bounds nor the search for a partition: the cell has a cut into equal work and the simple bound."""
+
+    def never(name: str) -> SimpleNamespace:
+        raise AssertionError(name)
+
+    monkeypatch.setattr(certifying, "bound_entry", never)
+    monkeypatch.setattr(certifying, "search_in_time", never)
+    instance = Instance.build(random_graph(1, 40), LINK, 3)
+    found = certify(instance, CellLimits(time_limit_s), interrupted=lambda: True)
+    assert (found.stopped, found.upper_algorithm, found.lower.method) == ("interrupted", "equal work", "simple")
+    assert found.upper is not None
+    assert found.lower.value <= found.upper
+
+
 def ladder_of(
     monkeypatch: pytest.MonkeyPatch, **limits: Any
 ) -> tuple[Certification, list[str], dict[str, BoundLimits]]:

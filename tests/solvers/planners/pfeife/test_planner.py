@@ -31,6 +31,7 @@ from mtpp.solvers.threads import Threads
 from mtpp.training.pfeife.costs import LineCosts
 from mtpp.training.pfeife.line import ModelLine, graph_line
 from mtpp.training.pfeife.looped import LoopedSchedule, least_warm_up
+from mtpp.training.pfeife.named import named_schedule
 from mtpp.training.pfeife.plan import NoSplitPlan, SplitPlan
 from mtpp.training.pfeife.problem import SplitProblem, SplitRules
 
@@ -337,6 +338,21 @@ def test_search_that_has_to_end() -> None:
     assert not nothing_found(problem, StopReason.TIME_LIMIT).proven
     tight = problem_of(problem.line, 4, 8, memory_bytes=[1] * 4)
     assert nothing_found(tight, StopReason.TIME_LIMIT).proven
+
+
+@pytest.mark.parametrize("search", ["anneal", "beam"])
+@pytest.mark.parametrize("given", [None, "1f1b"])
+def test_a_search_that_has_to_end_says_of_no_plan_that_fits_that_there_is_none(search: str, given: str | None) -> None:
+    """Ended before, or after a few looks at its limits, a search within memory that even stages fit into has a plan."""
+    rules = SplitRules(search=search, schedule=None if given is None else (given, named_schedule(given, 4, 8, 1)))
+    line = random_line(random.Random(4), 60)
+    most = max(planned(problem_of(line, 4, 8, rules=rules)).peak_bytes)
+    problem = problem_of(line, 4, 8, rules=rules, memory_bytes=[2 * most] * 4)
+    for looks in (0, 1, 5, 20, 60):
+        left = iter(range(looks))
+        found = plan(problem, Limits(interrupted=lambda left=left: next(left, None) is None))  # type: ignore[misc]
+        assert isinstance(found, SplitPlan)
+        assert max(found.peak_bytes) <= 2 * most
 
 
 def test_order_search_is_no_slower() -> None:
