@@ -26,6 +26,10 @@ DEFAULT_MAX_BYTES = 2 * 2**30
 LARGE_ARCHIVE_BYTES = 64 * 2**20
 """Size from which a zip file, of which little but weights is large, stays in its file."""
 
+ALWAYS_UNPACKED_BYTES = 64 * 2**20
+MOST_EXPANSION = 100
+"""Largest unpacked size of more than 64 MiB over the packed one: text takes a thirtieth at most."""
+
 _CHUNK = 2**20
 _HEAD_BYTES = 4096
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -111,7 +115,8 @@ def read_source(
 
     Notes
     -----
-    A gzip bomb is given up on as soon as it passes the limit; no more than the limit is held in memory.
+    A gzip bomb is given up on as soon as it passes the limit, or is made to take up memory: more than 64 MiB, and more
+    than a hundred times as much as was read of the file.
     """
     if path_or_dash == "-":
         if sys.stdin is None:
@@ -246,7 +251,11 @@ def _read_all(reader: _HashingReader, display: str, max_bytes: int) -> bytes:
         stream = gzip.GzipFile(fileobj=io.BufferedReader(reader, _CHUNK))
     content = io.BytesIO()
     while part := stream.read(_CHUNK):
-        if content.tell() + len(part) > max_bytes:
+        unpacked = content.tell() + len(part)
+        if unpacked > max_bytes:
             raise _too_large(display, max_bytes, "the decompressed input")
+        if reader.is_gzip and unpacked > max(ALWAYS_UNPACKED_BYTES, MOST_EXPANSION * reader.count):
+            problem = f"{format_bytes(reader.count)} of gzip that unpack to {format_bytes(unpacked)} or more"
+            raise InputError(problem, source=display, remedy="do not trust it; or unpack it first")
         content.write(part)
     return content.getvalue()

@@ -242,7 +242,7 @@ class Dimensions:
 
 def _check_size(key: str, size: object) -> None:
     if isinstance(size, bool) or not isinstance(size, int) or not 0 < size <= LARGEST_DIM:
-        raise InputError(f"{size!r} is not a positive size", source=FLAG, where=str(key))
+        raise InputError(f"{size!r} is not a positive size up to {LARGEST_DIM:,}", source=FLAG, where=str(key))
 
 
 def _symbols(graph: onnx.GraphProto, parameters: Collection[str]) -> dict[str, str]:

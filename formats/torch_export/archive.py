@@ -15,6 +15,7 @@ from mtpp.errors import InputError
 from mtpp.formats.io.json_shape import shown
 from mtpp.formats.io.json_text import parse_json
 from mtpp.formats.io.large_file import Stored, opened
+from mtpp.formats.io.source import ALWAYS_UNPACKED_BYTES, MOST_EXPANSION
 from mtpp.units import format_bytes
 
 _SIGNATURE = b"PK\x03\x04"
@@ -27,10 +28,6 @@ STORAGE = "mtpp_storage"
 
 LARGEST_TEXT_BYTES = 1 << 30
 """Of the program's text, unpacked."""
-
-_ALWAYS_UNPACKED_BYTES = 64 << 20
-_MOST_EXPANSION = 100
-"""Largest unpacked size of an archive over its own size: text takes a thirtieth at most, weights are stored."""
 
 _MOST_FILES = 1_000_000
 
@@ -118,7 +115,7 @@ def _names(archive: zipfile.ZipFile, source: str) -> set[str]:
 def _check_expansion(archive: zipfile.ZipFile, packed: int, source: str) -> None:
     """Refuse an archive that is made to take up memory, by what it says of its files: none is read beyond that."""
     unpacked = sum(entry.file_size for entry in archive.infolist())
-    if unpacked > max(_ALWAYS_UNPACKED_BYTES, _MOST_EXPANSION * packed):
+    if unpacked > max(ALWAYS_UNPACKED_BYTES, MOST_EXPANSION * packed):
         problem = f"an archive of {format_bytes(packed)} that unpacks to {format_bytes(unpacked)} ({unpacked:,} bytes)"
         raise InputError(problem, source=source, remedy=f"do not trust it; {_EXPORT_AGAIN}")
 

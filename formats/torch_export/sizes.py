@@ -61,7 +61,7 @@ class Sizes:
             if key == OTHERS:
                 continue
             if isinstance(size, bool) or not isinstance(size, int) or not 0 < size <= LARGEST_SIZE:
-                raise InputError(f"{size!r} is not a positive size", source=FLAG, where=str(key))
+                raise InputError(f"{size!r} is not a positive size up to {LARGEST_SIZE:,}", source=FLAG, where=str(key))
             symbol = key if key in symbols else places.get(key)
             if symbol is None:
                 if spare:

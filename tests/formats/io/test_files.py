@@ -166,3 +166,14 @@ def test_outputs_are_checked_early(tmp_path: Path) -> None:
         check_output(tmp_path / "no" / "plan.json")
     with pytest.raises(InputError, match="there is no directory"):
         check_output(tmp_path / "old.json" / "plan.json")
+
+
+def test_gzip_that_is_made_to_take_up_memory(tmp_path: Path) -> None:
+    """A gzip file of zeros is given up on after 64 MiB, not at the limit on inputs."""
+    path = tmp_path / "zeros.gz"
+    path.write_bytes(gzip.compress(bytes(2**20), mtime=0) * 80)
+    with pytest.raises(InputError, match=r"zeros\.gz: .* KiB of gzip that unpack to 65 MiB or more; do not trust it"):
+        read_source(str(path))
+    text = gzip.compress(bytes(2**20), mtime=0) * 60
+    path.write_bytes(text)
+    assert len(read_source(str(path)).data) == 60 * 2**20
