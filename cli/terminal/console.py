@@ -184,4 +184,6 @@ class ProgressBar(AbstractContextManager["ProgressBar"]):
     def show(self, text: str, done: int = 0, total: int | None = None) -> None:
         """Say what is being done, and that *done* of *total* steps are done where the total is known."""
         if self._progress:
-            self._progress.update(self._progress.task_ids[0], description=text, completed=done, total=total)
+            self._progress.update(
+                self._progress.task_ids[0], description=terminal_safe(text), completed=done, total=total
+            )

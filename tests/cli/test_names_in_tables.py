@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
 import pytest
 from processes import run
+
+from mtpp.cli.terminal.console import Console
 
 NAME = "\x1b[31mred\nok  optimal  proven"
 
@@ -34,3 +37,15 @@ def test_a_name_stays_in_its_cell(command: tuple[str, ...], shape: str, tmp_path
     assert "\x1b" not in done.stdout + done.stderr
     assert not [line for line in done.stdout.split("\n") if line.startswith("ok")]
     assert "red\\nok  optimal" in done.stdout
+
+
+def test_a_name_beside_a_bar_is_safe(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is being done is shown beside a bar on a terminal, names of models in it."""
+    screen = io.StringIO()
+    monkeypatch.setattr(screen, "isatty", lambda: True)
+    monkeypatch.setattr("sys.stderr", screen)
+    monkeypatch.setenv("TERM", "xterm")
+    with Console(quiet=False, verbose=False).steps() as bar:
+        bar.show(f"{NAME} · k = 2", 1, 2)
+    assert "\\x1b[31mred\\nok" in screen.getvalue()
+    assert "\x1b[31mred" not in screen.getvalue()
