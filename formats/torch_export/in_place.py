@@ -12,8 +12,9 @@ reads the version that it would have read in the whole program:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -25,11 +26,18 @@ _AUGMENTED = frozenset(("__iand__", "__ilshift__", "__ior__", "__irshift__", "__
 
 _RUNNING_STATISTICS = ("running_mean", "running_var")
 _UPDATES_STATISTICS = frozenset(
-    ("batch_norm", "cudnn_batch_norm", "instance_norm", "native_batch_norm", "_native_batch_norm_legit")
+    (
+        *("batch_norm", "_batch_norm_impl_index", "cudnn_batch_norm", "instance_norm", "miopen_batch_norm"),
+        *("native_batch_norm", "_native_batch_norm_legit"),
+    )
 )
 _OBSERVED = ("running_min", "running_max", "scale", "zero_point")
 _WRITTEN_OPERANDS = {
     "_batch_norm_with_update": _RUNNING_STATISTICS,
+    **dict.fromkeys(
+        ("batch_norm_gather_stats", "batch_norm_gather_stats_with_counts", "batch_norm_update_stats"),
+        _RUNNING_STATISTICS,
+    ),
     "_fused_moving_avg_obs_fq_helper": _OBSERVED,
     "fused_moving_avg_obs_fake_quant": _OBSERVED,
     "rrelu_with_noise": ("noise",),
@@ -51,9 +59,7 @@ def written(call: CallView) -> list[str]:
     """Return the names of the operands that a call writes."""
     operator = call.call.kind.rpartition(".")[2]
     names: Iterable[str] = ()
-    if operator in _WRITTEN_OPERANDS:
-        names = _WRITTEN_OPERANDS[operator]
-    elif "." in call.kind and not call.call.outputs:  # none of PyTorch's own; it runs for what it writes
+    if "." in call.kind and not call.call.outputs:  # none of PyTorch's own; it runs for what it writes
         names = call.call.operands
     elif operator in _AUGMENTED:
         names = ("self",)
@@ -65,15 +71,26 @@ def written(call: CallView) -> list[str]:
         names = _PAIRS_OF_RESULTS[call.call.overload]
     elif "out" in call.call.operands and not operator.endswith("_backward"):
         names = ("out",)
-    elif operator in _UPDATES_STATISTICS:
-        on = call.value("training", call.value("train", call.value("use_input_stats", operator.endswith("legit"))))
-        names = _RUNNING_STATISTICS if on else ()
     found = []
-    for name in names:
+    for name in dict.fromkeys((*names, *written_beside(operator, call.value))):
         value = call.call.operands.get(name)
         entries = value if isinstance(value, list) else [value]
         found += [one.name for one in entries if isinstance(one, TensorRef)]
     return found
+
+
+def written_beside(operator: str, value: Callable[[str, Any], Any]) -> tuple[str, ...]:
+    """Return the names of the operands that an operator writes without its name showing it, or its schema.
+
+    Parameters
+    ----------
+    value
+        Operand by name, with what it is by default.
+    """
+    if operator in _UPDATES_STATISTICS:
+        on = value("training", value("train", value("use_input_stats", operator.endswith("legit"))))
+        return _RUNNING_STATISTICS if on else ()
+    return _WRITTEN_OPERANDS.get(operator, ())
 
 
 def returned(call: CallView) -> list[str]:

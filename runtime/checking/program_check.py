@@ -16,12 +16,12 @@ from mtpp.formats.results.stage_manifest import MODEL_INPUT, Described, StageMan
 from mtpp.formats.results.stage_records import ConstantResult
 from mtpp.runtime.checking.draws import draw_count, explored_limits, fitting, leaning_of, spare_numbers
 from mtpp.runtime.checking.output_check import OutputCheck, SplitCheck, compared_output, worst_of
+from mtpp.runtime.checking.program_state import ProgramState, copies
 from mtpp.runtime.checking.tolerances import types_between
 from mtpp.runtime.pipeline.program_file import OpenedProgram, opened
 from mtpp.runtime.pytorch.flat_program import flat_program
 from mtpp.runtime.pytorch.library import pytorch
 from mtpp.runtime.pytorch.loading import load_program
-from mtpp.runtime.pytorch.node_kinds import is_mutable
 from mtpp.runtime.pytorch.randomness import random_steps
 from mtpp.runtime.pytorch.tensors import as_array, drawn_tensor
 from mtpp.runtime.random_values import Array
@@ -69,65 +69,107 @@ def check_split_program(
     -----
     One program is in memory at a time, whole or stage, and of the tensors between stages those that are still read.
     """
-    tell("loading the whole program")
-    loaded = load_program(stored, display, seed)
-    flat = flat_program(loaded.exported, {})
-    random = tuple(random_steps(flat))[:1]
-    keeps = any(is_mutable(step.node) for step in flat.steps)
-    del flat
+    names = [output.name for output in manifest.outputs]
+    whole = _Whole(stored, display, seed, names, tell)
+    random = whole.random
     given = inputs or {}
-    count = max(draw_count(manifest, given), _FEWEST if keeps else 1)
-    whole = opened(loaded.exported, display, [output.name for output in manifest.outputs])
-    tell("running the whole program")
+    count = draw_count(manifest, given)
     expected: list[Tensors] = []
     ran: list[Tensors] = []
     notes: list[str] = []
     first: InputError | None = None
     tried = 0
-    for number in (*range(count), *spare_numbers(manifest, given, range(count))):
-        if len(ran) == count:
+    tell("running the whole program")
+    numbers = range(max(count, _FEWEST))
+    for number in (*numbers, *spare_numbers(manifest, given, numbers)):
+        if len(ran) >= count and (len(ran) >= _FEWEST or not whole.changed()):
             break
         tried += 1
         values = _drawn(manifest, given, number, seed)
         try:
-            expected.append(whole.run(_copies(values)))
+            expected.append(whole.run(values))
         except InputError as error:
             first = first or error
-            if keeps:  # what it has written by then, nobody knows: begin anew
-                loaded = load_program(stored, display, seed)
-                whole = opened(loaded.exported, display, [output.name for output in manifest.outputs])
-                expected = [whole.run(_copies(values)) for values in ran]
+            if whole.changed():  # what it has written by then, nobody knows: begin anew
+                whole = _Whole(stored, display, seed, names, tell)
+                expected = [whole.run(one) for one in ran]
             continue
         ran.append(values)
     if first is not None and not ran:
         raise first
     if first is not None:
         notes.append(f"the whole program cannot be run on {tried - len(ran)} of {tried} sets of inputs")
-    made_up, kept = len(loaded.made_up), _buffers(whole)
-    del loaded, whole
+    made_up, kept = whole.made_up, copies(whole.module, whole.changed())
+    del whole
+
+    def checks_of(results: list[Tensors], held: Mapping[str, Array]) -> tuple[OutputCheck, ...]:
+        checks = _output_checks(manifest, expected, results, random=bool(random))
+        return checks if random else (*checks, *_wrong_state(kept, held, types_between(manifest)))
+
     try:
-        found = _run_stages(manifest, stages, ran, seed, tell)
+        found = _run_stages(manifest, stages, ran, list(kept), seed, tell)
     except InputError as error:
         failure = f"{error.source or 'a stage'}: {error.problem}"
         return SplitCheck((), random, made_up, seed, len(ran), tuple(notes), failure)
+    checks = checks_of(*found)
+    if not random and not all(check.passed for check in checks):
+        tell("running the whole program again")
+        whole = _Whole(stored, display, seed, names, tell)
+        again = [whole.run(values) for values in ran]
+        if not all(check.passed for check in checks_of(again, copies(whole.module, list(kept)))):
+            random = ("the program",)  # an operator that does not say that it draws
+            checks = checks_of(*found)
+    return SplitCheck(checks, random, made_up, seed, len(ran), tuple(notes))
+
+
+class _Whole:
+    """The whole program in memory.
+
+    Attributes
+    ----------
+    random
+        The first of its steps that draws random numbers, if any.
+    made_up
+        Names of weights that the file has no values of.
+    """
+
+    def __init__(self, stored: Stored, display: str, seed: int, names: list[str], tell: Callable[[str], None]) -> None:
+        tell("loading the whole program")
+        loaded = load_program(stored, display, seed)
+        self.random = tuple(random_steps(flat_program(loaded.exported, {})))[:1]
+        self.made_up = len(loaded.made_up)
+        self._opened = opened(loaded.exported, display, names)
+        self._state = ProgramState(self._opened.module)
+
+    @property
+    def module(self) -> Any:
+        """The program as a module."""
+        return self._opened.module
+
+    def run(self, values: Tensors) -> Tensors:
+        """Return the results for a set of inputs."""
+        return self._opened.run(_copies(values))
+
+    def changed(self) -> list[str]:
+        """Return the names of parameters and buffers that runs have changed."""
+        return self._state.changed()
+
+
+def _output_checks(
+    manifest: StageManifest, expected: list[Tensors], found: list[Tensors], *, random: bool
+) -> tuple[OutputCheck, ...]:
     between = types_between(manifest)
     checks = []
     for output in manifest.outputs:
         pairs = [
             (values[output.name], output.value if isinstance(output, ConstantResult) else own[output.name])
-            for values, own in zip(expected, found.results, strict=True)
+            for values, own in zip(expected, found, strict=True)
         ]
-        checks.append(
-            worst_of(
-                [
-                    compared_output(output, [as_array(one)], [as_array(other)], between, random=bool(random))
-                    for one, other in pairs
-                ]
-            )
-        )
-    if not random:
-        checks += _wrong_buffers(kept, found.buffers, between)
-    return SplitCheck(tuple(checks), random, made_up, seed, len(ran), tuple(notes))
+        compared = [
+            compared_output(output, [as_array(one)], [as_array(other)], between, random=random) for one, other in pairs
+        ]
+        checks.append(worst_of(compared))
+    return tuple(checks)
 
 
 def _drawn(manifest: StageManifest, given: Mapping[str, Array], number: int, seed: int) -> Tensors:
@@ -143,17 +185,14 @@ def _drawn(manifest: StageManifest, given: Mapping[str, Array], number: int, see
     return found
 
 
-def _buffers(program: OpenedProgram) -> dict[str, Array]:
-    return {name: as_array(value).copy() for name, value in program.module.named_buffers(remove_duplicate=False)}
-
-
-def _wrong_buffers(
+def _wrong_state(
     whole: Mapping[str, Array], stages: Mapping[str, Array], between: Collection[str]
 ) -> Iterator[OutputCheck]:
-    """Yield buffers that the stages have left otherwise than the whole program."""
-    for name in whole.keys() & stages.keys():
-        buffer = Described(f"buffer {name}", whole[name].dtype.name, whole[name].shape)
-        check = compared_output(buffer, [whole[name]], [stages[name]], between, random=False)
+    """Yield buffers and parameters that the stages have left otherwise than the whole program, or do not hold."""
+    for name, array in whole.items():
+        one = Described(f"buffer {name}", array.dtype.name, array.shape)
+        found = [stages[name]] if name in stages else []
+        check = compared_output(one, [array], found, between, random=False)
         if not check.passed:
             yield check
 
@@ -168,32 +207,37 @@ def _copies(tensors: Mapping[str, Any]) -> Tensors:
 
 
 class _Found(NamedTuple):
-    """Results of the whole for each set of inputs, and the buffers at the end."""
+    """Results of the whole for each set of inputs, and contents of buffers at the end."""
 
     results: list[Tensors]
-    buffers: dict[str, Array]
+    state: dict[str, Array]
 
 
 def _run_stages(
-    manifest: StageManifest, folder: Path, given: list[Tensors], seed: int, tell: Callable[[str], None]
+    manifest: StageManifest,
+    folder: Path,
+    given: list[Tensors],
+    kept: list[str],
+    seed: int,
+    tell: Callable[[str], None],
 ) -> _Found:
-    """Run the stages one after the other, each once for each set of inputs."""
+    """Run the stages one after the other, each once for each set of inputs; *kept* are buffers to return."""
     live = [_copies(inputs) for inputs in given]
     results = [{output: inputs[input_] for output, input_ in manifest.direct} for inputs in given]
-    buffers: dict[str, Array] = {}
+    state: dict[str, Array] = {}
     last_reader = {tensor.name: stage.index for stage in manifest.stages for tensor in stage.inputs}
     for stage in manifest.stages:
         tell(f"running {stage.file}")
         one = _open(folder / stage.file, stage, seed)
-        for values, kept in zip(live, results, strict=True):
+        for values, own in zip(live, results, strict=True):
             made = one.run(_copies({tensor.name: values[tensor.name] for tensor in stage.inputs}))
-            kept.update((tensor.name, made[tensor.name]) for tensor in stage.outputs if tensor.result)
+            own.update((tensor.name, made[tensor.name]) for tensor in stage.outputs if tensor.result)
             values.update(made)
             for name in [name for name in values if last_reader.get(name, MODEL_INPUT) <= stage.index]:
                 del values[name]
-        buffers |= _buffers(one)
+        state |= copies(one.module, kept)
         del one
-    return _Found(results, buffers)
+    return _Found(results, state)
 
 
 def _open(path: Path, stage: Any, seed: int) -> OpenedProgram:

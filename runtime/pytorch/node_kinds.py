@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from mtpp.formats.torch_export.flops.costs import plain_kind
 from mtpp.formats.torch_export.flops.movement import CREATION_LIKE
+from mtpp.formats.torch_export.in_place import written_beside
 from mtpp.runtime.pytorch.flat_program import FlatProgram, attribute
 from mtpp.runtime.pytorch.library import pytorch
 
@@ -56,14 +57,15 @@ def is_creation_like(node: Node) -> bool:
 
 
 def written_operands(node: Node) -> list[Node]:
-    """Return the operands that an operator writes."""
+    """Return the operands that an operator writes: as its schema says, or without a word there."""
     schema = getattr(node.target, "_schema", None)
-    found: list[Node] = []
-    for place, one in enumerate(schema.arguments if is_mutable(node) and schema is not None else ()):
-        if one.alias_info is not None and one.alias_info.is_write:
-            value = node.kwargs.get(one.name) if one.kwarg_only or place >= len(node.args) else node.args[place]
-            found += [each for each in pytorch().utils._pytree.tree_leaves(value) if each in node.all_input_nodes]
-    return found
+    if schema is None:
+        return []
+    operands = dict(zip((one.name for one in schema.arguments), node.args, strict=False)) | node.kwargs
+    names = [one.name for one in schema.arguments if one.alias_info is not None and one.alias_info.is_write]
+    names += written_beside(schema.name.rpartition("::")[2], operands.get)
+    leaves = pytorch().utils._pytree.tree_leaves([operands.get(name) for name in dict.fromkeys(names)])
+    return [one for one in leaves if one in node.all_input_nodes]
 
 
 def writes_in_place(flat: FlatProgram, node: Node) -> bool:

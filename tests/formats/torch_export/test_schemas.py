@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from mtpp.formats.torch_export.call_view import CallView  # noqa: E402
 from mtpp.formats.torch_export.flops.costs import plain_kind  # noqa: E402
 from mtpp.formats.torch_export.flops.movement import is_view, viewed  # noqa: E402
-from mtpp.formats.torch_export.in_place import written  # noqa: E402
+from mtpp.formats.torch_export.in_place import written, written_beside  # noqa: E402
 from mtpp.formats.torch_export.program import Call, TensorRef  # noqa: E402
 from mtpp.formats.torch_export.tensor_type import TensorType  # noqa: E402
 
@@ -23,6 +23,9 @@ NOT_EXPORTED = ("_amp_", "_fused_ada", "_fused_sgd", "_cummax_helper", "_cummin_
 
 PAIRS = {"dim_max", "dim_min", "dim_values", "values", "values_stable"}
 """Overloads that put two results into operands."""
+
+SILENT = ("aten::batch_norm_gather_stats", "aten::batch_norm_update_stats")
+"""Operators that update statistics whether or not something trains, and whose schemas do not say so."""
 
 OF_SCRIPTS = {
     "__getitem__", "Delete", "_grad_sum_to_size", "_set_item", "as_tensor", "clear", "get", "keys", "pop", "popitem",
@@ -64,6 +67,8 @@ def test_operators_that_write_are_known() -> None:
     for schema, call in schemas():
         due = {one.name for one in schema.arguments if one.alias_info is not None and one.alias_info.is_write}
         filled = {one.name for one in schema.arguments if one.name in due and one.kwarg_only}
+        if not due and schema.name.startswith(SILENT):
+            due = {"running_mean", "running_var"}
         known = not filled or due == {"out"} or schema.overload_name in PAIRS
         if known and not call.kind.endswith("_backward") and set(written(call)) != due:
             differ.append((schema.name, schema.overload_name, due, written(call)))
@@ -100,3 +105,17 @@ def test_results_share_memory_with_what_they_are_made_of(kind: str, operands: An
     call = CallView(Call(f"aten.{kind}", "", kind, given, ["x", "y"], None, 0), kind, types, [types["a"], types["b"]])
     assert is_view(call)
     assert viewed(call) == shared
+
+
+def test_statistics_are_written_where_no_schema_says_so() -> None:
+    """Every operator with running statistics either writes them when it trains, returns new ones, or never does."""
+    silent = {
+        schema.name.removeprefix("aten::")
+        for schema in torch._C._jit_get_all_schemas()
+        if schema.name.startswith("aten::") and any(one.name == "running_mean" for one in schema.arguments)
+    }
+    left = {name for name in silent if not written_beside(name, {"training": True, "use_input_stats": True}.get)}
+    assert all(name.endswith(("_backward", "_functional", "_no_update", "_no_training")) for name in left), left
+    off = {"training": False, "use_input_stats": False}
+    assert not written_beside("batch_norm", off.get)
+    assert not written_beside("instance_norm", off.get)
