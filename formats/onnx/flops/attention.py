@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from mtpp.formats.modelled.flop_counts import SOFTMAX_FLOPS
+from mtpp.formats.modelled.flop_counts import RMS_NORM_FLOPS, SOFTMAX_FLOPS
 from mtpp.formats.modelled.node_cost import NodeCost, dense
 from mtpp.formats.onnx.flops.attention_geometry import (
     Geometry,
@@ -14,12 +14,16 @@ from mtpp.formats.onnx.flops.attention_geometry import (
     standard_geometry,
 )
 from mtpp.formats.onnx.flops.cost_rule import CostRule
-from mtpp.formats.onnx.node_view import NodeView
+from mtpp.formats.onnx.node_view import MalformedNode, NodeView
+
+
+def flops_per_score(*, masked: bool, capped: bool = False) -> int:
+    """Scaling and softmax of a score; a mask is one addition, a cap is division, tanh, multiplication."""
+    return 1 + SOFTMAX_FLOPS + (1 if masked else 0) + (3 if capped else 0)
 
 
 def _around_the_scores(geometry: Geometry, *, masked: bool, capped: bool = False) -> int:
-    """Scaling and softmax of every score; a mask is one addition, a cap is division, tanh, multiplication."""
-    return geometry.scores * (1 + SOFTMAX_FLOPS + (1 if masked else 0) + (3 if capped else 0))
+    return geometry.scores * flops_per_score(masked=masked, capped=capped)
 
 
 def _standard(node: NodeView) -> NodeCost:
@@ -41,18 +45,24 @@ def _projected(node: NodeView) -> NodeCost:
 def _multi_head(node: NodeView) -> NodeCost:
     geometry = multi_head_geometry(node)
     masked = node.has(4) or node.has(5) or bool(node.integer("unidirectional", 0))
-    bias = node.input(0).count if node.has(3) else 0
-    return dense(geometry.macs, _around_the_scores(geometry, masked=masked) + bias)
+    return dense(geometry.macs, _around_the_scores(geometry, masked=masked) + added_to_heads(node, 3))
+
+
+def added_to_heads(node: NodeView, bias: int) -> int:
+    """FLOPs of a bias of queries, keys and values, which the first three inputs hold; none of those of an encoder."""
+    given = [node.input(index) for index in range(3) if node.has(index)] if node.has(bias) else []
+    return sum(one.count for index, one in enumerate(given) if index == 0 or one.rank != 4)
 
 
 def _group_query(node: NodeView) -> NodeCost:
-    """Count the mask always; rotary embedding of queries and keys is three operations per element.
+    """Count the mask always; rotary embedding of queries and keys is three operations per element, their norm four.
 
     Of cached keys and values only those are read that are in the window of some query.
     """
     geometry = group_query_geometry(node)
     rotated = geometry.batch * geometry.queries * (geometry.heads + geometry.key_heads) * geometry.head_size
     rotary = 3 * rotated if node.integer("do_rotary", 0) else 0
+    rotary += RMS_NORM_FLOPS * rotated if node.has(14) else 0
     capped = node.number("softcap", 0.0) != 0.0
     cost = dense(geometry.macs, _around_the_scores(geometry, masked=True, capped=capped) + rotary)
     if geometry.window is None:
@@ -74,8 +84,30 @@ def _linear_attention(node: NodeView) -> NodeCost:
     tokens = math.prod(query.shape[:2])
     state = (key.shape[-1] // key_heads) * (value.shape[-1] // key_heads)
     rule = node.text("update_rule", "gated_delta")
-    macs = tokens * state * (key_heads * (2 if "delta" in rule else 1) + heads)
+    macs = tokens * state * (key_heads * (2 if "delta" in rule else 1) + max(heads, key_heads))
     return dense(macs, tokens * state * key_heads if "gated" in rule else 0)
+
+
+def _packed_delta(node: NodeView) -> NodeCost:
+    """Update a state of each value head as :func:`_linear_attention` does; heads and channels are axes of the inputs.
+
+    Queries, keys and values side by side take their sizes from the state that they begin with.
+    """
+    query, value, state = node.input(0), node.input_or_none(2), node.input_or_none(6)
+    if value is None:
+        if state is None:
+            raise MalformedNode("GatedDeltaNet has neither values nor a state")
+        _, value_heads, value_size, size = state.shape
+        tokens = math.prod(query.shape[:-1])
+        heads = (query.shape[-1] - value_heads * value_size) // (2 * size)
+    else:
+        heads, size = query.shape[-2:]
+        value_heads, value_size = value.shape[-2:]
+        tokens = math.prod(query.shape[:-2])
+    rule = node.text("update_rule", "gated_delta")
+    updates = tokens * size * value_size
+    macs = updates * (value_heads * (2 if "delta" in rule else 1) + max(heads, value_heads))
+    return dense(macs, updates * value_heads if "gated" in rule else 0)
 
 
 RULES: dict[str, CostRule] = {
@@ -83,6 +115,7 @@ RULES: dict[str, CostRule] = {
     "LinearAttention": _linear_attention,
     "ai.onnx.preview:FlexAttention": _standard,
     "com.microsoft:Attention": _projected,
+    "com.microsoft:GatedDeltaNet": _packed_delta,
     "com.microsoft:GroupQueryAttention": _group_query,
     "com.microsoft:MultiHeadAttention": _multi_head,
     "com.microsoft:QAttention": _projected,

@@ -1,7 +1,7 @@
 """Queries, keys, heads and channels of an attention op: one reader for each of its spellings.
 
-The default domain's ``Attention`` (opset 23), and ``Attention``, ``MultiHeadAttention`` and
-``GroupQueryAttention`` of domain ``com.microsoft``.
+The default domain's ``Attention`` (opset 23), and those of domain ``com.microsoft`` whose sequences have one length;
+:mod:`mtpp.formats.onnx.flops.packed_attention` has the others.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mtpp.formats.onnx.node_view import MalformedNode, NodeView
+from mtpp.formats.onnx.values import Array
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +97,21 @@ def packed_geometry(node: NodeView) -> Geometry:
     heads = _heads(node, "num_heads")
     batch, queries, _ = x.shape
     sizes = node.integers("qkv_hidden_sizes") or [weight.shape[-1] // 3] * 3
-    past = node.input_or_none(8 if node.kind.endswith("QAttention") else 4)
-    keys = queries + (past.shape[3] if past is not None else 0)
-    return Geometry(batch, queries, keys, heads, heads, sizes[0] // heads, sizes[2] // heads, keys)
+    quantized = node.kind.endswith("QAttention")
+    past = node.input_or_none(8 if quantized else 4)
+    cached = past.shape[3] if past is not None else 0
+    shared = bool(node.integer("past_present_share_buffer", 0)) and past is not None
+    keys, buffer = _cached_keys(queries, cached, shared=shared, past_length=None if quantized else node.value(6))
+    return Geometry(batch, queries, keys, heads, heads, sizes[0] // heads, sizes[2] // heads, buffer)
+
+
+def _cached_keys(queries: int, cached: int, *, shared: bool, past_length: Array | None) -> tuple[int, int]:
+    """Return the positions that are looked at, and the room for them; a shared buffer counts as full if nobody says."""
+    if not shared:
+        return queries + cached, queries + cached
+    if past_length is None or not past_length.size:
+        return cached, cached
+    return min(cached, queries + int(past_length.reshape(-1)[0])), cached
 
 
 def multi_head_geometry(node: NodeView) -> Geometry:
@@ -119,10 +132,40 @@ def multi_head_geometry(node: NodeView) -> Geometry:
             keys = key.shape[2] if key.rank == 4 else key.shape[1]
         if value is not None:
             value_size = value.shape[3] if value.rank == 4 else value.shape[2] // heads
-    past = node.input_or_none(6)
+    past, buffer = node.input_or_none(6), keys
     if past is not None and (key is None or key.rank != 4):
-        keys += past.shape[2]
-    return Geometry(batch, queries, keys, heads, heads, head_size, value_size, keys)
+        keys, buffer = _cached_keys(keys, past.shape[2], shared=node.has(8), past_length=node.value(8))
+    return Geometry(batch, queries, keys, heads, heads, head_size, value_size, buffer)
+
+
+def decoding_geometry(node: NodeView) -> Geometry:
+    """Read com.microsoft DecoderMaskedMultiHeadAttention: one new position, cached ones or those of an encoder."""
+    query, key, value = node.input(0), node.input_or_none(1), node.input_or_none(2)
+    heads = _heads(node, "num_heads")
+    batch, queries, width = query.shape
+    head_size = width // (heads if key is not None else 3 * heads)
+    value_size = head_size
+    if value is not None:
+        value_size = value.shape[3] if value.rank == 4 else value.shape[2] // heads
+    if key is not None and key.rank == 4:
+        keys = buffer = key.shape[2]
+    else:
+        past = node.input_or_none(5)
+        shared = bool(node.integer("past_present_share_buffer", 0)) and past is not None
+        cached = past.shape[2] if past is not None else 0
+        keys, buffer = _cached_keys(queries, cached, shared=shared, past_length=node.value(7))
+    return Geometry(batch, queries, keys, heads, heads, head_size, value_size, buffer)
+
+
+def sparse_geometry(node: NodeView) -> Geometry:
+    """Read com.microsoft SparseAttention: caches of a fixed length, which counts as full if nobody says."""
+    query, key, past = node.input(0), node.input_or_none(1), node.input(3)
+    heads, key_heads = _heads(node, "num_heads"), _heads(node, "kv_num_heads")
+    batch, queries, width = query.shape
+    head_size = width // (heads if key is not None else heads + 2 * key_heads)
+    buffer, total = past.shape[2], node.value(7)
+    keys = min(buffer, int(total.reshape(-1)[0])) if total is not None and total.size else buffer
+    return Geometry(batch, queries, keys, heads, key_heads, head_size, head_size, buffer)
 
 
 def group_query_geometry(node: NodeView) -> Geometry:

@@ -7,8 +7,10 @@ from mtpp.formats.onnx.flops import attention as flops_attention
 from mtpp.formats.onnx.flops import classic as flops_classic
 from mtpp.formats.onnx.flops import dense as flops_dense
 from mtpp.formats.onnx.flops import elementwise as flops_elementwise
+from mtpp.formats.onnx.flops import fused_products as flops_fused_products
 from mtpp.formats.onnx.flops import movement as flops_movement
 from mtpp.formats.onnx.flops import normalisation as flops_normalisation
+from mtpp.formats.onnx.flops import packed_attention as flops_packed_attention
 from mtpp.formats.onnx.flops import reduction as flops_reduction
 from mtpp.formats.onnx.flops.cost_rule import CostRule
 from mtpp.formats.onnx.node_view import NodeView
@@ -18,8 +20,10 @@ RULES: dict[str, CostRule] = {
     **flops_classic.RULES,
     **flops_dense.RULES,
     **flops_elementwise.RULES,
+    **flops_fused_products.RULES,
     **flops_movement.RULES,
     **flops_normalisation.RULES,
+    **flops_packed_attention.RULES,
     **flops_reduction.RULES,
 }
 
@@ -62,7 +66,12 @@ CONFIGURATION_INPUTS: dict[str, frozenset[int]] = {
     **{kind: _AXES for kind in flops_reduction.RULES if kind.startswith("Reduce")},
     "com.microsoft:CropAndResize": frozenset({3}),
     "com.microsoft:ExpandDims": _AXES,
+    "com.microsoft:DecoderAttention": frozenset({8, 9, 10, 11}),
     "com.microsoft:GroupQueryAttention": frozenset({5, 6}),
+    "com.microsoft:MatMulFpQ4": frozenset({2}),
+    "com.microsoft:PackedAttention": frozenset({3, 4}),
+    "com.microsoft:PackedMultiHeadAttention": frozenset({4, 5}),
+    "com.microsoft:SparseAttention": frozenset({5, 6, 7, 8}),
     "com.microsoft:Range": frozenset({0, 1, 2}),
 }
 """Inputs that say how to compute, not on what: shapes, axes, counts. Older operator sets wrote most of them as

@@ -48,10 +48,10 @@ def _deformable_conv(node: NodeView) -> NodeCost:
 
 
 def _causal_conv(node: NodeView) -> NodeCost:
-    """Depthwise: channels × 1 × k weights."""
-    x, weight = node.input(0), node.input(1)
+    """Depthwise: channels × 1 × kernel weights."""
+    y, weight = node.output(), node.input(1)
     fused = activation_flops(node.text("activation", ""))
-    return dense(x.count * weight.shape[-1], fused * x.count)
+    return dense(y.count * math.prod(weight.shape[2:]), fused * y.count)
 
 
 def _matmul(node: NodeView) -> NodeCost:
@@ -181,6 +181,7 @@ RULES: dict[str, CostRule] = {
     "QLinearConv": _quantized_conv,
     "QLinearMatMul": _quantized_matmul,
     "RNN": _recurrent(RNN_FLOPS),
+    "com.microsoft:ConvTransposeWithDynamicPads": _transposed_conv,
     "com.microsoft:DynamicQuantizeLSTM": _quantized_lstm,
     "com.microsoft:DynamicQuantizeMatMul": _dynamic_quantized_matmul,
     "com.microsoft:FusedConv": _fused_conv,
@@ -188,6 +189,7 @@ RULES: dict[str, CostRule] = {
     "com.microsoft:FusedMatMul": _fused_matmul,
     "com.microsoft:FusedMatMulActivation": _fused_matmul,
     "com.microsoft:GemmFastGelu": _matmul_gelu,
+    "com.microsoft:GemmFloat8": _gemm,
     "com.microsoft:MatMulBnb4": _matmul_nbits,
     "com.microsoft:MatMulInteger16": _matmul,
     "com.microsoft:MatMulIntegerToFloat": _scaled_matmul,
@@ -198,6 +200,7 @@ RULES: dict[str, CostRule] = {
     "com.microsoft:QGemm": _quantized_gemm,
     "com.microsoft:QMoE": _mixture_of_experts,
     "com.microsoft:TransposeMatMul": _fused_matmul,
+    "com.microsoft:VarlenCausalConvWithState": _causal_conv,
     "com.microsoft:WordConvEmbedding": _word_embedding,
     "com.microsoft.nchwc:Conv": _fused_conv,
 }

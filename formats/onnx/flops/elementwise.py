@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mtpp.formats.modelled.flop_counts import GELU_ERF_FLOPS, GELU_TANH_FLOPS
+from mtpp.formats.modelled.flop_counts import DROPOUT_FLOPS, GELU_ERF_FLOPS, GELU_TANH_FLOPS
 from mtpp.formats.modelled.node_cost import NodeCost
 from mtpp.formats.onnx.flops.cost_rule import CostRule, per_input_element, per_output_element
 from mtpp.formats.onnx.node_view import NodeView
@@ -40,7 +40,12 @@ _MORE = {
     "com.microsoft:BiasSplitGelu": 7,
     "com.microsoft:ComplexMul": 3,  # four multiplications, two additions for two numbers
     "com.microsoft:ComplexMulConj": 3,
+    "com.microsoft:DequantizeBFP": 2,
     "com.microsoft:DequantizeLinear": 2,
+    "com.microsoft:DequantizeWithOrder": 2,
+    "com.microsoft:MulInteger": 3,  # both operands shifted, multiplied
+    "com.microsoft:QOrderedGelu": GELU_ERF_FLOPS + 5,  # dequantized, quantized
+    "com.microsoft:QuantizeWithOrder": 3,
     "com.microsoft:QLinearAdd": 8,  # both operands dequantized, added, the sum quantized
     "com.microsoft:QLinearLeakyRelu": 7,
     "com.microsoft:QLinearMul": 8,
@@ -78,6 +83,13 @@ def _fast_gelu(node: NodeView) -> NodeCost:
     return NodeCost(flops=(GELU_TANH_FLOPS + (1 if node.has(1) else 0)) * node.output().count)
 
 
+def _biased_dropout(node: NodeView) -> NodeCost:
+    """Add a bias and, where there is one, a residual; numbers are drawn in training only."""
+    training = node.value(4)
+    drawn = node.has(4) and (training is None or bool(training.reshape(-1).any()))
+    return NodeCost(flops=(1 + node.has(2) + DROPOUT_FLOPS * drawn) * node.input(0).count)
+
+
 def _variadic(node: NodeView) -> NodeCost:
     """Combine n operands with n − 1 operations per element; Mean divides as well."""
     operations = len(node.inputs) - (0 if node.kind == "Mean" else 1)
@@ -93,5 +105,9 @@ RULES: dict[str, CostRule] = {
     "Mean": _variadic,
     "Min": _variadic,
     "Sum": _variadic,
+    "com.microsoft:BiasDropout": _biased_dropout,
+    "com.microsoft:BitmaskBiasDropout": _biased_dropout,
+    "com.microsoft:DynamicTimeWarping": per_input_element(3),  # the least of three, a sum
     "com.microsoft:FastGelu": _fast_gelu,
+    "com.microsoft:IsAllFinite": per_input_element(1),
 }

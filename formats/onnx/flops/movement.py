@@ -18,7 +18,8 @@ _BOOKKEEPING = (
 _MOVES = (
     "Col2Im ConstantOfShape Concat ConcatFromSequence DepthToSpace Expand EyeLike MaxUnpool OneHot Pad "
     "ReverseSequence SpaceToDepth Split SplitToSequence TensorScatter Tile Transpose Trilu com.microsoft:QLinearConcat "
-    "com.microsoft.nchwc:ReorderInput com.microsoft.nchwc:ReorderOutput com.microsoft:UnfoldTensor"
+    "com.microsoft.nchwc:ReorderInput com.microsoft.nchwc:ReorderOutput com.microsoft:RemovePadding "
+    "com.microsoft:RestorePadding com.microsoft:UnfoldTensor"
 )
 
 VIEWS = frozenset(_VIEWS.split())
@@ -78,6 +79,23 @@ def _gather_blocks(node: NodeView) -> NodeCost:
     return NodeCost(flops=2 * rows.count, reads=packed + node.input(1).bytes)
 
 
+def _gather_packed(node: NodeView) -> NodeCost:
+    """Read whole rows of packed numbers; each is shifted and scaled."""
+    table, indices = node.input(0), node.input(1)
+    taken = table.bytes * indices.count // max(1, table.shape[0])
+    return NodeCost(flops=2 * node.output().count, reads=taken + indices.bytes)
+
+
+def _looked_up(node: NodeView) -> NodeCost:
+    """Read a number of a small table for each element."""
+    return NodeCost(flops=0, reads=node.output().bytes)
+
+
+def _rotate_two(node: NodeView) -> NodeCost:
+    """Turn queries and keys by angles, of which sine and cosine are taken first."""
+    return NodeCost(flops=2 * node.input(0).count + 3 * (node.output(0).count + node.output(1).count))
+
+
 RULES: dict[str, CostRule] = {
     **dict.fromkeys([*VIEWS, *_BOOKKEEPING.split()], _nothing),
     **dict.fromkeys(_MOVES.split(), _move),
@@ -93,4 +111,9 @@ RULES: dict[str, CostRule] = {
     "ScatterND": _scatter,
     "Slice": _part,
     "com.microsoft:GatherBlockQuantized": _gather_blocks,
+    "com.microsoft:GatherPacked": _gather_packed,
+    "com.microsoft:GemmaRotaryEmbedding": _rotate_two,
+    "com.microsoft:MRotaryEmbedding": _rotary,
+    "com.microsoft:RelativePositionBias": _looked_up,
+    "com.microsoft:TorchEmbedding": _gather,
 }

@@ -10,7 +10,8 @@ from mtpp.formats.modelled.flop_counts import (
     STANDARDISE_FLOPS,
 )
 from mtpp.formats.modelled.node_cost import NodeCost
-from mtpp.formats.onnx.flops.cost_rule import CostRule, per_input_element
+from mtpp.formats.onnx.flops.cost_rule import CostRule, per_input_element, per_output_element
+from mtpp.formats.onnx.flops.elementwise import activation_flops
 from mtpp.formats.onnx.node_view import NodeView
 
 
@@ -51,6 +52,12 @@ def _embed_layer_normalization(node: NodeView) -> NodeCost:
     return NodeCost(flops=flops, reads=ids + affine + len(tables) * embedded.bytes)
 
 
+def _gated_norm(node: NodeView) -> NodeCost:
+    """Normalise, and multiply with an activated gate."""
+    gate = activation_flops(node.text("activation", "silu")) + 1
+    return NodeCost(flops=(RMS_NORM_FLOPS + gate) * node.output().count)
+
+
 RULES: dict[str, CostRule] = {
     "BatchNormalization": _batch_normalization,
     "GroupNormalization": per_input_element(LAYER_NORM_FLOPS),
@@ -66,9 +73,13 @@ RULES: dict[str, CostRule] = {
     "Softmax": per_input_element(SOFTMAX_FLOPS),
     "SoftmaxCrossEntropyLoss": per_input_element(SOFTMAX_FLOPS),
     "com.microsoft:BiasSoftmax": per_input_element(SOFTMAX_FLOPS + 1),
+    "com.microsoft:BranchwiseRMSNorm": per_input_element(RMS_NORM_FLOPS),
     "com.microsoft:EmbedLayerNormalization": _embed_layer_normalization,
+    "com.microsoft:GatedRMSNorm": _gated_norm,
     "com.microsoft:GroupNorm": _group_norm,
     "com.microsoft:QLinearSoftmax": per_input_element(SOFTMAX_FLOPS + 5),
+    "com.microsoft:QOrderedLayerNormalization": per_input_element(LAYER_NORM_FLOPS + 5),
+    "com.microsoft:RMSNormRotary": per_output_element(RMS_NORM_FLOPS + 3),
     "com.microsoft:SimplifiedLayerNormalization": per_input_element(RMS_NORM_FLOPS),
     "com.microsoft:SkipGroupNorm": _group_norm,
     "com.microsoft:SkipLayerNormalization": _skip(LAYER_NORM_FLOPS, bias_input=4),

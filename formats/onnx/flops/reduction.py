@@ -118,6 +118,15 @@ def _fourier(node: NodeView) -> NodeCost:
     return NodeCost(flops=5 * lines * n_log_n(length))
 
 
+def _real_fourier(node: NodeView) -> NodeCost:
+    """Half of a complex transform along the last axes, forth or back."""
+    x, y = node.input(0).shape, node.output().shape
+    real = x if node.kind.endswith("Rfft") else y
+    axes = node.integer("signal_ndim", 1)
+    length = math.prod(real[-axes:])
+    return NodeCost(flops=5 * (math.prod(real) // max(1, length)) * n_log_n(length) // 2)
+
+
 def _short_time_fourier(node: NodeView) -> NodeCost:
     """One transform per frame, after a multiplication with the window."""
     y = node.output()
@@ -188,10 +197,13 @@ RULES: dict[str, CostRule] = {
     "com.microsoft:CDist": _distances,
     "com.microsoft:CropAndResize": _cropped,
     "com.microsoft:Inverse": _inverse,
+    "com.microsoft:Irfft": _real_fourier,
     "com.microsoft:MaxpoolWithMask": _pool(2),
     "com.microsoft:NhwcMaxPool": _pool(1),
     "com.microsoft:QLinearAveragePool": _pool(1),
     "com.microsoft:QLinearGlobalAveragePool": per_input_element(1),
+    "com.microsoft:ReduceSumInteger": _reduce(1),
+    "com.microsoft:Rfft": _real_fourier,
     "com.microsoft:Unique": _sort,
     "com.microsoft:QLinearReduceMean": _reduce(2, 4),  # shift, sum; divide, scale, round, shift
     "com.microsoft.nchwc:AveragePool": _pool(1),

@@ -12,6 +12,7 @@ from math import prod
 from typing import Any
 
 from mtpp.formats.onnx.estimates.partial_values import Sureness
+from mtpp.formats.onnx.flops.attention_geometry import group_query_geometry
 from mtpp.formats.onnx.node_view import NodeView
 from mtpp.formats.onnx.scope import Known
 from mtpp.formats.onnx.shape_rules.executed_sizes import scaled_size
@@ -211,6 +212,17 @@ def _slice(node: Arguments) -> Sequence[Sizes | None] | None:
     return [tuple(sizes)]
 
 
+def _cached(node: Arguments) -> Sequence[Sizes | None] | None:
+    """Let a cache grow by the new positions where a run says the total length."""
+    if node.least is Sureness.CERTAIN or not node.has(3):
+        return None
+    g, past = group_query_geometry(node.node), node.sizes(3)
+    if past is None:
+        return None
+    present = (g.batch, g.key_heads, g.buffer, past[3])
+    return [(g.batch, g.queries, g.value_width), present, present, (g.batch, g.heads, g.queries, g.keys)]
+
+
 def _top_k(node: Arguments) -> Sequence[Sizes | None] | None:
     old, count = node.sizes(0), node.elements(1)
     if old is None:
@@ -343,6 +355,7 @@ _RULES: dict[str, Rule] = {
     "HammingWindow": _one_axis,
     "HannWindow": _one_axis,
     "MaxUnpool": _unpooled,
+    "GroupQueryAttention": _cached,
     "MelWeightMatrix": lambda node: [(None, None)],
     "OneHot": _one_hot,
     "Pad": _pad,

@@ -14,6 +14,7 @@ from onnx import TensorProto
 
 from mtpp.formats.onnx.flops.attention_geometry import group_query_geometry, multi_head_geometry, packed_geometry
 from mtpp.formats.onnx.node_view import MalformedNode, NodeView
+from mtpp.formats.onnx.shape_rules.fused_shapes import FUSED_RULES
 from mtpp.formats.onnx.tensor_type import PartialType, TensorType, broadcast
 
 Types = Sequence[TensorType | PartialType | None]
@@ -25,7 +26,6 @@ STANDARD_TWINS = {
     "com.microsoft:GemmFastGelu": ("MatMul", 2),
     "com.microsoft:GatherND": ("GatherND", 2),
     "com.microsoft:GridSample": ("GridSample", 2),
-    "com.microsoft:MatMulInteger16": ("MatMulInteger", 2),
     "com.microsoft:Pad": ("Pad", 3),
     "com.microsoft:Trilu": ("Trilu", 2),
 }
@@ -112,6 +112,10 @@ def _quantized_gemm(node: NodeView) -> Types:
     return [TensorType(TensorProto.FLOAT if to_float else node.input(0).dtype, (a[0], b[1]))]
 
 
+def _integer_matmul(node: NodeView) -> Types:
+    return [TensorType(TensorProto.INT32, _matmul_shape(node.input(0).shape, node.input(1).shape))]
+
+
 def _matmul_nbits(node: NodeView) -> Types:
     a = node.input(0)
     return [TensorType(a.dtype, (*a.shape[:-1], node.integer("N", 0)))]
@@ -121,7 +125,7 @@ def _packed_attention(node: NodeView) -> Types:
     x = node.input(0)
     geometry = packed_geometry(node)
     output = TensorType(x.dtype, (*x.shape[:2], geometry.value_width))
-    present = (2, geometry.batch, geometry.heads, geometry.keys, geometry.head_size)
+    present = (2, geometry.batch, geometry.heads, geometry.buffer, geometry.head_size)
     return [output, TensorType(x.dtype, present)]
 
 
@@ -129,7 +133,7 @@ def _quantized_attention(node: NodeView) -> Types:
     """Like Attention, computed in 8 bits, with float results in the type of the input's scale."""
     x, scale = node.input(0), node.input(3)
     geometry = packed_geometry(node)
-    present = (2, geometry.batch, geometry.heads, geometry.keys, geometry.head_size)
+    present = (2, geometry.batch, geometry.heads, geometry.buffer, geometry.head_size)
     return [TensorType(scale.dtype, (*x.shape[:2], geometry.value_width)), TensorType(scale.dtype, present)]
 
 
@@ -137,16 +141,20 @@ def _multi_head_attention(node: NodeView) -> Types:
     query = node.input(0)
     g = multi_head_geometry(node)
     output = TensorType(query.dtype, (g.batch, g.queries, g.value_width))
-    present_key = TensorType(query.dtype, (g.batch, g.heads, g.keys, g.head_size))
-    present_value = TensorType(query.dtype, (g.batch, g.heads, g.keys, g.value_size))
-    return [output, present_key, present_value]
+    present_key = TensorType(query.dtype, (g.batch, g.heads, g.buffer, g.head_size))
+    present_value = TensorType(query.dtype, (g.batch, g.heads, g.buffer, g.value_size))
+    return [output, present_key, present_value, TensorType(query.dtype, (g.batch, g.heads, g.queries, g.keys))]
 
 
 def _group_query_attention(node: NodeView) -> Types:
     query = node.input(0)
     g = group_query_geometry(node)
-    present = TensorType(query.dtype, (g.batch, g.key_heads, g.buffer, g.head_size))
-    return [TensorType(query.dtype, (g.batch, g.queries, g.value_width)), present, present]
+    past, total = node.input_or_none(3), node.value(6)
+    dtype, size = (query.dtype, g.head_size) if past is None else (past.dtype, past.shape[3])  # of few bits, in bytes
+    told = past is None or (total is not None and total.size)  # a cache grows, or has room for the total length
+    present = PartialType(dtype, (g.batch, g.key_heads, g.buffer if told else None, size))
+    scores = PartialType(query.dtype, (g.batch, g.heads, g.queries, g.keys if told else None))
+    return [TensorType(query.dtype, (g.batch, g.queries, g.value_width)), present, present, scores]
 
 
 def _embed_layer_normalization(node: NodeView) -> Types:
@@ -281,6 +289,7 @@ def _words(node: NodeView) -> Types:
 
 
 _RULES: dict[str, ShapeRule] = {
+    **FUSED_RULES,
     "Attention": _packed_attention,
     "BiasAdd": _same,
     "BiasGelu": _same,
@@ -305,6 +314,7 @@ _RULES: dict[str, ShapeRule] = {
     "Inverse": _same,
     "LayerNormalization": _same_and_statistics,
     "MatMulBnb4": _matmul_nbits,
+    "MatMulInteger16": _integer_matmul,
     "MatMulIntegerToFloat": _float_matmul,
     "MatMulNBits": _matmul_nbits,
     "MoE": _same,

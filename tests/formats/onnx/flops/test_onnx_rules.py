@@ -153,7 +153,7 @@ CASES = [
     Case(
         f"{MS}:GroupQueryAttention",
         {"q": [1, 1, 32], "k": [1, 1, 16], "v": [1, 1, 16], "pk": [1, 2, 9, 8], "pv": [1, 2, 9, 8]}
-        | {"SL": (I32, [1]), "TL": (I32, [1])},
+        | {"sl": (I32, [1]), "tl": (I32, [1])},
         2 * 40 * 16 + 7 * 40,
         40 * 16,
         {"num_heads": 4, "kv_num_heads": 2},
@@ -163,7 +163,7 @@ CASES = [
     Case(
         f"{MS}:GroupQueryAttention",
         {"q": [1, 1, 32], "k": [1, 1, 16], "v": [1, 1, 16], "pk": [1, 2, 9, 8], "pv": [1, 2, 9, 8]}
-        | {"SL": (I32, [1]), "TL": (I32, [1])},
+        | {"sl": (I32, [1]), "tl": (I32, [1])},
         2 * 16 * 16 + 7 * 16,
         16 * 16,
         {"num_heads": 4, "kv_num_heads": 2, "local_window_size": 4},
@@ -334,7 +334,7 @@ def test_parameters_of_an_op_are_its_constant_operands(case, reading):
     bits = {F16: 16, I64: 64, I8: 8, U8: 8, I32: 32, TensorProto.FLOAT: 32}
     expected = 0
     for name, kind in case.operands.items():
-        if name.isupper() and not (case.kind.endswith("GroupQueryAttention") and name in ("SL", "TL")):
+        if name.isupper():
             dtype, shape = kind if isinstance(kind, tuple) else (TensorProto.FLOAT, kind)
             expected += math.prod(shape) * bits[dtype] // 8
     assert int(_read(case, reading, reading.roofline).param_bytes[0]) == expected
