@@ -61,6 +61,7 @@ class _Plans:
     def __init__(self, model: Document, asked: Document) -> None:
         self.asked = asked
         self.names = [layer["name"] for layer in model["layers"]]
+        self.layers = model["layers"]
         self.of = model["micro_batch_size"]
         self.edges = [
             (self.names.index(e["source"]), self.names.index(e["target"]), e["bytes"]) for e in model["edges"]
@@ -130,6 +131,10 @@ class _Plans:
                     if not self.asked["sequential"]:
                         break
 
+    def _trained(self, v: int, one: Document) -> int:
+        """Return the bytes of gradients on one device."""
+        return min(one["parameter_bytes"], self.layers[v].get("trainable_bytes", one["parameter_bytes"]))
+
     def _ways(self, group: tuple[int, ...]) -> list[OracleWay]:
         asked, found = self.asked, []
         for b, d in product(self.sizes, range(1, asked["devices"] + 1 if asked["data_parallel"] else 2)):
@@ -141,7 +146,7 @@ class _Plans:
                 if len(known) < len(costs):
                     continue
                 forward, backward, kept = (sum(one[i] for one in known) for i in range(3))
-                parameters = sum(one["parameter_bytes"] for one in runs_as)
+                parameters = sum(self._trained(v, one) for v, one in zip(group, runs_as, strict=True))
                 fixed = sum(one["memory_bytes"] for one in runs_as)
                 synchronisation = -(-2 * (d - 1) * parameters * SECOND // (d * asked["bandwidth"]))
                 for k in asked["intervals"]:

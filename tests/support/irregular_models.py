@@ -146,6 +146,26 @@ def irregular_line_case(seed: int, *, most_layers: int = 4) -> tuple[Document, D
     return irregular_model(draw, most_layers=most_layers, degrees=degrees), asked
 
 
+def irregular_level_case(seed: int) -> tuple[Document, Document]:
+    """Draw a model and what a planner for several levels of devices is asked about it.
+
+    The second has ``levels``, innermost first, each a number of devices and the bytes a second of its links,
+    ``memory_bytes``, ``micro_batches``, ``exact``, ``data_parallel`` and ``recompute``.
+    """
+    draw = random.Random(f"levels {seed}")
+    shape = draw.choice(((2,), (4,), (2, 2), (1, 3), (3, 1), (2, 3), (3, 2), (2, 2, 1), (1, 2, 2), (2, 1, 2)))
+    asked = {
+        "levels": [[count, SECOND // draw.choice((1, 1, 2, 10, 100))] for count in shape],
+        "memory_bytes": draw.choice((60, 150, 250, 400, 10**6, 10**6)),
+        "micro_batches": draw.choice((1, 2, 3, 4, 6)),
+        "exact": draw.random() < 0.3,
+        "data_parallel": draw.random() < 0.85,
+        "recompute": draw.random() < 0.8,
+    }
+    degrees = draw.choice(((1,), (1, 2), (1, 2), (2, 1)))
+    return irregular_model(draw, most_layers={1: 4, 2: 3, 3: 2}[len(shape)], degrees=degrees), asked
+
+
 def irregular_split_case(seed: int) -> tuple[Document, Document]:
     """Draw a graph or a model of layers, and what a planner of split points and schedules is asked about it.
 

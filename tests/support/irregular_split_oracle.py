@@ -1,13 +1,16 @@
 """Every split and looped schedule of a graph or a model of layers, along one order of its ops or all of them.
 
 Written from ``docs/training.md``: it reads documents and shares nothing with the planner but the replay of
-:mod:`looped_oracles`. Tensors pass from neighbour to neighbour. For a handful of ops.
+:mod:`looped_oracles`. For a handful of ops.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from functools import cached_property
 from itertools import combinations, pairwise, permutations, product
+from math import ceil
 from typing import Any, NamedTuple
 
 from looped_oracles import Row, family_rows, replayed, warm_ups
@@ -108,9 +111,38 @@ class SplitOracle:
         )
 
     def _op(self, one: Document) -> OracleOp:
-        work = one["work"]
-        made = sum(t.size for t in self.tensors if t.producer == one["name"])
-        return OracleOp(work, one.get("backward", 2 * work), 4 * one.get("param_bytes", 0), one.get("kept_bytes", made))
+        ratio, state = Fraction(self.asked.get("backward_ratio", 2)), Fraction(self.asked.get("state", 4))
+        work, held, trained = one["work"], one.get("param_bytes", 0), self._trained
+        name = one["name"]
+        kept = 0
+        for t in self.tensors:
+            if t.producer == name and (trained is None or any(trained[v][1] for v in (name, *t.consumers))):
+                kept += t.size
+        share, updated = Fraction(1), held
+        if trained is not None:
+            share, updated = trained[name][0], one.get("trainable_bytes", held)
+        fixed = ceil(state * updated) + held - updated
+        backward = one.get("backward", ceil(ratio * share * work))
+        return OracleOp(work, backward, fixed, one.get("kept_bytes", kept))
+
+    @cached_property
+    def _trained(self) -> dict[str, tuple[Fraction, bool]] | None:
+        """Part of a backward pass that each op runs, and whether it has one; None where the graph says nothing."""
+        ops = {one["name"]: one for one in self.model["ops"]}
+        if not any(key in one for one in ops.values() for key in ("trainable_bytes", "backward_share")):
+            return None
+        found: dict[str, tuple[Fraction, bool]] = {}
+        for name in next(self.orders()):
+            one = ops[name]
+            held = one.get("param_bytes", 0)
+            updated = one.get("trainable_bytes", held)
+            before = any(found[t.producer][1] for t in self.tensors if name in t.consumers)
+            share = Fraction(before)
+            if held:
+                share = Fraction(int(before) + int(updated > 0), 2)
+            share = Fraction(one.get("backward_share", share))
+            found[name] = share, share > 0 or updated > 0
+        return found
 
     def _chosen(self, layer: Document, choice: str | None) -> Document:
         ways = layer["configurations"]["1"]
@@ -128,13 +160,22 @@ class SplitOracle:
 
     def _layer(self, one: Document) -> OracleOp:
         listed = one.get("micro_batches", {}).get(str(self.model["micro_batch_size"]))
+        part = 1 / (1 + Fraction(self.asked.get("backward_ratio", 2)))
         forward, backward = (
-            (listed["forward"], listed["backward"]) if listed else (-(-one["time"] // 3), -(-2 * one["time"] // 3))
+            (listed["forward"], listed["backward"])
+            if listed
+            else (ceil(one["time"] * part), ceil(one["time"] * (1 - part)))
         )
         return OracleOp(forward, backward, one["memory_bytes"], one["memory_bytes_per_micro_batch"])
 
     def _plans(self, ops: int) -> Iterator[tuple[list[Row], list[int]]]:
         devices, total = self.asked["devices"], self.asked["micro_batches"]
+        if self.asked.get("schedule"):
+            rows = self.asked["rows"]
+            stages = 1 + max(stage for row in rows for stage, _, _ in row)
+            for split in _splits(ops, stages):
+                yield rows, split
+            return
         for loops in sorted(set(self.asked["loops"])):
             if loops * devices > ops:
                 continue
@@ -156,17 +197,32 @@ class SplitOracle:
         self, order: Sequence[str], costs: dict[str, OracleOp], rows: Sequence[Row], split: Sequence[int]
     ) -> int | None:
         """Return the iteration of a split under a schedule, None if its passes wait for each other."""
-        devices, speed = self.asked["devices"], self.asked["speed"] or [1] * self.asked["devices"]
+        devices = self.asked["devices"]
+        speed = [Fraction(one) for one in self.asked["speed"] or [1] * devices]
         stages = [order[a:b] for a, b in pairwise(split)]
         forward, backward = (
-            [sum(-(-costs[name][k] // speed[s % devices]) for name in stage) for s, stage in enumerate(stages)]
+            [sum(ceil(costs[name][k] / speed[s % devices]) for name in stage) for s, stage in enumerate(stages)]
             for k in (0, 1)
         )
-        handover = []
-        for p in split[1:-1]:
+        handovers: dict[tuple[int, int], int] = {}
+        if self.asked.get("transport") == "direct":
+            for source, target, one in self._straight(order, split):
+                handovers[source, target] = handovers.get((source, target), self.asked["latency"]) + one.ticks
+            return handed_over(rows, forward, backward, handovers)
+        for s, p in enumerate(split[1:-1]):
             crossing = [t.ticks for t in self._crossing(order, p)]
-            handover.append(sum(crossing) + self.asked["latency"] if crossing else 0)
-        return replayed(rows, forward, backward, handover)
+            handovers[s, s + 1] = sum(crossing) + self.asked["latency"] if crossing else 0
+        found = handed_over(rows, forward, backward, handovers)
+        if all(kind in "FB" for row in rows for _, kind, _ in row):
+            assert found == replayed(rows, forward, backward, list(handovers.values()))
+        return found
+
+    def _straight(self, order: Sequence[str], split: Sequence[int]) -> Iterator[tuple[int, int, OracleTensor]]:
+        """Go through tensors that go from one stage straight to another."""
+        place = {name: s for s, (a, b) in enumerate(pairwise(split)) for name in order[a:b]}
+        for one in self.tensors:
+            for target in {place[name] for name in one.consumers} - {place[one.producer]}:
+                yield place[one.producer], target, one
 
     def _crossing(self, order: Sequence[str], position: int) -> list[OracleTensor]:
         before = set(order[:position])
@@ -175,23 +231,82 @@ class SplitOracle:
     def _fits(
         self, order: Sequence[str], costs: dict[str, OracleOp], rows: Sequence[Row], split: Sequence[int]
     ) -> bool:
-        limits, devices = self.asked["memory"], self.asked["devices"]
-        if limits is None:
-            return True
-        crossing = [sum(t.size for t in self._crossing(order, p)) for p in split]
+        limits = self.asked["memory"]
+        return limits is None or all(
+            need <= limit for need, limit in zip(self.needed(order, costs, rows, split), limits, strict=True)
+        )
+
+    def needed(
+        self, order: Sequence[str], costs: dict[str, OracleOp], rows: Sequence[Row], split: Sequence[int]
+    ) -> list[int]:
+        """Return the bytes that each device needs."""
         stages = [order[a:b] for a, b in pairwise(split)]
+        received = [0] * len(stages)
+        if self.asked.get("transport") == "direct":
+            for source, target, one in self._straight(order, split):
+                received[source] += one.size
+                received[target] += one.size
+        else:
+            crossing = [sum(t.size for t in self._crossing(order, p)) for p in split]
+            received = [a + b for a, b in pairwise(crossing)]
+        everything = self.asked.get("buffers") == "torch-pipelining"
+        found = []
         for d, row in enumerate(rows):
             need = held = most = 0
             flying = {}
-            for s in range(d, len(stages), devices):
+            for s in range(d, len(stages), self.asked["devices"]):
                 need += sum(costs[name].fixed for name in stages[s])
-                flying[s] = sum(costs[name].kept for name in stages[s]) + crossing[s] + crossing[s + 1]
+                need += self.asked["micro_batches"] * received[s] if everything else 0
+                flying[s] = sum(costs[name].kept for name in stages[s]) + (0 if everything else received[s])
             for stage, kind, _ in row:
-                held += flying[stage] if kind == "F" else -flying[stage]
+                held += {"F": flying[stage], "I": 0}.get(kind, -flying[stage])
                 most = max(most, held)
-            if need + most > limits[d]:
-                return False
-        return True
+            found.append(need + most)
+        return found
+
+
+def handed_over(
+    rows: Sequence[Row], forward: Sequence[int], backward: Sequence[int], handovers: Mapping[tuple[int, int], int]
+) -> int | None:
+    """Return the iteration of passes in rows, None if some of them wait for each other.
+
+    *handovers* are the ticks from stage to stage; a pass waits for all that its stage is handed, even in no time.
+    Backward passes may come in halves, I for inputs, the larger one, and W for weights.
+    """
+    devices = len(rows)
+    ended: set[tuple[int, str, int]] = set()
+    arrived: dict[tuple[int, int, int], int] = {}
+    channel: dict[tuple[int, int], int] = {}
+    free, at = [0] * devices, [0] * devices
+    moved = True
+    while moved:
+        moved = False
+        for d, row in enumerate(rows):
+            while at[d] < len(row):
+                stage, kind, m = row[at[d]]
+                start = free[d]
+                if kind == "W":
+                    if (stage, "I", m) not in ended:
+                        break
+                else:
+                    sources = [a if kind == "F" else b for a, b in handovers if (b if kind == "F" else a) == stage]
+                    needed = [(source, stage, m) for source in sources]
+                    if any(one not in arrived for one in needed) or (kind != "F" and (stage, "F", m) not in ended):
+                        break
+                    start = max([start, *(arrived[one] for one in needed)])
+                whole = backward[stage]
+                takes = {"F": forward[stage], "B": whole, "I": whole - whole // 2, "W": whole // 2}[kind]
+                free[d] = start + takes
+                ended.add((stage, kind, m))
+                at[d] += 1
+                moved = True
+                for a, b in sorted(handovers) if kind != "W" else ():
+                    source, target = (a, b) if kind == "F" else (b, a)
+                    if source == stage:
+                        key = d, target % devices
+                        channel[key] = max(free[d], channel.get(key, 0)) + handovers[a, b]
+                        arrived[stage, target, m] = channel[key]
+    return max(free) if all(at[d] == len(row) for d, row in enumerate(rows)) else None
 
 
 def _splits(ops: int, stages: int) -> Iterator[list[int]]:

@@ -8,6 +8,8 @@ from fractions import Fraction
 from itertools import product
 from typing import NamedTuple
 
+from training_oracles import trained_bytes
+
 from mtpp.training.device_tree import DeviceTree
 from mtpp.training.model import Configuration, TrainingModel
 from mtpp.training.problem import Schemes
@@ -135,7 +137,7 @@ class Oracle:
         ticks, weights = 0, 0
         for layer, one in stage.chosen:
             ticks += math.ceil(Fraction(one.time_per_sample) * unit)
-            weights += on_link(4 * one.parameter_bytes, rate)
+            weights += on_link(4 * trained_bytes(one), rate)
             for edge, (u, v) in zip(self.model.edges, self.model.ends, strict=True):
                 if v == layer and u not in members:
                     ticks += on_link(2 * edge.communication_bytes, rate)
@@ -149,7 +151,7 @@ class Oracle:
         d = part.data_parallel
         members = set(layers_of(part))
         weights = sum(
-            on_link(4 * min(t * one.parameter_bytes for t, ones in layer.configurations.items() for one in ones), rate)
+            on_link(4 * min(t * trained_bytes(one) for t, ones in layer.configurations.items() for one in ones), rate)
             for i, layer in enumerate(self.model.layers)
             if i in members
         )

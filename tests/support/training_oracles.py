@@ -93,10 +93,15 @@ def stage_parts(problem: PlanningProblem, stage: OracleStage | LayerStage, s: in
         if edge.source in runs_as and edge.target not in runs_as:
             sync = runs_as[edge.source].backward_sync_bytes.get(edge.target, 0)
             edges += transfer(2 * edge.communication_bytes) + transfer(2 * sync)
-    weights = sum(transfer(4 * one.parameter_bytes) for one in runs_as.values())
+    weights = sum(transfer(4 * trained_bytes(one)) for one in runs_as.values())
     spread = d if problem.convention == "paper" else problem.micro_batches
     memory = sum(one.memory_a * ceil_divided(s, d) + one.memory_b for one in runs_as.values())
     return StageParts(Fraction(compute, d), Fraction(edges, d), Fraction((d - 1) * weights, d * spread), memory)
+
+
+def trained_bytes(one: Configuration) -> int:
+    """Return the bytes of gradients on each device."""
+    return one.parameter_bytes if one.trainable_bytes is None else min(one.parameter_bytes, one.trainable_bytes)
 
 
 def pipeline_parts(problem: PlanningProblem, stages: Sequence[OracleStage | LayerStage]) -> list[StageParts]:

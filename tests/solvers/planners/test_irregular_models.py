@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 import pytest
-from irregular_campaign import CHECKS, graph_problem, read_model
+from irregular_campaign import CHECKS, check_graphpipe, graph_problem, read_model
 from irregular_graph_oracle import OracleTransfer, OracleWay, iteration_of
 from irregular_models import irregular_graph_case, irregular_model, permuted
 from pipeline_events import simulate_events
@@ -22,13 +22,13 @@ from mtpp.training.graph_problem import GraphProblem, GraphRules
 @pytest.mark.parametrize("planner", CHECKS)
 def test_as_brute_force(planner: str) -> None:
     """The plan is the optimum, bounds are not above it, what is refused has no plan, ``verify`` finds nothing false."""
-    came = {CHECKS[planner](seed) for seed in range(120)}
+    came = {CHECKS[planner](seed) for seed in range(100)}
     assert len(came) > 1
 
 
 def test_layers_that_few_options_can_run_count_in_full_when_chains_are_searched_again() -> None:
     """An option that has no costs of a layer, or takes too long, does not lower what the layer takes at least."""
-    assert CHECKS["graphpipe"](33_566) == "optimal"
+    assert check_graphpipe(33_566, more=False) == "optimal"
 
 
 @pytest.mark.slow

@@ -9,8 +9,9 @@ from itertools import combinations
 from typing import Any
 
 import pytest
-from irregular_campaign import read_model
-from irregular_models import irregular_model
+from irregular_campaign import piper_problem, read_model, split_plan
+from irregular_freedoms import freed, freed_graph, freed_split
+from irregular_models import irregular_line_case, irregular_model, irregular_split_case
 from looped_oracles import random_line
 from training_models import random_model
 
@@ -24,8 +25,9 @@ from mtpp.training.graph_plan import GraphPlan
 from mtpp.training.graph_problem import GraphProblem, GraphRules
 from mtpp.training.model import TrainingModel
 from mtpp.training.pfeife.line import ModelLine
+from mtpp.training.pfeife.named import named_schedule
 from mtpp.training.pfeife.plan import SplitPlan
-from mtpp.training.pfeife.problem import SplitProblem, SplitRules
+from mtpp.training.pfeife.problem import TRANSPORTS, SplitProblem, SplitRules
 from mtpp.training.plan import TrainingPlan
 from mtpp.training.problem import PlanningProblem, Schemes
 
@@ -157,6 +159,127 @@ def _split(line: ModelLine, memory: list[int] | None, names: Sequence[str]) -> i
     )
     found = pfeife(problem, Limits())
     return found.iteration if isinstance(found, SplitPlan) else None
+
+
+NARROWER_ANYWHERE: dict[str, dict[str, Any]] = {
+    "one loop": {"loops": (1,)},
+    "two loops": {"loops": (1, 2)},
+    "batches that divide": {"loop_batch": "divisors"},
+    "the file's order": {"order": "file"},
+    "room for all": {"buffers": "torch-pipelining"},
+    "gpipe": {"schedule": "gpipe", "loops": (1,)},
+    "1f1b": {"schedule": "1f1b", "loops": (1,)},
+    "interleaved": {"schedule": "interleaved", "loops": (2,)},
+    "bfs": {"schedule": "bfs", "loops": (2,)},
+}
+"""Options of pfeife that allow fewer plans, schedules that are given among them."""
+
+_OF_FAMILIES = ("one loop", "two loops", "batches that divide")
+
+
+def _irregular_splits(seed: int) -> None:
+    """Check pairs of options for a graph or a model of layers, with any transport, speeds, memory and shares."""
+    document, asked = irregular_split_case(seed)
+    draw = random.Random(f"free {seed}")
+    layers = "layers" in document
+    document = freed(document, draw) if layers else freed_graph(document, draw)
+    asked = freed_split(asked, draw)
+    given = {key: asked[key] for key in ("devices", "bandwidth", "memory", "speed", "latency", "transport")}
+    given |= {"micro_batches": draw.choice((2, 3, 4)), "backward_ratio": asked["backward_ratio"]}
+    given |= {"loops": (1, 2, 3), "loop_batch": "any", "order": "search"}
+    if layers and draw.random() < 0.7:
+        given["memory"] = [draw.choice((60, 100, 150, 250))] * asked["devices"]
+    if not layers and all("transfer" in one for one in document["tensors"]):
+        del given["bandwidth"]  # has no effect, of which the reader warns
+    model = read_model(document) if layers else document
+    known: dict[tuple[str, ...], int | None] = {}
+    for names in (one for count in (0, 1, 2) for one in combinations(NARROWER_ANYWHERE, count)):
+        schedules = [one for one in names if "schedule" in NARROWER_ANYWHERE[one]]
+        if len(schedules) > 1 or {"one loop", "two loops"} <= {*names}:
+            continue
+        if schedules and any(one in _OF_FAMILIES for one in names):
+            continue
+        options = dict(given)
+        for name in names:
+            options |= NARROWER_ANYWHERE[name]
+        if schedules:
+            options["loop_batch"] = "divisors"
+        found, _ = split_plan(model, options)
+        known[names] = None if found is None else found.document()["iteration_ticks"]
+    for narrow, slow in known.items():
+        for name in narrow:
+            wide = tuple(one for one in narrow if one != name)
+            if slow is not None and wide in known:
+                fast = known[wide]
+                assert fast is not None, f"{seed}: nothing for {wide}, {slow} for {narrow}"
+                assert fast <= slow, f"{seed}: {fast} for {wide}, {slow} for {narrow}"
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 40))])
+def test_pairs_of_options_of_pfeife_on_irregular_models(seed: int) -> None:
+    """Schedules against their families, orders, loops, loop batches and buffers."""
+    _irregular_splits(seed)
+
+
+@pytest.mark.parametrize(
+    ("seed", "ops"), [(3, 6), *(pytest.param(seed, 6 + seed, marks=pytest.mark.slow) for seed in range(12, 24))]
+)
+def test_memory_speeds_schedules_and_buffers_of_lines(seed: int, ops: int) -> None:
+    """No limit, faster devices, less to hold and no schedule given: none makes a plan slower, annealed ones neither."""
+    draw = random.Random(f"free {seed}")
+    line = random_line(draw, ops)
+    memory = [draw.choice((150, 250, 400, 600))] * 2
+    rules = replace(WIDEST_SPLITS, order=draw.choice(("file", "search")), transport=draw.choice(TRANSPORTS))
+
+    def asked(limits: list[int] | None, speeds: Sequence[int] = (1, 1), **narrower: Any) -> int | None:
+        problem = SplitProblem.build(
+            line,
+            devices=2,
+            micro_batches=4,
+            bandwidth_bytes_per_s=10**12,
+            memory_bytes=limits,
+            speeds=speeds,
+            rules=replace(rules, **narrower),
+        )
+        found = pfeife(problem, Limits())
+        return found.iteration if isinstance(found, SplitPlan) else None
+
+    held, free = asked(memory), asked(None)
+    pairs = [(asked(memory, buffers="torch-pipelining"), held), (held, free), (free, asked(None, (2, 1)))]
+    for name, loops in (("gpipe", 1), ("1f1b", 1), ("interleaved", 2), ("bfs", 2)):
+        if 2 * loops <= len(line.names):
+            given = name, named_schedule(name, 2, 4, loops)
+            pairs += [(asked(memory, schedule=given), held), (asked(None, schedule=given), free)]
+    for slow, fast in pairs:
+        assert slow is None or (fast is not None and fast <= slow)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_pairs_of_schemes_of_piper_on_irregular_models(seed: int) -> None:
+    """The same as of regular ones, and more devices, memory and micro-batches."""
+    document, asked = irregular_line_case(seed)
+    model = read_model(freed(document, random.Random(f"free {seed}"), degrees=True))
+    widest = {"devices": 4, "memory_bytes": asked["memory_bytes"], "micro_batches": 4, "exact": False}
+    widest |= {"data_parallel": True, "tensor_parallel": True, "recompute": True}
+    narrower: dict[str, Any] = {"devices": 3, "memory_bytes": 100, "micro_batches": 3, "exact": True}
+    narrower |= dict.fromkeys(("data_parallel", "tensor_parallel", "recompute"), False)
+    narrower["memory_bytes"] = min(100, asked["memory_bytes"])
+    common = {"bandwidth": asked["bandwidth"], "convention": "paper"}
+    times: dict[tuple[str, ...], Any] = {}
+    for names in (one for count in (0, 1, 2) for one in combinations(narrower, count)):
+        case = common | widest | {name: narrower[name] for name in names}
+        try:
+            found = piper(piper_problem(model, case), PlanLimits())
+        except InputError:
+            times[names] = None
+            continue
+        times[names] = found.time_per_sample if isinstance(found, TrainingPlan) else None
+    for narrow, slow in times.items():
+        for name in narrow:
+            fast = times[tuple(one for one in narrow if one != name)]
+            if {"exact", "micro_batches"} <= {*narrow} and name == "micro_batches":
+                continue  # other degrees, not more
+            assert slow is None or (fast is not None and fast <= slow), f"{seed}: without {name} of {narrow}"
 
 
 @pytest.mark.parametrize("seed", range(12))
