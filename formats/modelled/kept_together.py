@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from mtpp.wording import counted
+
 KEY = "kept_together"
 
 SIZES_OF_DATA = "sizes that depend on data"
 OPTIONALS = "optionals"
+ALIASES = "tensors written in place"
+REGIONS = "regions of torch.vmap"
 RANKS = "numbers of axes that depend on data"
 SHAPES = "shapes read in bodies of control flow"
 
@@ -18,6 +22,15 @@ def kept_together(groups: Mapping[str, Iterable[Sequence[str]]]) -> dict[str, An
     found = {reason: _joined(some) for reason, some in groups.items()}
     found = {reason: some for reason, some in found.items() if some}
     return {KEY: found} if found else {}
+
+
+def told_merged(groups: Mapping[str, Sequence[int]]) -> list[str]:
+    """Return, for people, how many ops of a model are one op of the graph: the size of each group, by the reason."""
+    return [
+        f"{counted(sum(sizes), 'op')} around {reason} merged into {len(sizes):,}: no stage can be cut there"
+        for reason, sizes in groups.items()
+        if sizes
+    ]
 
 
 def groups_of(metadata: Mapping[str, Any]) -> dict[str, tuple[tuple[str, ...], ...]]:

@@ -9,7 +9,7 @@ from typing import Any
 from mtpp.errors import InputError
 from mtpp.formats.io.large_file import Stored
 from mtpp.formats.modelled.assembly import ops_of, summary_of, tensors_of
-from mtpp.formats.modelled.kept_together import SIZES_OF_DATA, kept_together
+from mtpp.formats.modelled.kept_together import ALIASES, REGIONS, SIZES_OF_DATA, kept_together, told_merged
 from mtpp.formats.modelled.naming import unique_names
 from mtpp.formats.modelled.op_record import GraphRecord, OpRecord, OpTraining
 from mtpp.formats.modelled.size_terms import SizeTerms
@@ -131,6 +131,8 @@ def read_with_modules(
             if len(group) > 1
         },
     }
+    if told := _told_merged(walk, groups):
+        metadata["assumptions"] = [*metadata.get("assumptions", ()), *told]
     try:
         graph = CostGraph.build(
             name=name, time_unit="ps", ops=ops_of(record.ops, names), tensors=tensors, metadata=metadata
@@ -154,6 +156,15 @@ def _groups(ops: Sequence[OpRecord], in_place: InPlace) -> list[list[int]]:
     for v, group in enumerate(merged(len(ops), [*edges, *in_place.before], in_place.together)):
         groups.setdefault(group, []).append(v)
     return list(groups.values())
+
+
+def _told_merged(walk: Walk, groups: Sequence[Sequence[int]]) -> list[str]:
+    """Return, for people, how many ops are one because they share memory that is written, or a hidden axis."""
+    sizes: dict[str, list[int]] = {ALIASES: [], REGIONS: []}
+    for group in groups:
+        if len(group) > 1:
+            sizes[REGIONS if any(map(walk.is_in_region, group)) else ALIASES].append(len(group))
+    return told_merged(sizes)
 
 
 def _joined(ops: Sequence[OpRecord]) -> OpRecord:

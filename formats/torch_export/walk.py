@@ -100,6 +100,10 @@ class Walk:
             if region is not None:
                 self.in_place.together.append([first.setdefault(region, op), op])
 
+    def is_in_region(self, op: int) -> bool:
+        """Say whether an op belongs to a region of ``torch.vmap``."""
+        return self.calls[op].name in self._regions.of_call
+
     def _unfoldable(self) -> set[str]:
         """Return the tensors whose storage is written, stored ones included: what makes or reads them is an op."""
         source: dict[str, str] = {}
