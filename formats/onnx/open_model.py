@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,7 +13,7 @@ import onnx
 
 from mtpp.errors import InputError
 from mtpp.formats.modelled.op_record import GraphRecord
-from mtpp.formats.modelled.open_sizes import OpenedSize
+from mtpp.formats.modelled.open_sizes import OpenedSize, OpenSizes
 from mtpp.formats.modelled.size_terms import SizeTerms, are_proposed, named_sizes
 from mtpp.formats.onnx.constants.on_demand import StoredConstants
 from mtpp.formats.onnx.dimensions import Dimensions, OpenTensor
@@ -24,7 +25,7 @@ from mtpp.formats.onnx.shape_rules.layout_shapes import channel_block
 from mtpp.formats.onnx.shapes import ShapeInference
 from mtpp.formats.onnx.tensor_type import OpaqueType, PartialType, ValueType, partial_type
 from mtpp.formats.onnx.topology import parameter_names, reads
-from mtpp.formats.onnx.walk import Walk
+from mtpp.formats.onnx.walking.walk import Walk
 from mtpp.inference.system import System
 
 if TYPE_CHECKING:
@@ -97,9 +98,26 @@ class OpenModel:
         InputError
             If the model is broken, or does not fit the sizes given.
         """
+        widened: list[int] = []
+        try:
+            return self._settled(terms, system, widened, spare=spare, propose_sizes=propose_sizes)
+        except InputError as error:
+            sizes = error.sizes if isinstance(error, OpenSizes) else ()
+            unfit = is_misfit(error) or any(one.proposal is None for one in sizes)
+            if not unfit or not any(widened):
+                raise
+            # Sizes that data decides need not be the largest all at once.
+            with contextlib.suppress(InputError):
+                return self._settled(terms, system, None, spare=spare, propose_sizes=propose_sizes)
+            raise
+
+    def _settled(
+        self, terms: SizeTerms, system: System, widened: list[int] | None, *, spare: bool, propose_sizes: bool
+    ) -> Walked:
+        """Walk over the model; *widened*: with the largest sizes, of which numbers are noted, None for estimates."""
         graph = self.model.graph
         try:
-            return self._walk(terms, system, spare=spare)
+            return self._walk(terms, system, widened, spare=spare)
         except OpenTensor as error:
             take = are_proposed(terms)
             if error.misfit or not (take or propose_sizes):
@@ -110,16 +128,24 @@ class OpenModel:
 
         def attempt(sizes: Mapping[str, int], fit: Fit) -> InputError | None:
             try:
-                self._walk(sizes, system, fit=fit)
+                self._walk(sizes, system, widened, fit=fit)
             except InputError as failed:
                 return failed
             return None
 
         sizes = propose(graph, self.parameters, named, self.source, attempt, take=take)
         # Walked over once more, as any reader does that is given these sizes: a trial is stricter.
-        return replace(self._walk({**named, **sizes}, system), proposed=tuple(sizes))
+        return replace(self._walk({**named, **sizes}, system, widened), proposed=tuple(sizes))
 
-    def _walk(self, terms: SizeTerms, system: System, *, spare: bool = False, fit: Fit | None = None) -> Walked:
+    def _walk(
+        self,
+        terms: SizeTerms,
+        system: System,
+        widened: list[int] | None,
+        *,
+        spare: bool = False,
+        fit: Fit | None = None,
+    ) -> Walked:
         model, graph = self.model, self.model.graph
         block = channel_block(graph)
         for trusting in (True, False):
@@ -128,13 +154,16 @@ class OpenModel:
             self._define_inputs(dimensions, scope)
             inference = ShapeInference(opset_versions(model), model.ir_version, block, trusting=trusting)
             constants = StoredConstants.of(model, self.folder)
-            walk = Walk(system, inference, dimensions, self.source, fit, constants)
+            walk = Walk(system, inference, dimensions, self.source, fit, constants, widest=widened is not None)
             try:
                 record = walk.graph(graph, scope)
             except InputError as error:
                 if trusting and walk.overruled and fit is None and is_misfit(error):
                     continue  # declared sizes of data-dependent axes may be those of another run
                 raise
+            finally:
+                if widened is not None:
+                    widened.append(walk.widened)
             return Walked(dimensions, scope, record, walk.estimates)
         raise AssertionError("unreachable")
 

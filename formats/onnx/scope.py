@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
+import numpy as np
 import onnx
 
 from mtpp.formats.onnx.constants.lazy_contents import Contents
+from mtpp.formats.onnx.estimates.numbers import MOST_FOLLOWED, Number, Numbers
 from mtpp.formats.onnx.estimates.partial_values import PartialValue, Sureness
 from mtpp.formats.onnx.tensor_type import OpaqueType, PartialType, SequenceType, TensorType, ValueType
-from mtpp.formats.onnx.values import Array, is_evaluated, tensor_of
+from mtpp.formats.onnx.values import Array, dtype_of, is_evaluated, is_small, tensor_of
 
 RANK = -1
 """In place of an axis: the number of axes itself."""
@@ -52,6 +55,12 @@ class Known:
         Contents of which not every element is certain; None where all of *value* are, or none is known.
     contents
         Of a constant: made on demand, where *value* is not known.
+    numbers
+        The least and the most of each element, once somebody asked for them.
+    maker
+        Tells these by a rule.
+    assumed_axes
+        Open axes of which no largest size is known: their estimate is an assumption.
     """
 
     type: ValueType
@@ -61,9 +70,13 @@ class Known:
     open_axes: frozenset[int] = NO_AXES
     elements: PartialValue | None = None
     contents: Contents | None = None
-    _type_proto: onnx.TypeProto | None = None
-    _sure_type_proto: onnx.TypeProto | None = None
-    _tensor_proto: onnx.TensorProto | None = None
+    numbers: Numbers | None = None
+    maker: Callable[[], Numbers | None] | None = None
+    assumed_axes: frozenset[int] = NO_AXES
+    _sizes: dict[int, Number] = field(default_factory=dict, init=False)
+    _type_proto: onnx.TypeProto | None = field(default=None, init=False)
+    _sure_type_proto: onnx.TypeProto | None = field(default=None, init=False)
+    _tensor_proto: onnx.TensorProto | None = field(default=None, init=False)
 
     @property
     def type_proto(self) -> onnx.TypeProto | None:
@@ -86,6 +99,52 @@ class Known:
             self.value = contents.array
         if contents.least < Sureness.CERTAIN and contents.says_anything:
             self.elements = contents
+
+    @property
+    def ranged(self) -> Numbers | None:
+        """The least and the most of each element, by its contents, by a rule, or by its type; None for no numbers."""
+        kind = self.type
+        if not isinstance(kind, TensorType):
+            return None
+        if self.value is not None and (self.elements is None or (self.numbers is None and self.maker is None)):
+            return Numbers.constants(self.value)
+        if self.numbers is None and self.maker is not None:
+            maker, self.maker = self.maker, None
+            self.numbers = maker()
+        if self.numbers is None and is_small(kind.dtype, 1):
+            self.numbers = Numbers.fresh(dtype_of(kind.dtype), None if self.open_axes else kind.shape)
+        if self.elements is None or self.numbers is None:
+            return self.numbers
+        return self.numbers.with_constants(self.elements.array, self.elements.sureness == Sureness.CERTAIN)
+
+    def assume(self) -> None:
+        """Take estimates of elements that sizes got since: all sizes that one number decides have the same."""
+        before = self.elements or PartialValue.unknown(self.type)
+        if self.value is not None or self.open_axes or before is None or before.array.size > MOST_FOLLOWED:
+            return
+        numbers = self.ranged
+        if numbers is None or not numbers.each or numbers.array.shape != before.array.shape:
+            return
+        array, sureness = before.array.copy(), before.sureness.copy()
+        for index in np.ndindex(array.shape):
+            if sureness[index] == Sureness.UNKNOWN and (estimate := numbers.array[index].estimate) is not None:
+                array[index], sureness[index] = estimate, Sureness.ASSUMED
+        if (sureness != before.sureness).any():
+            self.take(PartialValue(array, sureness))
+
+    @property
+    def forgotten(self) -> Known:
+        """The same tensor, of whose contents nothing is known."""
+        return replace(self, value=None, elements=None, numbers=None, maker=None)
+
+    def size(self, axis: int) -> Number:
+        """Return the size of an axis: between nothing and its estimate, where that is the largest that it can be."""
+        assert isinstance(self.type, TensorType)
+        size = float(self.type.shape[axis])
+        if axis not in self._sizes:
+            is_range = axis in self.open_axes and axis not in self.assumed_axes
+            self._sizes[axis] = Number.between(0.0, size, whole=True) if is_range else Number.constant(size)
+        return self._sizes[axis]
 
     def fetch(self) -> bool:
         """Take the contents of a constant that are made on demand; say whether there are some that were not known."""

@@ -12,11 +12,11 @@ from mtpp.formats.onnx.control_flow.control_record import BodyWalk, ControlRecor
 from mtpp.formats.onnx.estimates.certainty import common_type
 from mtpp.formats.onnx.misfit import is_misfit
 from mtpp.formats.onnx.node_view import NodeView
-from mtpp.formats.onnx.record import BodyRecord
 from mtpp.formats.onnx.scope import Known
 from mtpp.formats.onnx.shapes import OutputType
 from mtpp.formats.onnx.tensor_type import TensorType
 from mtpp.formats.onnx.topology import subgraphs
+from mtpp.formats.onnx.walking.record import BodyRecord
 
 
 def branches(node: NodeView, inputs: Sequence[Known | None], level: int, walk: BodyWalk) -> ControlRecord:
@@ -30,6 +30,7 @@ def branches(node: NodeView, inputs: Sequence[Known | None], level: int, walk: B
         record.add(body, 1)
         record.notes.insert(0, trip_note(1, f"the condition is constant: {chosen} counted"))
         record.sure = [known.sure for known in body.outputs]
+        record.results = [[known] for known in body.outputs]
     else:
         bodies = _runnable(node, names, walk)
         costly = max(bodies, key=lambda name: bodies[name].work_ps)
@@ -44,7 +45,8 @@ def branches(node: NodeView, inputs: Sequence[Known | None], level: int, walk: B
                 record.parameters |= _stored_in(body_of(node, name), f"{name}/")
                 note = f"{name} {LEFT_OUT}: {costly} counted"
         record.notes.insert(0, trip_note(1, note))
-        record.sure = [_common([one.outputs[i] for one in bodies.values()]) for i in range(len(body.outputs))]
+        record.results = [[one.outputs[i] for one in bodies.values()] for i in range(len(body.outputs))]
+        record.sure = [_common(known) for known in record.results]
     record.types = [open_type(known.type) for known in body.outputs]
     return record
 

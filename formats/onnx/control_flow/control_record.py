@@ -11,10 +11,10 @@ import onnx
 from mtpp.errors import InputError
 from mtpp.formats.modelled.op_record import Totals
 from mtpp.formats.onnx.node_view import MalformedNode, NodeView
-from mtpp.formats.onnx.record import BodyRecord
 from mtpp.formats.onnx.scope import Known
 from mtpp.formats.onnx.shapes import OutputType
 from mtpp.formats.onnx.tensor_type import PartialType, TensorType, ValueType
+from mtpp.formats.onnx.walking.record import BodyRecord
 
 
 class BodyWalk(Protocol):
@@ -53,8 +53,12 @@ class ControlRecord(Totals):
         Of its outputs.
     sure
         What is certain of them, one by one; where nothing stands, all of their types.
+    results
+        For each output, what it is one of: the results of branches, or of the last trip; empty where nobody knows.
     open_size
         What an open first axis of an output counts as if neither the file nor the user says.
+    assumed
+        Whether sizes of its outputs are assumptions, and not the largest that they can be.
     left_out
         Bodies that cannot run with the sizes of the model.
     """
@@ -62,7 +66,9 @@ class ControlRecord(Totals):
     captured: dict[str, int] = field(default_factory=dict)
     types: list[OutputType] = field(default_factory=list)
     sure: list[OutputType | None] = field(default_factory=list)
+    results: list[Sequence[Known]] = field(default_factory=list)
     open_size: int | None = None
+    assumed: bool = False
     random: bool = False
     left_out: int = 0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,14 +13,16 @@ from mtpp.errors import InputError
 from mtpp.formats.modelled.control_notes import GIVEN_TRIPS, MAY_STOP, ONE_TRIP, UNKNOWN_TRIPS
 from mtpp.formats.modelled.open_sizes import UnknownSize
 from mtpp.formats.onnx.control_flow.control_record import BodyWalk, ControlRecord, body_of, open_type, trip_note
+from mtpp.formats.onnx.control_flow.most_trips import most_trips
 from mtpp.formats.onnx.control_flow.states import after, settled, with_axis
 from mtpp.formats.onnx.control_flow.trips import count_trips
 from mtpp.formats.onnx.control_flow.unrolled import Unrolled, unroll
 from mtpp.formats.onnx.estimates.certainty import common_type
+from mtpp.formats.onnx.estimates.numbers import INFINITE, Numbers
 from mtpp.formats.onnx.node_view import MalformedNode, NodeView
-from mtpp.formats.onnx.record import BodyRecord
 from mtpp.formats.onnx.scope import Known, Parameter
 from mtpp.formats.onnx.tensor_type import PartialType, TensorType
+from mtpp.formats.onnx.walking.record import BodyRecord
 from mtpp.wording import counted
 
 WITHOUT_LIMIT = 2**31 - 1
@@ -74,12 +77,21 @@ class _Begin:
     @classmethod
     def of(cls, inputs: Sequence[Known | None]) -> _Begin:
         most, condition = (inputs[i] if i < len(inputs) else None for i in (0, 1))
-        limit, first = _scalar(most), _scalar(condition)
-        told = (most is None or limit is not None) and (condition is None or first is not None)
+        limit, first = _largest(most), _scalar(condition)
+        told = (most is None or _scalar(most) is not None) and (condition is None or first is not None)
         stopped = (first is not None and not first) or (limit is not None and limit <= 0)
         certain = all(known is None or known.certain_value is not None for known in (most, condition))
         why = "the condition is false from the start" if first is not None and not first else "the limit is 0"
         return cls(limit if limit is not None and limit < WITHOUT_LIMIT else None, told, stopped, told and certain, why)
+
+
+def _largest(known: Known | None) -> int | None:
+    """Return the largest whole number that a tensor of one element can hold; None where there is none."""
+    value = _scalar(known)
+    if known is None or known.certain_value is not None or (numbers := known.ranged) is None:
+        return value
+    high = math.floor(numbers.high) if math.isfinite(numbers.high) else None
+    return high if value is None else value if high is None else max(value, high)
 
 
 def _scalar(known: Known | None) -> int | None:
@@ -123,6 +135,8 @@ class _Loop:
             unrolled = self._unroll(None, trips.count)
         if unrolled is not None and trips.count:
             _add_unrolled(record, unrolled, body, states, trips)
+            if trips.known and unrolled.trips == trips.count:
+                record.results = [[known] for known in unrolled.states[-1]]
         else:
             record.add(body, trips.count)
             record.types = [
@@ -139,6 +153,7 @@ class _Loop:
             count = trips.count if trips.bounded else None
             record.types.append(PartialType(result.type.dtype, (count, *result.type.shape)))
             record.sure.append(with_axis(result, 0, count if trips.certain else None))
+        record.assumed = not trips.bounded or (self._walk.given_trips is not None and not trips.certain)
         if not trips.bounded:
             record.open_size = 1
             record.not_modelled[f"{UNKNOWN_TRIPS}{self._walk.label!r}"] += 1
@@ -148,7 +163,9 @@ class _Loop:
         """Walk over the body as it is on any trip; by its first one where sizes in it depend on which one it is."""
         # An iteration only runs while the condition holds: inside the body it is true.
         always = Known(TensorType(TensorProto.BOOL, ()), self._level + 1, Parameter("true", 0), np.array(True))
-        trip = Known(TensorType(TensorProto.INT64, ()), self._level + 1)
+        last = INFINITE if self._begin.limit is None else max(0.0, self._begin.limit - 1.0)
+        numbers = Numbers.spread(0.0, last, whole=True, shape=())
+        trip = Known(TensorType(TensorProto.INT64, ()), self._level + 1, numbers=numbers)
         try:
             return settled(self._carried, 1, lambda states: self._walk(self._graph, [trip, always, *states], "body"))
         except UnknownSize as error:
@@ -185,8 +202,9 @@ class _Loop:
             return Trips(count, counted(count, "trip"), certain=certain)
         if given is not None:
             return Trips(given, f"{counted(given, 'trip')}, {GIVEN_TRIPS}")
-        if begin.limit is not None:
-            return Trips(begin.limit, f"at most {counted(begin.limit, 'trip')}: {MAY_STOP}", known=False)
+        most = most_trips(self._graph, begin.limit, self._carried, body.find, self._node.opset)
+        if most is not None:
+            return Trips(most, f"at most {counted(most, 'trip')}: {MAY_STOP}", known=False)
         text = f"the trip count is not known: {ONE_TRIP}, set it with --trips {self._walk.label}=64"
         return Trips(1, text, known=False, bounded=False)
 

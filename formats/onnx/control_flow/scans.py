@@ -9,9 +9,9 @@ from mtpp.formats.onnx.control_flow.control_record import BodyWalk, ControlRecor
 from mtpp.formats.onnx.control_flow.states import after, settled, with_axis
 from mtpp.formats.onnx.estimates.certainty import all_axes
 from mtpp.formats.onnx.node_view import MalformedNode, NodeView
-from mtpp.formats.onnx.record import BodyRecord
 from mtpp.formats.onnx.scope import Known
 from mtpp.formats.onnx.tensor_type import PartialType, SequenceType, TensorType, ValueType
+from mtpp.formats.onnx.walking.record import BodyRecord
 
 
 def scan(node: NodeView, inputs: Sequence[Known | None], level: int, walk: BodyWalk) -> ControlRecord:

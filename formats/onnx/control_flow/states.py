@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from mtpp.formats.onnx.control_flow.control_record import open_type
 from mtpp.formats.onnx.estimates.certainty import common_type, open_axes
-from mtpp.formats.onnx.record import BodyRecord
 from mtpp.formats.onnx.scope import Known
 from mtpp.formats.onnx.sequences import MOST_ELEMENTS
 from mtpp.formats.onnx.shapes import OutputType
 from mtpp.formats.onnx.tensor_type import PartialType, SequenceType, TensorType, ValueType
+from mtpp.formats.onnx.walking.record import BodyRecord
 
 
 def settled(
@@ -30,14 +30,15 @@ def settled(
     -------
     The last walk, and the states before it: what is certain of them holds before and after every trip.
     """
-    inner = [replace(known, level=known.level + 1, parameter=None, value=None, elements=None) for known in states]
+    inner = [replace(known.forgotten, level=known.level + 1, parameter=None) for known in states]
     while True:
         body = walk(inner)
         opened = []
         for state, result in zip(inner, body.outputs[first:], strict=False):
             common = common_type(state.sure, result.sure)
             axes = open_axes(state.type, common, ranked=False)
-            opened.append(replace(state, open_axes=state.open_axes | axes))
+            changed = state.assumed_axes | (axes - state.open_axes)  # nobody knows how large it gets
+            opened.append(replace(state, open_axes=state.open_axes | axes, assumed_axes=changed))
         if all(now.open_axes == before.open_axes for now, before in zip(opened, inner, strict=True)):
             return body, inner
         inner = opened

@@ -110,12 +110,12 @@ def _needed(body: onnx.GraphProto, carried: Sequence[Array | None], leaf: Leaf) 
             return None
     found.nodes = [
         (node, kind_of(node.domain, node.op_type), attribute_values(node.attribute))
-        for node in _sorted([body.node[i] for i in sorted(chosen)])
+        for node in sorted_nodes([body.node[i] for i in sorted(chosen)])
     ]
     return found
 
 
-def _sorted(nodes: Sequence[onnx.NodeProto]) -> list[onnx.NodeProto]:
+def sorted_nodes(nodes: Sequence[onnx.NodeProto]) -> list[onnx.NodeProto]:
     """Return nodes in an order in which they can run; a file may have them in any."""
     made: set[str] = set()
     own = {name for node in nodes for name in node.output if name}

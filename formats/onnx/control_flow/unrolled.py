@@ -11,10 +11,10 @@ from onnx import TensorProto
 
 from mtpp.formats.onnx.control_flow.control_record import BodyWalk
 from mtpp.formats.onnx.estimates.certainty import common_type, open_axes
-from mtpp.formats.onnx.record import BodyRecord
 from mtpp.formats.onnx.scope import Known, Parameter
 from mtpp.formats.onnx.shapes import OutputType
 from mtpp.formats.onnx.tensor_type import TensorType, ValueType
+from mtpp.formats.onnx.walking.record import BodyRecord
 
 MOST_NODES = 4000
 """Nodes that are walked over to unroll one Loop."""
@@ -58,7 +58,7 @@ class Unrolled:
             for known in column[1:]:
                 sure = common_type(sure, known.sure)
             axes = open_axes(column[0].type, sure, ranked=False)
-            found.append(replace(column[0], value=None, elements=None, open_axes=axes))
+            found.append(replace(column[0].forgotten, open_axes=axes, assumed_axes=axes))
         return found
 
     def total(self, name: str, trips: int) -> int:

@@ -31,7 +31,7 @@ _BROADCASTING = ("Add", "Div", "Mul", "Sub")
 
 @dataclass(slots=True)
 class Fit:
-    """What a walk with some sizes met; see :class:`mtpp.formats.onnx.walk.Walk`.
+    """What a walk with some sizes met; see :class:`mtpp.formats.onnx.walking.walk.Walk`.
 
     Attributes
     ----------

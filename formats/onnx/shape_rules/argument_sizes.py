@@ -98,6 +98,11 @@ def argument_sizes(
     return None if rule is None else rule(Arguments(node, inputs, least, outputs))
 
 
+def has_arguments(kind: str) -> bool:
+    """Say whether elements of an input decide sizes of an op's outputs."""
+    return kind.removeprefix("com.microsoft:") in _RULES
+
+
 def _reshape(node: Arguments) -> Sequence[Sizes | None] | None:
     wanted, old = node.elements(1), node.sizes(0)
     if wanted is None:

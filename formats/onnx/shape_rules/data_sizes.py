@@ -2,32 +2,40 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 
 from mtpp.formats.onnx.node_view import NodeView
-from mtpp.formats.onnx.tensor_type import TensorType
+from mtpp.formats.onnx.scope import NO_AXES, RANK, Known
+from mtpp.formats.onnx.shape_rules.argument_sizes import has_arguments
+from mtpp.formats.onnx.shape_rules.largest_sizes import Sizes
+from mtpp.formats.onnx.shapes import OutputType
+from mtpp.formats.onnx.tensor_type import Dim, PartialType, TensorType
 
 _CUTTING = frozenset(("Slice", "Split", "TopK"))
+_CONTROL = frozenset(("If", "Loop", "Scan"))
 _STRETCHING = frozenset(("CenterCropPad", "Pad", "Resize", "Tile", "Upsample"))
 
 
-def likely_sizes(node: NodeView, rank: int) -> dict[int, int]:
-    """Return sizes of axes of an op's outputs that depend on data, by axis, for estimates; nothing where nobody knows.
+def likely_sizes(node: NodeView, kind: PartialType, largest: Sequence[Sizes] = ()) -> dict[int, int]:
+    """Return sizes of axes of an op's output that depend on data, by axis, for estimates; nothing where nobody knows.
 
     They are the largest that can be where there is one: what is cut, found, chosen or reduced is no more than what is
-    there. What is padded, repeated or scaled has none: the size that it had counts.
+    there. What is padded, repeated or scaled without limit has none: the size that it had counts.
 
     Parameters
     ----------
-    rank
-        Of the output.
+    largest
+        The largest sizes of this output that arguments tell; empty where they do not.
     """
+    rank = len(kind.dims or ())
+    found = {axis: max(1, one.size) for told in largest for axis, one in told.items() if one.size is not None}
+    return {**_of_first_input(node, rank), **found}
+
+
+def _of_first_input(node: NodeView, rank: int) -> dict[int, int]:
     first = node.inputs[0] if node.inputs else None
     if not isinstance(first, TensorType):
         return {}
-    found = _found(node, first)
-    if found is not None:
-        return dict.fromkeys(range(rank), found)
     name = node.kind.removeprefix("com.microsoft:")
     if (name in _CUTTING | _STRETCHING or name.startswith("Reduce")) and rank == first.rank:
         return dict(enumerate(first.shape))
@@ -36,23 +44,46 @@ def likely_sizes(node: NodeView, rank: int) -> dict[int, int]:
     return {}
 
 
-def _found(node: NodeView, first: TensorType) -> int | None:
-    """Return how much there is that may be found or kept."""
-    if node.kind in ("NonZero", "Unique", "com.microsoft:Unique"):
-        return max(1, first.count)
-    if node.kind == "Compress":
-        axis = node.attributes.get("axis")
-        return max(1, first.shape[axis] if isinstance(axis, int) and -first.rank <= axis < first.rank else first.count)
-    if node.kind == "NonMaxSuppression":
-        return _boxes(node)
-    return None
+def widest(kind: OutputType, sure: OutputType | None, declared: OutputType | None, largest: Sizes) -> OutputType:
+    """Return a type with the largest sizes of its open axes in place of smaller estimates that are not declared."""
+    if not isinstance(kind, PartialType) or kind.dims is None or not largest:
+        return kind
+    dims = list(kind.dims)
+    for axis, one in largest.items():
+        dim = dims[axis] if axis < len(dims) else None
+        told = any(isinstance(_dim(other, axis), int) for other in (sure, declared))
+        if isinstance(dim, int) and not told and one.size is not None and one.size > dim:
+            dims[axis] = one.size
+    return PartialType(kind.dtype, tuple(dims))
 
 
-def _boxes(node: NodeView) -> int | None:
-    scores = node.inputs[1] if len(node.inputs) > 1 else None
-    if not isinstance(scores, TensorType) or scores.rank != 3:
-        return None
-    batch, classes, boxes = scores.shape
-    limit = node.value(2)
-    kept = boxes if limit is None or not limit.size else min(boxes, int(limit.reshape(-1)[0]))
-    return max(1, math.prod((batch, classes, max(0, kept))))
+def _dim(kind: OutputType | None, axis: int) -> Dim:
+    dims = kind.dims if isinstance(kind, PartialType) else None
+    return dims[axis] if dims is not None and axis < len(dims) else None
+
+
+def assumed_axes(
+    node: NodeView, inputs: Sequence[Known | None], found: TensorType, axes: frozenset[int], largest: Sizes
+) -> frozenset[int]:
+    """Return the open axes of an output whose estimate is not known to be the largest size.
+
+    Parameters
+    ----------
+    found
+        The output's type, with estimates.
+    axes
+        Its open axes.
+    largest
+        What arguments tell.
+    """
+    given = [known for known in inputs if known is not None]
+    if RANK in axes or any(known.assumed_axes for known in given):
+        return axes
+    likely = _of_first_input(node, found.rank) if node.kind not in _STRETCHING else {}
+    follows = node.kind in _CONTROL or (not has_arguments(node.kind) and any(known.open_axes for known in given))
+
+    def is_largest(axis: int) -> bool:
+        told = largest[axis].size if axis in largest else likely.get(axis)
+        return follows if told is None else found.shape[axis] >= told
+
+    return NO_AXES.union(axis for axis in axes if not is_largest(axis))

@@ -141,7 +141,7 @@ def test_trips_that_depend_on_data_are_open(tmp_path: Path) -> None:
 
 
 ENDLESS = (
-    """s = ReduceSum<keepdims = 0>(h) l, out = Loop ("", yes, h) <body = b (int64 i, bool c, float[2,4] a) =>
+    """e = Exp(h) l, out = Loop ("", yes, e) <body = b (int64 i, bool c, float[2,4] a) =>
         (bool go, float[2,4] t, float[4] row) {
             t = Mul(a, half) n = ReduceSum<keepdims = 0>(t) go = Greater(n, one) row = Gather(t, zero) }>""",
     "bool yes = {1}, float half = {0.5}, float one = {1.0}, int64 zero = {0}",
@@ -196,3 +196,41 @@ def test_loops_at_random(seed: int, tmp_path: Path) -> None:
     assert reading.graph.metadata["control_flow"][0]["trip_count"] * step + start == int(made[1])
     split_into(tmp_path / "stages", path, reading, random_labels(reading.graph, 2, seed))
     assert_equal(run_onnx_stages(tmp_path / "stages", feeds), made)
+
+
+EARLIER = """k, l = Loop (limit, yes, zero, h) <body = b (int64 i, bool c, int64 n, float[2,4] s) =>
+    (bool go, int64 m, float[2,4] t) {
+        m = Add(n, step) a = Less(m, until) e = Exp(s) f = ReduceSum<keepdims = 0>(e) d = Less(f, much)
+        %s t = Neg(s) }>"""
+EARLIER_STORED = """int64 limit = {%d}, bool yes = {1}, int64 zero = {0}, int64 step = {3}, int64 until = {20},
+    float much = {9.0}"""
+
+
+@pytest.mark.parametrize(
+    ("condition", "limit", "trips"),
+    [
+        ("go = And(a, d)", 2**63 - 1, 7),
+        ("go = And(d, a)", 2**31 - 1, 7),
+        ("go = And(d, a)", 5, 5),
+        ("x1 = Not(a) x2 = Not(d) x3 = Or(x1, x2) go = Not(x3)", 100, 7),
+        ("r = Cast<to = 6>(a) q = Cast<to = 6>(zero) w = Where(d, r, q) go = Cast<to = 9>(w)", 100, 7),
+        ("r = Cast<to = 6>(a) q = Cast<to = 6>(d) p = Mul(r, q) go = Cast<to = 9>(p)", 100, 7),
+    ],
+)
+def test_a_counter_ends_a_loop_that_data_may_end_earlier(
+    condition: str, limit: int, trips: int, tmp_path: Path
+) -> None:
+    """A while by a counter and by data runs at most until the counter ends it: so many trips count, as is said."""
+    pytest.importorskip("onnxruntime")
+    graph = _stages_equal(_model(EARLIER % condition, EARLIER_STORED % limit), tmp_path)
+    entry = graph.metadata["control_flow"][0]
+    assert (entry["trip_count"], entry["note"]) == (trips, f"at most {trips} trips: it may stop earlier")
+    assert graph.metadata["not_modelled"] == {}
+    assert any("at most" in text for text in graph.metadata["assumptions"])
+
+
+def test_a_counter_that_data_alone_ends_has_no_most(tmp_path: Path) -> None:
+    """Where data alone can end a loop, or keep it going, one trip is counted and that is said."""
+    pytest.importorskip("onnxruntime")
+    graph = _stages_equal(_model(EARLIER % "x1 = Not(d) go = Less(f, f)", EARLIER_STORED % (2**63 - 1)), tmp_path)
+    assert graph.metadata["not_modelled"] == {"trips of 'k'": 1}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 import onnx
@@ -16,15 +17,16 @@ from mtpp.formats.onnx.constants.on_demand import StoredConstants, stored_conten
 from mtpp.formats.onnx.control_flow import ControlRecord, control_flow_rule
 from mtpp.formats.onnx.dimensions import Dimensions
 from mtpp.formats.onnx.estimates.certainty import open_axes
+from mtpp.formats.onnx.estimates.number_rules import NumbersMade, numbers_of_one
+from mtpp.formats.onnx.estimates.operands import Operands
 from mtpp.formats.onnx.estimates.partial_values import PartialValue, Sureness
 from mtpp.formats.onnx.flops.costs import configuration_inputs, node_cost
 from mtpp.formats.onnx.flops.movement import is_view
 from mtpp.formats.onnx.misfit import Misfit
-from mtpp.formats.onnx.node_outputs import RANDOM, NodeOutputs, with_contents
 from mtpp.formats.onnx.node_view import NodeView, kind_of
-from mtpp.formats.onnx.record import BodyRecord
 from mtpp.formats.onnx.scope import NO_AXES, RANK, Known, Parameter, Scope
-from mtpp.formats.onnx.shape_rules.data_sizes import likely_sizes
+from mtpp.formats.onnx.shape_rules.data_sizes import assumed_axes
+from mtpp.formats.onnx.shape_rules.largest_sizes import Sizes, largest_sizes
 from mtpp.formats.onnx.shapes import (
     KNOWN,
     OutputType,
@@ -45,6 +47,9 @@ from mtpp.formats.onnx.tensor_type import (
 from mtpp.formats.onnx.topology import PlacedNode, check_and_sort, describe, loop_name
 from mtpp.formats.onnx.unpacked_weights import UnpackedWeights
 from mtpp.formats.onnx.values import array_of, attribute_values
+from mtpp.formats.onnx.walking.completion import Completion, settle
+from mtpp.formats.onnx.walking.node_outputs import RANDOM, NodeOutputs, is_incomplete, with_contents
+from mtpp.formats.onnx.walking.record import BodyRecord
 from mtpp.inference.system import System
 
 _MISFITS = (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError)
@@ -86,6 +91,8 @@ class Walk:
         Is shown every node, where sizes are tried out.
     constants
         Where constants lie, and which of them a caller may replace.
+    widest
+        Whether sizes that data decides are the largest that they can be.
     """
 
     def __init__(
@@ -96,6 +103,8 @@ class Walk:
         source: str,
         fit: Fitting | None = None,
         constants: StoredConstants | None = None,
+        *,
+        widest: bool = True,
     ) -> None:
         self._system = system
         self._inference = inference
@@ -104,7 +113,12 @@ class Walk:
         self._source = source
         self._fit = fit
         self._constants = constants or StoredConstants()
+        self._completion = Completion(dimensions, source, self._constants.folder)
         self._unpacked = UnpackedWeights()
+        self._widest = widest
+        self.widened = 0
+        """Estimates that are smaller than the largest size."""
+        self._settled = False
         self._opened = 0
         """Tensors with open axes that were met."""
         self.overruled = 0
@@ -184,6 +198,9 @@ class Walk:
         node = placed.node
         self.walked += 1
         inputs = [scope.find(name) if name else None for name in node.input]
+        for known in inputs if self._settled else ():
+            if known is not None:
+                known.assume()
         kind = kind_of(node.domain, node.op_type)
         view = NodeView(
             kind,
@@ -196,7 +213,7 @@ class Walk:
             self._fit.begun(view)
         control: ControlRecord | None = None
         sizes: list[int] = []
-        values: list[PartialValue] | None = None
+        values: Sequence[PartialValue | None] | None = None
         reason = KNOWN
         rule = control_flow_rule(kind)
         if rule is not None:
@@ -220,7 +237,8 @@ class Walk:
                 types, sizes = overruled(types, sure, node.output, declared)
             if control.open_size is not None:
                 types = [
-                    self._closed(name, kind_, control.open_size) for name, kind_ in zip(node.output, types, strict=True)
+                    self._completion.closed(name, kind_, control.open_size)
+                    for name, kind_ in zip(node.output, types, strict=True)
                 ]
         else:
             try:
@@ -232,8 +250,16 @@ class Walk:
             view, values, constant, reason = told.view, told.values, told.constant, told.reason
             types, sure, ranked, sizes = told.types, told.sure, told.ranked, told.sizes
         self.overruled += len(sizes)
-        types = [self._as_given(*triple) for triple in zip(node.output, types, sure, strict=True)]
-        outputs = self._complete(node, view, types, consumed, returned, reason)
+        largest: Sequence[Sizes] = ()
+        if control is None and any(is_incomplete(one) for one in sure):
+            largest = largest_sizes(view, inputs, len(node.output))
+            if self._widest and not sizes and kind != "Reshape":  # its axes share what there is
+                said = declared if self._inference.trusting else {}
+                wider, values = self._completion.widened(node, types, sure, largest, values, said)
+                self.widened += wider != types
+                types = wider
+        types = [self._completion.as_given(*triple) for triple in zip(node.output, types, sure, strict=True)]
+        outputs = self._completion.completed(node, view, types, consumed, returned, reason, largest)
         if self._fit is not None:
             stored = [known is not None and known.parameter is not None for known in inputs]
             self._show(node, view, stored, outputs, declared, reason)
@@ -241,6 +267,7 @@ class Walk:
                 self._fit.left_out()
             self._fit.overruled(sizes)
         root = self._root(view, inputs) if constant else None
+        made = NumbersMade(Operands(view, inputs, outputs))
         contents: dict[int, Contents] = {}
         if constant and values is None and control is None:
             contents = dict(enumerate(self._outputs.computed(node, inputs, types)))
@@ -255,14 +282,23 @@ class Walk:
                     self._unpacked.fold(kind, parameter, [one.parameter for one in inputs if one is not None])
             axes = open_axes(known_type, sure[position], ranked=ranked[position])
             known = Known(known_type, scope.level, parameter, open_axes=axes, contents=contents.get(position))
-            if values is not None and position < len(values):
-                known.take(values[position])
+            results = None if control is None else control.results[position : position + 1]
+            known.maker = partial(made.output, position) if results is None else partial(numbers_of_one, results)
+            if results and len(results[0]) == 1 and (partly := results[0][0].partial) is not None:
+                known.take(partly.at_most(Sureness.ASSUMED))
+            if axes and isinstance(known_type, TensorType):
+                told_here = largest[position] if position < len(largest) else {}
+                open_trips = sizes or (control is not None and control.assumed)
+                known.assumed_axes = axes if open_trips else assumed_axes(view, inputs, known_type, axes, told_here)
+                self._settled |= settle(known_type, axes, told_here)
+            if values is not None and (value := values[position] if position < len(values) else None) is not None:
+                known.take(value)
             scope.define(name, known)
             self._opened += bool(axes)
             begins = not any(one is not None and one.open_axes for one in inputs)
             if axes and begins and isinstance(known_type, TensorType):
-                said = declared.get(name)
-                self.estimates |= self._dimensions.opened_sizes(name, known_type, sorted(axes - {RANK}), said)
+                shape = declared.get(name)
+                self.estimates |= self._dimensions.opened_sizes(name, known_type, sorted(axes - {RANK}), shape)
         if constant:
             return None
         record = OpRecord(index=placed.position, label=node.name.strip(), kind=kind)
@@ -278,67 +314,11 @@ class Walk:
             self._cost(node, record, view, outputs, reads)
         return record
 
-    def _as_given(self, name: str, kind: OutputType, sure: OutputType | None) -> OutputType:
-        """Open the axes of which only an estimate is known, where the caller gives sizes of his own."""
-        if not isinstance(kind, PartialType) or kind.dims is None or not self._dimensions.is_given_by_axis(name):
-            return kind
-        fixed = sure.dims if isinstance(sure, PartialType) and sure.dims is not None else (None,) * len(kind.dims)
-        pairs = zip(kind.dims, fixed, strict=True)
-        return PartialType(kind.dtype, tuple(a if a == b or isinstance(a, str) else None for a, b in pairs))
-
-    def _closed(self, name: str, kind: OutputType, size: int) -> OutputType:
-        """Give the first axis of a type *size* if nobody else says what it is."""
-        if isinstance(kind, PartialType):
-            kind = self._dimensions.applied(name, kind)
-            if kind.dims and not isinstance(kind.dims[0], int):
-                kind = PartialType(kind.dtype, (size, *kind.dims[1:]))
-        return kind
-
     def _root(self, view: NodeView, inputs: Sequence[Known | None]) -> Parameter | None:
         """Return the stored parameter that a folded op shows as it is, or with its axes in another order."""
         if inputs and inputs[0] is not None and (is_view(view) or view.kind == "Transpose"):
             return inputs[0].parameter
         return None
-
-    def _complete(
-        self,
-        node: NodeProto,
-        view: NodeView,
-        types: Sequence[OutputType],
-        consumed: set[str],
-        returned: set[str],
-        reason: Why,
-    ) -> list[ValueType | None]:
-        """Put the user's sizes in; refuse a type that stays open on a tensor that somebody needs."""
-        result: list[ValueType | None] = []
-        for name, kind in zip(node.output, types, strict=True):
-            if isinstance(kind, PartialType):
-                complete = kind.complete()
-                if complete is None or self._dimensions.is_given_by_axis(name):
-                    kind = self._dimensions.applied(name, kind, others=not reason.misfit)
-                    complete = kind.complete()
-                needed = bool(name) and (name in consumed or name in returned)
-                given = complete is not None and self._dimensions.is_given_by_axis(name)
-                if reason.absent is not None and needed and not given:
-                    raise self._without_data(name, node, *reason.absent)
-                if complete is None and not reason.misfit and kind.dims is not None and not needed:
-                    complete = _likely(kind, view)  # nobody has to give the size of what nobody reads
-                if complete is None and needed:
-                    likely = likely_sizes(view, len(kind.dims or ()))
-                    raise self._dimensions.unknown(
-                        name, kind, describe(node), reason.text, misfit=reason.misfit, likely=likely
-                    )
-                result.append(complete)
-                continue
-            if isinstance(kind, OpaqueType) and name in consumed:
-                raise InputError(
-                    f"tensor {name!r} is a {kind.what}, which has no static size",
-                    source=self._source,
-                    where=describe(node),
-                    remedy="cut the model before it",
-                )
-            result.append(kind)
-        return result
 
     def _collect_inputs(
         self,
@@ -382,17 +362,6 @@ class Walk:
         traffic = (reads if cost.reads is None else cost.reads) + (writes if cost.writes is None else cost.writes)
         record.flops, record.macs = cost.flops, cost.macs
         record.work_ps = self._system.modelled_work_ps(cost.flops, traffic)
-
-    def _without_data(self, name: str, node: NodeProto, tensor: str, file: str) -> InputError:
-        """Return the error for a size that contents beside the model decide which are not there."""
-        beside = self._constants.folder is not None
-        return InputError(
-            f"the size of {name!r} depends on {tensor!r}, which lies in {file!r}"
-            + (": there is no such file beside the model" if beside else " beside the model"),
-            source=self._source,
-            where=describe(node),
-            remedy="put it there" if beside else "give the file of the model in place of its contents",
-        )
 
     def contradicted_trips(self, node: NodeProto, trips: int) -> InputError:
         """Return the error for trips that are given, and are not those that the model makes."""
@@ -472,14 +441,6 @@ class _BodyWalk:
 
     def contradiction(self, trips: int) -> InputError:
         return self._walk.contradicted_trips(self._node, trips)
-
-
-def _likely(kind: PartialType, view: NodeView) -> TensorType | None:
-    """Return a type with estimates of its open axes."""
-    dims = kind.dims or ()
-    likely = likely_sizes(view, len(dims))
-    sizes = (size if isinstance(size, int) else likely.get(axis, 1) for axis, size in enumerate(dims))
-    return PartialType(kind.dtype, tuple(sizes)).complete()
 
 
 def _take_over(record: Any, part: Any, captured_by_bodies: bool = False) -> None:

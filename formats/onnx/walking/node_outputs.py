@@ -61,7 +61,7 @@ class Told:
     @property
     def is_open(self) -> bool:
         """True if a size of an output may depend on contents that were not looked at."""
-        return any(map(_is_incomplete, (*self.types, *self.sure)))
+        return any(map(is_incomplete, (*self.types, *self.sure)))
 
 
 class NodeOutputs:
@@ -101,11 +101,11 @@ class NodeOutputs:
                 types: list[OutputType] = [PartialType(dtype_number(one.array), one.array.shape) for one in values]
                 certain: list[OutputType | None] = [*types] if sureness is Sureness.CERTAIN else told.sure
                 return replace(told, values=values, types=types, sure=certain, reason=KNOWN)
-        if told.reason.misfit or not (told.reason.estimated or any(map(_is_incomplete, told.types))):
+        if told.reason.misfit or not (told.reason.estimated or any(map(is_incomplete, told.types))):
             return told
         # What does not say how large it is itself would be told by a constant that is not there.
-        open_names = [name for name, kind in zip(node.output, told.sure, strict=True) if _is_incomplete(kind)]
-        if all(name in declared and not _is_incomplete(partial_type(declared[name])) for name in open_names):
+        open_names = [name for name, kind in zip(node.output, told.sure, strict=True) if is_incomplete(kind)]
+        if all(name in declared and not is_incomplete(partial_type(declared[name])) for name in open_names):
             return told
         missing = (known.contents.missing() for known in inputs if known is not None and known.contents is not None)
         absent = next((one for one in missing if one is not None), None)
@@ -160,7 +160,8 @@ def _may_decide(known: Known) -> bool:
     return known.type.count <= (_MOST_FLOATS if known.type.dtype in _FLOATS else MOST_ELEMENTS)
 
 
-def _is_incomplete(kind: OutputType | None) -> bool:
+def is_incomplete(kind: OutputType | None) -> bool:
+    """Say whether an axis of a type is open, or the type is not known."""
     return kind is None or (isinstance(kind, PartialType) and kind.complete() is None)
 
 
