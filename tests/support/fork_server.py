@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import gc
 import json
+import mmap
 import os
 import pkgutil
 import runpy
@@ -30,8 +31,12 @@ LIBRARIES = ("networkx", "onnx", "rich.console", "rich.progress", "rich.table", 
 ROOMS = ("api", "cli", "datasets", "formats", "runtime", "solvers", "views")
 OTHERS_DO = ("mtpp.__main__", "mtpp.solvers.bounds.mip.highs", "mtpp.solvers.certify.cells.remote")
 """Modules that commands leave to processes which they start, and the one that is the command."""
+OF_SOME_RUNS = ("bokeh.plotting", "bokeh.embed", "igraph", "jinja2", "matplotlib.figure", "torch")
+"""Libraries that the server imports once a run has needed them; none starts a thread as it is imported."""
 
 _LONGEST_MESSAGE = 1 << 20
+_NEEDED = mmap.mmap(-1, len(OF_SOME_RUNS))
+"""A byte for each of them, which a run shares with the server that it was forked from."""
 
 
 class ForkServer:
@@ -161,6 +166,11 @@ def _serve(requests: socket.socket) -> dict[str, Any] | None:
             os.close(descriptor)
         requests.send(b"%d" % pid)
         requests.send(b"%d" % os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+        for needed, name in zip(_NEEDED[:], OF_SOME_RUNS, strict=True):
+            if needed and name not in sys.modules:
+                with suppress(Exception):
+                    import_module(name)
+                gc.freeze()
 
 
 def _run(module: str, arguments: Sequence[str], cwd: str) -> NoReturn:
@@ -180,6 +190,7 @@ def _run(module: str, arguments: Sequence[str], cwd: str) -> NoReturn:
     except BaseException:
         sys.excepthook(*sys.exc_info())
         code = 1
+    _NEEDED[:] = bytes(name in sys.modules for name in OF_SOME_RUNS)
     threading._shutdown()  # type: ignore[attr-defined]  # waits for threads as the interpreter does
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
