@@ -17,7 +17,7 @@ from tests.support.shipped_code import take_shipped_code
 
 ROOT = Path(__file__).resolve().parent.parent
 
-MOST_CASES = 4
+MOST_CASES = 3
 """Cases of one parametrised test in the default run, spread evenly over its matrix."""
 
 # How long an example takes says nothing about it: the first one may compile a kernel.

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+from graph_strategies import chain
 
 import mtpp
 from mtpp.datasets.transformer_training import transformer_training
+from mtpp.formats.graphs.native import write_native
 
 
 def _plan(chain_file: Path) -> Any:
@@ -76,10 +79,20 @@ EDITS: list[tuple[Callable[[Path], Any], Callable[[Any], Any]]] = [
 ]
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Callable[[Path], Any]], Any]:
+    """Return a function that makes each kind of result once: they are said to stay as they were."""
+    path = tmp_path_factory.mktemp("results") / "chain.json"
+    path.write_text(write_native(chain([10, 20, 30, 40], [1, 1, 1], "ms")))
+    return cache(lambda make: make(path))
+
+
 @pytest.mark.parametrize(("make", "edit"), EDITS)
-def test_results_refuse_changes(chain_file: Path, make: Callable[[Path], Any], edit: Callable[[Any], Any]) -> None:
+def test_results_refuse_changes(
+    made: Callable[..., Any], make: Callable[[Path], Any], edit: Callable[[Any], Any]
+) -> None:
     """Whatever collection one gets hold of; the result stays as it was."""
-    result = make(chain_file)
+    result = made(make)
     before = json.dumps(result.document(), default=float)
     with pytest.raises((AttributeError, TypeError)):
         edit(result)
@@ -87,9 +100,9 @@ def test_results_refuse_changes(chain_file: Path, make: Callable[[Path], Any], e
 
 
 @pytest.mark.parametrize("make", [_plan, _loaded, _table, _bounds, _training, _sweep, _verification])
-def test_documents_are_copies_all_the_way_down(chain_file: Path, make: Callable[[Path], Any]) -> None:
+def test_documents_are_copies_all_the_way_down(made: Callable[..., Any], make: Callable[[Path], Any]) -> None:
     """Changing one changes nothing."""
-    result = make(chain_file)
+    result = made(make)
     before = json.dumps(result.document(), default=float)
     _scramble(result.document())
     if hasattr(result, "to_dicts"):

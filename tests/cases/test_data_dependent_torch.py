@@ -13,6 +13,7 @@ from stage_equality import assert_equal, run_program_stages  # noqa: E402
 import mtpp  # noqa: E402
 
 
+@pytest.mark.slow
 def test_what_passes_the_check_runs(shared_data: Path, tmp_path: Path) -> None:
     """Stages compute what the program does for any number of rows, and ``run`` needs no sizes."""
     path = shared_data / "cases" / "data-dependent-torch" / "m.pt2"

@@ -233,7 +233,7 @@ def test_output_on_standard_output_replaces_the_table(chain_file: Path) -> None:
     assert json.loads(run("partition", chain_file, "-k", "2", "-o", "-").stdout)["k"] == 2
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_an_interrupted_search_still_gives_its_best(tmp_path: Path, number: signal.Signals) -> None:
     """Ctrl-C and SIGTERM end the search with exit code 130; the plan is written, says so, and verifies."""
     model = tmp_path / "model.json"

@@ -79,6 +79,7 @@ def test_it_is_what_its_file_is(models: Any, torch: Any, name: str) -> None:
     assert mtpp.read(exported).source.sha256 == found.source.sha256
 
 
+@pytest.mark.slow
 def test_use_cases_take_it(models: Any, tmp_path: Path) -> None:
     """A plan for it is verified against it, and against the module read again."""
     module, inputs = _of(models, "transformer")
