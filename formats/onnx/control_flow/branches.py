@@ -14,7 +14,7 @@ from mtpp.formats.onnx.misfit import is_misfit
 from mtpp.formats.onnx.node_view import NodeView
 from mtpp.formats.onnx.scope import Known
 from mtpp.formats.onnx.shapes import OutputType
-from mtpp.formats.onnx.tensor_type import TensorType
+from mtpp.formats.onnx.tensor_type import PartialType, TensorType
 from mtpp.formats.onnx.topology import subgraphs
 from mtpp.formats.onnx.walking.record import BodyRecord
 
@@ -48,7 +48,16 @@ def branches(node: NodeView, inputs: Sequence[Known | None], level: int, walk: B
         record.results = [[one.outputs[i] for one in bodies.values()] for i in range(len(body.outputs))]
         record.sure = [_common(known) for known in record.results]
     record.types = [open_type(known.type) for known in body.outputs]
+    record.types = [_largest(*pair) for pair in zip(record.types, record.results, strict=True)]
     return record
+
+
+def _largest(kind: OutputType, outcomes: Sequence[Known]) -> OutputType:
+    """Return a type with the largest sizes that any outcome has, where all have as many axes."""
+    shapes = [known.type.shape for known in outcomes if isinstance(known.type, TensorType)]
+    if not isinstance(kind, PartialType) or len(shapes) < len(outcomes) or len(set(map(len, shapes))) != 1:
+        return kind
+    return PartialType(kind.dtype, tuple(map(max, zip(*shapes, strict=True))))
 
 
 def _common(outcomes: Sequence[Known]) -> OutputType | None:

@@ -13,7 +13,7 @@ from mtpp.errors import InputError
 from mtpp.formats.modelled.control_notes import GIVEN_TRIPS, MAY_STOP, ONE_TRIP, UNKNOWN_TRIPS
 from mtpp.formats.modelled.open_sizes import UnknownSize
 from mtpp.formats.onnx.control_flow.control_record import BodyWalk, ControlRecord, body_of, open_type, trip_note
-from mtpp.formats.onnx.control_flow.most_trips import most_trips
+from mtpp.formats.onnx.control_flow.ranged_trips import RangedTrips, left_ranges
 from mtpp.formats.onnx.control_flow.states import after, settled, with_axis
 from mtpp.formats.onnx.control_flow.trips import count_trips
 from mtpp.formats.onnx.control_flow.unrolled import Unrolled, unroll
@@ -146,6 +146,8 @@ class _Loop:
             record.sure = [known.sure for known in (self._carried if trips.certain and not trips.count else states)]
             if trips.certain and trips.count == 1:
                 record.sure = [result.sure for result in returned]
+            if trips.bounded:
+                record.results = left_ranges(self._ranged(body), returned, trips.count, exactly=trips.certain)
         record.notes.insert(0, trip_note(trips.count, trips.note))
         for result in body.outputs[1 + len(self._carried) :]:
             if not isinstance(result.type, TensorType):
@@ -158,6 +160,9 @@ class _Loop:
             record.open_size = 1
             record.not_modelled[f"{UNKNOWN_TRIPS}{self._walk.label!r}"] += 1
         return record
+
+    def _ranged(self, body: BodyRecord) -> RangedTrips:
+        return RangedTrips(self._graph, self._carried, body.find, self._node.opset)
 
     def _settled(self) -> tuple[BodyRecord, list[Known]]:
         """Walk over the body as it is on any trip; by its first one where sizes in it depend on which one it is."""
@@ -202,7 +207,7 @@ class _Loop:
             return Trips(count, counted(count, "trip"), certain=certain)
         if given is not None:
             return Trips(given, f"{counted(given, 'trip')}, {GIVEN_TRIPS}")
-        most = most_trips(self._graph, begin.limit, self._carried, body.find, self._node.opset)
+        most = self._ranged(body).most(begin.limit)
         if most is not None:
             return Trips(most, f"at most {counted(most, 'trip')}: {MAY_STOP}", known=False)
         text = f"the trip count is not known: {ONE_TRIP}, set it with --trips {self._walk.label}=64"

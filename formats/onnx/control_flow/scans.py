@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from mtpp.formats.onnx.control_flow.control_record import BodyWalk, ControlRecord, body_of, open_type, trip_note
+from mtpp.formats.onnx.control_flow.ranged_trips import RangedTrips, left_ranges
 from mtpp.formats.onnx.control_flow.states import after, settled, with_axis
 from mtpp.formats.onnx.estimates.certainty import all_axes
+from mtpp.formats.onnx.estimates.numbers import Numbers
 from mtpp.formats.onnx.node_view import MalformedNode, NodeView
 from mtpp.formats.onnx.scope import Known
 from mtpp.formats.onnx.tensor_type import PartialType, SequenceType, TensorType, ValueType
@@ -37,6 +40,8 @@ def scan(node: NodeView, inputs: Sequence[Known | None], level: int, walk: BodyW
     given_known = [known for known in (inputs[1:] if batched else inputs) if known is not None]
     uncertain = any(not known.is_certain for known in given_known)
     arguments = [Known(element, level + 1) for element in elements]
+    for argument, known in zip(arguments[states:], given_known[states:], strict=True):
+        argument.maker = partial(_of_elements, known, argument.type)
     if uncertain:
         arguments = [replace(known, open_axes=all_axes(known.type, ranked=True)) for known in arguments]
     body, states_open = settled(
@@ -49,6 +54,9 @@ def scan(node: NodeView, inputs: Sequence[Known | None], level: int, walk: BodyW
         :states
     ]
     record.sure = [state.sure for state in states_open]
+    if not batched:
+        ranged = RangedTrips(body_graph, given_known[:states], body.find, node.opset, first_input=0, first_output=0)
+        record.results = left_ranges(ranged, body.outputs[:states], trips, exactly=not uncertain)
     if batched:
         record.types = [open_type(x) for x in operands[:states]]
         record.sure = [None if uncertain else kind for kind in record.types]
@@ -68,6 +76,14 @@ def scan(node: NodeView, inputs: Sequence[Known | None], level: int, walk: BodyW
         else:
             record.sure.append(with_axis(result, axis, None if uncertain else length))
     return record
+
+
+def _of_elements(known: Known, kind: ValueType) -> Numbers | None:
+    """Return the range of the elements of a sequence."""
+    found = known.ranged
+    if found is None or not isinstance(kind, TensorType):
+        return None
+    return Numbers.spread(found.low, found.high, whole=found.whole, shape=kind.shape)
 
 
 def _without_axis(kind: TensorType, axis: int) -> TensorType:

@@ -205,12 +205,13 @@ def _absolute(a: Range) -> Range:
 
 
 def _power(a: Range, b: Range) -> Range:
-    if a[0] < 0 or b[0] != b[1] or b[0] < 0:
-        if b == (2.0, 2.0):
-            low, high = _absolute(a)
-            return low * low, high * high
+    if b == (2.0, 2.0):
+        low, high = _absolute(a)
+        return low * low, high * high
+    if a[0] < 0 or b[0] < 0:
         return -INFINITE, INFINITE
-    return a[0] ** b[0], a[1] ** b[1]
+    corners = [base**exponent for base in a for exponent in b]
+    return min(corners), max(corners)
 
 
 def _root(a: Range) -> Range:

@@ -50,14 +50,15 @@ class NumbersMade:
 
 def numbers_of_one(results: Sequence[Sequence[Known]]) -> Numbers | None:
     """Return the ranges of a result that is one of several; None where nothing is known of it."""
-    given = [known.ranged for known in results[0]] if results else []
+    return one_of([known.ranged for known in results[0]]) if results else None
+
+
+def one_of(given: Sequence[Numbers | None]) -> Numbers | None:
+    """Return the ranges of what is one of several; None where nothing is known of one."""
     found = [one for one in given if one is not None]
     if not found or len(found) < len(given):
         return None
-    if len(found) == 1:
-        return found[0]
-    alike = all(one.each and one.array.shape == found[0].array.shape for one in found)
-    if not alike:
+    if not all(one.each and one.array.shape == found[0].array.shape for one in found) and len(found) > 1:
         found = [one.together for one in found]
     joined = found[0]
     for other in found[1:]:

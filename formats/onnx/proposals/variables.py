@@ -92,6 +92,8 @@ class Variables:
         self._graph, self._given, self._follow = graph, given, follow
         self._tokens: int | None = None
         self._known: dict[str, Variable] = {}
+        listed = (value.type.tensor_type.shape.dim for value in (*graph.input, *graph.output, *graph.value_info))
+        self._names = {dim.dim_param for dims in listed for dim in dims} - NAMELESS
         self._inputs: dict[str, InputShape] = {}
         used = {name for node in graph.node for name in reads(node)}
         for value in graph.input:
@@ -132,7 +134,7 @@ class Variables:
         self, tensor: str, axis: int, dim: Dim, role: Role, limits: tuple[int, ...] = (), origin: str = ""
     ) -> None:
         place = f"{tensor}:{axis}"
-        key = dim if isinstance(dim, str) and dim not in NAMELESS else place
+        key = dim if isinstance(dim, str) and dim in self._names else place  # bodies name sizes for themselves
         if place in self._given or (isinstance(dim, str) and dim in self._given):
             return
         self._known.setdefault(key, Variable(key, [], role, limits, origin)).places.append((tensor, axis))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from mtpp.formats.onnx.node_view import NodeView
@@ -55,6 +56,18 @@ def widest(kind: OutputType, sure: OutputType | None, declared: OutputType | Non
         if isinstance(dim, int) and not told and one.size is not None and one.size > dim:
             dims[axis] = one.size
     return PartialType(kind.dtype, tuple(dims))
+
+
+def shared(kind: OutputType, sure: OutputType | None, declared: OutputType | None, largest: Sizes) -> OutputType:
+    """Return a type whose axes share what there is, as large as they can be from the first one on, unless declared."""
+    if not isinstance(kind, PartialType) or (complete := kind.complete()) is None or len(largest) != complete.rank:
+        return kind
+    sizes = tuple(largest[axis].size for axis in range(complete.rank))
+    told = [_dim(other, axis) for other in (sure, declared) for axis in range(complete.rank)]
+    known = [dim for dim in zip(told, sizes * 2, strict=True) if isinstance(dim[0], int)]
+    if any(dim != size for dim, size in known) or math.prod(size or 0 for size in sizes) != complete.count:
+        return kind
+    return PartialType(kind.dtype, sizes)
 
 
 def _dim(kind: OutputType | None, axis: int) -> Dim:

@@ -12,7 +12,7 @@ from mtpp.errors import InputError
 from mtpp.formats.onnx.dimensions import Dimensions
 from mtpp.formats.onnx.estimates.partial_values import PartialValue
 from mtpp.formats.onnx.node_view import NodeView
-from mtpp.formats.onnx.shape_rules.data_sizes import likely_sizes, widest
+from mtpp.formats.onnx.shape_rules.data_sizes import likely_sizes, shared, widest
 from mtpp.formats.onnx.shape_rules.largest_sizes import Sizes
 from mtpp.formats.onnx.shapes import OutputType, Why
 from mtpp.formats.onnx.tensor_type import OpaqueType, PartialType, TensorType, ValueType, partial_type
@@ -52,6 +52,7 @@ class Completion:
     def widened(
         self,
         node: NodeProto,
+        view: NodeView,
         types: Sequence[OutputType],
         sure: Sequence[OutputType | None],
         largest: Sequence[Sizes],
@@ -62,7 +63,7 @@ class Completion:
         result, contents = list(types), None if values is None else list(values)
         for position, (kind, certain, told) in enumerate(zip(types, sure, largest, strict=False)):
             said = partial_type(declared[node.output[position]]) if node.output[position] in declared else None
-            wider = widest(kind, certain, said, told)
+            wider = (shared if view.kind == "Reshape" else widest)(kind, certain, said, told)
             if wider != kind:
                 result[position] = wider
                 if contents is not None and position < len(contents):

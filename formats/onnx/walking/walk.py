@@ -253,9 +253,9 @@ class Walk:
         largest: Sequence[Sizes] = ()
         if control is None and any(is_incomplete(one) for one in sure):
             largest = largest_sizes(view, inputs, len(node.output))
-            if self._widest and not sizes and kind != "Reshape":  # its axes share what there is
+            if self._widest and not sizes:
                 said = declared if self._inference.trusting else {}
-                wider, values = self._completion.widened(node, types, sure, largest, values, said)
+                wider, values = self._completion.widened(node, view, types, sure, largest, values, said)
                 self.widened += wider != types
                 types = wider
         types = [self._completion.as_given(*triple) for triple in zip(node.output, types, sure, strict=True)]

@@ -16,9 +16,9 @@ pytest.importorskip("onnxruntime")
 
 HEADER = '<ir_version: 8, opset_import: ["": %d]>'
 COUNT = "i = Cast<to = 7>(m) n = ReduceSum<keepdims = 0>(i)"
-STORED = """int64 zero = {0}, int64 one = {1}, int64 two = {2}, int64[1] first = {0}, int64[1] last = {1},
-    int64[1] far = {100}, int64[1] step = {1}, int64[1] width = {2}, int64[1] room = {20}, float[2] values = {0, 1},
-    int64[2] classes = {0, 1}, float half = {0.5}"""
+STORED = """int64 zero = {0}, int64 one = {1}, int64 two = {2}, int64 three = {3}, int64[1] first = {0},
+    int64[1] last = {1}, int64[1] far = {100}, int64[1] step = {1}, int64[1] width = {2}, int64[1] room = {20},
+    float[2] values = {0, 1}, int64[2] classes = {0, 1}, float half = {0.5}"""
 CASES = {
     "count of a mask in Range": (f"{COUNT} y = Range(zero, n, one)", {"y": [4]}),
     "count of a mask in Expand": (f"{COUNT} k = Reshape(n, step) e = Concat<axis = 0>(k, step, step) y = Expand(x, e)",
@@ -53,6 +53,24 @@ CASES = {
         """l = Loop(two, yes) <body = b (int64 t, bool c) => (bool d, int64 k) { d = Identity(c) k = Add(t, one) }>
         k = ReduceMax<keepdims = 1>(l) y = Tile(m, k)""",
         None,
+    ),
+    "sum in a loop": (
+        """i = Cast<to = 7>(m) t = Loop(three, yes, zero) <body = b (int64 t, bool c, int64 a) => (bool d, int64 e) {
+            d = Identity(c) f = Gather(i, t) e = Add(a, f) }>
+        k = Reshape(t, step) y = Slice(x, first, k, last)""",
+        {"y": [4, 3]},
+    ),
+    "sum in a scan": (
+        """i = Cast<to = 7>(m) t = Scan<num_scan_inputs = 1, body = b (int64 a, int64 f) => (int64 e) { e = Add(a, f) }>
+            (zero, i) k = Reshape(t, step) y = Tile(m, k)""",
+        {"y": [16]},
+    ),
+    "a power": (f"{COUNT} p = Pow(two, n) y = Range(zero, p, one)", {"y": [16]}),
+    "larger of two branches": (
+        """s = ReduceSum<keepdims = 0>(x) go = Greater(s, half)
+        y = If (go) <then_branch = a () => (float[p, 8] t) { t = Compress<axis = 0>(x, m) },
+            else_branch = b () => (float[q, 8] e) { e = Concat<axis = 0>(x, x) }>""",
+        {"t": [4, 8]},
     ),
     "kept and sorted": (f"{COUNT} k = Reshape(n, step) y, j = TopK<axis = 1>(x, k)", {"y": [4, 4]}),
 }  # fmt: skip
@@ -90,6 +108,26 @@ def test_a_size_is_as_large_as_it_can_be(name: str, tmp_path: Path) -> None:
         assert open_sizes or any(f"{tensor}:" in text for text in reading.assumptions())
     plan = mtpp.partition(reading, 2)
     assert_onnx_stages_equal(path, plan, tmp_path / "stages", [random_feeds(path, seed) for seed in range(4)])
+
+
+def test_rows_and_columns_share_what_there_is(tmp_path: Path) -> None:
+    """One or two rows of 32 elements: the first axis is as large as it can be, the second has the rest."""
+    nodes = (
+        f"{COUNT} r = Mod(n, two) k = Add(r, one) s = Concat<axis = 0>(t, minus) t = Reshape(k, step) y = Reshape(x, s)"
+    )
+    path = _saved(nodes, tmp_path / "model.onnx")
+    assert any("y:0 = 2, y:1 = 16" in text for text in mtpp.read(path, dims="auto").assumptions())
+
+
+def test_the_larger_branch_says_how_large_a_result_is(tmp_path: Path) -> None:
+    """Costs are of the more expensive branch, and the result is as large as that of either."""
+    nodes = """s = ReduceSum<keepdims = 0>(x) go = Greater(s, half)
+        y = If (go) <then_branch = a () => (float[p, 8] t) { u = Exp(x) v = Exp(u) w = Exp(v) t = Exp(w) },
+            else_branch = b () => (float[q, 8] e) { e = Concat<axis = 0>(x, x) }>"""
+    path = _saved(nodes, tmp_path / "model.onnx")
+    reading = mtpp.read(path)
+    assert reading.graph.metadata["control_flow"][0]["note"].endswith("then_branch")
+    assert _sizes(path)["y"] == 4 * 8 * 8
 
 
 @pytest.mark.parametrize("kind", ["Range(zero, n, one)", "ConstantOfShape(k)", "Tile(m, k)"])
