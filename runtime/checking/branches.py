@@ -32,7 +32,7 @@ def conditions_of(model: onnx.ModelProto) -> dict[str, str]:
 def nested_conditions(model: onnx.ModelProto) -> list[str]:
     """Return the places of the Ifs in bodies and functions whose condition contents of inputs may decide.
 
-    A body runs any number of times, or not at all: no output of the model tells which branches ran.
+    A body runs any number of times, or not at all: no output of the model itself tells which branches ran.
     """
     from mtpp.formats.onnx.topology import describe, reads, subgraphs
 
@@ -71,16 +71,26 @@ def unseen(places: Collection[str]) -> list[str]:
     return [f"which branches ran is not known of {shown}: one that did not was not compared"]
 
 
-def with_conditions(model: onnx.ModelProto, conditions: Collection[str]) -> bytes:
-    """Return a model, serialized, that returns its conditions."""
+def with_conditions(
+    model: onnx.ModelProto, conditions: Collection[str], nested: Collection[str]
+) -> tuple[bytes, dict[str, str]]:
+    """Return a model, serialized, that returns its conditions, and how often branches of nested Ifs ran.
+
+    Returns
+    -------
+    It, and the places of those of *nested* by the outputs that count them.
+    """
     import onnx
     from onnx import TensorProto, helper
+
+    from mtpp.runtime.checking.observed_branches import count_branches
 
     wider = onnx.ModelProto()
     wider.CopyFrom(model)
     del wider.graph.output[:]
+    counts = count_branches(wider) if nested else {}
     wider.graph.output.extend(helper.make_tensor_value_info(name, TensorProto.BOOL, None) for name in conditions)
-    return bytes(wider.SerializeToString())
+    return bytes(wider.SerializeToString()), {name: place for name, place in counts.items() if place in nested}
 
 
 def missed(conditions: Mapping[str, str], reached: Collection[tuple[str, bool]], tried: int) -> list[str]:

@@ -96,7 +96,6 @@ def check_split(
         model = proto.SerializeToString()
     weights = absent_weights(proto, folder, display, seed, limit=free_bytes())
     whole = _Whole(model, proto, folder, display, weights, manifest, seed, dict(inputs or {}))
-    nested = unseen(nested_conditions(proto))
     try:
         found = whole.compared(OnnxRuntime(), stages, random, tell)
     except InputError as error:
@@ -107,8 +106,7 @@ def check_split(
         except InputError:
             raise error from None
         whole.notes.append("ONNX Runtime cannot run the model: compared by onnx's reference evaluator")
-    notes = (*whole.notes, *nested)
-    return SplitCheck(found.checks, found.random, len(weights), seed, found.inputs, notes, found.failure)
+    return SplitCheck(found.checks, found.random, len(weights), seed, found.inputs, tuple(whole.notes), found.failure)
 
 
 @dataclass(frozen=True)
@@ -175,35 +173,59 @@ class _Whole:
         """Return the numbers of the draws: the first ones, and those that reach branches which these do not."""
         count = draw_count(self.manifest, self.given)
         conditions = conditions_of(self.proto)
-        if not conditions:
+        nested = nested_conditions(self.proto)
+        if not conditions and not nested:
             return range(count)
         tell("looking for inputs that reach all branches")
         names = [name for name in conditions if all(name != one.name for one in self.manifest.inputs)]
-        opened = None
-        if names:
-            wider = with_conditions(self.proto, names)
-            opened = runner.open(wider, self.display, self.weights, self.folder)
+        tried = explored_count(self.manifest, self.given)
+        ways = self._ways(runner, names, nested, tried) if nested else None
+        notes: list[str] = []
+        if ways is None:
+            notes, nested = unseen(nested), []
+            ways = self._ways(runner, names, nested, tried)
         reached: set[tuple[str, bool]] = set()
         chosen: list[int] = []
-        tried = explored_count(self.manifest, self.given)
-        failed: InputError | None = None
+        for number, own in (ways or {}).items():
+            if number < count or own - reached:
+                chosen.append(number)
+                reached |= own
+        self.notes += notes
+        self.notes += missed({**conditions, **{place: place for place in nested}}, reached, tried)
+        return chosen or list(range(count))  # the whole model says as what they fail, and others take their place
+
+    def _ways(
+        self, runner: Runner, names: list[str], nested: list[str], tried: int
+    ) -> dict[int, set[tuple[str, bool]]] | None:
+        """Return the ways that each draw takes, but for those that the model cannot be run on.
+
+        A condition of the main graph goes by its name, one nested in it by its place. None: no draw can be run with
+        nested ones counted.
+        """
+        conditions = conditions_of(self.proto).keys()
+        opened = None
+        counts: dict[str, str] = {}
+        if names or nested:
+            wider, counts = with_conditions(self.proto, names, nested)
+            try:
+                opened = runner.open(wider, self.display, self.weights, self.folder)
+            except InputError:
+                if nested:
+                    return None
+                raise
+        found: dict[int, set[tuple[str, bool]]] = {}
         for number in range(tried):
             feeds = self._feeds(runner, number)
             try:
-                values = {name: feeds[name] for name in conditions.keys() - {*names}}
-                if opened is not None:
-                    values |= runner.run(opened, names, feeds, self.display)
-            except InputError as error:
-                failed = failed or error
+                made = {} if opened is None else runner.run(opened, [*names, *counts], feeds, self.display)
+            except InputError:
                 continue
-            ways = {(name, bool(runner.contents(value)[0].reshape(-1)[0])) for name, value in values.items()}
-            if number < count or ways - reached:
-                chosen.append(number)
-                reached |= ways
-        if failed is not None and not chosen:
-            chosen = list(range(count))  # the whole model says as what they fail, and others take their place
-        self.notes += missed(conditions, reached, tried)
-        return chosen
+            values = {name: made.get(name, feeds.get(name)) for name in conditions}
+            found[number] = {(name, bool(runner.contents(one)[0].reshape(-1)[0])) for name, one in values.items()}
+            for name, place in counts.items():
+                true, false = runner.contents(made[name])[0].tolist()
+                found[number] |= {(place, way) for way, times in ((True, true), (False, false)) if times}
+        return found if found or not nested else None
 
     def _feeds(self, runner: Runner, number: int) -> dict[str, Any]:
         return {

@@ -228,7 +228,7 @@ class Walk:
                 raise self._misfit(node, error) from None
             constant = not control.captured and not control.random and _all_constant(inputs)
             types: list[OutputType] = [*control.types, *(PartialType() for _ in node.output)][: len(node.output)]
-            sure = [*control.sure, *types[len(control.sure) :]]
+            sure = [*control.sure, *types[len(control.sure) :]][: len(types)]
             if control.left_out and self._opened:  # with other sizes that depend on data, it may run
                 sure = [None for _ in types]
             ranked = ranks_are_told(types, node.output, declared)

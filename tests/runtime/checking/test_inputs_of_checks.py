@@ -117,42 +117,88 @@ def test_branches_that_nothing_reaches_are_said(tmp_path: Path) -> None:
     assert heard.warnings == ["the then_branch of If 'choice' ran for none of 16 inputs: it was not compared"]
 
 
-def test_ifs_in_bodies_and_functions_are_said(tmp_path: Path) -> None:
-    """Which of their branches ran no output tells: the warning names those that data decide, and no others."""
-    path, heard = looping(tmp_path), Heard()
+def test_branches_in_bodies_and_functions_that_nothing_reaches_are_said(tmp_path: Path) -> None:
+    """The warning names those that data decide, each with its place, and no others."""
+    path, heard = looping(tmp_path, 1e9), Heard()
     assert mtpp.split(path, mtpp.partition(path, 2), check=True, observer=heard).passed
     assert heard.warnings == [
-        "which branches ran is not known of If 'inner' in Loop 'loop', If 'inner' in function Chosen: "
-        "one that did not was not compared"
+        f"the then_branch of If 'inner' in {place} ran for none of 16 inputs: it was not compared"
+        for place in ("Loop 'loop'", "function Chosen", "If 'outer'", "Scan 'scan'")
     ]
 
 
-def looping(folder: Path) -> Path:
-    """Write a model with an If in a loop and in a function, decided by data, and one in the loop by a constant."""
+@pytest.mark.parametrize("opset", [12, 17])
+@pytest.mark.parametrize("kind", ["Loop", "Chosen", "If", "Scan"])
+def test_a_fault_in_a_nested_branch_is_found(tmp_path: Path, kind: str, opset: int) -> None:
+    """Inputs are looked for that reach the branches of an If in a body, in a branch or in a function."""
+    path = looping(tmp_path, 2.0, opset)
+    names = mtpp.read(path).graph.op_names
+    mtpp.split(path, {name: int(name == "last") for name in names}, tmp_path / "stages")
+    manifest, heard = read_manifest(tmp_path / "stages"), Heard()
+    right = check_split(path.read_bytes(), tmp_path, manifest, tmp_path / "stages", display="m.onnx")
+    assert right.passed
+    assert not right.notes
+    assert not heard.warnings
+    file = tmp_path / "stages" / manifest.stages[0].file
+    stage = onnx.load(file)
+    holders = [one for one in stage.functions if one.name == kind] + [n for n in stage.graph.node if n.op_type == kind]
+    bodies = (
+        [[*holders[0].node]]
+        if kind == "Chosen"
+        else [[*one.g.node] for one in holders[0].attribute if one.HasField("g")]
+    )
+    inner = next(node for nodes in bodies for node in nodes if node.name == "inner")
+    next(one for one in inner.attribute if one.name == "then_branch").g.node[0].op_type = "Ceil"
+    onnx.save(stage, file)
+    assert not check_split(path.read_bytes(), tmp_path, manifest, tmp_path / "stages", display="m.onnx").passed
+
+
+def looping(folder: Path, least: float, opset: int = 17) -> Path:
+    """Write a model with Ifs that large sums decide in a loop, a function, a branch and a scan, and a constant one."""
     sides = {
         f"{side}_branch": helper.make_graph([helper.make_node(op, ["x"], ["b"])], side, [], [value("b", FLOAT, 4)])
-        for side, op in (("then", "Neg"), ("else", "Ceil"))
+        for side, op in (("then", "Neg"), ("else", "Floor"))
     }
     decided = [
-        helper.make_node("ReduceSum", ["s"], ["r"], keepdims=0),
-        helper.make_node("Greater", ["r", "r"], ["c"]),
+        helper.make_node("ReduceMax", ["s"], ["r"], keepdims=0),
+        helper.make_node("Constant", [], ["t"], value=number("least", np.float32(least))),
+        helper.make_node("Greater", ["r", "t"], ["c"]),
         helper.make_node("If", ["c"], ["d"], name="inner", **sides),
     ]
     body = helper.make_graph(
         [*decided, helper.make_node("If", ["on"], ["e"], name="constant", **sides),
-         helper.make_node("Add", ["d", "e"], ["f"]), helper.make_node("Identity", ["go"], ["on_next"])],
+         helper.make_node("Sum", ["s", "d", "e"], ["f"]), helper.make_node("Identity", ["go"], ["on_next"])],
         "body",
         [value("i", INT64), value("go", BOOL), value("s", FLOAT, 4)],
         [value("on_next", BOOL), value("f", FLOAT, 4)],
     )  # fmt: skip
+    plain = helper.make_graph([helper.make_node("Neg", ["s"], ["d"])], "plain", [], [value("d", FLOAT, 4)])
+    branch = helper.make_graph(decided, "branch", [], [value("d", FLOAT, 4)])
+    row = helper.make_graph(
+        [*decided, helper.make_node("Identity", ["d"], ["k"])], "row", [value("s", FLOAT, 4)], [value("k", FLOAT, 4)]
+    )
     nodes = [
         helper.make_node("Loop", ["trips", "on", "x"], ["l"], name="loop", body=body),
-        helper.make_node("Chosen", ["l", "x"], ["y"], domain="own"),
+        helper.make_node("Chosen", ["x", "l"], ["g"], domain="own"),
+        helper.make_node("ReduceMin", ["x"], ["low"], keepdims=0),
+        helper.make_node("Less", ["low", "zero"], ["below"]),
+        helper.make_node("Identity", ["x"], ["s"]),
+        helper.make_node("If", ["below"], ["h"], name="outer", then_branch=branch, else_branch=plain),
+        helper.make_node(
+            "Unsqueeze", ["x", "axis"] if opset >= 13 else ["x"], ["rows"], **({} if opset >= 13 else {"axes": [0]})
+        ),
+        helper.make_node("Scan", ["rows"], ["q"], name="scan", body=row, num_scan_inputs=1),
+        helper.make_node("Sum", ["g", "h", "q"], ["m"]),
+        helper.make_node("Neg", ["m"], ["y"], name="last"),
     ]
     graph = helper.make_graph(
-        nodes, "g", [value("x", FLOAT, 4)], [value("y", FLOAT, 4)], [number("trips", 3), number("on", True)]
+        nodes,
+        "g",
+        [value("x", FLOAT, 4)],
+        [value("y", FLOAT, 1, 4)],
+        [number("trips", 3), number("on", True), number("zero", np.float32(0)), number("axis", [0])],
     )
-    imports = [helper.make_opsetid("", 17), helper.make_opsetid("own", 1)]
+    imports = [helper.make_opsetid("", opset), helper.make_opsetid("own", 1)]
     function = helper.make_function("own", "Chosen", ["s", "x"], ["d"], decided, imports[:1])
     path = folder / "m.onnx"
     onnx.save(helper.make_model(graph, opset_imports=imports, ir_version=8, functions=[function]), path)
