@@ -48,7 +48,10 @@ def pytest_collection() -> Iterator[None]:
 
 @pytest.hookimpl(tryfirst=True)  # before cases are chosen by their markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Count all but a few cases of each long matrix as slow; those of models that once showed faults are all kept."""
+    """Count all but a few cases of each long matrix as slow; those of models that once showed faults are all kept.
+
+    Whole suites of other projects come first: one of them takes minutes, which no worker should begin at the end.
+    """
     matrices: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
         if item.get_closest_marker("slow") is None and not item.path.is_relative_to(ROOT / "tests" / "cases"):
@@ -59,6 +62,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             for place, item in enumerate(cases):
                 if place not in kept:
                     item.add_marker(pytest.mark.slow)
+    items.sort(key=lambda item: not item.path.is_relative_to(ROOT / "tests" / "suites"))
 
 
 @pytest.fixture(scope="session")

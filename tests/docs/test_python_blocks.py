@@ -36,7 +36,7 @@ def test_blocks_run(block: str, tmp_path: Path) -> None:
     os.symlink(sample_path("resnet50"), tmp_path / "resnet50.onnx")
     (tmp_path / "block.py").write_text(f'if __name__ == "__main__":\n{re.sub("(?m)^", "    ", block)}')
     done = subprocess.run(
-        [sys.executable, "block.py"], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300
+        [sys.executable, "block.py"], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=900
     )
     assert done.returncode == 0, done.stderr
 
