@@ -50,8 +50,15 @@ def _construct(node: NodeView) -> list[ValueType | None]:
 def _at(node: NodeView) -> list[ValueType | None]:
     elements = _sequence(node)
     if node.value(1) is None and len(set(elements)) > 1:
-        return [None]
+        return [_largest(elements)]
     return [elements[_position(node, 1, 0)]]
+
+
+def _largest(elements: tuple[TensorType, ...]) -> TensorType | None:
+    """Return the type that has room for any of the elements, None where they differ in more than sizes."""
+    if len({(one.dtype, one.rank) for one in elements}) > 1:
+        return None
+    return TensorType(elements[0].dtype, tuple(map(max, *(one.shape for one in elements))))
 
 
 def _insert(node: NodeView) -> list[ValueType | None]:
@@ -74,9 +81,11 @@ def _split(node: NodeView) -> list[ValueType | None]:
         return [None]
     if node.has(1):
         split = node.value(1)
-        if split is None:
-            return [None]
-        sizes = _chunks(size, int(split)) if split.ndim == 0 else [int(x) for x in split]
+        if split is None:  # each part is as large as it can be
+            parts = node.input(1).shape
+            sizes = [size] * (parts[0] if parts else 1)
+        else:
+            sizes = _chunks(size, int(split)) if split.ndim == 0 else [int(x) for x in split]
         keep = True
     else:
         sizes = [1] * size

@@ -14,7 +14,7 @@ REFUSED = {
     "nothing in the graph depends on an input": "a constant model has no ops to partition",
     "is a sequence": "a sequence as input has no size",
     "is an optional": "an optional as input has no size",
-    "SplitToSequence": "how a run splits a tensor has to be told: dims NAME:INDEX",
+    "Got: 0 Expected: 1": "a size of 0 cannot be given for an open axis: stages are for the size that is proposed",
 }
 """Sentences of refusals that are right, and why."""
 

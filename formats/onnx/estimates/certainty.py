@@ -7,6 +7,7 @@ estimate: costs are modelled with it, and no file of a stage may rest on it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 
 from mtpp.formats.onnx.node_view import NodeView
 from mtpp.formats.onnx.scope import NO_AXES, RANK, Known
@@ -24,16 +25,18 @@ _OTHER_SIZES: tuple[Callable[[int], int], ...] = (
 )
 """Sizes that an open axis may have as well: a rule that gives the same with all of them does not look at it."""
 
-_PLACING = {"SequenceErase": 1, "SequenceInsert": 2}
-"""Ops on sequences with the input that says where: elements change places."""
+_PLACING = {"SequenceAt": 1, "SequenceErase": 1, "SequenceInsert": 2, "SplitToSequence": 1}
+"""Ops on sequences with the input that says where: elements change places, or are cut off there."""
 
 
 def moves_in_sequence(node: NodeView) -> bool:
-    """Say whether an op puts elements of a sequence that are not alike where only a run tells."""
+    """Say whether an op takes, puts or cuts elements that are not alike where only a run tells."""
     where = _PLACING.get(node.kind)
     if where is None or not node.has(where) or node.value(where) is not None:
         return False
     first = node.inputs[0]
+    if node.kind == "SplitToSequence":
+        return True
     elements = list(first.elements) if isinstance(first, SequenceType) else []
     elements += [node.inputs[1]] if node.kind == "SequenceInsert" and isinstance(node.inputs[1], TensorType) else []
     return len(set(elements)) > 1
@@ -69,8 +72,10 @@ def unmoved_types(
         or RANK in known.open_axes
         or (known.open_axes and not isinstance(known.type, TensorType))
         for known in given
-    ) or moves_in_sequence(node):
+    ):
         return everything_open
+    if moves_in_sequence(node):
+        return [_common_element(node)] if node.kind == "SequenceAt" else everything_open
     found: list[OutputType | None] = [*types]
     for change in _OTHER_SIZES:
         changed = [None if known is None else _changed(known, change) for known in inputs]
@@ -85,6 +90,14 @@ def unmoved_types(
             for before, after in zip(found, told, strict=False)
         ]
     return found
+
+
+def _common_element(node: NodeView) -> OutputType | None:
+    """Return what the elements of a sequence have in common."""
+    first = node.inputs[0]
+    elements = first.elements if isinstance(first, SequenceType) else ()
+    types: list[OutputType | None] = [one.without(NO_AXES) for one in elements]
+    return reduce(common_type, types)
 
 
 def _changed(known: Known, change: Callable[[int], int]) -> ValueType:

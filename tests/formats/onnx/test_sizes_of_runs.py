@@ -37,6 +37,16 @@ _MODELS = {
  o = Loop(t, , l) <body = b (int64 i, bool c, seq(float[?,?]) st) => (bool co, seq(float[?,?]) so) {
   co = Identity(c) so = SequenceInsert(st, s) }>
  z = ConcatFromSequence<axis = 0>(o) zs = Shape(z) f = Cast<to = 1>(zs) n = ReduceMax<keepdims = 0>(f) }""",
+    "an element of a sequence that a run picks": "g (float[4,6] x) => (float[?,6] z, float[2] n) "
+    + _ROWS
+    + """w = Constant<value_ints = [0, 1]>() short = Gather(x, w) l = SequenceConstruct(x, short)
+ r = Shape<start = 0, end = 1>(s) three = Constant<value_ints = [3]>() less = Less(r, three) at = Cast<to = 7>(less)
+ p = Squeeze(at) e = SequenceAt(l, p) z = Relu(e) zs = Shape(e) n = Cast<to = 1>(zs) }""",
+    "parts of a sequence that a run cuts": "g (float[4,6] x) => (float[?,6] z, float n) "
+    + _ROWS
+    + """r = Shape<start = 0, end = 1>(s) four = Constant<value_ints = [4]>() rest = Sub(four, r)
+ parts = Concat<axis = 0>(r, rest) l = SplitToSequence<axis = 0>(x, parts) p = Constant<value_int = 1>()
+ e = SequenceAt(l, p) z = Relu(e) zs = Size(e) n = Cast<to = 1>(zs) }""",
     "functions that ask for the shape of an argument": "g (float[4,6] x) => (float n, float[?,?] y) "
     + _ROWS
     + """n = l.count<ax = 0>(s) y = l.same(s) }
