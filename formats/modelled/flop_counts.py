@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 SIGMOID_FLOPS = 4
 """Negate, exp, add, reciprocal."""
 SILU_FLOPS = 5
@@ -25,6 +28,28 @@ RNN_FLOPS, GRU_FLOPS, LSTM_FLOPS = 2, 17, 22
 3 sigmoids, 2 tanh, f∘c + i∘g, o∘tanh(c)."""
 DROPOUT_FLOPS = 3
 """In training: a random number, a comparison and a scaling per element."""
+
+ADAPTIVE_SAMPLES = 2
+"""Samples along an axis of an element of an aligned region where the size of each region, which is data, chooses."""
+IOU_FLOPS = 16
+"""Intersection over union of two boxes: four comparisons, two subtractions and two bounds and a product for the
+intersection, three operations for each area but one, sum, difference, division, comparison."""
+
+
+def antialiased_flops(before: Sequence[int], after: Sequence[int], taps: int) -> int:
+    """Return the FLOPs of resizing with a filter that widens as the picture shrinks, one axis after another.
+
+    Parameters
+    ----------
+    taps
+        Neighbours along an axis that keeps its size or grows; a multiplication and an addition for each.
+    """
+    flops, shape = 0, list(before)
+    for axis in reversed(range(len(shape))):
+        if before[axis] != after[axis]:
+            shape[axis] = after[axis]
+            flops += 2 * math.prod(shape) * -(-taps * max(before[axis], after[axis]) // after[axis])
+    return flops
 
 
 def n_log_n(length: int) -> int:

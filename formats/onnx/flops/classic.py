@@ -37,6 +37,12 @@ def _trees(node: NodeView) -> NodeCost:
     return NodeCost(flops=_rows(node) * sum(max(1, nodes.bit_length() - 1) for nodes in trees.values()))
 
 
+def _tree_table(node: NodeView) -> NodeCost:
+    """Walk down each tree of version 5, which lists inner nodes of all trees together."""
+    trees, inner = len(node.attributes.get("tree_roots", ())), len(node.attributes.get("nodes_featureids", ()))
+    return NodeCost(flops=_rows(node) * trees * max(1, (inner // max(1, trees)).bit_length()))
+
+
 def _move(node: NodeView) -> NodeCost:
     return NodeCost(flops=0)
 
@@ -57,6 +63,7 @@ RULES: dict[str, CostRule] = {
         "SVMClassifier": _support_vectors,
         "SVMRegressor": _support_vectors,
         "Scaler": per_input_element(2),
+        "TreeEnsemble": _tree_table,
         "TreeEnsembleClassifier": _trees,
         "TreeEnsembleRegressor": _trees,
     }.items()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from mtpp.formats.modelled.flop_counts import n_log_n
+from mtpp.formats.modelled.flop_counts import ADAPTIVE_SAMPLES, IOU_FLOPS, antialiased_flops, n_log_n
 from mtpp.formats.modelled.node_cost import NodeCost
 from mtpp.formats.onnx.flops.cost_rule import CostRule, per_input_element
 from mtpp.formats.onnx.node_view import MalformedNode, NodeView
@@ -41,6 +41,8 @@ def _resize(node: NodeView) -> NodeCost:
     resized = sum(a != b for a, b in zip(x.shape, y.shape, strict=True))
     taps = per_axis**resized
     reads = min(x.bytes, taps * y.bytes)
+    if node.integer("antialias", 0) and per_axis > 1:
+        return NodeCost(flops=antialiased_flops(x.shape, y.shape, per_axis), reads=x.bytes)
     return NodeCost(flops=2 * taps * y.count if per_axis > 1 and resized else 0, reads=reads)
 
 
@@ -57,10 +59,6 @@ def _affine_grid(node: NodeView) -> NodeCost:
     y = node.output()
     macs = y.count * (y.shape[-1] + 1)
     return NodeCost(flops=2 * macs, macs=macs)
-
-
-ADAPTIVE_SAMPLES = 2
-"""Per axis, where RoiAlign chooses the number of samples from the size of each region, which is data."""
 
 
 def _roi_align(node: NodeView) -> NodeCost:
@@ -84,11 +82,6 @@ def _top_k(node: NodeView) -> NodeCost:
     axis = node.integer("axis", -1)
     k = int(value.reshape(-1)[0]) if value is not None and value.size else node.output().shape[axis]
     return NodeCost(flops=node.input(0).count * max(1, (max(k, 1) - 1).bit_length()))
-
-
-IOU_FLOPS = 16
-"""Intersection over union of two boxes: four comparisons, two subtractions and two bounds and a product for the
-intersection, three operations for each area but one, sum, difference, division, comparison."""
 
 
 def _non_max_suppression(node: NodeView) -> NodeCost:
@@ -119,12 +112,12 @@ def _fourier(node: NodeView) -> NodeCost:
 
 
 def _real_fourier(node: NodeView) -> NodeCost:
-    """Half of a complex transform along the last axes, forth or back."""
+    """Transform along the last axes, forth or back; a real signal counts like a complex one."""
     x, y = node.input(0).shape, node.output().shape
     real = x if node.kind.endswith("Rfft") else y
     axes = node.integer("signal_ndim", 1)
     length = math.prod(real[-axes:])
-    return NodeCost(flops=5 * (math.prod(real) // max(1, length)) * n_log_n(length) // 2)
+    return NodeCost(flops=5 * (math.prod(real) // max(1, length)) * n_log_n(length))
 
 
 def _short_time_fourier(node: NodeView) -> NodeCost:

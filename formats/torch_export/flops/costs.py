@@ -4,10 +4,26 @@ from __future__ import annotations
 
 from mtpp.formats.modelled.node_cost import NodeCost
 from mtpp.formats.torch_export.call_view import CallView
-from mtpp.formats.torch_export.flops import dense, elementwise, movement, reduction
+from mtpp.formats.torch_export.flops import (
+    dense,
+    elementwise,
+    factorisations,
+    movement,
+    reduction,
+    transforms,
+    vision,
+)
 from mtpp.formats.torch_export.flops.cost_rule import CostRule
 
-RULES: dict[str, CostRule] = {**dense.RULES, **elementwise.RULES, **movement.RULES, **reduction.RULES}
+RULES: dict[str, CostRule] = {
+    **dense.RULES,
+    **elementwise.RULES,
+    **factorisations.RULES,
+    **movement.RULES,
+    **reduction.RULES,
+    **transforms.RULES,
+    **vision.RULES,
+}
 
 _SPACES = ("aten.", "prims.", "quantized_decomposed.", "higher_order.", "_operator.", "torch._functorch.predispatch.")
 

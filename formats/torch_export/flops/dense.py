@@ -39,6 +39,26 @@ def _summed_products(call: CallView) -> NodeCost:
     return dense(call.output().count * batches.shape[-1] * batches.shape[0])
 
 
+def _grouped_product(call: CallView) -> NodeCost:
+    """Rows, columns or the inner side lie in groups, each of which has its own matrix; all groups make one side."""
+    a, b = call.tensor("self").shape, call.tensor("mat2").shape
+    if len(a) == len(b) == 2:
+        return dense(a[0] * a[1] * b[1])
+    return dense(call.output().count * a[-1])
+
+
+def _trilinear(call: CallView) -> NodeCost:
+    """Multiply three tensors along axes that each may lack, and sum over some of them."""
+    shapes = []
+    for index in (1, 2, 3):
+        shape = [*call.tensor(f"i{index}").shape]
+        for axis in sorted(call.value(f"expand{index}", [])):
+            shape.insert(axis, 1)
+        shapes.append(shape)
+    volume = math.prod(max(sizes) for sizes in zip(*shapes, strict=True))
+    return dense(volume, volume)
+
+
 def _outer(call: CallView) -> NodeCost:
     return NodeCost(flops=call.output().count)
 
@@ -151,6 +171,8 @@ RULES: dict[str, CostRule] = {
     **dict.fromkeys(("linear", "_weight_int8pack_mm", "_weight_int4pack_mm"), _linear),
     **dict.fromkeys(("mm", "bmm", "matmul", "mv", "dot", "vdot", "inner", "_int_mm", "_scaled_mm"), _product),
     **dict.fromkeys(("addmm", "_addmm_activation"), _added_product("mat1")),
+    **dict.fromkeys(("_grouped_mm", "_scaled_grouped_mm", "grouped_mm"), _grouped_product),
+    "_trilinear": _trilinear,
     "addbmm": _summed_products,
     "addmv": _added_product("mat"),
     "baddbmm": _added_product("batch1"),

@@ -25,7 +25,7 @@ _BOOKKEEPING = (
 )
 
 _MOVES = (
-    "arange block_diag cat channel_shuffle clone column_stack combinations concat concatenate constant_pad_nd "
+    "arange block_diag cat channel_shuffle clone column_stack combinations complex concat concatenate constant_pad_nd "
     "contiguous copy copy_ diag diag_embed diagflat diagonal_copy dstack expand_copy eye fill fill_diagonal flip "
     "fliplr flipud full full_like hstack im2col col2im linspace lift_fresh_copy logspace native_channel_shuffle "
     "new_full new_ones new_zeros one_hot ones ones_like pad permute_copy pixel_shuffle pixel_unshuffle "

@@ -45,25 +45,6 @@ def _adaptive_pool(call: CallView) -> NodeCost:
     return NodeCost(flops=max(call.first().count, call.output().count))
 
 
-def _upsample(taps: int) -> CostRule:
-    """Each output element mixes *taps* inputs for each resized axis."""
-
-    def rule(call: CallView) -> NodeCost:
-        x, y = call.first(), call.output()
-        resized = sum(a != b for a, b in zip(x.shape, y.shape, strict=True))
-        return NodeCost(flops=2 * taps**resized * y.count if taps and resized else 0)
-
-    return rule
-
-
-def _grid_sample(call: CallView) -> NodeCost:
-    """Linear and cubic interpolation from 2 or 4 neighbours for each axis; the nearest one takes nothing."""
-    taps = {0: 2, 2: 4}.get(call.value("interpolation_mode", 0), 0)
-    axes = len(call.first().shape) - 2
-    read = min(call.first().bytes, max(1, taps) ** axes * call.output().bytes) + call.tensor("grid").bytes
-    return NodeCost(flops=2 * taps**axes * call.output().count if taps else 0, reads=read)
-
-
 def _sort(call: CallView) -> NodeCost:
     return NodeCost(flops=n_log_n(call.first().count))
 
@@ -72,15 +53,6 @@ def _top_k(call: CallView) -> NodeCost:
     """Keep a heap of the k best: log₂ k comparisons per element."""
     k = max(1, int(call.value("k", 1)))
     return NodeCost(flops=call.first().count * max(1, (k - 1).bit_length()))
-
-
-def _fourier(call: CallView) -> NodeCost:
-    """5·N·log₂ N real operations for a complex transform of length N, the count of the radix-2 FFT."""
-    x, y = call.first(), call.output()
-    axes = call.value("dim", [-1])
-    larger = x if x.count >= y.count else y
-    length = math.prod(larger.shape[axis] for axis in axes)
-    return NodeCost(flops=5 * (larger.count // max(1, length)) * n_log_n(length))
 
 
 _NORMS = {
@@ -129,7 +101,8 @@ RULES: dict[str, CostRule] = {
     "pairwise_distance": per_input_element(3),
     **dict.fromkeys(
         (
-            "avg_pool1d", "avg_pool2d", "avg_pool3d", "max_pool1d", "max_pool1d_with_indices", "max_pool2d",
+            "avg_pool1d", "avg_pool2d", "avg_pool3d", "fractional_max_pool2d",
+            "fractional_max_pool3d", "max_pool1d", "max_pool1d_with_indices", "max_pool2d",
             "max_pool2d_with_indices", "max_pool3d", "max_pool3d_with_indices",
         ),
         _pool,
@@ -141,20 +114,9 @@ RULES: dict[str, CostRule] = {
         ),
         _adaptive_pool,
     ),
-    **{
-        f"{prefix}upsample_{mode}": _upsample(taps)
-        for prefix in ("", "_")
-        for mode, taps in {
-            "linear1d": 2, "bilinear2d": 2, "bilinear2d_aa": 2, "trilinear3d": 2, "bicubic2d": 4, "bicubic2d_aa": 4,
-            "nearest1d": 0, "nearest2d": 0, "nearest3d": 0, "nearest_exact1d": 0, "nearest_exact2d": 0,
-            "nearest_exact3d": 0,
-        }.items()
-    },
-    **dict.fromkeys(("grid_sampler", "grid_sampler_2d", "grid_sampler_3d"), _grid_sample),
     **dict.fromkeys(
         ("argsort", "kthvalue", "median", "mode", "sort", "unique_consecutive", "unique_dim", "_unique2"), _sort
     ),
     **dict.fromkeys(("bucketize", "searchsorted"), per_output_element(8)),
     "topk": _top_k,
-    **dict.fromkeys(("_fft_c2c", "_fft_c2r", "_fft_r2c"), _fourier),
 }  # fmt: skip

@@ -111,6 +111,27 @@ def test_classic_learning_is_told_as_it_runs(
     assert _read(model).graph.metadata["not_modelled"] == {}
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_tables_of_trees_are_told_as_they_run(dtype: Any) -> None:
+    """Trees of version 5: scores have the type of the features; two levels of three inner nodes for each row."""
+    numbers = {
+        "nodes_modes": np.zeros(3, np.uint8), "nodes_splits": np.array([0.5, 0.25, 0.75], dtype),
+        "leaf_weights": np.ones(4, dtype),
+    }  # fmt: skip
+    attributes = {name: numpy_helper.from_array(array, name) for name, array in numbers.items()} | {
+        "n_targets": 2, "tree_roots": [0], "nodes_featureids": [0, 1, 1], "nodes_truenodeids": [1, 0, 2],
+        "nodes_falsenodeids": [2, 1, 3], "nodes_trueleafs": [0, 1, 1], "nodes_falseleafs": [0, 1, 1],
+        "leaf_targetids": [0, 1, 0, 1],
+    }  # fmt: skip
+    inputs = {"x": (helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), [3, 4])}
+    model = _model("ai.onnx.ml:TreeEnsemble", inputs, attributes, {}, 1, 21)
+    model.opset_import[1].version = 5
+    _assert_told_as_run(model, inputs)
+    metadata = _read(model).graph.metadata
+    assert metadata["not_modelled"] == {}
+    assert metadata["flops"] == 3 * 2
+
+
 def test_features_and_labels_are_told_as_they_run() -> None:
     """Several inputs side by side, picked columns, and text for numbers in both directions."""
     cases: list[tuple[str, dict[str, Typed], dict[str, Any], dict[str, Any]]] = [

@@ -276,6 +276,15 @@ CASES = [
     Case("Tile", {"x": [2, 3]}, 0, constants={"r": [2, 2]}, traffic=24 + 96),
     Case("Expand", {"x": [2, 1]}, 0, constants={"r": [2, 9]}, traffic=8 + 72),
     Case("DepthToSpace", {"x": [1, 8, 2, 2]}, 0, 0, {"blocksize": 2}, traffic=256),
+    # From 8 to 3 with a filter of six neighbours, rows before columns.
+    Case(
+        "Resize",
+        {"x": [1, 1, 8, 8]},
+        2 * 6 * 24 + 2 * 6 * 9,
+        0,
+        {"mode": "linear", "antialias": 1},
+        {"r": None, "s": None, "z": [1, 1, 3, 3]},
+    ),
     # Views: nothing happens.
     Case("Reshape", {"x": [2, 6]}, 0, constants={"s": [3, -1]}, traffic=0),
     Case("Flatten", {"x": [2, 6]}, 0, traffic=0),
