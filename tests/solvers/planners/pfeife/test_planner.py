@@ -344,10 +344,10 @@ def test_search_that_has_to_end() -> None:
 @pytest.mark.parametrize("given", [None, "1f1b"])
 def test_a_search_that_has_to_end_says_of_no_plan_that_fits_that_there_is_none(search: str, given: str | None) -> None:
     """Ended before, or after a few looks at its limits, a search within memory that even stages fit into has a plan."""
-    rules = SplitRules(search=search, schedule=None if given is None else (given, named_schedule(given, 4, 8, 1)))
+    rules = SplitRules(search=search, schedule=None if given is None else (given, named_schedule(given, 8, 8, 1)))
     line = random_line(random.Random(4), 60)
-    most = max(planned(problem_of(line, 4, 8, rules=rules)).peak_bytes)
-    problem = problem_of(line, 4, 8, rules=rules, memory_bytes=[2 * most] * 4)
+    most = max(planned(problem_of(line, 8, 8, rules=rules)).peak_bytes)
+    problem = problem_of(line, 8, 8, rules=rules, memory_bytes=[2 * most] * 8)
     for looks in (0, 1, 5, 20, 60):
         left = iter(range(looks))
         found = plan(problem, Limits(interrupted=lambda left=left: next(left, None) is None))  # type: ignore[misc]
