@@ -196,7 +196,11 @@ class GraphProblem:
         needed = interval * size
         for other, theirs, count in behind:
             needed = max(needed, least_before(size, interval, other, theirs, count * other))
-        return min(-(-needed // size), self.mini_batch // size)
+        return self.micro_batches_with(size, needed)
+
+    def micro_batches_with(self, size: int, samples: int) -> int:
+        """Return the micro-batches of a size in which so many samples are, at most those of an iteration."""
+        return min(-(-samples // size), self.costs.mini_batch // size)
 
     @cached_property
     def most_bytes(self) -> int:

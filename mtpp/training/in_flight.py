@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 
 def least_before(size: int, interval: int, later_size: int, later_interval: int, later: int) -> int:
     """Return the samples that a stage has to keep in flight for one stage behind it: Table 2 in one line.
@@ -18,5 +20,11 @@ def least_before(size: int, interval: int, later_size: int, later_interval: int,
     All ten rows of the table. It is exact where forward passes take as long as backward passes, one of the sizes
     divides the other, and transfers are free.
     """
+    return later + more_before(size, interval, later_size, later_interval)
+
+
+@lru_cache(maxsize=1_024)
+def more_before(size: int, interval: int, later_size: int, later_interval: int) -> int:
+    """Return the samples that a stage has to keep in flight beyond those that a stage behind it keeps."""
     ours, theirs, larger = interval * size, later_interval * later_size, max(size, later_size)
-    return later + max(0, ours - theirs) + larger * (2 if larger < min(ours, theirs) else 1)
+    return max(0, ours - theirs) + larger * (2 if larger < min(ours, theirs) else 1)

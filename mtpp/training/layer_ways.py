@@ -79,6 +79,11 @@ class LayerWays:
         return [self.choices[layer] for layer in self.examples]
 
     @cached_property
+    def shares(self) -> Sequence[bool]:
+        """By layer: whether a choice takes bytes more to hand its tensors to several devices."""
+        return [any(one.forward_sync_bytes or one.backward_sync_bytes for one in here) for here in self.choices]
+
+    @cached_property
     def listed_samples(self) -> frozenset[int] | None:
         """Samples on a device that some layer has costs of; None: any number."""
         ones = [one for here in self.of_kinds for one in here]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from mtpp.errors import InputError
 from mtpp.training.model import Configuration, TrainingModel
@@ -97,8 +98,27 @@ class PipelineCosts:
 
     def transfer(self, sizes: Sequence[int], micro_batch: int, width: int) -> int:
         """Return the ticks of a transfer of a micro-batch over *width* links, given bytes of each of its tensors."""
-        count = sum(ceil_ratio(size * micro_batch, self.times_of) for size in sizes)
+        return self.moved(sum(self.scaled(size, micro_batch) for size in sizes), width)
+
+    def scaled(self, size: int, micro_batch: int) -> int:
+        """Return the bytes of a tensor for a micro-batch."""
+        return ceil_ratio(size * micro_batch, self.times_of)
+
+    def moved(self, count: int, width: int) -> int:
+        """Return the ticks of moving so many bytes over *width* links."""
         return self.latency_ticks + ceil_ratio(count * PICOSECONDS["s"], self.bandwidth_bytes_per_s * width)
+
+    def scaled_edges(self, micro_batch: int) -> Sequence[int]:
+        """Return the bytes of the tensors of all edges for a micro-batch."""
+        if micro_batch not in self._scaled_edges:
+            self._scaled_edges[micro_batch] = [
+                self.scaled(edge.communication_bytes, micro_batch) for edge in self.model.edges
+            ]
+        return self._scaled_edges[micro_batch]
+
+    @cached_property
+    def _scaled_edges(self) -> dict[int, Sequence[int]]:
+        return {}
 
     def synchronisation(self, stage: ScheduledStage) -> int:
         """Return the ticks of synchronising the gradients of a stage: a ring over its replicas."""

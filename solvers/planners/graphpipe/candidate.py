@@ -14,6 +14,7 @@ from mtpp.solvers.planners.graphpipe.kernels.path_bound import path_bound
 from mtpp.solvers.planners.graphpipe.stage_options import StageOption
 from mtpp.solvers.planners.simulation.kernels.pipeline_iteration import pipeline_iteration
 from mtpp.training.graph_problem import GraphProblem
+from mtpp.training.in_flight import more_before
 from mtpp.training.model import Configuration
 
 _ROUNDS = 3
@@ -50,54 +51,82 @@ class PipelineCandidate:
         self.stages = stages
         self._problem = problem
         self._ends, self._ticks = self._transfers()
-        self._readers: list[list[int]] = [[] for _ in stages]
+        self._behind: list[list[tuple[int, int, int]]] = [[] for _ in stages]
+        """By stage: those that read from it, their samples, and those that it keeps beyond what they keep."""
         self._from: list[list[tuple[int, int]]] = [[] for _ in stages]
         for (a, b), ticks in zip(self._ends.tolist(), self._ticks.tolist(), strict=True):
-            self._readers[a].append(b)
+            one, other = stages[a], stages[b]
+            more = more_before(one.micro_batch, one.interval, other.micro_batch, other.interval)
+            self._behind[a].append((b, other.micro_batch, more))
             self._from[b].append((a, sum(ticks)))
-        self._fewest = next(self.counts("least"), ()) if self._sizes_divide() else ()
+        self._fewest = self._least() if self._sizes_divide() else ()
         self.fits = bool(self._fewest)
-        self._costs = np.array(
-            [
-                (one.mix.forward, one.mix.backward, one.synchronisation, problem.mini_batch // one.micro_batch)
-                for one in stages
-            ],
-            dtype=np.int64,
-        )
+        self._rows = [
+            (one.mix.forward, one.mix.backward, one.synchronisation, problem.mini_batch // one.micro_batch)
+            for one in stages
+        ]
+        self._costs = np.array(self._rows, dtype=np.int64)
         self._sizes = np.array([(one.micro_batch, one.interval) for one in stages], dtype=np.int64)
         self.bound = int(path_bound(self._costs, self._ends, self._ticks)) if self.fits else 0
 
     def _transfers(self) -> tuple[Int64Array, Int64Array]:
         """Return the ends of all transfers, and what they take forward and back."""
         problem, stages = self._problem, self.stages
-        stage_of: dict[int, int] = {}
-        runs_as: dict[int, Configuration] = {}
+        costs, shares = problem.costs, problem.ways.shares
+        stage_of = [0] * len(shares)
         for s, stage in enumerate(stages):
-            for layer, c in zip(stage.layers, stage.mix.chosen, strict=True):
-                stage_of[layer], runs_as[layer] = s, problem.choices[layer][c]
-        moved: dict[tuple[int, int], tuple[list[int], list[int]]] = {}
-        for edge, (u, v) in zip(problem.model.edges, problem.model.ends, strict=True):
-            if stage_of[u] != stage_of[v]:
-                forward, backward = moved.setdefault((stage_of[u], stage_of[v]), ([], []))
-                forward.append(edge.communication_bytes + runs_as[v].forward_sync_bytes.get(edge.source, 0))
-                backward.append(edge.communication_bytes + runs_as[u].backward_sync_bytes.get(edge.target, 0))
+            for layer in stage.layers:
+                stage_of[layer] = s
+        scaled = [costs.scaled_edges(stage.micro_batch) for stage in stages]
+        moved: dict[tuple[int, int], list[int]] = {}
+        for e, (u, v) in enumerate(problem.model.ends):
+            a, b = stage_of[u], stage_of[v]
+            if a != b:
+                if (a, b) not in moved:
+                    moved[a, b] = [0, 0]
+                both = moved[a, b]
+                if shares[u] or shares[v]:
+                    for i, (s, size) in enumerate(zip((a, b), self._shared(e, a, b), strict=True)):
+                        both[i] += costs.scaled(size, stages[s].micro_batch)
+                else:
+                    both[0] += scaled[a][e]
+                    both[1] += scaled[b][e]
         if problem.rules.sequential:
             for s in range(len(stages) - 1):
-                moved.setdefault((s, s + 1), ([], []))
+                moved.setdefault((s, s + 1), [0, 0])
         ticks = []
-        for ends, sizes in moved.items():
-            width = min(stages[s].data_parallel for s in ends)
-            ticks.append(
-                [
-                    problem.costs.transfer(size, stages[s].micro_batch, width)
-                    for s, size in zip(ends, sizes, strict=True)
-                ]
-            )
+        for (a, b), (there, back) in moved.items():
+            width = min(stages[a].data_parallel, stages[b].data_parallel)
+            ticks.append((costs.moved(there, width), costs.moved(back, width)))
         return (np.array(list(moved), dtype=np.int64).reshape(-1, 2), np.array(ticks, dtype=np.int64).reshape(-1, 2))
 
+    def _shared(self, e: int, a: int, b: int) -> tuple[int, int]:
+        """Return the bytes over an edge between stages, forward and back, with handing them to several devices."""
+        edge, (u, v) = self._problem.model.edges[e], self._problem.model.ends[e]
+        source, target = self._runs_as(a, u), self._runs_as(b, v)
+        return (
+            edge.communication_bytes + target.forward_sync_bytes.get(edge.source, 0),
+            edge.communication_bytes + source.backward_sync_bytes.get(edge.target, 0),
+        )
+
+    def _runs_as(self, s: int, layer: int) -> Configuration:
+        one = self.stages[s]
+        return self._problem.choices[layer][one.mix.chosen[one.layers.index(layer)]]
+
     def _sizes_divide(self) -> bool:
+        if len({one.micro_batch for one in self.stages}) == 1:
+            return True
         pairs = ((self.stages[a].micro_batch, self.stages[b].micro_batch) for a, b in self._ends.tolist())
         return all(max(pair) % min(pair) == 0 for pair in pairs)
+
+    def _least(self) -> tuple[int, ...]:
+        """Return the fewest micro-batches that all stages may have in flight; nothing if memory does not hold them."""
+        counts = [0] * len(self.stages)
+        for s in range(len(self.stages) - 1, -1, -1):
+            counts[s] = self._needed(s, counts)
+            if counts[s] > self.stages[s].most_in_flight:
+                return ()
+        return tuple(counts)
 
     def counts(self, rule: str) -> Iterator[tuple[int, ...]]:
         """Go through the micro-batches in flight that stages may have by a rule of ``IN_FLIGHT``, the fewest first.
@@ -124,8 +153,10 @@ class PipelineCandidate:
     def _needed(self, s: int, counts: Sequence[int]) -> int:
         """Return the fewest micro-batches that a stage has to have in flight, given those of the stages behind it."""
         one = self.stages[s]
-        behind = [(self.stages[y].micro_batch, self.stages[y].interval, counts[y]) for y in self._readers[s]]
-        return self._problem.fewest_in_flight(one.micro_batch, one.interval, behind)
+        needed = one.interval * one.micro_batch
+        for y, size, more in self._behind[s]:
+            needed = max(needed, counts[y] * size + more)
+        return self._problem.micro_batches_with(one.micro_batch, needed)
 
     @property
     def passes(self) -> int:
@@ -243,14 +274,14 @@ class PipelineCandidate:
 
         The pipeline takes a micro-batch in as often as its slowest stage or transfer does (Little 1961).
         """
-        batches = self._costs[:, 3]
-        period = max(1, int(((self._costs[:, 0] + self._costs[:, 1]) * batches).max()))
+        batches = [row[3] for row in self._rows]
+        period = max(1, *((forward + backward) * count for forward, backward, _, count in self._rows))
         for (a, b), (there, back) in zip(self._ends.tolist(), self._ticks.tolist(), strict=True):
-            period = max(period, int(there * batches[a]), int(back * batches[b]))
+            period = max(period, there * batches[a], back * batches[b])
         trips = [0] * len(self.stages)
         counts = [0] * len(self.stages)
         for s in range(len(self.stages) - 1, -1, -1):
-            trips[s] += int(self._costs[s, 0] + self._costs[s, 1])
+            trips[s] += self._rows[s][0] + self._rows[s][1]
             for x, ticks in self._from[s]:
                 trips[x] = max(trips[x], trips[s] + ticks)
             counts[s] = min(max(math.ceil(times * trips[s] * batches[s] / period), fewest[s]), most[s])

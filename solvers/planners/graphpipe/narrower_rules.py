@@ -13,6 +13,7 @@ from dataclasses import replace
 from itertools import combinations, product
 
 from mtpp.solvers.planners.graphpipe.least_costs import LeastCosts
+from mtpp.solvers.planners.graphpipe.stage_size import StageSize
 from mtpp.training.graph_problem import IN_FLIGHT, GraphProblem, GraphRules
 
 ANY, LEAST = IN_FLIGHT
@@ -32,11 +33,22 @@ def kinds_of_plans(problem: GraphProblem) -> list[GraphProblem]:
 
 
 def _estimate(kind: GraphProblem) -> float:
-    """Return about the ticks of an iteration of equal stages, of which there is one on each device."""
-    costs = LeastCosts(kind)
-    ticks = sum(costs.work(costs.every)) / kind.devices
-    stages = min(kind.devices, len(kind.model.layers))
-    return ticks * (1 + (stages - 1) * min(kind.sizes) / kind.mini_batch)
+    """Return about the ticks of an iteration: of a line of equal stages, or of the slowest layer in a stage by itself.
+
+    A good plan that is found first rules out kinds whose bound is above it, before they are searched.
+    """
+    costs, layers = LeastCosts(kind), kind.ways.examples
+    slowest = max(min(costs.load(layer, one) for one in costs.every) for layer in layers)
+    return max(slowest, min(_line_of_equal_stages(kind, costs, one) for one in costs.every))
+
+
+def _line_of_equal_stages(kind: GraphProblem, costs: LeastCosts, size: StageSize) -> float:
+    """Return about the ticks of an iteration of a line of equal stages of a size, on all devices."""
+    stages = min(max(1, kind.devices // size.data_parallel), len(kind.model.layers))
+    pair = kind.ways.total(lambda layer: costs.passes(layer, size).both)
+    gradients = kind.ways.total(lambda layer: costs.synchronisation(layer, size))
+    slowest = max(costs.load(layer, size) for layer in kind.ways.examples)
+    return max(slowest, ((costs.batches(size) + stages - 1) * pair + gradients) / stages)
 
 
 def _schemes(problem: GraphProblem, sizes: Sequence[int]) -> list[tuple[bool, bool]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from mtpp.inference.topological import first_come_order
 from mtpp.solvers.planners.graphpipe.candidate import GraphPipeline, PipelineCandidate
@@ -23,6 +23,7 @@ class NeighbouringPipelines:
         self._problem = problem
         self._options = options
         self._ended = ended
+        self._place: dict[int, int] = {layer: place for place, layer in enumerate(problem.model.order)}
 
     def improved(self, best: GraphPipeline) -> GraphPipeline:
         """Return a pipeline that no neighbour found is faster than.
@@ -50,12 +51,13 @@ class NeighbouringPipelines:
 
     def _neighbours(self, best: GraphPipeline) -> Iterator[list[StageOption]]:
         stage_of = {layer: s for s, one in enumerate(best.stages) for layer in one.layers}
+        chosen = {v: c for one in best.stages for v, c in zip(one.layers, one.mix.chosen, strict=True)}
         tried = set()
         for u, v in self._problem.model.ends:
             for layer, target in ((u, stage_of[v]), (v, stage_of[u])):
                 if stage_of[layer] != target and (layer, target) not in tried:
                     tried.add((layer, target))
-                    moved = self._moved(best, layer, stage_of[layer], target)
+                    moved = self._moved(best, layer, stage_of[layer], target, chosen)
                     if moved is not None:
                         yield moved
         for s, one in enumerate(best.stages):
@@ -80,13 +82,20 @@ class NeighbouringPipelines:
         if made is not None:
             yield made
 
-    def _moved(self, best: GraphPipeline, layer: int, source: int, target: int) -> list[StageOption] | None:
-        """Return the stages with a layer in another one; None if they make a cycle or do not fit."""
-        chosen = {v: c for one in best.stages for v, c in zip(one.layers, one.mix.chosen, strict=True)}
+    def _moved(
+        self, best: GraphPipeline, layer: int, source: int, target: int, chosen: Mapping[int, int]
+    ) -> list[StageOption] | None:
+        """Return the stages with a layer in another one; None if they make a cycle or do not fit.
+
+        Parameters
+        ----------
+        chosen
+            Configuration of each layer.
+        """
         stages = list(best.stages)
         for s in (source, target):
-            one, members = stages[s], {*stages[s].layers} ^ {layer}
-            layers = tuple(v for v in self._problem.model.order if v in members)
+            one = stages[s]
+            layers = tuple(sorted({*one.layers} ^ {layer}, key=self._place.__getitem__))
             here = self._options.closest(layers, tuple(chosen[v] for v in layers), one.micro_batch // one.data_parallel)
             if here is None:
                 return None

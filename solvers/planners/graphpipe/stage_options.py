@@ -188,7 +188,7 @@ class StageOptions:
         if key not in self._mixes:
             front, ways = [Mix(0, 0, 0, 0, 0, (), ())], self._problem.ways.of(samples)
             for layer in layers:
-                shares = any(one.forward_sync_bytes or one.backward_sync_bytes for one in self._problem.choices[layer])
+                shares = self._problem.ways.shares[layer]
                 larger = self._front(
                     Mix(
                         mix.forward + costs.forward_ticks,

@@ -71,8 +71,8 @@ class Workspace(NamedTuple):
     newest, transfers
         Last transfer out of each stage, −1 for none; source, target and the transfer out of the same source before,
         int64, shapes (stages,) and (transfers, 3).
-    moved
-        Bytes of a sample of each transfer, float64.
+    moved, rates
+        Bytes of a sample of each transfer, and the ticks that they take, float64.
     waiting
         Transfers into each stage from stages that have no place in the order yet, int64.
     order
@@ -89,6 +89,7 @@ class Workspace(NamedTuple):
     newest: Int64Array
     transfers: Int64Array
     moved: Float64Array
+    rates: Float64Array
     waiting: Int64Array
     order: Int64Array
     times: Float64Array
@@ -103,6 +104,7 @@ def workspace(stages: int, edges: int) -> Workspace:
         np.full((stages, stages), -1, dtype=np.int64),
         np.zeros(stages, dtype=np.int64),
         np.zeros((edges + stages, 3), dtype=np.int64),
+        np.zeros(edges + stages),
         np.zeros(edges + stages),
         np.zeros(stages, dtype=np.int64),
         np.zeros(stages, dtype=np.int64),
@@ -219,7 +221,8 @@ def pipeline_cost(
         a, b = work.transfers[t, 0], work.transfers[t, 1]
         work.pair[a, b] = -1
         ours, theirs = model.options[option[a], 1], model.options[option[b], 1]
-        fine = fine and max(ours, theirs) % min(ours, theirs) == 0
+        if ours != theirs:
+            fine = fine and max(ours, theirs) % min(ours, theirs) == 0
     if not fine:
         return IMPOSSIBLE
     bound, busy = 0.0, 0.0
@@ -235,6 +238,7 @@ def pipeline_cost(
             y = work.transfers[t, 1]
             other = option[y]
             rate = 1e12 * work.moved[t] / (bandwidth * min(d, model.options[other, 0]))
+            work.rates[t] = rate
             there, back = latency + rate * size, latency + rate * model.options[other, 1]
             bound = max(bound, batches * there, model.options[other, 2] * back)
             work.times[y, 0] = max(work.times[y, 0], work.times[x, 0] + forward + backward + there + back)
@@ -251,8 +255,7 @@ def pipeline_cost(
             y = work.transfers[t, 1]
             other = option[y]
             theirs = model.options[other, 1]
-            rate = 1e12 * work.moved[t] / (bandwidth * min(d, model.options[other, 0]))
-            moved = 2 * latency + rate * (size + theirs)
+            moved = 2 * latency + work.rates[t] * (size + theirs)
             taken = max(taken, pair + moved + work.times[y, 2])
             trip = max(trip, pair + moved + work.times[y, 3])
             kept = max(kept, work.samples[y] + max(size, theirs))
