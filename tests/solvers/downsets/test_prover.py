@@ -114,6 +114,7 @@ def test_a_found_partition_is_not_searched_for_again() -> None:
     assert at_once.lower <= upper
 
 
+@pytest.mark.slow
 def test_the_last_steps_of_a_budget_are_no_loop() -> None:
     """Whatever is left over, the search over downsets ends, with what it may have spent at most."""
     instance = Instance.build(random_graph(7, 60, shuffled=False), LINK, 4)

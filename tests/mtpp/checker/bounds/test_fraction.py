@@ -149,7 +149,7 @@ def test_malformed_proofs_are_bad_input(change: dict[str, Any], where: str) -> N
     assert caught.value.where == where
 
 
-@pytest.mark.parametrize("reduced", [False, True])
+@pytest.mark.parametrize("reduced", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_what_the_statement_proves_passes(reduced: bool) -> None:
     """Proofs made from the statement pass exactly where their sums say so, up to the optimum and not above it."""
     proven = {True: 0, False: 0}

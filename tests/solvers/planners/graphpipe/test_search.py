@@ -67,7 +67,9 @@ def _best(problem: GraphProblem) -> GraphPipeline:
     return plan
 
 
-@pytest.mark.parametrize(("devices", "ratio"), [(4, 1.08), (8, 1.08), (16, 1.10), (32, 1.20)])
+@pytest.mark.parametrize(
+    ("devices", "ratio"), [(4, 1.08), (8, 1.08), (16, 1.10), pytest.param(32, 1.20, marks=pytest.mark.slow)]
+)
 def test_multi_modal_transformers_are_close_to_the_bound(devices: int, ratio: float) -> None:
     """Four branches of eight layers."""
     problem = _problem("mmt", devices)
