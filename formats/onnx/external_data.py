@@ -11,8 +11,9 @@ from __future__ import annotations
 import mmap
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 
 import onnx
@@ -83,7 +84,7 @@ def external_place(tensor: onnx.TensorProto, folder: Path, source: str) -> Exter
         problem = "names no file"
     elif windows.drive or windows.root or location.startswith("/"):
         problem = f"{location!r} is an absolute path"
-    elif ".." in parts:
+    elif _leads_out(parts):
         problem = f"{location!r} leads out of the model's folder"
     if problem:
         raise InputError(problem, source=source, where=where, remedy="save the model with its weights beside it")
@@ -100,6 +101,12 @@ def external_place(tensor: onnx.TensorProto, folder: Path, source: str) -> Exter
     _check_file(place, needed or length or 0, folder, source, where)
     real = Path(os.path.realpath(place.path))
     return place if real == Path(os.path.realpath(folder), *parts) else replace(place, path=real)
+
+
+def _leads_out(parts: Sequence[str]) -> bool:
+    """Say whether a relative path goes above where it starts; links in it are another matter."""
+    depths = accumulate(-1 if part == ".." else 1 for part in parts)
+    return any(depth < 0 for depth in depths)
 
 
 def mentions(path: str, name: bytes) -> bool:

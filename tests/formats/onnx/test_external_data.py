@@ -35,6 +35,9 @@ def test_contents_are_read_from_offset_and_length(tmp_path: Path) -> None:
     assert rest is not None
     assert rest.read() == b"89"
     assert rest.location == "part/w.data"
+    back = external_place(_tensor(2, location="part/../part/w.data", offset="8"), tmp_path, "m.onnx")
+    assert back is not None
+    assert back.read() == b"89"
 
 
 def test_absent_and_embedded_contents_are_told_apart(tmp_path: Path) -> None:
