@@ -76,6 +76,7 @@ RECORDED: dict[str, tuple[Recorded, ...]] = {
     "mtpp-training-plan by graphpipe": (
         Recorded("model/name", MODEL_NAME),
         *(Recorded(key, TERMS) for key in ("system/*", "rules/**")),
+        Recorded("stages/*/forwards_backwards", "another one that is allowed may make the same order of passes"),
         Recorded("memory_bound/value", LESS),
         *(Recorded(f"{bound}/proof/left_out/*", PROOF) for bound in ("lower_bound", "memory_bound")),
         *(Recorded(key, FOR_PEOPLE) for key in ("notes", "notes/*", "reason")),
@@ -87,7 +88,7 @@ RECORDED: dict[str, tuple[Recorded, ...]] = {
         Recorded("model/system/*", NO_EFFECT),
         *(Recorded(key, TERMS) for key in ("system/**", "costs/*", "rules/**")),
         Recorded("schedule/prefetch/*", "more than there is to prefetch is no other schedule"),
-        Recorded("lower_bound/method", "one bound may go by two names"),
+        *(Recorded(f"{bound}/method", "one bound may go by two names") for bound in ("lower_bound", "family_bound")),
         *(Recorded(f"{bound}/proof/**", PROOF) for bound in ("lower_bound", "family_bound")),
         Recorded("memory_bound/value", LESS),
         Recorded("reason", FOR_PEOPLE),

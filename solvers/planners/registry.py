@@ -29,16 +29,18 @@ if TYPE_CHECKING:
 
 DEFAULT = "piper"
 
-P = TypeVar("P")
-L = TypeVar("L")
-R = TypeVar("R")
+Problem = TypeVar("Problem")
+SearchLimit = TypeVar("SearchLimit")
+Result = TypeVar("Result")
 
 
-def looked_at(planner: Callable[[P, L], R], look: Callable[[P, R], None]) -> Callable[[P, L], R]:
+def looked_at(
+    planner: Callable[[Problem, SearchLimit], Result], look: Callable[[Problem, Result], None]
+) -> Callable[[Problem, SearchLimit], Result]:
     """Return a planner whose results get a last look before anybody sees them; *look* raises if one is wrong."""
 
     @wraps(planner)
-    def plan(problem: P, limits: L) -> R:
+    def plan(problem: Problem, limits: SearchLimit) -> Result:
         result = planner(problem, limits)
         look(problem, result)
         return result

@@ -61,6 +61,58 @@ LAYERS: dict[str, Any] = {
 }  # fmt: skip
 
 
+TRAINED = {
+    **GRAPH,
+    "ops": [
+        {**op, **more}
+        for op, more in zip(
+            GRAPH["ops"],
+            (
+                {"trainable_bytes": 0},
+                {"backward": 9},
+                {"trainable_bytes": 7},
+                {"kept_bytes": 3},
+                {"backward_share": 0.5},
+            ),
+            strict=True,
+        )
+    ],
+}
+"""With all that a graph may say of training."""
+
+COUNTED = {**GRAPH, "metadata": {"counted_weights": {"repeated_bytes": 30}}}
+
+LISTED = {
+    **LAYERS,
+    "layers": [
+        {
+            "name": layer["name"],
+            "trainable_bytes": 30,
+            "configurations": {
+                "1": [
+                    {
+                        **layer["configurations"]["1"][0],
+                        "sync_in": dict.fromkeys(
+                            [e["source"] for e in LAYERS["edges"] if e["target"] == layer["name"]], 4
+                        ),
+                        "micro_batches": {
+                            "1": {"forward": 1, "backward": 2.5, "memory_bytes": 18},
+                            "2": {
+                                "forward": 1,
+                                "backward": layer["configurations"]["1"][0]["time"] - 1,
+                                "memory_bytes": 40,
+                            },
+                        },
+                    }
+                ]
+            },
+        }
+        for layer in LAYERS["layers"]
+    ],
+}
+"""Whose layers list costs of sizes of micro-batches."""
+
+
 @dataclass(frozen=True)
 class Documented:
     """A document as JSON has it, and the model beside it."""
@@ -100,6 +152,8 @@ COMMANDS: dict[str, tuple[Any, tuple[str, ...]]] = {
     "plan": (GRAPH, (*_PLAN, "--algorithm", "slice")),
     "plan of a drawn system": (GRAPH, (*_PLAN, "--system", "SYSTEM", "--embed")),
     "plan of groups": (GRAPH, (*_PLAN, "--together", "b,d")),
+    "plan of few stages": (GRAPH, ("partition", "--max-bottleneck", "20ns", "--stage-memory", "200B")),
+    "plan of a given assignment": (GRAPH, ("evaluate", "--cuts", "a,c")),
     "table": (GRAPH, ("certify", "-k", "2,3", "--bounds", "simple,node,crossings,fraction,configuration")),
     "table of bounds": (GRAPH, ("bound", "-k", "3", "--bounds", "simple,node,crossings")),
     "training plan": (LAYERS, _LINE),
@@ -108,8 +162,33 @@ COMMANDS: dict[str, tuple[Any, tuple[str, ...]]] = {
         ("plan", "--max-micro-batches", "4", "--memory", "400B", "--topology", "TREE"),
     ),
     "training plan of equal stages": (LAYERS, (*_LINE, "--planner", "equi")),
+    "training plan of equal stages without tensor parallelism": (LAYERS, (*_LINE, "--planner", "pipedream-2bw")),
+    "training plan by the program's rule": (
+        LAYERS,
+        (*_LINE, "--max-micro-batches", "3", "--convention", "program", "--exact-micro-batches"),
+    ),
+    "training plan by the heuristic": (LAYERS, (*_LINE, "--knapsack", "heuristic")),
+    "no training plan of levels": (
+        LAYERS,
+        ("plan", "--max-micro-batches", "4", "--memory", "100B", "--topology", "TREE"),
+    ),
     "no training plan": (LAYERS, (*_LINE, "--memory", "120B")),
     "graphpipe": (LAYERS, _GRAPHS),
+    "graphpipe of a line": (
+        LAYERS,
+        (
+            *_GRAPHS,
+            "--sequential",
+            "--kfkb",
+            "1,2",
+            "--per-stage-micro-batch",
+            "--in-flight",
+            "least",
+            "--latency",
+            "1ns",
+        ),
+    ),
+    "graphpipe of listed sizes": (LISTED, (*_GRAPHS, "--no-data-parallel")),
     "no graphpipe": (LAYERS, (*_GRAPHS, "--memory", "110B")),
     "pfeife": (GRAPH, (*_SPLITS, "--loops", "1,2")),
     "pfeife under a schedule": (GRAPH, (*_SPLITS, "--schedule", "1f1b", "--memory", "1kB")),
@@ -118,7 +197,15 @@ COMMANDS: dict[str, tuple[Any, tuple[str, ...]]] = {
         (*_SPLITS, "--transport", "direct", "--memory", "1kB,2kB", "--speed", "1,0.5", "--loops", "1"),
     ),
     "pfeife of layers": (LAYERS, (*_SPLITS, "--loops", "1", "--prefetch", "1,0")),
+    "pfeife of halves": (GRAPH, (*_SPLITS, "--schedule", "zero-bubble", "--transport", "direct")),
+    "pfeife of trained parts": (
+        TRAINED,
+        (*_SPLITS, "--loops", "1", "--buffers", "torch-pipelining", "--memory", "3kB", "--backward-ratio", "1.5"),
+    ),
+    "pfeife by beam search": (GRAPH, (*_SPLITS, "--search", "beam", "--loops", "1,2", "--loop-batch", "any")),
     "pfeife in an order": (GRAPH, (*_SPLITS, "--order", "search", "--loops", "1", "--latency", "2ns")),
+    "no pfeife of layers": (LAYERS, (*_SPLITS, "--memory", "150B,120B", "--loops", "1")),
+    "no pfeife of weights that count as more": (COUNTED, (*_SPLITS, "--memory", "50B", "--loops", "1")),
     "no pfeife": (GRAPH, (*_SPLITS, "--memory", "50B", "--loops", "1")),
 }
 """Kind of document → model, and the command that writes it."""

@@ -221,7 +221,7 @@ def lower_check(plan: dict[str, Any], line: Line, rows: Rows, least: int | None)
     if stated["method"] == "family":
         due: int | str | None = least
         if stated["proof"] or due is None:
-            due = "rests on the bound on all schedules, which does not hold"
+            due = "rests on the bound on schedules asked for, which does not hold"
     elif stated["method"] == "loads":
         due = _loads(plan, line, stated, rows)
     elif stated["method"] == "paths" and plan["system"]["transport"] == "neighbours":

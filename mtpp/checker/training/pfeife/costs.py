@@ -113,6 +113,8 @@ def graph_line(plan: dict[str, Any], document: Any) -> Line | str:
     system, costs = plan["system"], plan["costs"]
     graph = model_graph(document, {"bandwidth_bytes_per_s": system["bandwidth_bytes_per_s"]}, 1)
     ratio, state = as_fraction(costs["backward_ratio"]), as_fraction(costs["state"])
+    if costs.get("configurations") is not None:
+        return f"it says that layers run as {costs['configurations']} configurations, and is of a graph"
     rule = plan["costs"].get("trained", ALL_TRAINED)
     states = any(key in op for op in document["ops"] for key in ("trainable_bytes", "backward_share"))
     if "trained" in plan["costs"] and rule != (STATED if states else ALL_TRAINED):

@@ -61,7 +61,7 @@ from mtpp.checker.training.pfeife.schedule import (
 
 _PLAN = "the plan"
 STAGES, TIMES, SCHEDULE, ITERATION = "stages", "stage times", "schedule", "iteration"
-FAMILY = "bound on all schedules"
+FAMILY = "bound on schedules asked for"
 NO_PLAN, LEAST, MEMORY_BOUND = "no plan", "least memory", "memory bound"
 _RESTS_ON = (STAGES, TIMES, SCHEDULE, ITERATION, DEVICES)
 _CLAIMS = (*_RESTS_ON, BASELINES, BOUND_CHECK, FAMILY)
@@ -212,7 +212,7 @@ def _feasible(plan: dict[str, Any], line: Line, checks: list[Check], ended_by: I
             ]
     checks += [
         check_ratio(due, plan["ratio"], rests_on, _PLAN, "ratio"),
-        check_ratio(family_due, plan["family_ratio"], rests_on, _PLAN, "ratio of all schedules"),
+        check_ratio(family_due, plan["family_ratio"], rests_on, _PLAN, "ratio of schedules asked for"),
         check_optimal(
             stated=plan["optimal"],
             closed=iteration == all_value and not _narrower(plan),
