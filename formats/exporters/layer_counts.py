@@ -7,7 +7,6 @@ wherever they are needed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mtpp.errors import InputError
@@ -42,15 +41,6 @@ def layer_counts(request: Request) -> LayerCounts:
     _check_ends(request, blocks)
     counts = [stage_of.count(stage) for stage in request.stages]
     return LayerCounts(blocks.family, counts)
-
-
-def left_out(request: Request) -> Iterator[str]:
-    """Yield a comment if stages of the plan run nothing: an engine gets a stage less for each."""
-    if request.idle:
-        several = len(request.idle) > 1
-        which = f"stage{'s' if several else ''} {', '.join(map(str, request.idle))} of the plan"
-        what = "run nothing and are left out" if several else "runs nothing and is left out"
-        yield f"# {which} {what}: {len(request.stages)} of {request.k} stages\n"
 
 
 def _stages(request: Request, blocks: Blocks) -> list[int]:

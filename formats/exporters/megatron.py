@@ -9,7 +9,7 @@ else the model has before and after its layers.
 
 from __future__ import annotations
 
-from mtpp.formats.exporters.layer_counts import layer_counts, left_out
+from mtpp.formats.exporters.layer_counts import layer_counts
 from mtpp.formats.exporters.request import Request
 
 
@@ -28,7 +28,7 @@ def emit_megatron(request: Request) -> str:
     stages[-1] += ",L" if stages[-1] else "L"
     layout = "|".join(stages)
     said = [
-        *left_out(request),
+        *request.left_out(),
         *(f"# stage {stage} has no layer: it is empty in Megatron's layout\n" for stage in empty),
     ]
     options = f'--pipeline-model-parallel-size {len(counts)}\n--pipeline-model-parallel-layout "{layout}"\n'

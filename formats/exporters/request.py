@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -41,6 +41,14 @@ class Request:
     def idle(self) -> list[int]:
         """Numbers of the stages that run nothing, of which engines know nothing."""
         return sorted(set(range(self.k)) - set(self.stages))
+
+    def left_out(self) -> Iterator[str]:
+        """Yield a comment if stages of the plan run nothing: an engine gets a stage less for each."""
+        if self.idle:
+            several = len(self.idle) > 1
+            which = f"stage{'s' if several else ''} {', '.join(map(str, self.idle))} of the plan"
+            what = "run nothing and are left out" if several else "runs nothing and is left out"
+            yield f"# {which} {what}: {len(self.stages)} of {self.k} stages\n"
 
     @cached_property
     def order(self) -> list[int]:

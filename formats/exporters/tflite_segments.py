@@ -1,7 +1,7 @@
 """``tflite-segments``: where to cut for Coral's Edge TPUs, as JSON.
 
     {"format": "mtpp-tflite-segments", "version": 1, "model": "mobilenet", "num_segments": 2,
-     "segments": [{"ops": 31, "first": "conv1", "last": "add_5", "outputs": ["t31"]}, …],
+     "segments": [{"stage": 0, "ops": 31, "first": "conv1", "last": "add_5", "outputs": ["t31"]}, …],
      "num_ops": "31,35"}
 
 ``edgetpu_compiler --num_segments`` takes a number only and cuts where the parameters are halved; libcoral's
@@ -9,7 +9,8 @@
 Lite model runs (``coral/tools/partitioner/partition_with_num_ops.cc``). Both are about ops of the TensorFlow Lite file.
 A plan of an ONNX model is about other ops, since converters merge and split them; for one, ``num_ops`` is null, and
 *last* and *outputs* say where to cut the converted model. For a graph whose ops are those of the TensorFlow Lite file
-(in its order, whatever format brought it here) ``num_ops`` is what libcoral takes.
+(in its order, whatever format brought it here) ``num_ops`` is what libcoral takes. A stage that runs nothing
+is no segment: *stage* is the number that the plan has for it.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ def emit_tflite_segments(request: Request) -> str:
         if any(int(reader) != stage for reader in request.assignment[graph.tensor_consumers(t)]):
             outputs[stage].append(tensor)
     rows = [
-        {"ops": len(ops), "first": names[ops[0]], "last": names[ops[-1]], "outputs": cut}
-        for ops, cut in zip(segments, outputs.values(), strict=True)
+        {"stage": stage, "ops": len(ops), "first": names[ops[0]], "last": names[ops[-1]], "outputs": cut}
+        for ops, (stage, cut) in zip(segments, outputs.items(), strict=True)
     ]
     same_ops = graph.metadata.get("format") != "onnx"
     document: dict[str, Any] = {

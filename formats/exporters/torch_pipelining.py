@@ -49,7 +49,12 @@ def emit_torch(request: Request) -> str:
     kinds = [dict(points) for points in candidates]
     found = sorted((boundary, module) for module, boundary in chosen.items())
     lines = [f"    {dump_json(module)}: SplitPoint.{kinds[boundary][module]}," for boundary, module in found]
-    return "\n".join(["from torch.distributed.pipelining import SplitPoint", "", "split_spec = {", *lines, "}"]) + "\n"
+    said = "".join(request.left_out())
+    return (
+        said
+        + "\n".join(["from torch.distributed.pipelining import SplitPoint", "", "split_spec = {", *lines, "}"])
+        + "\n"
+    )
 
 
 def _choose(boundary: int, candidates: list[list[tuple[str, str]]], chosen: dict[str, int]) -> bool:

@@ -8,7 +8,7 @@ in the first stage, the final norm and the head in the last.
 from __future__ import annotations
 
 from mtpp.errors import InputError
-from mtpp.formats.exporters.layer_counts import layer_counts, left_out
+from mtpp.formats.exporters.layer_counts import layer_counts
 from mtpp.formats.exporters.request import Request
 
 
@@ -25,6 +25,6 @@ def emit_vllm(request: Request) -> str:
         stage = request.stages[found.counts.index(0)]
         problem = f"stage {stage} runs no whole block of {found.family}, and vLLM gives each stage a layer"
         raise InputError(problem, source=request.graph.name)
-    said = "".join(left_out(request))
+    said = "".join(request.left_out())
     counts = ",".join(map(str, found.counts))
     return f"{said}# vllm serve MODEL --pipeline-parallel-size {len(found.counts)}\nVLLM_PP_LAYER_PARTITION={counts}\n"

@@ -48,6 +48,14 @@ def test_cut_names_pass_over_empty_stages() -> None:
     assert json.loads(emit("cut-names", _staged(1, 1)))["boundaries"] == []
 
 
+def test_tflite_segments_have_the_numbers_of_their_stages() -> None:
+    """A stage that runs nothing is no segment."""
+    request = cut(*transformer(3), ["mask", "add1"])
+    spread = Request(request.graph, request.assignment * 2, 6, request.modules)
+    document = json.loads(emit("tflite-segments", spread))
+    assert [row["stage"] for row in document["segments"]] == [0, 2, 4]
+
+
 def test_tflite_segments() -> None:
     """Cutting the ops in order by the counts gives the stages back."""
     request = cut(*transformer(3), ["mask", "add1"])

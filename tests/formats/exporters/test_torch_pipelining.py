@@ -98,3 +98,12 @@ def test_stages_that_are_no_runs() -> None:
     stages = np.array([0, 1] + [0] * 6 + [1] * 8, dtype=np.int32)
     with pytest.raises(InputError, match="op 'norm0' is in stage 0, though 'mask', which runs before it"):
         emit_torch(Request(graph, stages, 2, modules))
+
+
+def test_stages_that_run_nothing_are_said() -> None:
+    """PyTorch cuts where it is told to: a stage less for each, and a comment."""
+    request = cut(*transformer(3), ["add1"])
+    spread = Request(request.graph, request.assignment * 2 + 1, 4, request.modules)
+    said, _, rest = emit_torch(spread).partition("\n")
+    assert said == "# stages 0, 2 of the plan run nothing and are left out: 2 of 4 stages"
+    assert rest == emit_torch(request)
