@@ -233,6 +233,7 @@ class _Reader:
         whole = graph.get("sym_int_values", {})
         for position, node in enumerate(graph["nodes"]):
             self.place = f"{place}/nodes/{position}"
+            node = _without_token(node)
             kind, overload = _kind(node["target"])
             operands: dict[str, Any] = {}
             graphs = []
@@ -414,6 +415,14 @@ def _kind(target: Any) -> tuple[str, str]:
     if match is None:
         return str(target), ""
     return f"{match['space']}.{match['name']}", match["overload"] or ""
+
+
+def _without_token(node: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the call that a token of effects keeps in order: its operator stands behind the token, as an operand."""
+    if not str(node["target"]).endswith("higher_order.with_effects"):
+        return node
+    _, operator, *operands = node["inputs"]
+    return {**node, "target": operator["arg"]["as_operator"], "inputs": operands, "outputs": node["outputs"][1:]}
 
 
 def _made(outputs: Sequence[Mapping[str, Any]]) -> Iterator[str | None]:

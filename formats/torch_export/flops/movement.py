@@ -19,7 +19,8 @@ _VIEWS = (
 )
 
 _BOOKKEEPING = (
-    "_assert_async _assert_scalar _assert_tensor_metadata empty empty_like empty_permuted empty_strided is_nonzero "
+    "_assert_async _assert_scalar _assert_tensor_metadata _linalg_check_errors empty empty_like empty_permuted "
+    "empty_strided is_nonzero "
     "item _local_scalar_dense new_empty new_empty_strided numel requires_grad_ sym_constrain_range "
     "sym_constrain_range_for_size sym_numel sym_size sym_storage_offset sym_stride"
 )
