@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
@@ -14,10 +15,14 @@ from mtpp.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from mtpp.api.training.graph_task import GraphPlanRequest
+    from mtpp.api.training.split_task import SplitPlanRequest
     from mtpp.api.training.task import TrainingPlanRequest
     from mtpp.cli.terminal.console import Console
     from mtpp.host.stop_reason import StopReason
     from mtpp.views.training.training_results import Swept, TrainingTask
+
+R = TypeVar("R", "TrainingPlanRequest", "GraphPlanRequest", "SplitPlanRequest")
 
 
 class PlanResult(NamedTuple):
@@ -74,7 +79,7 @@ def planned_split(model: str, options: Mapping[str, Any], console: Console) -> P
         task = read_split_task(request, console)
     if options["emit"] is not None:
         check_runnable(task.problem, options["emit"])
-    planned = plan_split_task(task, request, console)
+    planned = plan_split_task(task, _with_time_to_write(request, options, task.problem.line.costs.ops), console)
     problem = None if planned.no_plan is None else no_split_plan_text(planned.no_plan)
     shown = partial(split_plan_text, planned)
     emitted = partial(emit_plan, planned, options["emit"], force=options["force"])
@@ -108,7 +113,7 @@ def planned_graph(model: str, options: Mapping[str, Any], console: Console) -> P
         task = read_graph_task(request, console)
     if options["emit"] is not None:
         check_runnable(task.problem, options["emit"])
-    planned = plan_graph_task(task, request, console)
+    planned = plan_graph_task(task, _with_time_to_write(request, options, len(task.problem.model.layers)), console)
     problem = None if planned.no_plan is None else no_graph_plan_text(planned.no_plan)
     shown = partial(graph_plan_text, planned)
     emitted = partial(emit_plan, planned, options["emit"], force=options["force"])
@@ -128,6 +133,7 @@ def planned_line(model: str, options: Mapping[str, Any], console: Console) -> Pl
     with reading(model, deadline_from_start(options["time_limit"])):
         request = training_request(model, options)
         task = read_training_task(request, console)
+    request = _with_time_to_write(request, options, len(task.flat.model.layers))
     display = task.source.display
     if options["sweep"] is not None:
         swept = _sweep(task, request, options, console)
@@ -137,6 +143,14 @@ def planned_line(model: str, options: Mapping[str, Any], console: Console) -> Pl
     return PlanResult(
         display, planned.stopped, problem, partial(plan_json, planned), partial(training_plan_text, planned)
     )
+
+
+def _with_time_to_write(request: R, options: Mapping[str, Any], layers: int) -> R:
+    """Return a request whose search ends early enough for a result about so many layers or ops to be written."""
+    from mtpp.cli.options.overheads import searching_s
+    from mtpp.cli.terminal.clock import deadline_from_start
+
+    return replace(request, deadline=deadline_from_start(searching_s(options["time_limit"], layers)))
 
 
 def _sweep(task: TrainingTask, request: TrainingPlanRequest, options: Mapping[str, Any], console: Console) -> Swept:

@@ -202,7 +202,9 @@ def test_options_reach_the_planner(plan: Called, planner: Planner, model_file: P
     assert (problem.micro_batches, problem.exact_micro_batches, problem.convention) == (8, True, "program")
     assert (problem.degrees, problem.data_degrees) == ([1], [1])
     assert not problem.schemes.recompute
-    assert (limits.knapsack, limits.jobs, limits.deadline.limit_s) == ("heuristic", 3, 70_000.0)
+    assert (limits.knapsack, limits.jobs) == ("heuristic", 3)
+    assert limits.deadline.limit_s is not None
+    assert 69_990 < limits.deadline.limit_s < 70_000  # less the time to write the result
     assert (code, err) == (1, f"error: {model_file}: so it is\n")
     assert "least memory   none would do" in out
     assert "exactly 8 = ⌊100 / (4 × 3)⌋ at once" in out
