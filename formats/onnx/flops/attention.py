@@ -22,13 +22,22 @@ def flops_per_score(*, masked: bool, capped: bool = False) -> int:
     return 1 + SOFTMAX_FLOPS + (1 if masked else 0) + (3 if capped else 0)
 
 
+def rotary_flops(node: NodeView, elements: int, head_size: int, cosines: int) -> int:
+    """Three operations for each element of queries and keys that is turned, by as many angles as the cache has."""
+    if not node.integer("do_rotary", 0):
+        return 0
+    cache = node.input_or_none(cosines)
+    turned = head_size if cache is None else min(head_size, 2 * cache.shape[-1])
+    return 3 * elements * turned // max(1, head_size)
+
+
 def _around_the_scores(geometry: Geometry, *, masked: bool, capped: bool = False) -> int:
     return geometry.scores * flops_per_score(masked=masked, capped=capped)
 
 
 def _standard(node: NodeView) -> NodeCost:
     geometry = standard_geometry(node)
-    masked = node.has(3) or bool(node.integer("is_causal", 0))
+    masked = node.has(3) or node.has(6) or bool(node.integer("is_causal", 0))
     capped = node.number("softcap", 0.0) != 0.0
     return dense(geometry.macs, _around_the_scores(geometry, masked=masked, capped=capped))
 
@@ -61,7 +70,7 @@ def _group_query(node: NodeView) -> NodeCost:
     """
     geometry = group_query_geometry(node)
     rotated = geometry.batch * geometry.queries * (geometry.heads + geometry.key_heads) * geometry.head_size
-    rotary = 3 * rotated if node.integer("do_rotary", 0) else 0
+    rotary = rotary_flops(node, rotated, geometry.head_size, cosines=7)
     rotary += RMS_NORM_FLOPS * rotated if node.has(14) else 0
     capped = node.number("softcap", 0.0) != 0.0
     cost = dense(geometry.macs, _around_the_scores(geometry, masked=True, capped=capped) + rotary)

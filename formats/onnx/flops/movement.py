@@ -68,8 +68,13 @@ def _scatter(node: NodeView) -> NodeCost:
 
 
 def _rotary(node: NodeView) -> NodeCost:
-    """Per pair of channels four multiplications and two additions."""
-    return NodeCost(flops=3 * node.input(0).count)
+    """Per pair of channels four multiplications and two additions; a cache of fewer angles leaves the rest as it is."""
+    x, angles = node.input(0), node.input(2 if node.kind.startswith("com.microsoft:") else 1)
+    heads = node.integer("num_heads", 0)
+    if x.rank != 4 and not heads:
+        return NodeCost(flops=3 * x.count)
+    size = x.shape[-1] if x.rank == 4 else x.shape[-1] // heads
+    return NodeCost(flops=3 * x.count * min(size, 2 * angles.shape[-1]) // max(1, size))
 
 
 def _gather_blocks(node: NodeView) -> NodeCost:

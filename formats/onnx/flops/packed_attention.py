@@ -12,8 +12,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mtpp.formats.modelled.flop_counts import RMS_NORM_FLOPS
 from mtpp.formats.modelled.node_cost import NodeCost, dense
-from mtpp.formats.onnx.flops.attention import added_to_heads, flops_per_score
+from mtpp.formats.onnx.flops.attention import added_to_heads, flops_per_score, rotary_flops
 from mtpp.formats.onnx.flops.attention_geometry import decoding_geometry, packed_geometry, sparse_geometry
 from mtpp.formats.onnx.flops.cost_rule import CostRule
 from mtpp.formats.onnx.node_view import MalformedNode, NodeView
@@ -81,7 +82,7 @@ def _paged(node: NodeView) -> NodeCost:
     pages = sum(one.bytes * min(one.count, looked * math.prod(one.shape[2:])) // max(1, one.count) for one in caches)
     rest = sum(getattr(kind, "bytes", 0) for index, kind in enumerate(node.inputs) if index not in (3, 4))
     turned = tokens * (heads + key_heads) * size
-    extra = 3 * turned * bool(node.integer("do_rotary", 0))
+    extra = rotary_flops(node, turned, size, cosines=8) + (RMS_NORM_FLOPS * turned if node.has(12) else 0)
     capped = node.number("softcap", 0.0) != 0.0
     cost = dense(heads * pairs * (size + made), heads * pairs * flops_per_score(masked=True, capped=capped) + extra)
     written = sum(kind.bytes * tokens // max(1, math.prod(kind.shape[:2])) for kind in caches)
@@ -113,7 +114,7 @@ def _sparse(node: NodeView) -> NodeCost:
     layouts = _sparse_pairs(node, g.queries, g.keys) or [g.queries * g.keys]
     pairs = g.batch * sum(layouts[head % len(layouts)] for head in range(g.heads))
     turned = g.batch * g.queries * (g.heads + g.key_heads) * g.head_size
-    rotary = 3 * turned if node.integer("do_rotary", 0) else 0
+    rotary = rotary_flops(node, turned, g.head_size, cosines=9)
     return dense(pairs * (g.head_size + g.value_size), pairs * flops_per_score(masked=True) + rotary)
 
 

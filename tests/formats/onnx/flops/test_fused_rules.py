@@ -68,6 +68,10 @@ CASES = [
          {**GROUPED, "sparse_block_size": 16}, [(1, 40, 32), (1, 2, 64, 8), (1, 2, 64, 8)]),
     Case("SparseAttention", [*SPARSE, (I32, [1, 4]), (I32, [1, 5]), _whole(40), (I32, [1])], 4 * 1600 * 16,
          4 * 1600 * (SCORE + 1), {**GROUPED, "sparse_block_size": 16}, [(1, 40, 32)]),
+    # Of queries and keys half of the channels are turned.
+    Case("SparseAttention", [*SPARSE, ROWS, COLUMNS, _whole(40), _whole(40), [64, 2], [64, 2]], 4 * PAIRS * 16,
+         4 * PAIRS * (SCORE + 1) + 3 * 40 * 6 * 4, {**GROUPED, "sparse_block_size": 16, "do_rotary": 1},
+         [(1, 40, 32)]),
     # One new token at position 39, in the last row: blocks 1 and 2.
     Case("SparseAttention", [[1, 1, 64], None, None, *SPARSE[3:], ROWS, COLUMNS, _whole(40), (I32, [1])], 4 * 24 * 16,
          4 * 24 * (SCORE + 1), {**GROUPED, "sparse_block_size": 16}, [(1, 1, 32)]),

@@ -264,6 +264,22 @@ CASES = [
     Case("DequantizeLinear", {"x": (TensorProto.INT4, [3, 3]), "S": []}, 18, opset=21, traffic=5 + 4 + 36),
     Case("DynamicQuantizeLinear", {"x": [2, 3, 4]}, 120, outputs=3, traffic=96 + 24 + 4 + 1),
     Case("RotaryEmbedding", {"x": [1, 2, 5, 8], "C": [5, 4], "S": [5, 4], "p": (I64, [1, 5])}, 240, opset=23),
+    # Two of four pairs of channels are turned.
+    Case(
+        "RotaryEmbedding",
+        {"x": [1, 2, 5, 8], "C": [5, 2], "S": [5, 2], "p": (I64, [1, 5])},
+        120,
+        0,
+        {"rotary_embedding_dim": 4},
+        opset=23,
+    ),
+    Case(
+        f"{MS}:RotaryEmbedding",
+        {"x": [1, 5, 16], "p": (I64, [1, 5]), "C": [5, 2], "S": [5, 2]},
+        120,
+        0,
+        {"rotary_embedding_dim": 4, "num_heads": 2},
+    ),
     # Data movement: in and out. What configures an op is neither parameter nor traffic.
     Case("Transpose", {"x": [2, 3, 4]}, 0, 0, {"perm": [2, 0, 1]}, traffic=192),
     Case("Concat", {"a": [2, 3], "b": [2, 5]}, 0, 0, {"axis": 1}, traffic=4 * 32),
