@@ -64,6 +64,7 @@ CONFIGURATION_INPUTS: dict[str, frozenset[int]] = {
     "Unsqueeze": _AXES,
     "Upsample": frozenset({1}),
     **{kind: _AXES for kind in flops_reduction.RULES if kind.startswith("Reduce")},
+    "com.microsoft:ConvTransposeWithDynamicPads": frozenset({2}),
     "com.microsoft:CropAndResize": frozenset({3}),
     "com.microsoft:ExpandDims": _AXES,
     "com.microsoft:DecoderAttention": frozenset({8, 9, 10, 11}),

@@ -6,12 +6,14 @@ Shapes follow ONNX Runtime's own inference and its "Contrib Operators" reference
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from onnx import TensorProto
 
 from mtpp.formats.onnx.flops.attention_geometry import decoding_geometry, packed_geometry, sparse_geometry
 from mtpp.formats.onnx.flops.packed_attention import cached_decoder_keys
 from mtpp.formats.onnx.node_view import MalformedNode, NodeView
+from mtpp.formats.onnx.shape_rules.window_sizes import transposed_sizes
 from mtpp.formats.onnx.tensor_type import PartialType, TensorType, broadcast
 
 Types = Sequence[TensorType | PartialType | None]
@@ -159,6 +161,17 @@ def _causal_convolution(node: NodeView) -> Types:
     return [x, TensorType(x.dtype, (*((slots,) if slots else ()), x.shape[0], x.shape[1], kept))]
 
 
+def _transposed(node: NodeView) -> Types:
+    """Take the padding of a transposed convolution from an input; none where it is left out."""
+    x, weight, pads = node.input(0), node.input(1), node.value(2)
+    channels = weight.shape[1] * node.integer("group", 1)
+    if node.has(2) and pads is None:
+        return [PartialType(x.dtype, (x.shape[0], channels, *(None for _ in x.shape[2:])))]
+    told = [0] * (2 * (x.rank - 2)) if pads is None else [int(one) for one in pads.reshape(-1)]
+    padded = replace(node, attributes={**node.attributes, "pads": told})
+    return [TensorType(x.dtype, (x.shape[0], channels, *transposed_sizes(padded, x.shape[2:], weight.shape[2:])))]
+
+
 def _packed_causal_convolution(node: NodeView) -> Types:
     return [node.input(0), node.input(4)]
 
@@ -219,6 +232,7 @@ FUSED_RULES: dict[str, Callable[[NodeView], Types]] = {
     "BiasDropout": _dropped,
     "BranchwiseRMSNorm": _same,
     "CausalConvWithState": _causal_convolution,
+    "ConvTransposeWithDynamicPads": _transposed,
     "DecoderAttention": _decoder,
     "DecoderMaskedMultiHeadAttention": _decoding,
     "DecoderMaskedSelfAttention": _decoding_projected,
