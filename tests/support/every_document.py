@@ -12,6 +12,7 @@ from typing import Any
 from written_documents import model_file, written
 
 import mtpp
+from mtpp.checker.names import BOUNDS
 from mtpp.checker.training.graphpipe.document import PLANNER as GRAPHPIPE
 from mtpp.checker.training.pfeife.document import PLANNER as PFEIFE
 from mtpp.errors import InputError
@@ -79,6 +80,16 @@ TRAINED = {
     ],
 }
 """With all that a graph may say of training."""
+
+CHAIN: dict[str, Any] = {
+    "format": "mtpp-graph", "version": 1, "name": "chain", "time_unit": "ns",
+    "ops": [{"name": name, "work": work} for name, work in zip("abcdef", (9, 1, 8, 1, 1, 7), strict=True)],
+    "tensors": [
+        {"name": f"t{name}", "producer": name, "consumers": [reader], "transfer": ticks}
+        for name, reader, ticks in zip("abcde", "bcdef", (2, 4, 5, 1, 4), strict=True)
+    ],
+}  # fmt: skip
+"""Some of whose ops are merged before anything else."""
 
 COUNTED = {**GRAPH, "metadata": {"counted_weights": {"repeated_bytes": 30}}}
 
@@ -152,6 +163,8 @@ COMMANDS: dict[str, tuple[Any, tuple[str, ...]]] = {
     "plan": (GRAPH, (*_PLAN, "--algorithm", "slice")),
     "plan of a drawn system": (GRAPH, (*_PLAN, "--system", "SYSTEM", "--embed")),
     "plan of groups": (GRAPH, (*_PLAN, "--together", "b,d")),
+    "plan of merged ops": (CHAIN, ("partition", "-k", "2")),
+    "table of merged ops": (CHAIN, ("certify", "-k", "2,3", "--bounds", ",".join(BOUNDS))),
     "plan of few stages": (GRAPH, ("partition", "--max-bottleneck", "20ns", "--stage-memory", "200B")),
     "plan of a given assignment": (GRAPH, ("evaluate", "--cuts", "a,c")),
     "table": (GRAPH, ("certify", "-k", "2,3", "--bounds", "simple,node,crossings,fraction,configuration")),
