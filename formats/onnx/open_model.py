@@ -17,14 +17,16 @@ from mtpp.formats.modelled.open_sizes import OpenedSize, OpenSizes
 from mtpp.formats.modelled.size_terms import SizeTerms, are_proposed, named_sizes
 from mtpp.formats.onnx.constants.on_demand import StoredConstants
 from mtpp.formats.onnx.dimensions import Dimensions, OpenTensor
+from mtpp.formats.onnx.estimates.numbers import INFINITE, Numbers
 from mtpp.formats.onnx.loading import opset_versions, parse_model
 from mtpp.formats.onnx.local_functions.inline import inline_functions
 from mtpp.formats.onnx.misfit import is_misfit
 from mtpp.formats.onnx.scope import Known, Scope
 from mtpp.formats.onnx.shape_rules.layout_shapes import channel_block
 from mtpp.formats.onnx.shapes import ShapeInference
-from mtpp.formats.onnx.tensor_type import OpaqueType, PartialType, ValueType, partial_type
+from mtpp.formats.onnx.tensor_type import OpaqueType, PartialType, TensorType, ValueType, partial_type
 from mtpp.formats.onnx.topology import parameter_names, reads
+from mtpp.formats.onnx.value_ranges import row_limits
 from mtpp.formats.onnx.walking.walk import Walk
 from mtpp.inference.system import System
 
@@ -184,7 +186,7 @@ class OpenModel:
             if isinstance(kind, OpaqueType) or known is None:
                 unknown.append((value.name, kind))
             else:
-                scope.define(value.name, Known(known, scope.level))
+                scope.define(value.name, self._input(value.name, known, scope.level))
         for name, kind in unknown:
             if name not in self._used:
                 continue
@@ -196,6 +198,18 @@ class OpenModel:
                 where="graph input",
                 remedy="cut the model after it",
             )
+
+    def _input(self, name: str, kind: ValueType, level: int) -> Known:
+        """Return what is known of an input: numbers that pick rows are no more than there are."""
+        known = Known(kind, level)
+        if isinstance(kind, TensorType) and (most := self._row_limits.get(name)) is not None:
+            known.numbers = Numbers.spread(-INFINITE, float(most), whole=True, shape=kind.shape)
+        return known
+
+    @cached_property
+    def _row_limits(self) -> Mapping[str, int]:
+        """The most that inputs can be which pick rows of tables."""
+        return row_limits(self.model.graph)
 
     @cached_property
     def _used(self) -> frozenset[str]:

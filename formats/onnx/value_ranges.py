@@ -6,21 +6,17 @@ is compared with a constant picks a way through the model, and should pick one t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from mtpp.formats.modelled.size_roles import InputShape, Role, roles_of, words_of
-from mtpp.formats.onnx.left_out import only_branches
+from mtpp.formats.onnx.scope import Scope
 from mtpp.formats.onnx.tensor_type import PartialType, TensorType, partial_type
 from mtpp.formats.onnx.topology import subgraphs
-
-if TYPE_CHECKING:
-    from mtpp.formats.onnx.reader import Reading
 
 Range = tuple[int, int]
 """Least and most."""
@@ -33,6 +29,8 @@ _PASSING = frozenset(
     ("Cast", "Expand", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Squeeze", "Tile", "Transpose", "Unsqueeze")
 )
 """Ops whose output holds numbers of their first input and no others."""
+_TAKING = frozenset(("Gather", "Slice"))
+"""Those that may leave some of them out."""
 
 _PICKING = {"Gather": 1, "GatherElements": 1, "com.microsoft:EmbedLayerNormalization": 0, "OneHot": 0}
 _LENGTHS = {"GRU": 4, "LSTM": 4, "RNN": 4}
@@ -50,20 +48,21 @@ class _Found:
     lengths: list[int] = field(default_factory=list)
     modes: list[int] = field(default_factory=list)
     wanted: list[tuple[int, bool]] = field(default_factory=list)
+    rows: list[int] = field(default_factory=list)
 
 
 TypeOf = Callable[[str], TensorType | None]
 """Returns the type of a tensor of the main graph; None if it is not known, or is no tensor."""
 
 
-def ranges_of(reading: Reading) -> dict[str, Range]:
+def ranges_of(graph: onnx.GraphProto, scope: Scope, runnable: Mapping[str, str]) -> dict[str, Range]:
     """Return the ranges of the inputs of a model that was read; see :func:`value_ranges`."""
 
     def type_of(name: str) -> TensorType | None:
-        known = reading.scope.find(name)
+        known = scope.find(name)
         return known.type if known is not None and isinstance(known.type, TensorType) else None
 
-    return value_ranges(reading.model.graph, type_of, only_branches(reading))
+    return value_ranges(graph, type_of, runnable)
 
 
 def value_ranges(
@@ -91,6 +90,26 @@ def value_ranges(
     return {name: limits for name, limits in ranges.items() if limits is not None}
 
 
+def row_limits(graph: onnx.GraphProto) -> dict[str, int]:
+    """Return the most that each input of whole numbers can be that picks rows of stored tables: beyond, a run ends.
+
+    Notes
+    -----
+    By nodes of the main graph, which always run.
+    """
+    kinds = {value.name: partial_type(value.type) for value in graph.input}
+    inputs = {
+        name: TensorType(kind.dtype, (1,) * len(kind.dims))
+        for name, kind in kinds.items()
+        if isinstance(kind, PartialType) and kind.dtype in _WHOLE and kind.dims is not None
+    }
+    if not inputs:
+        return {}
+    nodes = [node for node in graph.node if not any(True for _ in subgraphs(node))]
+    found = _Search(graph, lambda name: None, {}, inputs, nodes).found
+    return {name: min(one.rows) - 1 for name, one in found.items() if one.rows}
+
+
 class _Search:
     def __init__(
         self,
@@ -98,14 +117,16 @@ class _Search:
         type_of: TypeOf,
         runnable: Mapping[str, str],
         inputs: Mapping[str, TensorType],
+        nodes: Iterable[onnx.NodeProto] | None = None,
     ) -> None:
         self._type_of, self._runnable, self._inputs = type_of, runnable, inputs
+        self._passing = _PASSING if nodes is None else _PASSING - _TAKING
         self._stored = {tensor.name: tensor for tensor in graph.initializer}
         self._origin = {name: name for name in inputs}
         self._offset: dict[str, Range] = {}
         self._conditions: dict[str, tuple[str, int]] = {}
         self.found = {name: _Found() for name in inputs}
-        for node in _nodes(graph):
+        for node in _nodes(graph) if nodes is None else nodes:
             self._node(node)
 
     def _node(self, node: onnx.NodeProto) -> None:
@@ -121,7 +142,7 @@ class _Search:
             if kind in _PASSING and node.input and node.input[0] in self._conditions:
                 self._conditions[node.output[0]] = self._conditions[node.input[0]]
             return
-        if kind in _PASSING and sources[0] is not None:
+        if kind in self._passing and sources[0] is not None:
             self._origin[node.output[0]] = sources[0]
             self._offset[node.output[0]] = self._offset_of(node.input[0])
         if kind in ("Add", "Sub"):
@@ -177,6 +198,7 @@ class _Search:
         axis = next((one.i for one in node.attribute if one.name == "axis"), 0)
         if shape and -len(shape) <= axis < len(shape):
             found.below.append(shape[axis] - offset[1])
+            found.rows.append(shape[axis] - offset[0])
 
     def _compare(self, node: onnx.NodeProto) -> None:
         """Note constants that an input is compared with: one is a mode, many are an alphabet."""

@@ -82,7 +82,7 @@ def profile_model(
     reading: Reading | None = None
     with suppress(UnknownSize):  # a run tells it
         reading = read(source.data, request.system)
-        executable.limits = ranges_of(reading)
+        executable.limits = ranges_of(reading.model.graph, reading.scope, only_branches(reading))
         if only_branches(reading):
             executable.leave_sizes_open()
     need = memory_need(executable, reading.graph if reading else None, 1 + request.choices.beside)

@@ -40,6 +40,8 @@ def _of_first_input(node: NodeView, rank: int) -> dict[int, int]:
     name = node.kind.removeprefix("com.microsoft:")
     if (name in _CUTTING | _STRETCHING or name.startswith("Reduce")) and rank == first.rank:
         return dict(enumerate(first.shape))
+    if name == "Unsqueeze" and rank > first.rank:
+        return dict(enumerate((*[1] * (rank - first.rank), *first.shape)))  # wherever the new axes are
     if (name == "Squeeze" or name.startswith("Reduce")) and rank < first.rank:
         return dict(enumerate(sorted(first.shape, reverse=True)[:rank]))  # whichever axes go
     return {}

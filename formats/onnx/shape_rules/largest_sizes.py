@@ -83,10 +83,10 @@ class Sized:
         rank = self.node.input(0).rank
         if not self.has(index):
             return list(range(count))
-        named = self.known(index).certain_value
-        if named is None:
+        named = [self.number(index, place).estimate for place in range(self.node.input(index).count)]
+        if None in named:
             raise ValueError("axes that a run computes")
-        return [int(axis) % rank for axis in named.reshape(-1)]
+        return [int(axis or 0) % rank for axis in named]
 
 
 Rule = Callable[[Sized], "Sequence[Sizes]"]
@@ -159,7 +159,7 @@ def _part(size: Number, start: Number, end: Number, step: float | None) -> Large
     if step is None or not step:
         return Largest(size.high)
     if step < 0:
-        return Largest(math.ceil(size.high / -step))
+        return _part_back(size, start, end, -step)
     room, between = [size.high], end - start
     if start.low >= 0:
         room.append((size - start).high)
@@ -175,6 +175,19 @@ def _part(size: Number, start: Number, end: Number, step: float | None) -> Large
     most = max(0.0, min(room))
     decides = step == 1 and start.estimate == 0 and end.low >= 0
     return Largest(math.ceil(most / step) if math.isfinite(most) else most, end if decides else None)
+
+
+def _part_back(size: Number, start: Number, end: Number, step: float) -> Largest:
+    """Return how much there is from one place of an axis back to another, which is left out."""
+    room = [size.high]
+    if start.low >= 0:
+        room.append(start.high + 1)
+        room += [(start - end).high] if end.low >= 0 else []
+    elif start.high < 0:
+        room.append((size + start).high + 1)
+        room += [(start - end).high] if end.high < 0 else []
+    most = max(0.0, min(room))
+    return Largest(math.ceil(most / step))
 
 
 def _ranged(node: Sized) -> Sequence[Sizes]:

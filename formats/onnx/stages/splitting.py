@@ -122,7 +122,7 @@ class _Cutting:
         self._contents = contents
         self._scope = reading.scope
         self._source = source
-        self._limits = ranges_of(reading)
+        self._limits = ranges_of(reading.model.graph, reading.scope, only_branches(reading))
         self._open_at = only_branches(reading)
         self._graph = contents.model.graph
         self._data_files = DataFiles(contents.tensors(), folder, source)

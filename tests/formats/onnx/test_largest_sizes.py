@@ -72,6 +72,12 @@ CASES = {
             else_branch = b () => (float[q, 8] e) { e = Concat<axis = 0>(x, x) }>""",
         {"t": [4, 8]},
     ),
+    "axes that numbers tell": (
+        "i = Cast<to = 7>(m) n = ReduceSum<keepdims = 1>(i) a = Sub(n, n) y = Slice(x, first, last, a)",
+        {"y": [1, 8]},
+    ),
+    "back to the start": (f"{COUNT} k = Reshape(n, step) y = Slice(x, k, first, last, minus)", {"y": [4, 4]}),
+    "a new axis anywhere": (f"{COUNT} k = Reshape(n, step) a = Mod(k, width) y = Unsqueeze(x, a)", {"y": [1, 4, 8]}),
     "kept and sorted": (f"{COUNT} k = Reshape(n, step) y, j = TopK<axis = 1>(x, k)", {"y": [4, 4]}),
 }  # fmt: skip
 """Nodes from x (4×8) and m (4), and the sizes of tensors; None where the size only has to hold."""
@@ -154,6 +160,18 @@ def test_declared_results_say_sizes_that_inputs_decide(tmp_path: Path) -> None:
     onnx.save(onnx.parser.parse_model(text), path)
     sizes = _sizes(path)
     assert (sizes["a"], sizes["b"], sizes["e"], sizes["f"]) == (8 * 5, 8 * 6, 4 * 30, 8 * 30)
+
+
+@pytest.mark.parametrize(("taken", "expected"), [("n", 8), ("u", 1)])
+def test_a_number_that_picks_rows_is_none_beyond_the_table(taken: str, expected: int, tmp_path: Path) -> None:
+    """An input that picks one of eight rows is at most 7 elsewhere; of two that it is one of, nothing is known."""
+    text = f"""{HEADER % 17} g (float[4] x, int64[2] n) => (float[p] z)
+        <int64 zero = {{0}}, int64 one = {{1}}, float[8] t = {{0, 1, 2, 3, 4, 5, 6, 7}}> {{
+            u = Gather(n, one) r = Gather(t, {taken}) q = ReduceSum<keepdims = 0>(r)
+            o = Gather(n, zero) e = Add(o, one) a = Range(zero, e, one) b = Cast<to = 1>(a) z = Mul(b, q) }}"""
+    path = tmp_path / "model.onnx"
+    onnx.save(onnx.parser.parse_model(text), path)
+    assert _sizes(path)["a"] == 8 * expected
 
 
 def test_pieces_of_text_have_a_largest_where_it_is_limited(tmp_path: Path) -> None:
