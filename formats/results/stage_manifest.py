@@ -46,6 +46,7 @@ from mtpp.formats.io.json_shape import (
 from mtpp.formats.io.json_text import dump_lines, parse_json
 from mtpp.formats.results.stage_records import (
     MODEL_INPUT,
+    TEXT,
     Constant,
     ConstantResult,
     Described,
@@ -60,6 +61,7 @@ __all__ = [
     "FILE_NAME",
     "MODEL_INPUT",
     "OURS",
+    "TEXT",
     "Described",
     "Stage",
     "StageInput",
@@ -128,6 +130,12 @@ class StageManifest:
     def tensors_out(self) -> tuple[Described, ...]:
         """Tensors that the whole model returns, each once."""
         return tensors_of(self.outputs)
+
+    @property
+    def inputs_read(self) -> frozenset[str]:
+        """Inputs of the whole model that a stage reads or that are its results."""
+        read = {tensor.name for stage in self.stages for tensor in stage.inputs if tensor.source == MODEL_INPUT}
+        return frozenset(read.union(input_ for _, input_ in self.direct))
 
     def to_document(self) -> dict[str, Any]:
         """Return the JSON document."""

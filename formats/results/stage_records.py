@@ -9,6 +9,9 @@ from dataclasses import dataclass, field
 MODEL_INPUT = -1
 """Source of a stage's input if it is an input of the whole model."""
 
+TEXT = "string"
+"""Type of tensors of texts."""
+
 _BITS = {
     **{f"{kind}{bits}": bits for kind in ("int", "uint") for bits in (2, 4, 8, 16, 32, 64)},
     **{"float16": 16, "bfloat16": 16, "float32": 32, "float64": 64, "bool": 8, "complex64": 64, "complex128": 128},

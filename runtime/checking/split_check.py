@@ -12,8 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from mtpp.errors import InputError
-from mtpp.formats.results.stage_manifest import Described, StageManifest
+from mtpp.formats.results.stage_manifest import TEXT, Described, StageManifest
 from mtpp.host.free_memory import free_bytes
 from mtpp.runtime.checking.branches import conditions_of, missed, nested_conditions, unseen, with_conditions
 from mtpp.runtime.checking.draws import (
@@ -228,14 +230,15 @@ class _Whole:
         return found if found or not nested else None
 
     def _feeds(self, runner: Runner, number: int) -> dict[str, Any]:
-        return {
-            one.name: runner.value(
-                fitting(one, self.given[one.name])
-                if one.name in self.given
-                else _random(one, self.seed + number, number)
-            )
-            for one in self.manifest.inputs
-        }
+        return {one.name: runner.value(self._value(one, number)) for one in self.manifest.inputs}
+
+    def _value(self, one: Described, number: int) -> Array:
+        """Return a value for an input: that it is given, or a random one; a text that no stage reads is empty."""
+        if one.name in self.given:
+            return fitting(one, self.given[one.name])
+        if one.dtype == TEXT and one.name not in self.manifest.inputs_read:
+            return np.full([size or 0 for size in one.shape], "", object)
+        return _random(one, self.seed + number, number)
 
     def _run_enough(self, runner: Runner, numbers: Sequence[int]) -> tuple[list[dict[str, Any]], Contents]:
         """Return sets of inputs that the model can be run on, as many as there are numbers if they are found."""

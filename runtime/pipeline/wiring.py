@@ -11,16 +11,13 @@ import numpy as np
 
 from mtpp.errors import InputError
 from mtpp.formats.io.json_shape import SIZE_LIMIT
-from mtpp.formats.results.stage_manifest import FILE_NAME, MODEL_INPUT, Described, StageManifest, read_manifest
+from mtpp.formats.results.stage_manifest import FILE_NAME, MODEL_INPUT, TEXT, Described, StageManifest, read_manifest
 from mtpp.runtime.pipeline.memory import Layout
 
 _PLAIN_TYPES = frozenset(
     ["bool", "float16", "float32", "float64", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))]
 )
 """Types that both numpy and ONNX Runtime have a name for."""
-
-TEXT = "string"
-"""The type of texts in manifests and models."""
 
 _CUT_ELSEWHERE = "cut the model where tensors of plain numbers cross"
 

@@ -20,6 +20,7 @@ from mtpp.runtime.checking.split_check import check_split
 from mtpp.runtime.random_values import Leaning, drawn_input
 
 FLOAT, INT64, STRING, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.STRING, TensorProto.BOOL
+BFLOAT16 = TensorProto.BFLOAT16
 
 
 class Heard(Observer):
@@ -282,6 +283,16 @@ def test_texts_are_not_made_up(tmp_path: Path) -> None:
     np.savez(tmp_path / "given.npz", text=np.array(["stop", "go"]))
     for inputs in (tmp_path / "given.npz", {"text": np.array(["stop", "go"], object)}):
         assert mtpp.split(path, plan, check=True, inputs=inputs, observer=Heard()).passed
+
+
+def test_texts_that_no_stage_reads_are_no_obstacle(tmp_path: Path) -> None:
+    """ONNX Runtime asks for them all the same: stages are checked and run beside the whole model."""
+    nodes = [helper.make_node("Neg", ["x"], ["h"]), helper.make_node("Relu", ["h"], ["y"])]
+    inputs = [value("x", FLOAT, 4), value("text", STRING, 2), value("open", FLOAT, "n"), value("low", BFLOAT16, 3)]
+    path = saved(tmp_path, nodes, inputs, [value("y", FLOAT, 4)])
+    split = mtpp.split(path, mtpp.partition(mtpp.read(path, dims="auto"), 2), tmp_path / "stages", check=True)
+    assert split.passed
+    assert mtpp.run_pipeline(split, model=path, batches=2, warmup=0, observer=Heard()).agrees
 
 
 def test_texts_are_given_to_a_run(tmp_path: Path) -> None:
