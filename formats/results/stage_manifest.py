@@ -26,7 +26,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +83,7 @@ _CONSTANTS: dict[str, tuple[type, ...]] = {
     "none": (type(None),),
     "bool": (bool,),
     "int": (int,),
-    "float": (int, float, Decimal, str),
+    "float": (int, float, Fraction, str),
     "str": (str,),
 }
 """Types of a result that is no tensor, as JSON has them."""
@@ -182,8 +182,9 @@ def _result_row(result: Described) -> dict[str, Any]:
 
 
 def _written(value: Constant) -> Constant:
-    """Return a value as JSON has it: numbers that are not finite become texts."""
-    return repr(value) if isinstance(value, float) and not math.isfinite(value) else value
+    """Return a value as JSON has it: numbers that are not finite, and zero below zero, become texts."""
+    plain = not isinstance(value, float) or (math.isfinite(value) and (value or math.copysign(1, value) > 0))
+    return value if plain else repr(value)
 
 
 def manifest_text(manifest: StageManifest) -> str:

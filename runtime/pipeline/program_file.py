@@ -17,6 +17,7 @@ from mtpp.runtime.pipeline.model_file import Declared, ModelFile
 from mtpp.runtime.pytorch.flat_program import flat_module
 from mtpp.runtime.pytorch.library import first_line, pytorch
 from mtpp.runtime.pytorch.loading import load_program
+from mtpp.runtime.pytorch.node_kinds import is_mutable
 from mtpp.runtime.pytorch.tensors import as_array, flat_results
 from mtpp.runtime.session import SessionChoices
 
@@ -41,6 +42,9 @@ class ProgramFile(ModelFile):
         own = None if self.whole else [name for name, _, _ in self.outputs]
         found = opened(loaded.exported, str(self.path), own)
         torch.set_grad_enabled(False)
+        for name, _, _ in self.outputs:
+            if name not in found.results:
+                raise self._error(f"output {name!r}", "it has none, as the manifest says")
         return found
 
     def check_declared(self) -> None:
@@ -55,7 +59,10 @@ class ProgramFile(ModelFile):
         ):
             types = [(name, program.types[own]) for name, own in names]
             found = [Declared(name, kind.name, kind.shape) for name, kind in types]
-            self._check(what, found, expected, all_of_them=every)
+            known = {name for name, _ in names}
+            # The program's own numbers are no tensors of the file: whether it makes them, shows when it is opened.
+            numbers = [one[0] for one in expected if self.whole and not one[2] and one[0] not in known]
+            self._check(what, found, [one for one in expected if one[0] not in numbers], all_of_them=every)
 
     def _named(self, results: Sequence[str]) -> Sequence[str]:
         """Return the name of each result: the program's own of the whole model, those of the manifest of a stage."""
@@ -94,6 +101,9 @@ def opened(exported: ExportedProgram, display: str, names: Sequence[str] | None 
         tuple((node.name, node.meta.get("val")) for node in module.graph.nodes if node.op == "placeholder"),
         tuple(one if isinstance(one, str) else None for one in (results if names is None else names)),
         display,
+        writes=any(
+            is_mutable(node) for part in module.modules() for node in getattr(getattr(part, "graph", None), "nodes", ())
+        ),
     )
 
 
@@ -107,12 +117,15 @@ class OpenedProgram:
         Names of its parameters, each with what it is where it is no tensor.
     results
         Names of what it returns, None for what has none.
+    writes
+        Whether an operator writes in place: inputs are then copied, for it may write these.
     """
 
     module: Any
     inputs: tuple[tuple[str, Any], ...]
     results: tuple[str | None, ...]
     display: str
+    writes: bool = False
 
     def shared(self, views: Mapping[str, Array]) -> dict[str, Any]:
         """Return arrays as tensors on the same memory."""
@@ -127,11 +140,14 @@ class OpenedProgram:
         torch = pytorch()
         try:
             with torch.no_grad():
-                made = self.module(*(inputs.get(name, other) for name, other in self.inputs))
+                made = self.module(*(self._entering(inputs.get(name, other)) for name, other in self.inputs))
         except Exception as error:  # whatever its ops raise
             raise InputError(f"PyTorch cannot run it: {first_line(error)}", source=self.display) from None
         named = zip(self.results, flat_results(made), strict=True)
         return {name: value for name, value in named if name is not None}
+
+    def _entering(self, value: Any) -> Any:
+        return value.clone() if self.writes and isinstance(value, pytorch().Tensor) else value
 
     def run_into(
         self, inputs: Mapping[str, Any], outputs: Mapping[str, Any], others: Sequence[str] = ()
