@@ -5,7 +5,7 @@
     {"format": "mtpp-stages", "version": 1,
      "model": {"name": …, "sha256": …, "ops": n},
      "k": 8, "time_unit": "ps", "ticks_per_unit": 1, "bottleneck": ticks, "work": ticks,
-     "inputs": [{"name", "dtype", "shape", "limits"}, …],                               (of the whole model)
+     "inputs": [{"name", "dtype", "shape", "limits", "value"}, …],                      (of the whole model)
      "outputs": [{"name", "dtype", "shape", "value"}, …],
      "stages": [{"index", "file", "ops", "cost", "work",
                  "inputs": [{"name", "dtype", "shape", "from"}, …],
@@ -15,9 +15,10 @@
 A stage's file is a plain name inside the folder. ``from`` is −1 for an input of the whole model, else the index of the
 stage that makes the tensor; ``to`` lists the stages that read it, and ``result`` says that the whole model returns it.
 ``limits``, the least and the largest number that make sense, is there for inputs of whole numbers of which something is
-known. ``outputs`` are the model's results, as many and in order: a tensor that is returned twice stands twice, and a
-result that is no tensor, as programs of PyTorch have them, has its ``value``. ``direct`` lists outputs of the whole
-model that are inputs of it. Times are predictions, in ticks.
+known, and ``value`` for a number that decided sizes of the stages: they are for this one alone. ``outputs`` are the
+model's results, as many and in order: a tensor that is returned twice stands twice, and a result that is no tensor, as
+programs of PyTorch have them, has its ``value``. ``direct`` lists outputs of the whole model that are inputs of it.
+Times are predictions, in ticks.
 """
 
 from __future__ import annotations
@@ -174,6 +175,8 @@ def _row(tensor: Described) -> dict[str, Any]:
 
 
 def _input_row(tensor: Described) -> dict[str, Any]:
+    if tensor.fixed is not None:
+        return {**_row(tensor), "value": tensor.fixed}
     return _row(tensor) | ({} if tensor.limits is None else {"limits": list(tensor.limits)})
 
 
@@ -266,7 +269,12 @@ def _count(row: Mapping[str, Any], key: str, where: str, least: int = 0) -> int:
 
 
 def _model_input(row: Any, where: str) -> Described:
-    tensor = _described(row, where, optional=("limits",))
+    tensor = _described(row, where, optional=("limits", "value"))
+    if "value" in row:
+        number = require_whole(row["value"], f"{where}/value")
+        if tensor.shape or not -SIZE_LIMIT < number < SIZE_LIMIT:
+            raise InputError("must be a number without axes, below 2^62", where=f"{where}/value")
+        return replace(tensor, limits=(number, number), fixed=number)
     if "limits" not in row:
         return tensor
     limits = tuple(require_whole(one, f"{where}/limits/{i}") for i, one in _rows(row, "limits", where))

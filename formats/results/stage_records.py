@@ -33,12 +33,16 @@ class Described:
     limits
         Of an input of the whole model that holds whole numbers: the least and the largest that make sense, where
         something is known of them.
+    fixed
+        Of an input of the whole model that is a number: the one that the stages were made for, where sizes in them
+        follow from it; else None.
     """
 
     name: str
     dtype: str
     shape: tuple[int | None, ...]
     limits: tuple[int, int] | None = field(default=None, kw_only=True)
+    fixed: int | None = field(default=None, kw_only=True)
 
     @property
     def bytes(self) -> int | None:

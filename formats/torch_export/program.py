@@ -13,7 +13,7 @@ from mtpp.formats.io.json_shape import shown
 from mtpp.formats.modelled.size_roles import InputShape
 from mtpp.formats.modelled.size_terms import SizeTerms
 from mtpp.formats.torch_export.archive import STORAGE, ProgramText
-from mtpp.formats.torch_export.signature import PARAMETER, USER, ProgramInput, input_of, results_of
+from mtpp.formats.torch_export.signature import PARAMETER, USER, ProgramInput, input_of, number_of, results_of
 from mtpp.formats.torch_export.sizes import Sizes, hint_of
 from mtpp.formats.torch_export.symbols import symbols_of
 from mtpp.formats.torch_export.tensor_type import WHOLE_DTYPES, TensorType, is_known_dtype
@@ -108,6 +108,8 @@ class Program:
         Where parameters, buffers and constants are stored, by their names in the model; nothing where nobody knows.
     sized_by_data
         Tensors with a size that only a run tells.
+    numbers
+        Inputs that are whole numbers, and no tensors.
     trainable
         Tensors of the parameters that require gradients; None where the file does not say it of any.
     """
@@ -120,6 +122,7 @@ class Program:
     types: dict[str, TensorType] = field(default_factory=dict)
     rewritten: Sequence[tuple[str, str]] = ()
     stored_as: Mapping[str, str] = field(default_factory=dict)
+    numbers: Sequence[str] = ()
     trainable: frozenset[str] | None = None
     torch_version: str = ""
     sized_by_data: set[str] = field(default_factory=set)
@@ -165,7 +168,8 @@ class _Reader:
         inputs = [one for spec in module["signature"]["input_specs"] if (one := input_of(spec)) is not None]
         users = {one.name for one in inputs if one.kind == USER}
         self.place = "/graph_module/graph/tensor_values"
-        symbols, places = _symbols(graph, users)
+        numbers = [name for spec in module["signature"]["input_specs"] if (name := number_of(spec)) is not None]
+        symbols, places = _symbols(graph, {*users, *numbers})
         shapes = [_shape(name, graph["tensor_values"].get(name)) for name in users]
         sizes = Sizes(symbols, places, _ranges(self._text.program), dims, self._source, inputs=shapes, spare=spare)
         self.place = "/graph_module/signature/output_specs"
@@ -173,6 +177,7 @@ class _Reader:
         by_target = {one.target: one.name for one in inputs if one.kind != USER} | {one: one for one in users}
         program = Program(self._source, sizes, inputs, returned)
         program.rewritten = [(value, by_target[target]) for value, target in rewritten]
+        program.numbers = tuple(numbers)
         program.torch_version = str(self._text.program.get("torch_version", ""))
         program.stored_as = {
             target: place
@@ -358,13 +363,13 @@ def _place(entry: Mapping[str, Any]) -> str | None:
 
 
 def _symbols(graph: Mapping[str, Any], users: set[str]) -> tuple[dict[str, int | None], dict[str, str]]:
-    """Return the symbols of all sizes with their hints, and where user inputs have one by itself."""
+    """Return the symbols of all sizes with their hints, and where user inputs have one by itself, or are one."""
     symbols: dict[str, int | None] = {}
     places: dict[str, str] = {}
-    entries = [
+    entries: list[tuple[str, int | None, Any]] = [
         (name, axis, size) for name, one in graph["tensor_values"].items() for axis, size in enumerate(one["sizes"])
     ]
-    entries += [("", 0, size) for size in graph.get("sym_int_values", {}).values()]
+    entries += [(name, None, size) for name, size in graph.get("sym_int_values", {}).items()]
     for name, axis, size in entries:
         expression = size.get("as_expr") if isinstance(size, dict) else None
         if not isinstance(expression, dict) or not isinstance(expression.get("expr_str"), str):
@@ -379,7 +384,7 @@ def _symbols(graph: Mapping[str, Any], users: set[str]) -> tuple[dict[str, int |
         if alone:
             symbols[found[0]] = symbols[found[0]] or hint_of(expression)
             if name in users:
-                places.setdefault(f"{name}:{axis}", found[0])
+                places.setdefault(name if axis is None else f"{name}:{axis}", found[0])
     return symbols, places
 
 

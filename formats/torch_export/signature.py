@@ -36,6 +36,13 @@ def input_of(spec: Mapping[str, Any]) -> ProgramInput | None:
     return None
 
 
+def number_of(spec: Mapping[str, Any]) -> str | None:
+    """Return the name of an input that is a whole number which may differ from run to run; None for all others."""
+    argument = spec.get("user_input", {}).get("arg", {})
+    name = argument["as_sym_int"].get("as_name") if "as_sym_int" in argument else None
+    return name if isinstance(name, str) else None
+
+
 def results_of(
     specs: Sequence[Mapping[str, Any]], outputs: Sequence[Mapping[str, Any]]
 ) -> tuple[list[str], list[tuple[str, str]]]:

@@ -25,7 +25,8 @@ class Sizes:
     symbols
         Those of the program, each with the value that it was exported with, None where there was none.
     places
-        Symbol by user input and axis, ``x:0``, where such a size is a symbol by itself.
+        Symbol by user input and axis, ``x:0``, where such a size is a symbol by itself, and by the name of an input
+        that is a number.
     ranges
         Least and largest value of each symbol, None where open.
     given
@@ -149,10 +150,10 @@ class Sizes:
             places = tuple(
                 (place.rpartition(":")[0], int(place.rpartition(":")[2]))
                 for place, its in self.places.items()
-                if its == one
+                if its == one and ":" in place
             )
             hinted = self.symbols.get(one) is not None
-            role = roles.get(key, Role.OTHER) if places else Role.DATA
+            role = roles.get(key, Role.OTHER) if one in self.places.values() else Role.DATA
             note = "as exported" if hinted else ""
             sizes.append(OpenSize(key, places, role, self._proposal(one), note))
         return OpenSizes(sizes, self.source)

@@ -61,7 +61,7 @@ def explored_limits(tensor: Described, number: int) -> tuple[int, int] | None:
     taken by other ones.
     """
     limits = tensor.limits
-    if limits is None or limits[0] != limits[1] or number < len(_LEANINGS):
+    if tensor.fixed is not None or limits is None or limits[0] != limits[1] or number < len(_LEANINGS):
         return limits
     only = limits[0] + (number - len(_LEANINGS)) // 2 * (1 if number % 2 else -1)
     return max(0, only), max(0, only)
@@ -82,7 +82,7 @@ def fitting(value: Described, array: Array) -> Array:
     Raises
     ------
     InputError
-        If they are of another type or shape than the stages are for.
+        If they are of another type or shape than the stages are for, or another number.
     """
     text = array.dtype.kind in "OSU"
     fits = len(array.shape) == len(value.shape) and all(
@@ -95,5 +95,11 @@ def fitting(value: Described, array: Array) -> Array:
             f"stages take {value.dtype} {wanted}",
             parameter="inputs",
             remedy="give what the stages take, or plan for these sizes",
+        )
+    if value.fixed is not None and int(array) != value.fixed:
+        raise InputError(
+            f"input {value.name!r} is {int(array)}, and the stages are made for {value.fixed}: sizes follow from it",
+            parameter="inputs",
+            remedy="give that number, or plan with ‹dim› for the one that you give",
         )
     return array

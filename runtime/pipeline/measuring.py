@@ -219,4 +219,6 @@ def _whole_model(wiring: Wiring, path: Path, seed: int) -> ModelFile:
         key: tuple((region.name, region.dtype, region.shape) for region in layout.regions)
         for key, layout in (("inputs", wiring.inputs), ("outputs", wiring.outputs))
     }
-    return model_of(path, expected["inputs"], expected["outputs"], seed, whole=True, spare=wiring.spare)
+    numbers = {tensor.name: tensor.fixed for tensor in wiring.manifest.inputs if tensor.fixed is not None}
+    inputs, outputs = expected["inputs"], expected["outputs"]
+    return model_of(path, inputs, outputs, seed, whole=True, spare=wiring.spare, numbers=numbers)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -80,6 +80,8 @@ class ModelFile(ABC):
         Whether it is the model that was split, which may make more than is wanted.
     spare
         Inputs of it that no result depends on: any value will do.
+    numbers
+        Inputs of it that are numbers and decide sizes.
     """
 
     path: Path
@@ -88,6 +90,7 @@ class ModelFile(ABC):
     seed: int
     whole: bool = False
     spare: tuple[str, ...] = ()
+    numbers: Mapping[str, int] = field(default_factory=dict)
 
     @abstractmethod
     def open(self, choices: SessionChoices) -> OpenedModel:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from mtpp.runtime.pipeline.model_file import Expected, ModelFile
@@ -18,7 +18,8 @@ def model_of(
     *,
     whole: bool = False,
     spare: Sequence[str] = (),
+    numbers: Mapping[str, int] | None = None,
 ) -> ModelFile:
     """Return a file as what it is, by its suffix."""
     kind = ProgramFile if path.suffix == SUFFIX else OnnxFile
-    return kind(path, tuple(inputs), tuple(outputs), seed, whole, tuple(spare))
+    return kind(path, tuple(inputs), tuple(outputs), seed, whole, tuple(spare), numbers or {})

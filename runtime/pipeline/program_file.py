@@ -75,7 +75,7 @@ class ProgramFile(ModelFile):
     def _sizes(self) -> SizeTerms:
         """Return the sizes of the program's free dimensions: its inputs give them, or only its data when it runs."""
         given = {f"{name}:{axis}": size for name, _, shape in self.inputs for axis, size in enumerate(shape) if size}
-        return {**given, OTHERS: AUTO}
+        return {**given, **self.numbers, OTHERS: AUTO}
 
 
 def opened(exported: ExportedProgram, display: str, names: Sequence[str] | None = None) -> OpenedProgram:

@@ -223,7 +223,7 @@ class _Cut:
                 )
             )
         limits = row_limits(self.flat)
-        described = [replace(self._described(node), limits=limits.get(node)) for node in inputs]
+        described = [self._model_input(node, limits.get(node)) for node in inputs]
         direct = [node for node in results if node.op == "placeholder"]
         tensors = {node: i for node, i in results.items() if isinstance(node.meta.get("val"), pytorch().Tensor)}
         return SplitProgram(
@@ -234,6 +234,12 @@ class _Cut:
             tuple(tensors.values()),
             tuple(self._result(place, one) for place, one in enumerate(self.flat.outputs)),
         )
+
+    def _model_input(self, node: Node, limits: tuple[int, int] | None) -> Described:
+        number = None if self.flat.shape(node) is not None else self.flat.number(node)
+        if isinstance(number, int):  # the stages were made for this one
+            return replace(self._described(node), limits=(int(number), int(number)), fixed=int(number))
+        return replace(self._described(node), limits=limits)
 
     def _home(self, node: Node, last: int) -> int:
         """Return the stage that hands a node on: of what is stored one that reads it, for ops may write it there.

@@ -63,7 +63,7 @@ def profile_program(
     exported = loaded.exported
     try:
         inputs, made_up = program_inputs(
-            exported, graph.metadata["inputs"], request.arrays, request.seed, source.display
+            exported, graph.metadata["inputs"], request.arrays, request.seed, source.display, reading.symbols
         )
         if clock.device.type != "cpu":
             from torch.export.passes import move_to_device_pass

@@ -22,6 +22,7 @@ def program_inputs(
     arrays: Mapping[str, Array],
     seed: int,
     source: str,
+    sizes: Mapping[str, int],
 ) -> tuple[list[Any], tuple[str, ...]]:
     """Return what a program is given, in its order, and the names of what was made up.
 
@@ -31,18 +32,21 @@ def program_inputs(
         Name, shape and element type of each input that is a tensor, as the reader of graphs has them.
     arrays
         The user's, by name.
+    sizes
+        Values of the symbols in sizes; an input that is such a number has the value of its symbol.
 
     Raises
     ------
     InputError
-        If an array is none of an input's, or of another type or shape, or an input is a size by itself.
+        If an array is none of an input's, or of another type or shape, or an input is a number without a value.
     """
-    from torch.export.graph_signature import ConstantArgument, InputKind, TensorArgument
+    from torch.export.graph_signature import ConstantArgument, InputKind, SymIntArgument, TensorArgument
 
     shapes = {one["name"]: one for one in described}
     unknown = next((name for name in arrays if name not in shapes), None)
     if unknown is not None:
         raise InputError(f"the program has no input {unknown!r}", source=FLAG, remedy=f"it has: {', '.join(shapes)}")
+    numbers = {node.name: sizes.get(str(node.meta.get("val"))) for node in exported.graph.find_nodes(op="placeholder")}
     values: list[Any] = []
     made_up = []
     for spec in exported.graph_signature.input_specs:
@@ -51,6 +55,8 @@ def program_inputs(
         name = spec.arg.name
         if isinstance(spec.arg, ConstantArgument):
             values.append(spec.arg.value)
+        elif isinstance(spec.arg, SymIntArgument) and numbers.get(name) is not None:
+            values.append(numbers[name])
         elif not isinstance(spec.arg, TensorArgument) or name not in shapes:
             remedy = "export the program with that value fixed"
             raise InputError(f"input {name!r} is no tensor and has no fixed value", source=source, remedy=remedy)
