@@ -10,9 +10,8 @@ from mtpp.training.pfeife.schedule import PassSchedule
 
 _FORWARD, _INPUT, _WEIGHT = map(int, (PassKind.FORWARD, PassKind.INPUT, PassKind.WEIGHT))
 
-
 MOST_REPLAYED = 100_000
-"""Passes that are replayed; what has more is left to kernels."""
+"""Passes that are replayed; longer schedules are left to kernels."""
 
 
 def replayed_iteration(
@@ -25,12 +24,13 @@ def replayed_iteration(
     passes
         Forward and backward ticks of each stage.
     handovers
-        Source, target and ticks of tensors between stages; gradients take as long on their way back.
+        Source, target and ticks of tensors between stages, in any order; gradients take as long on their way back.
 
     Notes
     -----
     A pass starts when its device is free, all messages to it have come, and the passes that it depends on have ended;
-    messages between two devices take turns, in the order in which they are sent. Two to three microseconds a pass.
+    messages between two devices take turns, in the order in which they are sent, those of one pass by the stages that
+    they go to. Two to three microseconds a pass.
     """
     return _Replay(schedule, passes, handovers).run()
 
@@ -51,7 +51,7 @@ class _Replay:
         self._ready: dict[Pass, int] = {}
         self._onward: list[list[tuple[int, int]]] = [[] for _ in range(stages)]
         self._back: list[list[tuple[int, int]]] = [[] for _ in range(stages)]
-        for source, target, ticks in handovers:
+        for source, target, ticks in sorted(handovers):
             self._onward[source].append((target, ticks))
             self._back[target].append((source, ticks))
         self._ticks = [(f, g, g - g // 2, g // 2) for f, g in passes]

@@ -62,7 +62,7 @@ def look_at_split_plan(problem: SplitProblem, found: SplitPlan | NoSplitPlan) ->
 
 def _look_at_line(given: ModelLine, along: ModelLine) -> None:
     """Check that a line has the ops and tensors of the one that was given, in a topological order."""
-    if sorted(map(str, along.names)) != sorted(map(str, given.names)):
+    if sorted(map(repr, along.names)) != sorted(map(repr, given.names)):
         raise InconsistentResult("the plan's ops are not those of the model")
     for one in along.costs.tensors:
         first = min(one.consumers, default=along.costs.ops)
@@ -75,24 +75,23 @@ def _look_at_line(given: ModelLine, along: ModelLine) -> None:
         return
     for name, ours, theirs in zip(*_by_name(given), _by_name(along)[1], strict=True):
         if ours != theirs:
-            raise InconsistentResult(
-                f"{name!r} costs {theirs} along the plan's order of ops, and {ours} in the model's"
-            )
+            raise InconsistentResult(f"{name} costs {theirs} along the plan's order of ops, and {ours} in the model's")
     for there, here in zip(_tensors(along), _tensors(given), strict=True):
         if there != here:
             raise InconsistentResult(f"a tensor is {there} along the plan's order of ops, and {here} in the model's")
 
 
 def _by_name(line: ModelLine) -> tuple[list[str], list[tuple[int, ...]]]:
-    """Return names, ascending, and what each op takes of time and memory."""
+    """Return names, told apart from numbers and ascending, and the time and memory of each op."""
     costs = line.costs
     columns = [one.tolist() for one in (costs.forward, costs.backward, costs.fixed_bytes, costs.kept_bytes)]
-    places = sorted(range(costs.ops), key=lambda place: str(line.names[place]))
-    return [str(line.names[p]) for p in places], [tuple(column[p] for column in columns) for p in places]
+    names = [repr(name) for name in line.names]
+    places = sorted(range(costs.ops), key=names.__getitem__)
+    return [names[p] for p in places], [tuple(column[p] for column in columns) for p in places]
 
 
 def _tensors(line: ModelLine) -> list[tuple[str, list[str], int, int | None]]:
-    names = [str(name) for name in line.names]
+    names = [repr(name) for name in line.names]
     return [
         (names[one.producer], sorted(names[v] for v in one.consumers), one.ticks, one.size_bytes)
         for one in line.costs.tensors

@@ -207,6 +207,19 @@ def test_plans_of_split_points(tmp_path: Path, transport: Any) -> None:
     assert "critical path" in (tmp_path / "g.txt").read_text()
 
 
+def test_hand_overs_may_be_listed_in_any_order() -> None:
+    """Messages of one pass take turns by the stages that they go to, however a plan lists them."""
+    graph = _line(12)
+    for v, tensor in enumerate(graph["tensors"]):
+        tensor.update(consumers=[f"v{w}" for w in range(v + 1, 12)], transfer=3)
+    plan = mtpp.plan_training(graph, planner="pfeife", devices=2, micro_batches=2, loops=[3], transport="direct")
+    document = plan.document()
+    assert max(len(row["handovers"]) for row in document["stages"]) > 1
+    for row in document["stages"]:
+        row["handovers"].reverse()
+    assert mtpp.simulate(document).iteration_ticks == plan.iteration_ticks
+
+
 def _changed(plan: dict[str, Any], keys: tuple[Any, ...], value: Any) -> dict[str, Any]:
     """Return a plan with another value at a place; None takes the key away."""
     changed = json.loads(json.dumps(plan))

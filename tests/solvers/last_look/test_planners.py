@@ -176,6 +176,20 @@ def test_splits_are_replayed_once_more() -> None:
         look_at_split_plan(none.problem, none)
 
 
+def test_numbers_and_texts_name_layers_apart() -> None:
+    """A plan along another order of layers 1 and "1" has the ops of its model."""
+    problem, _ = split_plan()
+    names = [1, "1", *problem.line.names[2:]]
+    line = replace(problem.line, names=names, costs=replace(problem.line.costs, tensors=[]))
+    given = replace(problem, line=line)
+    assert line.costs.forward[0] != line.costs.forward[1]
+    other = given.reordered([LinePlace(p) for p in (1, 0, *range(2, 8))])
+    found = SPLIT_PLANNERS["pfeife"].load()(other, Limits())
+    look_at_split_plan(given, found)
+    with pytest.raises(InconsistentResult, match="not those of the model"):
+        look_at_split_plan(replace(given, line=replace(line, names=[1, 2, *names[2:]])), found)
+
+
 @pytest.mark.parametrize("transport", ["neighbours", "direct"])
 @pytest.mark.parametrize("name", [None, "zero-bubble", "interleaved"])
 @pytest.mark.parametrize("seed", range(4))
