@@ -133,14 +133,24 @@ class _CellWork:
         self._headway = Headway()
         self._seen: Partition | None = None
         self._resume: dict[str, Callable[[BoundLimits], BoundResult]] = {}
-        self._tell_first()
-        reducing = Limits(deadline=self._deadline.share(_REDUCTION_SHARE), interrupted=interrupted)
-        reduced = self._in_time(lambda: reduce_instance(instance, ended=reducing.ended), reducing.deadline)
-        self._reduced = reduced or ReducedInstance(instance)
-        self._state = self._partitioned()
 
     def run(self) -> Certification:
-        """Try the bounds until that is enough."""
+        """Reduce the graph, search for a partition, and try the bounds until that is enough."""
+        try:
+            self._tell_first()
+            self._reduced = self._reduce()
+            self._state = self._partitioned()
+            return self._bounded()
+        finally:
+            self._thread.close()
+
+    def _reduce(self) -> ReducedInstance:
+        limits = Limits(deadline=self._deadline.share(_REDUCTION_SHARE), interrupted=self._interrupted)
+        reduced = self._in_time(lambda: reduce_instance(self._instance, ended=limits.ended), limits.deadline)
+        return reduced or ReducedInstance(self._instance)
+
+    def _bounded(self) -> Certification:
+        """Try the bounds."""
         strong = {name for lane in LANES for name in lane}
         tried = {name for name, figure in self._state.bounds.items() if figure.solved or name not in strong}
         names = [name for name in self._limits.bounds if name not in tried]

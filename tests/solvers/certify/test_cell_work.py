@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -93,6 +94,16 @@ def test_a_bound_of_the_solver_ends_a_cell_and_proves_nothing(monkeypatch: pytes
     assert found.stopped == "solver-target"
     assert (found.lower.tier, found.lower.value) == ("solver", found.upper)
     assert found.proven.method == "simple"
+
+
+@pytest.mark.parametrize("time_limit_s", [None, 60.0])
+def test_threads_end_with_their_cell(time_limit_s: float | None) -> None:
+    """A process that certifies many cells has no more threads after the last than after the first."""
+    before = {*threading.enumerate()}
+    certify(Instance.build(random_graph(1, 20), LINK, 3), CellLimits(time_limit_s))
+    for thread in {*threading.enumerate()} - before:
+        thread.join(60)
+        assert not thread.is_alive()
 
 
 def test_where_proofs_are_required_the_work_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
