@@ -50,7 +50,7 @@ def leanest_found(
     threads: Threads,
     limits: Limits,
 ) -> Candidate | None:
-    """Return a candidate that fits, else the one whose fullest device needs least: annealed for less and less memory.
+    """Return the fastest candidate that fits, else the one whose fullest device needs least, annealed for less memory.
 
     None if no schedule can be run. One that fits may be found here alone: where the search for a fast one was ended, or
     did not come to any that fits.
@@ -59,7 +59,9 @@ def leanest_found(
     made = [one if isinstance(one, Scheduled) else one.leanest for one in schedules]
     least = [one for one in made if one is not None]
     found = [one for one in threads.map(lambda s: _shrunk(problem, search, s, limits), least) if one is not None]
-    return min(found, key=lambda one: (one.excess > 0, _fullest(one), one.key), default=None)
+    return min(
+        found, key=lambda one: (one.excess > 0, _fullest(one) if one.excess else one.ticks, one.key), default=None
+    )
 
 
 def memory_that_would_do(problem: SplitProblem, best: Candidate | None, limits: Limits) -> NoSplitPlan:
