@@ -3,7 +3,7 @@
 Differences seen with onnx 1.23, by comparison with runs: windows of poolings that start in the trailing padding,
 poolings with gaps under ``auto_pad``, transposed convolutions with SAME and output padding or an ``output_shape`` of
 all axes, sizes scaled in float32, STFT without ``onesided``, slices backwards to the largest integer, and Squeeze with
-axes that are not sorted below opset 11. Element types: the mask of Dropout below opset 10.
+axes that are not sorted, or count from the end, below opset 11. Element types: the mask of Dropout below opset 10.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def is_sized_by_runs(node: NodeProto) -> bool:
     if kind == "Slice":
         return len(node.input) > 4
     if kind == "Squeeze":
-        return any(list(attribute.ints) != sorted(attribute.ints) for attribute in node.attribute)
+        return any(list(one.ints) != sorted(one.ints) or min(one.ints, default=0) < 0 for one in node.attribute)
     return kind in _RULES
 
 
@@ -140,13 +140,14 @@ def _sliced(node: NodeView) -> Types | None:
 
 
 def _squeezed(node: NodeView) -> Types | None:
-    """Drop axes that an attribute names in any order: onnx wants them sorted below opset 11."""
+    """Drop axes that an attribute names in any order, from either end: below opset 11, onnx has them sorted from 0."""
     x, axes = node.input(0), node.integers("axes")
     if node.opset > 10 or not axes:
         return None
     if any(x.shape[axis] != 1 for axis in axes):
         raise MalformedNode(f"axes {axes} of {'×'.join(map(str, x.shape))} are not all of one element")
-    return [TensorType(x.dtype, tuple(size for axis, size in enumerate(x.shape) if axis not in axes))]
+    dropped = {axis % x.rank for axis in axes}
+    return [TensorType(x.dtype, tuple(size for axis, size in enumerate(x.shape) if axis not in dropped))]
 
 
 _RULES: dict[str, Callable[[NodeView], Types | None]] = {

@@ -181,6 +181,7 @@ LEFT_OPEN: list[tuple[str, dict[str, Typed], dict[str, Any], dict[str, Any], int
     ("STFT", {"x": _floats(2, 18, 1)}, {}, {"s": np.array(4), "w": np.ones(5, np.float32)}, 1, 17),
     ("STFT", {"x": _floats(2, 18, 2)}, {"onesided": 0}, {"s": np.array(3), "w": np.ones(6, np.float32)}, 1, 17),
     ("Squeeze", {"x": _floats(1, 1, 4, 1)}, {"axes": [3, 0, 1]}, {}, 1, 7),
+    ("Squeeze", {"x": _floats(1, 1, 4, 1)}, {"axes": [0, -1]}, {}, 1, 10),
 ]  # fmt: skip
 
 
