@@ -111,6 +111,8 @@ class Known:
         if self.numbers is None and self.maker is not None:
             maker, self.maker = self.maker, None
             self.numbers = maker()
+        if self.numbers is not None and self.open_axes:
+            self.numbers = self.numbers.together  # there may be fewer
         if self.numbers is None and is_small(kind.dtype, 1):
             self.numbers = Numbers.fresh(dtype_of(kind.dtype), None if self.open_axes else kind.shape)
         if self.elements is None or self.numbers is None:

@@ -5,9 +5,9 @@ A counter ends a loop that data may end earlier; a sum over a mask is no more th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 
 import numpy as np
 import onnx
@@ -92,7 +92,7 @@ class RangedTrips:
             seen.append(begun[place])
         return seen[-1] if exactly else one_of(seen)
 
-    def _trip(self, nodes: Sequence[onnx.NodeProto], begun: Ranges, trip: int) -> tuple[Mapping[str, Known], Ranges]:
+    def _trip(self, nodes: Sequence[onnx.NodeProto], begun: Ranges, trip: int) -> tuple[dict[str, Known], Ranges]:
         """Go through one trip; return what is known in it, and the carried values after it."""
         names = [value.name for value in self.body.input]
         values: dict[str, Known] = {}
@@ -106,13 +106,30 @@ class RangedTrips:
         results = [value.name for value in self.body.output[self.first_output :]]
         return values, {place: self._ranged(results[place], values) for place in begun}
 
-    def _ranged(self, name: str, values: Mapping[str, Known]) -> Numbers | None:
-        known = values.get(name) or self.find(name)
+    def _ranged(self, name: str, values: dict[str, Known]) -> Numbers | None:
+        known = self._known(name, values)
         return None if known is None else known.ranged
+
+    def _known(self, name: str, values: dict[str, Known]) -> Known | None:
+        """Return what is known of a tensor in one trip: numbers that the body makes are others in the next one."""
+        if name not in values:
+            known = self.find(name)
+            if known is None or name not in self._made or known.certain_value is not None:
+                return known
+            if (numbers := known.ranged) is None:
+                return known
+            values[name] = replace(known, numbers=numbers.renewed, maker=None)
+        return values[name]
+
+    @cached_property
+    def _made(self) -> frozenset[str]:
+        """Names of what the body is given on each trip, and of what it makes."""
+        given = {value.name for value in self.body.input}
+        return frozenset(given.union(name for node in self.body.node for name in node.output))
 
     def _run(self, node: onnx.NodeProto, values: dict[str, Known]) -> None:
         """Make the ranges of a node's outputs known."""
-        inputs = [(values.get(name) or self.find(name)) if name else None for name in node.input]
+        inputs = [self._known(name, values) if name else None for name in node.input]
         view = NodeView(
             kind_of(node.domain, node.op_type),
             self.opset,

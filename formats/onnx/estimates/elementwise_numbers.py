@@ -12,6 +12,9 @@ from mtpp.formats.onnx.estimates.numbers import INFINITE, Number, Numbers, combi
 from mtpp.formats.onnx.estimates.operands import FLOATS, Operands, Range, Rule, product, union
 from mtpp.formats.onnx.tensor_type import TensorType
 
+_SINGLE_PRECISION = 2.0**-21
+"""Relative error of a few operations in single precision."""
+
 
 def _ranged(function: Callable[..., Range], *, whole: bool | None = None) -> Rule:
     """Return the rule of an op on elements, by a function of the least and the most of each operand."""
@@ -69,15 +72,27 @@ def _toward_zero(value: float) -> float:
 
 
 def _rounded(function: Callable[[float], float]) -> Callable[[Number], Number]:
-    """Return rounding of a number; one that is whole stays the same."""
+    """Return rounding of a number; one that is whole stays the same.
+
+    Bounds are computed in double precision, and a run computes in single: one that is all but whole may be whole there.
+    """
 
     def one(number: Number) -> Number:
         if number.whole:
             return number
-        low, high = (function(end) if math.isfinite(end) else end for end in (number.low, number.high))
+        low, high = (
+            choose(function(end), function(_all_but_whole(end))) if math.isfinite(end) else end
+            for choose, end in ((min, number.low), (max, number.high))
+        )
         return Number.between(float(low), float(high), whole=True)
 
     return one
+
+
+def _all_but_whole(value: float) -> float:
+    """Return the whole number that single precision cannot tell from a value, or the value itself."""
+    nearest = float(round(value))
+    return nearest if abs(value - nearest) <= _SINGLE_PRECISION * abs(value) else value
 
 
 def _mod(node: Operands) -> Sequence[Numbers | None]:
@@ -86,7 +101,7 @@ def _mod(node: Operands) -> Sequence[Numbers | None]:
     def one(a: Number, b: Number) -> Number:
         most = max(abs(b.low), abs(b.high))
         whole = a.whole and b.whole
-        edge = most - 1 if whole else most
+        edge = max(0.0, most - 1) if whole else most
         if a.low >= 0 and (truncated or b.low > 0):
             if b.low > a.high:
                 return a
@@ -161,7 +176,7 @@ def _clipped(one: Number, low: float, high: float) -> Number:
 def _clip(node: Operands) -> Sequence[Numbers | None]:
     edges: list[Numbers | None] = []
     for index, name in ((1, "min"), (2, "max")):
-        given = node.numbers(index)
+        given = node.need(index) if node.node.has(index) else None
         if given is None and name in node.node.attributes:
             given = Numbers.constants(np.array(node.node.number(name, 0.0)))
         edges.append(given)
@@ -214,6 +229,14 @@ def _power(a: Range, b: Range) -> Range:
     return min(corners), max(corners)
 
 
+def _powers(node: Operands) -> Sequence[Numbers | None]:
+    def one(a: Number, b: Number) -> Number:
+        low, high = _power((a.low, a.high), (b.low, b.high))
+        return Number.between(low, high, whole=a.whole and b.whole and b.low >= 0)
+
+    return [combined(one, node.need(0), node.need(1))]
+
+
 def _root(a: Range) -> Range:
     return math.sqrt(max(0.0, a[0])), math.sqrt(a[1]) if a[1] > 0 else 0.0
 
@@ -251,7 +274,7 @@ ELEMENTWISE: dict[str, Rule] = {
     "Neg": _linear(lambda a: -a),
     "Not": _linear(lambda a: Number.constant(1.0) - a),
     "Or": _ranged(lambda a, b: (max(a[0], b[0]), max(a[1], b[1])), whole=True),
-    "Pow": _ranged(_power),
+    "Pow": _powers,
     "Relu": _at_least_zero,
     "Round": _linear(_rounded(round)),
     "Sign": _ranged(lambda a: (float(np.sign(a[0])), float(np.sign(a[1]))), whole=True),

@@ -57,11 +57,21 @@ def _placed(node: Operands, indices: Sequence[int], given: Sequence[Numbers]) ->
     return [Numbers.of_each(values[places]) for places in moved]
 
 
-def _copies(node: Operands) -> float:
-    """Return how many elements of the first input one element of the output is computed from, at most."""
-    count = node.node.input(0).count
-    made = math.prod(node.shape())
-    return max(1.0, math.ceil(count / made)) if made else float(count)
+def _copies(node: Operands, axes: Sequence[int] | None) -> float:
+    """Return how many elements of the first input are reduced to one, at most."""
+    kind = node.node.input(0)
+    return float(kind.count if axes is None else math.prod(kind.shape[axis] for axis in axes))
+
+
+def _may_lack_elements(node: Operands, index: int = 0) -> bool:
+    """Say whether an input may have fewer elements than its type says, or has none."""
+    known = node.inputs[index]
+    return known is None or bool(known.open_axes) or not node.node.input(index).count
+
+
+def _with_nothing(low: float, high: float) -> tuple[float, float]:
+    """Return the range of a sum of some elements, or of none."""
+    return min(low, 0.0), max(high, 0.0)
 
 
 def _reduced_axes(node: Operands) -> tuple[int, ...] | None:
@@ -97,9 +107,12 @@ def _summed(node: Operands) -> Sequence[Numbers | None]:
         found = np.empty(len(sums), dtype=object)
         found[:] = sums
         return [Numbers.of_each(found.reshape(node.shape()))]
-    times = _copies(node)
+    times = _copies(node, axes)
     low, high = (product((end, end), (times, times))[0] for end in (first.low, first.high))
-    return [node.spread(min(low, first.low), max(high, first.high), whole=first.whole)]
+    low, high = min(low, first.low), max(high, first.high)
+    if _may_lack_elements(node):
+        low, high = _with_nothing(low, high)
+    return [node.spread(low, high, whole=first.whole)]
 
 
 def _ends(node: Operands) -> Sequence[Numbers | None]:
@@ -107,7 +120,7 @@ def _ends(node: Operands) -> Sequence[Numbers | None]:
     first = node.need(0)
     low, high, whole = first.low, first.high, first.whole
     if node.node.kind == "AveragePool":  # zeros beside a picture may count
-        low, high = min(low, 0.0), max(high, 0.0)
+        low, high = _with_nothing(low, high)
     whole = whole and node.node.kind not in ("AveragePool", "GlobalAveragePool", "ReduceMean")
     return [node.spread(low, high, whole=whole)]
 
@@ -116,7 +129,7 @@ def _running(node: Operands) -> Sequence[Numbers | None]:
     first, size = node.need(0), max(node.node.input(0).shape, default=1)
     low, high = (product((end, end), (float(size), float(size)))[0] for end in (first.low, first.high))
     if node.node.integer("exclusive", 0):
-        low, high = min(low, 0.0), max(high, 0.0)
+        low, high = _with_nothing(low, high)
     return [node.spread(min(low, first.low), max(high, first.high), whole=first.whole)]
 
 
@@ -164,10 +177,11 @@ def _full(node: Operands) -> Sequence[Numbers | None]:
 def _range(node: Operands) -> Sequence[Numbers | None]:
     start, limit, delta = (node.need(i) for i in range(3))
     whole = start.whole and delta.whole
+    before = 1 if whole and limit.whole else 0
     if delta.low > 0:
-        return [Numbers.of_all(start.low, max(start.low, limit.high - (1 if whole else 0)), whole=whole)]
+        return [Numbers.of_all(start.low, max(start.low, limit.high - before), whole=whole)]
     if delta.high < 0:
-        return [Numbers.of_all(min(start.high, limit.low + (1 if whole else 0)), start.high, whole=whole)]
+        return [Numbers.of_all(min(start.high, limit.low + before), start.high, whole=whole)]
     return [Numbers.of_all(min(start.low, limit.low), max(start.high, limit.high), whole=whole)]
 
 
@@ -175,9 +189,10 @@ def _padded(node: Operands) -> Sequence[Numbers | None]:
     first = node.need(0)
     low, high = first.low, first.high
     if node.node.text("mode", "constant") == "constant":
-        value = node.numbers(2)
-        low = min(low, 0.0 if value is None else value.low)
-        high = max(high, 0.0 if value is None else value.high)
+        own = Numbers.constants(np.array(node.node.number("value", 0.0)))  # before opset 11
+        value = node.need(2) if node.node.has(2) else own
+        low, high = min(low, value.low), max(high, value.high)
+        return [Numbers.of_all(low, high, whole=first.whole and value.whole)]
     return [Numbers.of_all(low, high, whole=first.whole)]
 
 
@@ -186,11 +201,19 @@ def _hot(node: Operands) -> Sequence[Numbers | None]:
 
 
 def _multiplied_out(node: Operands) -> Sequence[Numbers | None]:
-    """Return sums of products along one axis."""
+    """Return sums of products along one axis, of what is left of each element by its zero point."""
     a, b = node.need(0), node.need(1)
     count = float(node.node.input(0).shape[-1])
-    low, high = product((a.low, a.high), (b.low, b.high))
+    sides = [(one.low, one.high) for one in (a, b)]
+    for place, zero in ((0, 2), (1, 3)):
+        if node.node.has(zero):
+            point, (low, high) = node.need(zero), sides[place]
+            sides[place] = low - point.high, high - point.low
+    low, high = product(*sides)
     low, high = (product((end, end), (count, count))[0] for end in (low, high))
+    if _may_lack_elements(node) or _may_lack_elements(node, 1):
+        each = product(*sides)
+        low, high = _with_nothing(min(low, each[0]), max(high, each[1]))
     return [node.spread(low, high, whole=a.whole and b.whole)]
 
 

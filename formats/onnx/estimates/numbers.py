@@ -204,6 +204,13 @@ class Numbers:
         return Numbers.of_all(self.low, self.high, whole=whole)
 
     @property
+    def renewed(self) -> Numbers:
+        """The same ranges for other numbers: those of another trip of a loop."""
+        if not self.each:
+            return self
+        return Numbers(_each(lambda one: Number.between(one.low, one.high, whole=one.whole), self.array), True)
+
+    @property
     def low(self) -> float:
         """The least that an element can be."""
         return min((one.low for one in self.array.flat), default=0.0)

@@ -94,7 +94,10 @@ def assumed_axes(
     given = [known for known in inputs if known is not None]
     if RANK in axes or any(known.assumed_axes for known in given):
         return axes
-    likely = _of_first_input(node, found.rank) if node.kind not in _STRETCHING else {}
+    first = node.inputs[0] if node.inputs else None
+    keeps_axes = isinstance(first, TensorType) and first.rank == found.rank  # of fewer, or more, any may be the largest
+    stretches = node.kind.removeprefix("com.microsoft:") in _STRETCHING
+    likely = _of_first_input(node, found.rank) if keeps_axes and not stretches else {}
     follows = node.kind in _CONTROL or (not has_arguments(node.kind) and any(known.open_axes for known in given))
 
     def is_largest(axis: int) -> bool:

@@ -9,10 +9,14 @@ from dataclasses import dataclass
 from mtpp.formats.onnx.estimates.numbers import INFINITE, Number
 from mtpp.formats.onnx.node_view import NodeView
 from mtpp.formats.onnx.scope import RANK, Known
+from mtpp.formats.onnx.shape_rules.executed_sizes import scaled_size
 from mtpp.formats.onnx.tensor_type import TensorType
 
 LARGEST = 2**31 - 1
 """Sizes beyond it are none: no largest is known."""
+
+_TO_THE_FIRST = 2**31 - 1
+"""Ends of slices backwards from which on they may stand for all that is left."""
 
 _MISFITS = (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError)
 
@@ -180,12 +184,14 @@ def _part(size: Number, start: Number, end: Number, step: float | None) -> Large
 def _part_back(size: Number, start: Number, end: Number, step: float) -> Largest:
     """Return how much there is from one place of an axis back to another, which is left out."""
     room = [size.high]
+    to_the_first = end.high >= _TO_THE_FIRST  # or beyond what any axis has
     if start.low >= 0:
         room.append(start.high + 1)
-        room += [(start - end).high] if end.low >= 0 else []
+        room += [(start - end).high] if end.low >= 0 and not to_the_first else []
     elif start.high < 0:
         room.append((size + start).high + 1)
         room += [(start - end).high] if end.high < 0 else []
+        room = [max(1.0, one) for one in room] if (size + start).low < 0 else room  # from before the first: that one
     most = max(0.0, min(room))
     return Largest(math.ceil(most / step))
 
@@ -199,7 +205,8 @@ def _ranged(node: Sized) -> Sequence[Sizes]:
     else:
         return ()
     most = max(0.0, way.high) / least
-    return [{0: Largest(math.ceil(most) if math.isfinite(most) else most, way if least == 1 and way.whole else None)}]
+    decides = way.whole and delta.low == delta.high and least == 1
+    return [{0: Largest(math.ceil(most) if math.isfinite(most) else most, way if decides else None)}]
 
 
 def _chosen(node: Sized) -> Sequence[Sizes]:
@@ -237,8 +244,10 @@ def _resized(node: Sized) -> Sequence[Sizes]:
         return [{axis: Largest.of(node.number(3, at)) for at, axis in enumerate(axes)}]
     if not node.has(scales) or node.node.text("coordinate_transformation_mode", "") == "tf_crop_and_resize":
         return ()
-    found = ((axis, _times(node.size(0, axis).high, node.number(scales, at).high)) for at, axis in enumerate(axes))
-    return [{axis: Largest(math.floor(most) if math.isfinite(most) else most) for axis, most in found}]
+    found = ((axis, node.size(0, axis).high, node.number(scales, at).high) for at, axis in enumerate(axes))
+    return [
+        {axis: Largest(scaled_size(int(size), scale) if math.isfinite(scale) else scale) for axis, size, scale in found}
+    ]
 
 
 def _cropped(node: Sized) -> Sequence[Sizes]:
