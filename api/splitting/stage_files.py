@@ -148,6 +148,8 @@ def _warn_of(check: SplitCheck, observer: Observer) -> None:
     for note in check.notes:
         observer.warn(note)
     for output in check.outputs:
+        if output.empty and output.passed and not check.random:
+            observer.warn(f"output {output.name!r} has no elements for any of the inputs: nothing of it was compared")
         if not output.finite and not check.random:
             observer.warn(f"output {output.name!r} has no finite value: that it is the same says little")
 

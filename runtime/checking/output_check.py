@@ -28,6 +28,8 @@ class OutputCheck:
         The same over the largest absolute value of the output.
     finite
         Whether it has a finite value at all: what has none says nothing.
+    empty
+        Whether it has no elements.
     """
 
     name: str
@@ -37,6 +39,7 @@ class OutputCheck:
     largest_difference: float
     relative_difference: float
     finite: bool
+    empty: bool = False
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,8 @@ class SplitCheck:
 def worst_of(checks: Sequence[OutputCheck]) -> OutputCheck:
     """Return what is found of one output in all sets of inputs."""
     worst = max(checks, key=lambda check: (not check.passed, check.relative_difference, not check.identical))
-    return replace(worst, finite=any(check.finite for check in checks))
+    finite, empty = any(check.finite for check in checks), all(check.empty for check in checks)
+    return replace(worst, finite=finite, empty=empty)
 
 
 def compared_output(
@@ -99,8 +103,9 @@ def compared_output(
     pairs = list(zip(expected, found, strict=True))
     identical = all(a.tolist() == b.tolist() if a.dtype.kind == "O" else a.tobytes() == b.tobytes() for a, b in pairs)
     finite = all(a.dtype.kind in "OSUb" or not a.size or bool(np.isfinite(_widened(a)).any()) for a in expected)
+    empty = not any(one.size for one in expected)
     if identical or random:
-        return OutputCheck(output.name, output.dtype, identical, True, 0.0, 0.0, finite)
+        return OutputCheck(output.name, output.dtype, identical, True, 0.0, 0.0, finite, empty)
     absolute = max(_largest_difference(a, b) for a, b in pairs)
     largest = max((_largest(a) for a in expected), default=0.0)
     relative = absolute / largest if largest else np.inf if absolute else 0.0

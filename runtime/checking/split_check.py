@@ -141,6 +141,7 @@ class _Whole:
     notes: list[str] = field(default_factory=list)
 
     def compared(self, runner: Runner, stages: Path, random: tuple[str, ...], tell: Tell) -> _Compared:
+        self.notes.clear()
         numbers = self._numbers(runner, tell)
         tell("running the whole model")
         sets, own = self._run_enough(runner, numbers)

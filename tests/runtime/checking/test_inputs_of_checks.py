@@ -118,6 +118,19 @@ def test_branches_that_nothing_reaches_are_said(tmp_path: Path) -> None:
     assert heard.warnings == ["the then_branch of If 'choice' ran for none of 16 inputs: it was not compared"]
 
 
+def test_outputs_without_elements_are_said(tmp_path: Path) -> None:
+    """That none of no elements differs says nothing."""
+    nodes = [helper.make_node("Neg", ["x"], ["a"]), helper.make_node("Slice", ["a", "end", "end"], ["b"])]
+    nodes += [helper.make_node("Neg", ["b"], ["y"]), helper.make_node("Abs", ["a"], ["z"])]
+    path = saved(
+        tmp_path, nodes, [value("x", FLOAT, 4)], [value("y", FLOAT, 0), value("z", FLOAT, 4)],
+        initializers=[number("end", [4])],
+    )  # fmt: skip
+    heard = Heard()
+    assert mtpp.split(path, mtpp.partition(path, 2), check=True, observer=heard).passed
+    assert heard.warnings == ["output 'y' has no elements for any of the inputs: nothing of it was compared"]
+
+
 def test_branches_in_bodies_and_functions_that_nothing_reaches_are_said(tmp_path: Path) -> None:
     """The warning names those that data decide, each with its place, and no others."""
     path, heard = looping(tmp_path, 1e9), Heard()
