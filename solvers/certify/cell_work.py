@@ -141,11 +141,14 @@ class _CellWork:
             self._reduced = self._reduce()
             self._state = self._partitioned()
             return self._bounded()
+        except BaseException:
+            self._given_up = True  # or work that was begun would go on, with nobody to hear of it
+            raise
         finally:
             self._thread.close()
 
     def _reduce(self) -> ReducedInstance:
-        limits = Limits(deadline=self._deadline.share(_REDUCTION_SHARE), interrupted=self._interrupted)
+        limits = Limits(deadline=self._deadline.share(_REDUCTION_SHARE), interrupted=self._to_end)
         reduced = self._in_time(lambda: reduce_instance(self._instance, ended=limits.ended), limits.deadline)
         return reduced or ReducedInstance(self._instance)
 
@@ -236,6 +239,10 @@ class _CellWork:
     def _over(self) -> bool:
         return bool(self._stopped()) or self._given_up or self._nearly_over()
 
+    def _to_end(self) -> bool:
+        """Tell whether the user has ended the run, or nobody waits for its result."""
+        return self._interrupted() or self._given_up
+
     def _cut_short(self) -> bool:
         """Tell whether a bound could go on, or its time was up."""
         if self._limits.time_limit_s is None or all(figure.solved for figure in self._state.bounds.values()):
@@ -267,7 +274,7 @@ class _CellWork:
         """
         if self._interrupted():
             return None
-        stop = Limits(deadline=deadline, interrupted=lambda: self._interrupted() or self._given_up)
+        stop = Limits(deadline=deadline, interrupted=self._to_end)
         try:
             return (thread or self._thread).run(work, deadline, lambda: stop.stop, grace_s=_GRACE_S)
         except Overrun:
@@ -288,7 +295,7 @@ class _CellWork:
                 instance.most_ticks,
                 lower=lower.value,
                 deadline=self._deadline.share(_WEAK_SHARE),
-                interrupted=self._interrupted,
+                interrupted=self._to_end,
             )
             inner = self._reduced.instance
             result = self._in_time(lambda: bound_entry(FIRST).load()(inner, known), known.deadline) or _NOTHING
@@ -360,7 +367,7 @@ class _CellWork:
                 memory_bytes=limits.memory_bytes,
                 proof_bytes=limits.proof_bytes,
                 observer=observer,
-                interrupted=lambda: self._interrupted() or bool(self._closed()) or self._given_up,
+                interrupted=lambda: self._to_end() or bool(self._closed()),
                 reduced=self._reduced,
             )
             return resume(asked) if resume is not None else entry.load()(self._reduced.instance, asked)

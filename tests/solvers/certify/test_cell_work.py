@@ -106,6 +106,29 @@ def test_threads_end_with_their_cell(time_limit_s: float | None) -> None:
         assert not thread.is_alive()
 
 
+def test_work_ends_once_nobody_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An exception in the caller's thread leaves no bound that is computed on and on."""
+    begun, ended = threading.Event(), threading.Event()
+
+    def endless(instance: Instance, limits: BoundLimits) -> BoundResult:
+        begun.set()
+        while not limits.ended():
+            pass
+        ended.set()
+        return BoundResult(None, solved=False)
+
+    def interrupted() -> bool:
+        if begun.is_set() and threading.current_thread() is threading.main_thread():
+            raise KeyboardInterrupt
+        return False
+
+    monkeypatch.setattr(certifying, "bound_entry", lambda name: SimpleNamespace(load=lambda: endless, tier="solver"))
+    instance = Instance.build(random_graph(1, 8), LINK, 3)
+    with pytest.raises(KeyboardInterrupt):
+        certify(instance, CellLimits(None, bounds=("crossings",), algorithm="random"), interrupted=interrupted)
+    assert ended.wait(60)
+
+
 def test_where_proofs_are_required_the_work_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """Exact bounds are told what is proven, not what the solver says."""
     found, tried, asked = ladder_of(monkeypatch, proofs_only=True)
