@@ -37,7 +37,7 @@ from mtpp.api.training.task import (
     read_training_task,
 )
 from mtpp.errors import Infeasible, InputError, Interrupted
-from mtpp.host.stop_reason import CUT_SHORT, StopReason
+from mtpp.host.stop_reason import StopReason
 from mtpp.solvers.planners.registry import GRAPH_PLANNERS, SPLIT_PLANNERS
 
 if TYPE_CHECKING:
@@ -425,7 +425,8 @@ def plan_task(task: TrainingTask, request: TrainingPlanRequest, observer: Observ
 def _in_time(
     task: TrainingTask, run: Callable[[PlanLimits], AnyTrainingPlan | NoPlan], limits: PlanLimits
 ) -> AnyTrainingPlan | NoPlan:
-    """Return the result of a planner, or a first plan where it does not come back in time."""
+    """Return the result of a planner, or a first plan where it does not come to a better one in time."""
+    from mtpp.solvers.planners.ended_search import result_beside_first
     from mtpp.solvers.planners.first_plans import first_nested_plan
     from mtpp.solvers.planners.limits import NoPlan
     from mtpp.training.nested_problem import NestedProblem
@@ -436,10 +437,7 @@ def _in_time(
             return first_nested_plan(problem, task.planner.name, stopped)
         return task.planner.load_first()(problem, stopped)
 
-    def cut_short(found: AnyTrainingPlan | NoPlan) -> StopReason | None:
-        return found.stopped if isinstance(found, NoPlan) and not found.proven and found.stopped in CUT_SHORT else None
-
-    result = run_from_first(lambda: run(limits), limits, first, cut_short)
+    result = run_from_first(lambda: run(limits), limits, first, result_beside_first)
     if not isinstance(result, StopReason):
         return cast("AnyTrainingPlan | NoPlan", result)
     reason = "the memory did not suffice" if result == StopReason.MEMORY_LIMIT else "none was found in the time"

@@ -187,13 +187,14 @@ def plan_graph_task(task: GraphTask, request: GraphPlanRequest, observer: Observ
     """
     from mtpp.host.cores import available_cores
     from mtpp.host.interruption import Interruption
-    from mtpp.host.stop_reason import CUT_SHORT, StopReason
+    from mtpp.host.stop_reason import StopReason
     from mtpp.solvers.limits import Limits
     from mtpp.solvers.planners.compiling import compiled_graph_planner, load_graph_planner
+    from mtpp.solvers.planners.ended_search import result_beside_first
     from mtpp.solvers.planners.first_plans import first_graph_plan
     from mtpp.solvers.planners.graphpipe.least_memory import nothing_found
     from mtpp.solvers.planners.registry import GRAPH_PLANNERS
-    from mtpp.training.graph_plan import PLANNER, NoGraphPlan
+    from mtpp.training.graph_plan import PLANNER
     from mtpp.views.training.planned_graph import PlannedGraph
 
     if not compiled_graph_planner():
@@ -212,7 +213,7 @@ def plan_graph_task(task: GraphTask, request: GraphPlanRequest, observer: Observ
             lambda: planner(task.problem, limits),
             limits,
             lambda stopped: first_graph_plan(task.problem, stopped),
-            lambda found: found.stopped if isinstance(found, NoGraphPlan) and found.stopped in CUT_SHORT else None,
+            result_beside_first,
         )
         elapsed_s = time.monotonic() - start
     if isinstance(result, StopReason):

@@ -20,9 +20,9 @@ def run_from_first(
     plan: Callable[[], R],
     limits: Limits,
     first: Callable[[StopReason], F | None],
-    cut_short: Callable[[R], StopReason | None],
+    chosen: Callable[[Any, Any], Any],
 ) -> R | F | StopReason:
-    """Return the result of a planner; where it found no plan by its end, one that was made before it began.
+    """Return the result of a planner, or a plan that was made before it began.
 
     A time limit that passes meanwhile does not keep the first plan from being made; an interruption does.
 
@@ -30,16 +30,16 @@ def run_from_first(
     ----------
     first
         Makes a plan that says why the search ended, in next to no time; None if none of its few fits.
-    cut_short
-        Tells why a search ended that found no plan, None if it came to its own end or found one.
+    chosen
+        Chooses between a result and the first plan.
     """
     ready = _made_first(lambda: first(StopReason.TIME_LIMIT), limits)
     stopped = limits.stop
     if stopped is None or (ready is None and stopped is not StopReason.INTERRUPTED):
         result = run_planner(plan, limits)
-        stopped = result if isinstance(result, StopReason) else cut_short(result)
-        if stopped is None or ready is None:
-            return result
+        if not isinstance(result, StopReason):
+            return result if ready is None else chosen(result, ready)
+        stopped = result
     return stopped if ready is None else replace(ready, stopped=stopped)
 
 

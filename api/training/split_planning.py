@@ -30,9 +30,10 @@ def plan_split_task(task: SplitTask, request: SplitPlanRequest, observer: Observ
     """
     from mtpp.host.cores import available_cores
     from mtpp.host.interruption import Interruption
-    from mtpp.host.stop_reason import CUT_SHORT, StopReason
+    from mtpp.host.stop_reason import StopReason
     from mtpp.solvers.limits import Limits
     from mtpp.solvers.planners.compiling import compiled_split_planner, load_split_planner
+    from mtpp.solvers.planners.ended_search import result_beside_first
     from mtpp.solvers.planners.first_plans import first_split_plan
     from mtpp.solvers.planners.pfeife.least_memory import nothing_found
     from mtpp.solvers.planners.registry import SPLIT_PLANNERS
@@ -56,7 +57,7 @@ def plan_split_task(task: SplitTask, request: SplitPlanRequest, observer: Observ
                 lambda: planner(task.problem, limits),
                 limits,
                 lambda stopped: first_split_plan(task.problem, stopped),
-                lambda found: found.stopped if isinstance(found, NoSplitPlan) and found.stopped in CUT_SHORT else None,
+                result_beside_first,
             )
         except Deadlock as deadlock:
             deadlock.source = deadlock.source or _file_of_schedule(request)

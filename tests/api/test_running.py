@@ -18,8 +18,8 @@ class _Plan:
     stopped: StopReason
 
 
-def _nothing(found: StopReason) -> StopReason | None:
-    return found if found in (StopReason.TIME_LIMIT, StopReason.INTERRUPTED) else None
+def _result(found: object, first: object) -> object:
+    return found
 
 
 def test_first_plan_is_made_though_the_deadline_has_passed() -> None:
@@ -30,7 +30,7 @@ def test_first_plan_is_made_though_the_deadline_has_passed() -> None:
         began.append("search")
         return StopReason.FINISHED
 
-    result = run_from_first(search, Limits(deadline=Deadline(0.0)), _Plan, _nothing)
+    result = run_from_first(search, Limits(deadline=Deadline(0.0)), _Plan, _result)
     assert result == _Plan(StopReason.TIME_LIMIT)
     assert not began
 
@@ -48,13 +48,15 @@ def test_first_plan_says_what_ended_the_search(reason: StopReason) -> None:
         order.append("search")
         return reason
 
-    assert run_from_first(search, Limits(), first, _nothing) == _Plan(reason)
+    assert run_from_first(search, Limits(), first, _result) == _Plan(reason)
     assert order == ["first", "search"]
 
 
-def test_result_of_a_search_goes_before_the_first_plan() -> None:
-    """A search that comes to its own end is believed, with a plan or without one."""
-    assert run_from_first(lambda: "no plan fits", Limits(), _Plan, lambda found: None) == "no plan fits"
+def test_results_are_chosen_from_beside_the_first_plan() -> None:
+    """What a search came to, with a plan or without one, goes with the first plan to what chooses."""
+    plan = _Plan(StopReason.TIME_LIMIT)
+    assert run_from_first(lambda: "slow", Limits(), _Plan, lambda *both: both) == ("slow", plan)
+    assert run_from_first(lambda: "no plan fits", Limits(), _Plan, _result) == "no plan fits"
 
 
 def test_interruption_waits_for_no_first_plan() -> None:
@@ -71,7 +73,7 @@ def test_interruption_waits_for_no_first_plan() -> None:
         return StopReason.FINISHED
 
     try:
-        result = run_from_first(search, Limits(interrupted=pressed.is_set), first, _nothing)
+        result = run_from_first(search, Limits(interrupted=pressed.is_set), first, _result)
     finally:
         never.set()
     assert result is StopReason.INTERRUPTED
