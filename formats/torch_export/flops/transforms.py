@@ -28,8 +28,9 @@ def _fourier(*default: int) -> CostRule:
 
 
 def _frames(call: CallView) -> NodeCost:
-    """Multiply each frame with the window, and transform it; frames of a signal are the last axis."""
-    spectrum = call.output().shape
+    """Multiply each frame with the window, and transform it; frames are the last axis, or before parts of numbers."""
+    made = call.output()
+    spectrum = made.shape if made.name.startswith("complex") else made.shape[:-1]
     length, frames = int(call.value("n_fft", 1)), math.prod(spectrum[:-2]) * spectrum[-1]
     return NodeCost(flops=frames * (5 * n_log_n(length) + length))
 
