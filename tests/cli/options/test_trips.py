@@ -15,7 +15,7 @@ from mtpp.errors import InputError
 ENDLESS = """
 <ir_version: 8, opset_import: ["": 17]>
 g (float[2,4] x) => (float[2,4] z) <bool yes = {1}, float half = {0.5}, float one = {1.0}> {
-    h = Tanh(x)
+    h = Exp(x)
     l = Loop ("", yes, h) <body = b (int64 i, bool c, float[2,4] a) => (bool go, float[2,4] t) {
         t = Mul(a, half) n = ReduceSum<keepdims = 0>(t) go = Greater(n, one)
     }>

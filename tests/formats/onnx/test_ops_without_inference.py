@@ -190,6 +190,8 @@ def test_standard_ops_are_told_as_they_run(
     name: str, inputs: dict[str, Typed], attributes: dict[str, Any], stored: dict[str, Any], made: int, opset: int
 ) -> None:
     """Results of which onnx tells nothing, or another size than a run has."""
+    if name == "Attention" and runtime_version() < (1, 32):
+        pytest.skip("ONNX Runtime 1.23 takes no cache out where none goes in")
     _assert_told_as_run(_model(name, inputs, attributes, stored, made, opset), inputs)
 
 
