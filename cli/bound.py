@@ -11,8 +11,7 @@ from mtpp.cli.options.file_types import MODEL, OUTPUT
 from mtpp.cli.options.mip_export import ExportOptions, check_export_options, write_mip
 from mtpp.cli.options.shared import NoiseOptions, model_options, output_options, reading_of_model
 from mtpp.cli.options.warming import warm_up_behind_option
-
-INTERRUPTED = 130
+from mtpp.host.interrupts import INTERRUPTED
 
 
 class BoundOptions(ExportOptions, NoiseOptions):

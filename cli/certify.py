@@ -11,8 +11,7 @@ from mtpp.cli.options.completing import ALGORITHMS, names_completion
 from mtpp.cli.options.file_types import MODEL, OUTPUT, PLOT
 from mtpp.cli.options.shared import FiniteRange, ModelOptions, NoiseOptions, model_options, output_options
 from mtpp.cli.options.warming import warm_up_behind_option
-
-INTERRUPTED = 130
+from mtpp.host.interrupts import INTERRUPTED
 
 
 class CertifyOptions(CellOptions, RunOptions, ModelOptions, NoiseOptions):

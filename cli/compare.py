@@ -10,8 +10,7 @@ from mtpp.cli.options.completing import ALGORITHMS, list_completion
 from mtpp.cli.options.file_types import MODEL, OUTPUT
 from mtpp.cli.options.shared import SearchOptions, model_options, output_options, search_options
 from mtpp.cli.options.stage_counts import StageCounts
-
-INTERRUPTED = 130
+from mtpp.host.interrupts import INTERRUPTED
 
 
 class CompareOptions(SearchOptions):

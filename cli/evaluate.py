@@ -11,8 +11,7 @@ from mtpp.api.parameters import MOST_STAGES
 from mtpp.cli.options.file_types import ASSIGNMENT, ASSIGNMENT_OR_ALGORITHM, MODEL, OUTPUT
 from mtpp.cli.options.limits import memory_limit_option
 from mtpp.cli.options.shared import ModelOptions, NoiseOptions, model_options, output_options, read_model
-
-INTERRUPTED = 130
+from mtpp.host.interrupts import INTERRUPTED
 
 
 class EvaluateOptions(ModelOptions, NoiseOptions):

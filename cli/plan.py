@@ -19,8 +19,7 @@ from mtpp.cli.options.training import (
     system_options,
 )
 from mtpp.cli.options.warming import warm_up_behind_option
-
-INTERRUPTED = 130
+from mtpp.host.interrupts import INTERRUPTED
 
 
 @click.command("plan")

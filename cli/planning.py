@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mtpp.host.stop_reason import StopReason
     from mtpp.views.training.training_results import Swept, TrainingTask
 
-R = TypeVar("R", "TrainingPlanRequest", "GraphPlanRequest", "SplitPlanRequest")
+Request = TypeVar("Request", "TrainingPlanRequest", "GraphPlanRequest", "SplitPlanRequest")
 
 
 class PlanResult(NamedTuple):
@@ -145,7 +145,7 @@ def planned_line(model: str, options: Mapping[str, Any], console: Console) -> Pl
     )
 
 
-def _with_time_to_write(request: R, options: Mapping[str, Any], layers: int) -> R:
+def _with_time_to_write(request: Request, options: Mapping[str, Any], layers: int) -> Request:
     """Return a request whose search ends early enough for a result about so many layers or ops to be written."""
     from mtpp.cli.options.overheads import searching_s
     from mtpp.cli.terminal.clock import deadline_from_start

@@ -12,8 +12,7 @@ from mtpp.cli.flags import flag_of
 from mtpp.cli.options.file_types import FOLDER_OF_STAGES, MODEL, OUTPUT
 from mtpp.cli.options.running import common_options, inference_options, refuse_idle, training_options
 from mtpp.cli.options.shared import output_options
-
-INTERRUPTED = 130
+from mtpp.host.interrupts import INTERRUPTED
 
 _ASKED = ("batches", "warmup", "queue_depth", "threads", "optimise", "pin", "seed")
 """Options that are terms of the run."""

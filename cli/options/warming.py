@@ -8,9 +8,9 @@ from typing import Any, TypeVar, cast
 
 import click
 
-F = TypeVar("F", bound=Callable[..., Any])
+from mtpp.host.interrupts import INTERRUPTED
 
-_INTERRUPTED = 130
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def warm_up_behind_option(command: str) -> Callable[[F], F]:
@@ -22,7 +22,7 @@ def warm_up_behind_option(command: str) -> Callable[[F], F]:
             try:
                 result = function(*arguments, **options)
             except click.exceptions.Exit as end:
-                if warm_up_behind and end.exit_code != _INTERRUPTED:
+                if warm_up_behind and end.exit_code != INTERRUPTED:
                     _start(command)
                 raise
             if warm_up_behind:

@@ -26,10 +26,7 @@ NO_EFFECT = "terms of costs, without effect on a graph that brings its own"
 LESS = "may say less than is true: a weaker bound is one as well"
 PROOF = "numbers of a proof: whichever are here have to prove the bound"
 
-_PROOF_PARTS = (
-    *("merges", "flow", "drawn", "weights", "ops", "steps", "capacity", "families", "blocks", "nodes"),
-    "relaxed",
-)
+_PROOF_PARTS = "merges,flow,drawn,weights,ops,steps,capacity,families,blocks,nodes,relaxed"
 """Parts of proofs of tier ``exact`` in which several numbers may do."""
 
 _SYSTEM = (
@@ -39,7 +36,7 @@ _SYSTEM = (
 
 
 def _proof_parts(*places: str) -> tuple[Recorded, ...]:
-    ends = "op", f"{{{','.join(_PROOF_PARTS)}}}/**"
+    ends = "op", f"{{{_PROOF_PARTS}}}/**"
     return tuple(Recorded(f"{place}/{end}", PROOF) for place in places for end in ends)
 
 

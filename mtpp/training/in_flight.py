@@ -25,6 +25,6 @@ def least_before(size: int, interval: int, later_size: int, later_interval: int,
 
 @lru_cache(maxsize=1_024)
 def more_before(size: int, interval: int, later_size: int, later_interval: int) -> int:
-    """Return the samples that a stage has to keep in flight beyond those that a stage behind it keeps."""
+    """Return the samples that a stage has to keep in flight beyond those of a stage behind it."""
     ours, theirs, larger = interval * size, later_interval * later_size, max(size, later_size)
     return max(0, ours - theirs) + larger * (2 if larger < min(ours, theirs) else 1)

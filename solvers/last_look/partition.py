@@ -75,8 +75,9 @@ def look_at_partition(
 
 def _look_at_sums(instance: Instance, partition: Partition, costs: StageCosts) -> None:
     """Sum up work, parameters and transfers of stages op by op and tensor by tensor, where there are not too many."""
-    if len(instance.pins) + len(stage := partition.assignment.tolist()) > MOST_SUMMED:
+    if instance.op_count + len(instance.pins) > MOST_SUMMED:
         return
+    stage = partition.assignment.tolist()
     sums = [[0, 0, 0] for _ in range(partition.k)]
     for s, work, size in zip(stage, instance.work.tolist(), instance.param_bytes.tolist(), strict=True):
         sums[s][0] += work

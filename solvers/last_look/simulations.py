@@ -1,4 +1,4 @@
-"""Last look at simulations: each pass starts when the last of what it waits for is there, derived without a network."""
+"""Last look at simulations: starts of passes, derived again from the ends of passes and messages before them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mtpp.training.stage_graph import PipelineStage, StageTransfer
 
 
 def look_at_simulation(found: Simulation) -> None:
-    """Derive the start of each pass of a stage graph from the starts of those that it waits for.
+    """Derive the start of each pass of a stage graph from the passes and messages that it waits for.
 
     Raises
     ------
@@ -49,7 +49,7 @@ def look_at_simulation(found: Simulation) -> None:
             at = int(wrong[0])
             name = pass_name(int(stage.order[at]))
             said = f"{name} of stage {s} is simulated to start at {int(starts[s][at])} ticks"
-            raise InconsistentResult(f"{said}, and what it waits for is there at {int(due[s][at])}")
+            raise InconsistentResult(f"{said}, and it can start at {int(due[s][at])}")
     last = max(int(end[-1]) + stage.synchronisation_ticks for end, stage in zip(ends, graph.stages, strict=True))
     if last != found.iteration:
         raise InconsistentResult(f"the iteration is {found.iteration} ticks, and its last pass ends at {last}")

@@ -38,14 +38,14 @@ def split_sums(problem: SplitProblem, schedule: PassSchedule, split: Sequence[in
     columns = (costs.forward, costs.backward, costs.fixed_bytes, costs.kept_bytes)
     forward, backward, fixed, kept = (column.tolist() for column in columns)
     times = [[0, 0] for _ in range(stages)]
-    need, flying, received = [0] * devices, [0] * stages, [0] * stages
+    need, flying = [0] * devices, [0] * stages
     for v, s in enumerate(place):
         speed = problem.speeds[s % devices]
         for k, ticks in enumerate((forward[v], backward[v])):
             times[s][k] += -(-ticks * speed.denominator // speed.numerator)
         need[s % devices] += fixed[v]
         flying[s] += kept[v]
-    handovers = _handovers(problem, place, stages, received)
+    handovers, received = _handed_over(problem, place, stages)
     if problem.rules.buffers == TORCH:
         for s, size in enumerate(received):
             need[s % devices] += problem.micro_batches * size
@@ -63,13 +63,14 @@ def split_sums(problem: SplitProblem, schedule: PassSchedule, split: Sequence[in
     return SplitSums([(there, back) for there, back in times], handovers, need)
 
 
-def _handovers(
-    problem: SplitProblem, place: Sequence[int], stages: int, received: list[int]
-) -> dict[tuple[int, int], int]:
-    """Return the ticks of hand-overs; add to *received* the bytes that each stage gets of a micro-batch, both ways."""
+def _handed_over(
+    problem: SplitProblem, place: Sequence[int], stages: int
+) -> tuple[dict[tuple[int, int], int], list[int]]:
+    """Return the ticks of hand-overs, and the bytes that each stage receives of a micro-batch, both ways."""
     straight = problem.rules.transport == "direct"
     latency = problem.line.costs.latency
     found = {} if straight else {(s, s + 1): 0 for s in range(stages - 1)}
+    received = [0] * stages
     moving: set[tuple[int, int]] = set()
     for one in problem.line.costs.tensors:
         source, size = place[one.producer], one.size_bytes or 0
@@ -83,4 +84,4 @@ def _handovers(
             moving.add(hop)
             received[hop[0]] += size
             received[hop[1]] += size
-    return {hop: ticks + (latency if hop in moving else 0) for hop, ticks in found.items()}
+    return {hop: ticks + (latency if hop in moving else 0) for hop, ticks in found.items()}, received

@@ -52,7 +52,7 @@ class PipelineCandidate:
         self._problem = problem
         self._ends, self._ticks = self._transfers()
         self._behind: list[list[tuple[int, int, int]]] = [[] for _ in stages]
-        """By stage: those that read from it, their samples, and those that it keeps beyond what they keep."""
+        """By stage: stages that read from it, samples of their micro-batches, samples that it keeps beyond theirs."""
         self._from: list[list[tuple[int, int]]] = [[] for _ in stages]
         for (a, b), ticks in zip(self._ends.tolist(), self._ticks.tolist(), strict=True):
             one, other = stages[a], stages[b]
