@@ -10,6 +10,7 @@ from mtpp.units import format_bytes, format_share
 from mtpp.views.html import html_text
 from mtpp.views.shown_plan import ShownPlan, shown_plan
 from mtpp.views.tables import csv_text, figures_grid, markdown_result, rendered, result_terminal, safe_text
+from mtpp.wording import counted
 
 if TYPE_CHECKING:
     from rich.console import Console as RichConsole
@@ -89,7 +90,7 @@ def _figures(plan: ShownPlan) -> list[tuple[str, str]]:
     figures += [("bottleneck", f"{plan.describe(upper)} (stage {plan.slowest}), found by {plan.found_by}")]
     if upper and plan.timed:
         figures.append(("throughput", f"{_rate(10**12 / upper)} inferences/s"))
-    figures.append(("pipeline latency", f"{plan.describe(busy * upper)} ({busy} busy stages × bottleneck)"))
+    figures.append(("pipeline latency", f"{plan.describe(busy * upper)} ({counted(busy, 'busy stage')} × bottleneck)"))
     if upper and plan.one_stage_known:
         alone = plan.one_stage
         none = "none: one stage alone exceeds the stage memory"

@@ -9,6 +9,7 @@ from mtpp.formats.io.json_text import dump_lines
 from mtpp.units import PICOSECONDS, format_bytes
 from mtpp.views.html import html_text
 from mtpp.views.tables import csv_text, figures_grid, markdown_result, rendered, result_terminal, safe_text
+from mtpp.wording import counted
 
 if TYPE_CHECKING:
     from mtpp.formats.results.stage_manifest import Described
@@ -110,7 +111,7 @@ def _check_row(output: OutputCheck) -> dict[str, Any]:
 
 def _title(result: WrittenStages) -> str:
     manifest = result.manifest
-    return f"{manifest.name}: {manifest.ops:,} ops in {len(manifest.stages)} stages"
+    return f"{manifest.name}: {counted(manifest.ops, 'op')} in {counted(len(manifest.stages), 'stage')}"
 
 
 def _cells(result: WrittenStages) -> list[list[str]]:

@@ -17,6 +17,7 @@ from mtpp.views.report.page import Page, Prose, Section
 from mtpp.views.report.plan_stages import stages_section
 from mtpp.views.report.stated import StatedPlan, percent_above, ratio_text
 from mtpp.views.report.what_if import PARTS, Variant, bandwidth_matters, bytes_over_link, variants
+from mtpp.wording import counted
 
 if TYPE_CHECKING:
     from mtpp.checker.report import Report
@@ -129,7 +130,7 @@ def _figures(stated: StatedPlan, report: Report) -> list[tuple[str, str, str]]:
     if upper and stated.timed:
         rate = 10**12 / upper
         figures.append(("Throughput", f"{rate:,.0f}/s" if rate >= 100 else f"{rate:.3g}/s", "inferences"))
-    figures.append(("Pipeline latency", stated.describe(busy * upper), f"{busy:,} busy stages × bottleneck"))
+    figures.append(("Pipeline latency", stated.describe(busy * upper), f"{counted(busy, 'busy stage')} × bottleneck"))
     if upper and not stated.system.limits_memory:
         alone = sum(row["work"] for row in stated.stages)
         figures.append(("Speed-up", f"{alone / upper:.3g}×", "over one stage"))
