@@ -30,7 +30,7 @@ _PASSING = frozenset(
 )
 """Ops whose output holds numbers of their first input and no others."""
 _TAKING = frozenset(("Gather", "Slice"))
-"""Those that may leave some of them out."""
+"""Ops among these that may leave some of the numbers out."""
 
 _PICKING = {"Gather": 1, "GatherElements": 1, "com.microsoft:EmbedLayerNormalization": 0, "OneHot": 0}
 _LENGTHS = {"GRU": 4, "LSTM": 4, "RNN": 4}

@@ -44,7 +44,7 @@ class _Counting:
     Attributes
     ----------
     done
-        What each function counts that was changed already.
+        Counts of each function that was changed already.
     """
 
     functions: dict[FunctionKey, FunctionProto]
@@ -52,7 +52,7 @@ class _Counting:
     used: int = 0
 
     def counts_of(self, nodes: MutableSequence[NodeProto], outer: str, operator_set: int) -> list[Count]:
-        """Have a list of nodes count; return what it counts."""
+        """Have a list of nodes count; return the counts."""
         old = [*nodes]
         del nodes[:]
         found: list[Count] = []
@@ -77,7 +77,7 @@ class _Counting:
         return found
 
     def _of_branches(self, node: NodeProto, place: str, operator_set: int) -> list[Count]:
-        """Count in both branches: each returns zeros for what the other one counts."""
+        """Count in both branches: each returns zeros for the counts of the other one."""
         bodies = [(one.name, one.g) for one in node.attribute if one.type == AttributeProto.GRAPH]
         made = [(body, self.counts_of(body.node, place, operator_set)) for _, body in bodies]
         found = []
@@ -133,7 +133,7 @@ class _Counting:
         return both
 
     def _added_up(self, nodes: MutableSequence[NodeProto], name: str, place: str, operator_set: int) -> Count:
-        """Add nodes that add up what the rounds of a body have counted."""
+        """Add nodes that sum the counts of all rounds of a body."""
         total = self._name()
         if operator_set < _AXES_ARE_INPUTS:
             nodes.append(helper.make_node("ReduceSum", [name], [total], axes=[0], keepdims=0))

@@ -26,7 +26,7 @@ class ProgramState:
         self._before = dict(self._checksums())
 
     def changed(self) -> list[str]:
-        """Return the names of those that have other contents by now; O(bytes)."""
+        """Return the names of tensors with other contents by now; O(bytes)."""
         return [name for name, found in self._checksums() if found != self._before[name]]
 
     def _checksums(self) -> Iterator[tuple[str, int]]:
@@ -35,7 +35,7 @@ class ProgramState:
 
 
 def copies(module: Any, names: list[str]) -> dict[str, Array]:
-    """Return the contents of those of *names* that a module holds."""
+    """Return the contents of the tensors among *names* that a module holds."""
     held = dict(_tensors(module))
     return {name: as_array(held[name]).copy() for name in names if name in held}
 

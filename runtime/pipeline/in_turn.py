@@ -1,4 +1,4 @@
-"""Models run one after the other in one process, each on what the ones before it made."""
+"""Models run one after the other in one process, each on the outputs of the ones before it."""
 
 from __future__ import annotations
 

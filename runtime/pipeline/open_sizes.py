@@ -1,4 +1,4 @@
-"""Room for tensors whose sizes only a run tells: the stages are run first, and what they make is measured."""
+"""Room for tensors whose sizes only a run tells: the stages are run first, and their outputs are measured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trips of a Loop or Scan gone through by the ranges of numbers alone: how many there are at most, and what they leave.
+"""Trips of a Loop or Scan, followed by the ranges of numbers alone: their largest number, and the states they leave.
 
 A counter ends a loop that data may end earlier; a sum over a mask is no more than the mask is long.
 """
@@ -27,7 +27,7 @@ MOST_STEPS = 20_000
 """Nodes that are gone through for one question."""
 
 Find = Callable[[str], Known | None]
-"""Returns what is known of a tensor of the body on any trip."""
+"""Returns the facts known of a tensor of the body on any trip."""
 
 Ranges = dict[int, Numbers | None]
 """Of carried values, by place."""
@@ -40,7 +40,7 @@ class RangedTrips:
     Attributes
     ----------
     carried
-        What is known of the carried values before the first trip.
+        Facts known of the carried values before the first trip.
     first_input, first_output
         Places of the first of these among the inputs and the outputs of the body: 2 and 1 in a Loop, 0 in a Scan.
     """
@@ -93,7 +93,7 @@ class RangedTrips:
         return seen[-1] if exactly else one_of(seen)
 
     def _trip(self, nodes: Sequence[onnx.NodeProto], begun: Ranges, trip: int) -> tuple[dict[str, Known], Ranges]:
-        """Go through one trip; return what is known in it, and the carried values after it."""
+        """Go through one trip; return its tensors, and the carried values after it."""
         names = [value.name for value in self.body.input]
         values: dict[str, Known] = {}
         if self.first_input:
@@ -111,7 +111,7 @@ class RangedTrips:
         return None if known is None else known.ranged
 
     def _known(self, name: str, values: dict[str, Known]) -> Known | None:
-        """Return what is known of a tensor in one trip: numbers that the body makes are others in the next one."""
+        """Return the facts known of a tensor in one trip: numbers that the body makes are others in the next one."""
         if name not in values:
             known = self.find(name)
             if known is None or name not in self._made or known.certain_value is not None:
@@ -123,7 +123,7 @@ class RangedTrips:
 
     @cached_property
     def _made(self) -> frozenset[str]:
-        """Names of what the body is given on each trip, and of what it makes."""
+        """Names of the tensors that the body is given or makes on each trip."""
         given = {value.name for value in self.body.input}
         return frozenset(given.union(name for node in self.body.node for name in node.output))
 
@@ -168,7 +168,7 @@ class RangedTrips:
 
 
 def left_ranges(trips: RangedTrips, after: Sequence[Known], count: int, *, exactly: bool) -> list[Sequence[Known]]:
-    """Return what the carried values are after *count* trips, told when somebody asks; *after*: after one."""
+    """Return the carried values after *count* trips, told when somebody asks; *after*: after one."""
     found: list[Sequence[Known]] = []
     for place, (known, result) in enumerate(zip(trips.carried, after, strict=False)):
         if known.type != result.type:

@@ -93,7 +93,7 @@ def unmoved_types(
 
 
 def _common_element(node: NodeView) -> OutputType | None:
-    """Return what the elements of a sequence have in common."""
+    """Return the common part of the types of a sequence's elements."""
     first = node.inputs[0]
     elements = first.elements if isinstance(first, SequenceType) else ()
     types: list[OutputType | None] = [one.without(NO_AXES) for one in elements]

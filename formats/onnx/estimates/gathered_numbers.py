@@ -201,7 +201,7 @@ def _hot(node: Operands) -> Sequence[Numbers | None]:
 
 
 def _multiplied_out(node: Operands) -> Sequence[Numbers | None]:
-    """Return sums of products along one axis, of what is left of each element by its zero point."""
+    """Return sums of products along one axis, of each element less its zero point."""
     a, b = node.need(0), node.need(1)
     count = float(node.node.input(0).shape[-1])
     sides = [(one.low, one.high) for one in (a, b)]

@@ -54,7 +54,7 @@ def numbers_of_one(results: Sequence[Sequence[Known]]) -> Numbers | None:
 
 
 def one_of(given: Sequence[Numbers | None]) -> Numbers | None:
-    """Return the ranges of what is one of several; None where nothing is known of one."""
+    """Return the union of several ranges; None where one is not known."""
     found = [one for one in given if one is not None]
     if not found or len(found) < len(given):
         return None

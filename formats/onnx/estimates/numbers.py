@@ -91,7 +91,7 @@ class Number:
 
     @property
     def estimate(self) -> float | None:
-        """Its value by what is assumed of unknown numbers; None where one of them is open."""
+        """Its value by the estimates of unknown numbers; None where one of them is open."""
         low = self.low
         return low if low == self.high and math.isfinite(low) else None
 
@@ -226,7 +226,7 @@ class Numbers:
         return all(one.whole for one in self.array.flat)
 
     def with_constants(self, array: np.ndarray, known: np.ndarray) -> Numbers:
-        """Return the same elements, with those of *array* in the places that are *known*."""
+        """Return the same elements, with *array* in the places that are *known*."""
         if not self.each or self.array.shape != array.shape:
             return self
         found = self.array.copy()

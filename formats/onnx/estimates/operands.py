@@ -16,7 +16,7 @@ from mtpp.formats.onnx.values import Array
 
 @dataclass(frozen=True)
 class Operands:
-    """A node with what is known of its inputs.
+    """A node with the facts known of its inputs.
 
     Attributes
     ----------

@@ -58,7 +58,7 @@ def _multi_head(node: NodeView) -> NodeCost:
 
 
 def added_to_heads(node: NodeView, bias: int) -> int:
-    """FLOPs of a bias of queries, keys and values, which the first three inputs hold; none of those of an encoder."""
+    """FLOPs of a bias of queries, keys and values, which the first three inputs hold; an encoder's have none."""
     given = [node.input(index) for index in range(3) if node.has(index)] if node.has(bias) else []
     return sum(one.count for index, one in enumerate(given) if index == 0 or one.rank != 4)
 

@@ -258,7 +258,7 @@ def _cropped(node: Sized) -> Sequence[Sizes]:
 
 
 def _reshaped(node: Sized) -> Sequence[Sizes]:
-    """Each axis no more than its number, and than what the others leave; the first as large as it can be."""
+    """Each axis no more than its number, and than the others leave; the first as large as it can be."""
     old = node.node.input(0)
     left = float(math.prod(node.size(0, axis).high for axis in range(old.rank)))
     count = node.node.input(1).count
@@ -291,7 +291,7 @@ def _divisor(total: int, most: int) -> int:
 
 
 def _kept(node: Sized) -> Sequence[Sizes]:
-    """As many as there can be that a mask keeps."""
+    """Most elements that a mask can keep."""
     kind, axis = node.node.input(0), node.node.attributes.get("axis")
     if not isinstance(axis, int):
         room, place = math.prod(node.size(0, one).high for one in range(kind.rank)), 0
