@@ -8,6 +8,7 @@ import signal
 import sys
 import time
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -221,7 +222,7 @@ def test_ctrl_c_gives_the_best_so_far(monkeypatch: pytest.MonkeyPatch, found: bo
             time.sleep(0.001)
         assert limits.stop == "interrupted"
         if found:
-            return given_training_plan(problem, stopped="interrupted")
+            return given_training_plan(problem, lower=Fraction(1), stopped="interrupted")
         return NoPlan(problem, "piper", False, None, "interrupted", "none yet")
 
     module = ModuleType("given_planner")

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -226,7 +227,7 @@ def test_interrupted_searches_write_their_best(
 ) -> None:
     """After Ctrl-C the best plan so far is printed and written, and the exit code is 130."""
     planner.kills = True
-    planner.answer = lambda problem: given_training_plan(problem, stopped="interrupted")
+    planner.answer = lambda problem: given_training_plan(problem, lower=Fraction(1), stopped="interrupted")
     output = tmp_path / "plan.json"
     code, out, _ = plan(model_file, *SYSTEM, *BATCH, "-o", output)
     assert code == 130
