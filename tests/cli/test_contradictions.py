@@ -161,7 +161,12 @@ INTERNALS = [
     (GRAPH, "mtpp.training.stage_costs.PipelineCosts.memory_bytes", _one_less, r"needs (\d+) .* layers (\d+)"),
     (GRAPH, "mtpp.training.stage_costs.PipelineCosts.passes", _faster, r"takes \((\d+), .* layers \((\d+)"),
     (GRAPH, "mtpp.training.stage_costs.PipelineCosts.transfer", _one_less, r"is \(0, 1, (\d+).* layers \(0, 1, (\d+)"),
-    (GRAPH, "mtpp.solvers.planners.simulation.simulate.earliest_starts", _later, r"start at (\d+) .*there at (\d+)"),
+    (
+        GRAPH,
+        "mtpp.solvers.planners.simulation.simulate.earliest_starts",
+        _later,
+        r"start at (\d+) .*can start at (\d+)",
+    ),
     (SPLIT, "mtpp.training.pfeife.problem.SplitProblem.device_bytes", _each_less, r"needs (\d+) .* layers (\d+)"),
     (
         (*SPLIT, "--order", "search"),
