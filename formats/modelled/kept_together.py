@@ -16,6 +16,10 @@ REGIONS = "regions of torch.vmap"
 RANKS = "numbers of axes that depend on data"
 SHAPES = "shapes read in bodies of control flow"
 
+_EFFECT = "no stage can be cut there"
+_EFFECTS = {REGIONS: "split takes the program once its run_decompositions() has taken them apart"}
+"""Of reasons that keep a model from being split at all."""
+
 
 def kept_together(groups: Mapping[str, Iterable[Sequence[str]]]) -> dict[str, Any]:
     """Return the entry of a graph's metadata for groups of op names by reason; groups of one op are left out."""
@@ -27,7 +31,7 @@ def kept_together(groups: Mapping[str, Iterable[Sequence[str]]]) -> dict[str, An
 def told_merged(groups: Mapping[str, Sequence[int]]) -> list[str]:
     """Return, for people, how many ops of a model are one op of the graph: the size of each group, by the reason."""
     return [
-        f"{counted(sum(sizes), 'op')} around {reason} merged into {len(sizes):,}: no stage can be cut there"
+        f"{counted(sum(sizes), 'op')} around {reason} merged into {len(sizes):,}: {_EFFECTS.get(reason, _EFFECT)}"
         for reason, sizes in groups.items()
         if sizes
     ]

@@ -18,8 +18,8 @@ def test_a_region_counts_its_batch_and_is_one_op(shared_data: Path, tmp_path: Pa
     model = shared_data / "cases" / "vmap-torch" / "vmap.pt2"
     graph = mtpp.read(model).graph
     assert len(graph.op_names) == 4
-    told = "4 ops around regions of torch.vmap merged into 1: no stage can be cut there"
-    assert told in mtpp.partition(model, 2).assumptions
+    told = "4 ops around regions of torch.vmap merged into 1: split takes the program once its run_decompositions() "
+    assert any(one.startswith(told) for one in mtpp.partition(model, 2).assumptions)
     taken_apart = tmp_path / "apart.pt2"
     torch.export.save(torch.export.load(model).run_decompositions({}), taken_apart)
     plain = mtpp.read(taken_apart).graph
