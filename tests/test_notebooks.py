@@ -37,7 +37,13 @@ def test_there_are_four() -> None:
     assert [path.stem for path in NOTEBOOKS] == names
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=[path.stem for path in NOTEBOOKS])
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, id=path.stem, marks=[pytest.mark.slow] if path.stem == "train_a_pipeline" else [])
+        for path in NOTEBOOKS
+    ],
+)
 def test_cells_show_what_is_stored(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each cell prints the same text again; pictures are drawn without a screen."""
     pytest.importorskip("matplotlib")

@@ -33,7 +33,7 @@ def program(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize(("rows", "proposed"), [(3, True), (4, False)])
+@pytest.mark.parametrize(("rows", "proposed"), [(4, False), pytest.param(3, True, marks=pytest.mark.slow)])
 def test_stages_are_for_the_number_that_was_planned_for(
     rows: int, proposed: bool, program: Path, tmp_path: Path
 ) -> None:
