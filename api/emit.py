@@ -87,11 +87,11 @@ def check_forms(forms: Sequence[str]) -> None:
     InputError
         If one does not.
     """
-    from mtpp.formats.exporters.registry import NAMES
+    from mtpp.names import EXPORTERS
 
     for name in forms:
-        if name not in NAMES:
-            raise InputError(f"unknown form {name!r}", parameter="form", remedy=f"use one of {', '.join(NAMES)}")
+        if name not in EXPORTERS:
+            raise InputError(f"unknown form {name!r}", parameter="form", remedy=f"use one of {', '.join(EXPORTERS)}")
 
 
 def request_of(model: PlannedModel) -> Request:

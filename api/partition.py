@@ -13,6 +13,7 @@ from mtpp.api.inputs.counted_weights import as_counted
 from mtpp.errors import Infeasible, InputError, Interrupted
 from mtpp.host.deadline import Deadline
 from mtpp.host.stop_reason import StopReason
+from mtpp.names import PARTITIONER_ALIASES
 
 if TYPE_CHECKING:
     from mtpp.api.inputs.model import Model
@@ -71,10 +72,10 @@ class PartitionRequest:
         InputError
             If there is none of that name.
         """
-        from mtpp.solvers.registry import ALIASES, PARTITIONERS
+        from mtpp.solvers.registry import PARTITIONERS
         from mtpp.solvers.variants import parse_variant
 
-        if ALIASES.get(name, name) in PARTITIONERS:
+        if PARTITIONER_ALIASES.get(name, name) in PARTITIONERS:
             return replace(self, algorithm=name)
         variant = parse_variant(name, "algorithm")
         shape = variant.search_options

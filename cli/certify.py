@@ -7,11 +7,12 @@ from typing import Unpack
 import click
 
 from mtpp.cli.options.cells import CellOptions, RunOptions, cell_limits, cell_options, run_options
-from mtpp.cli.options.completing import ALGORITHMS, names_completion
+from mtpp.cli.options.completing import names_completion
 from mtpp.cli.options.file_types import MODEL, OUTPUT, PLOT
 from mtpp.cli.options.shared import FiniteRange, ModelOptions, NoiseOptions, model_options, output_options
 from mtpp.cli.options.warming import warm_up_behind_option
 from mtpp.host.interrupts import INTERRUPTED
+from mtpp.names import ALGORITHMS
 
 
 class CertifyOptions(CellOptions, RunOptions, ModelOptions, NoiseOptions):

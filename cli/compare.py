@@ -6,11 +6,12 @@ from typing import Unpack
 
 import click
 
-from mtpp.cli.options.completing import ALGORITHMS, list_completion
+from mtpp.cli.options.completing import list_completion
 from mtpp.cli.options.file_types import MODEL, OUTPUT
 from mtpp.cli.options.shared import SearchOptions, model_options, output_options, search_options
 from mtpp.cli.options.stage_counts import StageCounts
 from mtpp.host.interrupts import INTERRUPTED
+from mtpp.names import ALGORITHMS
 
 
 class CompareOptions(SearchOptions):

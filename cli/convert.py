@@ -7,9 +7,12 @@ from typing import Unpack
 import click
 
 from mtpp.api.parameters import MOST_DEPTH
+from mtpp.cli.options.completing import names_completion
 from mtpp.cli.options.file_types import ASSIGNMENT, MODEL, OUTPUT
 from mtpp.cli.options.limits import memory_limit_option
-from mtpp.cli.options.shared import FormatOption, ModelOptions, NoiseOptions, model_options, noise_options, read_model
+from mtpp.cli.options.shared import ModelOptions, NoiseOptions, model_options, noise_options, read_model
+from mtpp.names import FORMATS_WRITTEN
+from mtpp.wording import one_of
 
 
 class ConvertOptions(ModelOptions, NoiseOptions):
@@ -22,8 +25,8 @@ class ConvertOptions(ModelOptions, NoiseOptions):
 @click.argument("model", type=MODEL)
 @click.argument("output", type=OUTPUT)
 @click.option(
-    "--to", "to_format", metavar="FORMAT", cls=FormatOption, formats="formats_written",
-    help="Write as {} [default: by OUTPUT's suffix].",
+    "--to", "to_format", metavar="FORMAT", shell_complete=names_completion(FORMATS_WRITTEN),
+    help=f"Write as {one_of(FORMATS_WRITTEN)} [default: by OUTPUT's suffix].",
 )  # fmt: skip
 @click.option(
     "--assignment",

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Unpack
 import click
 
 from mtpp.api.parameters import MOST_STAGES
-from mtpp.cli.options.completing import ALGORITHMS, names_completion
+from mtpp.cli.options.completing import names_completion
 from mtpp.cli.options.file_types import MODEL, OUTPUT, REPORT
 from mtpp.cli.options.shared import FiniteRange, model_options, output_options, search_options
 from mtpp.cli.options.warming import warm_up_behind_option
 from mtpp.host.interrupts import INTERRUPTED
+from mtpp.names import ALGORITHMS
 
 if TYPE_CHECKING:
     from mtpp.cli.options.partition_terms import PartitionOptions

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from mtpp.cli.options.completing import TIME_UNITS, names_completion
+from mtpp.cli.options.completing import names_completion
 from mtpp.cli.options.file_types import MODEL, OUTPUT_FOLDER
 from mtpp.cli.options.shared import output_options
 from mtpp.cli.options.splits import split_options
@@ -20,6 +20,7 @@ from mtpp.cli.options.training import (
 )
 from mtpp.cli.options.warming import warm_up_behind_option
 from mtpp.host.interrupts import INTERRUPTED
+from mtpp.names import TIME_UNITS
 
 
 @click.command("plan")

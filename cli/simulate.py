@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import click
 
-from mtpp.cli.options.completing import TIME_UNITS, names_completion
+from mtpp.cli.options.completing import names_completion
 from mtpp.cli.options.file_types import MODEL, OUTPUT, PIPELINE
 from mtpp.cli.options.shared import output_options
+from mtpp.names import TIME_UNITS
 
 
 @click.command("simulate")

@@ -6,11 +6,12 @@ from typing import Any
 
 import click
 
-from mtpp.cli.options.completing import EXPORTERS, names_completion
+from mtpp.cli.options.completing import names_completion
 from mtpp.cli.options.file_types import ASSIGNMENT, INPUTS, MODEL, OUTPUT_FOLDER
 from mtpp.cli.options.limits import memory_limit_option
 from mtpp.cli.options.shared import output_options
 from mtpp.cli.options.sizes import size_options, sizes_of
+from mtpp.names import EXPORTERS
 
 UNCHECKED = 3
 """Exit code where a check was asked for and could not be made."""

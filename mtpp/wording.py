@@ -11,6 +11,12 @@ def counted(count: int, what: str) -> str:
     return f"{count:,} {what}{plural}"
 
 
+def one_of(names: Sequence[str]) -> str:
+    """Write names to choose from: ``ps, ns or us``."""
+    *others, last = names
+    return f"{', '.join(others)} or {last}" if others else last
+
+
 def first_of(names: Sequence[str], most: int) -> str:
     """Write the first names of several, and the number of the others: ``a, b and 3 more``."""
     more = len(names) - most

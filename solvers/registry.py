@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import cast
 
+from mtpp import names
 from mtpp.errors import InputError
 from mtpp.inference.instance import Instance
 from mtpp.solvers.limits import UNLIMITED, SearchLimits, SearchResult
@@ -14,10 +15,7 @@ from mtpp.solvers.step_times import move_s, order_s
 
 Partitioner = Callable[[Instance, SearchLimits], SearchResult]
 
-DEFAULT = "auto"
-
-ALIASES = {"piper": "downset"}
-"""Other names of partitioners."""
+DEFAULT = names.AUTO
 
 _PROOF_STEPS = 200_000_000
 
@@ -86,28 +84,28 @@ PARTITIONERS = {
     entry.name: entry
     for entry in (
         PartitionerEntry(
-            "auto",
+            names.AUTO,
             "reduce, slice, then prove, anneal and evolve orders in turns",
             "never worse than slice up to 8,000 ops; optimal where the search of downsets ends",
             "mtpp.solvers.partitioners.auto",
             default_sweeps,
         ),
         PartitionerEntry(
-            "downset",
+            names.DOWNSET,
             "auto, then the exhaustive search of chains of downsets (Piper's dynamic programme)",
             "optimal if it ends by itself",
             "mtpp.solvers.partitioners.downset",
             default_proof,
         ),
         PartitionerEntry(
-            "anneal",
+            names.ANNEAL,
             "move ops between stages by simulated annealing, polish, slice again",
             "never worse than slice up to 8,000 ops",
             "mtpp.solvers.partitioners.anneal",
             default_sweeps,
         ),
         PartitionerEntry(
-            "brkga",
+            names.BRKGA,
             "evolve node priorities, cut the order of each",
             "optimal among segmentations of the orders met",
             "mtpp.solvers.partitioners.brkga",
@@ -115,7 +113,7 @@ PARTITIONERS = {
             evolves=True,
         ),
         PartitionerEntry(
-            "mla",
+            names.MLA,
             "evolve the order with the shortest edges, cut it",
             "optimal among segmentations of the order found",
             "mtpp.solvers.partitioners.mla",
@@ -123,7 +121,7 @@ PARTITIONERS = {
             evolves=True,
         ),
         PartitionerEntry(
-            "mla-weighted",
+            names.MLA_WEIGHTED,
             "evolve the order with the least transfer × length, cut it",
             "optimal among segmentations of the order found",
             "mtpp.solvers.partitioners.mla_weighted",
@@ -131,14 +129,14 @@ PARTITIONERS = {
             evolves=True,
         ),
         PartitionerEntry(
-            "random",
+            names.RANDOM,
             "cut T random topological orders, keep the best",
             "optimal among segmentations of the orders drawn",
             "mtpp.solvers.partitioners.random",
             default_orders,
         ),
         PartitionerEntry(
-            "series-parallel",
+            names.SERIES_PARALLEL,
             "cut the series-parallel decomposition by dynamic programming",
             "optimal among partitions whose stages are series-parallel pieces; never worse than slice",
             "mtpp.solvers.partitioners.series_parallel",
@@ -146,7 +144,7 @@ PARTITIONERS = {
             peaks_in_order=False,
         ),
         PartitionerEntry(
-            "slice",
+            names.SLICE,
             "cut the graph's own order",
             "optimal among segmentations of the file's order",
             "mtpp.solvers.partitioners.slice",
@@ -165,7 +163,7 @@ def partitioner(name: str) -> PartitionerEntry:
         If there is none; lists those there are.
     """
     try:
-        return PARTITIONERS[ALIASES.get(name, name)]
+        return PARTITIONERS[names.PARTITIONER_ALIASES.get(name, name)]
     except KeyError:
         raise InputError(
             f"no algorithm is called {name!r}", parameter="algorithm", remedy=f"use one of {', '.join(PARTITIONERS)}"

@@ -8,7 +8,8 @@ from math import isqrt
 from typing import Any
 
 from mtpp.errors import InputError
-from mtpp.solvers.registry import ALIASES, PARTITIONERS, PartitionerEntry
+from mtpp.names import PARTITIONER_ALIASES
+from mtpp.solvers.registry import PARTITIONERS, PartitionerEntry
 
 PAPER = ("mla", "mla-weighted", "random-1", "random-100", "random-10000", "brkga-100", "brkga-10000")
 """Rows of Table 2 of Archer et al. (2024), in its order."""
@@ -64,11 +65,11 @@ def parse_variant(name: str, parameter: str = "algorithms") -> Variant:
     InputError
         If there is none, if it cannot be repeated T times, or if it needs a square number and T is none.
     """
-    base = ALIASES.get(name, name)
+    base = PARTITIONER_ALIASES.get(name, name)
     if base in PARTITIONERS:
         return Variant(name, PARTITIONERS[base], _IN_THE_PAPER.get(name))
     sized = _SIZED.fullmatch(name)
-    base = "" if sized is None else ALIASES.get(sized[1], sized[1])
+    base = "" if sized is None else PARTITIONER_ALIASES.get(sized[1], sized[1])
     if sized is None or base not in PARTITIONERS:
         raise InputError(
             f"no algorithm is called {name!r}",

@@ -45,8 +45,10 @@ ARROWS = {
         "mtpp.datasets",
         "mtpp.errors",
         "mtpp.host",
+        "mtpp.names",
         "mtpp.terminal_safe",
         "mtpp.units",
+        "mtpp.wording",
     ),
 }
 """Package → all that its modules may import of this one; what is not named here has the arrows of its room."""

@@ -33,11 +33,12 @@ def holds_weights(target: str, model: str) -> bool:
 
 def may_be_model(path: str) -> bool:
     """Return whether a command that reads a folder of models reads this file of it."""
-    from mtpp.formats.graphs.registry import FORMATS, READERS
+    from mtpp.formats.graphs.registry import FORMATS
     from mtpp.formats.io.folder import may_be_graph
+    from mtpp.names import FORMATS_READ
 
     suffix = Path(path.removesuffix(".gz")).suffix.lower()
-    told = any(suffix in one.shared_suffixes for one in FORMATS if one.name in READERS)
+    told = any(suffix in one.shared_suffixes for one in FORMATS if one.name in FORMATS_READ)
     return told or may_be_graph(Path(path))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from mtpp import names
 from mtpp.api.parameters import choice, flag, path_text, quantity, time_unit_or_none, whole_or_none
 from mtpp.api.training.task import TrainingPlanRequest, TrainingRules, TrainingSystem, model_parameter
 from mtpp.errors import InputError
@@ -40,7 +41,7 @@ PLAN_SPLITS = tuple(SPLIT_PLANNERS)
 """Planners of split points and schedules together."""
 
 CHOICES = {
-    "planner": (*PLANNERS, *GRAPH_PLANNERS, *SPLIT_PLANNERS),
+    "planner": names.PLANNERS,
     "convention": CONVENTIONS,
     "knapsack": KNAPSACKS,
     "in_flight": IN_FLIGHT,

@@ -78,12 +78,12 @@ def plan_split_task(task: SplitTask, request: SplitPlanRequest, observer: Observ
 
 def _file_of_schedule(request: SplitPlanRequest) -> str | None:
     """Return what messages call the file of the schedule; None if it has a name, or is not from a file."""
-    from mtpp.training.pfeife.named import NAMES
+    from mtpp.names import SCHEDULES
 
     given = request.schedule
     if given == STDIN:
         return "<stdin>"
-    return given if isinstance(given, str) and given not in NAMES else None
+    return given if isinstance(given, str) and given not in SCHEDULES else None
 
 
 def _leaner_of(none: NoSplitPlan, other: SplitPlan | NoSplitPlan | StopReason) -> SplitPlan | NoSplitPlan:

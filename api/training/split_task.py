@@ -421,25 +421,26 @@ def _schedule(
     """
     from mtpp.formats.io.source import read_source
     from mtpp.formats.training.pass_schedule import EXPECTED, pass_schedule_from_source
-    from mtpp.training.pfeife.named import NAMES, named_schedule
+    from mtpp.names import SCHEDULES
+    from mtpp.training.pfeife.named import named_schedule
 
-    if isinstance(given, str) and given in NAMES:
+    if isinstance(given, str) and given in SCHEDULES:
         if loops is not None and len(loops) != 1:
             raise InputError("a schedule has one number of loops", parameter="loops", remedy="give one number")
         count = loops[0] if loops else _NAMED_LOOPS.get(given, 1)
         return given, named_schedule(given, devices, micro_batches, count)
     if isinstance(given, str):
         if given != STDIN and not os.path.exists(given):
-            remedy = f"give a file, or one of {', '.join(NAMES)}"
+            remedy = f"give a file, or one of {', '.join(SCHEDULES)}"
             raise InputError(
                 f"there is no file {given!r}, nor a schedule of that name", parameter="schedule", remedy=remedy
             )
         source = read_source(given, expected=EXPECTED)
         schedule, name = pass_schedule_from_source(source), os.path.basename(source.display)
-        name = f"./{name}" if name in NAMES else name  # names of schedules say which passes they have
+        name = f"./{name}" if name in SCHEDULES else name  # names of schedules say which passes they have
     else:
         schedule, name = given, given.name or "given"
-        if name in NAMES and not _is_named(name, given):
+        if name in SCHEDULES and not _is_named(name, given):
             name = "given"
     if loops is not None:
         raise InputError("the schedule says how many loops there are", parameter="loops", remedy="leave it out")

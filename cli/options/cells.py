@@ -13,17 +13,12 @@ from mtpp.cli.options.file_types import STORE
 from mtpp.cli.options.limits import memory_limit_option
 from mtpp.cli.options.shared import FiniteRange, stack
 from mtpp.cli.options.stage_counts import StageCounts
+from mtpp.names import BOUNDS
 
 if TYPE_CHECKING:
     from mtpp.api.cells.limits import CellLimits
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-BOUND_NAMES = (
-    *("simple", "downset", "node", "crossings", "fraction", "bottleneck-no-dag", "bottleneck-no-cut-io", "bottleneck"),
-    *("bottleneck-guess", "relaxation", "node-convex", "configuration", "branch-and-bound", "exact-mip"),
-)
-"""Those of the registry, which would be slow to import for a page of help."""
 
 
 class CellOptions(TypedDict):
@@ -55,8 +50,8 @@ def cell_options(*, bounds: str) -> Callable[[F], F]:
             help="Numbers of stages, such as 2,4,8: a cell for each model and each of them.",
         ),
         click.option(
-            "--bounds", metavar="NAME,NAME,…", shell_complete=list_completion(BOUND_NAMES),
-            help=f"{bounds} {', '.join(BOUND_NAMES)}.",
+            "--bounds", metavar="NAME,NAME,…", shell_complete=list_completion(BOUNDS),
+            help=f"{bounds} {', '.join(BOUNDS)}.",
         ),
         click.option(
             "--time-limit", type=FiniteRange(min=0, min_open=True), default=60.0, show_default=True, metavar="S",

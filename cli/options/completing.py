@@ -1,7 +1,4 @@
-"""Completion of values in a shell.
-
-The names stand here, and not in the registries that know them: a TAB imports no solver and no reader.
-"""
+"""Completion of values in a shell, without an import of a solver or a reader."""
 
 from __future__ import annotations
 
@@ -14,22 +11,6 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     Completion = Callable[[click.Context, click.Parameter, str], list[CompletionItem[Any]]]
-
-ALGORITHMS = (
-    *("auto", "downset", "piper", "anneal", "brkga", "mla", "mla-weighted", "random", "series-parallel", "slice"),
-)
-EXPORTERS = ("cut-names", "torch", "vllm", "megatron", "tflite-segments")
-FORMATS = {
-    "formats_read": (
-        *("native", "placement", "piper", "node-link", "graphml", "pipedream", "tensorflow", "torch-export", "torch"),
-        "onnx",
-    ),
-    "formats_written": ("native", "node-link", "graphml", "dot", "csv", "model-explorer"),
-}
-"""Formats of graphs, by the functions of :mod:`mtpp.api.names` that return them."""
-
-SCHEDULES = ("gpipe", "1f1b", "interleaved", "bfs", "zero-bubble")
-TIME_UNITS = ("ps", "ns", "us", "ms", "s")
 
 
 def names_completion(names: Iterable[str]) -> Completion:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mtpp.cli.options.overwriting import MODELS, STAGES
+from mtpp.names import ALGORITHMS, SCHEDULES
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -24,11 +25,6 @@ _META = "mtpp.files"
 def nothing_else(path: str) -> Iterable[str]:
     """Return no path: nothing is written but the file itself."""
     return ()
-
-
-def never(text: str) -> bool:
-    """Return false: whatever is given is a file."""
-    return False
 
 
 class FileType(click.ParamType):  # type: ignore[type-arg]  # generic in new versions of click only
@@ -79,10 +75,8 @@ class InputFile(FileType):
         What messages call it, with an article.
     folder
         :data:`MODELS` or :data:`STAGES` where it may hold more files than its own, or be a folder of them.
-    unless
-        Whether a value is a name of something else than a file, such as a preset.
     names
-        Those names, as a shell completes them.
+        Values that are no files, such as the names of presets.
     """
 
     def __init__(
@@ -90,12 +84,10 @@ class InputFile(FileType):
         noun: str,
         *,
         folder: str | None = None,
-        unless: Callable[[str], bool] = never,
         names: Callable[[], Iterable[str]] = tuple,
     ) -> None:
         self.noun = noun
         self.folder = folder
-        self.unless = unless
         self.names = names
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[Any]]:
@@ -103,6 +95,10 @@ class InputFile(FileType):
         from mtpp.cli.options.completing import items
 
         return [*super().shell_complete(ctx, param, incomplete), *items(self.names(), incomplete)]
+
+    def unless(self, text: str) -> bool:
+        """Return whether *text* is a name of something else than a file."""
+        return text in self.names()
 
     def take(self, files: FilesOfCommand, path: str, param: click.Parameter) -> None:
         """Add *path* to what the command reads."""
@@ -129,42 +125,17 @@ class OutputFile(FileType):
         files.write(path, self, max(param.opts, key=len) if param.opts[0].startswith("-") else param.opts[0].upper())
 
 
-def is_preset(text: str) -> bool:
-    """Return whether ``--system`` finds *text* among the presets, and so looks for no file."""
-    from mtpp.api import names
-
-    return names.is_preset(text)
-
-
-def is_algorithm(text: str) -> bool:
-    """Return whether ``--against`` takes *text* for an algorithm, and so looks for no file."""
-    from mtpp.api import names
-
-    return names.is_algorithm(text)
-
-
-def is_schedule(text: str) -> bool:
-    """Return whether ``--schedule`` takes *text* for the name of a schedule, and so looks for no file."""
-    from mtpp.api import names
-
-    return names.is_schedule(text)
-
-
 def _presets() -> Iterable[str]:
-    from mtpp.api import names
+    from mtpp.api.names import presets
 
-    return names.presets()
+    return presets()
 
 
 def _algorithms() -> Iterable[str]:
-    from mtpp.cli.options.completing import ALGORITHMS
-
     return ALGORITHMS
 
 
 def _schedules() -> Iterable[str]:
-    from mtpp.cli.options.completing import SCHEDULES
-
     return SCHEDULES
 
 
@@ -188,11 +159,11 @@ FOLDER_OF_STAGES = InputFile("the folder of stages", folder=STAGES)
 DOCUMENT = InputFile("the document")
 RESULT = InputFile("the result")
 ASSIGNMENT = InputFile("an assignment")
-ASSIGNMENT_OR_ALGORITHM = InputFile("an assignment", unless=is_algorithm, names=_algorithms)
+ASSIGNMENT_OR_ALGORITHM = InputFile("an assignment", names=_algorithms)
 COSTS = InputFile("the file of costs")
 INPUTS = InputFile("the file of inputs")
-SYSTEM = InputFile("the system", unless=is_preset, names=_presets)
-SCHEDULE = InputFile("the schedule", unless=is_schedule, names=_schedules)
+SYSTEM = InputFile("the system", names=_presets)
+SCHEDULE = InputFile("the schedule", names=_schedules)
 TOPOLOGY = InputFile("the topology")
 PIPELINE = InputFile("the pipeline")
 

@@ -23,7 +23,9 @@ class InputFile(Protocol):
 
     noun: str
     folder: str | None
-    unless: Callable[[str], bool]
+
+    def unless(self, text: str) -> bool:
+        """Return whether *text* is a name of something else than a file."""
 
 
 class OutputFile(Protocol):

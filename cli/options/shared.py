@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 import click
 
-from mtpp.cli.options.completing import TIME_UNITS, names_completion
+from mtpp.cli.options.completing import names_completion
 from mtpp.cli.options.file_types import COSTS, SYSTEM
 from mtpp.cli.options.limits import memory_limit_option
 from mtpp.cli.options.sizes import SizeOptions, size_options, sizes_of
 from mtpp.cli.options.values import input_limit
+from mtpp.names import FORMATS_READ, TIME_UNITS
+from mtpp.wording import one_of
 
 if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
-
     from mtpp.api.inputs.model import Model, Reading, Source, System
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -77,34 +77,6 @@ class FiniteRange(click.FloatRange):
         if not math.isfinite(number):
             self.fail(f"{value} is not a finite number", param, ctx)
         return number
-
-
-class FormatOption(click.Option):
-    """An option that takes the name of a format; its help lists them once it is asked for, and *formats* says which.
-
-    Parameters
-    ----------
-    formats
-        ``formats_read`` or ``formats_written`` of :mod:`mtpp.api.names`, which is not asked before.
-    """
-
-    def __init__(self, *args: Any, formats: str, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._formats = formats
-
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[Any]]:
-        """Complete names of formats."""
-        from mtpp.cli.options.completing import FORMATS, items
-
-        return items(FORMATS[self._formats], incomplete)
-
-    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        """Return the names and the help text."""
-        from mtpp.api import names
-
-        *others, last = getattr(names, self._formats)()
-        record = super().get_help_record(ctx)
-        return record and (record[0], record[1].replace("{}", f"{', '.join(others)} or {last}"))
 
 
 def stack(*decorators: Callable[[Any], Any]) -> Callable[[F], F]:
@@ -181,16 +153,15 @@ def reading_options() -> Callable[[F], F]:
             "--from",
             "from_format",
             metavar="FORMAT",
-            cls=FormatOption,
-            formats="formats_read",
-            help="Read as {}. torch: MODEL is package.module:function, which is imported and called; it returns a "
-            "PyTorch module and its args.",
+            shell_complete=names_completion(FORMATS_READ),
+            help=f"Read as {one_of(FORMATS_READ)}. torch: MODEL is package.module:function, which is imported and "
+            "called; it returns a PyTorch module and its args.",
         ),
         click.option(
             "--time-unit",
             metavar="UNIT",
             shell_complete=names_completion(TIME_UNITS),
-            help="Of times in a file that names none: ps, ns, us, ms or s.",
+            help=f"Of times in a file that names none: {one_of(TIME_UNITS)}.",
         ),
         click.option(
             "--backward", is_flag=True, help="Count the backward pass, where a file tells it from the forward pass."

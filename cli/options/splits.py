@@ -11,12 +11,15 @@ import click
 from mtpp.api.training.emit_plan import FORMS
 from mtpp.api.training.parameters import CHOICES
 from mtpp.cli.flags import flag_of
+from mtpp.cli.options.completing import names_completion
 from mtpp.cli.options.file_types import COSTS, SCHEDULE
-from mtpp.cli.options.shared import FormatOption, stack
+from mtpp.cli.options.shared import stack
 from mtpp.cli.options.sizes import size_options, sizes_of
 from mtpp.cli.options.training import SCHEMES
 from mtpp.cli.options.values import whole_numbers
 from mtpp.errors import InputError
+from mtpp.names import FORMATS_READ
+from mtpp.wording import one_of
 
 if TYPE_CHECKING:
     from mtpp.api.training.split_task import SplitPlanRequest
@@ -83,8 +86,8 @@ def split_options() -> Callable[[F], F]:
             "Of pfeife: propose the sizes that are left open, and say which.",
         ),
         click.option(
-            "--from", "from_format", metavar="FORMAT", cls=FormatOption, formats="formats_read",
-            help="Of pfeife: read MODEL, a graph, as {}; see `mtpp partition`.",
+            "--from", "from_format", metavar="FORMAT", shell_complete=names_completion(FORMATS_READ),
+            help=f"Of pfeife: read MODEL, a graph, as {one_of(FORMATS_READ)}; see `mtpp partition`.",
         ),
         click.option(
             "--costs", type=COSTS, metavar="FILE",

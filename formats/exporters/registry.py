@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from mtpp import names
 from mtpp.errors import InputError
 from mtpp.formats.exporters.cut_names import emit_cut_names
 from mtpp.formats.exporters.megatron import emit_megatron
@@ -12,6 +13,7 @@ from mtpp.formats.exporters.request import Request
 from mtpp.formats.exporters.tflite_segments import emit_tflite_segments
 from mtpp.formats.exporters.torch_pipelining import emit_torch
 from mtpp.formats.exporters.vllm import emit_vllm
+from mtpp.names import EXPORTERS
 
 
 class Emitter(NamedTuple):
@@ -33,15 +35,13 @@ class Emitter(NamedTuple):
 
 
 EMITTERS = (
-    Emitter("cut-names", "tensors that cross each boundary, as JSON", emit_cut_names),
-    Emitter("torch", "split_spec of torch.distributed.pipelining", emit_torch),
-    Emitter("vllm", "VLLM_PP_LAYER_PARTITION", emit_vllm),
-    Emitter("megatron", "Megatron-LM's --pipeline-model-parallel-layout", emit_megatron),
-    Emitter("tflite-segments", "where to cut for Coral's Edge TPUs, as JSON", emit_tflite_segments),
+    Emitter(names.CUT_NAMES, "tensors that cross each boundary, as JSON", emit_cut_names),
+    Emitter(names.TORCH, "split_spec of torch.distributed.pipelining", emit_torch),
+    Emitter(names.VLLM, "VLLM_PP_LAYER_PARTITION", emit_vllm),
+    Emitter(names.MEGATRON, "Megatron-LM's --pipeline-model-parallel-layout", emit_megatron),
+    Emitter(names.TFLITE_SEGMENTS, "where to cut for Coral's Edge TPUs, as JSON", emit_tflite_segments),
 )
 """All of them; a new one is one module beside this one and one entry here."""
-
-NAMES = tuple(emitter.name for emitter in EMITTERS)
 
 
 def emit(name: str, request: Request) -> str:
@@ -55,4 +55,4 @@ def emit(name: str, request: Request) -> str:
     for emitter in EMITTERS:
         if emitter.name == name:
             return emitter.emit(request)
-    raise InputError(f"unknown form {name!r}", parameter="emit", remedy=f"use one of {', '.join(NAMES)}")
+    raise InputError(f"unknown form {name!r}", parameter="emit", remedy=f"use one of {', '.join(EXPORTERS)}")

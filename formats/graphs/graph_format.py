@@ -14,7 +14,7 @@ from mtpp.formats.modelled.size_terms import SizeTerms
 from mtpp.inference.graph import CostGraph
 from mtpp.inference.plan import Plan
 from mtpp.inference.system import System
-from mtpp.units import PICOSECONDS
+from mtpp.names import TIME_UNITS
 
 _BOM = b"\xef\xbb\xbf"
 
@@ -76,15 +76,12 @@ class ReadOptions:
         InputError
             If the unit of time is none.
         """
-        if self.time_unit is not None and self.time_unit not in _TIME_UNITS:
+        if self.time_unit is not None and self.time_unit not in TIME_UNITS:
             raise InputError(
                 f"unknown unit of time {self.time_unit!r}",
                 parameter="time_unit",
-                remedy=f"use one of {', '.join(_TIME_UNITS)}",
+                remedy=f"use one of {', '.join(TIME_UNITS)}",
             )
-
-
-_TIME_UNITS = tuple(unit for unit in PICOSECONDS if unit.isascii())
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from pathlib import PurePath
 from mtpp.errors import InputError, UnrecognisedInput
 from mtpp.formats.graphs import native, placement_split
 from mtpp.formats.graphs.graph_format import Content, GraphFormat, ReadOptions
-from mtpp.formats.graphs.registry import FORMATS, READERS, WRITERS
+from mtpp.formats.graphs.registry import FORMATS
 from mtpp.formats.io.json_shape import shown
 from mtpp.formats.io.source import Source
 from mtpp.formats.measured.onnxruntime_profile import looks_like_trace
@@ -17,6 +17,7 @@ from mtpp.formats.results import partition_plan
 from mtpp.formats.training import native as training_native
 from mtpp.inference.graph import CostGraph
 from mtpp.inference.system import System
+from mtpp.names import FORMATS_READ, FORMATS_WRITTEN
 from mtpp.training.plan import FORMAT as TRAINING_PLAN
 
 
@@ -37,7 +38,7 @@ def read_graph(
     Parameters
     ----------
     from_format
-        One of :data:`READERS`; by default the content decides, then the suffix.
+        One of :data:`FORMATS_READ`; by default the content decides, then the suffix.
     dims
         Values of symbolic dimensions of ONNX models and PyTorch programs; see :mod:`mtpp.formats.modelled.size_terms`.
     system
@@ -59,7 +60,7 @@ def read_graph(
     content = Content(source)
     options = ReadOptions(dims or {}, system, spare_dims, time_unit, backward, loading_time)
     options.check()
-    chosen = _by_name(from_format, "‹from_format›", READERS) if from_format else recognise(content)
+    chosen = _by_name(from_format, "‹from_format›", FORMATS_READ) if from_format else recognise(content)
     if not spare_dims:
         _check_effect(chosen, options, source)
     assert chosen.read is not None  # recognise and _by_name see to it
@@ -114,7 +115,7 @@ def recognise(content: Content) -> GraphFormat:
         if source.suffix in candidate.suffixes:
             return _readable(candidate, source)
     raise UnrecognisedInput(
-        "in no format of graphs", source=source.display, remedy=f"give a graph in one of: {', '.join(READERS)}"
+        "in no format of graphs", source=source.display, remedy=f"give a graph in one of: {', '.join(FORMATS_READ)}"
     )
 
 
@@ -123,7 +124,7 @@ def _readable(found: GraphFormat, source: Source) -> GraphFormat:
         raise UnrecognisedInput(
             f"{found.name} files are written, not read",
             source=source.display,
-            remedy=f"give the graph in one of: {', '.join(READERS)}",
+            remedy=f"give the graph in one of: {', '.join(FORMATS_READ)}",
         )
     return found
 
@@ -182,23 +183,23 @@ def writer_for(path_or_dash: str, to_format: str | None = None) -> GraphFormat:
         If no writer has that name, or the suffix belongs to a format without one.
     """
     if to_format:
-        return _by_name(to_format, "‹to›", WRITERS)
+        return _by_name(to_format, "‹to›", FORMATS_WRITTEN)
     path = PurePath(path_or_dash)
     suffix = (path.with_suffix("") if path.suffix.lower() == ".gz" else path).suffix.lower()
     for candidate in FORMATS:
         if suffix in candidate.suffixes:
-            if candidate.name not in WRITERS:
+            if candidate.name not in FORMATS_WRITTEN:
                 raise InputError(
                     f"{candidate.name} files can be read, not written",
                     source=path_or_dash,
-                    remedy=f"choose ‹to› {' or '.join(WRITERS)}",
+                    remedy=f"choose ‹to› {' or '.join(FORMATS_WRITTEN)}",
                 )
             return candidate
     if suffix:
         raise InputError(
             f"no format goes with the suffix {suffix!r}",
             source=path_or_dash,
-            remedy=f"choose ‹to› {' or '.join(WRITERS)}",
+            remedy=f"choose ‹to› {' or '.join(FORMATS_WRITTEN)}",
         )
     return FORMATS[0]
 

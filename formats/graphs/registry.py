@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mtpp import names
 from mtpp.formats.graphs import (
     dot,
     graphml,
@@ -123,14 +124,14 @@ def _read_torch_export(content: Content, options: ReadOptions) -> CostGraph:
 
 FORMATS = (
     GraphFormat(
-        name="native",
+        name=names.NATIVE,
         suffixes=(".json",),
         recognises=lambda content: content.has("format") and content.document["format"] == native.FORMAT,
         read=_read_native,
         write=native.write_native,
     ),
     GraphFormat(
-        name="placement",
+        name=names.PLACEMENT,
         suffixes=(),
         shared_suffixes=(".json",),
         recognises=lambda content: content.is_json and placement.looks_like_placement(content.document),
@@ -139,7 +140,7 @@ FORMATS = (
         assumes=True,
     ),
     GraphFormat(
-        name="piper",
+        name=names.PIPER,
         suffixes=(),
         shared_suffixes=(".json",),
         recognises=lambda content: content.is_json and piper.looks_like_piper(content.document),
@@ -148,7 +149,7 @@ FORMATS = (
         assumes=True,
     ),
     GraphFormat(
-        name="node-link",
+        name=names.NODE_LINK,
         suffixes=(".nodelink", ".node-link"),
         recognises=lambda content: content.has("nodes") and (content.has("edges") or content.has("links")),
         read=_read_node_link,
@@ -157,7 +158,7 @@ FORMATS = (
         takes=frozenset(("time_unit",)),
     ),
     GraphFormat(
-        name="graphml",
+        name=names.GRAPHML,
         suffixes=(".graphml",),
         shared_suffixes=(".xml",),
         recognises=_is_graphml,
@@ -167,20 +168,23 @@ FORMATS = (
         takes=frozenset(("time_unit",)),
     ),
     GraphFormat(
-        name="dot",
+        name=names.DOT,
         suffixes=(".dot", ".gv"),
         recognises=lambda content: not content.is_json and dot.looks_like_dot(content.source.data),
         write=dot.write_dot,
         write_stages=dot.write_dot_stages,
     ),
     GraphFormat(
-        name="csv", suffixes=(".csv",), recognises=lambda content: False, write_stages=stage_csv.write_stage_csv
+        name=names.CSV, suffixes=(".csv",), recognises=lambda content: False, write_stages=stage_csv.write_stage_csv
     ),
     GraphFormat(
-        name="model-explorer", suffixes=(), recognises=lambda content: False, write_stages=model_explorer.write_stages
+        name=names.MODEL_EXPLORER,
+        suffixes=(),
+        recognises=lambda content: False,
+        write_stages=model_explorer.write_stages,
     ),
     GraphFormat(
-        name="pipedream",
+        name=names.PIPEDREAM,
         suffixes=(),
         shared_suffixes=(".txt",),
         recognises=lambda content: not content.is_json and pipedream.looks_like_pipedream(content.source.data),
@@ -189,7 +193,7 @@ FORMATS = (
         assumes=True,
     ),
     GraphFormat(
-        name="tensorflow",
+        name=names.TENSORFLOW,
         suffixes=(".pbtxt",),
         shared_suffixes=(".txt",),
         recognises=lambda content: (
@@ -200,22 +204,19 @@ FORMATS = (
         assumes=True,
     ),
     GraphFormat(
-        name="torch-export",
+        name=names.TORCH_EXPORT,
         suffixes=(".pt2",),
         recognises=_is_torch_export,
         read=_read_torch_export,
         takes=frozenset(("dims",)),
     ),
     GraphFormat(  # no file: what a function of the user's builds, exported before it comes here
-        name="torch",
+        name=names.TORCH,
         suffixes=(),
         recognises=lambda content: False,
         read=_read_torch_export,
         takes=frozenset(("dims",)),
     ),
-    GraphFormat(name="onnx", suffixes=(".onnx",), recognises=_is_onnx, read=_read_onnx, takes=frozenset(("dims",))),
+    GraphFormat(name=names.ONNX, suffixes=(".onnx",), recognises=_is_onnx, read=_read_onnx, takes=frozenset(("dims",))),
 )
 """In the order in which they are tried."""
-
-READERS = tuple(format_.name for format_ in FORMATS if format_.read)
-WRITERS = tuple(format_.name for format_ in FORMATS if format_.write or format_.write_stages)

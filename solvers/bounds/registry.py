@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import cast
 
+from mtpp import names
 from mtpp.errors import InputError
 from mtpp.inference.certificate import Tier
 from mtpp.inference.instance import Instance
@@ -48,65 +49,65 @@ _HERE = "mtpp.solvers.bounds"
 BOUNDS = {
     entry.name: entry
     for entry in (
-        BoundEntry("simple", "the largest op, or the average stage", Tier.EXACT, f"{_HERE}.simple"),
+        BoundEntry(names.SIMPLE, "the largest op, or the average stage", Tier.EXACT, f"{_HERE}.simple"),
         BoundEntry(
-            "downset",
+            names.DOWNSET,
             "an exhaustive search for better partitions; `auto` makes it part of its own",
             Tier.ENUMERATED,
             f"{_HERE}.downset",
             in_ladder=False,
         ),
-        BoundEntry("node", "the most expensive op with what is best beside it", Tier.EXACT, f"{_HERE}.node"),
-        BoundEntry("crossings", "what crosses between stages at least", Tier.EXACT, f"{_HERE}.crossings"),
-        BoundEntry("fraction", "the share of its stage that each op takes", Tier.EXACT, f"{_HERE}.fraction"),
+        BoundEntry(names.NODE, "the most expensive op with what is best beside it", Tier.EXACT, f"{_HERE}.node"),
+        BoundEntry(names.CROSSINGS, "what crosses between stages at least", Tier.EXACT, f"{_HERE}.crossings"),
+        BoundEntry(names.FRACTION, "the share of its stage that each op takes", Tier.EXACT, f"{_HERE}.fraction"),
         BoundEntry(
-            "bottleneck-no-dag",
+            names.NO_DAG,
             "the cheapest set of ops with the work of simple (MIP)",
             Tier.SOLVER,
             f"{_HERE}.bottleneck_no_dag",
             in_ladder=False,
         ),
         BoundEntry(
-            "bottleneck-no-cut-io",
+            names.NO_CUT_IO,
             "the least work of a stage with the work of simple (MIP)",
             Tier.SOLVER,
             f"{_HERE}.bottleneck_no_cut_io",
             in_ladder=False,
         ),
         BoundEntry(
-            "bottleneck",
+            names.BOTTLENECK,
             "the cheapest stage with the work of simple (MIP)",
             Tier.SOLVER,
             f"{_HERE}.bottleneck",
             in_ladder=False,
         ),
         BoundEntry(
-            "bottleneck-guess",
+            names.BOTTLENECK_GUESS,
             "the same for each position of that stage (k MIPs)",
             Tier.SOLVER,
             f"{_HERE}.bottleneck_guess",
             in_ladder=False,
         ),
         BoundEntry(
-            "relaxation",
+            names.RELAXATION,
             "an exhaustive search without ops that fit anywhere and cost little",
             Tier.ENUMERATED,
             f"{_HERE}.relaxation",
         ),
-        BoundEntry("node-convex", "the cheapest stage around each op (MIPs)", Tier.SOLVER, f"{_HERE}.node_convex"),
+        BoundEntry(names.NODE_CONVEX, "the cheapest stage around each op (MIPs)", Tier.SOLVER, f"{_HERE}.node_convex"),
         BoundEntry(
-            "configuration",
+            names.CONFIGURATION,
             "weights of ops of which no stage can hold more than its share",
             Tier.EXACT,
             f"{_HERE}.configuration.bound",
         ),
         BoundEntry(
-            "branch-and-bound",
+            names.BRANCH_AND_BOUND,
             "all stages at once, as cases that HiGHS's dual values refute in integers",
             Tier.EXACT,
             f"{_HERE}.branch_and_bound.bound",
         ),
-        BoundEntry("exact-mip", "all stages at once (MIP)", Tier.SOLVER, f"{_HERE}.exact_mip"),
+        BoundEntry(names.EXACT_MIP, "all stages at once (MIP)", Tier.SOLVER, f"{_HERE}.exact_mip"),
     )
 }
 

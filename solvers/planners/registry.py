@@ -8,6 +8,7 @@ from functools import wraps
 from importlib import import_module
 from typing import TYPE_CHECKING, TypeVar, cast
 
+from mtpp import names
 from mtpp.solvers.planners.limits import NoPlan, PlanLimits, Planner
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     GraphPlanner = Callable[[GraphProblem, Limits], GraphPlan | NoGraphPlan]
     SplitPlanner = Callable[[SplitProblem, Limits], SplitPlan | NoSplitPlan]
 
-DEFAULT = "piper"
+DEFAULT = names.PIPER
 
 Problem = TypeVar("Problem")
 SearchLimit = TypeVar("SearchLimit")
@@ -102,7 +103,7 @@ PLANNERS = {
     entry.name: entry
     for entry in (
         PlannerEntry(
-            "piper",
+            names.PIPER,
             "stages of any kind: the two-level dynamic programme over downsets of Tarnawski et al. 2021",
             "optimal among pipelines of stages in a line, with the exact knapsack",
             "mtpp.solvers.planners.piper.planner",
@@ -111,14 +112,14 @@ PLANNERS = {
             nested="mtpp.solvers.planners.nested.planner",
         ),
         PlannerEntry(
-            "equi",
+            names.EQUI,
             "equal stages: so many layers, d and t in each (a baseline of that paper)",
             "optimal among equal stages",
             "mtpp.solvers.planners.equal.equi",
             first="mtpp.solvers.planners.equal.equi",
         ),
         PlannerEntry(
-            "pipedream-2bw",
+            names.PIPEDREAM_2BW,
             "equal stages without tensor parallelism, as PipeDream-2BW plans (Narayanan et al. 2021)",
             "optimal among equal stages with t = 1",
             "mtpp.solvers.planners.equal.pipedream_2bw",
@@ -159,7 +160,7 @@ GRAPH_PLANNERS = {
     entry.name: entry
     for entry in (
         GraphPlannerEntry(
-            "graphpipe",
+            names.GRAPHPIPE,
             "stages that form any acyclic graph, by the simulated time of an iteration (Jeon et al. 2025)",
             "optimal on small models, within a proven ratio on all",
             "mtpp.solvers.planners.graphpipe.planner",
@@ -189,7 +190,7 @@ SPLIT_PLANNERS = {
     entry.name: entry
     for entry in (
         SplitPlannerEntry(
-            "pfeife",
+            names.PFEIFE,
             "split points of any graph with a schedule of prefetched passes, by the time of an iteration "
             "(Jhoo et al. 2025)",
             "within a proven ratio of all splits along an order of ops under looped schedules of whole backward passes",

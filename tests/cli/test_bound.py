@@ -10,6 +10,7 @@ import pytest
 from graph_strategies import chain
 from processes import run
 
+from mtpp import names
 from mtpp.formats.graphs.native import write_native
 
 MS = 10**9
@@ -44,10 +45,9 @@ def test_every_bound_by_default(chain_file: Path) -> None:
 @pytest.mark.parametrize("command", ["bound", "certify"])
 def test_help_names_every_bound(command: str) -> None:
     """In the order of the registry, which help does not import."""
-    from mtpp.cli.options.cells import BOUND_NAMES
     from mtpp.solvers.bounds.registry import BOUNDS
 
-    assert list(BOUND_NAMES) == list(BOUNDS)
+    assert list(names.BOUNDS) == list(BOUNDS)
     shown = "".join(run(command, "--help").stdout.split())
     assert ",".join(BOUNDS) in shown
 

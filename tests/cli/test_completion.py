@@ -12,7 +12,6 @@ from processes import environment, run
 from shells import after_tabs, bash_replies, fish_completions
 
 from mtpp.cli.main import COMMANDS
-from mtpp.cli.options import completing
 from mtpp.cli.terminal.completing import rejoined
 
 SHELLS = ("bash", "zsh", "fish")
@@ -67,20 +66,6 @@ def test_bash_is_offered_all(folder: Path) -> None:
     assert bash_replies(["mtpp", "certify", "--bounds", "node,no"], folder) == ["node,node-convex"]
     assert bash_replies(["mtpp", "warmup", "--for", "partition,v"], folder) == ["partition,verify"]
     assert bash_replies(["mtpp", "verify", ""], folder) == ["default"]
-
-
-def test_names_are_those_of_the_registries() -> None:
-    """What a TAB offers is what the commands take."""
-    from mtpp.api import names
-    from mtpp.formats.exporters.registry import NAMES as EXPORTERS
-    from mtpp.solvers.registry import ALIASES, PARTITIONERS
-    from mtpp.training.pfeife.named import NAMES as SCHEDULES
-
-    assert set(completing.ALGORITHMS) == {*PARTITIONERS, *ALIASES}
-    assert completing.EXPORTERS == EXPORTERS
-    assert {name: getattr(names, name)() for name in completing.FORMATS} == completing.FORMATS
-    assert completing.SCHEDULES == SCHEDULES
-    assert all(map(names.is_preset, names.presets()))
 
 
 def test_words_are_put_together() -> None:

@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mtpp.errors import InputError
+from mtpp.names import BFS, GPIPE, INTERLEAVED, ONE_F_ONE_B, SCHEDULES, ZERO_BUBBLE
 from mtpp.training.pfeife.looped import LoopedSchedule, check_sizes, least_warm_up
 from mtpp.training.pfeife.passes import Pass, PassKind
 from mtpp.training.pfeife.schedule import PassSchedule
-
-GPIPE, ONE_F_ONE_B, INTERLEAVED, BFS, ZERO_BUBBLE = NAMES = ("gpipe", "1f1b", "interleaved", "bfs", "zero-bubble")
-"""Of schedules, as ``--schedule`` takes them."""
 
 _OF_ONE_LOOP = {GPIPE: BFS, ONE_F_ONE_B: INTERLEAVED}
 """Names of schedules of one loop, and their likes of several."""
 
 
 def named_schedule(name: str, devices: int, micro_batches: int, loops: int) -> PassSchedule:
-    """Return the schedule with one of :data:`NAMES`.
+    """Return the schedule with one of :data:`SCHEDULES`.
 
     Parameters
     ----------
@@ -58,9 +56,9 @@ def looped_of_name(name: str, devices: int, micro_batches: int, loops: int) -> L
     it needs in ``1f1b``, and D − 1 − d more in ``interleaved`` (Narayanan et al. 2021), as in PyTorch's
     ``ScheduleInterleaved1F1B``.
     """
-    if name not in NAMES:
+    if name not in SCHEDULES:
         raise InputError(
-            f"unknown schedule {name[:40]!r}", parameter="schedule", remedy=f"use one of {', '.join(NAMES)}"
+            f"unknown schedule {name[:40]!r}", parameter="schedule", remedy=f"use one of {', '.join(SCHEDULES)}"
         )
     check_sizes(devices, micro_batches, loops, 3 if name == ZERO_BUBBLE else 2)
     if name in _OF_ONE_LOOP and loops != 1:

@@ -16,7 +16,7 @@ import pytest
 from processes import environment_with_libraries
 
 import mtpp
-from mtpp.api import names
+from mtpp import names
 from mtpp.api.inputs.python_models import TORCH
 
 
@@ -40,7 +40,7 @@ def _of(models: Any, name: str) -> tuple[Any, Any]:
 
 def test_the_format_has_a_name() -> None:
     """It is among those that ``--from`` lists."""
-    assert TORCH in names.formats_read()
+    assert TORCH in names.FORMATS_READ
 
 
 def test_nothing_is_imported_unless_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,9 +10,10 @@ from exporter_requests import cut, transformer
 from graph_strategies import random_graph
 
 from mtpp.errors import InputError
-from mtpp.formats.exporters.registry import EMITTERS, NAMES, emit
+from mtpp.formats.exporters.registry import EMITTERS, emit
 from mtpp.formats.exporters.request import Request
 from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph
+from mtpp.names import EXPORTERS
 
 
 def _staged(seed: int, k: int) -> Request:
@@ -81,7 +82,7 @@ def test_tflite_counts_of_an_onnx_model() -> None:
 
 def test_the_registry() -> None:
     """Each form is named once, described, and an unknown one is refused with the known ones."""
-    assert NAMES == ("cut-names", "torch", "vllm", "megatron", "tflite-segments")
+    assert EXPORTERS == ("cut-names", "torch", "vllm", "megatron", "tflite-segments")
     assert all(entry.summary for entry in EMITTERS)
     with pytest.raises(InputError, match="emit: unknown form 'x'; use one of cut-names, torch"):
         emit("x", _staged(1, 1))

@@ -13,9 +13,10 @@ from mtpp.formats.graphs.graph_format import Content
 from mtpp.formats.graphs.native import write_native
 from mtpp.formats.graphs.node_link import write_node_link
 from mtpp.formats.graphs.recognise import read_graph, recognise, writer_for
-from mtpp.formats.graphs.registry import FORMATS, READERS, WRITERS
+from mtpp.formats.graphs.registry import FORMATS
 from mtpp.formats.io.source import Source
 from mtpp.inference.graph import CostGraph, Op, Tensor
+from mtpp.names import FORMATS_READ, FORMATS_WRITTEN
 
 GRAPH = CostGraph.build(
     name="g", time_unit="ms", ops=[Op("a", 1), Op("b", 2)], tensors=[Tensor("t", "a", ("b",), bytes=8)]
@@ -124,9 +125,9 @@ def test_formats_that_are_not_written(path: str, to: str | None, message: str) -
 
 def test_the_registry_is_consistent() -> None:
     """Names belong to one format each, and so do suffixes that decide."""
-    assert {"native", "placement", "piper", "node-link", "pipedream", "tensorflow", "onnx"} <= set(READERS)
-    assert {"native", "node-link"} <= set(WRITERS)
-    assert len(set(READERS)) == len(READERS)
+    assert {"native", "placement", "piper", "node-link", "pipedream", "tensorflow", "onnx"} <= set(FORMATS_READ)
+    assert {"native", "node-link"} <= set(FORMATS_WRITTEN)
+    assert len(set(FORMATS_READ)) == len(FORMATS_READ)
     suffixes = [suffix for entry in FORMATS for suffix in entry.suffixes]
     assert len(set(suffixes)) == len(suffixes)
 

@@ -24,7 +24,8 @@ from mtpp.formats.training.pass_schedule import (
     write_schedule_csv,
     write_schedule_json,
 )
-from mtpp.training.pfeife.named import NAMES, named_schedule
+from mtpp.names import SCHEDULES
+from mtpp.training.pfeife.named import named_schedule
 from mtpp.training.pfeife.passes import read_pass
 from mtpp.training.pfeife.schedule import PassSchedule
 
@@ -242,7 +243,7 @@ def test_files_have_a_device_a_line() -> None:
     )
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", SCHEDULES)
 def test_torch_reads_and_writes_schedules(name: str, tmp_path: Path) -> None:
     """PyTorch's runtime reads the CSV; what it writes, with communication or without, is read as the same schedule."""
     for devices, micro_batches, loops in ((1, 2, 1), (2, 4, 1), (4, 8, 1), (2, 4, 2), (4, 8, 3), (3, 2, 2)):

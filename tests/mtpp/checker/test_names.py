@@ -20,11 +20,12 @@ from mtpp.host.stop_reason import StopReason
 from mtpp.inference.graph import CostGraph, Op
 from mtpp.inference.instance import Instance
 from mtpp.inference.system import load_system
+from mtpp.names import PARTITIONER_ALIASES
 from mtpp.solvers.bounds.registry import BOUNDS
 from mtpp.solvers.limits import SearchLimits
 from mtpp.solvers.planners.limits import NoPlan, PlanLimits
 from mtpp.solvers.planners.registry import GRAPH_PLANNERS, PLANNERS, SPLIT_PLANNERS
-from mtpp.solvers.registry import ALIASES, PARTITIONERS
+from mtpp.solvers.registry import PARTITIONERS
 from mtpp.solvers.solve import solve
 from mtpp.solvers.variants import parse_variant
 
@@ -44,7 +45,7 @@ def faults(plan: dict[str, Any], graph: CostGraph) -> list[str]:
 
 def test_names_are_those_of_the_program() -> None:
     """The verifier has a list of its own, which is the program's."""
-    assert set(names.ALGORITHMS) == {*PARTITIONERS, *ALIASES}
+    assert set(names.ALGORITHMS) == {*PARTITIONERS, *PARTITIONER_ALIASES}
     assert set(names.BOUNDS) == set(BOUNDS)
     assert set(names.PLANNERS) == set(PLANNERS)
     assert {*GRAPH_PLANNERS, *SPLIT_PLANNERS} == {"graphpipe", "pfeife"}
@@ -63,7 +64,7 @@ def test_plans_of_every_algorithm_pass(algorithm: str) -> None:
             continue
 
 
-@pytest.mark.parametrize("base", [*PARTITIONERS, *ALIASES, "magic", "given", "mla-"])
+@pytest.mark.parametrize("base", [*PARTITIONERS, *PARTITIONER_ALIASES, "magic", "given", "mla-"])
 def test_numbers_in_names_are_those_of_the_program(base: str) -> None:
     """An algorithm that takes no number of evaluations, or no such one, has no name with it."""
     graph = chain([5, 3, 4, 2], [1, 1, 1], "ps")

@@ -11,8 +11,9 @@ import pytest
 from torch_schedules import torch_order, torch_order_of_one_loop
 
 from mtpp.errors import InputError
+from mtpp.names import SCHEDULES
 from mtpp.training.pfeife.looped import LoopedSchedule
-from mtpp.training.pfeife.named import NAMES, looped_of_name, named_schedule
+from mtpp.training.pfeife.named import looped_of_name, named_schedule
 from mtpp.training.pfeife.passes import PassKind
 from mtpp.training.pfeife.precedence import needed, precedence_order
 from mtpp.training.pfeife.schedule import PassSchedule
@@ -46,7 +47,7 @@ def test_schedules_of_the_reference_are_met(known: dict[str, Any]) -> None:
         numbers = (answer[key] for key in ("micro_batches", "loops", "loop_batch", "prefetch"))
         looped = LoopedSchedule(4, *numbers)
         looped.check()
-        if name in NAMES:
+        if name in SCHEDULES:
             found = looped_of_name(name, 4, answer["micro_batches"], answer["loops"])
             assert found is not None
             assert found.prefetch == tuple(answer["prefetch"])

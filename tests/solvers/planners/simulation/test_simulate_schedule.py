@@ -13,9 +13,10 @@ import pytest
 
 from mtpp.checker.training.pfeife.schedule import StageTimes, replay, stated_rows
 from mtpp.errors import Deadlock, InputError
+from mtpp.names import SCHEDULES
 from mtpp.solvers.planners.simulation.simulate_schedule import simulate_schedule
 from mtpp.training.pfeife.looped import LoopedSchedule
-from mtpp.training.pfeife.named import NAMES, named_schedule
+from mtpp.training.pfeife.named import named_schedule
 from mtpp.training.pfeife.passes import read_pass
 from mtpp.training.pfeife.schedule import PassSchedule
 from mtpp.training.pfeife.schedule_run import ScheduleRun
@@ -65,7 +66,7 @@ def random_case(seed: int) -> tuple[PassSchedule, list[int], list[int], dict[tup
     """Return a schedule with times of its stages and of what they hand over, and whether only to neighbours."""
     rng = Random(seed)
     devices, loops = rng.randint(1, 4), rng.randint(1, 3)
-    name = rng.choice(NAMES)
+    name = rng.choice(SCHEDULES)
     schedule = named_schedule(name, devices, devices * rng.randint(1, 3), loops if name not in ("gpipe", "1f1b") else 1)
     stages = schedule.stages
     forward, backward = ([rng.randint(0, 9) for _ in range(stages)] for _ in range(2))

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from written_documents import model_file, written
 
+from mtpp import names
 from mtpp.api.plan_training import plan_training
 from mtpp.api.training.split_result import SplitPlanResult
 from mtpp.checker.training.pfeife.named import NAMES, fault_of_name, named_rows
@@ -49,7 +50,7 @@ def failures(plan: Any) -> list[str]:
 
 def test_the_names_are_those_of_the_program() -> None:
     """Verifier and planner know the same names."""
-    assert NAMES == named.NAMES
+    assert NAMES == names.SCHEDULES
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,0 +1,46 @@
+"""Names of algorithms, bounds, formats of graphs, exporters, schedules and planners, in options and documents.
+
+This module imports nothing, so that help and completion list names without a reader or a solver. The registry of a
+family has an entry for each of its names, in the same order.
+"""
+
+from __future__ import annotations
+
+AUTO, DOWNSET, ANNEAL, BRKGA, MLA, MLA_WEIGHTED, RANDOM, SERIES_PARALLEL, SLICE = PARTITIONERS = (
+    *("auto", "downset", "anneal", "brkga", "mla", "mla-weighted", "random", "series-parallel", "slice"),
+)
+
+PIPER, EQUI, PIPEDREAM_2BW = LINE_PLANNERS = ("piper", "equi", "pipedream-2bw")
+"""Planners of stages in a line, by the time per sample."""
+
+GRAPHPIPE, PFEIFE = "graphpipe", "pfeife"
+PLANNERS = (*LINE_PLANNERS, GRAPHPIPE, PFEIFE)
+
+PARTITIONER_ALIASES = {PIPER: DOWNSET}
+"""Other names of partitioners."""
+
+ALGORITHMS = (AUTO, DOWNSET, PIPER, *PARTITIONERS[2:])
+"""Names that ``--algorithm`` takes."""
+
+SIMPLE, _, NODE, CROSSINGS, FRACTION, NO_DAG, NO_CUT_IO, BOTTLENECK, *_STRONG = BOUNDS = (
+    *("simple", DOWNSET, "node", "crossings", "fraction", "bottleneck-no-dag", "bottleneck-no-cut-io", "bottleneck"),
+    *("bottleneck-guess", "relaxation", "node-convex", "configuration", "branch-and-bound", "exact-mip"),
+)
+BOTTLENECK_GUESS, RELAXATION, NODE_CONVEX, CONFIGURATION, BRANCH_AND_BOUND, EXACT_MIP = _STRONG
+"""Lower bounds, from cheap to strong."""
+
+NATIVE, PLACEMENT, _, NODE_LINK, GRAPHML, PIPEDREAM, TENSORFLOW, TORCH_EXPORT, TORCH, ONNX = FORMATS_READ = (
+    *("native", "placement", PIPER, "node-link", "graphml", "pipedream", "tensorflow", "torch-export", "torch", "onnx"),
+)
+"""Formats of graphs that are read, in the order in which they are tried."""
+
+DOT, CSV, MODEL_EXPLORER = "dot", "csv", "model-explorer"
+FORMATS_WRITTEN = (NATIVE, NODE_LINK, GRAPHML, DOT, CSV, MODEL_EXPLORER)
+
+CUT_NAMES, _, VLLM, MEGATRON, TFLITE_SEGMENTS = EXPORTERS = ("cut-names", TORCH, "vllm", "megatron", "tflite-segments")
+"""Programs that plans are handed over to."""
+
+GPIPE, ONE_F_ONE_B, INTERLEAVED, BFS, ZERO_BUBBLE = SCHEDULES = ("gpipe", "1f1b", "interleaved", "bfs", "zero-bubble")
+"""Schedules of the passes of an iteration."""
+
+TIME_UNITS = ("ps", "ns", "us", "ms", "s")
