@@ -22,7 +22,7 @@ print(os.getcwd(), sys.argv[1:], sys.path[0], __name__, __spec__.name, sys.modul
 for stream in (sys.stdin, sys.stdout, sys.stderr):
     print(stream.encoding, stream.errors, stream.isatty(), stream.line_buffering, stream.seekable(), stream.fileno())
 print([(number, signal.getsignal(number)) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE)])
-print({name: value for name, value in os.environ.items() if name not in ("PYTEST_CURRENT_TEST", "LC_CTYPE")})
+print(sorted(variable for variable in os.environ.items() if variable[0] not in ("PYTEST_CURRENT_TEST", "LC_CTYPE")))
 print(os.listdir("/proc/self/fd").__len__(), os.getpgrp(), os.getsid(0), os.umask(0))
 """,
     "unread": "pass",
