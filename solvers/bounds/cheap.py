@@ -8,15 +8,13 @@ from itertools import count
 
 from mtpp.inference.certificate import LowerBound
 from mtpp.inference.partition import Partition
+from mtpp.names import FRACTION, NODE
 from mtpp.solvers.bounds.limits import BoundLimits
-from mtpp.solvers.bounds.registry import bound_entry
+from mtpp.solvers.bounds.registry import WEAK_SHARE, bound_entry
 from mtpp.solvers.limits import SearchLimits
 from mtpp.solvers.reduction.reduced_instance import ReducedInstance
 
-SHARE = 0.08
-"""Of the time left, at most, for each of them."""
-
-CHEAP = NODE, FRACTION = "node", "fraction"
+CHEAP = NODE, FRACTION
 
 _NODE_LOOKS = 64
 """Looks at the clock that the node bound may take where no clock ends the search: flows for some thousand ops."""
@@ -38,7 +36,7 @@ def cheap_bound(
     Parameters
     ----------
     name
-        :data:`NODE` or :data:`FRACTION`.
+        One of :data:`CHEAP`.
     start, upper
         A partition of the reduced instance, and its bottleneck.
 
@@ -56,7 +54,7 @@ def cheap_bound(
         upper,
         start,
         lower,
-        deadline=limits.deadline.share(SHARE),
+        deadline=limits.deadline.share(WEAK_SHARE),
         jobs=limits.jobs,
         observer=limits.observer,
         interrupted=limits.interrupted if timed else _after(looks, limits.interrupted),

@@ -1,10 +1,11 @@
-"""The lower bounds by name, from cheap to strong: what each rests on, and where it lives."""
+"""Lower bounds by name, from cheap to strong: tier, module, and place in the schedule of a cell."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from importlib import import_module
+from math import inf
 from typing import cast
 
 from mtpp import names
@@ -14,6 +15,9 @@ from mtpp.inference.instance import Instance
 from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
 
 Bound = Callable[[Instance, BoundLimits], BoundResult]
+
+WEAK_SHARE = 0.08
+"""Of the time left, at most, for a bound that comes to its end soon."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,20 @@ class BoundEntry:
     in_ladder
         Whether ``certify`` tries it unless told what to try: not if others give more in less time, or if the search for
         a partition has it already.
+    first
+        Whether it comes before the search for a partition: it takes next to no time, and is often the optimum where
+        stages hold few ops.
+    lane
+        Number of its lane, for a bound that gets better as long as it is given time: the lanes are worked at side by
+        side, the bounds of a lane in turns. None for those that come one after the other, before.
+    share
+        Of the time left, at most, for its first turn. In a lane this holds where others of the lane are to come or to
+        go on; it is below 1 for bounds that cannot be resumed.
+    makes_room
+        Whether it may go on for ever without result: having stood still, it makes room for lanes that are further.
+    largest, power
+        Ops times this power of the stages beyond which it follows in the first lane: a model of all stages then takes
+        too long, and says too little, for a lane of its own.
     """
 
     name: str
@@ -38,6 +56,12 @@ class BoundEntry:
     tier: Tier
     module: str
     in_ladder: bool = True
+    first: bool = False
+    lane: int | None = None
+    share: float = WEAK_SHARE
+    makes_room: bool = False
+    largest: float = inf
+    power: int = 1
 
     def load(self) -> Bound:
         """Import the bound and return it."""
@@ -57,7 +81,9 @@ BOUNDS = {
             f"{_HERE}.downset",
             in_ladder=False,
         ),
-        BoundEntry(names.NODE, "the most expensive op with what is best beside it", Tier.EXACT, f"{_HERE}.node"),
+        BoundEntry(
+            names.NODE, "the most expensive op with what is best beside it", Tier.EXACT, f"{_HERE}.node", first=True
+        ),
         BoundEntry(names.CROSSINGS, "what crosses between stages at least", Tier.EXACT, f"{_HERE}.crossings"),
         BoundEntry(names.FRACTION, "the share of its stage that each op takes", Tier.EXACT, f"{_HERE}.fraction"),
         BoundEntry(
@@ -93,26 +119,61 @@ BOUNDS = {
             "an exhaustive search without ops that fit anywhere and cost little",
             Tier.ENUMERATED,
             f"{_HERE}.relaxation",
+            lane=0,
+            share=1.0,
+            makes_room=True,
         ),
-        BoundEntry(names.NODE_CONVEX, "the cheapest stage around each op (MIPs)", Tier.SOLVER, f"{_HERE}.node_convex"),
+        BoundEntry(
+            names.NODE_CONVEX,
+            "the cheapest stage around each op (MIPs)",
+            Tier.SOLVER,
+            f"{_HERE}.node_convex",
+            lane=0,
+        ),
         BoundEntry(
             names.CONFIGURATION,
             "weights of ops of which no stage can hold more than its share",
             Tier.EXACT,
             f"{_HERE}.configuration.bound",
+            lane=1,
+            share=1.0,
         ),
         BoundEntry(
             names.BRANCH_AND_BOUND,
             "all stages at once, as cases that HiGHS's dual values refute in integers",
             Tier.EXACT,
             f"{_HERE}.branch_and_bound.bound",
+            lane=2,
+            share=1.0,
+            largest=100_000,
+            power=2,
         ),
-        BoundEntry(names.EXACT_MIP, "all stages at once (MIP)", Tier.SOLVER, f"{_HERE}.exact_mip"),
+        BoundEntry(
+            names.EXACT_MIP,
+            "all stages at once (MIP)",
+            Tier.SOLVER,
+            f"{_HERE}.exact_mip",
+            lane=2,
+            share=0.4,
+            largest=4_000,
+        ),
     )
 }
 
 BY_DEFAULT = tuple(name for name, entry in BOUNDS.items() if entry.in_ladder)
 """Bounds that ``certify`` tries."""
+
+
+def lanes(instance: Instance, among: Collection[str]) -> list[list[str]]:
+    """Return the lanes that hold bounds *among* some, bounds of large models at the end of the first."""
+    made: dict[int, list[str]] = {entry.lane: [] for entry in BOUNDS.values() if entry.lane is not None}
+    behind: list[str] = []
+    for name, entry in BOUNDS.items():
+        if entry.lane is not None and name in among:
+            large = instance.op_count * instance.k**entry.power > entry.largest
+            (behind if large else made[entry.lane]).append(name)
+    made[0] += behind
+    return [lane for lane in made.values() if lane]
 
 
 def bound_entry(name: str) -> BoundEntry:

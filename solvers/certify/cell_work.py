@@ -21,9 +21,10 @@ from mtpp.inference.certificate_table import BoundFigure, with_small_proof
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import bottleneck
 from mtpp.inference.partition import Partition
-from mtpp.solvers.bounds.cheap import CHEAP, NODE
+from mtpp.solvers.bounds.cheap import CHEAP
 from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
-from mtpp.solvers.bounds.registry import bound_entry
+from mtpp.solvers.bounds.registry import BOUNDS, bound_entry
+from mtpp.solvers.bounds.registry import lanes as bounds_in_lanes
 from mtpp.solvers.bounds.simple import simple_bound
 from mtpp.solvers.certify.cell_limits import CellLimits
 from mtpp.solvers.certify.certification import Certification
@@ -42,15 +43,6 @@ R = TypeVar("R")
 _PARTITION_SHARE = 0.15
 """Of the time of a cell, at most, for the first partition."""
 
-_WEAK_SHARE = 0.08
-"""Of the time left, at most, for each bound before the strong ones."""
-
-_FIRST_SHARES = {"node-convex": _WEAK_SHARE, "exact-mip": 0.4}
-"""Of the time left, for strong bounds that cannot be resumed, where others of their lane are to come or to go on."""
-
-FIRST = NODE
-"""A bound that takes next to no time, and is often the optimum where stages hold few ops."""
-
 _REDUCTION_SHARE = 0.2
 """Of the time of a cell, at most, for merges that leave the optimum as it is."""
 
@@ -63,18 +55,10 @@ _LEFT_S = 0.05
 _GRACE_S = 0.5
 """Seconds by which work may overrun its time before it is given up: HiGHS takes its time to come to an end."""
 
-_YIELDING, _TIMES_ROOM = ("relaxation",), 3
-"""Bounds that may go on for ever without result: having stood still, one makes room for lanes that are further, so many
-times as long as it has been worked at."""
+_TIMES_ROOM = 3
+"""As long as it has been worked at, so many times, a bound makes room for lanes that are further."""
 
 _NOTHING = BoundResult(None, solved=False)
-
-LANES = (("relaxation", "node-convex"), ("configuration",), ("branch-and-bound", "exact-mip"))
-"""Bounds that get better as long as they are given time: the lanes side by side, the bounds of a lane in turns."""
-
-_MODELS_END = {"branch-and-bound": (100_000, 2), "exact-mip": (4_000, 1)}
-"""Ops times a power of the stages beyond which a model of all stages follows in the first lane, and that power: it
-takes too long, and says too little, for a lane of its own."""
 
 
 def certify(
@@ -86,8 +70,9 @@ def certify(
 ) -> Certification:
     """Partition an instance and raise a lower bound until the ratio will do, or the time is up.
 
-    The cheap bounds come one after the other, then those of :data:`LANES` side by side in what time is left. A bound
-    that stands still makes room for the next one of its lane, and goes on after it.
+    The cheap bounds come one after the other, then the lanes of strong ones side by side in the time left, as
+    :class:`~mtpp.solvers.bounds.registry.BoundEntry` says of each. A bound that stands still makes room for the next
+    one of its lane, and goes on after it.
 
     Parameters
     ----------
@@ -154,16 +139,16 @@ class _CellWork:
 
     def _bounded(self) -> Certification:
         """Try the bounds."""
-        strong = {name for lane in LANES for name in lane}
+        strong = [name for name in BOUNDS if BOUNDS[name].lane is not None]
         tried = {name for name, figure in self._state.bounds.items() if figure.solved or name not in strong}
         names = [name for name in self._limits.bounds if name not in tried]
-        lanes = [] if self._limits.each else self._lanes(names)
+        lanes = [] if self._limits.each else bounds_in_lanes(self._reduced.instance, names)
         weak = [name for name in names if name not in strong] if lanes else names
         for number, name in enumerate(weak):
             if self._stopped():
                 break
             self._observer.phase(name)
-            share = _WEAK_SHARE if lanes else 1 / (len(weak) - number)
+            share = BOUNDS[name].share if lanes else 1 / (len(weak) - number)
             self._try_to_the_end(name, self._deadline.share(share), self._thread)
         if lanes and not self._stopped():
             self._work_side_by_side(lanes)
@@ -181,15 +166,6 @@ class _CellWork:
         single = [(name, figure.value) for name, figure in state.bounds.items() if figure.value is not None]
         best = [(bound.method, bound.value) for bound in (state.lower, state.proven)]
         look_at_bounds(state.upper, [*best, *single])
-
-    def _lanes(self, names: list[str]) -> list[list[str]]:
-        """Return what of *names* is in :data:`LANES`, large models of all stages behind the first lane."""
-        inner = self._reduced.instance
-        last = {name for name, (most, power) in _MODELS_END.items() if inner.op_count * inner.k**power > most}
-        lanes = [tuple(name for name in lane if name not in last) for lane in LANES]
-        lanes[0] += tuple(name for name in _MODELS_END if name in last)
-        chosen = [[name for name in lane if name in names] for lane in lanes]
-        return [lane for lane in chosen if lane]
 
     def _try_to_the_end(self, name: str, deadline: Deadline, thread: TimedThread) -> None:
         """Work at a bound, and go on where it can be resumed."""
@@ -214,7 +190,7 @@ class _CellWork:
         try:
             for number, name in enumerate(lane):
                 others = lane[number + 1 :] + [other for other in lane if other in self._resume]
-                share = _FIRST_SHARES.get(name, 1.0) if others else 1.0
+                share = BOUNDS[name].share if others else 1.0
                 if not self._over():
                     self._try(name, self._deadline.share(share), thread)
                     if share < 1 and not self._through(name):
@@ -224,7 +200,7 @@ class _CellWork:
                 if not left and not cut:
                     break
                 for name in left or [cut.pop()]:
-                    if name in _YIELDING:
+                    if BOUNDS[name].makes_room:
                         self._headway.make_room(lane, _TIMES_ROOM * self._state.bounds[name].seconds, self._over)
                     if not self._over():
                         self._try(name, self._deadline, thread)
@@ -289,20 +265,21 @@ class _CellWork:
         instance, limits = self._instance, self._limits
         lower = simple_bound(instance)
         figures = {"simple": BoundFigure(lower.value, time.perf_counter() - self._start, True)}
-        if FIRST in limits.bounds and not limits.each:  # so that the search knows when it is done
+        first = next((name for name in limits.bounds if BOUNDS[name].first and not limits.each), None)
+        if first is not None:  # so that the search knows when it is done
             began = time.perf_counter()
             known = BoundLimits(
                 instance.most_ticks,
                 lower=lower.value,
-                deadline=self._deadline.share(_WEAK_SHARE),
+                deadline=self._deadline.share(BOUNDS[first].share),
                 interrupted=self._to_end,
             )
             inner = self._reduced.instance
-            result = self._in_time(lambda: bound_entry(FIRST).load()(inner, known), known.deadline) or _NOTHING
+            result = self._in_time(lambda: bound_entry(first).load()(inner, known), known.deadline) or _NOTHING
             proven = self._proven(result)
             value = None if proven is None else proven.value
-            proof = with_small_proof(proven, FIRST)
-            figures[FIRST] = BoundFigure(value, time.perf_counter() - began, result.solved, proof)
+            proof = with_small_proof(proven, first)
+            figures[first] = BoundFigure(value, time.perf_counter() - began, result.solved, proof)
             lower = max(lower, proven or lower, key=_rank)
         if limits.cutoff is not None:
             self._state = Certification(None, None, None, lower, lower, figures, 0.0, 0.0)
@@ -320,8 +297,8 @@ class _CellWork:
             interrupted=self._interrupted,
             cheap_bounds=not set(CHEAP) <= set(limits.bounds),
         )
-        first = first_partition(instance) if self._interrupted() else None
-        found = first or search_in_time(entry.load(), instance, search)
+        known_cut = first_partition(instance) if self._interrupted() else None
+        found = known_cut or search_in_time(entry.load(), instance, search)
         seconds = time.perf_counter() - began
         if found.lower is not None and not limits.each:
             method, solved = found.lower.method, found.stopped == StopReason.OPTIMAL

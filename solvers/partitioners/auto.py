@@ -11,8 +11,9 @@ from mtpp.inference.certificate import LowerBound
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import bottleneck
 from mtpp.inference.partition import Partition
+from mtpp.names import FRACTION, NODE
 from mtpp.solvers.best_so_far import Lifted
-from mtpp.solvers.bounds.cheap import FRACTION, NODE, cheap_bound
+from mtpp.solvers.bounds.cheap import cheap_bound
 from mtpp.solvers.downsets.prover import Prover
 from mtpp.solvers.limits import UNLIMITED, SearchLimits, SearchResult
 from mtpp.solvers.local_search.initial_partition import first_result

@@ -12,13 +12,16 @@ import pytest
 from graph_strategies import LINK, chain, random_graph
 
 from mtpp.errors import InconsistentBound
+from mtpp.host.deadline import Deadline
 from mtpp.inference.certificate import LowerBound
 from mtpp.inference.instance import Instance
 from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
+from mtpp.solvers.bounds.registry import BOUNDS
 from mtpp.solvers.certify import cell_work as certifying
 from mtpp.solvers.certify.cell_limits import CellLimits
-from mtpp.solvers.certify.cell_work import LANES, certify
+from mtpp.solvers.certify.cell_work import certify
 from mtpp.solvers.certify.certification import Certification
+from mtpp.solvers.certify.headway import Headway
 
 
 def test_a_bound_that_fails_ends_the_other_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -34,13 +37,14 @@ def test_a_bound_that_fails_ends_the_other_one(monkeypatch: pytest.MonkeyPatch) 
         stops.append(limits.stop)
         return BoundResult(None, solved=False)
 
-    bounds = {name: endless for lane in LANES for name in lane} | {"configuration": absurd}
+    names = [name for name, entry in BOUNDS.items() if entry.lane is not None]
+    bounds = dict.fromkeys(names, endless) | {"configuration": absurd}
     monkeypatch.setattr(
         certifying, "bound_entry", lambda name: SimpleNamespace(load=lambda: bounds[name], tier="solver")
     )
     instance = Instance.build(random_graph(1, 8), LINK, 3)
     with pytest.raises(InconsistentBound):
-        certify(instance, CellLimits(10.0, bounds=sum(LANES, ()), algorithm="random"))
+        certify(instance, CellLimits(10.0, bounds=tuple(names), algorithm="random"))
     assert set(stops) == {"interrupted"}
 
 
@@ -208,3 +212,69 @@ def test_what_can_go_on_has_not_finished(monkeypatch: pytest.MonkeyPatch) -> Non
     found = certify(instance, CellLimits(0.5, bounds=("relaxation",), cutoff=10**6))
     assert found.stopped == "time-limit"
     assert 0.05 < found.bounds["relaxation"].seconds <= found.total_seconds
+
+
+RESUMED = ("relaxation", "configuration", "branch-and-bound")
+WEAK = [(0.08, 0.96)]
+SCHEDULE = {
+    "simple": [],
+    "downset": WEAK,
+    "node": [(0.08,)],
+    "crossings": WEAK,
+    "fraction": WEAK,
+    "bottleneck-no-dag": WEAK,
+    "bottleneck-no-cut-io": WEAK,
+    "bottleneck": WEAK,
+    "bottleneck-guess": WEAK,
+    "relaxation": [(1.0, 0.96), (0.96,)],
+    "node-convex": [(0.08, 0.96), (0.96,)],
+    "configuration": [(1.0, 0.96), (0.96,)],
+    "branch-and-bound": [(1.0, 0.96), (0.96,)],
+    "exact-mip": [(0.4, 0.96), (0.96,)],
+}
+"""Shares of the time left that each bound is given, one after the other, turn by turn."""
+
+
+@pytest.mark.parametrize(
+    ("k", "lanes"),
+    [
+        (3, ["relaxation node-convex relaxation node-convex", "configuration configuration",
+             "branch-and-bound exact-mip branch-and-bound exact-mip"]),
+        (50, ["relaxation node-convex branch-and-bound exact-mip relaxation branch-and-bound exact-mip node-convex",
+              "configuration configuration"]),
+    ],
+)  # fmt: skip
+def test_every_bound_has_its_lane_its_turns_and_its_shares(
+    monkeypatch: pytest.MonkeyPatch, k: int, lanes: list[str]
+) -> None:
+    """Weak ones one after the other, strong ones in lanes: large models of all stages in the first."""
+    share = Deadline.share
+
+    def shared(self: Deadline, part: float) -> Deadline:
+        made = share(self, part)
+        made.parts = (*getattr(self, "parts", ()), part)  # type: ignore[attr-defined]
+        return made
+
+    tried: list[tuple[str, tuple[float, ...]]] = []
+
+    def entry(name: str) -> SimpleNamespace:
+        def bound(limits: BoundLimits) -> BoundResult:
+            tried.append((name, limits.deadline.parts))  # type: ignore[attr-defined]
+            again = sum(told == name for told, _ in tried) == 1
+            return BoundResult(None, solved=not again, resume=bound if again and name in RESUMED else None)
+
+        return SimpleNamespace(load=lambda: lambda instance, limits: bound(limits), tier="exact")
+
+    rooms: list[str] = []
+    monkeypatch.setattr(Deadline, "share", shared)
+    monkeypatch.setattr(certifying, "bound_entry", entry)
+    monkeypatch.setattr(Headway, "make_room", lambda self, lane, seconds, over: rooms.append(" ".join(lane)))
+    instance = Instance.build(random_graph(1, 150), LINK, k)
+    certify(instance, CellLimits(600.0, bounds=tuple(BOUNDS), algorithm="slice"))
+    assert {name: [parts for told, parts in tried if told == name] for name in BOUNDS} == SCHEDULE
+    order = [name for name, _ in tried]
+    weak = [name for name in BOUNDS if name not in " ".join(lanes).split() and name not in ("simple", "node")]
+    assert order[: len(weak) + 1] == ["node", *weak]
+    for lane in lanes:
+        assert [name for name in order[len(weak) + 1 :] if name in lane.split()] == lane.split()
+    assert rooms == [" ".join(dict.fromkeys(lanes[0].split()))]
