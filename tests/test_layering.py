@@ -170,7 +170,8 @@ def test_cycles_are_found() -> None:
 
 def test_folders_are_small(checkout: Path) -> None:
     """No folder holds more modules than one can take in."""
-    counts = Counter(path.parent for path in modules(checkout).values() if path.stem != "__init__")
+    paths = (*modules(checkout).values(), *(checkout / "benchmarks").rglob("*.py"))
+    counts = Counter(path.parent for path in paths if path.stem != "__init__")
     large = {str(folder.relative_to(checkout)): str(n) for folder, n in counts.items() if n > MOST_MODULES}
     assert large == {}
 

@@ -3,31 +3,18 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from benchmarks import bounds
 from mtpp.datasets.regal_style import regal_style
 from mtpp.formats.graphs.native import write_native
 
 
-@pytest.fixture(scope="module")
-def bounds(checkout: Path) -> Iterator[Any]:
-    """Import the script from the checkout's folder of scripts, which is no installed package."""
-    sys.path.insert(0, str(checkout))
-    try:
-        import benchmarks.bounds as module
-
-        yield module
-    finally:
-        sys.path.remove(str(checkout))
-
-
 @pytest.fixture
-def cells(bounds: Any) -> list[Any]:
+def cells() -> list[Any]:
     """Return what was measured on two graphs."""
     return [
         bounds.Cell("a", 2, 100, {"simple": (50, 0.0, True), "downset": (None, 1.0, False)}, 1.0),
@@ -45,7 +32,7 @@ def rows_of(text: str) -> list[list[list[str]]]:
     return tables
 
 
-def test_tables_by_hand(bounds: Any, cells: list[Any], capsys: pytest.CaptureFixture[str]) -> None:
+def test_tables_by_hand(cells: list[Any], capsys: pytest.CaptureFixture[str]) -> None:
     """Means are geometric; what proved nothing counts as simple; what was not tried, in the second table alone."""
     bounds.report(cells, bounds.best_partitions(cells, None), (2, 4))
     means, so_far, above, ended, seconds = rows_of(capsys.readouterr().out)
@@ -56,7 +43,7 @@ def test_tables_by_hand(bounds: Any, cells: list[Any], capsys: pytest.CaptureFix
     assert seconds == [["simple", "0.00", "0.00", "0.00"], ["downset", "2.00", "–", "2.00"]]
 
 
-def test_baselines_lower_the_best_partition(bounds: Any, cells: list[Any], tmp_path: Path) -> None:
+def test_baselines_lower_the_best_partition(cells: list[Any], tmp_path: Path) -> None:
     """Bottlenecks of others count, their seconds and the simple bound do not; a bound above them stops everything."""
     path = tmp_path / "baselines.json"
     path.write_text(json.dumps({"a": {"2": {"simple": 1, "brkga_10000": 90, "brkga_s": 0.2}, "4": {"anneal": 99}}}))
@@ -69,7 +56,6 @@ def test_baselines_lower_the_best_partition(bounds: Any, cells: list[Any], tmp_p
 @pytest.mark.parametrize("each", [(), ("--each",)])
 @pytest.mark.slow
 def test_a_run_takes_up_another(
-    bounds: Any,
     each: tuple[str, ...],
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],

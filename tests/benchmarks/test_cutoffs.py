@@ -3,29 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-
-@pytest.fixture
-def cutoffs(checkout: Path) -> Iterator[Any]:
-    """Import the script from the checkout's folder of scripts, which is no installed package."""
-    before = list(sys.path)
-    sys.path.insert(0, str(checkout))
-    try:
-        import benchmarks.cutoffs as module
-
-        yield module
-    finally:
-        sys.path[:] = before
+from benchmarks import cutoffs
 
 
-def test_a_run_of_a_few_cases(
-    cutoffs: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_of_a_few_cases(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """A row per bound; none is false."""
     monkeypatch.setattr(sys, "argv", ["cutoffs", "2", "1"])
     assert cutoffs.main() == 0
@@ -35,9 +20,7 @@ def test_a_run_of_a_few_cases(
     assert "2 cases" in told.err
 
 
-def test_a_false_bound_fails_the_run(
-    cutoffs: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_false_bound_fails_the_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """And is named with its seed."""
 
     def tallied(seeds: range, tallies: dict[str, Any]) -> int:

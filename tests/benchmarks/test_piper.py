@@ -3,33 +3,21 @@
 from __future__ import annotations
 
 import random
-import sys
-from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
 from itertools import chain, combinations, product
 from pathlib import Path
-from typing import Any
 
 import pytest
 from training_models import random_problem
 
-
-@pytest.fixture(scope="module")
-def benchmarks(checkout: Path) -> Iterator[Any]:
-    """Import the scripts from the checkout's folder of scripts, which is no installed package."""
-    sys.path.insert(0, str(checkout))
-    try:
-        import benchmarks.piper
-        import benchmarks.piper_knapsacks
-
-        yield benchmarks
-    finally:
-        sys.path.remove(str(checkout))
+from benchmarks.piper import __main__ as claims
+from benchmarks.piper import knapsacks
+from mtpp.training.plan import LayerStage, stage_figures
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_least_cost_of_choices(benchmarks: Any, seed: int) -> None:
+def test_least_cost_of_choices(seed: int) -> None:
     """Merging Pareto fronts gives what trying all choices gives."""
     draw = random.Random(seed)
     options = [
@@ -37,30 +25,27 @@ def test_least_cost_of_choices(benchmarks: Any, seed: int) -> None:
     ]
     memory = draw.randrange(60)
     costs = [sum(cost for cost, _ in one) for one in product(*options) if sum(size for _, size in one) <= memory]
-    assert benchmarks.piper_knapsacks.least_cost(options, memory) == min(costs, default=None)
+    assert knapsacks.least_cost(options, memory) == min(costs, default=None)
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_downsets(benchmarks: Any, seed: int) -> None:
+def test_downsets(seed: int) -> None:
     """All sets that hold the successors of their layers are found, and instances lie between two of them."""
     problem = random_problem(seed, 6)
     layers = range(len(problem.model.layers))
     subsets = map(frozenset, chain.from_iterable(combinations(layers, size) for size in range(len(layers) + 1)))
     closed = {one for one in subsets if all(v in one for u, v in problem.model.ends if u in one)}
-    found = benchmarks.piper_knapsacks.downsets(problem)
+    found = knapsacks.downsets(problem)
     assert set(found) == closed
     assert len(found) == len(closed)
-    for instance in benchmarks.piper_knapsacks.drawn(problem, 3, seed):
+    for instance in knapsacks.drawn(problem, 3, seed):
         members = frozenset(instance.layers)
         assert any(outer - inner == members for outer in closed for inner in closed if inner < outer)
         assert instance.d * instance.t <= problem.devices
 
 
-def test_costs_of_instances_are_those_of_stages(benchmarks: Any) -> None:
+def test_costs_of_instances_are_those_of_stages() -> None:
     """Costs of choices and edges over one divisor are the stage's time."""
-    knapsacks = benchmarks.piper_knapsacks
-    from mtpp.training.plan import LayerStage, stage_figures
-
     for seed in range(20):
         problem = random_problem(seed, 4)
         for instance in knapsacks.drawn(problem, 2, seed):
@@ -79,23 +64,22 @@ def test_costs_of_instances_are_those_of_stages(benchmarks: Any) -> None:
 @pytest.mark.parametrize(
     ("number", "half"), [("263.354", Fraction(1, 2000)), ("7.32", Fraction(1, 200)), ("7E-4", Fraction(1, 20000))]
 )
-def test_half_a_unit_of_the_last_digit(benchmarks: Any, number: str, half: Fraction) -> None:
+def test_half_a_unit_of_the_last_digit(number: str, half: Fraction) -> None:
     """Printed numbers are known up to that."""
-    assert benchmarks.piper.half_a_digit(Decimal(number)) == half
+    assert claims.half_a_digit(Decimal(number)) == half
 
 
-def test_nothing_to_read(benchmarks: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_to_read(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Without the models the script says so, and that is all."""
-    monkeypatch.setattr(benchmarks.piper, "missing", lambda: [Path("absent.json")])
-    benchmarks.piper.main([])
+    monkeypatch.setattr(claims, "missing", lambda: [Path("absent.json")])
+    claims.main([])
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err == "skipped: there is no absent.json\n"
 
 
-def test_two_exact_methods_agree(benchmarks: Any) -> None:
+def test_two_exact_methods_agree() -> None:
     """The planner's knapsack and the merging of Pareto fronts come to the same; bang per buck is never better."""
-    knapsacks = benchmarks.piper_knapsacks
     searched = 0
     for seed in range(60):
         problem = random_problem(seed, 7)

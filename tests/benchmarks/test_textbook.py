@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
 from itertools import combinations_with_replacement
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from benchmarks import textbook
 from mtpp.datasets.layered import layered_network
 from mtpp.datasets.regal_style import regal_style
 from mtpp.inference.graph import CostGraph
 from mtpp.inference.instance import Instance
 from mtpp.inference.system import load_system
 from mtpp.solvers.orders.slicing import slice_order
-
-
-@pytest.fixture(scope="module")
-def textbook(checkout: Path) -> Iterator[Any]:
-    """Import the baseline from the checkout's folder of scripts, which is no installed package."""
-    sys.path.insert(0, str(checkout))
-    try:
-        import benchmarks.textbook as module
-
-        yield module
-    finally:
-        sys.path.remove(str(checkout))
 
 
 def arrays(instance: Instance) -> tuple[Any, ...]:
@@ -51,7 +37,7 @@ GRAPHS = [regal_style("er", 12, 1), regal_style("ba", 11, 2), regal_style("ws", 
 
 
 @pytest.mark.parametrize("graph", GRAPHS, ids=lambda graph: str(graph.name))
-def test_table_of_segment_costs(textbook: Any, graph: CostGraph) -> None:
+def test_table_of_segment_costs(graph: CostGraph) -> None:
     """Every entry of the table is the cost of its segment, in file order and in another topological order."""
     instance = Instance.build(graph, load_system(), 2)
     n = instance.op_count
@@ -64,7 +50,7 @@ def test_table_of_segment_costs(textbook: Any, graph: CostGraph) -> None:
 
 @pytest.mark.parametrize("graph", GRAPHS[:3], ids=lambda graph: str(graph.name))
 @pytest.mark.parametrize("k", [1, 2, 3, 4])
-def test_best_slicing(textbook: Any, graph: CostGraph, k: int) -> None:
+def test_best_slicing(graph: CostGraph, k: int) -> None:
     """The bottleneck is the least over all ways to place k - 1 separators, empty stages included."""
     instance = Instance.build(graph, load_system(), k)
     order = last_first_order(instance)
@@ -78,7 +64,7 @@ def test_best_slicing(textbook: Any, graph: CostGraph, k: int) -> None:
 
 @pytest.mark.parametrize("graph", GRAPHS, ids=lambda graph: str(graph.name))
 @pytest.mark.parametrize("k", [2, 9, 100])
-def test_baseline_and_window_agree(textbook: Any, graph: CostGraph, k: int) -> None:
+def test_baseline_and_window_agree(graph: CostGraph, k: int) -> None:
     """The baseline and the windowed slicing give the same ticks, more stages than ops included."""
     instance = Instance.build(graph, load_system(), k)
     order = last_first_order(instance)

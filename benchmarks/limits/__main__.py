@@ -16,7 +16,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from benchmarks.limit_graphs import DENSE_OPS, SHAPES, write_graph, write_training_model
+from benchmarks.limits.graphs import DENSE_OPS, SHAPES, write_graph, write_training_model
 from benchmarks.process_tree import Watched, watch
 from benchmarks.report import print_report
 

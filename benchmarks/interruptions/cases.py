@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from benchmarks.limit_graphs import write_graph, write_training_model
+from benchmarks.limits.graphs import write_graph, write_training_model
 
 LINE = ("--devices", "64", "--memory", "2TiB", "--bandwidth", "25GB/s", "--max-micro-batches", "128")
 GRAPH = ("--devices", "64", "--memory", "2TiB", "--bandwidth", "25GB/s", "--batch-size", "256")

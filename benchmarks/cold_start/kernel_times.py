@@ -49,7 +49,7 @@ def kernel_rows() -> list[list[str]]:
                 check=True,
                 capture_output=True,
                 text=True,
-                cwd=Path(__file__).resolve().parent.parent,
+                cwd=Path(__file__).resolve().parent.parent.parent,
                 env={**os.environ, "NUMBA_CACHE_DIR": folder},
             )
         found: dict[str, list[float]] = defaultdict(list)

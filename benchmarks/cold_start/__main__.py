@@ -27,10 +27,10 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from benchmarks.kernel_times import kernel_rows
+from benchmarks.cold_start.kernel_times import kernel_rows
 from benchmarks.report import print_report
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parent.parent.parent
 SAMPLES = ROOT / "datasets" / "samples"
 COLUMNS = ("command", "cold CPU s", "cold wall s", "warm CPU s", "warm wall s", "on one core s")
 KERNEL_COLUMNS = ("kernel", "commands", "variants", "CPU s")
@@ -237,7 +237,7 @@ def installed(folder: Path) -> Path:
 
 def main(arguments: Sequence[str]) -> None:
     """Measure all commands."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.cold_start", description=__doc__)
     parser.add_argument("folder", nargs="?", type=Path)
     parser.add_argument("--venv", type=Path)
     parser.add_argument("--repeats", type=int, default=5)

@@ -20,7 +20,7 @@ from mtpp.training.plan import TrainingPlan
 from mtpp.training.problem import PlanningProblem, Schemes
 from mtpp.units import PICOSECONDS
 
-SHARED = Path(__file__).resolve().parent.parent.parent / "shared"
+SHARED = Path(__file__).resolve().parent.parent.parent.parent / "shared"
 MODELS = SHARED / "data" / "piper"
 PUBLISHED = SHARED / "reference" / "piper.json"
 

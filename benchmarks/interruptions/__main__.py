@@ -21,7 +21,7 @@ from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from benchmarks.interruption_cases import CASES, COMPILED_ANEW, GROUPS, inputs, needed
+from benchmarks.interruptions.cases import CASES, COMPILED_ANEW, GROUPS, inputs, needed
 from benchmarks.process_tree import family, kill_family
 from benchmarks.report import print_report
 

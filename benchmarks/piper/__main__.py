@@ -19,7 +19,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from benchmarks.piper_cases import (
+from benchmarks.piper.cases import (
     BERT,
     VARIANTS,
     WORKLOADS,
@@ -168,14 +168,14 @@ def _milliseconds(ticks: Fraction | None) -> str:
 
 def appendix_c(options: argparse.Namespace) -> None:
     """Print how often bang per buck is not optimal."""
-    from benchmarks.piper_knapsacks import replay
+    from benchmarks.piper.knapsacks import replay
 
     replay(options.instances, options.seed, options.convention)
 
 
 def scaling(options: argparse.Namespace) -> None:
     """Print seconds and memory by devices, micro-batches and layers."""
-    from benchmarks.piper_scaling import scale
+    from benchmarks.piper.scaling import scale
 
     scale(options.planner, options.layers, options.devices, options.micro_batches, options.convention, options.jobs)
 

@@ -15,7 +15,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from benchmarks.piper_cases import BERT, problem_of
+from benchmarks.piper.cases import BERT, problem_of
 from benchmarks.report import print_report
 from mtpp.solvers.planners.equal.equal_division import kind_of
 from mtpp.solvers.planners.piper.arrays import choice_arrays
