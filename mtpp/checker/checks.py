@@ -171,11 +171,6 @@ def check_bound(
         Runs an exhaustive search again (:func:`mtpp.checker.downset.check_enumerated`); None: searches are left out.
     name
         Of the row.
-
-    Raises
-    ------
-    InputError
-        If its proof is malformed.
     """
     if reached is not None and claim.value > reached:
         return Check(name, False, f"the lower bound {claim.value} is above the bottleneck {reached}"), Tier.NONE

@@ -46,13 +46,7 @@ class BoundClaim:
     path: Path = PLAN_PROOF
 
     def merged(self) -> MergedGraph | str:
-        """Return the graph with all merged that the proof rests on, or what is wrong with a merge.
-
-        Raises
-        ------
-        InputError
-            If the list of merges, empty if the proof has none, is malformed.
-        """
+        """Return the graph with all merged that the proof rests on, or what is wrong with a merge."""
         merges = self.proof.get("merges", [])
         check_merges(merges, (*self.path, "merges"))
         return replay_merges(self.graph, together_classes(self.graph, self.together), self.system, merges)

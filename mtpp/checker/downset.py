@@ -21,13 +21,7 @@ RULES = (["fit"], ["fit", "maximal"], ["crossings", "fit"], ["crossings", "fit",
 
 
 def check_downset_proof(proof: Any, path: Path = PLAN_PROOF) -> None:
-    """Take the proof of a downset search, which stands at *path* of its document, apart from its merges.
-
-    Raises
-    ------
-    InputError
-        If it has other keys, or values of other types.
-    """
+    """Take the proof of a downset search, which stands at *path* of its document, apart from its merges."""
     record(
         {
             "merges": array(lambda _value, _path: None),  # looked at when they are replayed
@@ -65,11 +59,6 @@ def check_enumerated(claim: BoundClaim, method: str, search: Search | None) -> O
     Returns
     -------
     Whether the bound is proven, None if that stays open, and that in words.
-
-    Raises
-    ------
-    InputError
-        If the proof is malformed.
     """
     if method not in METHODS:
         return False, f"no search is known by the name of {method[:60]!r}"

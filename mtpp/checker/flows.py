@@ -34,13 +34,7 @@ Drawn = list[list[int]]
 
 
 def check_flow(value: Any, path: Path) -> None:
-    """Take a list of rows ``[tensor, op, amount, op, amount, …]``.
-
-    Raises
-    ------
-    InputError
-        If it is anything else.
-    """
+    """Take a list of rows ``[tensor, op, amount, op, amount, …]``."""
     signed_rows(value, path)
     for i, row in enumerate(value):
         if len(row) % 2 == 0:
@@ -51,13 +45,7 @@ def check_flow(value: Any, path: Path) -> None:
 
 
 def check_drawn(value: Any, path: Path) -> None:
-    """Take a list of rows ``[op, op, amount]``, amounts above 0.
-
-    Raises
-    ------
-    InputError
-        If it is anything else.
-    """
+    """Take a list of rows ``[op, op, amount]``, amounts above 0."""
     signed_rows(value, path)
     for i, row in enumerate(value):
         if len(row) != 3:

@@ -37,13 +37,7 @@ LARGEST_REGION = 256
 
 
 def check_merges(value: Any, path: Path) -> None:
-    """Take a list of merges, each of which is a list of a rule, the ops that move, and the op they move to.
-
-    Raises
-    ------
-    InputError
-        If it is anything else.
-    """
+    """Take a list of merges, each of which is a list of a rule, the ops that move, and the op they move to."""
     array(array(lambda _value, _path: None))(value, path)
     for i, merge in enumerate(value):
         if len(merge) < 3:

@@ -76,13 +76,7 @@ class Relaxation:
 
 
 def relaxation_of(proof: dict[str, Any], path: Path) -> Relaxation | None:
-    """Return what the proof at *path* leaves out, None if it speaks of the whole graph.
-
-    Raises
-    ------
-    InputError
-        If it is malformed.
-    """
+    """Return what the proof at *path* leaves out, None if it speaks of the whole graph."""
     if "relaxed" not in proof:
         return None
     value = proof["relaxed"]
@@ -93,12 +87,7 @@ def relaxation_of(proof: dict[str, Any], path: Path) -> Relaxation | None:
 
 
 def relaxed_graph(graph: TickGraph, relaxation: Relaxation) -> TickGraph | str:
-    """Return the relaxed graph, or which rule is broken.
-
-    Raises
-    ------
-    TooManyPaths
-        If the tensors for paths through left-out ops would have too many readers.
+    """Return the relaxed graph, or which rule is broken; raise TooManyPaths for more than :data:`MOST_PATHS` pairs.
 
     Notes
     -----

@@ -91,11 +91,6 @@ def check_single_bounds(
         Bottleneck of the row's partition, if there is one.
     checks
         Rows on the best bound.
-
-    Raises
-    ------
-    InputError
-        If a proof is malformed.
     """
     fault = contradiction(row, reached)
     if fault is not None:

@@ -217,11 +217,6 @@ class CostGraph:
         """The graph's own order: file order where that is topological, else the topological order nearest to it.
 
         int32, shape (n,): of all ops whose inputs are done, the first in the file comes next (Kahn 1962).
-
-        Raises
-        ------
-        InputError
-            If the graph has a cycle; the message names the ops on one.
         """
         sources, targets = self.edges
         if bool(np.all(sources < targets)):

@@ -62,11 +62,6 @@ def checked_links(ops: OpColumns, tensors: TensorColumns, *, abstract: bool) -> 
     abstract
         Whether the graph has no time unit, so that every tensor needs a transfer.
 
-    Raises
-    ------
-    InputError
-        On the first fault; *where* is a JSON pointer into the graph format (``/tensors/3/consumers/0``).
-
     Notes
     -----
     O(n + pins) time and memory, apart from sorting the pins of tensors with several consumers.

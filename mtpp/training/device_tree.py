@@ -99,14 +99,7 @@ class DeviceTree:
 
 
 def device_tree_of_table(table: Mapping[str, Any]) -> DeviceTree:
-    """Read the table that a TOML file holds.
-
-    Raises
-    ------
-    InputError
-        With a pointer to what is wrong: unknown or missing keys, numbers that are not positive, bandwidths without a
-        unit.
-    """
+    """Read the table that a TOML file holds."""
     _refuse_unknown(table, _KEYS, "")
     for key in ("name", "description"):
         _require_text(table.get(key, ""), f"/{key}")

@@ -211,13 +211,7 @@ class TrainingModel:
 
     @cached_property
     def order(self) -> Sequence[FilePosition]:
-        """Positions of the layers in the topological order that always takes the earliest in file order.
-
-        Raises
-        ------
-        InputError
-            If there is none: the edges make a cycle; the message names the layers on it.
-        """
+        """Positions of the layers in the topological order that always takes the earliest in file order."""
         order = first_come_order(len(self.layers), self.ends)
         if len(order) < len(self.layers):
             cycle = find_cycle(len(self.layers), self.ends, order)

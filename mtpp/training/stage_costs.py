@@ -147,11 +147,6 @@ class PipelineCosts:
         line
             Whether each stage waits for the one before, though nothing may pass between them.
 
-        Raises
-        ------
-        InputError
-            If the stages make a cycle, or a micro-batch does not divide the mini-batch.
-
         Notes
         -----
         Bytes that hand a tensor to all devices that share a layer (``forward_sync_bytes``, ``backward_sync_bytes``) are

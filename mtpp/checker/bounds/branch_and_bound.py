@@ -63,11 +63,6 @@ from mtpp.checker.paths import Paths
 def check_branch_and_bound(claim: BoundClaim) -> Verdict:
     """Re-check a bound by branch and bound.
 
-    Raises
-    ------
-    InputError
-        If the proof is malformed.
-
     Notes
     -----
     The replay of the merges; the sets of what leads to each op, n²/4 bytes; and for each list of multipliers O(rows +

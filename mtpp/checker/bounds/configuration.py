@@ -53,11 +53,6 @@ _ITEMS = {"split": 4, "leaf": 4, "none": 1}
 def check_configuration(claim: BoundClaim) -> Verdict:
     """Re-check a configuration bound.
 
-    Raises
-    ------
-    InputError
-        If the proof is malformed.
-
     Notes
     -----
     The replay of the merges, and for each leaf O(n + rows of its flow) and the sums of

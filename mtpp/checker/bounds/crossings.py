@@ -54,11 +54,6 @@ _STEP = (choice(*_KINDS), whole(1), whole(), check_flow, check_drawn)
 def check_crossings(claim: BoundClaim) -> Verdict:
     """Re-check a crossings bound.
 
-    Raises
-    ------
-    InputError
-        If the proof is malformed.
-
     Notes
     -----
     O(k + rows of its flow) for each step, besides the weight of all that leads to each op

@@ -49,11 +49,6 @@ _ROW = (whole(), whole(), whole(1), whole(), check_flow, check_drawn, array(whol
 def check_fraction(claim: BoundClaim) -> Verdict:
     """Re-check a fraction bound.
 
-    Raises
-    ------
-    InputError
-        If the proof is malformed.
-
     Notes
     -----
     O(n·log n + pins) and O(log n) for each number in the proof, on integers that fit a few machine words; O(n + pins)

@@ -24,11 +24,6 @@ from mtpp.checker.merges import check_merges
 def check_node(claim: BoundClaim) -> Verdict:
     """Re-check a node bound, which may be less than its flow proves.
 
-    Raises
-    ------
-    InputError
-        If the proof is malformed.
-
     Notes
     -----
     O(pins) and the replay of the merges.

@@ -17,6 +17,7 @@ from mtpp.checker.bounds.simple import check_simple
 from mtpp.checker.claim import BoundClaim, Verdict
 
 Checker = Callable[[BoundClaim], Verdict]
+"""Raises InputError where a proof is malformed."""
 
 CHECKERS: dict[str, Checker] = {
     "simple": check_simple,

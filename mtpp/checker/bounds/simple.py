@@ -15,11 +15,6 @@ from mtpp.checker.together import together_classes
 def check_simple(claim: BoundClaim) -> Verdict:
     """Re-check the simple bound: the most expensive op or group, or the average work of a stage.
 
-    Raises
-    ------
-    InputError
-        If the proof is malformed.
-
     Notes
     -----
     Archer et al. (2024), Lemma 3.3. O(n), or O(n + pins) for several ops that must share a stage.

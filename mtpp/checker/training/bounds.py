@@ -118,11 +118,6 @@ def check_work(claim: TrainingClaim) -> tuple[bool, str]:
     -------
     Whether it holds, and that in words, or what is false about it.
 
-    Raises
-    ------
-    InputError
-        If the proof is malformed.
-
     Notes
     -----
     O(layers · ways), times the degrees of data parallelism for ``layer`` and ``gradients``.

@@ -163,13 +163,7 @@ _check_infeasible = tagged(
 
 
 def check_training_plan(value: Any, path: Path) -> None:
-    """Take a training plan, or a document that says that there is none.
-
-    Raises
-    ------
-    InputError
-        If it is malformed.
-    """
+    """Take a training plan, or a document that says that there is none."""
     infeasible = isinstance(value, dict) and value.get("feasible") is False
     (_check_infeasible if infeasible else _check_feasible)(value, path)
     levels = value["system"]["topology"]

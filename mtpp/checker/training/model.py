@@ -145,13 +145,7 @@ def transfer_ticks(size: int, bandwidth_bytes_per_s: int) -> int:
 
 
 def training_model_in_ticks(model: StatedModel, bandwidth_bytes_per_s: int) -> TickModel:
-    """Return *model* with every cost in ticks.
-
-    Raises
-    ------
-    InputError
-        If the file has two layers that a plan cannot tell apart; *source* is ``model``.
-    """
+    """Return *model* with every cost in ticks."""
     ids = [layer.id for layer in model.layers]
     if len({str(name) for name in ids}) < len(ids):
         raise InputError("two layers have ids that are written alike", source="model", where="/layers")

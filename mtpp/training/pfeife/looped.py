@@ -103,17 +103,12 @@ class LoopedSchedule:
 
 
 def check_sizes(devices: int, micro_batches: int, loops: int, passes: int = 2) -> None:
-    """Check the numbers that every looped schedule has.
+    """Check the numbers that every looped schedule has; an error names the parameter.
 
     Parameters
     ----------
     passes
         Of a stage with a micro-batch: 3 where backward passes come in halves.
-
-    Raises
-    ------
-    InputError
-        If one is below 1, or they make too many passes; it names the parameter.
     """
     for name, value in (("devices", devices), ("micro_batches", micro_batches), ("loops", loops)):
         if value < 1:

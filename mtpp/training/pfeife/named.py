@@ -45,11 +45,6 @@ def named_schedule(name: str, devices: int, micro_batches: int, loops: int) -> P
 def looped_of_name(name: str, devices: int, micro_batches: int, loops: int) -> LoopedSchedule | None:
     """Return the numbers that make the named schedule one of the looped family, None for ``zero-bubble``.
 
-    Raises
-    ------
-    InputError
-        As :func:`named_schedule`.
-
     Notes
     -----
     Before its first backward pass, device d runs all N_l · B forward passes in ``gpipe`` and ``bfs``, the fewest that

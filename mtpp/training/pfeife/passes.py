@@ -45,13 +45,7 @@ class Pass(NamedTuple):
 
 
 def read_pass(text: str) -> Pass:
-    """Read a pass that was written as ``2F0``.
-
-    Raises
-    ------
-    InputError
-        If it is none.
-    """
+    """Read a pass that was written as ``2F0``."""
     match = _PASS.fullmatch(text)
     if match is None:
         remedy = "write 2F0 for the forward pass of stage 2 with micro-batch 0, 2B0 for its backward pass"

@@ -55,13 +55,7 @@ class TimedSchedule:
         backward_ticks: Sequence[int],
         handovers: Sequence[Handover],
     ) -> TimedSchedule:
-        """Check that there are times of every stage, and that no iteration overflows.
-
-        Raises
-        ------
-        InputError
-            If not.
-        """
+        """Check that there are times of every stage, and that no iteration overflows."""
         stages = schedule.stages
         if not len(forward_ticks) == len(backward_ticks) == stages:
             raise InputError(f"the schedule has {stages:,} stages, and {len(forward_ticks):,} have times")

@@ -102,13 +102,7 @@ def check_graph_bound(
     name: str,
     path: Path,
 ) -> tuple[Check, Tier]:
-    """Check a lower bound, as far as its tier allows, and return the tier that it has then.
-
-    Raises
-    ------
-    InputError
-        If its proof is malformed.
-    """
+    """Check a lower bound, as far as its tier allows, and return the tier that it has then."""
     passed, detail = _outcome(stated, measure, model, setting, search, (*path, "proof"))
     return Check(name, passed, detail), Tier.NONE if passed is False else Tier(stated["tier"])
 

@@ -93,13 +93,7 @@ class GraphModel:
 
 
 def graph_model(model: StatedModel, setting: Setting) -> GraphModel:
-    """Return *model* with every cost in ticks.
-
-    Raises
-    ------
-    InputError
-        If the file has two layers that a plan cannot tell apart; *source* is ``model``.
-    """
+    """Return *model* with every cost in ticks."""
     ids = [layer.id for layer in model.layers]
     if len({str(name) for name in ids}) < len(ids):
         raise InputError("two layers have ids that are written alike", source="model", where="/layers")

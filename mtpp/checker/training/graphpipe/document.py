@@ -162,13 +162,7 @@ _check_infeasible = record(
 
 
 def check_graph_plan(value: Any, path: Path) -> None:
-    """Take a plan by ``graphpipe``, or a document that says that there is none; format and version are looked at.
-
-    Raises
-    ------
-    InputError
-        If it is malformed.
-    """
+    """Take a plan by ``graphpipe``, or a document that says that there is none; format and version are looked at."""
     infeasible = isinstance(value, dict) and value.get("feasible") is False
     (_check_infeasible if infeasible else _check_feasible)(value, path)
     _check_sizes(value, (*path, "rules", "micro_batch_sizes"))

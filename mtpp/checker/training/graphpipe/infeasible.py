@@ -57,13 +57,7 @@ def least_memory_checks(plan: dict[str, Any], model: GraphModel, setting: Settin
 def no_plan_checks(
     plan: dict[str, Any], model: GraphModel, setting: Setting, search: GraphSearch | None
 ) -> tuple[list[Check], Tier]:
-    """Check the bound of the memory that every plan needs, and return what rests on it with how far it can be trusted.
-
-    Raises
-    ------
-    InputError
-        If its proof is malformed.
-    """
+    """Check the bound of the memory that every plan needs; return the rows that rest on it, and its tier."""
     stated, least, limit = plan["memory_bound"], plan["least_memory_bytes"], setting.memory_bytes
     value = stated["value"]
     if least is not None and value > least:

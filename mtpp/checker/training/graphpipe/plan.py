@@ -52,31 +52,11 @@ def verify_graph_plan(
     system_due: Mapping[str, Any] | None = None,
     ended_by: Interrupts = (),
 ) -> Report:
-    """Re-derive what a well-formed plan says and compare.
-
-    Parameters
-    ----------
-    plan
-        Document that :func:`mtpp.checker.training.graphpipe.document.check_graph_plan` took.
-    model
-        The model, as read from its file.
-    model_sha256
-        Of that file; None for a model that is in no file.
-    search
-        Runs the search behind a bound again; without it what rests on one stays unchecked.
-    system_due
-        Values of the plan's system that the user holds it to.
-    ended_by
-        Exceptions that end work: what was not checked by then is unchecked.
+    """Re-derive what a well-formed plan says; terms as in :func:`~mtpp.checker.training.plan.verify_training_plan`.
 
     Returns
     -------
     A report with one row per claim. A document that is wrong fails checks; it raises nothing.
-
-    Raises
-    ------
-    InputError
-        If the proof of a bound is malformed, or the model's layers cannot be told apart.
 
     Notes
     -----

@@ -103,13 +103,7 @@ def sums_of(values: Sequence[int]) -> list[int]:
 
 
 def graph_line(plan: dict[str, Any], document: Any) -> Line | str:
-    """Return a graph in the order that a plan cuts; or why that cannot be.
-
-    Raises
-    ------
-    InputError
-        If the graph is malformed (*source* is ``model``), or costs are too large.
-    """
+    """Return a graph in the order that a plan cuts; or why that cannot be."""
     system, costs = plan["system"], plan["costs"]
     graph = model_graph(document, {"bandwidth_bytes_per_s": system["bandwidth_bytes_per_s"]}, 1)
     ratio, state = as_fraction(costs["backward_ratio"]), as_fraction(costs["state"])
@@ -159,13 +153,7 @@ def graph_line(plan: dict[str, Any], document: Any) -> Line | str:
 
 
 def layer_line(plan: dict[str, Any], model: StatedModel) -> Line | str:
-    """Return a layer model in the order that a plan cuts, each layer as its plan says; or why that cannot be.
-
-    Raises
-    ------
-    InputError
-        If two layers have ids that are written alike (*source* is ``model``).
-    """
+    """Return a layer model in the order that a plan cuts, each layer as its plan says; or why that cannot be."""
     ids = [layer.id for layer in model.layers]
     if len({str(one) for one in ids}) < len(ids):
         raise InputError("two layers have ids that are written alike", source="model", where="/layers")

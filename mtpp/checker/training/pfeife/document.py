@@ -217,13 +217,7 @@ _check_infeasible = record(
 
 
 def check_split_plan(value: Any, path: Path) -> None:
-    """Take a plan by ``pfeife``, or a document that says that there is none.
-
-    Raises
-    ------
-    InputError
-        If it is malformed.
-    """
+    """Take a plan by ``pfeife``, or a document that says that there is none."""
     infeasible = isinstance(value, dict) and value.get("feasible") is False
     (_check_infeasible if infeasible else _check_feasible)(value, path)
     system = value["system"]

@@ -26,13 +26,7 @@ class Gradients(NamedTuple):
 
 
 def gradients_of(graph: TickGraph, ops: Sequence[dict[str, Any]]) -> list[Gradients]:
-    """Return what is trained in each op, and which gradients follow from it where the graph does not state them.
-
-    Raises
-    ------
-    InputError
-        If more is trained than there is, or more than a whole backward pass runs (*source* is ``model``).
-    """
+    """Return what is trained in each op, and which gradients follow from it where the graph does not state them."""
     before: list[list[int]] = [[] for _ in ops]
     for _, u, v in graph.edges():
         before[v].append(u)

@@ -76,29 +76,11 @@ def verify_split_plan(
     system_due: Mapping[str, Any] | None = None,
     ended_by: Interrupts = (),
 ) -> Report:
-    """Re-derive what a well-formed plan says and compare.
-
-    Parameters
-    ----------
-    plan
-        Document that :func:`mtpp.checker.training.pfeife.document.check_split_plan` took.
-    model
-        A graph as an ``mtpp-graph`` document, or a model to be trained as read from its file.
-    model_sha256, costs_sha256
-        Of its file, and of that with measured costs; None for no file.
-    system_due
-        Values of the plan's system that the user holds it to.
-    ended_by
-        Exceptions that end work: what was not checked by then is unchecked.
+    """Re-derive what a well-formed plan says; terms as in :func:`~mtpp.checker.training.plan.verify_training_plan`.
 
     Returns
     -------
     A report with one row per claim. A document that is wrong fails checks; it raises nothing.
-
-    Raises
-    ------
-    InputError
-        If the model or the proof of a bound is malformed, or the stated order is none.
 
     Notes
     -----
@@ -317,11 +299,6 @@ def held_bytes(plan: dict[str, Any], model: Any) -> list[tuple[int, list[int]]] 
     Returns
     -------
     None where sizes are not known, or stages and schedule are not those of the model.
-
-    Raises
-    ------
-    InputError
-        If the model is malformed, or the stated order is none.
     """
     line = layer_line(plan, model) if plan["model"]["kind"] == "layers" else graph_line(plan, model)
     if isinstance(line, str) or not line.sizes_known or (found := _pipeline(plan, line, [])) is None:
