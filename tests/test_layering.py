@@ -28,7 +28,8 @@ LATE = ("click", "rich", "networkx", "scipy", "numba", "onnx", "onnxruntime", "h
 """Libraries that the core must not import when it is imported."""
 
 ARROWS = {
-    "mtpp.checker": ("mtpp.checker", "mtpp.errors"),
+    "mtpp.document_shape": ("mtpp.errors",),
+    "mtpp.checker": ("mtpp.checker", "mtpp.document_shape", "mtpp.errors"),
     "mtpp.solvers.recheck": (
         "mtpp.solvers.recheck",
         "mtpp.checker",

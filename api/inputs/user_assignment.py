@@ -135,6 +135,7 @@ def _stages_of_plan(document: dict[str, Any], display: str, graph: CostGraph) ->
 
 def labels_of_document(graph: CostGraph, document: Any, display: str) -> list[int]:
     """Do the same for a parsed document that messages call *display*."""
+    from mtpp.document_shape import pointer
     from mtpp.formats.graphs.placement_split import looks_like_split, stages_of_split
 
     prefix = ""
@@ -153,7 +154,7 @@ def labels_of_document(graph: CostGraph, document: Any, display: str) -> list[in
     known = {name: v for v, name in enumerate(graph.op_names)}
     labels: list[int | None] = [None] * graph.op_count
     for name, stage in document.items():
-        where = f"{prefix}/{str(name).replace('~', '~0').replace('/', '~1')}"
+        where = prefix + pointer(name)
         if name not in known:
             raise InputError("the model has no such op", source=display, where=where)
         number = int(stage) if isinstance(stage, Integral) and not isinstance(stage, bool) else -1

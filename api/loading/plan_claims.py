@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mtpp.checker.document import pointer
+from mtpp.document_shape import pointer
 from mtpp.errors import InputError
 from mtpp.inference.certificate import approximation_ratio
 from mtpp.inference.system import System
@@ -26,7 +26,7 @@ def refuse_contradictions(document: Mapping[str, Any]) -> None:
     System.from_document(document["system"])
     for contradictions in (_in_stages, _in_assignment, _in_groups, _in_graph, _in_certificate):
         for problem, *place in contradictions(document):
-            raise InputError(str(problem), where=pointer(tuple(place)))
+            raise InputError(str(problem), where=pointer(*place))
 
 
 def _in_stages(document: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:

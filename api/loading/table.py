@@ -22,15 +22,15 @@ def table_of(document: Mapping[str, Any]) -> CertificateTable | BoundTable:
     """
     from mtpp.api.cells.certificate_table import BoundTable, CertificateTable
     from mtpp.api.cells.rows import sealed
-    from mtpp.checker.document import pointer
     from mtpp.checker.table import check_table
+    from mtpp.document_shape import pointer
     from mtpp.inference.certificate_table import CertificateRow
 
     check_table(document, ())
     rows = []
     for i, row in enumerate(document["rows"]):
         for problem, *place in _contradictions(row):
-            raise InputError(str(problem), where=pointer(("rows", i, *place)))
+            raise InputError(str(problem), where=pointer("rows", i, *place))
         seconds = {name: float(value) for name, value in row["seconds"].items()}
         rows.append(sealed(CertificateRow.from_document({**row, "seconds": seconds})))
     with_upper = not rows or any(row.upper is not None for row in rows)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 
+from mtpp.document_shape import pointer
 from mtpp.errors import InputError
 from mtpp.units import exact_decimal
 
@@ -17,11 +18,6 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+', re.DOTALL)
 def line_and_column(text: str, offset: int) -> str:
     """Return where *offset* is for someone with an editor, counted from 1."""
     return f"line {text.count(chr(10), 0, offset) + 1}, column {offset - text.rfind(chr(10), 0, offset)}"
-
-
-def pointer(*parts: str | int) -> str:
-    """Return a JSON pointer (RFC 6901): ``pointer("ops", 3)`` is ``/ops/3``."""
-    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
 
 
 class _Level:

@@ -8,8 +8,8 @@ from difflib import get_close_matches
 from fractions import Fraction
 from typing import Any
 
+from mtpp.document_shape import pointer
 from mtpp.errors import InputError
-from mtpp.formats.io.json_faults import pointer
 from mtpp.units import Exact, ceil_ratio
 
 __all__ = [

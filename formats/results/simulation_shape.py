@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from mtpp.checker.document import Path, Rule, array, choice, nullable, number, record, refuse, text, time_unit, whole
+from mtpp.checker.document import time_unit
+from mtpp.document_shape import Path, Rule, array, choice, nullable, number, record, refuse, text, whole
 from mtpp.formats.results.schedule_simulation import VERSION as SCHEDULE_VERSION
 from mtpp.formats.results.simulation import FORMAT, VERSION
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from mtpp.checker.bounds.registry import CHECKERS
 from mtpp.checker.claim import BoundClaim
-from mtpp.checker.document import ABSTRACT, Path, refuse
+from mtpp.checker.document import ABSTRACT
 from mtpp.checker.downset import check_enumerated
 from mtpp.checker.facts import counted, factor
 from mtpp.checker.graph import TickGraph, model_in_ticks
@@ -22,6 +22,7 @@ from mtpp.checker.relaxed import TooManyPaths, relaxation_of, relaxed_graph
 from mtpp.checker.report import BOUND_CHECK, Check, Search, Verdict, fact
 from mtpp.checker.stages import StageFigures
 from mtpp.checker.tier import Tier
+from mtpp.document_shape import Path, refuse
 from mtpp.errors import InputError
 
 PARTITION = ("assignment", "edges", "together", "stage memory")

@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from mtpp.checker.document import Path, refuse
 from mtpp.checker.graph import TickGraph
 from mtpp.checker.merged import MergedGraph
 from mtpp.checker.merges import check_merges, replay_merges
 from mtpp.checker.together import together_classes
+from mtpp.document_shape import Path, refuse
 
 PLAN_PROOF = ("lower_bound", "proof")
 """Where a plan has the proof of its bound."""

@@ -10,8 +10,8 @@ import re
 from typing import Any
 
 from mtpp.checker.claim import PLAN_PROOF, BoundClaim, merges_hold
-from mtpp.checker.document import Path, array, record, refuse, text, whole
 from mtpp.checker.report import SHALLOW, Outcome, Search
+from mtpp.document_shape import Path, array, record, refuse, text, whole
 
 METHODS = ("downset", "relaxation")
 """Methods of tier ``enumerated``: a search of the graph, and of one without some of its ops."""

@@ -22,9 +22,9 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
-from mtpp.checker.document import Path, refuse, signed_rows, whole
 from mtpp.checker.merged import MergedGraph
 from mtpp.checker.paths import Paths
+from mtpp.document_shape import Path, refuse, signed_rows, whole
 
 Flow = list[list[int]]
 """Rows of a tensor, then by turns an op and the amount that goes from it into the tensor."""

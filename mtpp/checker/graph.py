@@ -12,7 +12,8 @@ from fractions import Fraction
 from heapq import heapify, heappop, heappush
 from typing import Any
 
-from mtpp.checker.document import ABSTRACT, PICOSECONDS_PER_UNIT, Path, check_model_graph, refuse
+from mtpp.checker.document import ABSTRACT, PICOSECONDS_PER_UNIT, check_model_graph
+from mtpp.document_shape import Path, refuse
 
 TICKS_PER_S = 10**12
 _ABSTRACT_LIMIT = 2**53

@@ -14,9 +14,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from mtpp.checker.document import Rule, array, mapping, nullable, number, record, whole
 from mtpp.checker.report import Check, Verdict
 from mtpp.checker.tier import Tier
+from mtpp.document_shape import Rule, array, mapping, nullable, number, record, whole
 
 _TOLERANCE = 1e-9
 _SOLVER_TOLERANCE = 10**6

@@ -25,9 +25,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from mtpp.checker.cuts import Hyperedge, least_cost
-from mtpp.checker.document import Path, array, refuse, text, whole
 from mtpp.checker.graph import TICKS_PER_S, TickGraph, ceil_div
 from mtpp.checker.merged import MergedGraph, Merging
+from mtpp.document_shape import Path, array, refuse, text, whole
 
 PAIR_RULES = ("pull-down", "pull-up", "first-reader", "last-producer")
 REGION_RULES = ("region-down", "region-up")

@@ -33,9 +33,9 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mtpp.checker.document import Path, array, mapping, record, text, whole
 from mtpp.checker.facts import counted
 from mtpp.checker.graph import TickGraph
+from mtpp.document_shape import Path, array, mapping, record, text, whole
 
 MOST_PATHS = 1_000_000
 """Pairs of ops that left-out ops lead between; a few ops may stand for any number of them."""

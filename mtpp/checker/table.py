@@ -32,26 +32,7 @@ from mtpp.checker.checks import (
     rows_named,
 )
 from mtpp.checker.claim import BoundClaim
-from mtpp.checker.document import (
-    Path,
-    Rule,
-    any_whole,
-    anything,
-    array,
-    choice,
-    flag,
-    mapping,
-    nullable,
-    number,
-    record,
-    refuse,
-    sha256,
-    system,
-    tagged,
-    text,
-    time_unit,
-    whole,
-)
+from mtpp.checker.document import any_whole, system, time_unit
 from mtpp.checker.facts import counted, dims_rows, groups_row, system_rows
 from mtpp.checker.graph import TickGraph
 from mtpp.checker.means import check_summary
@@ -77,6 +58,23 @@ from mtpp.checker.single_bounds import (
 )
 from mtpp.checker.stages import stage_figures
 from mtpp.checker.tier import STATED_TIERS, Tier
+from mtpp.document_shape import (
+    Path,
+    Rule,
+    anything,
+    array,
+    choice,
+    flag,
+    mapping,
+    nullable,
+    number,
+    record,
+    refuse,
+    sha256,
+    tagged,
+    text,
+    whole,
+)
 
 FORMAT = "mtpp-certificates"
 _ROW = "the row"

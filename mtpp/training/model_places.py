@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from mtpp.document_shape import pointer
+
 
 @dataclass(frozen=True)
 class ModelPlaces:
@@ -32,11 +34,11 @@ class ModelPlaces:
 
     def layer(self, index: int, *keys: str | int) -> str:
         """Return the place of the layer at *index*, or of what it has under *keys*."""
-        return _pointer(self.layers, index, *keys)
+        return pointer(self.layers, index, *keys)
 
     def edge(self, index: int) -> str:
         """Return the place of the edge at *index*."""
-        return _pointer(self.edges, index)
+        return pointer(self.edges, index)
 
     def configuration(self, layer: int, degree: int, index: int, *keys: str | int) -> str:
         """Return the place of a configuration for t = *degree*, or of what it has under *keys*."""
@@ -45,7 +47,3 @@ class ModelPlaces:
 
 OWN_FORMAT: Final = ModelPlaces()
 """Places in a file of the native format, and in a model that was never in a file."""
-
-
-def _pointer(*parts: str | int) -> str:
-    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)

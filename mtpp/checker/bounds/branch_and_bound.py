@@ -53,11 +53,11 @@ from typing import Any
 from mtpp.checker.bounds.known_prefixes import KnownPrefixes, Reach, SetWeights, members
 from mtpp.checker.bounds.streaming import WITHOUT_MEMORY, stage_weights
 from mtpp.checker.claim import BoundClaim, Verdict
-from mtpp.checker.document import array, flag, items, nullable, record, whole
 from mtpp.checker.facts import counted
 from mtpp.checker.merged import MergedGraph
 from mtpp.checker.merges import check_merges
 from mtpp.checker.paths import Paths
+from mtpp.document_shape import array, flag, items, nullable, record, whole
 
 
 def check_branch_and_bound(claim: BoundClaim) -> Verdict:

@@ -40,11 +40,11 @@ from typing import Any
 from mtpp.checker.bounds.families import Families, Family
 from mtpp.checker.bounds.streaming import WITHOUT_MEMORY, stage_weights
 from mtpp.checker.claim import BoundClaim, Verdict
-from mtpp.checker.document import Path, array, choice, flag, items, record, refuse, signed, whatever, whole
 from mtpp.checker.facts import counted
 from mtpp.checker.flows import FlowChecker, check_drawn, check_flow
 from mtpp.checker.merged import MergedGraph
 from mtpp.checker.merges import check_merges
+from mtpp.document_shape import Path, array, choice, flag, items, record, refuse, signed, whatever, whole
 
 _ITEMS = {"split": 4, "leaf": 4, "none": 1}
 """How many items the nodes of a tree have."""

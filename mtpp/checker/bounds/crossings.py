@@ -40,11 +40,11 @@ from typing import Any
 
 from mtpp.checker.bounds.streaming import WITHOUT_MEMORY, stage_weights
 from mtpp.checker.claim import BoundClaim, Verdict
-from mtpp.checker.document import Path, array, choice, flag, record, refuse, whole
 from mtpp.checker.flows import Drawn, Flow, check_drawn, check_flow
 from mtpp.checker.merged import MergedGraph
 from mtpp.checker.merges import check_merges
 from mtpp.checker.paths import Paths
+from mtpp.document_shape import Path, array, choice, flag, record, refuse, whole
 
 _KINDS = ("made", "read", "across")
 _MOST_STAGES = 100_000

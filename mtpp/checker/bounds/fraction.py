@@ -37,11 +37,11 @@ from typing import Any
 
 from mtpp.checker.bounds.streaming import WITHOUT_MEMORY, stage_weights
 from mtpp.checker.claim import BoundClaim, Verdict
-from mtpp.checker.document import Path, array, record, refuse, whatever, whole
 from mtpp.checker.facts import counted
 from mtpp.checker.flows import Drawn, Flow, FlowChecker, check_drawn, check_flow
 from mtpp.checker.merged import MergedGraph
 from mtpp.checker.merges import check_merges
+from mtpp.document_shape import Path, array, record, refuse, whatever, whole
 
 _ROW = (whole(), whole(), whole(1), whole(), check_flow, check_drawn, array(whole()))
 

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from mtpp.checker.bounds.streaming import WITHOUT_MEMORY, stage_weights
 from mtpp.checker.claim import BoundClaim, Verdict
-from mtpp.checker.document import flag, record, whole
 from mtpp.checker.facts import counted
 from mtpp.checker.flows import FlowChecker, check_drawn, check_flow
 from mtpp.checker.merges import check_merges
+from mtpp.document_shape import flag, record, whole
 
 
 def check_node(claim: BoundClaim) -> Verdict:

@@ -6,10 +6,10 @@ Part of the independent verifier (:mod:`mtpp.checker.plan`).
 from __future__ import annotations
 
 from mtpp.checker.claim import BoundClaim, Verdict
-from mtpp.checker.document import array, record, text, whole
 from mtpp.checker.facts import counted
 from mtpp.checker.graph import ceil_div
 from mtpp.checker.together import together_classes
+from mtpp.document_shape import array, record, text, whole
 
 
 def check_simple(claim: BoundClaim) -> Verdict:

@@ -38,10 +38,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from mtpp.checker.document import Path, choice, record, refuse, whole
 from mtpp.checker.training.document import as_fraction, fraction, layer_id
 from mtpp.checker.training.model import LayerOption, TickModel
 from mtpp.checker.training.stages import gradient_share
+from mtpp.document_shape import Path, choice, record, refuse, whole
 
 TRAINING_PROOF = ("lower_bound", "proof")
 """Where a training plan has the proof of its bound."""

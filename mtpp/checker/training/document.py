@@ -9,8 +9,9 @@ from fractions import Fraction
 from math import gcd, prod
 from typing import Any
 
-from mtpp.checker.document import (
-    PICOSECONDS_PER_UNIT,
+from mtpp.checker.document import PICOSECONDS_PER_UNIT
+from mtpp.checker.tier import STATED_TIERS
+from mtpp.document_shape import (
     Path,
     Rule,
     anything,
@@ -28,7 +29,6 @@ from mtpp.checker.document import (
     text,
     whole,
 )
-from mtpp.checker.tier import STATED_TIERS
 
 FORMAT = "mtpp-training-plan"
 CONVENTIONS = ("paper", "program")

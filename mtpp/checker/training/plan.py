@@ -16,7 +16,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from mtpp.checker.checks import check_optimal, check_ratio, hold, rows_named
-from mtpp.checker.document import PICOSECONDS_PER_UNIT, record, whole
+from mtpp.checker.document import PICOSECONDS_PER_UNIT
 from mtpp.checker.facts import counted, factor
 from mtpp.checker.names import training_name_rows
 from mtpp.checker.report import (
@@ -43,6 +43,7 @@ from mtpp.checker.training.pfeife.plan import verify_split_plan
 from mtpp.checker.training.pipeline import pipeline_checks, pipeline_of
 from mtpp.checker.training.stages import TrainingFigures, pipeline_figures
 from mtpp.checker.training.versions import check_any_training_plan, is_split_plan, is_version_2
+from mtpp.document_shape import record, whole
 
 METHOD = "downset"
 """Name of the search among the methods of lower bounds."""

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from mtpp.checker.document import Path, Rule, choice, refuse
 from mtpp.checker.training.document import FORMAT, check_training_plan
 from mtpp.checker.training.graphpipe.document import PLANNER as GRAPHPIPE
 from mtpp.checker.training.graphpipe.document import check_graph_plan
 from mtpp.checker.training.pfeife.document import PLANNER as PFEIFE
 from mtpp.checker.training.pfeife.document import check_split_plan
+from mtpp.document_shape import Path, Rule, choice, refuse
 
 BY_PLANNER: dict[str, Rule] = {GRAPHPIPE: check_graph_plan, PFEIFE: check_split_plan}
 """Rules of documents of version 2."""

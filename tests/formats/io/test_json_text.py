@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mtpp.document_shape import pointer
 from mtpp.errors import InputError
-from mtpp.formats.io.json_faults import DEEPEST, pointer
+from mtpp.formats.io.json_faults import DEEPEST
 from mtpp.formats.io.json_text import decimal_text, dump_json, dump_lines, parse_json
 
 FAULTS = [

@@ -20,12 +20,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from mtpp.checker.document import Path, array, record
 from mtpp.checker.report import SHALLOW, Check, Outcome
 from mtpp.checker.tier import Tier
 from mtpp.checker.training.document import layer_id
 from mtpp.checker.training.graphpipe.costs import GraphModel, LayerChoice, Passes
 from mtpp.checker.training.graphpipe.setting import Setting
+from mtpp.document_shape import Path, array, record
 
 Measure = Literal["iteration", "memory"]
 

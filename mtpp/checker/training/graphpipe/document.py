@@ -9,8 +9,10 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-from mtpp.checker.document import (
-    PICOSECONDS_PER_UNIT,
+from mtpp.checker.document import PICOSECONDS_PER_UNIT
+from mtpp.checker.tier import STATED_TIERS
+from mtpp.checker.training.document import fraction, layer_id
+from mtpp.document_shape import (
     Path,
     Rule,
     anything,
@@ -27,8 +29,6 @@ from mtpp.checker.document import (
     whatever,
     whole,
 )
-from mtpp.checker.tier import STATED_TIERS
-from mtpp.checker.training.document import fraction, layer_id
 
 PLANNER = "graphpipe"
 IN_FLIGHT = ("any", "least")

@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 
 from mtpp.checker.checks import model_graph
 from mtpp.checker.counted_weights import counted_of
-from mtpp.checker.document import PICOSECONDS_PER_UNIT, refuse
+from mtpp.checker.document import PICOSECONDS_PER_UNIT
 from mtpp.checker.graph import ceil_div
 from mtpp.checker.training.model import StatedConfiguration, StatedModel, transfer_ticks
 from mtpp.checker.training.pfeife.document import ALL_TRAINED, STATED, as_fraction, each_device
 from mtpp.checker.training.pfeife.gradients import gradients_of
+from mtpp.document_shape import refuse
 from mtpp.errors import InputError
 
 LARGEST = 2**61

@@ -10,7 +10,10 @@ from fractions import Fraction
 from typing import Any
 
 from mtpp.checker.counted_weights import REPEATED, UNPACKED
-from mtpp.checker.document import (
+from mtpp.checker.document import system, time_unit
+from mtpp.checker.tier import STATED_TIERS
+from mtpp.checker.training.document import layer_id
+from mtpp.document_shape import (
     Path,
     Rule,
     anything,
@@ -24,14 +27,10 @@ from mtpp.checker.document import (
     record,
     refuse,
     sha256,
-    system,
     text,
-    time_unit,
     whatever,
     whole,
 )
-from mtpp.checker.tier import STATED_TIERS
-from mtpp.checker.training.document import layer_id
 
 PLANNER = "pfeife"
 TRANSPORTS = ("neighbours", "direct")
