@@ -57,25 +57,13 @@ def random_input(
     limits: tuple[int, int] | None = None,
     leaning: Leaning = Leaning.NONE,
 ) -> Array:
-    """Return values for an input of a model, as :func:`drawn_input` draws them, in its type.
-
-    Raises
-    ------
-    NoValues
-        For strings and other types without numbers.
-    """
+    """Return values for an input of a model, as :func:`drawn_input` draws them, in its type; NoValues for texts."""
     dtype = _numpy_dtype(onnx_dtype, name)
     return drawn_input(name, shape, seed, whole=dtype.kind in "iub", limits=limits, leaning=leaning).astype(dtype)
 
 
 def random_weight(name: str, onnx_dtype: int, shape: Sequence[int], seed: int = 0) -> Array:
-    """Return values for a weight, as :func:`drawn_weight` draws them, in its type.
-
-    Raises
-    ------
-    NoValues
-        For strings and other types without numbers.
-    """
+    """Return values for a weight, as :func:`drawn_weight` draws them, in its type; NoValues for texts."""
     dtype = _numpy_dtype(onnx_dtype, name)
     return drawn_weight(name, shape, seed, whole=dtype.kind in "iub").astype(dtype)
 

@@ -84,13 +84,7 @@ class SessionChoices:
 
 
 def onnxruntime() -> Any:
-    """Return the module ``onnxruntime``.
-
-    Raises
-    ------
-    InputError
-        If it is not installed.
-    """
+    """Return the module ``onnxruntime``; raise InputError if it is not installed."""
     try:
         import onnxruntime as module
     except ImportError:

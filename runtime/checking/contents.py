@@ -21,11 +21,6 @@ def contents_of(value: Any) -> list[Array]:
     """Return what an ``OrtValue`` holds: a tensor, or the tensors of a sequence; copied.
 
     Types that numpy has no name for come as :mod:`ml_dtypes`; those below one byte as they are packed, as bytes.
-
-    Raises
-    ------
-    NoValues
-        If it is neither.
     """
     if value.is_tensor_sequence():
         return _parts(value)

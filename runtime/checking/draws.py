@@ -77,13 +77,7 @@ def check_names(manifest: StageManifest, given: Collection[str]) -> None:
 
 
 def fitting(value: Described, array: Array) -> Array:
-    """Return given contents of an input.
-
-    Raises
-    ------
-    InputError
-        If they are of another type or shape than the stages are for, or another number.
-    """
+    """Return given contents of an input; raise InputError where the stages are for another type, shape or number."""
     text = array.dtype.kind in "OSU"
     fits = len(array.shape) == len(value.shape) and all(
         size is None or size == own for size, own in zip(value.shape, array.shape, strict=True)

@@ -47,23 +47,7 @@ def check_split_program(
 ) -> SplitCheck:
     """Run a program whole and split on the same inputs and compare the outputs, and the buffers at the end.
 
-    Parameters
-    ----------
-    stored
-        The whole program, as saved.
-    stages
-        The folder of the stages.
-    display
-        What messages call the program.
-    inputs
-        Contents of inputs by name; others are random.
-    tell
-        Is told what is being run.
-
-    Raises
-    ------
-    InputError
-        If PyTorch is not installed, or cannot load or run one of the programs.
+    Terms are those of :func:`mtpp.runtime.checking.split_check.check_split`; *stored* is the whole program, as saved.
 
     Notes
     -----

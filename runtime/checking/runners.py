@@ -26,22 +26,10 @@ class Runner(Protocol):
         """Return a value as an array, or as those of a sequence."""
 
     def open(self, model: bytes | Path, display: str, weights: Mapping[str, Array], folder: Path | None) -> Any:
-        """Return a model ready to run.
-
-        Raises
-        ------
-        InputError
-            If it cannot be loaded.
-        """
+        """Return a model ready to run; raise InputError if it cannot be loaded."""
 
     def run(self, opened: Any, names: Sequence[str], feeds: Mapping[str, Any], display: str) -> dict[str, Any]:
-        """Return outputs by name.
-
-        Raises
-        ------
-        InputError
-            If the model cannot be run.
-        """
+        """Return outputs by name; raise InputError if the model cannot be run."""
 
 
 class OnnxRuntime:

@@ -49,13 +49,7 @@ class RunLimits:
         self._interrupted = interrupted
 
     def check(self) -> float:
-        """Return the seconds until the next look.
-
-        Raises
-        ------
-        Stopped
-            If the run has to end.
-        """
+        """Return the seconds until the next look; raise :class:`Stopped` if the run has to end."""
         if self._interrupted():
             raise Stopped(StopReason.INTERRUPTED)
         left = self._deadline.remaining_s()
@@ -93,13 +87,7 @@ class Crew:
             worker.close()
 
     def start(self, label: str, job: Job) -> None:
-        """Start a process for a job.
-
-        Raises
-        ------
-        MtppError
-            If not enough processes or descriptors are available.
-        """
+        """Start a process for a job."""
         try:
             worker = WorkerProcess(label, job)
         except OSError as error:
@@ -113,15 +101,7 @@ class Crew:
         return [worker.pid for worker in self._workers]
 
     def check(self) -> float:
-        """Return the seconds until the next look, as :meth:`RunLimits.check` does: for a crew that waits for this one.
-
-        Raises
-        ------
-        WorkerDied
-            If a process of this crew has ended before its work was done.
-        Stopped
-            If the run has to end.
-        """
+        """Return the seconds until the next look, as :class:`RunLimits` does; raise WorkerDied if one has ended."""
         for worker in self._living.values():
             if worker not in self._quiet and not worker.running:
                 raise worker.death()

@@ -36,11 +36,6 @@ class InTurn:
         ----------
         keep
             Is given each output of a model, right after it was made.
-
-        Raises
-        ------
-        InputError
-            If a model cannot be run, or an output has another shape than the manifest says.
         """
         values = dict(inputs)
         seconds = np.zeros(len(self._opened))

@@ -177,13 +177,7 @@ def usable_cores() -> tuple[int, ...]:
 
 
 def spread(pin: tuple[int, ...], workers: int, threads: int, available: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
-    """Return the cores of each worker: as many as it has threads, in turn.
-
-    Raises
-    ------
-    InputError
-        If the system cannot pin, or a core is not among those available.
-    """
+    """Return the cores of each worker: as many as it has threads, in turn."""
     if not hasattr(os, "sched_setaffinity"):
         raise InputError("this system cannot keep processes to cores", parameter="pin", remedy="leave it out")
     for core in pin:

@@ -118,13 +118,7 @@ class OpenTensor:
         return np.ndarray(tuple(self.sizes.tolist()), self.dtype, buffer=self.memory)
 
     def put(self, array: Array) -> None:
-        """Write a tensor there.
-
-        Raises
-        ------
-        InputError
-            If there is no room for it.
-        """
+        """Write a tensor there; raise InputError if there is no room for it."""
         if array.nbytes > self.memory.size:
             raise InputError(
                 f"it takes {format_bytes(array.nbytes)}, more than in the runs before: there is room for "
@@ -161,13 +155,7 @@ class Ring:
 
     @classmethod
     def make(cls, layout: Layout, slots: int, what: str) -> Ring:
-        """Make one, all of its memory committed, so that no page is missing later.
-
-        Raises
-        ------
-        InputError
-            If there is not as much memory; *what* says whose tensors they are.
-        """
+        """Make one with all of its memory, so that no page is missing later; *what* says whose tensors they are."""
         return cls(anonymous_memory(layout.slot_bytes * slots, what), layout, slots)
 
     def views(self) -> tuple[Mapping[str, View], ...]:
@@ -197,13 +185,7 @@ def _view(region: Region, memory: mmap.mmap, offset: int) -> View:
 
 
 def anonymous_memory(size: int, what: str) -> int:
-    """Return the descriptor of *size* bytes of shared memory, all of them zero.
-
-    Raises
-    ------
-    InputError
-        If there is not as much.
-    """
+    """Return the descriptor of *size* bytes of shared memory, all of them zero."""
     free = free_bytes()  # asking for more would wake the kernel's out-of-memory killer
     if free is not None and size > free:
         raise _too_little(size, what, f"{format_bytes(free)} are free")

@@ -28,24 +28,12 @@ class OpenedModel(Protocol):
         """Return a value as an array."""
 
     def run(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the outputs for these inputs, by name.
-
-        Raises
-        ------
-        InputError
-            If it fails.
-        """
+        """Return the outputs for these inputs, by name; raise InputError if it fails."""
 
     def run_into(
         self, inputs: Mapping[str, Any], outputs: Mapping[str, Any], others: Sequence[str] = ()
     ) -> dict[str, Any]:
-        """Run with outputs going to memory that is there; return *others*, whose sizes only the run tells, by name.
-
-        Raises
-        ------
-        InputError
-            If it fails, as it does when an output does not have the size of that memory.
-        """
+        """Run with outputs going to memory that is there; return *others*, whose sizes only the run tells, by name."""
 
 
 class Declared(NamedTuple):
@@ -94,13 +82,7 @@ class ModelFile(ABC):
 
     @abstractmethod
     def open(self, choices: SessionChoices) -> OpenedModel:
-        """Return the model, ready to run.
-
-        Raises
-        ------
-        InputError
-            If it cannot be loaded, or does not read and make the tensors that the manifest says.
-        """
+        """Return the model, ready to run; raise InputError where the file is not as the manifest says."""
 
     @abstractmethod
     def check_declared(self) -> None:

@@ -29,13 +29,7 @@ class SizesJob:
         return (self.inputs.descriptor,)
 
     def run(self, parent: Connection) -> None:
-        """Do it, and say ``sized`` with the largest number of bytes of each output of a stage.
-
-        Raises
-        ------
-        InputError
-            If a model cannot be loaded or run.
-        """
+        """Do it, and say ``sized`` with the largest number of bytes of each output of a stage."""
         stages = InTurn(self.models, self.choices)
         largest: dict[str, int] = {}
 
@@ -48,15 +42,7 @@ class SizesJob:
 
 
 def rooms(job: SizesJob, limits: Limits, tell: Callable[[str], None]) -> dict[str, int]:
-    """Return the bytes to set aside for each output of a stage.
-
-    Raises
-    ------
-    WorkerDied
-        If the process dies.
-    InputError
-        If a stage cannot be loaded or run.
-    """
+    """Return the bytes to set aside for each output of a stage."""
     label = "the stages in turn"
     tell(f"{label}: looking how large tensors become")
     with Crew(limits) as crew:

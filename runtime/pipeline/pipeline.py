@@ -115,15 +115,6 @@ def run_pipeline(
         Sets of inputs for batches in turn, and what the model makes of them; None: nothing is compared.
     tell
         Is told what is being done.
-
-    Raises
-    ------
-    WorkerDied
-        If a worker dies.
-    InputError
-        If a stage cannot be loaded or run, or there is no memory for what lies between stages.
-    Stopped
-        If the time is up, or the user has enough, before every stage has done a batch.
     """
     with _connected(wiring, choices, inputs) as connected, Crew(limits) as crew:
         for position, job in enumerate(connected.jobs):

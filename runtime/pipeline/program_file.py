@@ -85,11 +85,6 @@ def opened(exported: ExportedProgram, display: str, names: Sequence[str] | None 
     ----------
     names
         Of what it returns, in order; None: those that it has for them itself.
-
-    Raises
-    ------
-    InputError
-        If there are more or fewer names than results.
     """
     module = flat_module(exported)
     results = list(exported.graph_signature.user_outputs)

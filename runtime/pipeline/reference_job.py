@@ -69,13 +69,7 @@ class ReferenceJob:
         return (self.inputs.descriptor, self.outputs.descriptor)
 
     def run(self, parent: Connection) -> None:
-        """Do it, and say ``measured`` with a :class:`Reference`.
-
-        Raises
-        ------
-        InputError
-            If a model cannot be loaded or run.
-        """
+        """Do it, and say ``measured`` with a :class:`Reference`."""
         keep_to(self.cores)
         models = InTurn(self.models, self.choices)
         inputs = [models.shared(arrays(views)) for views in self.inputs.views()]

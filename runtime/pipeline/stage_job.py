@@ -61,17 +61,7 @@ class StageJob:
         return tuple(sorted(rings | pipes))
 
     def run(self, parent: Connection) -> None:
-        """Do it: load, say ``ready``, warm up, say ``warm``, run, say ``done``; go on when the parent says so.
-
-        Raises
-        ------
-        InputError
-            If the model cannot be loaded or run.
-        PeerGone
-            If another worker has died.
-        EOFError
-            If the parent has.
-        """
+        """Do it: load, say ``ready``, warm up, say ``warm``, run, say ``done``; go on when the parent says so."""
         keep_to(self.cores)
         loop = _Loop(self)
         parent.send(("ready", None))

@@ -21,13 +21,7 @@ class TimesTable:
 
     @classmethod
     def make(cls, rows: int) -> TimesTable:
-        """Make an empty one.
-
-        Raises
-        ------
-        InputError
-            If there is no memory for it.
-        """
+        """Make an empty one."""
         layout = Layout.of([("done", "int64", (1,)), ("rows", "float64", (rows, len(COLUMNS)))])
         return cls(Ring.make(layout, 1, "the times of all batches"))
 

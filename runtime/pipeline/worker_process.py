@@ -66,11 +66,6 @@ class WorkerProcess(ChildProcess):
     ----------
     label
         What people call it.
-
-    Raises
-    ------
-    OSError
-        If it cannot be started.
     """
 
     def __init__(self, label: str, job: Job) -> None:

@@ -12,12 +12,7 @@ from threading import Event, Thread
 
 @contextmanager
 def background_load(workers: Sequence[Callable[[], object]]) -> Iterator[None]:
-    """Call each of *workers* over and over, in a thread of its own, while the context lasts.
-
-    Raises
-    ------
-    Exception
-        What a worker raised, when the context ends.
+    """Call each of *workers* over and over in a thread while the context lasts; raise at its end what one raised.
 
     Notes
     -----

@@ -86,13 +86,7 @@ class Executable:
                 dim.Clear()
 
     def serialized(self) -> bytes:
-        """Return the model as ONNX Runtime takes it.
-
-        Raises
-        ------
-        InputError
-            If it is above 2 GiB.
-        """
+        """Return the model as ONNX Runtime takes it; raise InputError above 2 GiB."""
         try:
             return bytes(self.model.SerializeToString())
         except Exception as error:  # protobuf raises types of its own
@@ -117,11 +111,6 @@ def prepare(
         that they hold.
     arrays
         Contents of inputs by name.
-
-    Raises
-    ------
-    InputError
-        If the model is broken or too large, an input has an open size or is no tensor, or an array does not fit.
     """
     import onnx
 

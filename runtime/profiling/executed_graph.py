@@ -67,13 +67,7 @@ class ExecutedGraph:
 
 @contextmanager
 def executed_graph(executable: Executable, *, threads: int, optimise: bool) -> Iterator[ExecutedGraph]:
-    """Let ONNX Runtime make its graph of a model; its weights are on disk until the context ends.
-
-    Raises
-    ------
-    InputError
-        If it cannot load the model.
-    """
+    """Let ONNX Runtime make its graph of a model; its weights are on disk until the context ends."""
     import onnx
 
     with unwinding(), tempfile.TemporaryDirectory(prefix="mtpp-executed-") as folder:

@@ -65,11 +65,6 @@ def measure_model(
     ----------
     data, read, reading
         Its bytes, how they are read, and as what; None where only a run tells the sizes of tensors.
-
-    Raises
-    ------
-    InputError
-        If it cannot be run, or what runs cannot be laid to its ops.
     """
     if not choices.optimise:
         measurement = measure(executable, choices, room_for_two=room_for_two, progress=progress)

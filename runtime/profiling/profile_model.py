@@ -28,15 +28,7 @@ if TYPE_CHECKING:
 def profile_guarded(
     source: Source, request: ProfileRequest, progress: Callable[[int, int], None] = lambda done, total: None
 ) -> MeasuredProfile:
-    """Measure an ONNX model as :func:`profile_model` does, in a process of its own that may crash.
-
-    Raises
-    ------
-    RuntimeCrashed
-        If ONNX Runtime does.
-    InputError
-        As :func:`profile_model`.
-    """
+    """Measure an ONNX model as :func:`profile_model` does, in a process of its own that may crash (RuntimeCrashed)."""
     require_onnxruntime()
     arguments = {"source": source, "request": request}
     found = guarded(f"{__name__}:profile_model", arguments, source.display, progress, listener="progress")

@@ -87,11 +87,6 @@ def measure(
         come after those with it, in the same session.
     progress
         Is told how many of how many runs are done.
-
-    Raises
-    ------
-    InputError
-        If ONNX Runtime cannot load or run the model, or there are more events than its profiler keeps.
     """
     runs = choices.warm_up + choices.repeats
     total = runs if room_for_two else 2 * runs

@@ -17,13 +17,7 @@ _REGISTERED_BY = {"quantized_decomposed": "torch.ao.quantization.fx._decomposed"
 
 
 def pytorch() -> Any:
-    """Return the module ``torch``.
-
-    Raises
-    ------
-    InputError
-        If it is not installed, or older than those that were tried.
-    """
+    """Return the module ``torch``; raise InputError if it is not installed, or older than :data:`LEAST_VERSION`."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

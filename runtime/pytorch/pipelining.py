@@ -41,11 +41,6 @@ def runtime_of(
     Returns
     -------
     ``_PipelineScheduleRuntime``, tried with PyTorch 2.13.
-
-    Raises
-    ------
-    InputError
-        If the runtime does not take the passes.
     """
     torch = pytorch()
     from torch.distributed.pipelining import PipelineStage

@@ -61,13 +61,6 @@ class StagesJob:
 
         Say ``first`` with digests after the first step, answer questions, go on when told so, and say ``done`` with
         a :class:`TrainedStages` at the end.
-
-        Raises
-        ------
-        InputError
-            If the program cannot be loaded, cut or trained.
-        PeerGone
-            If another process has died.
         """
         torch = pytorch()
         torch.set_num_threads(self.terms.threads)

@@ -54,14 +54,7 @@ class TrainedModel:
     seed: int
 
     def load(self) -> Loaded:
-        """Return it in memory.
-
-        Raises
-        ------
-        InputError
-            If the file cannot be read or loaded, is another one by now, its ops are not those of the stages, or a stage
-            has none.
-        """
+        """Return it in memory; raise InputError if the file has changed, or its ops are not those of the stages."""
         display = str(self.path)
         source = read_source(display, max_bytes=self.max_bytes)
         if source.sha256 != self.sha256:
@@ -115,13 +108,7 @@ class Loaded:
     display: str
 
     def split(self) -> SplitProgram:
-        """Return its stages, which share its parameters.
-
-        Raises
-        ------
-        InputError
-            If the program cannot be cut there.
-        """
+        """Return its stages, which share its parameters."""
         results = list(self.exported.graph_signature.user_outputs)
         return split_program(self.flat, results, self.reading.nodes, self.labels, self.display)
 

@@ -108,13 +108,7 @@ def train(
 
 @contextmanager
 def _folder_with(name: str, text: str) -> Iterator[Path]:
-    """Make a folder for what the processes of a run share, with a file in it; in the end remove it with all.
-
-    Raises
-    ------
-    MtppError
-        If there is no room for one.
-    """
+    """Make a folder for what the processes of a run share, with a file in it; in the end remove it with all."""
     try:
         folder = Path(tempfile.mkdtemp(prefix="mtpp-training-"))
     except OSError as error:

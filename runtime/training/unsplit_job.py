@@ -31,13 +31,7 @@ class UnsplitJob:
         return ()
 
     def run(self, parent: Connection) -> None:
-        """Do it: say ``first`` with digests after the first step, answer questions, and say ``done`` at the end.
-
-        Raises
-        ------
-        InputError
-            If the program cannot be loaded or trained, or draws random numbers.
-        """
+        """Do it: say ``first`` with digests after the first step, answer questions, and say ``done`` at the end."""
         torch = pytorch()
         torch.set_num_threads(self.terms.threads)
         loaded = self.model.load()

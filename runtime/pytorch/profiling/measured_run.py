@@ -60,11 +60,6 @@ def measured_run(
         Ops, each after those that it reads from.
     gradient_of
         Makes the gradient of each tensor that the program returns, by its place; None: no backward passes.
-
-    Raises
-    ------
-    InputError
-        If PyTorch cannot run a step.
     """
     torch = pytorch()
     run = _Run(program, clock, None if gradient_of is None else Tape(clock))

@@ -34,11 +34,6 @@ def program_inputs(
         The user's, by name.
     sizes
         Values of the symbols in sizes; an input that is such a number has the value of its symbol.
-
-    Raises
-    ------
-    InputError
-        If an array is none of an input's, or of another type or shape, or an input is a number without a value.
     """
     from torch.export.graph_signature import ConstantArgument, InputKind, SymIntArgument, TensorArgument
 

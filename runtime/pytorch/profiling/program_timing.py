@@ -76,11 +76,6 @@ def time_program(
     backward
         Whether the backward pass runs too.
 
-    Raises
-    ------
-    InputError
-        If PyTorch cannot run it.
-
     Notes
     -----
     Every run starts from the same inputs, buffers and random numbers.
