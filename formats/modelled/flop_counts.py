@@ -5,16 +5,37 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-SIGMOID_FLOPS = 4
-"""Negate, exp, add, reciprocal."""
-SILU_FLOPS = 5
-"""A sigmoid and a product."""
-GELU_ERF_FLOPS = 5
-"""x/2 · (1 + erf(x/√2)): two scalings, erf, addition, multiplication."""
-GELU_TANH_FLOPS = 9
-"""x/2 · (1 + tanh(√(2/π)·(x + 0.044715·x³)))."""
+FUNCTIONS = {
+    "celu": 5,  # max(0, x) + min(0, α·(exp(x/α) − 1)), the maximum of one of the two being free
+    "clip": 2,
+    "complexmul": 3,  # four multiplications, two additions for two numbers
+    "dequantize": 2,  # shift, scale
+    "elu": 4,  # compare, exp, subtract, scale
+    "fastgelu": 9,  # x/2 · (1 + tanh(√(2/π)·(x + 0.044715·x³)))
+    "gelu": 5,  # x/2 · (1 + erf(x/√2)): two scalings, erf, addition, multiplication
+    "hardsigmoid": 4,  # scale, shift, two bounds
+    "hardswish": 5,
+    "leakyrelu": 2,
+    "mish": 5,  # x · tanh(log(1 + exp(x)))
+    "prelu": 2,
+    "quantize": 3,  # scale, round, shift
+    "selu": 5,
+    "shrink": 2,
+    "sigmoid": 4,  # negate, exp, add, reciprocal
+    "softplus": 3,
+    "softsign": 3,
+    "swiglu": 6,
+    "swish": 5,  # a sigmoid and a product
+}
+"""Per element, by the name of the function; functions that stand here in no form take one operation, as a sum does."""
+
+QUANTISED_FLOPS = FUNCTIONS["dequantize"] + FUNCTIONS["quantize"]
+"""Beside a function of one operand that is dequantised before and quantised after."""
+
 SOFTMAX_FLOPS = 5
 """Per element: maximum, subtraction, exp, sum, division."""
+CROSS_ENTROPY_FLOPS = SOFTMAX_FLOPS + 1
+"""Per element in ATen, with the product; ONNX's operator reads one element a row after its softmax: SOFTMAX_FLOPS."""
 STANDARDISE_FLOPS = 5
 """Per element: sum for the mean, centre, square, sum, divide by the deviation."""
 LAYER_NORM_FLOPS = STANDARDISE_FLOPS + 2
@@ -31,6 +52,8 @@ DROPOUT_FLOPS = 3
 
 ADAPTIVE_SAMPLES = 2
 """Samples along an axis of an element of an aligned region where the size of each region, which is data, chooses."""
+SAMPLE_FLOPS = 9
+"""Of a sample that is interpolated from four neighbours and added to the others of its region."""
 IOU_FLOPS = 16
 """Intersection over union of two boxes: four comparisons, two subtractions and two bounds and a product for the
 intersection, three operations for each area but one, sum, difference, division, comparison."""
@@ -55,3 +78,13 @@ def antialiased_flops(before: Sequence[int], after: Sequence[int], taps: int) ->
 def n_log_n(length: int) -> int:
     """Return the comparisons of sorting, or the butterflies of a transform, of some length: n · ⌈log₂ n⌉."""
     return length * max(1, (max(length, 1) - 1).bit_length())
+
+
+def fourier_flops(length: int) -> int:
+    """Return the real operations of a complex transform, the count of the radix-2 FFT: 5 · n · ⌈log₂ n⌉."""
+    return 5 * n_log_n(length)
+
+
+def heap_flops(k: int) -> int:
+    """Return the comparisons for each element while a heap of the k best is kept: ⌈log₂ k⌉."""
+    return max(1, (max(k, 1) - 1).bit_length())

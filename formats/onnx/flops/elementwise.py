@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mtpp.formats.modelled.flop_counts import DROPOUT_FLOPS, GELU_ERF_FLOPS, GELU_TANH_FLOPS
+from mtpp.formats.modelled.flop_counts import DROPOUT_FLOPS, FUNCTIONS, QUANTISED_FLOPS
 from mtpp.formats.modelled.node_cost import NodeCost
 from mtpp.formats.onnx.flops.cost_rule import CostRule, per_input_element, per_output_element
 from mtpp.formats.onnx.node_view import NodeView
@@ -15,46 +15,35 @@ _ONE = (
     "com.microsoft:BiasAdd"
 )
 
+_NAMED = "Celu Clip Elu HardSigmoid HardSwish LeakyRelu Mish PRelu Selu Shrink Sigmoid Softplus Softsign SwiGLU Swish"
+
 _MORE = {
+    **{name: FUNCTIONS[name.lower()] for name in _NAMED.split()},
     "BlackmanWindow": 7,  # two cosines, two products, two sums and the angle
-    "Celu": 5,  # max(0, x) + min(0, α·(exp(x/α) − 1)), the maximum of one of the two being free
-    "Clip": 2,
-    "DequantizeLinear": 2,  # shift, scale
-    "Elu": 4,  # compare, exp, subtract, scale
+    "DequantizeLinear": FUNCTIONS["dequantize"],
     "HammingWindow": 4,
     "HannWindow": 4,
-    "HardSigmoid": 4,  # scale, shift, two bounds
-    "HardSwish": 5,
-    "LeakyRelu": 2,
-    "Mish": 5,  # x · tanh(log(1 + exp(x)))
-    "PRelu": 2,
-    "QuantizeLinear": 3,  # scale, round, shift
-    "Selu": 5,
-    "Shrink": 2,
-    "Sigmoid": 4,  # negate, exp, add, reciprocal
-    "Softplus": 3,
-    "Softsign": 3,
-    "SwiGLU": 6,
-    "Swish": 5,
-    "com.microsoft:BiasGelu": 6,
-    "com.microsoft:BiasSplitGelu": 7,
-    "com.microsoft:ComplexMul": 3,  # four multiplications, two additions for two numbers
-    "com.microsoft:ComplexMulConj": 3,
-    "com.microsoft:DequantizeBFP": 2,
-    "com.microsoft:DequantizeLinear": 2,
-    "com.microsoft:DequantizeWithOrder": 2,
+    "QuantizeLinear": FUNCTIONS["quantize"],
+    "com.microsoft:BiasGelu": FUNCTIONS["gelu"] + 1,
+    "com.microsoft:BiasSplitGelu": FUNCTIONS["gelu"] + 2,
+    "com.microsoft:ComplexMul": FUNCTIONS["complexmul"],
+    "com.microsoft:ComplexMulConj": FUNCTIONS["complexmul"],
+    "com.microsoft:DequantizeBFP": FUNCTIONS["dequantize"],
+    "com.microsoft:DequantizeLinear": FUNCTIONS["dequantize"],
+    "com.microsoft:DequantizeWithOrder": FUNCTIONS["dequantize"],
     "com.microsoft:MulInteger": 3,  # both operands shifted, multiplied
-    "com.microsoft:QOrderedGelu": GELU_ERF_FLOPS + 5,  # dequantized, quantized
-    "com.microsoft:QuantizeWithOrder": 3,
-    "com.microsoft:QLinearAdd": 8,  # both operands dequantized, added, the sum quantized
-    "com.microsoft:QLinearLeakyRelu": 7,
-    "com.microsoft:QLinearMul": 8,
-    "com.microsoft:QLinearSigmoid": 9,
+    "com.microsoft:QOrderedGelu": FUNCTIONS["gelu"] + QUANTISED_FLOPS,
+    "com.microsoft:QuantizeWithOrder": FUNCTIONS["quantize"],
+    **dict.fromkeys(  # one operation, with a second operand to dequantise
+        ("com.microsoft:QLinearAdd", "com.microsoft:QLinearMul"), 1 + FUNCTIONS["dequantize"] + QUANTISED_FLOPS
+    ),
+    "com.microsoft:QLinearLeakyRelu": FUNCTIONS["leakyrelu"] + QUANTISED_FLOPS,
+    "com.microsoft:QLinearSigmoid": FUNCTIONS["sigmoid"] + QUANTISED_FLOPS,
     "com.microsoft:QLinearWhere": 4,  # the operand chosen is scaled anew: shift, scale, round, shift
-    "com.microsoft:QuantizeLinear": 3,
+    "com.microsoft:QuantizeLinear": FUNCTIONS["quantize"],
     "com.microsoft:NGramRepeatBlock": 1,
-    "com.microsoft:ScaledSiLU": 6,
-    "com.microsoft:QuickGelu": 6,  # x · sigmoid(α·x)
+    "com.microsoft:ScaledSiLU": FUNCTIONS["swish"] + 1,
+    "com.microsoft:QuickGelu": FUNCTIONS["sigmoid"] + 2,  # x · sigmoid(α·x)
 }
 
 _ACTIVATIONS = {
@@ -62,10 +51,9 @@ _ACTIVATIONS = {
     "identity": 0,
     "none": 0,
     "affine": 2,
-    "fastgelu": GELU_TANH_FLOPS,
-    "gelu": GELU_ERF_FLOPS,
-    "silu": 5,
-    "swish": 5,
+    "fastgelu": FUNCTIONS["fastgelu"],
+    "gelu": FUNCTIONS["gelu"],
+    "silu": FUNCTIONS["swish"],
 } | {name.lower(): flops for name, flops in _MORE.items() if ":" not in name}
 
 
@@ -75,12 +63,12 @@ def activation_flops(name: str) -> int:
 
 
 def _gelu(node: NodeView) -> NodeCost:
-    flops = GELU_TANH_FLOPS if node.text("approximate", "none") == "tanh" else GELU_ERF_FLOPS
-    return NodeCost(flops=flops * node.output().count)
+    tanh = node.text("approximate", "none") == "tanh"
+    return NodeCost(flops=FUNCTIONS["fastgelu" if tanh else "gelu"] * node.output().count)
 
 
 def _fast_gelu(node: NodeView) -> NodeCost:
-    return NodeCost(flops=(GELU_TANH_FLOPS + (1 if node.has(1) else 0)) * node.output().count)
+    return NodeCost(flops=(FUNCTIONS["fastgelu"] + node.has(1)) * node.output().count)
 
 
 def _biased_dropout(node: NodeView) -> NodeCost:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from mtpp.formats.modelled.flop_counts import (
     BATCH_NORM_FLOPS,
+    FUNCTIONS,
     LAYER_NORM_FLOPS,
+    QUANTISED_FLOPS,
     RMS_NORM_FLOPS,
     SOFTMAX_FLOPS,
     STANDARDISE_FLOPS,
@@ -37,7 +39,7 @@ def _skip(per_element: int, bias_input: int) -> CostRule:
 
 def _group_norm(node: NodeView) -> NodeCost:
     """NHWC group normalisation with an optional swish."""
-    activation = 5 if node.integer("activation", 0) else 0
+    activation = FUNCTIONS["swish"] if node.integer("activation", 0) else 0
     skip = 1 if node.kind.endswith("SkipGroupNorm") else 0
     return NodeCost(flops=(LAYER_NORM_FLOPS + activation + skip) * node.input(0).count)
 
@@ -77,8 +79,8 @@ RULES: dict[str, CostRule] = {
     "com.microsoft:EmbedLayerNormalization": _embed_layer_normalization,
     "com.microsoft:GatedRMSNorm": _gated_norm,
     "com.microsoft:GroupNorm": _group_norm,
-    "com.microsoft:QLinearSoftmax": per_input_element(SOFTMAX_FLOPS + 5),
-    "com.microsoft:QOrderedLayerNormalization": per_input_element(LAYER_NORM_FLOPS + 5),
+    "com.microsoft:QLinearSoftmax": per_input_element(SOFTMAX_FLOPS + QUANTISED_FLOPS),
+    "com.microsoft:QOrderedLayerNormalization": per_input_element(LAYER_NORM_FLOPS + QUANTISED_FLOPS),
     "com.microsoft:RMSNormRotary": per_output_element(RMS_NORM_FLOPS + 3),
     "com.microsoft:SimplifiedLayerNormalization": per_input_element(RMS_NORM_FLOPS),
     "com.microsoft:SkipGroupNorm": _group_norm,

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import math
 
-from mtpp.formats.modelled.flop_counts import ADAPTIVE_SAMPLES, IOU_FLOPS, antialiased_flops, n_log_n
+from mtpp.formats.modelled.flop_counts import (
+    ADAPTIVE_SAMPLES,
+    IOU_FLOPS,
+    SAMPLE_FLOPS,
+    antialiased_flops,
+    fourier_flops,
+    heap_flops,
+    n_log_n,
+)
 from mtpp.formats.modelled.node_cost import NodeCost
 from mtpp.formats.onnx.flops.cost_rule import CostRule, per_input_element
 from mtpp.formats.onnx.node_view import MalformedNode, NodeView
@@ -66,7 +74,7 @@ def _roi_align(node: NodeView) -> NodeCost:
     samples = (node.integer("sampling_ratio", 0) or ADAPTIVE_SAMPLES) ** 2
     x, y = node.input(0), node.output()
     regions = sum(node.input(index).bytes for index in (1, 2) if node.has(index))
-    return NodeCost(flops=9 * samples * y.count, reads=regions + min(x.bytes, 4 * samples * y.bytes))
+    return NodeCost(flops=SAMPLE_FLOPS * samples * y.count, reads=regions + min(x.bytes, 4 * samples * y.bytes))
 
 
 def _cropped(node: NodeView) -> NodeCost:
@@ -77,11 +85,11 @@ def _cropped(node: NodeView) -> NodeCost:
 
 
 def _top_k(node: NodeView) -> NodeCost:
-    """Keep a heap of the k best: log₂ k comparisons per element."""
+    """Keep a heap of the k best."""
     value = node.value(1)
     axis = node.integer("axis", -1)
     k = int(value.reshape(-1)[0]) if value is not None and value.size else node.output().shape[axis]
-    return NodeCost(flops=node.input(0).count * max(1, (max(k, 1) - 1).bit_length()))
+    return NodeCost(flops=node.input(0).count * heap_flops(k))
 
 
 def _non_max_suppression(node: NodeView) -> NodeCost:
@@ -93,7 +101,7 @@ def _non_max_suppression(node: NodeView) -> NodeCost:
 
 
 def _fourier(node: NodeView) -> NodeCost:
-    """5·N·log₂ N real operations for a complex transform of length N, the count of the radix-2 FFT.
+    """Count one transform for each line along an axis.
 
     The axis is an attribute before opset 20, an input from then on, with other values where it is left out.
     """
@@ -108,7 +116,7 @@ def _fourier(node: NodeView) -> NodeCost:
     elif node.integer("onesided", 0) and node.integer("inverse", 0):
         length = 2 * (length - 1)
     lines = math.prod(x.shape[:-1]) // max(1, x.shape[axis])
-    return NodeCost(flops=5 * lines * n_log_n(length))
+    return NodeCost(flops=lines * fourier_flops(length))
 
 
 def _real_fourier(node: NodeView) -> NodeCost:
@@ -117,7 +125,7 @@ def _real_fourier(node: NodeView) -> NodeCost:
     real = x if node.kind.endswith("Rfft") else y
     axes = node.integer("signal_ndim", 1)
     length = math.prod(real[-axes:])
-    return NodeCost(flops=5 * (math.prod(real) // max(1, length)) * n_log_n(length))
+    return NodeCost(flops=math.prod(real) // max(1, length) * fourier_flops(length))
 
 
 def _short_time_fourier(node: NodeView) -> NodeCost:
@@ -130,7 +138,7 @@ def _short_time_fourier(node: NodeView) -> NodeCost:
     else:
         length = window.count if window is not None else y.shape[2]
     frames = y.shape[0] * y.shape[1]
-    return NodeCost(flops=frames * (5 * n_log_n(length) + length))
+    return NodeCost(flops=frames * (fourier_flops(length) + length))
 
 
 def _sort(node: NodeView) -> NodeCost:

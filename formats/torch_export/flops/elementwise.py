@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from mtpp.formats.modelled.flop_counts import (
-    DROPOUT_FLOPS,
-    GELU_ERF_FLOPS,
-    GELU_TANH_FLOPS,
-    SIGMOID_FLOPS,
-    SILU_FLOPS,
-)
+from mtpp.formats.modelled.flop_counts import DROPOUT_FLOPS, FUNCTIONS, QUANTISED_FLOPS
 from mtpp.formats.modelled.node_cost import NodeCost
 from mtpp.formats.torch_export.call_view import CallView
 from mtpp.formats.torch_export.flops.cost_rule import CostRule, move, nothing, per_input_element, per_output_element
@@ -25,45 +19,29 @@ _ONE = (
     "special_expm1 sqrt square sub subtract tan tanh true_divide trunc uniform where xlogy nan_to_num"
 )
 
+_NAMED = "celu clip elu hardsigmoid hardswish leaky_relu mish prelu selu sigmoid softplus softsign swish"
+
 _MORE = {
+    **{name: FUNCTIONS[name.replace("_", "")] for name in _NAMED.split()},
+    **dict.fromkeys(("clamp", "hardtanh", "relu6"), FUNCTIONS["clip"]),
+    **dict.fromkeys(("dequantize_per_channel", "dequantize_per_tensor"), FUNCTIONS["dequantize"]),
+    **dict.fromkeys(("fake_quantize_per_tensor_affine", "fused_moving_avg_obs_fake_quant"), QUANTISED_FLOPS),
+    **dict.fromkeys(("hardshrink", "softshrink"), FUNCTIONS["shrink"]),
+    **dict.fromkeys(("quantize_per_channel", "quantize_per_tensor"), FUNCTIONS["quantize"]),
+    "_prelu_kernel": FUNCTIONS["prelu"],
     "addcdiv": 3,
     "addcmul": 3,
-    "celu": 5,
-    "clamp": 2,
     "clamp_max": 1,
     "clamp_min": 1,
-    "clip": 2,
-    "dequantize_per_channel": 2,  # shift, scale
-    "dequantize_per_tensor": 2,
     "digamma": 1,
-    "elu": 4,  # compare, exp, subtract, scale
-    "fake_quantize_per_tensor_affine": 5,
-    "fused_moving_avg_obs_fake_quant": 5,
-    "hardshrink": 2,
-    "hardsigmoid": 4,  # scale, shift, two bounds
-    "hardswish": 5,
-    "hardtanh": 2,
-    "leaky_relu": 2,
     "lerp": 3,
     "log_sigmoid": 5,
     "logaddexp": 5,
     "logit": 3,
-    "mish": 5,  # x · tanh(log(1 + exp(x)))
-    "prelu": 2,
-    "_prelu_kernel": 2,
-    "quantize_per_channel": 3,  # scale, round, shift
-    "quantize_per_tensor": 3,
-    "relu6": 2,
-    "rrelu": 2,
-    "selu": 5,
-    "sigmoid": SIGMOID_FLOPS,
-    "silu": SILU_FLOPS,
-    "softplus": 3,
-    "softshrink": 2,
-    "softsign": 3,
-    "special_expit": SIGMOID_FLOPS,
+    "rrelu": FUNCTIONS["leakyrelu"],
+    "silu": FUNCTIONS["swish"],
+    "special_expit": FUNCTIONS["sigmoid"],
     "special_log1p": 1,
-    "swish": SILU_FLOPS,
     "threshold": 1,
 }
 
@@ -82,11 +60,11 @@ _LOSSES = {
 
 def _gelu(call: CallView) -> NodeCost:
     tanh = call.value("approximate", "none") == "tanh"
-    return NodeCost(flops=(GELU_TANH_FLOPS if tanh else GELU_ERF_FLOPS) * call.output().count)
+    return NodeCost(flops=FUNCTIONS["fastgelu" if tanh else "gelu"] * call.output().count)
 
 
 def _glu(call: CallView) -> NodeCost:
-    return NodeCost(flops=(SIGMOID_FLOPS + 1) * call.output().count)
+    return NodeCost(flops=(FUNCTIONS["sigmoid"] + 1) * call.output().count)
 
 
 def _sum(call: CallView) -> NodeCost:

@@ -6,9 +6,11 @@ import math
 
 from mtpp.formats.modelled.flop_counts import (
     BATCH_NORM_FLOPS,
+    CROSS_ENTROPY_FLOPS,
     LAYER_NORM_FLOPS,
     RMS_NORM_FLOPS,
     SOFTMAX_FLOPS,
+    heap_flops,
     n_log_n,
 )
 from mtpp.formats.modelled.node_cost import NodeCost
@@ -26,10 +28,6 @@ def _batch_norm(call: CallView) -> NodeCost:
 
 def _reduce(per_element: int, per_result: int = 0) -> CostRule:
     return lambda call: NodeCost(flops=per_element * call.first().count + per_result * call.output().count)
-
-
-def _cross_entropy(call: CallView) -> NodeCost:
-    return NodeCost(flops=(SOFTMAX_FLOPS + 1) * call.first().count)
 
 
 def _pool(call: CallView) -> NodeCost:
@@ -50,9 +48,8 @@ def _sort(call: CallView) -> NodeCost:
 
 
 def _top_k(call: CallView) -> NodeCost:
-    """Keep a heap of the k best: log₂ k comparisons per element."""
-    k = max(1, int(call.value("k", 1)))
-    return NodeCost(flops=call.first().count * max(1, (k - 1).bit_length()))
+    """Keep a heap of the k best."""
+    return NodeCost(flops=call.first().count * heap_flops(int(call.value("k", 1))))
 
 
 _NORMS = {
@@ -80,7 +77,7 @@ RULES: dict[str, CostRule] = {
         ("softmax", "log_softmax", "_softmax", "_log_softmax", "special_softmax", "_safe_softmax"),
         per_input_element(SOFTMAX_FLOPS),
     ),
-    "cross_entropy_loss": _cross_entropy,
+    "cross_entropy_loss": per_input_element(CROSS_ENTROPY_FLOPS),
     **dict.fromkeys(("nll_loss", "nll_loss_forward", "nll_loss_nd", "nll_loss2d_forward"), _reduce(0, 2)),
     **dict.fromkeys(
         (

@@ -1,13 +1,10 @@
-"""Cost rules of Fourier transforms in ATen: 5·N·log₂ N real operations for each of length N, as the radix-2 FFT has.
-
-Transforms of real signals count like complex ones.
-"""
+"""Cost rules of Fourier transforms in ATen; transforms of real signals count like complex ones."""
 
 from __future__ import annotations
 
 import math
 
-from mtpp.formats.modelled.flop_counts import n_log_n
+from mtpp.formats.modelled.flop_counts import fourier_flops
 from mtpp.formats.modelled.node_cost import NodeCost
 from mtpp.formats.torch_export.call_view import CallView
 from mtpp.formats.torch_export.flops.cost_rule import CostRule
@@ -22,7 +19,7 @@ def _fourier(*default: int) -> CostRule:
         named = call.value("dim", list(default) or list(range(len(larger.shape))))
         axes = named if isinstance(named, list) else [named]
         length = math.prod(larger.shape[axis] for axis in axes)
-        return NodeCost(flops=5 * (larger.count // max(1, length)) * n_log_n(length))
+        return NodeCost(flops=larger.count // max(1, length) * fourier_flops(length))
 
     return rule
 
@@ -32,14 +29,14 @@ def _frames(call: CallView) -> NodeCost:
     made = call.output()
     spectrum = made.shape if made.name.startswith("complex") else made.shape[:-1]
     length, frames = int(call.value("n_fft", 1)), math.prod(spectrum[:-2]) * spectrum[-1]
-    return NodeCost(flops=frames * (5 * n_log_n(length) + length))
+    return NodeCost(flops=frames * (fourier_flops(length) + length))
 
 
 def _signal(call: CallView) -> NodeCost:
     """Transform each frame back, multiply it with the window, add it to the signal and to the sum of windows."""
     spectrum = call.first().shape
     length, frames = int(call.value("n_fft", 1)), math.prod(spectrum[:-2]) * spectrum[-1]
-    return NodeCost(flops=frames * (5 * n_log_n(length) + 3 * length) + call.output().count)
+    return NodeCost(flops=frames * (fourier_flops(length) + 3 * length) + call.output().count)
 
 
 RULES: dict[str, CostRule] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from mtpp.formats.modelled.flop_counts import ADAPTIVE_SAMPLES, IOU_FLOPS, antialiased_flops
+from mtpp.formats.modelled.flop_counts import ADAPTIVE_SAMPLES, IOU_FLOPS, SAMPLE_FLOPS, antialiased_flops
 from mtpp.formats.modelled.node_cost import NodeCost, dense
 from mtpp.formats.torch_export.call_view import CallView
 from mtpp.formats.torch_export.flops.cost_rule import CostRule
@@ -50,7 +50,9 @@ def _regions(call: CallView) -> NodeCost:
     x, y = call.tensor("input"), call.output()
     ratio = int(call.value("sampling_ratio", 0))
     samples = (ratio if ratio > 0 else ADAPTIVE_SAMPLES) ** 2
-    return NodeCost(flops=9 * samples * y.count, reads=call.tensor("rois").bytes + min(x.bytes, 4 * samples * y.bytes))
+    return NodeCost(
+        flops=SAMPLE_FLOPS * samples * y.count, reads=call.tensor("rois").bytes + min(x.bytes, 4 * samples * y.bytes)
+    )
 
 
 def _suppression(call: CallView) -> NodeCost:
