@@ -144,7 +144,7 @@ def _add_inputs(place: Path, python: str) -> None:
             (place / name).symlink_to(ROOT / name)
     programs = place / ".bin"
     programs.mkdir(exist_ok=True)
-    (programs / "mtpp").write_text(f'#!/bin/sh\nexec {shlex.quote(python)} -m mtpp "$@"\n')
+    (programs / "mtpp").write_text(f'#!/bin/sh\nexec {shlex.quote(os.path.abspath(python))} -m mtpp "$@"\n')
     (programs / "mtpp").chmod(0o755)
 
 
