@@ -5,13 +5,64 @@ from __future__ import annotations
 import json
 import os
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from mtpp.errors import InputError
 from mtpp.formats.io.json_text import dump_json
 from mtpp.formats.io.sink import check_output, write_text_atomically
 
-__all__ = ["SavedResult", "check_output", "dump_json", "save_result", "write_text_atomically"]
+if TYPE_CHECKING:
+    from mtpp.views.terminal import Medium
+
+__all__ = ["SavedResult", "ShownResult", "check_output", "dump_json", "save_result", "write_text_atomically"]
+
+_FORMATS = ("table", "markdown", "csv", "html", "json")
+
+
+class ShownResult(ABC):
+    """Result with a JSON document, which shows itself as the table of the command line, in notebooks too."""
+
+    @abstractmethod
+    def _said(self) -> Mapping[str, Any]:
+        """Return the document, which is not to be changed."""
+
+    @abstractmethod
+    def _shown(self, medium: str | Medium) -> str:
+        """Return the text of the view."""
+
+    def document(self) -> dict[str, Any]:
+        """Return the JSON object that the command prints, as a copy that may be changed."""
+        document: dict[str, Any] = json.loads(self.to_json())
+        return document
+
+    def to_json(self) -> str:
+        """Return the text of the document."""
+        from mtpp.formats.results.document_text import document_text
+
+        return document_text(self._said())
+
+    def text(self, output_format: str = "table") -> str:
+        """Return what standard output shows as ``table``, or ``markdown``, ``csv``, ``html`` or ``json``.
+
+        Raises
+        ------
+        InputError
+            If there is no such format.
+        """
+        from mtpp.api.parameters import choice
+
+        chosen = choice(output_format, "output_format", _FORMATS)
+        return self.to_json() if chosen == "json" else self._shown(chosen)
+
+    def __repr__(self) -> str:
+        """Return the table as a file would hold it, without colours."""
+        from mtpp.views.terminal import Medium
+
+        return self._shown(Medium.plain()).rstrip("\n")
+
+    def _repr_html_(self) -> str:
+        return self._shown("html")
 
 
 class SavedResult(ABC):

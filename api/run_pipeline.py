@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from mtpp.api.inputs.model import Model
 from mtpp.api.observer import Observer, listener
+from mtpp.api.output import ShownResult
 from mtpp.errors import InputError, Interrupted, LimitReached
 from mtpp.host.stop_reason import StopReason
 from mtpp.runtime.pipeline.run_request import RunRequest
@@ -17,6 +18,7 @@ from mtpp.runtime.pipeline.run_request import RunRequest
 if TYPE_CHECKING:
     from mtpp.host.deadline import Deadline
     from mtpp.runtime.pipeline.comparison import Comparison, StageComparison
+    from mtpp.views.terminal import Medium
 
 __all__ = ["PipelineRun", "RunRequest", "run_pipeline", "run_stages"]
 
@@ -31,7 +33,7 @@ _MOST_CORES = 65536
 
 
 @dataclass(frozen=True, repr=False)
-class PipelineRun:
+class PipelineRun(ShownResult):
     """A pipeline measured, beside its prediction.
 
     Attributes
@@ -72,21 +74,15 @@ class PipelineRun:
         """Throughput of the pipeline over that of the unsplit model."""
         return self.comparison.speedup
 
-    def document(self) -> dict[str, Any]:
-        """Return the JSON object that ``mtpp run --format json`` prints."""
-        from mtpp.views.run import run_document
+    def _said(self) -> dict[str, Any]:
+        from mtpp.formats.results.pipeline_run import run_document
 
         return run_document(self.comparison)
 
-    def __repr__(self) -> str:
+    def _shown(self, medium: str | Medium) -> str:
         from mtpp.views.run import run_text
 
-        return run_text(self.comparison, "table")
-
-    def _repr_html_(self) -> str:
-        from mtpp.views.run import run_text
-
-        return run_text(self.comparison, "html")
+        return run_text(self.comparison, medium)
 
 
 def run_pipeline(

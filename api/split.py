@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mtpp.api.observer import Observer, listener
+from mtpp.api.output import ShownResult
 from mtpp.api.splitting.request import SplitRequest
 from mtpp.errors import InputError, Interrupted
 from mtpp.host.interrupts import unwinding
@@ -19,15 +20,16 @@ if TYPE_CHECKING:
     from mtpp.api.inputs.model import Model
     from mtpp.api.inputs.stage_plan import PlannedModel
     from mtpp.formats.modelled.size_terms import SizeTerms
+    from mtpp.formats.results.split import WrittenStages
     from mtpp.formats.results.stage_manifest import StageManifest
-    from mtpp.views.written_stages import WrittenStages
+    from mtpp.views.terminal import Medium
 
 
 __all__ = ["SplitRequest", "SplitResult", "split", "split_files"]
 
 
 @dataclass(frozen=True, repr=False)
-class SplitResult:
+class SplitResult(ShownResult):
     """Stages that a model was split into.
 
     Attributes
@@ -56,21 +58,15 @@ class SplitResult:
         """True if the stages compute the results of the whole model; None if that was not checked, or could not be."""
         return None if self.stages.check is None else self.stages.check.passed
 
-    def document(self) -> dict[str, Any]:
-        """Return the JSON object that ``mtpp split --format json`` prints."""
-        from mtpp.views.split import split_document
+    def _said(self) -> dict[str, Any]:
+        from mtpp.formats.results.split import split_document
 
         return split_document(self.stages)
 
-    def __repr__(self) -> str:
+    def _shown(self, medium: str | Medium) -> str:
         from mtpp.views.split import split_text
 
-        return split_text(self.stages, "table")
-
-    def _repr_html_(self) -> str:
-        from mtpp.views.split import split_text
-
-        return split_text(self.stages, "html")
+        return split_text(self.stages, medium)
 
 
 def split(

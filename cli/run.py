@@ -47,7 +47,7 @@ def command(ctx: click.Context, /, output: str | None, output_format: str, **opt
     from mtpp.cli.terminal.delivery import deliver
     from mtpp.cli.training_run import trained
     from mtpp.host.stop_reason import StopReason
-    from mtpp.views.run import run_json, run_text
+    from mtpp.views.run import run_text
 
     refuse_idle(ctx, options["engine"])
     if output not in (None, "-"):
@@ -63,11 +63,10 @@ def command(ctx: click.Context, /, output: str | None, output_format: str, **opt
     inputs = given_arrays(options["inputs"])
     request = RunRequest(Path(options["folder"]), model, inputs=inputs, **{name: options[name] for name in _ASKED})
     run = run_stages(request, deadline, console)
-    comparison = run.comparison
     deliver(
         output,
-        lambda: run_json(comparison),
-        lambda: run_json(comparison) if output_format == "json" else run_text(comparison, output_format, flag_of),
+        run.to_json,
+        lambda: run.to_json() if output_format == "json" else run_text(run.comparison, output_format, flag_of),
     )
     if not run.agrees:
         console.complain("the outputs are not those of the unsplit model")

@@ -68,7 +68,6 @@ def command(
     from mtpp.cli.options.values import input_limit
     from mtpp.cli.terminal.console import Console
     from mtpp.cli.terminal.output import write_stdout
-    from mtpp.views.split import split_text
 
     forms = options["forms"]
     if output is None and not options["check"] and not forms:
@@ -87,7 +86,7 @@ def command(
     seed = options["seed"] if options["check"] else None
     request = SplitRequest(files, output, options["force"], seed, forms, options["inputs"])
     result = split_files(request, console)
-    write_stdout(split_text(result.stages, output_format) if result.emitted is None else result.emitted)
+    write_stdout(result.text(output_format) if result.emitted is None else result.emitted)
     if result.passed is False:
         failure = result.stages.check.failure if result.stages.check is not None else None
         console.complain(failure or "the outputs of the stages are not those of the whole model")

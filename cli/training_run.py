@@ -24,13 +24,12 @@ def trained(
     """Train the stages of a folder and print what came of it; exit code 1 if they do not train as the model does."""
     from mtpp.api.training.run_training import TrainingRequest, train_stages
     from mtpp.cli.terminal.delivery import deliver
-    from mtpp.views.training.trained_pipeline import trained_json, trained_text
 
     if options["model"] is None:
         raise click.UsageError("--engine torch trains a model: give --model FILE", ctx)
     asked = {name: options[name] for name in ("steps", "threads", "seed")}
     run = train_stages(TrainingRequest(Path(options["folder"]), Path(options["model"]), **asked), deadline, console)
-    deliver(output, lambda: trained_json(run.trained), lambda: trained_text(run.trained, output_format))
+    deliver(output, run.to_json, lambda: run.text(output_format))
     if not run.agrees:
         console.complain("the stages do not train as the unsplit model does")
         ctx.exit(1)

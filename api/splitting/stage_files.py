@@ -11,10 +11,9 @@ if TYPE_CHECKING:
     from mtpp.api.observer import Observer
     from mtpp.api.splitting.request import SplitRequest
     from mtpp.formats.onnx.stages import Split
+    from mtpp.formats.results.split import SplitCheck, WrittenStages
     from mtpp.formats.results.stage_manifest import StageManifest
-    from mtpp.runtime.checking.output_check import SplitCheck
     from mtpp.runtime.random_values import Array
-    from mtpp.views.written_stages import WrittenStages
 
 
 def onnx_stages(
@@ -32,8 +31,8 @@ def onnx_stages(
     from mtpp.formats.onnx.reader import Reading
     from mtpp.formats.onnx.stages import split_model
     from mtpp.formats.onnx.stages.writing import write_split
+    from mtpp.formats.results.split import WrittenStages
     from mtpp.inference.frozen import frozen
-    from mtpp.views.written_stages import WrittenStages
 
     source, plan, reading = model.source, model.plan, model.reading
     assert isinstance(reading, Reading)
@@ -74,12 +73,12 @@ def program_stages(
     OSError
         If a file cannot be written.
     """
+    from mtpp.formats.results.split import WrittenStages
     from mtpp.formats.torch_export import ProgramReading
     from mtpp.runtime.pytorch.flat_program import flat_program
     from mtpp.runtime.pytorch.loading import load_program
     from mtpp.runtime.pytorch.stage_files import write_program_stages
     from mtpp.runtime.pytorch.stage_modules import split_program
-    from mtpp.views.written_stages import WrittenStages
 
     source, plan, reading = model.source, model.plan, model.reading
     assert isinstance(reading, ProgramReading)
@@ -168,7 +167,7 @@ def _checked(
     show: Callable[[str], None],
 ) -> SplitCheck | None:
     """Return what was found; None, with a warning, if no values can be made up for the model."""
-    from mtpp.runtime.checking.output_check import SplitCheck
+    from mtpp.formats.results.split import SplitCheck
     from mtpp.runtime.guarded import guarded
     from mtpp.runtime.random_values import NoValues
 

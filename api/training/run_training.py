@@ -9,14 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mtpp.api.observer import Observer, listener
+from mtpp.api.output import ShownResult
 from mtpp.errors import InputError, Interrupted, LimitReached
 from mtpp.host.stop_reason import StopReason
 
 if TYPE_CHECKING:
     from mtpp.formats.training.training_folder import TrainingFolder
     from mtpp.host.deadline import Deadline
+    from mtpp.runtime.training.trained import Trained
     from mtpp.runtime.training.training_run import TrainingRun
-    from mtpp.views.training.trained_pipeline import Trained
+    from mtpp.views.terminal import Medium
 
 MOST_STEPS = 10**6
 MOST_THREADS = 1024
@@ -48,7 +50,7 @@ class TrainingRequest:
 
 
 @dataclass(frozen=True, repr=False)
-class TrainedPipeline:
+class TrainedPipeline(ShownResult):
     """A training run, beside what was planned and what its own passes predict."""
 
     trained: Trained
@@ -82,21 +84,15 @@ class TrainedPipeline:
         """Losses of the last step, a micro-batch after the other."""
         return list(self.trained.run.last_losses)
 
-    def document(self) -> dict[str, Any]:
-        """Return the JSON object that ``mtpp run --engine torch --format json`` prints."""
-        from mtpp.views.training.trained_pipeline import trained_document
+    def _said(self) -> dict[str, Any]:
+        from mtpp.formats.results.training_run import trained_document
 
         return trained_document(self.trained)
 
-    def __repr__(self) -> str:
+    def _shown(self, medium: str | Medium) -> str:
         from mtpp.views.training.trained_pipeline import trained_text
 
-        return trained_text(self.trained, "table")
-
-    def _repr_html_(self) -> str:
-        from mtpp.views.training.trained_pipeline import trained_text
-
-        return trained_text(self.trained, "html")
+        return trained_text(self.trained, medium)
 
 
 def run_training(
@@ -176,8 +172,8 @@ def train_stages(request: TrainingRequest, deadline: Deadline, observer: Observe
     from mtpp.runtime.pipeline.worker_process import WorkerDied
     from mtpp.runtime.pytorch.library import pytorch
     from mtpp.runtime.training.results import TrainingTerms
+    from mtpp.runtime.training.trained import Trained
     from mtpp.runtime.training.training_run import train
-    from mtpp.views.training.trained_pipeline import Trained
 
     folder, model = read_trained(request.folder, request.model, request.seed)
     pytorch()  # says so at once if it is not there

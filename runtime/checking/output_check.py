@@ -3,75 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from mtpp.formats.results.split import OutputCheck
 from mtpp.formats.results.stage_manifest import Described
 from mtpp.runtime.checking.tolerances import tolerance
 from mtpp.runtime.random_values import Array
-
-
-@dataclass(frozen=True)
-class OutputCheck:
-    """One output of the model, whole against split.
-
-    Attributes
-    ----------
-    identical
-        Whether it is the same bit for bit.
-    passed
-        Whether it is the same within its tolerance.
-    largest_difference
-        Absolute; infinite where only one of both is finite, or the shapes differ.
-    relative_difference
-        The same over the largest absolute value of the output.
-    finite
-        Whether it has a finite value at all: what has none says nothing.
-    empty
-        Whether it has no elements.
-    """
-
-    name: str
-    dtype: str
-    identical: bool
-    passed: bool
-    largest_difference: float
-    relative_difference: float
-    finite: bool
-    empty: bool = False
-
-
-@dataclass(frozen=True)
-class SplitCheck:
-    """What a check found.
-
-    Attributes
-    ----------
-    random
-        What draws random numbers, nodes or else the model as a whole: then only types and shapes are compared.
-    absent
-        Number of weights whose data is absent; they were made up.
-    inputs
-        Number of sets of inputs that were compared.
-    notes
-        For people: what the comparison does not say.
-    failure
-        How a stage fails where the whole model runs; None if all run. Outputs are then not compared.
-    """
-
-    outputs: tuple[OutputCheck, ...]
-    random: tuple[str, ...]
-    absent: int
-    seed: int
-    inputs: int = 1
-    notes: tuple[str, ...] = ()
-    failure: str | None = None
-
-    @property
-    def passed(self) -> bool:
-        """True if all stages run, and all outputs are the same within their tolerances."""
-        return self.failure is None and all(output.passed for output in self.outputs)
 
 
 def worst_of(checks: Sequence[OutputCheck]) -> OutputCheck:

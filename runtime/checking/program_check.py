@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mtpp.errors import InputError
 from mtpp.formats.io.large_file import LargeFile, Stored
+from mtpp.formats.results.split import OutputCheck, SplitCheck
 from mtpp.formats.results.stage_manifest import MODEL_INPUT, Described, StageManifest
 from mtpp.formats.results.stage_records import ConstantResult
 from mtpp.runtime.checking.draws import draw_count, explored_limits, fitting, leaning_of, spare_numbers
-from mtpp.runtime.checking.output_check import OutputCheck, SplitCheck, compared_output, worst_of
+from mtpp.runtime.checking.output_check import compared_output, worst_of
 from mtpp.runtime.checking.program_state import ProgramState, copies
 from mtpp.runtime.checking.tolerances import types_between
 from mtpp.runtime.pipeline.program_file import OpenedProgram, opened

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mtpp.errors import InputError
+from mtpp.formats.results.split import OutputCheck, SplitCheck
 from mtpp.formats.results.stage_manifest import TEXT, Described, StageManifest
 from mtpp.host.free_memory import free_bytes
 from mtpp.runtime.checking.branches import conditions_of, missed, nested_conditions, unseen, with_conditions
@@ -26,7 +27,7 @@ from mtpp.runtime.checking.draws import (
     leaning_of,
     spare_numbers,
 )
-from mtpp.runtime.checking.output_check import OutputCheck, SplitCheck, compared_output, worst_of
+from mtpp.runtime.checking.output_check import compared_output, worst_of
 from mtpp.runtime.checking.runners import OnnxRuntime, ReferenceEvaluator, Runner
 from mtpp.runtime.checking.tolerances import types_between
 from mtpp.runtime.random_values import Array, NoValues, random_input

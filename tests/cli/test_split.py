@@ -24,9 +24,9 @@ from mtpp.cli.split import command
 from mtpp.cli.terminal.console import Console
 from mtpp.errors import InputError, InvalidPartition, MtppError
 from mtpp.formats.onnx import read_onnx
+from mtpp.formats.results.split import SplitCheck
 from mtpp.formats.results.stage_manifest import read_manifest
 from mtpp.inference.system import load_system
-from mtpp.runtime.checking.output_check import SplitCheck
 
 pytest.importorskip("onnxruntime")
 

@@ -10,13 +10,15 @@ import numpy as np
 import pytest
 from stage_folders import bypass, single
 
+from mtpp.formats.results.document_text import document_text
+from mtpp.formats.results.pipeline_run import run_document
 from mtpp.runtime.pipeline.agreement import Agreement
 from mtpp.runtime.pipeline.comparison import Comparison
 from mtpp.runtime.pipeline.measuring import Measured, RunRequest
 from mtpp.runtime.pipeline.pipeline import PipelineTimes
 from mtpp.runtime.pipeline.times import StageTimes
 from mtpp.runtime.pipeline.wiring import read_wiring
-from mtpp.views.run import run_json, run_text
+from mtpp.views.run import run_text
 
 BATCHES = 4
 
@@ -101,4 +103,4 @@ def test_costs_without_a_unit_of_time(tmp_path: Path) -> None:
     assert [(line["stage"], line["predicted_s"], line["busy_s"]) for line in lines] == [
         ("0", "", "8.0"), ("1", "", "6.0"), ("3", "", "12.0"), ("4", "", "4.0"),
     ]  # fmt: skip
-    assert '"predicted_s": null' in run_json(comparison)
+    assert '"predicted_s": null' in document_text(run_document(comparison))

@@ -1,0 +1,29 @@
+"""Texts of documents of results: a line for each key, and for each item of what is worth one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mtpp.formats.graphs import native
+from mtpp.formats.io.json_text import dump_json, dump_lines
+
+_BY_LINE: Mapping[str, tuple[str, ...]] = {
+    "mtpp-certificates": ("rows", "summary"),
+    "mtpp-comparison": ("models", "rows", "summary"),
+    "mtpp-plan": ("stages", "assignment", *(f"graph.{key}" for key in native.ROWS)),
+    "mtpp-run": ("stages",),
+    "mtpp-simulation": ("stages", "devices", "channels"),
+    "mtpp-split": ("stages", "check.outputs"),
+    "mtpp-stage-comparison": ("stages",),
+    "mtpp-training-plan": ("stages", "superstages", "transfers", "devices", "baselines", "least_memory_stages"),
+    "mtpp-training-run": ("stages",),
+    "mtpp-training-sweep": ("rows",),
+}
+"""Keys whose items get a line each, by format; a document of another format is one line."""
+
+
+def document_text(document: Mapping[str, Any]) -> str:
+    """Return the text of a document, which ends its last line but where it is one line."""
+    keys = _BY_LINE.get(document["format"])
+    return dump_json(document) if keys is None else dump_lines(document, keys) + "\n"

@@ -1,0 +1,112 @@
+"""Tables of results: typed columns, rows of values, figures and notes, as views choose them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+NONE = "–"
+"""Cell without a value."""
+
+Figure = tuple[str, str] | tuple[str, str, str]
+"""Name and value; with a third text, the figure is only shown where the column of that name is left out."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table.
+
+    Attributes
+    ----------
+    form
+        Writes a value, such as a number of bytes with its unit. There is none to write where it is None.
+    left
+        Whether cells are aligned to the left, as texts are.
+    spare
+        Where a terminal is too narrow, columns with the highest number are left out first; those with 0 stay.
+    names
+        Whether cells are names, ``first`` or ``first … last``, that lose their middles where a terminal is too narrow.
+    width
+        Least width in a terminal.
+    """
+
+    name: str
+    form: Callable[[Any], str] = str
+    left: bool = False
+    spare: int = 0
+    names: bool = False
+    width: int = 0
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns and rows with a title above, and named figures and notes below.
+
+    Attributes
+    ----------
+    rows
+        Values in the order of the columns; None where there is none.
+    notes
+        Lines on how to read the figures.
+    styles
+        Colours and weights of cells by (row, column), and of whole rows by their number. Markdown shows any as bold.
+    layout
+        Place of figures: ``below`` or ``above`` the rows. ``plain`` is above, in a terminal without weights and never
+        folded.
+    gap
+        Blanks between columns in a terminal.
+    in_blocks
+        Whether columns that do not fit into a terminal stand below, each time beside the first one.
+    """
+
+    title: str = ""
+    columns: Sequence[Column] = ()
+    rows: Sequence[Sequence[Any]] = ()
+    figures: Sequence[Figure] = ()
+    notes: Sequence[str] = ()
+    styles: Mapping[Any, str] = field(default_factory=dict)
+    layout: Literal["below", "above", "plain"] = "below"
+    gap: int = 2
+    in_blocks: bool = False
+
+    @cached_property
+    def header(self) -> list[str]:
+        """Names of the columns."""
+        return [column.name for column in self.columns]
+
+    @cached_property
+    def cells(self) -> list[list[str]]:
+        """Texts of all rows."""
+        forms = [column.form for column in self.columns]
+        return [
+            [NONE if value is None else form(value) for form, value in zip(forms, row, strict=True)]
+            for row in self.rows
+        ]
+
+    def figures_beside(self, left_out: Iterable[str] = ()) -> list[tuple[str, str]]:
+        """Named figures that go with the columns, *left_out* being those that a terminal has no room for."""
+        return [(name, value) for name, value, *column in self.figures if not column or column[0] in left_out]
+
+    def style(self, row: int, column: int) -> str:
+        """Colour and weight of a cell."""
+        return self.styles.get((row, column)) or self.styles.get(row, "")
+
+
+def table_of_records(records: Iterable[Mapping[str, Any]], keys: Iterable[str] | None = None) -> Table:
+    """Return a table of JSON objects as they are, for CSV: a column for each of *keys*, by default those of the first.
+
+    *records* hold one at least where there are no keys.
+    """
+    records = list(records)
+    keys = list(records[0] if keys is None else keys)
+    return Table(columns=[Column(key) for key in keys], rows=[[record[key] for key in keys] for record in records])
+
+
+def table_of_columns(
+    title: str, columns: Iterable[tuple[Column, Iterable[Any]] | None], figures: Sequence[Figure] = ()
+) -> Table:
+    """Return a table of columns with their values; there may be None in the place of a column that is not needed."""
+    own = [column for column in columns if column is not None]
+    return Table(title, [column for column, _ in own], list(zip(*(values for _, values in own), strict=True)), figures)
