@@ -11,8 +11,9 @@ from mtpp.api.cells.overheads import Overheads
 from mtpp.host.deadline import Deadline
 
 if TYPE_CHECKING:
-    from mtpp.api.inputs.model import Model, Reading
+    from mtpp.api.inputs.model import Model
     from mtpp.api.observer import Observer
+    from mtpp.api.options.reading import Reading
     from mtpp.solvers.certify.cell_limits import CellLimits
 
 
@@ -127,6 +128,7 @@ def bound(
     from mtpp.api.cells import parameters as of_cells
     from mtpp.api.cells.limits import CellLimits
     from mtpp.api.observer import listener
+    from mtpp.ranges import MOST_SEED
 
     deadline = parameters.deadline_of(total_time_limit_s, "total_time_limit_s")
     request = BoundRequest(
@@ -136,7 +138,7 @@ def bound(
         limits=CellLimits(
             time_limit_s=parameters.deadline_of(time_limit_s).limit_s,
             bounds=of_cells.bounds_of(bounds, every=True),
-            seed=parameters.whole(seed, "seed", least=0, most=parameters.MOST_SEED),
+            seed=parameters.whole(seed, "seed", least=0, most=MOST_SEED),
             memory_bytes=of_cells.memory_of(memory_limit),
             proof_bytes=of_cells.proof_bytes_of(proof_limit),
             cutoff=parameters.whole_or_none(cutoff, "cutoff", most=2**62 - 1),

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
     from mtpp.api.cells.limits import CellLimits
     from mtpp.api.cells.run import CellRun
-    from mtpp.api.inputs.model import Model, Reading
+    from mtpp.api.inputs.model import Model
     from mtpp.api.observer import Observer
+    from mtpp.api.options.reading import Reading
 
 
 @dataclass(frozen=True)
@@ -192,6 +193,7 @@ def certify(
     from mtpp.api.cells import parameters as of_cells
     from mtpp.api.cells.limits import CellLimits
     from mtpp.api.observer import listener
+    from mtpp.ranges import MOST_SEED
 
     deadline = parameters.deadline_of(total_time_limit_s, "total_time_limit_s")
     request = CertifyRequest(
@@ -203,7 +205,7 @@ def certify(
             target_ratio=of_cells.ratio_of(target_ratio, "target_ratio"),
             bounds=of_cells.bounds_of(bounds),
             algorithm=of_cells.algorithm_of(algorithm),
-            seed=parameters.whole(seed, "seed", least=0, most=parameters.MOST_SEED),
+            seed=parameters.whole(seed, "seed", least=0, most=MOST_SEED),
             memory_bytes=of_cells.memory_of(memory_limit),
             proof_bytes=of_cells.proof_bytes_of(proof_limit),
             proofs_only=parameters.flag(proofs_only, "proofs_only"),

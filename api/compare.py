@@ -16,9 +16,10 @@ from mtpp.solvers.certify.run_limits import RunLimits
 from mtpp.units import PICOSECONDS, format_picoseconds
 
 if TYPE_CHECKING:
-    from mtpp.api.inputs.model import Model, Reading
+    from mtpp.api.inputs.model import Model
     from mtpp.api.inputs.model_files import ModelFiles
     from mtpp.api.observer import Observer, Steps
+    from mtpp.api.options.reading import Reading
     from mtpp.inference.instance import Instance
     from mtpp.inference.model_file import ModelFile
     from mtpp.inference.system import System
@@ -111,7 +112,7 @@ def _system_of(request: CompareRequest) -> System:
     """Return the machine of all models; raise InputError if there are several."""
     from mtpp.api.inputs.model import Model
 
-    first, *others = (one.system if isinstance(one, Model) else request.reading.system for one in request.models)
+    first, *others = (one.system if isinstance(one, Model) else request.reading.machine for one in request.models)
     if any(system != first for system in others):
         raise InputError("are not all for one system", parameter="models", remedy="compare on one at a time")
     return first
@@ -315,6 +316,7 @@ def compare(
     from mtpp.api.observer import listener
     from mtpp.host.cores import available_cores
     from mtpp.host.free_memory import memory_budget
+    from mtpp.ranges import MOST_SEED
     from mtpp.units import parse_bytes
 
     begin = time.monotonic()
@@ -327,7 +329,7 @@ def compare(
         limits=RunLimits(
             time_limit_s=parameters.deadline_of(time_limit_s).limit_s,
             work_limit=parameters.whole_or_none(work_limit, "work_limit"),
-            seed=parameters.whole(seed, "seed", least=0, most=parameters.MOST_SEED),
+            seed=parameters.whole(seed, "seed", least=0, most=MOST_SEED),
             jobs=parameters.whole_or_none(jobs, "jobs") or available_cores(),
             memory_bytes=memory_budget() if memory_bytes is None else memory_bytes,
         ),

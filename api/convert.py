@@ -175,7 +175,8 @@ def convert(
     from mtpp.api.inputs.user_assignment import brought_along
     from mtpp.api.observer import listener
     from mtpp.api.output import check_output, write_text_atomically
-    from mtpp.api.parameters import MOST_DEPTH, path_text, text_or_none, whole
+    from mtpp.api.parameters import path_text, text_or_none, whole
+    from mtpp.ranges import MOST_DEPTH
 
     target = None if path is None else path_text(path, "path")
     writer = writer_of(target or "", text_or_none(to, "to"), stages=plan is not None)

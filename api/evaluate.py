@@ -185,7 +185,8 @@ def evaluate(
     from mtpp.api.inputs.reading import as_model
     from mtpp.api.inputs.user_assignment import brought_along, labels_of_cuts, stage_labels
     from mtpp.api.observer import listener
-    from mtpp.api.parameters import MOST_STAGES, names, whole_or_none
+    from mtpp.api.parameters import names, whole_or_none
+    from mtpp.ranges import MOST_STAGES
 
     if (assignment is None) == (cuts is None):
         raise InputError("give either ‹assignment› or ‹cuts›", parameter="assignment")

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mtpp.api.observer import Observer, listener
-from mtpp.api.parameters import MOST_SEED, path_text, shortened, whole
+from mtpp.api.parameters import path_text, shortened, whole
 from mtpp.errors import InputError
+from mtpp.ranges import MOST_SEED
 
 if TYPE_CHECKING:
     from mtpp.api.recipes import Recipe

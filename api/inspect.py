@@ -176,7 +176,8 @@ def inspect(
     (122, 'Conv')
     """
     from mtpp.api.inputs.reading import as_model
-    from mtpp.api.parameters import MOST_DEPTH, flag, whole
+    from mtpp.api.parameters import flag, whole
+    from mtpp.ranges import MOST_DEPTH
 
     listed = flag(ops, "ops")
     if listed and modules is not None:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
-    from mtpp.api.inputs.model import Model, Reading
+    from mtpp.api.inputs.model import Model
     from mtpp.api.observer import Observer
+    from mtpp.api.options.reading import Reading
     from mtpp.inference.instance import Instance
 
 _ENDINGS = (".mps", ".lp")
@@ -202,6 +203,7 @@ def export(
     from mtpp.api import parameters
     from mtpp.api.cells import parameters as of_cells
     from mtpp.api.observer import listener
+    from mtpp.ranges import MOST_SEED
 
     target = parameters.path_text(path, "path")
     check_export(target)
@@ -213,7 +215,7 @@ def export(
         reading=of_cells.reading_of(reading),
         position=parameters.whole_or_none(position, "position"),
         cutoff=parameters.whole_or_none(cutoff, "cutoff", most=2**62 - 1),
-        seed=parameters.whole(seed, "seed", least=0, most=parameters.MOST_SEED),
+        seed=parameters.whole(seed, "seed", least=0, most=MOST_SEED),
     )
     found = export_mip(request, listener(observer))
     found.save(target)

@@ -12,14 +12,8 @@ from typing import Any
 
 from mtpp.errors import InputError
 from mtpp.host.deadline import Deadline
-
-MOST_STAGES = 1_000_000
-"""A plan lists every stage, so their number has to have some limit."""
-
-MOST_SEED = 2**63 - 1
-
-MOST_DEPTH = 1000
-"""Names in the path of a module."""
+from mtpp.names import TIME_UNITS
+from mtpp.ranges import MOST_STAGES
 
 
 def whole(value: Any, parameter: str, *, least: int = 1, most: int | None = None) -> int:
@@ -128,17 +122,17 @@ def text_or_none(value: Any, parameter: str) -> str | None:
     return None if value is None else text(value, parameter)
 
 
-def choice(value: Any, parameter: str, known: Sequence[str]) -> str:
+def choice(value: Any, parameter: str, known: Sequence[str], noun: str | None = None) -> str:
     """Return one of a few texts.
 
     Raises
     ------
     InputError
-        If it is another one, with those that are known.
+        If it is another one, with those that are known; *noun* is what messages call them.
     """
     if not isinstance(value, str) or value not in known:
-        remedy = f"use one of {', '.join(known)}"
-        raise InputError(f"{shortened(value)} is unknown", parameter=parameter, remedy=remedy)
+        problem = f"{shortened(value)} is unknown" if noun is None else f"unknown {noun} {shortened(value)}"
+        raise InputError(problem, parameter=parameter, remedy=f"use one of {', '.join(known)}")
     return value
 
 
@@ -150,13 +144,20 @@ def time_unit_or_none(value: Any) -> str | None:
     InputError
         If there is none of that name.
     """
-    from mtpp.training.model import TIME_UNITS
+    return None if value is None else choice(value, "time_unit", TIME_UNITS, "unit of time")
 
-    if value is None or (isinstance(value, str) and value in TIME_UNITS):
-        return value
-    raise InputError(
-        f"unknown unit of time {value!r}", parameter="time_unit", remedy=f"use one of {', '.join(TIME_UNITS)}"
-    )
+
+def listed(value: Any, parameter: str, one: Callable[[Any], int]) -> Sequence[int]:
+    """Return whole numbers that *one* reads, of anything that holds some but a text.
+
+    Raises
+    ------
+    InputError
+        If it is something else.
+    """
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        raise InputError(f"{shortened(value)} is no list of whole numbers", parameter=parameter)
+    return tuple(map(one, value))
 
 
 def flag(value: Any, parameter: str) -> bool:

@@ -387,6 +387,7 @@ def partition(
     from mtpp.api.observer import listener
     from mtpp.host.cores import available_cores
     from mtpp.host.free_memory import memory_budget
+    from mtpp.ranges import MOST_SEED
     from mtpp.units import parse_bytes
 
     begin = time.monotonic()
@@ -404,7 +405,7 @@ def partition(
         together=tuple(map(parse_group, _groups(together))),
         deadline=deadline,
         work_limit=parameters.whole_or_none(work_limit, "work_limit"),
-        seed=parameters.whole(seed, "seed", least=0, most=parameters.MOST_SEED),
+        seed=parameters.whole(seed, "seed", least=0, most=MOST_SEED),
         jobs=parameters.whole_or_none(jobs, "jobs") or available_cores(),
         memory_bytes=memory_budget() if memory_bytes is None else memory_bytes,
         population=parameters.whole_or_none(population, "population", least=2, most=100_000),

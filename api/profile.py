@@ -188,13 +188,14 @@ def profile(
     from mtpp.api.inputs.given_arrays import checked_inputs
     from mtpp.api.inputs.model_path import model_file
     from mtpp.api.inputs.model_terms import bytes_or_none, sizes
-    from mtpp.api.inputs.reading import system_from
-    from mtpp.api.parameters import MOST_SEED, flag, whole
+    from mtpp.api.options.reading import Machine
+    from mtpp.api.parameters import flag, whole
+    from mtpp.ranges import MOST_SEED
 
     file, read_for = model_file(model)
     request = ProfileModelRequest(
         file,
-        model.system if system is None and isinstance(model, Model) else system_from(system),
+        model.system if system is None and isinstance(model, Model) else Machine(system=system).machine,
         warmup=whole(warmup, "warmup", least=0),
         repeats=whole(repeats, "repeats", most=MOST_REPEATS),
         threads=whole(threads, "threads", most=MOST_THREADS),

@@ -160,7 +160,8 @@ def run_pipeline(
     (True, 2, 2)
     """
     from mtpp.api.inputs.given_arrays import checked_inputs, given_arrays
-    from mtpp.api.parameters import MOST_SEED, deadline_of, flag, path_text, whole
+    from mtpp.api.parameters import deadline_of, flag, path_text, whole
+    from mtpp.ranges import MOST_SEED
 
     written = getattr(folder, "folder", None)
     deadline = deadline_of(time_limit_s)

@@ -138,7 +138,8 @@ def split(
     """
     from mtpp.api.inputs.stage_plan import plan_files
     from mtpp.api.inputs.user_assignment import brought_along
-    from mtpp.api.parameters import MOST_SEED, flag, path_text, whole
+    from mtpp.api.parameters import flag, path_text, whole
+    from mtpp.ranges import MOST_SEED
 
     seed = whole(seed, "seed", least=0, most=MOST_SEED)
     wanted = flag(check, "check")

@@ -240,8 +240,8 @@ def request_of(
     from mtpp.api.inputs.document_source import document_source
     from mtpp.api.inputs.model import Model
     from mtpp.api.inputs.model_terms import bytes_or_none, sizes
-    from mtpp.api.parameters import deadline_of, flag, path_text, time_unit_or_none
-    from mtpp.api.verification.request import ReadAs
+    from mtpp.api.options.reading import Formats
+    from mtpp.api.parameters import deadline_of, flag, path_text
     from mtpp.api.verification.supplied_model import supplied_models
 
     deadline = deadline_of(time_limit_s)
@@ -253,7 +253,7 @@ def request_of(
         deadline,
         shallow=flag(shallow, "shallow"),
         costs=None if costs is None else path_text(costs, "costs"),
-        read_as=ReadAs(time_unit=time_unit_or_none(time_unit)),
+        read_as=Formats(time_unit=time_unit),
         system_due=system_values(due) if (due := _system_due(system, model)) is not None else {},
         dims_due=sizes(dims) if dims is not None or not isinstance(model, Model) else dict(model.dims),
         memory_bytes=bytes_or_none(memory_limit, "memory_limit"),
@@ -284,10 +284,10 @@ def verify_document(request: VerifyRequest, observer: Observer) -> Verification:
 def _system_due(system: Any, model: Any) -> System | None:
     """Return the system that a result has to be for: the one asked for, else that of the model at hand."""
     from mtpp.api.inputs.model import Model
-    from mtpp.api.inputs.reading import system_from
+    from mtpp.api.options.reading import Machine
 
     if system is not None:
-        return system_from(system)
+        return Machine(system=system).machine
     return model.system if isinstance(model, Model) else None
 
 

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
+from mtpp.api.options.reading import Reading
 from mtpp.cli.options.cells import cell_limits, cell_options, total_time_option
 from mtpp.cli.options.file_types import MODEL, OUTPUT
+from mtpp.cli.options.made import options
 from mtpp.cli.options.mip_export import ExportOptions, check_export_options, write_mip
-from mtpp.cli.options.shared import NoiseOptions, model_options, output_options, reading_of_model
+from mtpp.cli.options.shared import output_options
 from mtpp.cli.options.warming import warm_up_behind_option
 from mtpp.host.interrupts import INTERRUPTED
 
+if TYPE_CHECKING:
+    from mtpp.cli.terminal.console import Console
 
-class BoundOptions(ExportOptions, NoiseOptions):
+
+class BoundOptions(ExportOptions):
     """Values of the options of ``mtpp bound``."""
 
     total_time_limit: float | None
@@ -39,7 +44,7 @@ class BoundOptions(ExportOptions, NoiseOptions):
     help="Look for no partition, and for no bound above TICKS, which need not be what any partition costs.",
 )  # fmt: skip
 @click.option("-o", "--output", type=OUTPUT, metavar="FILE", help="Write the table as JSON, whole or not at all.")
-@model_options()
+@options(Reading)
 @output_options("table", "json", "csv", "markdown")
 @warm_up_behind_option("bound")
 @click.pass_context
@@ -48,8 +53,10 @@ def command(
     /,
     paths: tuple[str, ...],
     output: str | None,
+    reading: Reading,
     output_format: str,
-    **options: Unpack[BoundOptions],
+    console: Console,
+    **asked: Unpack[BoundOptions],
 ) -> None:
     """Prove what no partition of MODEL into k stages can beat.
 
@@ -60,28 +67,26 @@ def command(
     from mtpp.cli.options.overheads import ProcessOverheads
     from mtpp.cli.options.table_outputs import check_table_outputs
     from mtpp.cli.terminal.clock import deadline_from_start
-    from mtpp.cli.terminal.console import Console
     from mtpp.cli.terminal.delivery import deliver
     from mtpp.host.stop_reason import StopReason
 
-    check_table_outputs(output=output, export=options["export"])
-    check_export_options(options["export"], options["position"], output)
-    console = Console(quiet=options["quiet"], verbose=options["verbose"])
-    limits = cell_limits(options, each=True, cutoff=options["cutoff"])
-    if options["export"] is not None:
-        write_mip(options["export"], paths, options, limits.bounds, console)
+    check_table_outputs(output=output, export=asked["export"])
+    check_export_options(asked["export"], asked["position"], output)
+    limits = cell_limits(asked, each=True, cutoff=asked["cutoff"])
+    if asked["export"] is not None:
+        write_mip(asked["export"], paths, reading, asked, limits.bounds, console)
         return
     request = BoundRequest(
         models=paths,
-        stage_counts=options["stage_counts"],
-        reading=reading_of_model(options),
+        stage_counts=asked["stage_counts"],
+        reading=reading,
         limits=limits,
-        deadline=deadline_from_start(options["total_time_limit"]),
+        deadline=deadline_from_start(asked["total_time_limit"]),
         overheads=ProcessOverheads(),
     )
     table = bound_cells(request, console)
     if table.cells:
-        as_fraction = options["shown_as"] == "fraction"
+        as_fraction = asked["shown_as"] == "fraction"
         deliver(output, table.to_json, lambda: table.text(output_format, as_fraction=as_fraction))
     if table.failure is not None:
         raise table.failure

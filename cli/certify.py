@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
+from mtpp.api.options.reading import Reading
 from mtpp.cli.options.cells import CellOptions, RunOptions, cell_limits, cell_options, run_options
 from mtpp.cli.options.completing import names_completion
 from mtpp.cli.options.file_types import MODEL, OUTPUT, PLOT
-from mtpp.cli.options.shared import FiniteRange, ModelOptions, NoiseOptions, model_options, output_options
+from mtpp.cli.options.made import options
+from mtpp.cli.options.shared import FiniteRange, output_options
 from mtpp.cli.options.warming import warm_up_behind_option
 from mtpp.host.interrupts import INTERRUPTED
 from mtpp.names import ALGORITHMS
 
+if TYPE_CHECKING:
+    from mtpp.cli.terminal.console import Console
 
-class CertifyOptions(CellOptions, RunOptions, ModelOptions, NoiseOptions):
+
+class CertifyOptions(CellOptions, RunOptions):
     """Values of the options of ``mtpp certify``."""
 
     algorithm: str
@@ -43,7 +48,7 @@ class CertifyOptions(CellOptions, RunOptions, ModelOptions, NoiseOptions):
     "--plot", type=PLOT, metavar="FILE.png", help="Draw seconds of each method against ops; a CSV lands beside it."
 )
 @click.option("-o", "--output", type=OUTPUT, metavar="FILE", help="Write the table as JSON, whole or not at all.")
-@model_options()
+@options(Reading)
 @output_options("table", "json", "csv", "markdown")
 @warm_up_behind_option("certify")
 @click.pass_context
@@ -52,8 +57,10 @@ def command(
     /,
     paths: tuple[str, ...],
     output: str | None,
+    reading: Reading,
     output_format: str,
-    **options: Unpack[CertifyOptions],
+    console: Console,
+    **asked: Unpack[CertifyOptions],
 ) -> None:
     """Partition models and prove how good the partitions are: a table with a row for each model and k.
 
@@ -62,42 +69,40 @@ def command(
     """
     from mtpp.api.certify import CertifyRequest, certify_cells
     from mtpp.cli.options.overheads import ProcessOverheads
-    from mtpp.cli.options.shared import reading_of_model
     from mtpp.cli.options.table_outputs import check_table_outputs
     from mtpp.cli.terminal.clock import deadline_from_start
-    from mtpp.cli.terminal.console import Console
     from mtpp.cli.terminal.delivery import deliver
     from mtpp.host.stop_reason import StopReason
     from mtpp.views.certificate_plot import write_plot
 
-    check_table_outputs(output=output, plot=options["plot"])
+    check_table_outputs(output=output, plot=asked["plot"])
     request = CertifyRequest(
         models=paths,
-        stage_counts=options["stage_counts"],
-        reading=reading_of_model(options),
+        stage_counts=asked["stage_counts"],
+        reading=reading,
         limits=cell_limits(
-            options,
-            target_ratio=options["target_ratio"],
-            algorithm=options["algorithm"],
-            proofs_only=options["require_ratio"] is not None,
+            asked,
+            target_ratio=asked["target_ratio"],
+            algorithm=asked["algorithm"],
+            proofs_only=asked["require_ratio"] is not None,
         ),
-        deadline=deadline_from_start(options["total_time_limit"]),
-        jobs=options["jobs"],
-        store=options["store"],
-        scheduler=options["scheduler"],
+        deadline=deadline_from_start(asked["total_time_limit"]),
+        jobs=asked["jobs"],
+        store=asked["store"],
+        scheduler=asked["scheduler"],
         overheads=ProcessOverheads(),
     )
-    table = certify_cells(request, Console(quiet=options["quiet"], verbose=options["verbose"]))
+    table = certify_cells(request, console)
     if table.cells:
-        as_fraction = options["shown_as"] == "fraction"
+        as_fraction = asked["shown_as"] == "fraction"
         deliver(output, table.to_json, lambda: table.text(output_format, as_fraction=as_fraction))
-        if options["plot"] is not None:
-            write_plot(options["plot"], table.cells, options["time_limit"])
+        if asked["plot"] is not None:
+            write_plot(asked["plot"], table.cells, asked["time_limit"])
     if table.failure is not None:
         raise table.failure
     if table.stopped == StopReason.INTERRUPTED:
         ctx.exit(INTERRUPTED)
-    required = options["require_ratio"]
+    required = asked["require_ratio"]
     unmet = [] if required is None else table.unmet(required)
     for line in unmet:
         click.echo(f"unmet: {line}", err=True)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
+from mtpp.api.options.reading import Reading
 from mtpp.cli.options.completing import list_completion
 from mtpp.cli.options.file_types import MODEL, OUTPUT
-from mtpp.cli.options.shared import SearchOptions, model_options, output_options, search_options
+from mtpp.cli.options.made import options
+from mtpp.cli.options.shared import SearchOptions, output_options, search_options
 from mtpp.cli.options.stage_counts import StageCounts
 from mtpp.host.interrupts import INTERRUPTED
 from mtpp.names import ALGORITHMS
+
+if TYPE_CHECKING:
+    from mtpp.cli.terminal.console import Console
 
 
 class CompareOptions(SearchOptions):
@@ -35,7 +40,7 @@ class CompareOptions(SearchOptions):
 @click.option(
     "-o", "--output", type=OUTPUT, metavar="FILE", help="Write all runs and their means as JSON, whole or not at all."
 )
-@model_options()
+@options(Reading)
 @output_options("table", "json", "csv", "markdown")
 @click.pass_context
 def command(
@@ -43,8 +48,10 @@ def command(
     /,
     paths: tuple[str, ...],
     output: str | None,
+    reading: Reading,
     output_format: str,
-    **options: Unpack[CompareOptions],
+    console: Console,
+    **asked: Unpack[CompareOptions],
 ) -> None:
     """Measure algorithms against each other on models, as Table 2 of the paper does.
 
@@ -55,27 +62,24 @@ def command(
     from mtpp.cli.options.cells import listed
     from mtpp.cli.options.limits import search_memory
     from mtpp.cli.options.overheads import ProcessOverheads
-    from mtpp.cli.options.shared import reading_of_model
     from mtpp.cli.options.table_outputs import check_table_outputs
-    from mtpp.cli.terminal.console import Console
     from mtpp.cli.terminal.delivery import deliver
     from mtpp.host.cores import available_cores
     from mtpp.host.process_age import process_age_s
     from mtpp.views.comparison import comparison_json, comparison_text
 
     check_table_outputs(output=output)
-    console = Console(quiet=options["quiet"], verbose=options["verbose"])
     request = CompareRequest(
         models=paths,
-        stage_counts=options["stage_counts"],
-        variants=variants_of(listed(options["algorithms"])),
-        reading=reading_of_model(options),
+        stage_counts=asked["stage_counts"],
+        variants=variants_of(listed(asked["algorithms"])),
+        reading=reading,
         limits=RunLimits(
-            time_limit_s=options["time_limit"],
-            work_limit=options["work_limit"],
-            seed=options["seed"],
-            jobs=options["jobs"] or available_cores(),
-            memory_bytes=search_memory(options["memory_limit"]),
+            time_limit_s=asked["time_limit"],
+            work_limit=asked["work_limit"],
+            seed=asked["seed"],
+            jobs=asked["jobs"] or available_cores(),
+            memory_bytes=search_memory(asked["memory_limit"]),
         ),
         overheads=ProcessOverheads(),
     )

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Unpack
+from typing import TYPE_CHECKING
 
 import click
 
-from mtpp.api.parameters import MOST_DEPTH
+from mtpp.api.options.reading import Reading
 from mtpp.cli.options.completing import names_completion
 from mtpp.cli.options.file_types import ASSIGNMENT, MODEL, OUTPUT
 from mtpp.cli.options.limits import memory_limit_option
-from mtpp.cli.options.shared import ModelOptions, NoiseOptions, model_options, noise_options, read_model
+from mtpp.cli.options.made import options
+from mtpp.cli.options.shared import noise_options
 from mtpp.names import FORMATS_WRITTEN
+from mtpp.ranges import MOST_DEPTH
 from mtpp.wording import one_of
 
-
-class ConvertOptions(ModelOptions, NoiseOptions):
-    """Values of the options of ``mtpp convert`` that readers take."""
-
-    memory_limit: str | None
+if TYPE_CHECKING:
+    from mtpp.cli.terminal.console import Console
 
 
 @click.command("convert")
@@ -41,7 +40,7 @@ class ConvertOptions(ModelOptions, NoiseOptions):
     help="Draw modules in place of ops (DOT): 2 names of a path tell layers.0 from layers.1.",
 )
 @memory_limit_option()
-@model_options()
+@options(Reading)
 @noise_options()
 @click.pass_context
 def command(
@@ -52,7 +51,9 @@ def command(
     to_format: str | None,
     assignment: str | None,
     modules: int | None,
-    **options: Unpack[ConvertOptions],
+    memory_limit: str | None,
+    reading: Reading,
+    console: Console,
 ) -> None:
     """Write MODEL as a graph with costs to OUTPUT (a name ending in .gz is compressed; - is standard output).
 
@@ -61,8 +62,8 @@ def command(
     JSON is node data for Model Explorer.
     """
     from mtpp.api.convert import check_drawing, converted_text, writer_of
+    from mtpp.api.inputs.model import read_model
     from mtpp.api.output import check_output, write_text_atomically
-    from mtpp.cli.terminal.console import Console
     from mtpp.cli.terminal.output import write_stdout
 
     if assignment == "-" and model == "-":
@@ -72,8 +73,7 @@ def command(
         check_drawing(writer)
     if output != "-":
         check_output(output)
-    console = Console(quiet=options["quiet"], verbose=options["verbose"])
-    read = read_model(model, options, console.warn, assignment=assignment)
+    read = read_model(model, reading, console.warn, assignment=assignment)
     text = converted_text(read, writer, assignment, console, modules=modules)
     if output == "-":
         write_stdout(text)

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from pathlib import PurePath
-from typing import Unpack
+from typing import TYPE_CHECKING
 
 import click
 
-from mtpp.api.parameters import MOST_STAGES
+from mtpp.api.options.reading import Reading
 from mtpp.cli.options.file_types import ASSIGNMENT, ASSIGNMENT_OR_ALGORITHM, MODEL, OUTPUT
 from mtpp.cli.options.limits import memory_limit_option
-from mtpp.cli.options.shared import ModelOptions, NoiseOptions, model_options, output_options, read_model
+from mtpp.cli.options.made import options
+from mtpp.cli.options.shared import output_options
 from mtpp.host.interrupts import INTERRUPTED
+from mtpp.ranges import MOST_STAGES
 
-
-class EvaluateOptions(ModelOptions, NoiseOptions):
-    """Values of the options of ``mtpp evaluate`` that readers and writers take."""
-
-    k: int | None
-    memory_limit: str | None
-    output: str | None
-    embed: bool
+if TYPE_CHECKING:
+    from mtpp.cli.terminal.console import Console
 
 
 @click.command("evaluate")
@@ -40,7 +36,7 @@ class EvaluateOptions(ModelOptions, NoiseOptions):
 @click.option("-o", "--output", type=OUTPUT, metavar="FILE", help="Write the scored plan as JSON.")
 @click.option("--embed", is_flag=True, help="Put the graph into the plan, so that `mtpp verify` needs no model.")
 @memory_limit_option()
-@model_options()
+@options(Reading)
 @output_options("table", "json", "csv", "markdown")
 @click.pass_context
 def command(
@@ -50,8 +46,13 @@ def command(
     assignment: str | None,
     cuts: str | None,
     against: str | None,
+    k: int | None,
+    output: str | None,
+    embed: bool,
+    memory_limit: str | None,
+    reading: Reading,
     output_format: str,
-    **options: Unpack[EvaluateOptions],
+    console: Console,
 ) -> None:
     """Score a partition of MODEL that was made by hand or by another tool.
 
@@ -59,29 +60,28 @@ def command(
     invalid: exit code 1. With --against, what is printed is the comparison; -o still writes the scored plan.
     """
     from mtpp.api.evaluate import compare_stages, score
+    from mtpp.api.inputs.model import read_model
     from mtpp.api.inputs.user_assignment import labels_of_assignment, labels_of_cuts
     from mtpp.api.output import check_output
     from mtpp.cli.options.limits import search_memory
-    from mtpp.cli.terminal.console import Console
     from mtpp.cli.terminal.plan_delivery import deliver_plan
 
     if (assignment is None) == (cuts is None):
         raise click.UsageError("give either --assignment or --cuts", ctx)
     if [assignment, against, model].count("-") > 1:
         raise click.UsageError("only one of model and assignments can be standard input", ctx)
-    if options["output"] not in (None, "-"):
-        check_output(options["output"])
-    console = Console(quiet=options["quiet"], verbose=options["verbose"])
-    read = read_model(model, options, console.warn, assignment=assignment)
+    if output not in (None, "-"):
+        check_output(output)
+    read = read_model(model, reading, console.warn, assignment=assignment)
     if assignment is not None:
         labels = labels_of_assignment(read.graph, assignment)
     else:
         labels = labels_of_cuts(read.graph, [name.strip() for name in (cuts or "").split(",")])
-    plan = score(read, labels, options["k"], console)
+    plan = score(read, labels, k, console)
     comparison = None
     if against is not None:
         name = PurePath(assignment or "cuts").name
         plan, comparison = compare_stages(plan, against, console, name=name, memory_bytes=search_memory(None))
-    deliver_plan(plan, console, options["output"], output_format, embed=options["embed"], instead=comparison)
+    deliver_plan(plan, console, output, output_format, embed=embed, instead=comparison)
     if comparison is not None and comparison.interrupted:
         ctx.exit(INTERRUPTED)

@@ -11,6 +11,7 @@ from mtpp.cli.options.generating import choice_option, number_option, run_option
 
 if TYPE_CHECKING:
     from mtpp.api.recipes import Size
+    from mtpp.cli.terminal.console import Console
 
 
 @click.group("generate", commands=[transformer_training, mmt, dlrm, candle_uno])
@@ -43,14 +44,14 @@ def regal_style(family: str | None, n: Size, **run: Any) -> None:
 @number_option("--vocabulary", default=32_000, most=10**7, help="Words that a token may be.")
 @click.option("--split-heads", is_flag=True, help="Give each head ops of its own.")
 @run_options
-def transformer(seed: int, count: int, output: str, quiet: bool, verbose: bool, **shape: Any) -> None:
+def transformer(seed: int, count: int, output: str, console: Console, **shape: Any) -> None:
     """Make transformers op by op, with the shapes of real ones; nothing is random but sizes given as ranges."""
     from mtpp.api.recipes import Transformer
 
     recipe = Transformer(**shape)
     if count > 1 and not recipe.varies:
         raise click.UsageError("--count: all graphs would be the same; give a range such as --layers 2-12")
-    write_graphs(recipe, seed=seed, count=count, output=output, quiet=quiet, verbose=verbose)
+    write_graphs(recipe, seed=seed, count=count, output=output, console=console)
 
 
 @command.command("multi-branch", short_help="Parallel branches, as cells or towers.")

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Unpack
+from typing import TYPE_CHECKING
 
 import click
 
-from mtpp.api.parameters import MOST_DEPTH
+from mtpp.api.options.reading import Reading
 from mtpp.cli.options.file_types import MODEL
 from mtpp.cli.options.limits import memory_limit_option
-from mtpp.cli.options.shared import ModelOptions, NoiseOptions, model_options, output_options, read_model
+from mtpp.cli.options.made import options
+from mtpp.cli.options.shared import output_options
+from mtpp.ranges import MOST_DEPTH
 
-
-class InspectOptions(ModelOptions, NoiseOptions):
-    """Values of the options of ``mtpp inspect`` that readers take."""
-
-    memory_limit: str | None
+if TYPE_CHECKING:
+    from mtpp.cli.terminal.console import Console
 
 
 @click.command("inspect")
@@ -28,7 +27,7 @@ class InspectOptions(ModelOptions, NoiseOptions):
     help="List modules in place of kinds of ops: 2 names of a path tell layers.0 from layers.1 (ONNX, PyTorch).",
 )
 @memory_limit_option()
-@model_options()
+@options(Reading)
 @output_options("table", "json", "csv", "markdown")
 @click.pass_context
 def command(
@@ -38,19 +37,20 @@ def command(
     ops: bool,
     modules: int | None,
     output_format: str,
-    **options: Unpack[InspectOptions],
+    memory_limit: str | None,
+    reading: Reading,
+    console: Console,
 ) -> None:
     """Show what MODEL is made of, what its ops cost, and what the cost model does not know."""
+    from mtpp.api.inputs.model import read_model
     from mtpp.api.inspect import inspection_document
     from mtpp.api.output import dump_json
-    from mtpp.cli.terminal.console import Console
     from mtpp.cli.terminal.output import write_stdout
     from mtpp.views.inspection import inspection_text
 
     if ops and modules is not None:
         raise click.UsageError("--ops and --modules exclude each other", ctx)
-    console = Console(quiet=options["quiet"], verbose=options["verbose"])
-    read = read_model(model, options, console.warn)
+    read = read_model(model, reading, console.warn)
     document = inspection_document(read, ops=ops, modules=modules)
     if output_format == "json":
         write_stdout(dump_json(document))

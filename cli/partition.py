@@ -7,16 +7,19 @@ from typing import TYPE_CHECKING, Unpack
 
 import click
 
-from mtpp.api.parameters import MOST_STAGES
+from mtpp.api.options.reading import Reading
 from mtpp.cli.options.completing import names_completion
 from mtpp.cli.options.file_types import MODEL, OUTPUT, REPORT
-from mtpp.cli.options.shared import FiniteRange, model_options, output_options, search_options
+from mtpp.cli.options.made import options
+from mtpp.cli.options.shared import FiniteRange, output_options, search_options
 from mtpp.cli.options.warming import warm_up_behind_option
 from mtpp.host.interrupts import INTERRUPTED
 from mtpp.names import ALGORITHMS
+from mtpp.ranges import MOST_STAGES
 
 if TYPE_CHECKING:
     from mtpp.cli.options.partition_terms import PartitionOptions
+    from mtpp.cli.terminal.console import Console
 
 
 @click.command("partition")
@@ -49,7 +52,7 @@ if TYPE_CHECKING:
     help="Make a page to look at, as `mtpp report` does; with --time-limit, no search is run again for it.",
 )  # fmt: skip
 @click.option("--embed", is_flag=True, help="Put the graph into the plan, so that `mtpp verify` needs no model.")
-@model_options()
+@options(Reading)
 @output_options("table", "json", "csv", "markdown")
 @warm_up_behind_option("partition")
 @click.pass_context
@@ -59,47 +62,48 @@ def command(
     model: str,
     output: str | None,
     report: str | None,
+    reading: Reading,
     output_format: str,
-    **options: Unpack[PartitionOptions],
+    console: Console,
+    **asked: Unpack[PartitionOptions],
 ) -> None:
     """Cut MODEL into k pipeline stages and prove how good the cut is.
 
     MODEL is an ONNX file, a JSON graph with costs (see `mtpp convert`), or - for standard input.
     """
-    from mtpp.api.inputs.reading_in_time import reading, refuse_too_late
+    from mtpp.api.inputs.model import read_model
+    from mtpp.api.inputs.reading_in_time import reading as being_read
+    from mtpp.api.inputs.reading_in_time import refuse_too_late
     from mtpp.api.output import check_output
     from mtpp.api.partition import find_partition, prepare
     from mtpp.cli.options.overheads import ProcessOverheads, searching_s
     from mtpp.cli.options.partition_terms import partition_request
-    from mtpp.cli.options.shared import read_model
     from mtpp.cli.terminal.clock import deadline_from_start
-    from mtpp.cli.terminal.console import Console
     from mtpp.cli.terminal.page_delivery import check_page, deliver_page
     from mtpp.cli.terminal.plan_delivery import deliver_plan, unmet_requirements
     from mtpp.host.process_age import process_age_s
     from mtpp.host.stop_reason import StopReason
 
-    limit_s = options["time_limit"]
-    if (options["k"] is None) == (options["max_bottleneck"] is None):
+    limit_s = asked["time_limit"]
+    if (asked["k"] is None) == (asked["max_bottleneck"] is None):
         raise click.UsageError("give either -k or --max-bottleneck", ctx)
     if output not in (None, "-"):
         check_output(output)
     if report is not None:
         check_page(report)
-    console = Console(quiet=options["quiet"], verbose=options["verbose"])
-    with reading(model, deadline_from_start(limit_s)):
-        read = read_model(model, options, console.warn)
-        request = partition_request(read, options)
+    with being_read(model, deadline_from_start(limit_s)):
+        read = read_model(model, reading, console.warn)
+        request = partition_request(read, asked)
         prepared = prepare(request)
     refuse_too_late(read.source.display, limit_s, process_age_s(), read.graph, ProcessOverheads())
     request = replace(request, deadline=deadline_from_start(searching_s(limit_s, read.graph.op_count)))
     plan = find_partition(request, console, prepared)
-    deliver_plan(plan, console, output, output_format, embed=options["embed"])
+    deliver_plan(plan, console, output, output_format, embed=asked["embed"])
     if report is not None:
         deliver_page(plan, read, report, console, shallow=limit_s is not None or plan.stopped == StopReason.INTERRUPTED)
     if plan.stopped == StopReason.INTERRUPTED:
         ctx.exit(INTERRUPTED)
-    unmet = unmet_requirements(plan, options["require_ratio"], optimal=options["require_optimal"])
+    unmet = unmet_requirements(plan, asked["require_ratio"], optimal=asked["require_optimal"])
     if unmet:
         click.echo(f"unmet: {unmet}", err=True)
         ctx.exit(1)

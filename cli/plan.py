@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -22,6 +22,9 @@ from mtpp.cli.options.warming import warm_up_behind_option
 from mtpp.host.interrupts import INTERRUPTED
 from mtpp.names import TIME_UNITS
 
+if TYPE_CHECKING:
+    from mtpp.cli.terminal.console import Console
+
 
 @click.command("plan")
 @click.argument("model", type=MODEL)
@@ -40,7 +43,9 @@ from mtpp.names import TIME_UNITS
 @output_options("table", "json", "csv", "markdown")
 @warm_up_behind_option("plan")
 @click.pass_context
-def command(ctx: click.Context, /, model: str, output: str | None, output_format: str, **options: Any) -> None:
+def command(
+    ctx: click.Context, /, model: str, output: str | None, output_format: str, console: Console, **options: Any
+) -> None:
     """Plan how to train MODEL on K devices: pipeline stages with data and tensor parallelism and recomputation.
 
     The planners piper, equi and pipedream-2bw make least the time of the slowest stage of a line. graphpipe lets stages
@@ -51,14 +56,12 @@ def command(ctx: click.Context, /, model: str, output: str | None, output_format
     or - for standard input. Exit code 1: no plan fits; the least memory that would do is printed.
     """
     from mtpp.cli.planning import check_target, planner_of
-    from mtpp.cli.terminal.console import Console
     from mtpp.cli.terminal.delivery import deliver, deliver_folder
     from mtpp.host.stop_reason import StopReason
 
     if options["sums"] is not None and options["sweep"] is None:
         raise click.UsageError("--sums goes with --sweep", ctx)
     check_target(output, options)
-    console = Console(quiet=options["quiet"], verbose=options["verbose"])
     result = planner_of(options)(model, options, console)
 
     def shown() -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -10,6 +10,9 @@ from mtpp.cli.options.file_types import INPUTS, MODEL, OUTPUT, SYSTEM
 from mtpp.cli.options.limits import memory_limit_option
 from mtpp.cli.options.shared import output_options
 from mtpp.cli.options.sizes import size_options, sizes_of
+
+if TYPE_CHECKING:
+    from mtpp.cli.terminal.console import Console
 
 _PLAIN = ("warmup", "repeats", "threads", "optimise", "beside", "backward", "inputs", "seed")
 
@@ -39,7 +42,7 @@ _PLAIN = ("warmup", "repeats", "threads", "optimise", "beside", "backward", "inp
 @memory_limit_option("; an ONNX model is run in pieces if need be [default: what is free]")
 @click.option("--max-input-size", default="2GiB", show_default=True, metavar="SIZE", help="Refuse larger files.")
 @output_options("table", "json", "csv", "markdown")
-def command(model: str, output: str | None, output_format: str, **options: Any) -> None:
+def command(model: str, output: str | None, output_format: str, console: Console, **options: Any) -> None:
     """Measure on this machine what each op of MODEL takes: in ONNX Runtime, or as an exported program in PyTorch.
 
     The graph that -o writes can be partitioned as it is, or give its costs to the model (--costs). Weights that are
@@ -52,13 +55,11 @@ def command(model: str, output: str | None, output_format: str, **options: Any) 
     from mtpp.api.output import check_output
     from mtpp.api.profile import ProfileModelRequest, profile_model_file
     from mtpp.cli.options.values import bytes_option, input_limit
-    from mtpp.cli.terminal.console import Console
     from mtpp.cli.terminal.delivery import deliver
     from mtpp.views.profile import profile_text
 
     if output not in (None, "-"):
         check_output(output)
-    console = Console(quiet=options["quiet"], verbose=options["verbose"])
     request = ProfileModelRequest(
         model,
         options["system"],

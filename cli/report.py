@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
+from mtpp.api.options.reading import Formats
 from mtpp.cli.flags import flag_of
 from mtpp.cli.options.file_types import MODEL, REPORT, RESULT
 from mtpp.cli.options.limits import memory_limit_option
-from mtpp.cli.options.shared import noise_options, reading_options
+from mtpp.cli.options.made import options
+from mtpp.cli.options.shared import noise_options
 from mtpp.cli.options.verify_terms import VerifyOptions, checking_options, held_to_options, result_size_option
+
+if TYPE_CHECKING:
+    from mtpp.cli.terminal.console import Console
 
 FALSE = 1
 """Exit code."""
@@ -29,7 +34,7 @@ FALSE = 1
 @checking_options()
 @memory_limit_option()
 @held_to_options()
-@reading_options()
+@options(Formats)
 @result_size_option()
 @noise_options()
 @click.pass_context
@@ -39,7 +44,8 @@ def command(
     result: str,
     output: str,
     models: tuple[str, ...],
-    **options: Unpack[VerifyOptions],
+    console: Console,
+    **asked: Unpack[VerifyOptions],
 ) -> None:
     """Make a page to look at of FILE: a plan, a table of certificates, a training plan or a simulation.
 
@@ -53,14 +59,12 @@ def command(
     from mtpp.api.output import write_text_atomically
     from mtpp.api.reporting.report import check_report, result_page
     from mtpp.cli.options.verify_terms import verify_request
-    from mtpp.cli.terminal.console import Console
     from mtpp.cli.terminal.output import write_stdout
 
-    if [result, options["costs"], *models].count("-") > 1:
+    if [result, asked["costs"], *models].count("-") > 1:
         raise click.UsageError("only one of result, model and costs can be standard input", ctx)
     check_report(None if output == "-" else output, "output")
-    console = Console(quiet=options["quiet"], verbose=options["verbose"])
-    made = result_page(verify_request(result, models, options), console, named=flag_of)
+    made = result_page(verify_request(result, models, asked), console, named=flag_of)
     if output == "-":
         write_stdout(made.html)
     else:

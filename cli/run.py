@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,6 +13,9 @@ from mtpp.cli.options.file_types import FOLDER_OF_STAGES, MODEL, OUTPUT
 from mtpp.cli.options.running import common_options, inference_options, refuse_idle, training_options
 from mtpp.cli.options.shared import output_options
 from mtpp.host.interrupts import INTERRUPTED
+
+if TYPE_CHECKING:
+    from mtpp.cli.terminal.console import Console
 
 _ASKED = ("batches", "warmup", "queue_depth", "threads", "optimise", "pin", "seed")
 """Options that are terms of the run."""
@@ -29,7 +32,7 @@ _ASKED = ("batches", "warmup", "queue_depth", "threads", "optimise", "pin", "see
 )
 @output_options("table", "json", "csv", "markdown")
 @click.pass_context
-def command(ctx: click.Context, /, output: str | None, output_format: str, **options: Any) -> None:
+def command(ctx: click.Context, /, output: str | None, output_format: str, console: Console, **options: Any) -> None:
     """Run the stages in FOLDER, which `mtpp split` wrote, as a pipeline: a process for each stage.
 
     Measured first, with nothing else running: the unsplit model, or all stages in turn in one process. Inputs are
@@ -43,7 +46,7 @@ def command(ctx: click.Context, /, output: str | None, output_format: str, **opt
     from mtpp.api.output import check_output
     from mtpp.api.run_pipeline import RunRequest, run_stages
     from mtpp.cli.terminal.clock import deadline_from_start
-    from mtpp.cli.terminal.console import Console, TalkativeConsole
+    from mtpp.cli.terminal.console import TalkativeConsole
     from mtpp.cli.terminal.delivery import deliver
     from mtpp.cli.training_run import trained
     from mtpp.host.stop_reason import StopReason
@@ -53,8 +56,8 @@ def command(ctx: click.Context, /, output: str | None, output_format: str, **opt
     if output not in (None, "-"):
         check_output(output)
     # Nothing that moves: drawing it would take time from what is being measured.
-    kind = TalkativeConsole if sys.stderr is not None and sys.stderr.isatty() else Console
-    console = kind(quiet=options["quiet"], verbose=options["verbose"])
+    talkative = sys.stderr is not None and sys.stderr.isatty()
+    console = TalkativeConsole(quiet=console.quiet, verbose=console.verbose) if talkative else console
     deadline = deadline_from_start(options["time_limit"])
     if options["engine"] is not None:
         trained(ctx, options, deadline, console, output, output_format)

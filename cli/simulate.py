@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from mtpp.cli.options.completing import names_completion
 from mtpp.cli.options.file_types import MODEL, OUTPUT, PIPELINE
 from mtpp.cli.options.shared import output_options
 from mtpp.names import TIME_UNITS
+
+if TYPE_CHECKING:
+    from mtpp.cli.terminal.console import Console
 
 
 @click.command("simulate")
@@ -48,8 +53,7 @@ def command(
     trace: str | None,
     output: str | None,
     output_format: str,
-    quiet: bool,
-    verbose: bool,
+    console: Console,
 ) -> None:
     """Simulate one iteration of a training pipeline: when each pass and each transfer begins.
 
@@ -59,7 +63,6 @@ def command(
     """
     from mtpp.api.output import check_output
     from mtpp.api.simulate import check_gantt, check_trace, simulate
-    from mtpp.cli.terminal.console import Console
     from mtpp.cli.terminal.delivery import deliver
 
     if gantt is not None:
@@ -68,7 +71,6 @@ def command(
         check_trace(trace)
     if output not in (None, "-"):
         check_output(output)
-    console = Console(quiet=quiet, verbose=verbose)
     simulated = simulate(
         pipeline,
         model=model,

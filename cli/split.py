@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,6 +12,9 @@ from mtpp.cli.options.limits import memory_limit_option
 from mtpp.cli.options.shared import output_options
 from mtpp.cli.options.sizes import size_options, sizes_of
 from mtpp.names import EXPORTERS
+
+if TYPE_CHECKING:
+    from mtpp.cli.terminal.console import Console
 
 UNCHECKED = 3
 """Exit code where a check was asked for and could not be made."""
@@ -49,7 +52,14 @@ UNCHECKED = 3
 @output_options("table", "json", "csv", "markdown")
 @click.pass_context
 def command(
-    ctx: click.Context, /, model: str, plan: str, output: str | None, output_format: str, **options: Any
+    ctx: click.Context,
+    /,
+    model: str,
+    plan: str,
+    output: str | None,
+    output_format: str,
+    console: Console,
+    **options: Any,
 ) -> None:
     """Write one model per stage of PLAN, which `mtpp partition MODEL -k 4 -o PLAN` made.
 
@@ -66,7 +76,6 @@ def command(
     from mtpp.api.inputs.stage_plan import PlanFiles
     from mtpp.api.split import SplitRequest, split_files
     from mtpp.cli.options.values import input_limit
-    from mtpp.cli.terminal.console import Console
     from mtpp.cli.terminal.output import write_stdout
 
     forms = options["forms"]
@@ -78,7 +87,6 @@ def command(
         raise click.UsageError("model and plan cannot both be standard input", ctx)
     if output == "-":
         raise click.UsageError("stages go to a folder, not to standard output", ctx)
-    console = Console(quiet=options["quiet"], verbose=options["verbose"])
     files = PlanFiles(model, plan, sizes_of(options), input_limit(options["max_input_size"]))
     if output is None and not options["check"]:
         write_stdout(emit_files(files, forms, console))

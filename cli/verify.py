@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
+from mtpp.api.options.reading import Formats
 from mtpp.cli.options.file_types import DOCUMENT, MODEL
 from mtpp.cli.options.limits import memory_limit_option
-from mtpp.cli.options.shared import output_options, reading_options
+from mtpp.cli.options.made import options
+from mtpp.cli.options.shared import output_options
 from mtpp.cli.options.verify_terms import VerifyOptions, checking_options, held_to_options, result_size_option
 from mtpp.cli.options.warming import warm_up_behind_option
+
+if TYPE_CHECKING:
+    from mtpp.cli.terminal.console import Console
 
 
 @click.command("verify")
@@ -32,7 +37,7 @@ from mtpp.cli.options.warming import warm_up_behind_option
 )
 @memory_limit_option()
 @held_to_options()
-@reading_options()
+@options(Formats)
 @result_size_option()
 @output_options("table", "json")
 @warm_up_behind_option("verify")
@@ -46,7 +51,8 @@ def command(
     accept_unchecked: bool,
     require_tier: str | None,
     output_format: str,
-    **options: Unpack[VerifyOptions],
+    console: Console,
+    **asked: Unpack[VerifyOptions],
 ) -> None:
     """Check each FILE, a plan, a training plan or a table of certificates (- for standard input), and its proofs.
 
@@ -66,14 +72,12 @@ def command(
     false, but some claim is unchecked. Of several FILEs the worst one decides: 1 before 2 before 3.
     """
     from mtpp.cli.options.verify_terms import verify_request
-    from mtpp.cli.terminal.console import Console
     from mtpp.cli.terminal.verdicts import Requirements, verify_many, verify_one
 
-    if [*documents, options["costs"], *models].count("-") > 1:
+    if [*documents, asked["costs"], *models].count("-") > 1:
         raise click.UsageError("only one of plan, model and costs can be standard input", ctx)
-    console = Console(quiet=options["quiet"], verbose=options["verbose"])
     requirements = Requirements(require_tier, accept_unchecked=accept_unchecked)
-    request = verify_request(documents[0], models, options)
+    request = verify_request(documents[0], models, asked)
     if beside or len(documents) > 1 or os.path.isdir(documents[0]):
         code = verify_many(documents, request, console, requirements, output_format, beside=beside)
     else:

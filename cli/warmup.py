@@ -12,6 +12,8 @@ from mtpp.cli.options.shared import noise_options
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+    from mtpp.cli.terminal.console import Console
+
 
 def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[Any]]:
     from mtpp.api.warmup import names_of_commands
@@ -25,17 +27,16 @@ def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
     help="Only for these, as partition,verify [default: all].",
 )  # fmt: skip
 @noise_options()
-def command(commands: str | None, quiet: bool, verbose: bool) -> None:
+def command(commands: str | None, console: Console) -> None:
     """Compile inner loops now, so that later runs start at once.
 
     An installed package has most of them compiled. What is missing is compiled and kept beside the package (or in the
     user's cache folder where that cannot be written). Run it once when building a container image.
     """
     from mtpp.api.warmup import warmup
-    from mtpp.cli.terminal.console import Console
     from mtpp.cli.terminal.output import write_stdout
     from mtpp.host.process_age import process_age_s
 
-    Console(quiet=quiet, verbose=verbose).note("compiling …")
+    console.note("compiling …")
     ready = warmup(commands)
     write_stdout(f"ready: {', '.join(ready)}, in {process_age_s():.1f} s")

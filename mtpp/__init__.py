@@ -63,7 +63,7 @@ _EXPORTS = {
     "MtppError": "mtpp.errors",
     "MtppWarning": "mtpp.api.observer",
     "Observer": "mtpp.api.observer",
-    "Reading": "mtpp.api.inputs.model",
+    "Reading": "mtpp.api.options.reading",
 }
 """Public names and the modules that have them; imported when they are first asked for."""
 
@@ -117,11 +117,11 @@ if TYPE_CHECKING:
     from mtpp.api.emit import emit
     from mtpp.api.evaluate import evaluate
     from mtpp.api.generate import generate
-    from mtpp.api.inputs.model import Reading
     from mtpp.api.inputs.reading import read
     from mtpp.api.inspect import inspect
     from mtpp.api.load import load
     from mtpp.api.observer import MtppWarning, Observer
+    from mtpp.api.options.reading import Reading
     from mtpp.api.partition import partition
     from mtpp.api.plan_training import plan_training
     from mtpp.api.profile import profile

@@ -44,3 +44,6 @@ GPIPE, ONE_F_ONE_B, INTERLEAVED, BFS, ZERO_BUBBLE = SCHEDULES = ("gpipe", "1f1b"
 """Schedules of the passes of an iteration."""
 
 TIME_UNITS = ("ps", "ns", "us", "ms", "s")
+
+PEAK_MODES = ("reserve", "order")
+"""Activations of a stage: a fixed reserve, or the working memory of its ops run in the graph's order."""

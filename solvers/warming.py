@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
-from mtpp.inference.system import PEAK_MODES, load_system, override
+from mtpp.inference.system import load_system, override
+from mtpp.names import PEAK_MODES
 
 RARE = ("random", "mla", "mla-weighted")
 """Partitioners whose own kernels take little to compile, and which few ask for."""

@@ -47,6 +47,7 @@ ARROWS = {
         "mtpp.errors",
         "mtpp.host",
         "mtpp.names",
+        "mtpp.ranges",
         "mtpp.terminal_safe",
         "mtpp.units",
         "mtpp.wording",

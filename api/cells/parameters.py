@@ -9,7 +9,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from mtpp.api import parameters as given
-from mtpp.api.inputs.model import Model, Reading
+from mtpp.api.inputs.model import Model
+from mtpp.api.options.reading import Reading
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
@@ -141,10 +142,8 @@ def reading_of(value: Any) -> Reading:
     InputError
         If it is something else.
     """
-    from mtpp.inference.system import DEFAULT_PRESET, load_system
-
     if value is None:
-        return Reading(load_system(DEFAULT_PRESET))
+        return Reading()
     if not isinstance(value, Reading):
         raise InputError(f"{given.shortened(value)} is no Reading", parameter="reading")
     return value

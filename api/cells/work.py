@@ -10,8 +10,9 @@ from mtpp.errors import MtppError
 if TYPE_CHECKING:
     from mtpp.api.cells.certified import CertifiedCells
     from mtpp.api.cells.run import CellRun
-    from mtpp.api.inputs.model import Model, Reading
+    from mtpp.api.inputs.model import Model
     from mtpp.api.observer import Observer
+    from mtpp.api.options.reading import Reading
 
 _WORKER_S = 1.1
 """Seconds in which a worker process starts and gets its first graph."""

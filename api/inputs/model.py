@@ -3,55 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
+    from mtpp.api.options.reading import Reading
     from mtpp.formats.io.source import Source as Source
     from mtpp.formats.measured.measured_costs import MeasuredCosts
-    from mtpp.formats.modelled.size_terms import SizeTerms
     from mtpp.inference.graph import CostGraph
     from mtpp.inference.instance import Instance
     from mtpp.inference.system import System as System
 
 MAX_INPUT_BYTES = 2 * 2**30
 """Size beyond which a file is refused unless told otherwise."""
-
-
-@dataclass(frozen=True)
-class Reading:
-    """Everything that decides which graph a file becomes.
-
-    Attributes
-    ----------
-    system
-        The machine; the work of ONNX ops is modelled on it.
-    dims
-        Sizes of symbolic dimensions by name; under ``*`` the size of all others, or ``auto`` for proposed ones.
-    costs
-        Path of a file with measured times of the ops.
-    from_format
-        Name of the file's format; None: by its content; ``torch``: it is no file, but ``package.module:function``.
-    time_unit, backward, loading_time
-        Things that some formats leave open; see :func:`mtpp.formats.graphs.recognise.read_graph`.
-    max_input_bytes
-        Larger files are refused.
-    bandwidth_given
-        Whether the user chose the bandwidth of *system*: a graph may make that pointless, and is told so.
-    """
-
-    system: System
-    dims: SizeTerms = field(default_factory=dict)
-    costs: str | None = None
-    from_format: str | None = None
-    time_unit: str | None = None
-    backward: bool = False
-    loading_time: bool = False
-    max_input_bytes: int = MAX_INPUT_BYTES
-    bandwidth_given: bool = False
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -162,17 +129,19 @@ def read_model(
     InputError
         If it is no graph, broken, or does not fit its measured costs.
     """
+    from mtpp.api.inputs.model_terms import sizes
     from mtpp.api.inputs.planned_sizes import planned_sizes
     from mtpp.api.inputs.python_models import source_at
     from mtpp.formats.graphs.recognise import read_graph, takes_sizes
     from mtpp.formats.modelled.open_sizes import OpenSizes
     from mtpp.inference.frozen import frozen
 
-    source = source or source_at(path, how.from_format, how.max_input_bytes)
+    largest, given = int(how.max_input_size), sizes(how.dims)
+    source = source or source_at(path, how.from_format, largest)
     read = partial(
         read_graph,
         source,
-        system=how.system,
+        system=how.machine,
         spare_dims=spare_dims,
         warn=warn,
         from_format=how.from_format,
@@ -181,34 +150,35 @@ def read_model(
         loading_time=how.loading_time,
     )
     try:
-        graph = read(dims=how.dims)
+        graph = read(dims=given)
     except OpenSizes:
         planned = {} if assignment is None else planned_sizes(assignment)
         if not planned:
             raise
-        graph = read(dims={**planned, **how.dims})
+        graph = read(dims={**planned, **given})
     # Converted graphs remember the sizes that were set before: only what has sizes itself is asked.
     said = graph.metadata if graph.metadata.get("dims") and takes_sizes(source) else {}
     costs = None
     if how.costs is not None:
         from mtpp.formats.measured.measured_costs import caveats
 
-        costs, graph = measured(graph, how.costs, how.max_input_bytes, path)
+        costs, graph = measured(graph, str(how.costs), largest, path)
         for text in caveats(graph.metadata["costs"]):
             warn(f"{how.costs}: {text}")
-    streams = how.system.fast_memory_bytes is not None
-    if how.bandwidth_given and not streams and graph.transfer and all(cost is not None for cost in graph.transfer):
+    streams = how.machine.fast_memory_bytes is not None
+    timed = bool(graph.transfer) and all(cost is not None for cost in graph.transfer)
+    if how.bandwidth is not None and not streams and timed:
         warn(f"‹bandwidth› has no effect: the tensors of {source.display} carry their transfer times")
     kept = source if source.is_stdin else replace(source, data=b"")  # a file can be read again
     told = how.time_unit is not None or how.backward or how.loading_time
     return Model(
         kept,
         graph,
-        how.system,
+        how.machine,
         frozen(said.get("dims", {})),
         read_as_told=told,
         costs=costs,
-        max_input_bytes=how.max_input_bytes,
+        max_input_bytes=largest,
         proposed_dims=tuple(said.get("proposed_dims", ())),
     )
 

@@ -10,9 +10,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from mtpp.api.cells.overheads import Overheads
-from mtpp.api.inputs.model import Model, Reading, read_model
+from mtpp.api.inputs.model import Model, read_model
+from mtpp.api.inputs.model_terms import sizes
 from mtpp.api.inputs.python_models import TORCH, source_at
 from mtpp.api.inputs.reading_in_time import reading, refuse_too_late
+from mtpp.api.options.reading import Reading
 from mtpp.errors import InputError, UnrecognisedInput
 from mtpp.formats.io.source import Source
 from mtpp.formats.modelled.size_terms import named_sizes
@@ -99,7 +101,7 @@ class ModelFiles:
         for source in sources:
             for file in self._checked(source, most_stages, found):
                 found[_place(file.path)] = file
-        for name in named_sizes(self._how.dims):
+        for name in named_sizes(sizes(self._how.dims)):
             if not any(name in file.dims for file in found.values()):
                 raise InputError(
                     f"no model has a dimension {name!r}", parameter="dims", remedy="`mtpp inspect` lists them"
@@ -203,7 +205,7 @@ class ModelFiles:
     def _read(self, path: str, warn: Callable[[str], None]) -> Model:
         once = path == STDIN or self._how.from_format == TORCH  # cannot be read, or is not built, a second time
         if once and path not in self._sources:
-            self._sources[path] = source_at(path, self._how.from_format, self._how.max_input_bytes)
+            self._sources[path] = source_at(path, self._how.from_format, int(self._how.max_input_size))
         return read_model(path, self._how, warn, source=self._sources.get(path), spare_dims=True)
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from mtpp.api.inputs.model import Model, Reading, read_model
+from mtpp.api.inputs.model import Model, read_model
 from mtpp.api.inputs.python_models import TORCH, ExportTerms, exported_source, is_of, is_torch_model, source_at
+from mtpp.api.options.reading import Reading
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def read(
     kwargs: Mapping[str, Any] | None = None,
     dynamic_shapes: Any = None,
     dims: SizeTerms | str | None = None,
-    system: str | os.PathLike[str] | System | None = "reference",
+    system: str | os.PathLike[str] | System | None = None,
     bandwidth: int | str | None = None,
     fast_memory: int | str | None = None,
     activation_reserve: int | str | None = None,
@@ -39,7 +40,7 @@ def read(
     max_input_size: int | str = "2GiB",
     observer: Observer | None = None,
 ) -> Model:
-    """Read a model, and say what it runs on.
+    """Read a model, and say what it runs on. Keywords that are not listed are fields of :class:`mtpp.Reading`.
 
     Parameters
     ----------
@@ -47,31 +48,11 @@ def read(
         Path of a file (``"-"`` is standard input) or of a folder with one model in it, its bytes, a cost graph, an
         ``onnx.ModelProto``, a ``torch.nn.Module`` with *args*, a ``torch.export.ExportedProgram``, a
         ``networkx.DiGraph`` with the attributes of a node-link graph, or a parsed JSON document of a graph; with
-        *from_format* ``"torch"``, ``"package.module:function"``.
+        *from_format* ``"torch"``, ``"package.module:function"``, which is imported and called, and returns a module
+        with its args (and kwargs), or an exported program.
     args, kwargs, dynamic_shapes
         Of a module: inputs to export it with, by position and by name, and sizes that may change, as
         ``torch.export.export`` takes them. Module and inputs may be on ``torch.device("meta")``.
-    dims
-        Sizes of symbolic dimensions of an ONNX model or of an exported program by name; ``"*"`` stands for all others.
-        ``"auto"`` (or ``{"*": "auto"}``) takes sizes that are proposed: see :attr:`Model.proposed_dims`.
-    system
-        The machine: a preset's name, the path of a TOML file, or a :class:`mtpp.inference.system.System`.
-    bandwidth
-        Of the link between stages, in bytes per second or as ``"25GB/s"``.
-    fast_memory, activation_reserve, stage_memory
-        Of one stage, in bytes or as ``"24MiB"``: what exceeds the fast memory is streamed, what exceeds the stage
-        memory is ruled out.
-    peak
-        Activations of a stage: "reserve", or "order" for what its ops need as they run in the file's order.
-    costs
-        File of measured times of the ops.
-    from_format
-        Name of the format; by default the content decides. ``"torch"``: *source* names a function, which is imported
-        and called, and returns a module with its args (and kwargs), or an exported program.
-    time_unit, backward, loading_time
-        Unit of time in a file that names none; whether the backward pass and the loading of data count.
-    max_input_size
-        Larger inputs are refused; bytes, or ``"2GiB"``.
     observer
         Is warned of what was assumed, see :class:`mtpp.Observer`.
 
@@ -96,36 +77,29 @@ def read(
     >>> mtpp.read(graph).graph.op_names
     ('a', 'b')
     """
-    from mtpp.api import parameters
-    from mtpp.api.inputs.model_terms import given_size, sizes
     from mtpp.api.observer import listener
 
-    limit = given_size(max_input_size)
-    chosen = parameters.text_or_none(from_format, "from_format")
-    terms = ExportTerms(args, kwargs, dynamic_shapes)
     how = Reading(
-        system_from(
-            system,
-            bandwidth=bandwidth,
-            fast_memory=fast_memory,
-            activation_reserve=activation_reserve,
-            peak=peak,
-            stage_memory=stage_memory,
-        ),
-        sizes(dims),
-        costs=None if costs is None else parameters.path_text(costs, "costs"),
-        from_format=chosen or _implied_format(source),
-        time_unit=parameters.text_or_none(time_unit, "time_unit"),
-        backward=parameters.flag(backward, "backward"),
-        loading_time=parameters.flag(loading_time, "loading_time"),
-        max_input_bytes=limit,
-        bandwidth_given=bandwidth is not None,
+        system=system,
+        bandwidth=bandwidth,
+        fast_memory=fast_memory,
+        activation_reserve=activation_reserve,
+        peak=peak,
+        stage_memory=stage_memory,
+        costs=costs,
+        dims=dims,
+        from_format=_implied_format(source) if from_format is None else from_format,
+        time_unit=time_unit,
+        backward=backward,
+        loading_time=loading_time,
+        max_input_size=max_input_size,
     )
+    terms, limit = ExportTerms(args, kwargs, dynamic_shapes), int(how.max_input_size)
     if is_torch_model(source):
         found = exported_source(source, terms, "source", limit)
     else:
         terms.refuse("what is no module of PyTorch")
-        built = chosen == TORCH and isinstance(source, str)
+        built = from_format == TORCH and isinstance(source, str)
         found = source_at(source, TORCH, limit) if built else source_of(source, limit, "source", folders=True)
     return read_model(found.display, how, listener(observer).warn, source=found)
 
@@ -161,57 +135,6 @@ def as_model(
         if error.parameter != "source":
             raise
         raise InputError(error.problem, parameter=parameter, where=error.where, remedy=error.remedy) from None
-
-
-def system_from(
-    system: str | os.PathLike[str] | System | None = None,
-    *,
-    bandwidth: int | str | None = None,
-    fast_memory: int | str | None = None,
-    activation_reserve: int | str | None = None,
-    peak: str | None = None,
-    stage_memory: int | str | None = None,
-) -> System:
-    """Return a system, by default the preset ``reference``, with what is given in place of its own.
-
-    Parameters
-    ----------
-    system, bandwidth, fast_memory, activation_reserve, peak, stage_memory
-        See :func:`read`.
-
-    Raises
-    ------
-    InputError
-        If one of them is no system or no quantity, or they do not go together.
-    """
-    from mtpp.api.parameters import path_text, quantity, text_or_none
-    from mtpp.inference.system import DEFAULT_PRESET, PEAK_MODES, System, load_system, override
-    from mtpp.units import parse_bandwidth, parse_bytes
-
-    if isinstance(system, System):
-        base = system
-    else:
-        name = DEFAULT_PRESET if system is None else system if isinstance(system, str) else path_text(system, "system")
-        base = _told_of("system", load_system, name)
-    if (mode := text_or_none(peak, "peak")) is not None and mode not in PEAK_MODES:
-        raise InputError(f"unknown mode {mode!r}", parameter="peak", remedy=f"use one of {', '.join(PEAK_MODES)}")
-    return override(
-        base,
-        bandwidth_bytes_per_s=quantity(bandwidth, "bandwidth", parse_bandwidth),
-        fast_memory_bytes=quantity(fast_memory, "fast_memory", parse_bytes, least=0),
-        activation_reserve_bytes=quantity(activation_reserve, "activation_reserve", parse_bytes, least=0),
-        peak=mode,
-        stage_memory_bytes=quantity(stage_memory, "stage_memory", parse_bytes, least=0),
-    )
-
-
-def _told_of(parameter: str, parse: Callable[[str], System], value: str) -> System:
-    """Return what *parse* makes of a value; what is wrong with it is said of the parameter."""
-    try:
-        return parse(value)
-    except InputError as error:
-        place = ": ".join(part for part in (error.source, error.where) if part)
-        raise InputError(error.problem, parameter=parameter, where=place or None, remedy=error.remedy) from None
 
 
 def _implied_format(source: Any) -> str | None:

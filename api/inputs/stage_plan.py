@@ -185,9 +185,9 @@ def _stages_of_plan(
     document: Any, source: Source, model: Model, planned: Mapping[str, int], observer: Observer
 ) -> StagePlan:
     from mtpp.api.inputs.user_assignment import labels_of_assignment
-    from mtpp.api.parameters import MOST_STAGES
     from mtpp.formats.io.json_shape import attributed, require_object, require_text, require_whole
     from mtpp.inference.partition import Partition
+    from mtpp.ranges import MOST_STAGES
 
     with attributed(source.display):
         about = require_object(document.get("model"), "/model")

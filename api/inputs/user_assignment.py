@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mtpp.api.parameters import MOST_STAGES
 from mtpp.errors import InputError, InvalidPartition
+from mtpp.ranges import MOST_STAGES
 
 if TYPE_CHECKING:
     from mtpp.formats.io.source import Source

@@ -76,4 +76,4 @@ def _read(model: str | Source, document: Mapping[str, Any], request: VerifyReque
         found = graph_with_modules(source, dims, system)
         if found is not None:
             return found
-    return read_graph(source, dims=dims, system=system, **request.read_as.options()), None
+    return read_graph(source, dims=dims, system=system, **request.read_as.values()), None

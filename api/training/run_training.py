@@ -146,7 +146,8 @@ def run_training(
     Interrupted
         If Ctrl-C ended the run.
     """
-    from mtpp.api.parameters import MOST_SEED, deadline_of, path_text, whole
+    from mtpp.api.parameters import deadline_of, path_text, whole
+    from mtpp.ranges import MOST_SEED
 
     deadline = deadline_of(time_limit_s)
     request = TrainingRequest(

@@ -290,17 +290,15 @@ def _refuse_graph_terms(request: SplitPlanRequest) -> None:
 
 def _graph_of(request: SplitPlanRequest, source: Source, observer: Observer) -> Model:
     """Return the graph in a file on the reference system, with the link that was asked for."""
-    from mtpp.api.inputs.model import Reading, read_model
-    from mtpp.api.inputs.model_terms import sizes
-    from mtpp.api.inputs.reading import system_from
+    from mtpp.api.inputs.model import read_model
+    from mtpp.api.options.reading import Reading
 
     how = Reading(
-        system_from(bandwidth=request.bandwidth),
-        sizes(request.dims),
+        bandwidth=request.bandwidth,
+        dims=request.dims,
         costs=request.costs,
         from_format=request.from_format,
         time_unit=request.time_unit,
-        bandwidth_given=request.bandwidth is not None,
     )
     return read_model(source.display, how, observer.warn, source=source)
 
@@ -337,13 +335,13 @@ def _of_graph(request: SplitPlanRequest, model: Model, observer: Observer) -> Sp
 
 
 def _of_layers(request: SplitPlanRequest, model: TrainingModel, source: Source, observer: Observer) -> SplitTask:
-    from mtpp.api.inputs.reading import system_from
+    from mtpp.api.options.reading import Machine
     from mtpp.formats.io.json_shape import attributed
     from mtpp.training.pfeife.line import CHOICES, layer_line
 
     if request.state is not None:
         raise InputError("has no effect: layers say what memory they need", parameter="state", remedy="leave it out")
-    bandwidth = system_from(bandwidth=request.bandwidth).bandwidth_bytes_per_s
+    bandwidth = Machine(bandwidth=request.bandwidth).machine.bandwidth_bytes_per_s
 
     def problem(choice: str) -> SplitProblem:
         line = layer_line(

@@ -44,8 +44,9 @@ def stage_modules(
         If a parameter is of the wrong type, PyTorch is not installed, the folder or the model cannot be used, or they
         do not belong together.
     """
-    from mtpp.api.parameters import MOST_SEED, path_text, whole
+    from mtpp.api.parameters import path_text, whole
     from mtpp.api.training.run_training import read_trained
+    from mtpp.ranges import MOST_SEED
 
     paths = Path(path_text(folder, "folder")), Path(path_text(model, "model"))
     seed = whole(seed, "seed", least=0, most=MOST_SEED)

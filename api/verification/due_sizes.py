@@ -62,6 +62,6 @@ def _proposed(
         dims={**sizes, OTHERS: "auto"},
         system=System.from_document(dict(system)),
         spare_dims=True,
-        **request.read_as.options(),
+        **request.read_as.values(),
     )
     return dict(graph.metadata.get("dims", {}))

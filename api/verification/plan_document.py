@@ -105,7 +105,7 @@ def graph_of(
         again = model.again
     refuse_missing_costs(stated, costs)
     source = read_source(model_at(again), max_bytes=request.max_model_bytes) if isinstance(again, str) else again
-    document = model_document(source, dims, system, {**request.read_as.options(), **reading}, costs)
+    document = model_document(source, dims, system, {**request.read_as.values(), **reading}, costs)
     return document, source.sha256, None if costs is None else costs.sha256
 
 

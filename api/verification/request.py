@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from mtpp.api.inputs.model import MAX_INPUT_BYTES
+from mtpp.api.options.reading import Formats
 from mtpp.host.deadline import Deadline
 
 if TYPE_CHECKING:
@@ -16,20 +17,6 @@ if TYPE_CHECKING:
 
 MAX_RESULT_BYTES = 256 * 2**20
 """Size beyond which a result is refused unless told otherwise: it has many more objects than a model of that size."""
-
-
-@dataclass(frozen=True)
-class ReadAs:
-    """Things that some formats of models leave open; see :func:`mtpp.formats.graphs.recognise.read_graph`."""
-
-    from_format: str | None = None
-    time_unit: str | None = None
-    backward: bool = False
-    loading_time: bool = False
-
-    def options(self) -> dict[str, Any]:
-        """Return them by name."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -68,7 +55,7 @@ class VerifyRequest:
     deadline: Deadline = field(default_factory=Deadline)
     shallow: bool = False
     costs: str | None = None
-    read_as: ReadAs = field(default_factory=ReadAs)
+    read_as: Formats = field(default_factory=Formats)
     system_due: Mapping[str, Any] = field(default_factory=dict)
     dims_due: SizeTerms = field(default_factory=dict)
     memory_bytes: int | None = None

@@ -58,7 +58,7 @@ class TableModels:
         key = (model, row["dims"], row["system"])
         if self._read is None or self._read[0] != key:
             # Dimensions that a file has not are passed over only where other options say how to read it.
-            spare_dims = any(self._request.read_as.options().values())
+            spare_dims = any(self._request.read_as.values().values())
             graph = graph_of(model, row, row["system"], self._request, self._costs, spare_dims=spare_dims)
             self._read = (key, graph)
         return self._read[1]

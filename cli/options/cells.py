@@ -11,7 +11,8 @@ import click
 from mtpp.cli.options.completing import list_completion
 from mtpp.cli.options.file_types import STORE
 from mtpp.cli.options.limits import memory_limit_option
-from mtpp.cli.options.shared import FiniteRange, stack
+from mtpp.cli.options.made import stack
+from mtpp.cli.options.shared import FiniteRange
 from mtpp.cli.options.stage_counts import StageCounts
 from mtpp.names import BOUNDS
 

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     Completion = Callable[[click.Context, click.Parameter, str], list[CompletionItem[Any]]]
 
 
-def names_completion(names: Iterable[str]) -> Completion:
-    """Return what completes a value to one of *names*."""
+def names_completion(names: Iterable[str] | Callable[[], Iterable[str]]) -> Completion:
+    """Return what completes a value to one of *names*, which may be asked for when a shell does."""
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[Any]]:
-        return items(names, incomplete)
+        return items(names() if callable(names) else names, incomplete)
 
     return complete
 

@@ -13,6 +13,7 @@ from mtpp.errors import InputError
 
 if TYPE_CHECKING:
     from mtpp.api.recipes import Recipe, Size
+    from mtpp.cli.terminal.console import Console
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -75,7 +76,7 @@ def run_options(function: F) -> F:
     return function
 
 
-def write_graphs(recipe: Recipe, *, seed: int, count: int, output: str, quiet: bool, verbose: bool) -> None:
+def write_graphs(recipe: Recipe, *, seed: int, count: int, output: str, console: Console) -> None:
     """Draw a graph per seed; print it, or write each to a file.
 
     Raises
@@ -84,11 +85,10 @@ def write_graphs(recipe: Recipe, *, seed: int, count: int, output: str, quiet: b
         If the graphs cannot be drawn or written; those before stay.
     """
     from mtpp.api.generate import generate, generate_files, graph_text
-    from mtpp.cli.terminal.console import Console
     from mtpp.cli.terminal.output import write_stdout
 
     if output != "-":
-        generate_files(recipe, output, seed=seed, count=count, observer=Console(quiet=quiet, verbose=verbose))
+        generate_files(recipe, output, seed=seed, count=count, observer=console)
     elif count == 1:
         write_stdout(graph_text(next(generate(recipe, seed=seed))))
     else:

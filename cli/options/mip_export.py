@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mtpp.cli.options.cells import CellOptions
-from mtpp.cli.options.shared import ModelOptions, reading_of_model
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
+    from mtpp.api.options.reading import Reading
     from mtpp.cli.terminal.console import Console
 
 
-class ExportOptions(CellOptions, ModelOptions):
+class ExportOptions(CellOptions):
     """Values of the options of ``mtpp bound`` that a file with a MIP depends on."""
 
     export: str | None
@@ -36,7 +36,12 @@ def check_export_options(export: str | None, position: int | None, output: str |
 
 
 def write_mip(
-    path: str, models: tuple[str, ...], options: ExportOptions, bounds: Sequence[str], console: Console
+    path: str,
+    models: tuple[str, ...],
+    reading: Reading,
+    options: ExportOptions,
+    bounds: Sequence[str],
+    console: Console,
 ) -> None:
     """Write the MIP of a bound to *path*, whole or not at all, and say on standard error what it is about."""
     from mtpp.api.mip_export import ExportRequest, export_mip
@@ -48,7 +53,7 @@ def write_mip(
         stage_counts=options["stage_counts"],
         bounds=() if options["bounds"] is None else tuple(bounds),
         path=path,
-        reading=reading_of_model(options),
+        reading=reading,
         position=options["position"],
         cutoff=options["cutoff"],
         seed=options["seed"],

@@ -13,7 +13,7 @@ from mtpp.api.training.parameters import CHOICES
 from mtpp.cli.flags import flag_of
 from mtpp.cli.options.completing import names_completion
 from mtpp.cli.options.file_types import COSTS, SCHEDULE
-from mtpp.cli.options.shared import stack
+from mtpp.cli.options.made import stack
 from mtpp.cli.options.sizes import size_options, sizes_of
 from mtpp.cli.options.training import SCHEMES
 from mtpp.cli.options.values import whole_numbers

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from mtpp.api.parameters import MOST_STAGES
+from mtpp.ranges import MOST_STAGES
 
 
 class StageCounts(click.ParamType):  # type: ignore[type-arg]  # generic in new versions of click only

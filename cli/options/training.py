@@ -11,7 +11,8 @@ from mtpp.api.training.parameters import CHOICES, MOST_DEVICES, MOST_INTERVALS
 from mtpp.cli.flags import flag_of
 from mtpp.cli.options.file_types import TOPOLOGY
 from mtpp.cli.options.limits import memory_limit_option
-from mtpp.cli.options.shared import FiniteRange, stack
+from mtpp.cli.options.made import stack
+from mtpp.cli.options.shared import FiniteRange
 from mtpp.cli.options.values import parse_whole_numbers, whole_numbers
 from mtpp.errors import InputError
 

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 import click
 
-from mtpp.cli.options.file_types import COSTS, SYSTEM
-from mtpp.cli.options.shared import (
-    FiniteRange,
-    NoiseOptions,
-    ReadingOptions,
-    SystemOptions,
-    reading_of,
-    stack,
-    system_of,
-)
-from mtpp.cli.options.sizes import SizeOptions, size_options, sizes_of
+from mtpp.api.options.reading import Formats, Machine
+from mtpp.cli.options.file_types import COSTS
+from mtpp.cli.options.made import options, stack
+from mtpp.cli.options.shared import FiniteRange
+from mtpp.cli.options.sizes import size_options, sizes_of
 from mtpp.cli.options.values import input_limit
 from mtpp.cli.terminal.clock import deadline_from_start
 
@@ -37,9 +31,14 @@ _SYSTEM_KEYS = {
 """Option → key of a system that it overrides."""
 
 
-class VerifyOptions(SystemOptions, ReadingOptions, NoiseOptions, SizeOptions):
+class VerifyOptions(TypedDict):
     """Values of the options of ``mtpp verify``, but for those that decide on its exit code and output."""
 
+    machine: Machine
+    formats: Formats
+    dims: tuple[str, ...]
+    auto_dims: str | None
+    trips: tuple[str, ...]
     costs: str | None
     deep: bool
     max_input_size: str | None
@@ -81,49 +80,45 @@ def result_size_option() -> Callable[[F], F]:
 def held_to_options() -> Callable[[F], F]:
     """Add what a document can be held to: without these options its system and sizes are its own choice."""
     return stack(
-        click.option(
-            "--system",
-            type=SYSTEM,
-            metavar="NAME|FILE",
-            help="Preset or TOML file that it has to be for, with these overrides:",
+        options(
+            Machine,
+            system="Preset or TOML file that it has to be for, with these overrides:",
+            bandwidth="The link between stages has to be that, such as 25GB/s.",
+            fast_memory="The fast memory of a stage has to be that.",
+            activation_reserve="The part of it kept for activations.",
+            peak="How activations have to be counted.",
+            stage_memory="The limit on the memory of a stage has to be that.",
         ),
-        click.option("--bandwidth", metavar="RATE", help="The link between stages has to be that, such as 25GB/s."),
-        click.option("--fast-memory", metavar="SIZE", help="The fast memory of a stage has to be that."),
-        click.option("--activation-reserve", metavar="SIZE", help="The part of it kept for activations."),
-        click.option("--peak", type=click.Choice(["reserve", "order"]), help="How activations have to be counted."),
-        click.option("--stage-memory", metavar="SIZE", help="The limit on the memory of a stage has to be that."),
         size_options(
             "A dimension has to be that; '*=1': all others.", "All others have to be what is proposed for the model."
         ),
     )
 
 
-def verify_request(result: str, models: Sequence[str], options: VerifyOptions) -> VerifyRequest:
+def verify_request(result: str, models: Sequence[str], asked: VerifyOptions) -> VerifyRequest:
     """Return what the options of ``mtpp verify`` ask for."""
-    from mtpp.api.verification.request import ReadAs, VerifyRequest
+    from mtpp.api.verification.request import VerifyRequest
 
     request = VerifyRequest(
         result,
         tuple(models),
-        deadline_from_start(options["time_limit"]),
-        shallow=not options["deep"],
-        costs=options["costs"],
-        read_as=ReadAs(**reading_of(options)),
-        system_due=_system_due(options),
-        dims_due=sizes_of(options),
+        deadline_from_start(asked["time_limit"]),
+        shallow=not asked["deep"],
+        costs=asked["costs"],
+        read_as=asked["formats"],
+        system_due=_system_due(asked["machine"]),
+        dims_due=sizes_of(asked),
     )
-    if options["max_input_size"] is None:
+    if asked["max_input_size"] is None:
         return request
-    largest = input_limit(options["max_input_size"])
+    largest = input_limit(asked["max_input_size"])
     return replace(request, max_model_bytes=largest, max_result_bytes=largest, trusted_size=True)
 
 
-def _system_due(options: SystemOptions) -> dict[str, Any]:
+def _system_due(machine: Machine) -> dict[str, Any]:
     """Return what options say of a system, all of it with ``--system``."""
     from mtpp.api.verify import system_values
 
-    overridden = [key for option, key in _SYSTEM_KEYS.items() if options.get(option) is not None]
-    if options["system"] is None and not overridden:
-        return {}
-    due = system_values(system_of(options))
-    return due if options["system"] is not None else {key: due[key] for key in overridden}
+    due = system_values(machine.machine)
+    overridden = [key for option, key in _SYSTEM_KEYS.items() if getattr(machine, option) is not None]
+    return due if machine.system is not None else {key: due[key] for key in overridden}

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mtpp.errors import InputError
+from mtpp.names import PEAK_MODES
 from mtpp.units import (
     ceil_ratio,
     format_bandwidth,
@@ -21,9 +22,6 @@ from mtpp.units import (
 )
 
 DEFAULT_PRESET = "reference"
-
-PEAK_MODES = ("reserve", "order")
-"""How peak(S) of eq. 2 is found: a fixed activation reserve, or the working memory of S run in the graph's order."""
 
 _PICOSECONDS_PER_S = 10**12
 

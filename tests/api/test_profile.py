@@ -15,12 +15,12 @@ from processes import run
 from profiled_models import chain, looped
 
 import mtpp.api.profile
-from mtpp.api.inputs.model import Reading, read_model
+from mtpp.api.inputs.model import read_model
 from mtpp.api.observer import Observer
+from mtpp.api.options.reading import Reading
 from mtpp.api.profile import profile
 from mtpp.datasets import sample_path
 from mtpp.errors import InputError
-from mtpp.inference.system import load_system
 
 pytest.importorskip("onnxruntime")
 
@@ -68,7 +68,7 @@ def test_the_graph_is_the_one_that_the_command_writes(model: Path, tmp_path: Pat
 
 def test_a_model_as_read_brings_its_sizes(model: Path) -> None:
     """Unless others are asked for."""
-    read = read_model(str(model), Reading(load_system(), {"batch": 2}), print)
+    read = read_model(str(model), Reading(dims={"batch": 2}), print)
     graphs = [profile(read, repeats=1, dims=dims).graph for dims in (None, {"batch": 4})]
     assert [int(graph.tensor_bytes[0]) for graph in graphs] == [512, 1024]
 

@@ -16,12 +16,12 @@ import mtpp.api.emit
 import mtpp.api.run_pipeline
 import mtpp.api.split
 from mtpp.api.emit import emit
-from mtpp.api.inputs.model import Reading, read_model
+from mtpp.api.inputs.model import read_model
+from mtpp.api.options.reading import Reading
 from mtpp.api.run_pipeline import run_pipeline
 from mtpp.api.split import SplitResult, split
 from mtpp.errors import InputError, InvalidPartition
 from mtpp.formats.graphs.native import write_native
-from mtpp.inference.system import load_system
 
 pytest.importorskip("onnxruntime")
 
@@ -62,7 +62,7 @@ def test_the_stages_are_the_command_s(planned: Path, tmp_path: Path) -> None:
 def test_stages_by_name_of_op_are_split_and_run(planned: Path, tmp_path: Path) -> None:
     """What a split returns can be run as a pipeline; nothing was checked."""
     stages = json.loads((planned / "plan.json").read_text())["assignment"]
-    model = read_model(str(planned / "model.onnx"), Reading(load_system(), {"rows": 2}), print)
+    model = read_model(str(planned / "model.onnx"), Reading(dims={"rows": 2}), print)
     parts = split(model, stages, tmp_path / "stages")
     assert parts.passed is None
     with pytest.warns(UserWarning, match="the prediction is of another machine"):

@@ -21,8 +21,9 @@ from training_models import random_problem
 from training_plan_documents import training_plan_document
 
 import mtpp.api.verify
-from mtpp.api.inputs.model import Model, Reading, read_model
+from mtpp.api.inputs.model import Model, read_model
 from mtpp.api.observer import Observer
+from mtpp.api.options.reading import Reading
 from mtpp.api.verify import verify
 from mtpp.datasets import sample_path
 from mtpp.errors import InputError, Interrupted, LimitReached
@@ -77,7 +78,7 @@ def test_every_form_of_a_result_gets_the_command_s_verdict(folder: Path, name: s
 
 def test_a_model_may_be_at_hand(folder: Path) -> None:
     """As read, whose system it is held to, or its graph alone; of several, a table takes the one that it needs."""
-    model = read_model(str(folder / "model.json"), Reading(load_system()), print)
+    model = read_model(str(folder / "model.json"), Reading(), print)
     plan = json.loads((folder / "plan.json").read_text())
     printed = _printed(folder / "plan.json", "--model", folder / "model.json", "--system", "reference")
     assert verify(plan, model).document() == printed
@@ -108,7 +109,7 @@ def test_a_model_read_for_another_machine_is_read_again(tmp_path: Path) -> None:
     done = run("partition", sample_path("resnet50"), "-k", "2", "-o", plan, "--algorithm", "slice")
     assert done.returncode == 0, done.stderr
     slow = override(load_system(), peak_flops_per_s=10**9)
-    model = read_model(str(sample_path("resnet50")), Reading(slow), print)
+    model = read_model(str(sample_path("resnet50")), Reading(system=slow), print)
     assert [row.claim for row in verify(plan, model).rows if row.verdict == "false"] == ["system"]
     assert verify(plan, model, system="reference").verdict != "false"
 

@@ -11,7 +11,8 @@ from graph_strategies import LINK, random_graph
 
 from mtpp.cli.main import COMMANDS as CLI_COMMANDS
 from mtpp.inference.instance import Instance
-from mtpp.inference.system import PEAK_MODES, override
+from mtpp.inference.system import override
+from mtpp.names import PEAK_MODES
 from mtpp.solvers.bounds.limits import BoundLimits
 from mtpp.solvers.bounds.registry import BOUNDS
 from mtpp.solvers.jit import watched_compilation

@@ -1,0 +1,169 @@
+"""Kinds of values that options have: each reads a value that Python gives, and says what a shell has for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any
+
+from mtpp.api import parameters as given
+from mtpp.errors import InputError
+
+MODELS, STAGES = "models", "stages"
+"""Folders that may be given in place of a file: of models, the weights beside them included, and of stages."""
+
+
+class Kind:
+    """Kind of a value.
+
+    Attributes
+    ----------
+    names
+        Names that a shell completes.
+    """
+
+    names: Callable[[], Iterable[str]] = tuple
+
+    def read(self, value: Any, parameter: str) -> Any:
+        """Return a value in its own type, which is read as itself.
+
+        Raises
+        ------
+        InputError
+            If it is of another kind, or out of range; the error names the parameter.
+        """
+        return self._read(value, parameter)
+
+    def _read(self, value: Any, parameter: str) -> Any:
+        raise NotImplementedError
+
+
+class Flag(Kind):
+    """Truth value; a shell has a flag for the one that is not the default."""
+
+    def _read(self, value: Any, parameter: str) -> bool:
+        return given.flag(value, parameter)
+
+
+class Whole(Kind):
+    """Whole number from *least* to *most*."""
+
+    def __init__(self, least: int = 1, most: int | None = None) -> None:
+        self.least = least
+        self.most = most
+
+    def _read(self, value: Any, parameter: str) -> int:
+        return given.whole(value, parameter, least=self.least, most=self.most)
+
+
+class Wholes(Kind):
+    """Whole numbers, one at least, each from *least* on; a shell has a list such as ``8,16,32-64``, up to *most*."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+
+    def _read(self, value: Any, parameter: str) -> Sequence[int]:
+        numbers = given.listed(value, parameter, partial(given.whole, parameter=parameter))
+        if not numbers:
+            raise InputError("names nothing", parameter=parameter, remedy="give one number at least")
+        return numbers
+
+
+class Choice(Kind):
+    """One of a few words; *noun* is what messages call them."""
+
+    def __init__(self, known: Sequence[str], noun: str | None = None) -> None:
+        self.known = known
+        self.noun = noun
+        self.names = lambda: known
+
+    def _read(self, value: Any, parameter: str) -> str:
+        return given.choice(value, parameter, self.known, self.noun)
+
+
+class Text(Kind):
+    """Text; some of those that mean something are *names*."""
+
+    def __init__(self, names: Sequence[str] = ()) -> None:
+        self.names = lambda: names
+
+    def _read(self, value: Any, parameter: str) -> str:
+        return given.text(value, parameter)
+
+
+class Quantity(Kind):
+    """Amount of memory in bytes, as such or as ``24MiB``."""
+
+    def __init__(self, least: int = 1, *, round_down: bool = False) -> None:
+        self.least = least
+        self.round_down = round_down
+
+    def _read(self, value: Any, parameter: str) -> int:
+        size = given.quantity(value, parameter, self._parse, least=self.least)
+        if size is None:
+            raise InputError("None is no size", parameter=parameter, remedy='write "2GiB"')
+        return size
+
+    def _parse(self, text: str) -> int:
+        from mtpp.units import parse_bytes
+
+        return parse_bytes(text, round_down=self.round_down)
+
+
+class Rate(Quantity):
+    """Bytes per second, as such or as ``25GB/s``."""
+
+    def _parse(self, text: str) -> int:
+        from mtpp.units import parse_bandwidth
+
+        return parse_bandwidth(text)
+
+
+class InputPath(Kind):
+    """File that is read; ``-`` is standard input.
+
+    Parameters
+    ----------
+    noun
+        Name of such a file in messages, with an article.
+    folder
+        :data:`MODELS` or :data:`STAGES` where it may hold more files than its own, or be a folder of them.
+    names
+        Values that are no files, such as the names of presets.
+    other
+        Name of a class whose objects may stand for the file.
+    """
+
+    def __init__(
+        self,
+        noun: str,
+        *,
+        folder: str | None = None,
+        names: Callable[[], Iterable[str]] = tuple,
+        other: str | None = None,
+    ) -> None:
+        self.noun = noun
+        self.folder = folder
+        self.names = names
+        self.other = other
+
+    def _read(self, value: Any, parameter: str) -> Any:
+        return value if type(value).__name__ == self.other else given.path_text(value, parameter)
+
+
+class Sizes(Kind):
+    """Sizes by name, which a shell has ``--dim``, ``--dims auto`` and ``--trips`` for.
+
+    Parameters
+    ----------
+    proposed
+        Help of ``--dims``; that of ``--dim`` is the option's own.
+    """
+
+    def __init__(self, proposed: str) -> None:
+        self.proposed = proposed
+
+    def _read(self, value: Any, parameter: str) -> dict[str, int | str]:
+        from mtpp.api.inputs.model_terms import sizes
+
+        return sizes(value, parameter)
