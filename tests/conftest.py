@@ -54,7 +54,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     matrices: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
-        if item.get_closest_marker("slow") is None and not item.path.is_relative_to(ROOT / "tests" / "cases"):
+        if item.get_closest_marker("slow") is None and not item.nodeid.startswith("tests/cases/"):
             matrices[item.nodeid.partition("[")[0]].append(item)
     for cases in matrices.values():
         if len(cases) > MOST_CASES:
@@ -62,7 +62,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             for place, item in enumerate(cases):
                 if place not in kept:
                     item.add_marker(pytest.mark.slow)
-    items.sort(key=lambda item: not item.path.is_relative_to(ROOT / "tests" / "suites"))
+    items.sort(key=lambda item: not item.nodeid.startswith("tests/suites/"))
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -178,7 +179,8 @@ def _system_of_table(table: Mapping[str, Any], name: str, source: str) -> System
         raise InputError(error.problem, source=source, remedy=error.remedy) from None
 
 
-def preset_tables() -> dict[str, dict[str, Any]]:
+@cache
+def preset_tables() -> Mapping[str, Mapping[str, Any]]:
     """Return the presets shipped with the package as they stand in ``systems.toml``, name → table."""
     return tomllib.loads(files("mtpp").joinpath("systems.toml").read_text(encoding="utf-8"))
 
