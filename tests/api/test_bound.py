@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import doctest
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from graph_strategies import chain
 from processes import run
 
-from mtpp.api import bound as module
 from mtpp.api.bound import bound
-from mtpp.errors import InputError
 from mtpp.formats.graphs.native import write_native
 
 MS = 10**9
@@ -71,29 +67,3 @@ def test_the_table_shows_itself(model: Path) -> None:
     """As the command shows it."""
     shown = run("bound", model, "-k", "2", "--bounds", "simple").stdout.splitlines()
     assert repr(bound(model, 2, bounds="simple")).splitlines()[:2] == shown[:2]
-
-
-@pytest.mark.parametrize(
-    ("changes", "parameter"),
-    [
-        ({"k": "2"}, "k"),
-        ({"models": None}, "models"),
-        ({"bounds": "none such"}, "bounds"),
-        ({"cutoff": 0}, "cutoff"),
-        ({"cutoff": "5ms"}, "cutoff"),
-        ({"time_limit_s": 0}, "time_limit_s"),
-        ({"total_time_limit_s": "1"}, "total_time_limit_s"),
-        ({"seed": 0.5}, "seed"),
-        ({"memory_limit": 1}, "memory_limit"),
-    ],
-)
-def test_wrong_parameters_are_named(model: Path, changes: dict[str, Any], parameter: str) -> None:
-    """Before the model is read."""
-    with pytest.raises(InputError) as raised:
-        bound(**({"models": model, "k": 2} | changes))
-    assert raised.value.parameter == parameter
-
-
-def test_examples() -> None:
-    """Those in docstrings say what is so."""
-    assert doctest.testmod(module).failed == 0

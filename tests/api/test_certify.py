@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import json
 import signal
 import threading
@@ -14,8 +13,6 @@ import pytest
 from graph_strategies import chain
 from processes import run
 
-from mtpp.api import certify as module
-from mtpp.api.cells import certificate_table
 from mtpp.api.cells.parameters import reading_of
 from mtpp.api.certify import certify
 from mtpp.api.inputs.model import Model, read_model
@@ -196,44 +193,6 @@ def test_ratios_are_compared_exactly(folder: Path) -> None:
     assert table.unmet(1.21) == ["chain k=2: ratio 1.2200 > 1.21"]
 
 
-@pytest.mark.parametrize(
-    ("changes", "parameter"),
-    [
-        ({"k": "2"}, "k"),
-        ({"k": []}, "k"),
-        ({"k": [2, 0]}, "k"),
-        ({"k": 2.5}, "k"),
-        ({"models": 3}, "models"),
-        ({"models": []}, "models"),
-        ({"algorithm": "none such"}, "algorithm"),
-        ({"algorithm": 1}, "algorithm"),
-        ({"bounds": ["none such"]}, "bounds"),
-        ({"bounds": []}, "bounds"),
-        ({"bounds": 1}, "bounds"),
-        ({"target_ratio": 0.5}, "target_ratio"),
-        ({"target_ratio": "1"}, "target_ratio"),
-        ({"target_ratio": float("nan")}, "target_ratio"),
-        ({"proofs_only": 1}, "proofs_only"),
-        ({"time_limit_s": -1}, "time_limit_s"),
-        ({"time_limit_s": "60"}, "time_limit_s"),
-        ({"total_time_limit_s": 0}, "total_time_limit_s"),
-        ({"seed": -1}, "seed"),
-        ({"jobs": 0}, "jobs"),
-        ({"jobs": 2, "scheduler": "tcp://localhost:1"}, "jobs"),
-        ({"store": 1}, "store"),
-        ({"scheduler": "nowhere"}, "scheduler"),
-        ({"memory_limit": "1 MiB"}, "memory_limit"),
-        ({"memory_limit": "much"}, "memory_limit"),
-        ({"reading": {}}, "reading"),
-    ],
-)
-def test_wrong_parameters_are_named(folder: Path, changes: dict[str, Any], parameter: str) -> None:
-    """Before a model is read."""
-    with pytest.raises(InputError) as raised:
-        certify(**({"models": folder, "k": 2} | changes))
-    assert raised.value.parameter == parameter
-
-
 def test_missing_files_are_refused(tmp_path: Path) -> None:
     """By their path."""
     with pytest.raises(InputError) as raised:
@@ -241,7 +200,8 @@ def test_missing_files_are_refused(tmp_path: Path) -> None:
     assert raised.value.source == str(tmp_path / "none.onnx")
 
 
-@pytest.mark.parametrize("name", [module, certificate_table])
-def test_examples(name: Any) -> None:
-    """Those in docstrings say what is so."""
-    assert doctest.testmod(name).failed == 0
+def test_a_cluster_has_its_own_workers(folder: Path) -> None:
+    """Their number cannot be asked for."""
+    with pytest.raises(InputError) as raised:
+        certify(folder, 2, jobs=2, scheduler="tcp://localhost:1")
+    assert raised.value.parameter == "jobs"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +11,6 @@ import pytest
 from graph_strategies import chain
 from processes import run
 
-from mtpp.api import compare as module
 from mtpp.api.cells.parameters import reading_of
 from mtpp.api.compare import compare
 from mtpp.api.inputs.model import read_model
@@ -83,29 +81,3 @@ def test_models_for_several_systems_are_refused(folder: Path) -> None:
     models = [read_model(str(folder / "a.json"), one, lambda text: None) for one in (how, other)]
     with pytest.raises(InputError, match="not all for one system"):
         compare(models, 2, algorithms="slice")
-
-
-@pytest.mark.parametrize(
-    ("changes", "parameter"),
-    [
-        ({"k": "2"}, "k"),
-        ({"models": 1.5}, "models"),
-        ({"algorithms": "none such"}, "algorithms"),
-        ({"algorithms": []}, "algorithms"),
-        ({"algorithms": [1]}, "algorithms"),
-        ({"time_limit_s": -1}, "time_limit_s"),
-        ({"work_limit": 0}, "work_limit"),
-        ({"jobs": "2"}, "jobs"),
-        ({"memory_limit": []}, "memory_limit"),
-    ],
-)
-def test_wrong_parameters_are_named(folder: Path, changes: dict[str, Any], parameter: str) -> None:
-    """Before a model is read."""
-    with pytest.raises(InputError) as raised:
-        compare(**({"models": folder, "k": 2} | changes))
-    assert raised.value.parameter == parameter
-
-
-def test_examples() -> None:
-    """Those in docstrings say what is so."""
-    assert doctest.testmod(module).failed == 0

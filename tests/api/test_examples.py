@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
-MODULES = sorted(path.stem for path in (Path(__file__).parents[2] / "api").glob("*.py") if path.stem != "__init__")
+ROOM = Path(__file__).parents[2] / "api"
+MODULES = sorted(path for path in ROOM.rglob("*.py") if ">>> " in path.read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_examples(name: str) -> None:
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
+def test_examples(path: Path) -> None:
     """No example fails."""
-    assert doctest.testmod(import_module(f"mtpp.api.{name}")).failed == 0
+    module = import_module(".".join(("mtpp", "api", *path.relative_to(ROOM).with_suffix("").parts)))
+    assert doctest.testmod(module).failed == 0

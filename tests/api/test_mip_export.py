@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import gzip
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,6 @@ import pytest
 from graph_strategies import chain
 from processes import run
 
-from mtpp.api import mip_export as module
 from mtpp.api.mip_export import export
 from mtpp.errors import InputError
 from mtpp.formats.graphs.native import write_native
@@ -56,8 +54,3 @@ def test_wrong_parameters_are_named(model: Path, tmp_path: Path, changes: dict[s
         export(**({"model": model, "k": 2, "path": tmp_path / "model.mps"} | changes))
     assert raised.value.parameter == parameter
     assert not (tmp_path / "model.mps").exists()
-
-
-def test_examples() -> None:
-    """Those in docstrings say what is so."""
-    assert doctest.testmod(module).failed == 0

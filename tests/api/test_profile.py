@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import json
 import sys
 from pathlib import Path
@@ -14,7 +13,6 @@ import pytest
 from processes import run
 from profiled_models import chain, looped
 
-import mtpp.api.profile
 from mtpp.api.inputs.model import read_model
 from mtpp.api.observer import Observer
 from mtpp.api.options.reading import Reading
@@ -82,38 +80,6 @@ def test_inputs_may_be_arrays_or_their_file(tmp_path: Path) -> None:
         assert profile(tmp_path / "loop.onnx", inputs=inputs, repeats=1).measured.random_inputs == ()
 
 
-@pytest.mark.parametrize(
-    ("parameter", "value"),
-    [
-        ("model", 3),
-        ("warmup", -1),
-        ("repeats", 0),
-        ("repeats", "20"),
-        ("repeats", 10_001),
-        ("threads", 1.5),
-        ("optimise", 1),
-        ("beside", None),
-        ("backward", 1),
-        ("inputs", [1]),
-        ("inputs", {"x": 1}),
-        ("dims", "batch=2"),
-        ("dims", {"batch": True}),
-        ("seed", -1),
-        ("system", 1),
-        ("memory_limit", "lots"),
-        ("max_input_size", 1.5),
-        ("observer", 1),
-    ],
-    ids=str,
-)
-def test_wrong_parameters_are_refused_by_name(model: Path, parameter: str, value: Any) -> None:
-    """An InputError that knows which one it is."""
-    arguments: dict[str, Any] = {"model": model} | {parameter: value}
-    with pytest.raises(InputError) as caught:
-        profile(**arguments)
-    assert caught.value.parameter == parameter
-
-
 def test_what_is_no_onnx_model_is_refused(tmp_path: Path) -> None:
     """Only ONNX models can be run; a size that is not set is named."""
     (tmp_path / "graph.json").write_text("{}")
@@ -147,8 +113,3 @@ def test_a_size_that_is_not_set_is_asked_for(model: Path) -> None:
     """By the parameter's name."""
     with pytest.raises(InputError, match=r"set dims=\{'batch': 1\}"):
         profile(model)
-
-
-def test_examples_run() -> None:
-    """The documentation says what happens."""
-    assert doctest.testmod(mtpp.api.profile).failed == 0

@@ -6,7 +6,6 @@ import json
 import signal
 import threading
 from pathlib import Path
-from typing import Any
 
 import pytest
 from processes import run
@@ -66,35 +65,6 @@ def test_a_limit_and_ctrl_c_before_there_is_anything(place: Path) -> None:
     if threading.current_thread() is threading.main_thread():
         with pytest.raises(Interrupted):
             run_pipeline(place / "stages", observer=Impatient())
-
-
-@pytest.mark.parametrize(
-    ("parameter", "value"),
-    [
-        ("folder", 3),
-        ("model", 3),
-        ("batches", 0),
-        ("batches", "200"),
-        ("warmup", -1),
-        ("queue_depth", 0),
-        ("threads", 2000),
-        ("optimise", None),
-        ("pin", "0,1"),
-        ("pin", []),
-        ("pin", [-1]),
-        ("pin", True),
-        ("seed", 1.5),
-        ("time_limit_s", 0),
-        ("observer", 1),
-    ],
-    ids=str,
-)
-def test_wrong_parameters_are_refused_by_name(place: Path, parameter: str, value: Any) -> None:
-    """An InputError that knows which one it is."""
-    arguments: dict[str, Any] = {"folder": place / "stages"} | {parameter: value}
-    with pytest.raises(InputError) as caught:
-        run_pipeline(**arguments)
-    assert caught.value.parameter == parameter
 
 
 def test_a_folder_without_stages(tmp_path: Path) -> None:

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import doctest
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from graph_strategies import chain
 from processes import run
 from random_onnx_models import random_model
 
-import mtpp.api.emit
-import mtpp.api.run_pipeline
-import mtpp.api.split
 from mtpp.api.emit import emit
 from mtpp.api.inputs.model import read_model
 from mtpp.api.options.reading import Reading
@@ -101,40 +96,3 @@ def test_other_programs_get_what_the_command_prints(planned: Path, tmp_path: Pat
     with pytest.raises(InputError, match="unknown form 'onnx'; use one of cut-names, torch") as caught:
         emit(chain_file, plan, "onnx")
     assert caught.value.parameter == "form"
-
-
-@pytest.mark.parametrize(
-    ("parameter", "value"),
-    [
-        ("model", 3),
-        ("plan", 3),
-        ("plan", [0, 1]),
-        ("folder", 3),
-        ("folder", None),
-        ("check", "yes"),
-        ("force", 1),
-        ("seed", -1),
-        ("dims", [2]),
-        ("dims", {"rows": 2.0}),
-        ("max_input_size", "big"),
-        ("observer", 1),
-    ],
-    ids=str,
-)
-def test_wrong_parameters_are_refused_by_name(planned: Path, tmp_path: Path, parameter: str, value: Any) -> None:
-    """An InputError that knows which one it is."""
-    arguments: dict[str, Any] = {
-        "model": planned / "model.onnx",
-        "plan": planned / "plan.json",
-        "folder": tmp_path / "stages",
-    }
-    with pytest.raises(InputError) as caught:
-        split(**arguments | {parameter: value})
-    assert caught.value.parameter == parameter
-
-
-@pytest.mark.filterwarnings("ignore::mtpp.api.observer.MtppWarning")
-@pytest.mark.parametrize("module", [mtpp.api.split, mtpp.api.emit, mtpp.api.run_pipeline])
-def test_examples_run(module: Any) -> None:
-    """The documentation says what happens."""
-    assert doctest.testmod(module).failed == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import hashlib
 import json
 import signal
@@ -20,7 +19,6 @@ from processes import run
 from training_models import random_problem
 from training_plan_documents import training_plan_document
 
-import mtpp.api.verify
 from mtpp.api.inputs.model import Model, read_model
 from mtpp.api.observer import Observer
 from mtpp.api.options.reading import Reading
@@ -197,40 +195,6 @@ def test_plans_with_exact_fractions_are_taken_as_they_are() -> None:
     assert verify(plan).verdict == verify(dump_json(plan).encode()).verdict == "ok"
 
 
-@pytest.mark.parametrize(
-    ("parameter", "value"),
-    [
-        ("result", 3),
-        ("result", {"k": {1, 2}}),
-        ("result", [1]),
-        ("model", 3),
-        ("model", ["model.json", None]),
-        ("model", ["one.json", "two.json"]),
-        ("system", 25),
-        ("dims", [("batch", 1)]),
-        ("dims", {"batch": "1"}),
-        ("dims", {"batch": 0}),
-        ("costs", 1),
-        ("time_unit", "weeks"),
-        ("shallow", "yes"),
-        ("time_limit_s", -1),
-        ("time_limit_s", "10"),
-        ("memory_limit", "much"),
-        ("memory_limit", -1),
-        ("max_input_size", [1]),
-        ("observer", print),
-    ],
-    ids=str,
-)
-def test_wrong_parameters_are_refused_by_name(folder: Path, parameter: str, value: Any) -> None:
-    """An InputError that knows which one it is."""
-    arguments = {"result": folder / "plan.json"} | {parameter: value}
-    with pytest.raises(InputError) as caught:
-        verify(**arguments)
-    assert caught.value.parameter == parameter
-    assert str(caught.value).startswith(f"{parameter}: ")
-
-
 def test_a_limit_that_passes_while_reading(folder: Path) -> None:
     """There is nothing to return."""
     with pytest.raises(LimitReached, match="raise time_limit_s"):
@@ -269,11 +233,6 @@ def test_content_of_a_model_is_read_as_its_file(folder: Path) -> None:
     data = (folder / "model.json").read_bytes()
     assert verify(folder / "plan.json", data).passed
     assert verify(folder / "plan.json", data + b" ").verdict == "false"
-
-
-def test_examples_run() -> None:
-    """The documentation says what happens."""
-    assert doctest.testmod(mtpp.api.verify).failed == 0
 
 
 def test_a_graph_of_a_model_in_no_file(folder: Path) -> None:
