@@ -48,13 +48,12 @@ def bound_cells(request: BoundRequest, observer: Observer) -> BoundTable:
         If a model cannot be read; before the first cell.
     """
     from mtpp.api.cells.rows import bounds_alone
-    from mtpp.api.cells.run import CellRun
-    from mtpp.api.cells.work import work_at_cells
+    from mtpp.api.cells.session import CellRun, certified_cells
     from mtpp.solvers.certify.cells.serial import run_here
 
     limits = replace(request.limits, each=True)
     run = CellRun(limits, run_here, jobs=1, deadline=request.deadline, processes=False, overheads=request.overheads)
-    cells = work_at_cells(request.models, request.stage_counts, request.reading, run, observer)
+    cells = certified_cells(request.models, request.stage_counts, request.reading, run, observer)
     rows = [bounds_alone(row) for row in cells.rows]
     return BoundTable(rows, **outcome_of(cells, limits.bounds), cutoff=limits.cutoff)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mtpp.api.cells.limits import CellLimits
-    from mtpp.api.cells.run import CellRun
+    from mtpp.api.cells.session import CellRun
     from mtpp.api.inputs.model import Model
     from mtpp.api.observer import Observer
     from mtpp.api.options.reading import Reading
@@ -69,10 +69,10 @@ def certify_cells(request: CertifyRequest, observer: Observer) -> CertificateTab
     InputError
         If a model cannot be read, the store cannot be used, or the cluster cannot be reached; before the first cell.
     """
-    from mtpp.api.cells.work import work_at_cells
+    from mtpp.api.cells.session import certified_cells
 
     with _run_of(request, observer) as run:
-        cells = work_at_cells(request.models, request.stage_counts, request.reading, run, observer)
+        cells = certified_cells(request.models, request.stage_counts, request.reading, run, observer)
     return CertificateTable(cells.rows, **outcome_of(cells, request.limits.bounds))
 
 
@@ -80,7 +80,7 @@ def certify_cells(request: CertifyRequest, observer: Observer) -> CertificateTab
 def _run_of(request: CertifyRequest, observer: Observer) -> Iterator[CellRun]:
     """Open the store and the way to the cluster, where there are any, and close them in the end."""
     from mtpp.api.cells.limits import most_at_once
-    from mtpp.api.cells.run import CellRun
+    from mtpp.api.cells.session import CellRun
     from mtpp.host.cores import available_cores
     from mtpp.solvers.certify.cells.store import Store
 

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from mtpp.api.cells.overheads import Overheads
+from mtpp.api.cells.work import Session
 from mtpp.api.inputs.counted_weights import problem_as_counted
 from mtpp.api.output import SavedResult
 from mtpp.errors import InputError, Interrupted
 from mtpp.host.stop_reason import StopReason
-from mtpp.solvers.certify.run_limits import RunLimits
+from mtpp.solvers.certify.comparison import RunLimits
 from mtpp.units import PICOSECONDS, format_picoseconds
 
 if TYPE_CHECKING:
     from mtpp.api.inputs.model import Model
-    from mtpp.api.inputs.model_files import ModelFiles
-    from mtpp.api.observer import Observer, Steps
+    from mtpp.api.observer import Observer
     from mtpp.api.options.reading import Reading
-    from mtpp.inference.instance import Instance
     from mtpp.inference.model_file import ModelFile
     from mtpp.inference.system import System
-    from mtpp.solvers.certify.comparison import Cell, ComparedRuns, Mean
+    from mtpp.solvers.certify.cells.cell import Outcome
+    from mtpp.solvers.certify.comparison import ComparedRuns, Mean, Run, RunCell
     from mtpp.solvers.variants import Variant
 
 __all__ = ["CompareRequest", "Comparison", "RunLimits", "compare", "compare_algorithms", "variants_of", "warn_of_gaps"]
@@ -70,42 +70,23 @@ def compare_algorithms(request: CompareRequest, observer: Observer) -> ComparedR
     InputError
         If a model cannot be read, or no op of any of them takes time; before the first run.
     """
-    from mtpp.api.inputs.model_files import ModelFiles, ReadingLimits
-    from mtpp.host.interruption import Interruption
+    from mtpp.api.inputs.model_files import ReadingLimits
+    from mtpp.solvers.certify.cells.serial import run_here
     from mtpp.solvers.certify.comparison import ComparedRuns
 
-    system = _system_of(request)
-    cells: list[Cell] = []
-    with observer.steps() as progress:
-        reading_limits = ReadingLimits(request.limits.time_limit_s, overheads=request.overheads)
-        files = ModelFiles(request.reading, observer.warn, progress.show, reading_limits)
-        models = _worthwhile(files.check(request.models, max(request.stage_counts)), observer)
-        _load(request, system, max(model.ops for model in models), observer)
-        with Interruption() as interruption:
-            watch = _Watch(observer, progress, len(models) * request.runs)
-            for model in models:
-                cells.extend(_runs_on(model, files, request, watch, lambda: interruption.requested))
-    names = [variant.name for variant in request.variants]
+    runs = _Runs(request, observer)
+    limits = ReadingLimits(request.limits.time_limit_s, overheads=request.overheads)
+    runs.work(request.models, request.reading, limits, run_here)
+    names = tuple(variant.name for variant in request.variants)
     return ComparedRuns(
-        tuple(models),
-        tuple(cells),
+        tuple(runs.models),
+        tuple(runs.done),
         request.stage_counts,
-        tuple(names),
-        system,
+        names,
+        runs.system,
         request.limits,
-        interrupted=interruption.requested,
+        interrupted=runs.interrupted,
     )
-
-
-def _worthwhile(models: Sequence[ModelFile], observer: Observer) -> list[ModelFile]:
-    """Return the models whose simple bound is above 0; ratios to it say something only there."""
-    working = [model for model in models if model.work]
-    if not working:
-        raise InputError("no op takes time, so there is nothing to compare", source=models[0].path)
-    for model in models:
-        if not model.work:
-            observer.warn(f"{model.path}: left out: no op takes time, so its simple bound is 0")
-    return working
 
 
 def _system_of(request: CompareRequest) -> System:
@@ -118,64 +99,66 @@ def _system_of(request: CompareRequest) -> System:
     return first
 
 
-def _load(request: CompareRequest, system: System, most_ops: int, observer: Observer) -> None:
-    """Have all kernels ready before the first clock starts."""
-    from mtpp.solvers.compiling import load_kernels
-    from mtpp.solvers.jit import watched_compilation
+class _Runs(Session["RunCell", "Run"]):
+    """Hands out the runs of a comparison, and tells an observer of each."""
 
-    with watched_compilation(lambda: observer.say("compiling (once) …")):
-        load_kernels([variant.entry.name for variant in request.variants], system, most_ops)
+    def __init__(self, request: CompareRequest, observer: Observer) -> None:
+        super().__init__(request.stage_counts, observer)
+        self.request = request
+        self.system = _system_of(request)
+        self.done: list[Run] = []
 
+    def begin(self, models: Sequence[ModelFile]) -> Sequence[ModelFile]:
+        """Leave out models whose simple bound is 0, which have no ratios; have all kernels ready for the others."""
+        from mtpp.solvers.compiling import load_kernels
+        from mtpp.solvers.jit import watched_compilation
 
-@dataclass
-class _Watch:
-    """Tells what is being run and what came out."""
+        working = [model for model in models if model.work]
+        if not working:
+            raise InputError("no op takes time, so there is nothing to compare", source=models[0].path)
+        for model in models:
+            if not model.work:
+                self.observer.warn(f"{model.path}: left out: no op takes time, so its simple bound is 0")
+        with watched_compilation(lambda: self.observer.say("compiling (once) …")):
+            names = [variant.entry.name for variant in self.request.variants]
+            load_kernels(names, self.system, max(model.ops for model in working))
+        return working
 
-    observer: Observer
-    progress: Steps
-    total: int
-    done: int = 0
+    def cells(self) -> Iterator[RunCell]:
+        """Give the runs on one model after the other; each model is let go at its end."""
+        for number in range(len(self.models)):
+            yield from self._runs_on(number)
 
-    def begins(self, model: ModelFile, k: int, algorithm: str) -> None:
-        self.progress.show(f"{model.name} · k = {k} · {algorithm}", self.done, self.total)
+    def _runs_on(self, number: int) -> Iterator[RunCell]:
+        from mtpp.solvers.certify.comparison import RunCell
 
-    def ended(self, model: ModelFile, cell: Cell, instance: Instance) -> None:
-        self.done += 1
-        if cell.bottleneck is None:
-            outcome = cell.problem
+        file = self.models[number]
+        model = None if self.interrupted else self.files.read_again(file, self.observer.warn)
+        if model is None:
+            return
+        for k in self.stage_counts:
+            instance = model.instance(k)
+            for variant in self.request.variants:
+                if self.interrupted:
+                    return
+                label = f"{file.name} · k = {k} · {variant.name}"
+                self.progress.show(label, len(self.done), len(self.models) * self.request.runs)
+                yield RunCell(number, label, instance, file.path, variant, self.request.limits)
+
+    def ended(self, outcome: Outcome[Run]) -> None:
+        """Keep a run."""
+        run, file = outcome.state, self.models[outcome.cell.number]
+        assert run is not None
+        if run.bottleneck is None:
+            said = problem_as_counted(str(run.problem), file.counted_weights)
+            run = replace(run, problem=said)
         else:
-            tried = "1 evaluation" if cell.evaluations == 1 else f"{cell.evaluations:,} evaluations"
-            took = format_picoseconds(cell.seconds * PICOSECONDS["s"])
-            outcome = f"{instance.describe(cell.bottleneck)}, ratio {cell.ratio:.4f}, {tried} in {took}, {cell.stopped}"
-        self.observer.note(f"{model.name}, k = {cell.k}, {cell.algorithm}: {outcome}")
-
-
-def _runs_on(
-    file: ModelFile,
-    files: ModelFiles,
-    request: CompareRequest,
-    watch: _Watch,
-    interrupted: Callable[[], bool],
-) -> Iterator[Cell]:
-    """Give every run on one model, unless the user ends it; the model is let go at the end."""
-    from mtpp.solvers.certify.comparison import run_cell
-
-    if interrupted():
-        return
-    model = files.read_again(file, watch.observer.warn)
-    if model is None:
-        return
-    for k in request.stage_counts:
-        instance = model.instance(k)
-        for variant in request.variants:
-            if interrupted():
-                return
-            watch.begins(file, k, variant.name)
-            cell = run_cell(instance, file.path, variant, request.limits, interrupted)
-            if cell.problem is not None:
-                cell = replace(cell, problem=problem_as_counted(cell.problem, file.counted_weights))
-            watch.ended(file, cell, instance)
-            yield cell
+            tried = "1 evaluation" if run.evaluations == 1 else f"{run.evaluations:,} evaluations"
+            took = format_picoseconds(run.seconds * PICOSECONDS["s"])
+            cost = outcome.cell.instance.describe(run.bottleneck)
+            said = f"{cost}, ratio {run.ratio:.4f}, {tried} in {took}, {run.stopped}"
+        self.done.append(run)
+        self.observer.note(f"{file.name}, k = {run.k}, {run.algorithm}: {said}")
 
 
 def warn_of_gaps(comparison: ComparedRuns, observer: Observer) -> None:
@@ -213,10 +196,10 @@ class Comparison(SavedResult):
     def __len__(self) -> int:
         return len(self.compared.cells)
 
-    def __iter__(self) -> Iterator[Cell]:
+    def __iter__(self) -> Iterator[Run]:
         return iter(self.compared.cells)
 
-    def __getitem__(self, place: int) -> Cell:
+    def __getitem__(self, place: int) -> Run:
         return self.compared.cells[place]
 
     @property

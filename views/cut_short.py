@@ -10,7 +10,7 @@ from mtpp.host.stop_reason import LIMITS_REACHED
 
 if TYPE_CHECKING:
     from mtpp.inference.certificate_table import CertificateRow
-    from mtpp.solvers.certify.comparison import Cell
+    from mtpp.solvers.certify.comparison import Run
 
 
 def bounds_cut_short(rows: Sequence[CertificateRow], asked: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -27,7 +27,7 @@ def bounds_cut_short(rows: Sequence[CertificateRow], asked: Sequence[str]) -> It
         yield "cut short", "; ".join(parts)
 
 
-def runs_cut_short(cells: Sequence[Cell]) -> Iterator[tuple[str, str]]:
+def runs_cut_short(cells: Sequence[Run]) -> Iterator[tuple[str, str]]:
     """Say which algorithms a limit has ended, in how many of their runs."""
     ended = Counter(cell.algorithm for cell in cells if cell.stopped in LIMITS_REACHED)
     if ended:

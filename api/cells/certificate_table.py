@@ -13,7 +13,7 @@ from mtpp.host.stop_reason import StopReason
 from mtpp.units import PICOSECONDS
 
 if TYPE_CHECKING:
-    from mtpp.api.cells.certified import CertifiedCells
+    from mtpp.api.cells.session import CertifiedCells
     from mtpp.api.observer import Observer
     from mtpp.errors import MtppError
     from mtpp.inference.certificate import Tier

@@ -1,71 +1,191 @@
-"""The cells of one run: handed out one by one, restored from the store or made into rows as they end."""
+"""Cells to be certified: handed out one by one, restored from the store or made into rows as they end."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from mtpp.api.cells.certified import CertifiedCells, cell_label
+from mtpp.api.cells.overheads import Overheads
 from mtpp.api.cells.rows import certificate_row, of_file
+from mtpp.api.cells.work import Session
 from mtpp.api.inputs.counted_weights import problem_as_counted
 from mtpp.errors import InconsistentResult
+from mtpp.host.deadline import Deadline
 from mtpp.host.stop_reason import StopReason
+from mtpp.solvers.certify.certification import Certification
 
 if TYPE_CHECKING:
-    from mtpp.api.cells.run import CellRun
-    from mtpp.api.inputs.model_files import ModelFiles
-    from mtpp.api.observer import Observer, Steps
+    from mtpp.api.inputs.model import Model
+    from mtpp.api.observer import Observer
+    from mtpp.api.options.reading import Reading
+    from mtpp.errors import MtppError
     from mtpp.inference.certificate_table import CertificateRow
     from mtpp.inference.instance import Instance
     from mtpp.inference.model_file import ModelFile
     from mtpp.solvers.certify.cell_limits import CellLimits
-    from mtpp.solvers.certify.cells.cell import Cell, Outcome
+    from mtpp.solvers.certify.cells.cell import CertificateCell, Outcome
     from mtpp.solvers.certify.cells.keys import CellKey
+    from mtpp.solvers.certify.cells.store import Store
 
+Runner = Callable[[Iterable["CertificateCell"], Callable[[], bool]], Iterator["Outcome[Certification]"]]
+
+_WORKER_S = 1.1
+"""Seconds in which a worker process starts and gets its first graph."""
 
 _LEAST_SHARE = 0.05
 """Of its time limit, for a cell whose model took most of it to be read."""
 
 
-class CellSession:
-    """Hands out cells, makes rows of what comes out, and tells an observer what is being done.
+@dataclass(frozen=True)
+class CellRun:
+    """Limits of the cells of one run, and the place where they are worked at.
 
-    A row is in the store, on the disk, before anything is said of it.
+    Attributes
+    ----------
+    limits
+        Of each, as the user gave them.
+    run
+        Works at them, as :meth:`mtpp.api.cells.work.Session.work` says.
+    jobs
+        Cells at once on this machine, whose cores and memory they share; None: on other machines.
+    store
+        Has rows of earlier runs, and gets those of this one.
+    deadline
+        When the last cell has to end.
+    processes
+        Whether each cell is worked at in a process of its own.
+    overheads
+        Seconds of the limits that go to other things.
     """
 
-    def __init__(
-        self, table: CertifiedCells, files: ModelFiles, plan: CellRun, observer: Observer, progress: Steps
-    ) -> None:
-        self._table = table
-        self._files = files
+    limits: CellLimits
+    run: Runner
+    jobs: int | None = None
+    store: Store | None = None
+    deadline: Deadline = field(default_factory=Deadline)
+    processes: bool = True
+    overheads: Overheads = field(default_factory=Overheads)
+
+    def limits_of(self, cells: int) -> CellLimits:
+        """Return the limits of each of so many cells."""
+        from mtpp.api.cells.limits import shared_out
+
+        if self.jobs is None:
+            return self.limits
+        return shared_out(self.limits, cells, self.jobs, processes=self.processes)
+
+
+def certified_cells(
+    models: Sequence[str | Model], stage_counts: Sequence[int], reading: Reading, plan: CellRun, observer: Observer
+) -> CertifiedCells:
+    """Check all models, then certify every cell.
+
+    What ends the run half-way, such as a store on a full disk, is in the result beside what is done.
+
+    Raises
+    ------
+    InputError
+        If a model cannot be read; before the first cell.
+    """
+    from mtpp.api.inputs.model_files import ReadingLimits
+
+    start_s = _WORKER_S if plan.processes else 0.0
+    cells = CertifiedCells(stage_counts, plan, observer)
+    cells.work(
+        models, reading, ReadingLimits(plan.limits.time_limit_s, plan.deadline, start_s, plan.overheads), plan.run
+    )
+    cells.tell()
+    return cells
+
+
+class CertifiedCells(Session["CertificateCell", Certification]):
+    """Hands out cells, makes rows of their outcomes, and tells an observer of the progress.
+
+    A row is in the store, on the disk, before anything is said of it.
+
+    Attributes
+    ----------
+    by_place
+        Rows by place of the model and of k among all.
+    problems
+        What went wrong, by label of the cell.
+    done, stored
+        Number of cells that had their turn, and of those of them whose rows were in the store.
+    out_of_time
+        Whether the limit of the whole run ended it before the last cell.
+    failure
+        What else did, or the first two results that contradict each other, whose cell has no row.
+    """
+
+    def __init__(self, stage_counts: Sequence[int], plan: CellRun, observer: Observer) -> None:
+        super().__init__(stage_counts, observer)
+        self.by_place: dict[tuple[int, int], CertificateRow] = {}
+        self.problems: dict[str, str] = {}
+        self.done = self.stored = 0
+        self.out_of_time = False
+        self.failure: MtppError | None = None
         self._plan = plan
-        self._limits = plan.limits_of(table.cells)
-        self._observer = observer
-        self._progress = progress
         self._keys: dict[int, CellKey] = {}
         self._shortened: set[int] = set()
         self._prepared = False
 
-    def cells(self) -> Iterator[Cell]:
+    def begin(self, models: Sequence[ModelFile]) -> Sequence[ModelFile]:
+        """Share the machine out among the cells."""
+        self._limits = self._plan.limits_of(len(models) * len(self.stage_counts))
+        return models
+
+    @property
+    def rows(self) -> list[CertificateRow]:
+        """The rows, model by model."""
+        return [self.by_place[place] for place in sorted(self.by_place)]
+
+    @property
+    def asked(self) -> int:
+        """Number of cells that were asked for."""
+        return len(self.models) * len(self.stage_counts)
+
+    @property
+    def missing(self) -> list[str]:
+        """Labels of the cells without a row."""
+        places = ((m, i) for m in range(len(self.models)) for i in range(len(self.stage_counts)))
+        return [self._label(place) for place in places if place not in self.by_place]
+
+    def _label(self, place: tuple[int, int]) -> str:
+        return cell_label(self.models[place[0]], self.stage_counts[place[1]])
+
+    def tell(self) -> None:
+        """Tell what was in the store already, and what the table leaves out, and why."""
+        if self.stored:
+            self.observer.note(f"{self.stored} of {self.asked} rows were in the store")
+        for label, problem in self.problems.items():
+            self.observer.complain(f"{label}: {problem}")
+        left = self.asked - self.done
+        if self.interrupted:
+            self.observer.warn_interrupted(f"with {left} of {self.asked} cells left")
+        elif self.out_of_time:
+            short = f"{left} of {self.asked} cells had no turn" if left else "the last cells were cut short"
+            self.observer.warn(f"‹total_time_limit›: {short}")
+
+    def cells(self) -> Iterator[CertificateCell]:
         """Give the cells that have no row yet; a model is read again when its turn comes, and let go afterwards."""
-        from mtpp.solvers.certify.cells.cell import Cell
+        from mtpp.solvers.certify.cells.cell import CertificateCell
         from mtpp.solvers.certify.cells.keys import graph_digest
 
-        for m, file in enumerate(self._table.models):
+        for m, file in enumerate(self.models):
             began = time.monotonic() - file.read_s
-            model = self._files.read_again(file, self._observer.warn)
+            model = self.files.read_again(file, self.observer.warn)
             if model is None:
-                for k in self._table.stage_counts:
-                    self._table.done += 1
-                    self._table.problems[cell_label(file, k)] = "its file is not what it was when the run began"
+                for k in self.stage_counts:
+                    self.done += 1
+                    self.problems[cell_label(file, k)] = "its file is not what it was when the run began"
                 continue
             digest = "" if self._plan.store is None else graph_digest(model.graph)
-            for i, k in enumerate(self._table.stage_counts):
+            for i, k in enumerate(self.stage_counts):
                 instance = model.instance(k)
-                number = m * len(self._table.stage_counts) + i
+                number = m * len(self.stage_counts) + i
                 if digest and self._restore(number, digest, instance):
                     continue
                 if not self._prepare(instance):  # compiling, which is done once, is on no clock
@@ -73,34 +193,38 @@ class CellSession:
                 limits = self._limits_now(number, time.monotonic() - began, instance.op_count)
                 began = time.monotonic()
                 if limits is None:
-                    self._table.out_of_time = True
+                    self.out_of_time = True
                     return
                 label = cell_label(file, k)
                 self._show(label)
-                yield Cell(number, label, instance, limits)
+                yield CertificateCell(number, label, instance, limits)
 
-    def ended(self, outcome: Outcome) -> None:
+    def failed(self, error: MtppError) -> None:
+        """Keep what ended the run, beside what is done."""
+        self.failure = error
+
+    def ended(self, outcome: Outcome[Certification]) -> None:
         """Keep what became of a cell."""
         cell = outcome.cell
-        self._table.done += 1
+        self.done += 1
         if outcome.contradiction:
-            self._table.failure = self._table.failure or InconsistentResult(f"{cell.label}: {outcome.problem}")
+            self.failure = self.failure or InconsistentResult(f"{cell.label}: {outcome.problem}")
         if outcome.problem:
             problem = problem_as_counted(outcome.problem, self._file(cell.number).counted_weights)
-            self._table.problems[cell.label] = problem
-            self._observer.note(f"{cell.label}: {problem}")
+            self.problems[cell.label] = problem
+            self.observer.note(f"{cell.label}: {problem}")
         if outcome.state is None:
             return
         row = certificate_row(outcome.state, cell.instance, self._file(cell.number))
         cut = row.stopped == StopReason.TIME_LIMIT and cell.number in self._shortened
         if cut:
-            self._table.out_of_time = True
+            self.out_of_time = True
         if outcome.finished and not cut and self._plan.store is not None:
             row = of_file(self._plan.store.put(self._keys[cell.number], row), self._file(cell.number))
         self._keep(cell.number, row)
         for reason in dict.fromkeys(outcome.state.left_out.values()):
             names = [name for name, why in outcome.state.left_out.items() if why == reason]
-            self._observer.warn(f"{cell.label}: left out {', '.join(names)}: {reason}")
+            self.observer.warn(f"{cell.label}: left out {', '.join(names)}: {reason}")
         self._say(cell.label, row, cell.instance)
 
     def _restore(self, number: int, digest: str, instance: Instance) -> bool:
@@ -119,8 +243,8 @@ class CellSession:
             return False
         file = self._file(number)
         self._keep(number, of_file(row, file))
-        self._table.done += 1
-        self._table.stored += 1
+        self.done += 1
+        self.stored += 1
         self._say(f"{cell_label(file, instance.k)} (stored)", row, instance)
         return True
 
@@ -152,26 +276,31 @@ class CellSession:
         names = (self._limits.algorithm, self._limits.bounds, instance.system)
         compiled = compiled_for_cells(*names)
         if not compiled:
-            self._observer.say("compiling (once) …")
+            self.observer.say("compiling (once) …")
         elif self._plan.processes:  # each loads what it needs, and this process has no need of it
             self._prepared = True
             return True
-        load_for_cells(*names, most_ops=max(model.ops for model in self._table.models))
+        load_for_cells(*names, most_ops=max(model.ops for model in self.models))
         self._prepared = True
         return compiled
 
     def _file(self, number: int) -> ModelFile:
-        return self._table.models[number // len(self._table.stage_counts)]
+        return self.models[number // len(self.stage_counts)]
 
     def _keep(self, number: int, row: CertificateRow) -> None:
-        self._table.by_place[divmod(number, len(self._table.stage_counts))] = row
+        self.by_place[divmod(number, len(self.stage_counts))] = row
 
     def _say(self, label: str, row: CertificateRow, instance: Instance) -> None:
-        self._observer.note(f"{label}: {_outcome_text(row, instance)}")
+        self.observer.note(f"{label}: {_outcome_text(row, instance)}")
         self._show(label)
 
     def _show(self, label: str) -> None:
-        self._progress.show(label, self._table.done, self._table.cells)
+        self.progress.show(label, self.done, self.asked)
+
+
+def cell_label(model: ModelFile, k: int) -> str:
+    """Return the name of a cell for people."""
+    return f"{model.path}, k = {k}"
 
 
 def _outcome_text(row: CertificateRow, instance: Instance) -> str:

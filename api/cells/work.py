@@ -1,52 +1,92 @@
-"""Work at cells: all models checked first, then a row of the table for each model and k."""
+"""Work at cells: all models checked first, then the cells of each, handed out one by one."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from mtpp.errors import MtppError
+from mtpp.host.interruption import Interruption
+from mtpp.solvers.certify.cells.cell import S
 
 if TYPE_CHECKING:
-    from mtpp.api.cells.certified import CertifiedCells
-    from mtpp.api.cells.run import CellRun
     from mtpp.api.inputs.model import Model
-    from mtpp.api.observer import Observer
-    from mtpp.api.options.reading import Reading
-
-_WORKER_S = 1.1
-"""Seconds in which a worker process starts and gets its first graph."""
-
-
-def work_at_cells(
-    models: Sequence[str | Model], stage_counts: Sequence[int], reading: Reading, plan: CellRun, observer: Observer
-) -> CertifiedCells:
-    """Check all models, then work at every cell.
-
-    What ends the run half-way, such as a store on a full disk, is in the result beside what is done.
-
-    Raises
-    ------
-    InputError
-        If a model cannot be read; before the first cell.
-    """
-    from mtpp.api.cells.certified import CertifiedCells
-    from mtpp.api.cells.session import CellSession
     from mtpp.api.inputs.model_files import ModelFiles, ReadingLimits
-    from mtpp.host.interruption import Interruption
+    from mtpp.api.observer import Observer, Steps
+    from mtpp.api.options.reading import Reading
+    from mtpp.inference.model_file import ModelFile
+    from mtpp.solvers.certify.cells.cell import Outcome
 
-    with observer.steps() as progress:
-        start_s = _WORKER_S if plan.processes else 0.0
-        limits = ReadingLimits(plan.limits.time_limit_s, plan.deadline, start_s, plan.overheads)
-        files = ModelFiles(reading, observer.warn, progress.show, limits)
-        table = CertifiedCells(files.check(models, max(stage_counts)), stage_counts)
-        session = CellSession(table, files, plan, observer, progress)
-        with Interruption() as interruption:
-            try:
-                for outcome in plan.run(session.cells(), lambda: interruption.requested):
-                    session.ended(outcome)
-            except MtppError as error:
-                table.failure = error
-            table.interrupted = interruption.requested
-    table.tell(observer)
-    return table
+C = TypeVar("C")
+
+
+class Session(Generic[C, S]):
+    """Cells of one run, for each model and number of stages.
+
+    Attributes
+    ----------
+    models
+        All that are to be worked at, whether their turn came or not.
+    """
+
+    files: ModelFiles
+    progress: Steps
+
+    def __init__(self, stage_counts: Sequence[int], observer: Observer) -> None:
+        self.models: Sequence[ModelFile] = ()
+        self.stage_counts = stage_counts
+        self.observer = observer
+        self._interruption = Interruption()
+
+    def work(
+        self,
+        models: Sequence[str | Model],
+        reading: Reading,
+        limits: ReadingLimits,
+        run: Callable[[Iterator[C], Callable[[], bool]], Iterator[Outcome[S]]],
+    ) -> None:
+        """Check all models, then work at every cell, until the user ends it.
+
+        Parameters
+        ----------
+        run
+            Works at cells, asking for them one by one, and gives their outcomes as they come, until it is told to end.
+
+        Raises
+        ------
+        InputError
+            If a model cannot be read; before the first cell.
+        """
+        from mtpp.api.inputs.model_files import ModelFiles
+
+        with self.observer.steps() as self.progress:
+            self.files = ModelFiles(reading, self.observer.warn, self.progress.show, limits)
+            self.models = self.begin(self.files.check(models, max(self.stage_counts)))
+            with self._interruption:
+                try:
+                    for outcome in run(self.cells(), lambda: self.interrupted):
+                        self.ended(outcome)
+                        del outcome  # or its instance would be kept while the next model is read
+                except MtppError as error:
+                    self.failed(error)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the user has ended it."""
+        return self._interruption.requested
+
+    def begin(self, models: Sequence[ModelFile]) -> Sequence[ModelFile]:
+        """Return the models to be worked at, of those that were found; called once, before the first cell."""
+        return models
+
+    def cells(self) -> Iterator[C]:
+        """Give the cells that are to be worked at, each when its turn comes."""
+        raise NotImplementedError
+
+    def ended(self, outcome: Outcome[S]) -> None:
+        """Take in what became of a cell."""
+        raise NotImplementedError
+
+    def failed(self, error: MtppError) -> None:
+        """Take in what ended the run half-way, such as a store on a full disk; by default it is raised."""
+        raise error

@@ -1,4 +1,4 @@
-"""Algorithms measured against each other: one run per graph, k and algorithm, and the means over graphs."""
+"""Algorithms measured against each other: a cell for each graph, k and algorithm, and the means over graphs."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ from statistics import geometric_mean
 
 from mtpp.errors import Infeasible
 from mtpp.host.deadline import Deadline
-from mtpp.host.memory_limit import begin_search
 from mtpp.host.stop_reason import StopReason
 from mtpp.inference.instance import Instance
 from mtpp.inference.model_file import ModelFile
 from mtpp.inference.system import System
 from mtpp.solvers.bounds.simple import simple_bound
-from mtpp.solvers.certify.run_limits import RunLimits
+from mtpp.solvers.certify.cells.cell import Cell
 from mtpp.solvers.feasibility import refuse_infeasible
 from mtpp.solvers.last_look.partition import look_at_partition
 from mtpp.solvers.limits import UNLIMITED, SearchLimits
@@ -25,7 +24,28 @@ from mtpp.solvers.variants import Variant
 
 
 @dataclass(frozen=True)
-class Cell:
+class RunLimits:
+    """Limits of every run of a comparison.
+
+    Attributes
+    ----------
+    time_limit_s
+        Seconds per run, counted from its own start.
+    work_limit
+        Evaluations per run at most, whatever the algorithm's name says.
+    seed, jobs, memory_bytes
+        As in :class:`~mtpp.solvers.limits.InstanceLimits`.
+    """
+
+    time_limit_s: float | None = None
+    work_limit: int | None = None
+    seed: int = 0
+    jobs: int = 1
+    memory_bytes: int | None = None
+
+
+@dataclass(frozen=True)
+class Run:
     """One run: an algorithm on a graph that is cut into at most k stages.
 
     Attributes
@@ -71,6 +91,29 @@ class Cell:
 
 
 @dataclass(frozen=True)
+class RunCell(Cell[Run]):
+    """One run to be made.
+
+    Attributes
+    ----------
+    source
+        As in :class:`Run`.
+    variant, limits
+        The algorithm, and what it may take.
+    """
+
+    source: str
+    variant: Variant
+    limits: RunLimits
+
+    def work(
+        self, report: Callable[[Run], None] = lambda state: None, interrupted: Callable[[], bool] = lambda: False
+    ) -> Run:
+        """Run the algorithm on the clock; see :func:`run_cell`."""
+        return run_cell(self.instance, self.source, self.variant, self.limits, interrupted)
+
+
+@dataclass(frozen=True)
 class Mean:
     """An algorithm's results for one k.
 
@@ -112,7 +155,7 @@ class ComparedRuns:
     """
 
     models: Sequence[ModelFile]
-    cells: Sequence[Cell]
+    cells: Sequence[Run]
     stage_counts: Sequence[int]
     algorithms: Sequence[str]
     system: System
@@ -146,7 +189,7 @@ def run_cell(
     variant: Variant,
     limits: RunLimits,
     interrupted: Callable[[], bool] = lambda: False,
-) -> Cell:
+) -> Run:
     """Run an algorithm on an instance whose simple bound is above 0, on the clock.
 
     Parameters
@@ -164,7 +207,6 @@ def run_cell(
     lower = simple_bound(instance)
     search_limits = replace(_search_limits(instance, variant, limits), lower_bound=lower.value, interrupted=interrupted)
     found, problem, stopped = None, None, StopReason.INFEASIBLE
-    begin_search()
     start = time.perf_counter()
     try:
         refuse_infeasible(instance)
@@ -180,7 +222,7 @@ def run_cell(
         bounds = [(lower.method, lower.value)]
         look_at_partition(instance, found.partition, found.bottleneck, found.found_by, bounds=bounds)
         reached = found.bottleneck
-    return Cell(
+    return Run(
         source=source,
         k=instance.k,
         algorithm=variant.name,
@@ -211,7 +253,7 @@ def _search_limits(instance: Instance, variant: Variant, limits: RunLimits) -> S
     )
 
 
-def complete_sources(cells: Iterable[Cell], algorithms: Collection[str], k: int) -> list[str]:
+def complete_sources(cells: Iterable[Run], algorithms: Collection[str], k: int) -> list[str]:
     """Return the graphs on which all *algorithms* came to their end with a partition into k stages."""
     finished: dict[str, int] = {}
     for cell in cells:
@@ -220,7 +262,7 @@ def complete_sources(cells: Iterable[Cell], algorithms: Collection[str], k: int)
     return [source for source, count in finished.items() if count == len(algorithms)]
 
 
-def means(cells: Sequence[Cell], algorithms: Sequence[str], stage_counts: Sequence[int]) -> list[Mean]:
+def means(cells: Sequence[Run], algorithms: Sequence[str], stage_counts: Sequence[int]) -> list[Mean]:
     """Return the means of each algorithm for each k, algorithm by algorithm.
 
     All means of one k rest on the same graphs, so that they compare like with like.

@@ -264,7 +264,7 @@ def test_certify_keeps_the_other_cells(
             if cell.instance.k == 2:
                 yield Outcome(cell, None, "the lower bound 3 (some) is above the bottleneck 2", contradiction=True)
             else:
-                yield Outcome(cell, cell.certify())
+                yield Outcome(cell, cell.work())
 
     monkeypatch.setattr(processes, "run_in_processes", outcomes)
     assert code_of(monkeypatch, "certify", chain_file, "-k", "2,3", "--format", "csv", "--time-limit", "100000") == 70

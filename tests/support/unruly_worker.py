@@ -18,19 +18,19 @@ from mtpp.solvers.certify.certification import Certification
 
 COMMAND = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); import unruly_worker; unruly_worker.start()"
 
-_certify = cells.Cell.certify
+_certify = cells.CertificateCell.work
 
 
 def start() -> None:
     """Serve, with cells that misbehave."""
-    cells.Cell.certify = _unruly  # type: ignore[method-assign]
+    cells.CertificateCell.work = _unruly  # type: ignore[method-assign]
     serve()
 
 
 def _unruly(
-    cell: cells.Cell,
+    cell: cells.CertificateCell,
     report: Callable[[Certification], None] = lambda state: None,
-    interrupted: Callable[[], bool] | None = None,
+    interrupted: Callable[[], bool] = lambda: False,
 ) -> Certification:
     """Do what the label says: ``VERB`` or ``VERB FILE``."""
     verb, _, file = cell.label.partition(" ")
@@ -51,7 +51,7 @@ def _unruly(
         os.write(1, b"from a library")
     if verb == "end-softly":
         Path(file).write_text("at work")
-        while not (interrupted and interrupted()):
+        while not interrupted():
             time.sleep(0.01)
     if verb.startswith("hang"):
         child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)

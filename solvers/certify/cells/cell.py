@@ -1,12 +1,13 @@
 """Cells as they travel between processes, and their outcomes.
 
-What works at them is imported where that happens: the process that hands them out needs no numba.
+The modules that work at them are imported where that happens: the process that hands them out needs no numba.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
 
 from mtpp.host.stop_reason import StopReason
 from mtpp.inference.instance import Instance
@@ -14,9 +15,20 @@ from mtpp.solvers.certify.cell_limits import CellLimits
 from mtpp.solvers.certify.certification import Certification
 
 
+class State(Protocol):
+    """What is known of a cell, at its end or on the way."""
+
+    @property
+    def stopped(self) -> StopReason | None:
+        """Why the work ended."""
+
+
+S = TypeVar("S", bound=State)
+
+
 @dataclass(frozen=True)
-class Cell:
-    """One instance to be certified.
+class Cell(Generic[S]):
+    """One instance to be worked at; S is the state that the work comes to.
 
     Attributes
     ----------
@@ -29,6 +41,20 @@ class Cell:
     number: int
     label: str
     instance: Instance
+
+    def work(
+        self,
+        report: Callable[[S], None] = lambda state: None,
+        interrupted: Callable[[], bool] = lambda: False,
+    ) -> S:
+        """Work at the cell in this process, and report every step; the user may want it to end now."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class CertificateCell(Cell[Certification]):
+    """One instance to be certified."""
+
     limits: CellLimits
 
     def prepare(self) -> None:
@@ -37,25 +63,19 @@ class Cell:
 
         load_for_cells(self.limits.algorithm, self.limits.bounds, self.instance.system, self.instance.op_count)
 
-    def certify(
+    def work(
         self,
         report: Callable[[Certification], None] = lambda state: None,
-        interrupted: Callable[[], bool] | None = None,
+        interrupted: Callable[[], bool] = lambda: False,
     ) -> Certification:
-        """Work at the cell in this process.
-
-        Raises
-        ------
-        Infeasible
-            As :func:`~mtpp.solvers.certify.cell_work.certify`.
-        """
+        """Partition the instance and prove bounds; see :func:`~mtpp.solvers.certify.cell_work.certify`."""
         from mtpp.solvers.certify.cell_work import certify
 
-        return certify(self.instance, self.limits, report, interrupted or (lambda: False))
+        return certify(self.instance, self.limits, report, interrupted)
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Outcome(Generic[S]):
     """What became of a cell.
 
     Attributes
@@ -68,8 +88,8 @@ class Outcome:
         Whether that is two results that contradict each other: a bug.
     """
 
-    cell: Cell
-    state: Certification | None
+    cell: Cell[S]
+    state: S | None
     problem: str = ""
     contradiction: bool = False
 

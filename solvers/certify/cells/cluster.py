@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from mtpp import __version__
 from mtpp.errors import InputError
-from mtpp.solvers.certify.cells.cell import Cell, OtherVersion, Outcome
+from mtpp.solvers.certify.cells.cell import CertificateCell, OtherVersion, Outcome
+from mtpp.solvers.certify.certification import Certification
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -89,7 +90,9 @@ class Cluster:
             self._count_again = time.monotonic() + _COUNT_S
         return self._count
 
-    def run(self, cells: Iterable[Cell], interrupted: Callable[[], bool]) -> Iterator[Outcome]:
+    def run(
+        self, cells: Iterable[CertificateCell], interrupted: Callable[[], bool]
+    ) -> Iterator[Outcome[Certification]]:
         """Give the outcome of each cell as it comes, until the user ends it.
 
         Cells are sent as there are threads for them. That a worker is lost, Dask notices, and has another one work at
@@ -101,7 +104,7 @@ class Cluster:
             If the scheduler is lost, or a worker has another version of this program, or none.
         """
         waiting = iter(cells)
-        at_work: dict[Future, Cell] = {}
+        at_work: dict[Future, CertificateCell] = {}
         ended: SimpleQueue[Future] = SimpleQueue()
         exhausted = False
         try:
@@ -126,7 +129,7 @@ class Cluster:
             if at_work and self._client.status == "running":
                 self._client.cancel(list(at_work))
 
-    def _send(self, cell: Cell) -> Future:
+    def _send(self, cell: CertificateCell) -> Future:
         # Inside this one, so that it travels as it is: the scheduler need not have this program.
         def certify(data: bytes, version: str) -> bytes:
             from mtpp.solvers.certify.cells.remote import certify_remotely
@@ -136,7 +139,7 @@ class Cluster:
         data = pickle.dumps(cell, protocol=pickle.HIGHEST_PROTOCOL)
         return self._client.submit(certify, data, __version__, pure=False)  # no two runs have the same task
 
-    def _outcome(self, future: Future, cell: Cell) -> Outcome:
+    def _outcome(self, future: Future, cell: CertificateCell) -> Outcome[Certification]:
         try:
             state, problem, contradiction = pickle.loads(future.result(timeout=_WAIT_S))
         except ImportError as error:

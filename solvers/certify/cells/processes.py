@@ -13,7 +13,7 @@ from typing import Any
 from mtpp.errors import MtppError
 from mtpp.host.memory_limit import keep_children
 from mtpp.host.stop_reason import StopReason
-from mtpp.solvers.certify.cells.cell import Cell, Outcome
+from mtpp.solvers.certify.cells.cell import CertificateCell, Outcome
 from mtpp.solvers.certify.cells.worker_process import WorkerProcess
 from mtpp.solvers.certify.certification import Certification
 
@@ -47,7 +47,7 @@ class _Post:
 
     worker: WorkerProcess
     ready: bool = False
-    cell: Cell | None = None
+    cell: CertificateCell | None = None
     attempt: int = 1
     state: Certification | None = None
     began: float | None = None
@@ -55,13 +55,13 @@ class _Post:
 
 
 def run_in_processes(
-    cells: Iterable[Cell],
+    cells: Iterable[CertificateCell],
     interrupted: Callable[[], bool],
     *,
     at_once: int,
     grace_s: float = _GRACE_S,
     tell: Callable[[str], None] = lambda text: None,
-) -> Iterator[Outcome]:
+) -> Iterator[Outcome[Certification]]:
     """Give the outcome of each cell as it comes, until the user ends it.
 
     A cell is asked for when there is a process for it. What is proven is never lost: the outcome of a cell that was
@@ -91,7 +91,9 @@ def run_in_processes(
 
 
 class _Pool:
-    def __init__(self, cells: Iterator[Cell], at_once: int, grace_s: float, tell: Callable[[str], None]) -> None:
+    def __init__(
+        self, cells: Iterator[CertificateCell], at_once: int, grace_s: float, tell: Callable[[str], None]
+    ) -> None:
         self._cells = cells
         self._at_once = at_once
         self._grace_s = grace_s
@@ -115,7 +117,7 @@ class _Pool:
             self._give(idle or self._start_worker(), cell)
         return any(post.cell is not None for post in self._posts.values())
 
-    def news(self, interrupted: bool) -> Iterator[Outcome]:
+    def news(self, interrupted: bool) -> Iterator[Outcome[Certification]]:
         """Give the outcomes that there are within a moment."""
         if interrupted and not self._interrupted:
             self._interrupted = True
@@ -145,12 +147,12 @@ class _Pool:
         post = self._posts[worker] = _Post(worker)
         return post
 
-    def _give(self, post: _Post, cell: Cell, attempt: int = 1, state: Certification | None = None) -> None:
+    def _give(self, post: _Post, cell: CertificateCell, attempt: int = 1, state: Certification | None = None) -> None:
         post.cell, post.attempt, post.state, post.began, post.kill_at = cell, attempt, state, None, None
         if post.ready:
             post.worker.tell("cell", cell)
 
-    def _heard(self, post: _Post, kind: str, value: Any = None) -> Iterator[Outcome]:
+    def _heard(self, post: _Post, kind: str, value: Any = None) -> Iterator[Outcome[Certification]]:
         if kind == "ready":
             post.ready, self._failed_starts = True, 0
             if post.cell is not None:
@@ -176,7 +178,7 @@ class _Pool:
             elif kind == "false" or not self._interrupted:  # else there was more to try
                 yield Outcome(cell, None, value, kind == "false")
 
-    def _buried(self, post: _Post) -> Iterator[Outcome]:
+    def _buried(self, post: _Post) -> Iterator[Outcome[Certification]]:
         """Go on after a process died by itself."""
         del self._posts[post.worker]
         cause = post.worker.cause_of_death()
@@ -190,7 +192,7 @@ class _Pool:
             return
         yield from self._lost(post, cause)
 
-    def _lost(self, post: _Post, cause: str) -> Iterator[Outcome]:
+    def _lost(self, post: _Post, cause: str) -> Iterator[Outcome[Certification]]:
         """Try the cell again after an accident, or give it up."""
         cell, post.cell = post.cell, None
         if cell is None:
@@ -202,7 +204,7 @@ class _Pool:
             state = None if post.state is None else replace(post.state, stopped=StopReason.INTERRUPTED)
             yield Outcome(cell, state, f"{cause}, {ATTEMPTS} times" if post.attempt == ATTEMPTS else cause)
 
-    def _overrun(self, post: _Post) -> Iterator[Outcome]:
+    def _overrun(self, post: _Post) -> Iterator[Outcome[Certification]]:
         """Kill a process that did not come to its end in time; what it said until then counts."""
         self._dismiss(post)
         cell = post.cell

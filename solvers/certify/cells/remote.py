@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from mtpp import __version__
-from mtpp.solvers.certify.cells.cell import Cell, OtherVersion
+from mtpp.solvers.certify.cells.cell import CertificateCell, OtherVersion
 from mtpp.solvers.certify.cells.processes import run_in_processes
 
 _LOOK_S = 1.0
@@ -27,7 +27,7 @@ def certify_remotely(data: bytes, version: str) -> bytes:
     """
     if version != __version__:
         raise OtherVersion(f"mtpp {version} sent a cell to a worker with mtpp {__version__}")
-    cell: Cell = pickle.loads(data)
+    cell: CertificateCell = pickle.loads(data)
     outcome = next(run_in_processes([cell], _dropped(), at_once=1), None)
     found = (None, "cancelled", False) if outcome is None else (outcome.state, outcome.problem, outcome.contradiction)
     return pickle.dumps(found, protocol=pickle.HIGHEST_PROTOCOL)

@@ -1,8 +1,8 @@
 """A worker process: takes cells one by one, and says all that it proves at once, for it may be killed.
 
-It reads pickled tuples from its standard input: ``("cell", Cell)``, and ``("end",)`` to have the present cell end with
-what there is. It writes pickled tuples to what was its standard output: ``("ready",)`` once, then per cell
-``("began",)`` when its clock starts, ``("state", Certification)`` as often as there is news, and in the end one of
+It reads pickled tuples from its standard input: ``("cell", CertificateCell)``, and ``("end",)`` to have the present
+cell end with what there is. It writes pickled tuples to what was its standard output: ``("ready",)`` once, then per
+cell ``("began",)`` when its clock starts, ``("state", Certification)`` as often as there is news, and in the end one of
 ``("done", Certification)``, ``("refused", text)`` where there is no partition, ``("false", text)`` where results
 contradict each other, ``("short", text)`` where the memory is used up, and ``("failed", text)``. It ends when its input
 does: with its parent.
@@ -22,7 +22,7 @@ from mtpp.errors import InconsistentResult, Infeasible, MtppError
 from mtpp.host.child_process import follow_parent, message_pipes, orphaned
 from mtpp.host.memory_limit import memory_limited
 from mtpp.host.process_age import process_age_s
-from mtpp.solvers.certify.cells.cell import Cell
+from mtpp.solvers.certify.cells.cell import CertificateCell
 from mtpp.solvers.certify.cells.preparing import compiled_for_cells
 
 _LEAST_SHARE = 0.15
@@ -53,7 +53,7 @@ def serve() -> None:
     follow_parent()
     requests, stream = message_pipes()
     replies = _Replies(stream)
-    cells: SimpleQueue[Cell] = SimpleQueue()
+    cells: SimpleQueue[CertificateCell] = SimpleQueue()
     end = Event()
     Thread(target=_listen, args=(requests, cells, end), daemon=True).start()
     replies.send("ready")
@@ -64,7 +64,7 @@ def serve() -> None:
         first = False
 
 
-def _listen(requests: BinaryIO, cells: SimpleQueue[Cell], end: Event) -> None:
+def _listen(requests: BinaryIO, cells: SimpleQueue[CertificateCell], end: Event) -> None:
     try:
         while True:
             kind, *values = pickle.load(requests)
@@ -82,7 +82,7 @@ def _end(replies: _Replies) -> None:
     orphaned()
 
 
-def _in_time(cell: Cell, *, first: bool) -> Cell:
+def _in_time(cell: CertificateCell, *, first: bool) -> CertificateCell:
     """Compile what the cell may need, on no clock; where nothing has to be, take the start from its limit, in part."""
     limits = cell.limits
     if first and not compiled_for_cells(limits.algorithm, limits.bounds, cell.instance.system):
@@ -94,12 +94,12 @@ def _in_time(cell: Cell, *, first: bool) -> Cell:
     return replace(cell, limits=replace(limits, time_limit_s=left))
 
 
-def _answer(cell: Cell, replies: _Replies, end: Event, *, first: bool) -> tuple[Any, ...]:
+def _answer(cell: CertificateCell, replies: _Replies, end: Event, *, first: bool) -> tuple[Any, ...]:
     try:
         with memory_limited(cell.limits.process_bytes, end=lambda: _end(replies)):
             cell = _in_time(cell, first=first)
             replies.send("began")
-            state = cell.certify(lambda state: replies.send("state", state), end.is_set)
+            state = cell.work(lambda state: replies.send("state", state), end.is_set)
     except Infeasible as error:
         return "refused", error.problem
     except InconsistentResult as error:

@@ -14,20 +14,20 @@ from mtpp.errors import Infeasible
 from mtpp.host.stop_reason import StopReason
 from mtpp.inference.instance import Instance
 from mtpp.solvers.certify.comparison import (
-    Cell,
+    Run,
+    RunLimits,
     complete_sources,
     means,
     run_cell,
     unrounded_simple_bound,
 )
-from mtpp.solvers.certify.run_limits import RunLimits
 from mtpp.solvers.limits import UNLIMITED, SearchLimits, SearchResult
 from mtpp.solvers.registry import PARTITIONERS, Partitioner, PartitionerEntry, default_orders
 from mtpp.solvers.variants import Variant, parse_variant
 
 
-def _cell(source: str, algorithm: str, bottleneck: int | None, *, k: int = 2, stopped: str = "finished") -> Cell:
-    return Cell(source, k, algorithm, "1", 1, Fraction(10), bottleneck, 1, 0.5, stopped)
+def _cell(source: str, algorithm: str, bottleneck: int | None, *, k: int = 2, stopped: str = "finished") -> Run:
+    return Run(source, k, algorithm, "1", 1, Fraction(10), bottleneck, 1, 0.5, stopped)
 
 
 def _entry(monkeypatch: pytest.MonkeyPatch, solver: Partitioner) -> Variant:

@@ -15,8 +15,7 @@ from mtpp.inference.partition import Partition
 from mtpp.inference.system import override
 from mtpp.solvers.certify import cell_work
 from mtpp.solvers.certify.cell_limits import CellLimits
-from mtpp.solvers.certify.comparison import run_cell
-from mtpp.solvers.certify.run_limits import RunLimits
+from mtpp.solvers.certify.comparison import RunLimits, run_cell
 from mtpp.solvers.last_look.partition import look_at_partition
 from mtpp.solvers.limits import SearchLimits, SearchResult
 from mtpp.solvers.registry import PARTITIONERS, PartitionerEntry

@@ -21,22 +21,23 @@ from mtpp.inference.instance import Instance
 from mtpp.inference.system import load_system
 from mtpp.solvers.certify.cell_limits import CellLimits
 from mtpp.solvers.certify.cells import worker_process
-from mtpp.solvers.certify.cells.cell import Cell, Outcome
+from mtpp.solvers.certify.cells.cell import CertificateCell, Outcome
 from mtpp.solvers.certify.cells.processes import run_in_processes
 from mtpp.solvers.certify.cells.serial import run_here
+from mtpp.solvers.certify.certification import Certification
 
 LIMITS = CellLimits(60.0, Fraction(1), ("simple",))
 
 
-def cell(label: str, number: int = 0, limits: CellLimits = LIMITS) -> Cell:
+def cell(label: str, number: int = 0, limits: CellLimits = LIMITS) -> CertificateCell:
     """Return a chain of 10, 20, 30, 40 ms that costs 61 ms in two stages."""
     graph = chain([10, 20, 30, 40], [1, 1, 1], "ms")
-    return Cell(number, label, Instance.build(graph, load_system(), 2), limits)
+    return CertificateCell(number, label, Instance.build(graph, load_system(), 2), limits)
 
 
 def outcomes(
-    *cells: Cell, at_once: int = 1, interrupted: Callable[[], bool] = lambda: False, grace_s: float = 60.0
-) -> list[Outcome]:
+    *cells: CertificateCell, at_once: int = 1, interrupted: Callable[[], bool] = lambda: False, grace_s: float = 60.0
+) -> list[Outcome[Certification]]:
     """Run the cells to the end."""
     return list(run_in_processes(cells, interrupted, at_once=at_once, grace_s=grace_s))
 
@@ -81,7 +82,7 @@ def test_cells_are_asked_for_when_there_is_a_process_for_them() -> None:
     """Of ten cells, two more than have ended have been asked for at most."""
     asked = 0
 
-    def endless() -> Iterator[Cell]:
+    def endless() -> Iterator[CertificateCell]:
         nonlocal asked
         for number in range(10):
             asked += 1
