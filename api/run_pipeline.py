@@ -191,9 +191,10 @@ def run_stages(request: RunRequest, deadline: Deadline, observer: Observer) -> P
         If Ctrl-C ends the work before that.
     """
     from mtpp.formats.io.folder import model_at
+    from mtpp.host.ending import EndedEarly
     from mtpp.host.interruption import Interruption
     from mtpp.runtime.pipeline.comparison import Comparison
-    from mtpp.runtime.pipeline.crew import RunLimits, Stopped
+    from mtpp.runtime.pipeline.crew import RunLimits
     from mtpp.runtime.pipeline.measuring import measure
     from mtpp.runtime.pipeline.worker_process import WorkerDied
 
@@ -203,8 +204,8 @@ def run_stages(request: RunRequest, deadline: Deadline, observer: Observer) -> P
         try:
             limits = RunLimits(deadline, lambda: interruption.requested)
             run = PipelineRun(Comparison(measure(request, limits, observer.note)))
-        except Stopped as stop:
-            if stop.reason == StopReason.INTERRUPTED:
+        except EndedEarly as end:
+            if end.stopped == StopReason.INTERRUPTED:
                 raise Interrupted("the run was interrupted before every stage had done a batch") from None
             raise LimitReached(
                 f"{deadline.limit_s:g} s were up before every stage had done a batch",

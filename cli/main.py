@@ -18,8 +18,8 @@ from mtpp.cli.flags import flag_of
 from mtpp.cli.terminal.output import OutputClosed
 from mtpp.errors import LimitReached, MtppError
 from mtpp.host import interrupts
+from mtpp.host.ending import abandoned
 from mtpp.host.interrupts import INTERRUPTED
-from mtpp.host.overrun import abandoned
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
 
 from mtpp.host.deadline import Deadline
-from mtpp.host.memory_limit import short_of_memory
+from mtpp.host.ending import reason_to_end
 from mtpp.host.progress import Observer, Silent
 from mtpp.host.stop_reason import StopReason
 from mtpp.inference.certificate import LowerBound
@@ -41,11 +41,7 @@ class Limits:
     @property
     def stop(self) -> StopReason | None:
         """Why the search has to end now, or None to go on."""
-        if self.interrupted():
-            return StopReason.INTERRUPTED
-        if short_of_memory():
-            return StopReason.MEMORY_LIMIT
-        return StopReason.TIME_LIMIT if self.deadline.expired() else None
+        return reason_to_end(self.deadline, self.interrupted)
 
     def ended(self) -> bool:
         """Tell whether the search has to end now, whatever the reason: what inner loops ask."""

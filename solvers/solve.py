@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from threading import Event
-from traceback import clear_frames
 
 from mtpp.errors import InconsistentResult, Infeasible, InvalidPartition
+from mtpp.host.ending import EndedEarly, run_in_time
 from mtpp.host.memory_limit import limited_memory, spare_memory
-from mtpp.host.overrun import Overrun, run_in_time
 from mtpp.host.progress import Counting
 from mtpp.host.stop_reason import StopReason
 from mtpp.inference.contraction import Contraction, contract_named
@@ -131,12 +130,9 @@ def search_in_time(partitioner: registry.Partitioner, instance: Instance, limits
         if first is None or ended is None:
             raise
         stopped = ended
-    except Overrun as overrun:
+    except EndedEarly as end:
         given_up.set()  # or it might go on beside what comes next
-        stopped = overrun.stopped
-    except MemoryError as error:
-        clear_frames(error.__traceback__)  # or they would keep what has used it up
-        stopped = StopReason.MEMORY_LIMIT
+        stopped = end.stopped
     spare_memory()
     found = best.partition()
     if found is None and not limited and (first := first_partition(instance)) is not None:

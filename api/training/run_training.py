@@ -168,8 +168,9 @@ def train_stages(request: TrainingRequest, deadline: Deadline, observer: Observe
     InputError, MtppError, LimitReached, Interrupted
         As :func:`run_training`.
     """
+    from mtpp.host.ending import EndedEarly
     from mtpp.host.interruption import Interruption
-    from mtpp.runtime.pipeline.crew import RunLimits, Stopped
+    from mtpp.runtime.pipeline.crew import RunLimits
     from mtpp.runtime.pipeline.worker_process import WorkerDied
     from mtpp.runtime.pytorch.library import pytorch
     from mtpp.runtime.training.results import TrainingTerms
@@ -183,8 +184,8 @@ def train_stages(request: TrainingRequest, deadline: Deadline, observer: Observe
         try:
             limits = RunLimits(deadline, lambda: interruption.requested)
             run = train(model, terms, folder.timed.schedule, limits, tell=observer.note)
-        except Stopped as stop:
-            if stop.reason == StopReason.INTERRUPTED:
+        except EndedEarly as end:
+            if end.stopped == StopReason.INTERRUPTED:
                 raise Interrupted("the run was interrupted before its last step") from None
             raise LimitReached(
                 f"{deadline.limit_s:g} s were up before the last step",

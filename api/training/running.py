@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from traceback import clear_frames
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mtpp.host.stop_reason import StopReason
@@ -46,30 +45,23 @@ def run_from_first(
 def _made_first(first: Callable[[], F | None], limits: Limits) -> F | None:
     """Return a first plan; None if there is none, the memory does not suffice or the user does not want to wait."""
     from mtpp.host.deadline import Deadline
+    from mtpp.host.ending import EndedEarly, run_in_time
     from mtpp.host.memory_limit import spare_memory
-    from mtpp.host.overrun import Overrun, run_in_time
 
     try:
         return run_in_time(first, Deadline(), lambda: StopReason.INTERRUPTED if limits.interrupted() else None)
-    except Overrun:
+    except EndedEarly:
+        spare_memory()
         return None
-    except MemoryError as error:
-        clear_frames(error.__traceback__)
-    spare_memory()
-    return None
 
 
 def run_planner(plan: Callable[[], R], limits: Limits) -> R | StopReason:
     """Return the result of a planner, or the reason that it did not come back: a limit, or an interruption."""
+    from mtpp.host.ending import EndedEarly, run_in_time
     from mtpp.host.memory_limit import spare_memory
-    from mtpp.host.overrun import Overrun, run_in_time
 
     try:
         return run_in_time(plan, limits.deadline, lambda: limits.stop)
-    except Overrun as overrun:
-        stopped = overrun.stopped
-    except MemoryError as error:
-        clear_frames(error.__traceback__)  # or they would keep what has used it up
-        stopped = StopReason.MEMORY_LIMIT
-    spare_memory()
-    return stopped
+    except EndedEarly as end:
+        spare_memory()
+        return end.stopped

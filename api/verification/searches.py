@@ -155,12 +155,12 @@ def _until(deadline: Deadline | None, given_up: GivenUp, work: Callable[[], R]) 
     However the wait for it ends, by the deadline or by a signal, the search does not outlive it for long.
     """
     from mtpp.host.alarm import TimeIsUp
-    from mtpp.host.overrun import Overrun, run_in_time
+    from mtpp.host.ending import EndedEarly, run_in_time
 
     end = deadline or Deadline()
     try:
         return run_in_time(work, end, lambda: StopReason.TIME_LIMIT if end.expired() else None)
-    except Overrun:
-        raise TimeIsUp from None
+    except EndedEarly as ended:
+        raise (MemoryError if ended.stopped is StopReason.MEMORY_LIMIT else TimeIsUp) from None
     finally:
         given_up.set()

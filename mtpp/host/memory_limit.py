@@ -8,7 +8,6 @@ this module.
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 import sys
@@ -190,6 +189,8 @@ def search_share(left_bytes: int) -> int:
 def return_memory() -> None:
     """Give what was freed but is still resident back to the system, where there is a limit (glibc)."""
     if _CURRENT:
+        import ctypes
+
         with suppress(OSError, AttributeError):
             ctypes.CDLL(None).malloc_trim(0)
 

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from mtpp.errors import MtppError
 from mtpp.host.deadline import Deadline
-from mtpp.host.stop_reason import StopReason
+from mtpp.host.ending import EndedEarly, reason_to_end
 from mtpp.runtime.pipeline.worker_process import Job, WorkerProcess
 
 _LOOK_S = 0.1
@@ -19,20 +19,6 @@ _LOOK_S = 0.1
 
 _CAUSE_S = 5.0
 """Seconds within which the death must be heard of that others suffer from."""
-
-
-class Stopped(Exception):
-    """The work was ended from outside.
-
-    Attributes
-    ----------
-    reason
-        ``time-limit`` or ``interrupted``.
-    """
-
-    def __init__(self, reason: StopReason) -> None:
-        super().__init__(reason)
-        self.reason = reason
 
 
 class RunLimits:
@@ -49,13 +35,11 @@ class RunLimits:
         self._interrupted = interrupted
 
     def check(self) -> float:
-        """Return the seconds until the next look; raise :class:`Stopped` if the run has to end."""
-        if self._interrupted():
-            raise Stopped(StopReason.INTERRUPTED)
-        left = self._deadline.remaining_s()
-        if left <= 0:
-            raise Stopped(StopReason.TIME_LIMIT)
-        return min(_LOOK_S, left)
+        """Return the seconds until the next look; raise EndedEarly if the run has to end."""
+        reason = reason_to_end(self._deadline, self._interrupted)
+        if reason is not None:
+            raise EndedEarly(reason)
+        return max(0.0, min(_LOOK_S, self._deadline.remaining_s()))
 
 
 class Limits(Protocol):
@@ -131,7 +115,7 @@ class Crew:
             If one has died.
         MtppError
             If one refuses its job: its own error.
-        Stopped
+        EndedEarly
             If the time is up or the user has enough.
         """
         said: dict[WorkerProcess, Any] = {}

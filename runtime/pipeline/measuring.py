@@ -90,7 +90,7 @@ def measure(request: RunRequest, limits: RunLimits, tell: Callable[[str], None] 
         If a process dies.
     InputError
         If the folder or a model cannot be used, a core that is asked for, or there is too little memory.
-    Stopped
+    EndedEarly
         If the time is up, or the user has enough, before there is anything to report.
     """
     texts = {name: _text(array) for name, array in request.inputs.items() if array.dtype.kind in "OSU"}

@@ -8,9 +8,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 from mtpp.formats.results.stage_manifest import MODEL_INPUT
+from mtpp.host.ending import EndedEarly
 from mtpp.host.stop_reason import StopReason
 from mtpp.runtime.pipeline.agreement import Agreement
-from mtpp.runtime.pipeline.crew import Crew, RunLimits, Stopped, no_process
+from mtpp.runtime.pipeline.crew import Crew, RunLimits, no_process
 from mtpp.runtime.pipeline.memory import Ring, View, arrays
 from mtpp.runtime.pipeline.model_file import ModelFile
 from mtpp.runtime.pipeline.model_kinds import model_of
@@ -131,11 +132,11 @@ def run_pipeline(
             crew.tell_all("run")
             crew.gather("done", sink.awaited, sink.take)
             sink.finish()
-        except Stopped as stop:
-            stopped = stop.reason
+        except EndedEarly as end:
+            stopped = end.stopped
         times = _times(connected.tables)
         if not len(times[0].busy):
-            raise Stopped(stopped)
+            raise EndedEarly(stopped)
         return PipelineTimes(times, sink.agreement, stopped)
 
 

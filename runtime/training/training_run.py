@@ -80,7 +80,7 @@ def train(
         If PyTorch is not installed, or cannot load, cut or train the program.
     WorkerDied
         If a process dies; the others end with it.
-    Stopped
+    EndedEarly
         If the time is up, or the user has enough.
     """
     with _folder_with(PASSES, write_schedule_csv(schedule)) as folder, Crew(limits) as unsplit:

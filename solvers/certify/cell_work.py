@@ -8,12 +8,10 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
 from fractions import Fraction
 from threading import Lock
-from traceback import clear_frames
 from typing import TypeVar
 
 from mtpp.host.deadline import Deadline
-from mtpp.host.memory_limit import short_of_memory
-from mtpp.host.overrun import Overrun, TimedThread
+from mtpp.host.ending import EndedEarly, TimedThread, reason_to_end
 from mtpp.host.progress import Observer, Silent
 from mtpp.host.stop_reason import StopReason
 from mtpp.inference.certificate import PROOF_TIERS, Certificate, LowerBound
@@ -250,14 +248,12 @@ class _CellWork:
         """
         if self._interrupted():
             return None
-        stop = Limits(deadline=deadline, interrupted=self._to_end)
         try:
-            return (thread or self._thread).run(work, deadline, lambda: stop.stop, grace_s=_GRACE_S)
-        except Overrun:
-            return None
-        except MemoryError as error:
-            clear_frames(error.__traceback__)  # or they would keep what has used it up
-            self._short = True
+            return (thread or self._thread).run(
+                work, deadline, lambda: reason_to_end(deadline, self._to_end), grace_s=_GRACE_S
+            )
+        except EndedEarly as end:
+            self._short = self._short or end.stopped is StopReason.MEMORY_LIMIT
             return None
 
     def _partitioned(self) -> Certification:
@@ -418,11 +414,8 @@ class _CellWork:
         closed = self._closed()
         if closed:
             return closed
-        if self._interrupted():
-            return StopReason.INTERRUPTED
-        if self._short or short_of_memory():
-            return StopReason.MEMORY_LIMIT
-        return StopReason.TIME_LIMIT if self._deadline.expired() else None
+        ended = reason_to_end(self._deadline, self._interrupted)
+        return StopReason.MEMORY_LIMIT if self._short and ended is not StopReason.INTERRUPTED else ended
 
 
 def _rank(bound: LowerBound) -> tuple[int, bool]:

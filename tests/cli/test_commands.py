@@ -14,7 +14,7 @@ from processes import run
 from mtpp.cli.main import COMMANDS, main
 from mtpp.formats.graphs.native import read_native
 from mtpp.host.deadline import Deadline
-from mtpp.host.overrun import Overrun, abandoned, run_in_time
+from mtpp.host.ending import EndedEarly, abandoned, run_in_time
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
@@ -188,7 +188,7 @@ def test_warmup_for_some_commands() -> None:
 def test_a_program_that_calls_the_command_line_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """Work that was given up in its process, by whatever it called before, does not end it."""
     release = threading.Event()
-    with pytest.raises(Overrun):
+    with pytest.raises(EndedEarly):
         run_in_time(release.wait, Deadline(-100.0), lambda: "time-limit")
     try:
         assert abandoned()

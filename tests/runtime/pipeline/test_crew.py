@@ -11,8 +11,9 @@ from unruly_jobs import UnrulyJob
 
 from mtpp.errors import InputError, MtppError
 from mtpp.host.deadline import Deadline
+from mtpp.host.ending import EndedEarly
 from mtpp.runtime.pipeline import crew as crews
-from mtpp.runtime.pipeline.crew import Crew, RunLimits, Stopped
+from mtpp.runtime.pipeline.crew import Crew, RunLimits
 from mtpp.runtime.pipeline.worker_process import WorkerDied
 
 ENDLESS = RunLimits(Deadline(), lambda: False)
@@ -56,9 +57,9 @@ def test_a_refusal_is_the_workers_own() -> None:
 
 def test_waiting_ends_with_the_time_and_the_users_limits() -> None:
     """Even if a process never answers."""
-    with pytest.raises(Stopped, match="time-limit"):
+    with pytest.raises(EndedEarly, match="time-limit"):
         _run("hang", limits=RunLimits(Deadline(0.5), lambda: False))
-    with pytest.raises(Stopped, match="interrupted"):
+    with pytest.raises(EndedEarly, match="interrupted"):
         _run("hang", limits=RunLimits(Deadline(), lambda: True))
 
 

@@ -15,7 +15,8 @@ from stage_folders import SIZE, bypass, bypassed, single, whole_bypass
 from mtpp.errors import InputError
 from mtpp.formats.results.stage_manifest import manifest_text, read_manifest
 from mtpp.host.deadline import Deadline
-from mtpp.runtime.pipeline.crew import RunLimits, Stopped
+from mtpp.host.ending import EndedEarly
+from mtpp.runtime.pipeline.crew import RunLimits
 from mtpp.runtime.pipeline.memory import Ring
 from mtpp.runtime.pipeline.pipeline import PipelineChoices, PipelineTimes, run_pipeline, stage_models
 from mtpp.runtime.pipeline.wiring import Wiring, read_wiring
@@ -160,7 +161,7 @@ def test_the_end_of_the_time_leaves_what_is_done(wiring: Wiring, rings: tuple[Ri
     assert 0 < run.batches < 10**6
     assert run.agreement.holds
     _check_times(run)
-    with pytest.raises(Stopped, match="time-limit"):
+    with pytest.raises(EndedEarly, match="time-limit"):
         run_pipeline(wiring, _choices(10), *rings, RunLimits(Deadline(0), lambda: False))
 
 

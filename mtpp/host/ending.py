@@ -1,4 +1,14 @@
-"""Work that may not come back in time: it runs in a thread that is given up once its limit is past."""
+"""Early ends of work. Five kinds end it; searches, bounds, planners and runs hear of all of them here.
+
+1. A deadline (:mod:`mtpp.host.deadline`): searches look at the clock, and end with their best so far.
+2. A thread in time (:class:`TimedThread`): the caller goes on without work that does not look in time.
+3. An alarm (:mod:`mtpp.host.alarm`): ``TimeIsUp`` is raised in the midst of work that looks at no clock.
+4. A limit on memory (:mod:`mtpp.host.memory_limit`): searches end before it is reached, or an allocation fails.
+5. A signal: Ctrl-C or SIGTERM is a flag during searches (:mod:`mtpp.host.interruption`), and elsewhere ends the process
+   (:mod:`mtpp.host.interrupts`).
+
+:func:`reason_to_end` says which of 1, 4 and 5 holds now; :exc:`EndedEarly` says which has ended a piece of work.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +19,7 @@ from threading import Event, Thread
 from typing import Any, TypeVar
 
 from mtpp.host.deadline import Deadline
+from mtpp.host.memory_limit import short_of_memory
 from mtpp.host.stop_reason import StopReason
 
 R = TypeVar("R")
@@ -25,12 +36,27 @@ _LOOK_S = 0.05
 _ABANDONED: list[Thread] = []
 
 
-class Overrun(Exception):
-    """The work was given up; *stopped* says why."""
+class EndedEarly(Exception):
+    """Work that did not come to its own end.
+
+    Attributes
+    ----------
+    stopped
+        Why: one of :data:`mtpp.host.stop_reason.CUT_SHORT`.
+    """
 
     def __init__(self, stopped: StopReason) -> None:
         self.stopped = stopped
         super().__init__(stopped)
+
+
+def reason_to_end(deadline: Deadline, interrupted: Callable[[], bool]) -> StopReason | None:
+    """Return why work has to end now, None to go on: an interruption before memory, memory before time."""
+    if interrupted():
+        return StopReason.INTERRUPTED
+    if short_of_memory():
+        return StopReason.MEMORY_LIMIT
+    return StopReason.TIME_LIMIT if deadline.expired() else None
 
 
 class _Job:
@@ -80,8 +106,9 @@ class TimedThread:
 
         Raises
         ------
-        Overrun
-            If the work has been given up. Its thread goes on until the process ends: see :func:`abandoned`.
+        EndedEarly
+            If the work has been given up, or the memory did not suffice. A thread that was given up goes on until the
+            process ends: see :func:`abandoned`.
         """
         job = _Job(work)
         if self._thread is None:
@@ -95,6 +122,11 @@ class TimedThread:
             _ABANDONED.append(self._thread)
             self.close()
             raise
+        if isinstance(job.error, MemoryError):
+            from traceback import clear_frames
+
+            clear_frames(job.error.__traceback__)  # or they would keep what has used it up
+            raise EndedEarly(StopReason.MEMORY_LIMIT)
         if job.error is not None:
             raise job.error
         return job.result  # type: ignore[no-any-return]
@@ -112,14 +144,6 @@ def run_in_time(work: Callable[[], R], deadline: Deadline, stop: Callable[[], St
         return thread.run(work, deadline, stop)
     finally:
         thread.close()
-
-
-def run_beside(work: Callable[[], R]) -> R:
-    """Run *work* in a thread of its own, so that the caller's hears signals while compiled loops run.
-
-    An exception that a signal raises meanwhile, such as :class:`mtpp.host.alarm.TimeIsUp`, gives the work up.
-    """
-    return run_in_time(work, Deadline(), lambda: None)
 
 
 def abandoned() -> bool:
@@ -142,4 +166,4 @@ def _await(job: _Job, deadline: Deadline, stop: Callable[[], StopReason | None],
         stopped_at = stopped_at or time.monotonic()
         allowed_s = INTERRUPTION_GRACE_S if reason == StopReason.INTERRUPTED else grace_s
         if time.monotonic() - stopped_at >= allowed_s:
-            raise Overrun(reason)
+            raise EndedEarly(reason)

@@ -1,4 +1,4 @@
-"""Work that may not come back in time."""
+"""Early ends of work: reasons in their order, and work that does not come back in time."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import threading
 
 import pytest
 
+from mtpp.host import ending
 from mtpp.host.deadline import Deadline
-from mtpp.host.overrun import Overrun, TimedThread, run_in_time
+from mtpp.host.ending import EndedEarly, TimedThread, reason_to_end, run_in_time
 
 
 def past() -> Deadline:
@@ -33,9 +34,9 @@ def test_an_error_of_the_work_is_raised() -> None:
 def test_work_that_does_not_come_back_is_given_up() -> None:
     """Past its deadline the caller goes on, and the next work gets another thread."""
     release, thread = threading.Event(), TimedThread()
-    with pytest.raises(Overrun) as overrun:
+    with pytest.raises(EndedEarly) as ended:
         thread.run(release.wait, past(), lambda: "time-limit")
-    assert overrun.value.stopped == "time-limit"
+    assert ended.value.stopped == "time-limit"
     assert thread.run(threading.current_thread, Deadline(), lambda: None).is_alive()
     release.set()
     thread.close()
@@ -47,3 +48,26 @@ def test_one_thread_does_all_the_work_that_comes_back() -> None:
     first, second = (thread.run(threading.get_ident, Deadline(), lambda: None) for _ in range(2))
     thread.close()
     assert first == second != threading.get_ident()
+
+
+def test_a_signal_counts_before_memory_and_memory_before_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where several reasons hold, one is named."""
+    assert reason_to_end(Deadline(), lambda: False) is None
+    assert reason_to_end(past(), lambda: False) == "time-limit"
+    monkeypatch.setattr(ending, "short_of_memory", lambda: True)
+    assert reason_to_end(past(), lambda: False) == "memory-limit"
+    assert reason_to_end(past(), lambda: True) == "interrupted"
+
+
+def test_an_allocation_that_fails_is_an_early_end() -> None:
+    """The reason is memory, and the thread serves the next work."""
+    thread = TimedThread()
+
+    def takes_too_much() -> None:
+        raise MemoryError
+
+    with pytest.raises(EndedEarly) as ended:
+        thread.run(takes_too_much, Deadline(), lambda: None)
+    assert ended.value.stopped == "memory-limit"
+    assert thread.run(lambda: 7, Deadline(), lambda: None) == 7
+    thread.close()
