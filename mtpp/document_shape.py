@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NoReturn
@@ -51,21 +51,39 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def record(required: dict[str, Rule], optional: dict[str, Rule] | None = None) -> Rule:
-    """Make the rule for an object with exactly these keys."""
+class WrongKind(InputError):
+    """A value of another kind than its rule takes: *expected*, such as ``an object``."""
+
+    def __init__(self, expected: str, value: Any, path: Path) -> None:
+        super().__init__(f"expected {expected}, found {_shown(value)}", where=pointer(*path) or None)
+        self.expected, self.value, self.path = expected, value, path
+
+
+class WrongKeys(InputError):
+    """An object that lacks required keys, or has keys that are not known."""
+
+    def __init__(self, value: dict[str, Any], path: Path, required: Collection[str], known: Collection[str]) -> None:
+        self.unknown = [key for key in value if key not in known]
+        self.missing = [key for key in required if key not in value]
+        self.known, self.path = list(known), path
+        at = pointer(*path, [*self.unknown, *self.missing][0])
+        if self.unknown:
+            super().__init__("unknown key", where=at, remedy=f"the keys are {', '.join(known)}")
+        else:
+            super().__init__("missing key", where=at)
+
+
+def record(required: dict[str, Rule], optional: dict[str, Rule] | None = None, *, closed: bool = True) -> Rule:
+    """Make the rule for an object with exactly these keys; others are passed over if it is not *closed*."""
     rules = {**required, **(optional or {})}
 
     def check(value: Any, path: Path) -> None:
-        if not isinstance(value, dict):
-            refuse(f"expected an object, found {_shown(value)}", path)
-        for key in value:
-            if key not in rules:
-                refuse("unknown key", (*path, key), f"the keys are {', '.join(rules)}")
-        for key in required:
-            if key not in value:
-                refuse("missing key", (*path, key))
+        anything(value, path)
+        if not (required.keys() <= value.keys() and (rules.keys() >= value.keys() or not closed)):
+            raise WrongKeys(value, path, required, rules if closed else {**rules, **value})
         for key, item in value.items():
-            rules[key](item, (*path, key))
+            if key in rules:
+                rules[key](item, (*path, key))
 
     return check
 
@@ -74,8 +92,7 @@ def array(rule: Rule) -> Rule:
     """Make the rule for an array whose items all follow *rule*."""
 
     def check(value: Any, path: Path) -> None:
-        if not isinstance(value, list | tuple):
-            refuse(f"expected an array, found {_shown(value)}", path)
+        any_array(value, path)
         for i, item in enumerate(value):
             rule(item, (*path, i))
 
@@ -86,7 +103,7 @@ def items(*rules: Rule) -> Rule:
     """Make the rule for an array of so many items, each with a rule of its own."""
 
     def check(value: Any, path: Path) -> None:
-        array(whatever)(value, path)
+        any_array(value, path)
         if len(value) != len(rules):
             refuse(f"expected {len(rules)} items, found {len(value)}", path)
         for i, (rule, item) in enumerate(zip(rules, value, strict=True)):
@@ -95,12 +112,14 @@ def items(*rules: Rule) -> Rule:
     return check
 
 
-def mapping(rule: Rule) -> Rule:
-    """Make the rule for an object with any keys whose values all follow *rule*."""
+def mapping(rule: Rule, key_rule: Rule | None = None) -> Rule:
+    """Make the rule for an object whose values all follow *rule*, and whose keys may be any or follow *key_rule*."""
 
     def check(value: Any, path: Path) -> None:
         anything(value, path)
         for key, item in value.items():
+            if key_rule is not None:
+                key_rule(key, (*path, key))
             rule(item, (*path, key))
 
     return check
@@ -142,7 +161,7 @@ def signed(value: Any, path: Path) -> None:
 
 def signed_rows(value: Any, path: Path) -> None:
     """Take an array of arrays of :func:`signed` integers: proofs have millions of them, so paths are made when due."""
-    array(lambda _value, _path: None)(value, path)
+    any_array(value, path)
     for i, row in enumerate(value):
         plain = type(row) is list and all(type(item) is int and abs(item) < _SIGNED_LIMIT for item in row)
         if not plain:
@@ -162,13 +181,13 @@ def choice(*values: str) -> Rule:
 def text(value: Any, path: Path) -> None:
     """Take any string."""
     if not isinstance(value, str):
-        refuse(f"expected a string, found {_shown(value)}", path)
+        raise WrongKind("a string", value, path)
 
 
 def flag(value: Any, path: Path) -> None:
     """Take true or false."""
     if not isinstance(value, bool):
-        refuse(f"expected true or false, found {_shown(value)}", path)
+        raise WrongKind("true or false", value, path)
 
 
 def whatever(_value: Any, _path: Path) -> None:
@@ -178,7 +197,13 @@ def whatever(_value: Any, _path: Path) -> None:
 def anything(value: Any, path: Path) -> None:
     """Take an object with any content, which is not looked at."""
     if not isinstance(value, dict):
-        refuse(f"expected an object, found {_shown(value)}", path)
+        raise WrongKind("an object", value, path)
+
+
+def any_array(value: Any, path: Path) -> None:
+    """Take an array with any content, which is not looked at."""
+    if not isinstance(value, list | tuple):
+        raise WrongKind("an array", value, path)
 
 
 def number(value: Any, path: Path) -> None:

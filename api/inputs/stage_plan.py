@@ -164,15 +164,16 @@ def _read_ops(source: Source, dims: SizeTerms, system: System, *, spare_dims: bo
 
 def _planned_dims(document: Any, display: str, given: SizeTerms) -> dict[str, int]:
     """Return the sizes that a plan was made for; others must not be asked for."""
-    from mtpp.formats.io.json_shape import attributed, pointer, require_object, require_whole
+    from mtpp.document_shape import anything
+    from mtpp.formats.io.json_shape import attributed, pointer, shaped, whole_number
     from mtpp.formats.results.partition_plan import as_plan
 
     as_plan(document, display)
     with attributed(display):
-        model = require_object(document.get("model"), "/model")
-        dims = require_object(model.get("dims", {}), "/model/dims")
+        model = shaped(anything, document.get("model"), "model")
+        dims = shaped(anything, model.get("dims", {}), "model", "dims")
         for name, size in dims.items():
-            if require_whole(size, pointer("model", "dims", name)) < 1:
+            if shaped(whole_number, size, "model", "dims", name) < 1:
                 raise InputError(f"{size} is no size", where=pointer("model", "dims", name))
             if given.get(name, size) != size:
                 raise InputError(
@@ -185,18 +186,19 @@ def _stages_of_plan(
     document: Any, source: Source, model: Model, planned: Mapping[str, int], observer: Observer
 ) -> StagePlan:
     from mtpp.api.inputs.user_assignment import labels_of_assignment
-    from mtpp.formats.io.json_shape import attributed, require_object, require_text, require_whole
+    from mtpp.document_shape import anything, text
+    from mtpp.formats.io.json_shape import attributed, shaped, whole_number
     from mtpp.inference.partition import Partition
     from mtpp.ranges import MOST_STAGES
 
     with attributed(source.display):
-        about = require_object(document.get("model"), "/model")
+        about = shaped(anything, document.get("model"), "model")
         same_file = about.get("sha256") == model.source.sha256
         if same_file:
             _check_same_model(about, model, planned)
         else:
             _check_same_ops(document, model)
-        k = require_whole(document.get("k"), "/k")
+        k = shaped(whole_number, document.get("k"), "k")
         if not 0 < k <= MOST_STAGES:
             raise InputError(f"{k} is no number of stages", where="/k")
         labels = labels_of_assignment(model.graph, source.display, source)
@@ -209,14 +211,14 @@ def _stages_of_plan(
                 f"{source.display}: the plan was made from another file than {model.source.display}, with the same ops "
                 "but tensors or weights of other sizes: its times may be wrong"
             )
-        bottleneck = require_whole(document.get("bottleneck"), "/bottleneck")
-        ticks_per_unit = require_whole(document.get("ticks_per_unit"), "/ticks_per_unit")
+        bottleneck = shaped(whole_number, document.get("bottleneck"), "bottleneck")
+        ticks_per_unit = shaped(whole_number, document.get("ticks_per_unit"), "ticks_per_unit")
         if bottleneck != max(figures["cost"]) or ticks_per_unit < 1:
             raise InputError("contradicts the stages", where="/bottleneck", remedy="mtpp verify says what is wrong")
         return StagePlan(
             labels=labels,
             k=k,
-            time_unit=require_text(document.get("time_unit"), "/time_unit"),
+            time_unit=shaped(text, document.get("time_unit"), "time_unit"),
             ticks_per_unit=ticks_per_unit,
             bottleneck=bottleneck,
             costs=figures["cost"],
@@ -227,17 +229,17 @@ def _stages_of_plan(
 
 def _figures(document: Mapping[str, Any], labels: list[int], k: int) -> dict[str, list[int]]:
     """Return what a plan says of its stages, key by key."""
-    from mtpp.formats.io.json_shape import require_list, require_object, require_whole
+    from mtpp.document_shape import anything, array
+    from mtpp.formats.io.json_shape import shaped, whole_number
 
-    rows = require_list(document.get("stages"), "/stages")
+    rows = shaped(array(anything), document.get("stages"), "stages")
     if len(rows) != k:
         raise InputError(f"{len(rows)} stages, but k is {k}", where="/stages", remedy="plan anew")
     keys = ("index", "ops", "cost", "work", "input", "output", "param_bytes")
     figures: dict[str, list[int]] = {key: [] for key in keys}
     for i, row in enumerate(rows):
-        stage = require_object(row, f"/stages/{i}")
         for key, column in figures.items():
-            column.append(require_whole(stage.get(key), f"/stages/{i}/{key}"))
+            column.append(shaped(whole_number, row.get(key), "stages", i, key))
             if column[-1] < 0:
                 raise InputError(f"{column[-1]} is below zero", where=f"/stages/{i}/{key}")
     ops = Counter(labels)

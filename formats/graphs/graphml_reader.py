@@ -14,7 +14,7 @@ from typing import Any
 from mtpp.errors import InputError
 from mtpp.formats.graphs.graphml_events import Element, Elements, graphml_elements
 from mtpp.formats.graphs.node_link import graph_from_node_link
-from mtpp.formats.io.json_shape import attributed, require_list
+from mtpp.formats.io.json_shape import attributed, kind_of
 from mtpp.formats.io.json_text import no_garbage_collection, parse_json
 from mtpp.inference.graph import CostGraph
 from mtpp.units import Exact, exact_decimal
@@ -150,7 +150,9 @@ def _differ(one: Element, other: Element) -> bool:
 
 
 def _unread_rows(text: str) -> list[tuple[int, str, str, Any, Any]]:
-    rows = require_list(_json(text, "unread"), "unread")
+    rows = _json(text, "unread")
+    if not isinstance(rows, list):
+        raise InputError(f"must be an array, not {kind_of(rows)}", where="unread")
     for row in rows:
         match row:
             case [int(place), str(), str(), _, _] if place >= 0:

@@ -6,18 +6,12 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
+from mtpp.document_shape import anything, text
 from mtpp.errors import InputError
-from mtpp.formats.graphs.native_rows import op_columns, tensor_columns
-from mtpp.formats.io.json_shape import (
-    attributed,
-    check_header,
-    check_keys,
-    require_list,
-    require_object,
-    require_text,
-)
+from mtpp.formats.io.json_shape import attributed, exact_number, headed, names, shaped, table, whole_number
 from mtpp.formats.io.json_text import dump_lines, no_garbage_collection, parse_json
 from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph
+from mtpp.inference.graph_columns import OpColumns, TensorColumns
 from mtpp.units import Exact
 
 FORMAT = "mtpp-graph"
@@ -26,7 +20,26 @@ VERSION = 1
 ROWS = ("ops", "tensors")
 """Keys whose items get one line each, so that two versions of a file compare line by line."""
 
-_TOP_KEYS = ("format", "version", "name", "time_unit", "ops", "tensors")
+_OPS = table(
+    {"name": text, "work": exact_number},
+    {
+        "kind": text,
+        "param_bytes": whole_number,
+        "backward": exact_number,
+        "kept_bytes": whole_number,
+        "trainable_bytes": whole_number,
+        "backward_share": exact_number,
+    },
+)
+_TENSORS = table(
+    {"name": text, "producer": text, "consumers": names}, {"bytes": whole_number, "transfer": exact_number}
+)
+_GRAPH = headed(
+    FORMAT,
+    VERSION,
+    {"name": text, "time_unit": text, "ops": _OPS, "tensors": _TENSORS},
+    {"metadata": anything},
+)
 
 
 def read_native(data: bytes, source: str) -> CostGraph:
@@ -58,23 +71,48 @@ def graph_from_document(document: Any, source: str) -> CostGraph:
     O(n + pins) time and memory.
     """
     with attributed(source), no_garbage_collection():
-        document = check_header(document, FORMAT, VERSION)
-        check_keys(document, "", _TOP_KEYS, ("metadata",))
-        ops = require_list(document["ops"], "/ops")
-        tensors = require_list(document["tensors"], "/tensors")
+        shaped(_GRAPH, document)
         return CostGraph.from_columns(
-            name=require_text(document["name"], "/name"),
-            time_unit=require_text(document["time_unit"], "/time_unit"),
-            ops=op_columns(ops),
-            tensors=tensor_columns(tensors),
+            name=document["name"],
+            time_unit=document["time_unit"],
+            ops=_op_columns(document["ops"]),
+            tensors=_tensor_columns(document["tensors"]),
             metadata=plain_metadata(document.get("metadata", {})),
         )
+
+
+def _op_columns(rows: list[Any]) -> OpColumns:
+    return OpColumns(
+        name=[row["name"] for row in rows],
+        work=[row["work"] for row in rows],
+        kind=[row.get("kind", "") for row in rows],
+        param_bytes=[row.get("param_bytes", 0) for row in rows],
+        backward=_optional(rows, "backward"),
+        kept_bytes=_optional(rows, "kept_bytes"),
+        trainable_bytes=_optional(rows, "trainable_bytes"),
+        backward_share=_optional(rows, "backward_share"),
+    )
+
+
+def _optional(rows: list[Any], key: str) -> list[Any]:
+    """Return a column of values that few graphs have, empty where there are none."""
+    return [row.get(key) for row in rows] if any(key in row for row in rows) else []
+
+
+def _tensor_columns(rows: list[Any]) -> TensorColumns:
+    return TensorColumns(
+        name=[row["name"] for row in rows],
+        producer=[row["producer"] for row in rows],
+        consumers=[row["consumers"] for row in rows],
+        bytes=[row.get("bytes") for row in rows],
+        transfer=[row.get("transfer") for row in rows],
+    )
 
 
 def plain_metadata(metadata: Any) -> dict[str, Any]:
     """Check that metadata is an object, and turn its exact decimals into floats: nothing is computed from it."""
     try:
-        result: dict[str, Any] = _plain(require_object(metadata, "/metadata"))
+        result: dict[str, Any] = _plain(shaped(anything, metadata, "metadata"))
     except RecursionError:
         raise InputError("nested too deeply", where="/metadata", remedy="flatten it") from None
     except OverflowError:

@@ -6,20 +6,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from mtpp.document_shape import Path, array, mapping, nullable, record, refuse, text
 from mtpp.errors import InputError
 from mtpp.formats.graphs.native import plain_metadata
 from mtpp.formats.graphs.stage_colours import stage_colour
-from mtpp.formats.io.json_shape import (
-    attributed,
-    check_keys,
-    kind_of,
-    pointer,
-    require_list,
-    require_number,
-    require_object,
-    require_text,
-    require_whole,
-)
+from mtpp.formats.io.json_shape import attributed, exact_number, kind_of, pointer, shaped, table, whole_size
 from mtpp.formats.io.json_text import dump_lines, parse_json
 from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph, Int32Array, Op, Tensor
 from mtpp.inference.plan import Plan
@@ -27,10 +18,25 @@ from mtpp.inference.plan import Plan
 _ROWS = ("nodes", "edges", "graph.tensors")
 _SIZE_KEYS = ("bytes", "size_out")
 _PARAM_KEYS = ("param_bytes", "size_param")
-_TENSOR_KEYS = ("producer", "consumers")
-_TENSOR_OPTIONAL = ("bytes", "transfer")
-_SIZE_LIMIT = 2**62
 _BUILD_POINTER = re.compile(r"/(ops|tensors)/(\d+)(.*)", re.DOTALL)
+
+
+def _identity(value: Any, path: Path) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        refuse(f"a node's id must be a string or a whole number, not {kind_of(value)}", path)
+
+
+_FLOW = {"bytes": nullable(whole_size), "transfer": nullable(exact_number)}
+_OP = {"work": exact_number, "kind": text, **dict.fromkeys(_PARAM_KEYS, nullable(whole_size))}
+
+_NODES = table({"id": _identity}, {**_OP, **_FLOW, "size_out": nullable(whole_size)}, closed=False)
+_OPS = table({"id": _identity}, _OP, closed=False)
+"""Rule of the nodes of a file that lists its tensors by itself."""
+
+_EDGES = table({"source": _identity, "target": _identity}, closed=False)
+_TENSORS = mapping(record({"producer": _identity, "consumers": array(_identity)}, _FLOW))
+_ATTRIBUTES = record({}, {"tensors": nullable(_TENSORS), "name": text}, closed=False)
+_HEAD = record({}, {"graph": _ATTRIBUTES}, closed=False)
 
 
 def read_node_link(data: bytes, source: str, *, name: str = "graph", time_unit: str | None = None) -> CostGraph:
@@ -60,23 +66,26 @@ def graph_from_node_link(document: Any, source: str, *, name: str = "graph", tim
         With a JSON pointer into this document.
     """
     with attributed(source):
-        document = require_object(document, "")
+        shaped(_HEAD, document)
         _check_directed(document)
-        attributes = require_object(document.get("graph", {}), "/graph")
-        if "nodes" not in document:
-            raise InputError("missing key 'nodes'", where="/", remedy="add it")
-        nodes = require_list(document["nodes"], "/nodes")
+        attributes = document.get("graph", {})
+        key = "links" if "edges" not in document and "links" in document else "edges"
+        for needed, remedy in (("nodes", "add it"), (key, "add it (or 'links')")):
+            if needed not in document:
+                raise InputError(f"missing key {needed!r}", where="/", remedy=remedy)
+        stored = attributes.get("tensors")
+        nodes = shaped(_NODES if stored is None else _OPS, document["nodes"], "nodes")
         index = _index_nodes(nodes)
-        successors = _successors(document, index)
+        successors = _successors(shaped(_EDGES, document[key], key), key, index)
         ops = [_op(identity, row, i) for i, (identity, row) in enumerate(zip(index, nodes, strict=True))]
-        if attributes.get("tensors") is not None:
-            tensors, places = _stored_tensors(attributes["tensors"], successors)
-        else:
+        if stored is None:
             tensors, places = _node_tensors(nodes, successors)
-        unit = time_unit or require_text(attributes.get("time_unit", "1"), "/graph/time_unit")
+        else:
+            tensors, places = _stored_tensors(stored, successors)
+        unit = time_unit or shaped(text, attributes.get("time_unit", "1"), "graph", "time_unit")
         try:
             return CostGraph.build(
-                name=require_text(attributes.get("name", ""), "/graph/name") or name,
+                name=attributes.get("name") or name,
                 time_unit=unit,
                 ops=ops,
                 tensors=tensors,
@@ -93,94 +102,63 @@ def _check_directed(document: Mapping[str, Any]) -> None:
         raise InputError(problem, where=where, remedy='a computation graph needs "directed": true')
 
 
-def _identity(value: Any, where: str) -> str:
-    if isinstance(value, bool) or not isinstance(value, int | str):
-        raise InputError(f"a node's id must be a string or a whole number, not {kind_of(value)}", where=where)
-    return str(value)
-
-
 def _index_nodes(nodes: list[Any]) -> dict[str, int]:
     index: dict[str, int] = {}
     for i, row in enumerate(nodes):
-        if "id" not in require_object(row, pointer("nodes", i)):
-            raise InputError("missing key 'id'", where=pointer("nodes", i), remedy="add it")
-        identity = _identity(row["id"], pointer("nodes", i, "id"))
-        if identity in index:
-            raise InputError(
-                f"duplicate id {identity!r}, first used at /nodes/{index[identity]}", where=pointer("nodes", i, "id")
-            )
-        index[identity] = i
+        first = index.setdefault(str(row["id"]), i)
+        if first != i:
+            problem = f"duplicate id {str(row['id'])!r}, first used at /nodes/{first}"
+            raise InputError(problem, where=pointer("nodes", i, "id"))
     return index
 
 
-def _successors(document: Mapping[str, Any], index: Mapping[str, int]) -> dict[str, dict[str, None]]:
+def _successors(edges: list[Any], key: str, index: Mapping[str, int]) -> dict[str, dict[str, None]]:
     """Return the successors of each node, without repetition and in file order."""
-    key = "links" if "edges" not in document and "links" in document else "edges"
-    if key not in document:
-        raise InputError("missing key 'edges'", where="/", remedy="add it (or 'links')")
     successors: dict[str, dict[str, None]] = {identity: {} for identity in index}
-    for e, row in enumerate(require_list(document[key], f"/{key}")):
-        where = pointer(key, e)
-        ends = []
-        for end in ("source", "target"):
-            if end not in require_object(row, where):
-                raise InputError(f"missing key {end!r}", where=where, remedy="add it")
-            identity = _identity(row[end], f"{where}/{end}")
+    for e, row in enumerate(edges):
+        producer, consumer = str(row["source"]), str(row["target"])
+        for end, identity in (("source", producer), ("target", consumer)):
             if identity not in index:
-                raise InputError(f"no node has the id {identity!r}", where=f"{where}/{end}")
-            ends.append(identity)
-        producer, consumer = ends
+                raise InputError(f"no node has the id {identity!r}", where=pointer(key, e, end))
         if producer == consumer:
-            raise InputError(f"the edge leads from node {producer!r} to itself (self-loop)", where=where)
+            raise InputError(f"the edge leads from node {producer!r} to itself (self-loop)", where=pointer(key, e))
         successors[producer][consumer] = None
     return successors
 
 
-def _size(row: Mapping[str, Any], keys: tuple[str, str], where: str) -> int | None:
-    given = [key for key in keys if row.get(key) is not None]
-    for key in given:
-        if not 0 <= require_whole(row[key], f"{where}/{key}") < _SIZE_LIMIT:
-            raise InputError("a size must be at least 0 and below 2^62 bytes", where=f"{where}/{key}")
-    if len(given) > 1 and row[given[0]] != row[given[1]]:
-        raise InputError(f"{keys[0]} and {keys[1]} differ", where=where, remedy="give one of them")
-    return row[given[0]] if given else None
+def _size(row: Mapping[str, Any], keys: tuple[str, str], *path: str | int) -> int | None:
+    given = [row[key] for key in keys if row.get(key) is not None]
+    if len(given) > 1 and given[0] != given[1]:
+        raise InputError(f"{keys[0]} and {keys[1]} differ", where=pointer(*path), remedy="give one of them")
+    return given[0] if given else None
 
 
 def _op(identity: str, row: Mapping[str, Any], i: int) -> Op:
-    where = pointer("nodes", i)
     if "work" not in row:
-        raise InputError("missing key 'work'", where=where, remedy="give each node its cost as work")
-    work = require_number(row["work"], f"{where}/work")
-    kind = require_text(row.get("kind", ""), f"{where}/kind")
-    return Op(identity, work, kind, _size(row, _PARAM_KEYS, where) or 0)
+        raise InputError("missing key 'work'", where=pointer("nodes", i), remedy="give each node its cost as work")
+    return Op(identity, row["work"], row.get("kind", ""), _size(row, _PARAM_KEYS, "nodes", i) or 0)
 
 
 def _node_tensors(nodes: list[Any], successors: Mapping[str, Mapping[str, None]]) -> tuple[list[Tensor], list[str]]:
     """Return one tensor per node that has a use or a size, and the place of each."""
     tensors, places = [], []
     for i, (identity, row) in enumerate(zip(successors, nodes, strict=True)):
-        where = pointer("nodes", i)
-        size, transfer = _size(row, _SIZE_KEYS, where), row.get("transfer")
-        if transfer is not None:
-            require_number(transfer, f"{where}/transfer")
+        size, transfer = _size(row, _SIZE_KEYS, "nodes", i), row.get("transfer")
         if successors[identity] or size is not None or transfer is not None:
             tensors.append(Tensor(identity, identity, tuple(successors[identity]), size, transfer))
-            places.append(where)
+            places.append(f"/nodes/{i}")
     return tensors, places
 
 
-def _stored_tensors(table: Any, successors: Mapping[str, Mapping[str, None]]) -> tuple[list[Tensor], list[str]]:
+def _stored_tensors(
+    stored: Mapping[str, Any], successors: Mapping[str, Mapping[str, None]]
+) -> tuple[list[Tensor], list[str]]:
     """Return the tensors that the file lists by itself, which must be what its edges say, and the place of each."""
     tensors, places = [], []
     uncovered = {(u, v): None for u, consumers in successors.items() for v in consumers}
-    for name, row in require_object(table, "/graph/tensors").items():
+    for name, row in stored.items():
         where = pointer("graph", "tensors", name)
-        check_keys(require_object(row, where), where, _TENSOR_KEYS, _TENSOR_OPTIONAL)
-        producer = _identity(row["producer"], f"{where}/producer")
-        consumers = tuple(
-            _identity(consumer, f"{where}/consumers/{c}")
-            for c, consumer in enumerate(require_list(row["consumers"], f"{where}/consumers"))
-        )
+        producer, consumers = str(row["producer"]), tuple(map(str, row["consumers"]))
         if producer not in successors:
             raise InputError(f"no node has the id {producer!r}", where=f"{where}/producer")
         for c, consumer in enumerate(consumers):
@@ -189,10 +167,7 @@ def _stored_tensors(table: Any, successors: Mapping[str, Mapping[str, None]]) ->
             if consumer not in successors[producer]:
                 raise InputError(f"there is no edge from {producer!r} to {consumer!r}", where=where)
             uncovered.pop((producer, consumer), None)
-        transfer = row.get("transfer")
-        if transfer is not None:
-            require_number(transfer, f"{where}/transfer")
-        tensors.append(Tensor(name, producer, consumers, _size(row, _SIZE_KEYS, where), transfer))
+        tensors.append(Tensor(name, producer, consumers, row.get("bytes"), row.get("transfer")))
         places.append(where)
     if uncovered:
         producer, consumer = next(iter(uncovered))

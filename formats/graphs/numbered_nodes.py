@@ -10,8 +10,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from mtpp.document_shape import Path, Rule, array, record, refuse, text
 from mtpp.errors import InputError
-from mtpp.formats.io.json_shape import kind_of, pointer, require_list, require_object, require_text
+from mtpp.formats.io.json_shape import kind_of, pointer
 
 _LARGEST_ID = 2**63
 
@@ -53,49 +54,61 @@ def looks_like(document: Any, node_key: str, top_keys: Collection[str]) -> bool:
     return isinstance(first, dict) and node_key in first
 
 
-def required(row: Mapping[str, Any], key: str, where: str) -> Any:
-    """Return what a row has under *key*.
+def whole_id(what: str) -> Rule:
+    """Make the rule of an id, a whole number of 64 bits; *what* is what messages call it."""
 
-    Raises
-    ------
-    InputError
-        If it has nothing there.
+    def check(value: Any, path: Path) -> None:
+        if isinstance(value, bool) or not isinstance(value, int):
+            refuse(f"{what} must be a whole number, not {kind_of(value)}", path)
+        if abs(value) >= _LARGEST_ID:
+            refuse(f"{what} must be a whole number, not one of more than 64 bits", path)
+
+    return check
+
+
+node_id = whole_id("a node's id")
+
+
+def numbered_graph(
+    node: tuple[dict[str, Rule], dict[str, Rule]], edge: Rule, others: dict[str, Rule] | None = None
+) -> Rule:
+    """Make the rule of a document; keys that it does not know are passed over.
+
+    Parameters
+    ----------
+    node
+        Keys of a node beside ``id`` and ``name``: those that it needs, and those that it may have.
+    edge
+        Of all of an edge but its ends.
+    others
+        Keys that the document may have.
     """
-    if key not in row:
-        raise InputError(f"missing key {key!r}", where=where or "/", remedy="add it")
-    return row[key]
+
+    def whole_edge(value: Any, path: Path) -> None:
+        _ends(value, path)
+        edge(value, path)
+
+    nodes = record({"id": node_id, **node[0]}, {"name": text, **node[1]}, closed=False)
+    return record({"nodes": array(nodes), "edges": array(whole_edge)}, others, closed=False)
 
 
-def node_id(value: Any, where: str, what: str = "a node's id") -> int:
-    """Return an id; *what* is what messages call it.
-
-    Raises
-    ------
-    InputError
-        If it is no whole number of 64 bits.
-    """
-    if isinstance(value, bool) or not isinstance(value, int) or abs(value) >= _LARGEST_ID:
-        found = "one of more than 64 bits" if isinstance(value, int) and not isinstance(value, bool) else kind_of(value)
-        raise InputError(f"{what} must be a whole number, not {found}", where=where)
-    return value
+_ends = record({"sourceId": node_id, "destId": node_id}, closed=False)
 
 
 def read_nodes(document: Mapping[str, Any]) -> dict[int, NumberedNode]:
-    """Return the nodes by id, in file order.
+    """Return the nodes of a document that follows :func:`numbered_graph` by id, in file order.
 
     Raises
     ------
     InputError
-        If there are none, or if one has no id or that of another; *where* is a JSON pointer.
+        If there are none, or if one has the id of another; *where* is a JSON pointer.
     """
     nodes: dict[int, NumberedNode] = {}
-    for i, row in enumerate(require_list(required(document, "nodes", ""), "/nodes")):
-        where = pointer("nodes", i)
-        identity = node_id(required(require_object(row, where), "id", where), f"{where}/id")
+    for i, row in enumerate(document["nodes"]):
+        where, identity = pointer("nodes", i), row["id"]
         if identity in nodes:
             raise InputError(f"duplicate id {identity}, first used at {nodes[identity].where}", where=f"{where}/id")
-        name = require_text(row.get("name", ""), f"{where}/name") or f"node {identity}"
-        nodes[identity] = NumberedNode(identity, name, row, where)
+        nodes[identity] = NumberedNode(identity, row.get("name") or f"node {identity}", row, where)
     if not nodes:
         raise InputError("the graph has no nodes", where="/nodes", remedy="give at least one")
     return nodes
@@ -110,16 +123,11 @@ def read_edges(document: Mapping[str, Any], nodes: Mapping[int, NumberedNode]) -
         If one leads from or to no node, from a node to itself, or where another one leads; *where* is a JSON pointer.
     """
     edges: dict[tuple[int, int], NumberedEdge] = {}
-    for e, row in enumerate(require_list(required(document, "edges", ""), "/edges")):
-        where = pointer("edges", e)
-        require_object(row, where)
-        ends = []
+    for e, row in enumerate(document["edges"]):
+        where, source, target = pointer("edges", e), row["sourceId"], row["destId"]
         for key in ("sourceId", "destId"):
-            identity = node_id(required(row, key, where), f"{where}/{key}")
-            if identity not in nodes:
-                raise InputError(f"no node has the id {identity}", where=f"{where}/{key}")
-            ends.append(identity)
-        source, target = ends
+            if row[key] not in nodes:
+                raise InputError(f"no node has the id {row[key]}", where=f"{where}/{key}")
         if source == target:
             raise InputError(f"the edge leads from node {source} to itself (self-loop)", where=where)
         if (source, target) in edges:

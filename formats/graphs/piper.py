@@ -30,28 +30,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mtpp.document_shape import Path, Rule, array, mapping, nullable, record, refuse, text
 from mtpp.errors import InputError
 from mtpp.formats.graphs.distinct import distinct_names
 from mtpp.formats.graphs.numbered_nodes import (
-    NumberedEdge,
     NumberedNode,
     looks_like,
-    node_id,
+    numbered_graph,
     read_edges,
     read_nodes,
-    required,
 )
 from mtpp.formats.io.json_shape import (
+    at_least,
     attributed,
+    cost_number,
+    degree,
     pointer,
-    require_cost,
-    require_degree,
-    require_list,
-    require_object,
-    require_size,
-    require_text,
-    require_whole,
-    require_whole_key,
+    shaped,
+    size_number,
+    whole_bytes,
+    whole_key,
 )
 from mtpp.training.model import Configuration, Edge, Layer, LayerId
 from mtpp.units import PICOSECONDS
@@ -78,6 +76,42 @@ class Workload:
     micro_batches: int | None
 
 
+def _named(value: Any, path: Path) -> None:
+    text(value, path)
+    if not value:
+        refuse("a configuration without a name", path, "give it one")
+
+
+def _above_zero(value: Any, path: Path) -> None:
+    size_number(value, path)
+    if not whole_bytes(value):
+        refuse("must be above zero", path)
+
+
+def _workload(required: dict[str, Rule], optional: dict[str, Rule]) -> Rule:
+    """Make the rule of a workload whose configurations have such keys beside those that they all have."""
+    synchronisation = mapping(size_number, whole_key("a node's id"))
+    configuration = record(
+        {**required, "timePerSample": cost_number, "parameterSize": size_number},
+        {**optional, "syncTimeFw": synchronisation, "syncTimeBw": synchronisation},
+        closed=False,
+    )
+    return numbered_graph(
+        ({"TMPCs": mapping(array(configuration), degree)}, {}),
+        record({"communicationCost": size_number}, closed=False),
+        {
+            "maxDevices": nullable(at_least(1)),
+            "maxMemoryPerDevice": nullable(_above_zero),
+            "bandwidth": nullable(_above_zero),
+        },
+    )
+
+
+_MEMORY: dict[str, Rule] = {"memoryUsageA": size_number, "memoryUsageB": size_number}
+_FOR_GRAPHS = _workload({}, {"id": text, **_MEMORY})
+_FOR_TRAINING = _workload({"id": _named, **_MEMORY}, {})
+
+
 def looks_like_piper(document: Any) -> bool:
     """Return whether a JSON document is a workload of this kind."""
     return looks_like(document, "TMPCs", ("maxDevices", "maxMemoryPerDevice"))
@@ -98,67 +132,40 @@ def read_workload(document: Any, source: str, *, for_training: bool = False) -> 
         With a JSON pointer into this document.
     """
     with attributed(source):
-        document = require_object(document, "")
+        shaped(_FOR_TRAINING if for_training else _FOR_GRAPHS, document)
         nodes = read_nodes(document)
         edges = read_edges(document, nodes)
         names = distinct_names({identity: node.name for identity, node in nodes.items()})
         keys = [key for key in ("maxBatchSize", "mbsInBatch") if document.get(key) is not None]
         if len({document[key] for key in keys if isinstance(document[key], int)}) > 1:
             raise InputError("maxBatchSize and mbsInBatch differ", where="/mbsInBatch", remedy="give one of them")
-        needed = ("id", "memoryUsageA", "memoryUsageB") if for_training else ()
+        memory, bandwidth = (document.get(key) for key in ("maxMemoryPerDevice", "bandwidth"))
         return Workload(
-            layers={identity: _layer(node, names[identity], nodes, needed) for identity, node in nodes.items()},
-            edges=[_edge(edge) for edge in edges],
-            max_devices=_whole(document, "maxDevices"),
-            memory_bytes_per_device=_bytes(document, "maxMemoryPerDevice"),
-            bandwidth_bytes_per_s=_bytes(document, "bandwidth"),
-            micro_batches=_whole(document, keys[0]) if keys else None,
+            layers={identity: _layer(node, names[identity], nodes) for identity, node in nodes.items()},
+            edges=[Edge(edge.source, edge.target, whole_bytes(edge.row["communicationCost"])) for edge in edges],
+            max_devices=document.get("maxDevices"),
+            memory_bytes_per_device=None if memory is None else whole_bytes(memory),
+            bandwidth_bytes_per_s=None if bandwidth is None else whole_bytes(bandwidth),
+            micro_batches=shaped(at_least(1), document[keys[0]], keys[0]) if keys else None,
         )
 
 
-def _whole(document: Mapping[str, Any], key: str) -> int | None:
-    if document.get(key) is None:
-        return None
-    number = require_whole(document[key], f"/{key}")
-    if number < 1:
-        raise InputError("must be at least 1", where=f"/{key}")
-    return number
-
-
-def _bytes(document: Mapping[str, Any], key: str) -> int | None:
-    if document.get(key) is None:
-        return None
-    size = require_size(document[key], f"/{key}")
-    if not size:
-        raise InputError("must be above zero", where=f"/{key}")
-    return size
-
-
-def _layer(node: NumberedNode, name: str, nodes: Mapping[int, NumberedNode], needed: Sequence[str]) -> Layer:
-    where = f"{node.where}/TMPCs"
-    configurations: dict[int, Sequence[Configuration]] = {}
-    for key, rows in require_object(required(node.row, "TMPCs", node.where), where).items():
-        place = f"{where}{pointer(key)}"
-        degree = require_degree(key, place)
-        configurations[degree] = [
-            _configuration(row, f"{place}/{i}", nodes, needed) for i, row in enumerate(require_list(rows, place))
-        ]
+def _layer(node: NumberedNode, name: str, nodes: Mapping[int, NumberedNode]) -> Layer:
+    configurations = {
+        int(t): [_configuration(row, f"{node.where}/TMPCs/{t}/{i}", nodes) for i, row in enumerate(rows)]
+        for t, rows in node.row["TMPCs"].items()
+    }
     return Layer(node.id, name, configurations)
 
 
-def _configuration(row: Any, where: str, nodes: Mapping[int, NumberedNode], needed: Sequence[str]) -> Configuration:
-    row = require_object(row, where)
-    for key in needed:
-        required(row, key, where)
-    name = require_text(row.get("id", ""), f"{where}/id")
-    if needed and not name:
-        raise InputError("a configuration without a name", where=f"{where}/id", remedy="give it one")
+def _configuration(row: Mapping[str, Any], where: str, nodes: Mapping[int, NumberedNode]) -> Configuration:
+    name = row.get("id", "")
     return Configuration(
         id=name,
-        time_per_sample=require_cost(required(row, "timePerSample", where), f"{where}/timePerSample"),
-        parameter_bytes=require_size(required(row, "parameterSize", where), f"{where}/parameterSize"),
-        memory_a=require_size(row.get("memoryUsageA", 0), f"{where}/memoryUsageA"),
-        memory_b=require_size(row.get("memoryUsageB", 0), f"{where}/memoryUsageB"),
+        time_per_sample=row["timePerSample"],
+        parameter_bytes=whole_bytes(row["parameterSize"]),
+        memory_a=whole_bytes(row.get("memoryUsageA", 0)),
+        memory_b=whole_bytes(row.get("memoryUsageB", 0)),
         forward_sync_bytes=_sync(row, "syncTimeFw", where, nodes),
         backward_sync_bytes=_sync(row, "syncTimeBw", where, nodes),
         recomputes=is_recomputation(name),
@@ -174,20 +181,12 @@ def is_recomputation(name: str) -> bool:
 
 
 def _sync(row: Mapping[str, Any], key: str, where: str, nodes: Mapping[int, NumberedNode]) -> dict[LayerId, int]:
-    where = f"{where}/{key}"
     sizes: dict[LayerId, int] = {}
-    for neighbour, size in require_object(row.get(key, {}), where).items():
-        place = f"{where}{pointer(neighbour)}"
-        identity = node_id(require_whole_key(neighbour, place, "a node's id"), place)
-        if identity not in nodes:
-            raise InputError(f"no node has the id {identity}", where=place)
-        sizes[identity] = require_size(size, place)
+    for neighbour, count in row.get(key, {}).items():
+        if int(neighbour) not in nodes:
+            raise InputError(f"no node has the id {neighbour}", where=f"{where}/{key}/{neighbour}")
+        sizes[int(neighbour)] = whole_bytes(count)
     return sizes
-
-
-def _edge(edge: NumberedEdge) -> Edge:
-    cost = required(edge.row, "communicationCost", edge.where)
-    return Edge(edge.source, edge.target, require_size(cost, f"{edge.where}/communicationCost"))
 
 
 def guessed_unit(chosen: Sequence[Configuration]) -> str | None:

@@ -37,18 +37,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mtpp.document_shape import Path, nullable, refuse
 from mtpp.errors import InputError
 from mtpp.formats.graphs.distinct import distinct_names, untaken
 from mtpp.formats.graphs.numbered_nodes import (
     NumberedEdge,
     NumberedNode,
     looks_like,
-    node_id,
+    numbered_graph,
     read_edges,
     read_nodes,
-    required,
+    whole_id,
 )
-from mtpp.formats.io.json_shape import attributed, kind_of, require_cost, require_object, require_size
+from mtpp.formats.io.json_shape import attributed, cost_number, kind_of, shaped, size_number, whole_bytes
 from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.topological import cycle_text, find_cycle, first_come_order
 from mtpp.units import Exact
@@ -72,6 +73,29 @@ class _Edge:
     target: int
     size: int | None
     cost: Exact | None
+
+
+def _flag(value: Any, path: Path) -> None:
+    if value not in (0, 1):  # true and false are
+        refuse(f"must be true or false, or 0 or 1, not {kind_of(value)}", path)
+
+
+def _size_or_cost(value: dict[str, Any], path: Path) -> None:
+    if value.get("size") is not None:
+        size_number(value["size"], (*path, "size"))
+    elif "cost" in value:
+        cost_number(value["cost"], (*path, "cost"))
+    else:
+        refuse("the edge has neither a size nor a cost", path, "give one of them")
+
+
+_WORKLOAD = numbered_graph(
+    (
+        {"fpgaLatency": cost_number},
+        {"size": size_number, "colorClass": nullable(whole_id("a colour class")), "isBackwardNode": _flag},
+    ),
+    _size_or_cost,
+)
 
 
 def looks_like_placement(document: Any) -> bool:
@@ -101,7 +125,7 @@ def graph_from_placement(
     O(n + m) time, apart from sorting.
     """
     with attributed(source):
-        document = require_object(document, "")
+        shaped(_WORKLOAD, document)
         rows = read_nodes(document)
         edges = [_edge(edge) for edge in read_edges(document, rows)]
         names = distinct_names({identity: node.name for identity, node in rows.items()})
@@ -135,31 +159,16 @@ def graph_from_placement(
 
 
 def _node(node: NumberedNode, name: str) -> _Node:
-    row, where = node.row, node.where
-    colour = row.get("colorClass")
-    return _Node(
-        id=node.id,
-        name=name,
-        work=require_cost(required(row, "fpgaLatency", where), f"{where}/fpgaLatency"),
-        size=require_size(row.get("size", 0), f"{where}/size"),
-        colour=None if colour is None else node_id(colour, f"{where}/colorClass", "a colour class"),
-        backward=_flag(row.get("isBackwardNode", False), f"{where}/isBackwardNode"),
-    )
-
-
-def _flag(value: Any, where: str) -> bool:
-    if value not in (0, 1):  # true and false are
-        raise InputError(f"must be true or false, or 0 or 1, not {kind_of(value)}", where=where)
-    return bool(value)
+    row = node.row
+    backward = bool(row.get("isBackwardNode", False))
+    return _Node(node.id, name, row["fpgaLatency"], whole_bytes(row.get("size", 0)), row.get("colorClass"), backward)
 
 
 def _edge(edge: NumberedEdge) -> _Edge:
-    size, where = edge.row.get("size"), edge.where
+    size = edge.row.get("size")
     if size is not None:
-        return _Edge(edge.source, edge.target, require_size(size, f"{where}/size"), None)
-    if "cost" not in edge.row:
-        raise InputError("the edge has neither a size nor a cost", where=where, remedy="give one of them")
-    return _Edge(edge.source, edge.target, None, require_cost(edge.row["cost"], f"{where}/cost"))
+        return _Edge(edge.source, edge.target, whole_bytes(size), None)
+    return _Edge(edge.source, edge.target, None, edge.row["cost"])
 
 
 def _check_order(nodes: Mapping[int, _Node], edges: Sequence[_Edge]) -> None:

@@ -14,10 +14,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from mtpp.document_shape import Path, any_array, array, record, refuse
 from mtpp.errors import InputError
-from mtpp.formats.graphs.numbered_nodes import node_id, required
-from mtpp.formats.io.json_shape import attributed, pointer, require_list, require_object, shown
+from mtpp.formats.graphs.numbered_nodes import node_id
+from mtpp.formats.io.json_shape import attributed, shaped, shown
 from mtpp.inference.graph import CostGraph
+
+
+def _empty(value: Any, path: Path) -> None:
+    any_array(value, path)
+    if value:
+        refuse("nodes on a CPU", path, "every stage is of one kind here: place the nodes on an accelerator")
+
+
+_SPLIT = record(
+    {"fpgas": array(record({"nodes": array(node_id)}, closed=False))},
+    {"cpus": array(record({}, {"nodes": _empty}, closed=False))},
+    closed=False,
+)
 
 
 def looks_like_split(document: Any) -> bool:
@@ -42,15 +56,15 @@ def stages_of_split(document: Any, source: str, graph: CostGraph) -> dict[str, i
     with attributed(source):
         ops, elsewhere = _nodes_of(graph)
         placed: dict[int, tuple[int, str]] = {}
-        for device, where, nodes in _devices(document):
-            for i, value in enumerate(nodes):
-                identity = node_id(value, f"{where}/{i}")
+        for device, row in enumerate(shaped(_SPLIT, document)["fpgas"]):
+            for i, identity in enumerate(row["nodes"]):
+                where = f"/fpgas/{device}/nodes/{i}"
                 if identity in placed:
                     first = placed[identity][1]
-                    raise InputError(f"node {identity} is placed twice, first at {first}", where=f"{where}/{i}")
+                    raise InputError(f"node {identity} is placed twice, first at {first}", where=where)
                 if identity not in ops and identity not in elsewhere:
-                    raise InputError(f"the model has no node {identity}", where=f"{where}/{i}")
-                placed[identity] = (device, f"{where}/{i}")
+                    raise InputError(f"the model has no node {identity}", where=where)
+                placed[identity] = (device, where)
         stages: dict[str, int] = {}
         first_of: dict[str, int] = {}
         for identity, (device, where) in placed.items():
@@ -90,18 +104,3 @@ def ops_of_nodes(graph: CostGraph) -> dict[int, str] | None:
 def _ids(value: Any) -> list[int]:
     """Return the ids in a list that may come from anybody's file."""
     return [identity for identity in value if isinstance(identity, int)] if isinstance(value, list) else []
-
-
-def _devices(document: Any) -> list[tuple[int, str, list[Any]]]:
-    document = require_object(document, "")
-    for c, row in enumerate(require_list(document.get("cpus", []), "/cpus")):
-        where = pointer("cpus", c)
-        if require_list(require_object(row, where).get("nodes", []), f"{where}/nodes"):
-            remedy = "every stage is of one kind here: place the nodes on an accelerator"
-            raise InputError("nodes on a CPU", where=f"{where}/nodes", remedy=remedy)
-    devices = []
-    for f, row in enumerate(require_list(required(document, "fpgas", ""), "/fpgas")):
-        where = pointer("fpgas", f)
-        nodes = required(require_object(row, where), "nodes", where)
-        devices.append((f, f"{where}/nodes", require_list(nodes, f"{where}/nodes")))
-    return devices

@@ -15,8 +15,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mtpp.document_shape import any_array, anything, text
 from mtpp.errors import InputError
-from mtpp.formats.io.json_shape import attributed, require_list, require_number, require_object, require_text, shown
+from mtpp.formats.io.json_shape import attributed, exact_number, shaped, shown
 from mtpp.formats.io.json_text import parse_json
 from mtpp.units import Exact
 
@@ -109,7 +110,7 @@ def read_trace(data: bytes, source: str, *, skip_runs: int | None = None) -> Tra
             remedy="let the session end before the file is copied (InferenceSession.end_profiling)",
         ) from None
     with attributed(source):
-        return _trace(require_list(document, "/"), skip_runs)
+        return _trace(shaped(any_array, document), skip_runs)
 
 
 @dataclass(slots=True)
@@ -130,12 +131,12 @@ def _trace(rows: list[Any], skip_runs: int | None) -> Trace:
     kernels: list[_Event] = []
     runs: list[_Event] = []
     for i, row in enumerate(rows):
-        event = require_object(row, f"/{i}")
+        event = shaped(anything, row, i)
         category, name = event.get("cat"), event.get("name")
         if category == "Session" and name == _RUN:
-            runs.append(_event(event, f"/{i}", _RUN))
+            runs.append(_event(event, i, _RUN))
         elif category == "Node" and isinstance(name, str) and name.endswith(_KERNEL):
-            kernels.append(_event(event, f"/{i}", name.removesuffix(_KERNEL)))
+            kernels.append(_event(event, i, name.removesuffix(_KERNEL)))
     if not kernels:
         raise InputError(
             "no kernel of ONNX Runtime is in it",
@@ -154,18 +155,16 @@ def _trace(rows: list[Any], skip_runs: int | None) -> Trace:
     )
 
 
-def _event(event: Mapping[str, Any], where: str, name: str) -> _Event:
-    times = []
+def _event(event: Mapping[str, Any], index: int, name: str) -> _Event:
     for key in ("ts", "dur"):
         if key not in event:
-            raise InputError(f"missing key {key!r}", where=where, remedy="it must be there, in microseconds")
-        value = require_number(event[key], f"{where}/{key}")
+            raise InputError(f"missing key {key!r}", where=f"/{index}", remedy="it must be there, in microseconds")
+        value = shaped(exact_number, event[key], index, key)
         if not 0 <= value < _LONGEST_US:
             what = "negative" if value < 0 else "longer than eleven days"
-            raise InputError(f"{shown(value)} µs is {what}", where=f"{where}/{key}", remedy="profile again")
-        times.append(value)
-    args = event.get("args", {})
-    return _Event(times[0], times[1], _thread(event.get("tid")), name, require_object(args, f"{where}/args"))
+            raise InputError(f"{shown(value)} µs is {what}", where=f"/{index}/{key}", remedy="profile again")
+    args = shaped(anything, event.get("args", {}), index, "args")
+    return _Event(event["ts"], event["dur"], _thread(event.get("tid")), name, args)
 
 
 def _thread(value: Any) -> Any:
@@ -234,7 +233,7 @@ def _nodes(kernels: Sequence[_Event], numbers: Sequence[int | None], skip: int) 
 
 
 def _text(args: Mapping[str, Any], key: str) -> str:
-    return require_text(args.get(key, ""), f"/args/{key}")
+    return str(shaped(text, args.get(key, ""), "args", key))
 
 
 def _index(args: Mapping[str, Any]) -> int | None:

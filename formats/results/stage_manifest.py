@@ -24,26 +24,16 @@ Times are predictions, in ticks.
 from __future__ import annotations
 
 import math
+import pathlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
+from mtpp.document_shape import Path, Rule, array, flag, nullable, record, refuse, text, whatever
 from mtpp.errors import InputError
-from mtpp.formats.io.json_shape import (
-    SIZE_LIMIT,
-    attributed,
-    check_header,
-    check_keys,
-    kind_of,
-    require_list,
-    require_object,
-    require_text,
-    require_whole,
-    shown,
-)
+from mtpp.formats.io.json_shape import SIZE_LIMIT, attributed, headed, shaped, shown, whole_number
 from mtpp.formats.io.json_text import dump_lines, parse_json
 from mtpp.formats.results.stage_records import (
     MODEL_INPUT,
@@ -90,6 +80,107 @@ _CONSTANTS: dict[str, tuple[type, ...]] = {
 """Types of a result that is no tensor, as JSON has them."""
 
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}\.(onnx|pt2)")
+
+
+def _count(least: int = 0) -> Rule:
+    def check(value: Any, path: Path) -> None:
+        whole_number(value, path)
+        if value < least:
+            refuse(f"must be at least {least}, not {value}", path)
+        if value >= SIZE_LIMIT:
+            refuse("must stay below 2^62", path)
+
+    return check
+
+
+def _axis(value: Any, path: Path) -> None:
+    whole_number(value, path)
+    if value < 0:
+        refuse(f"{value} is no size", path)
+
+
+def _name(value: Any, path: Path) -> None:
+    text(value, path)
+    if not value:
+        refuse("a tensor without a name", path)
+
+
+def _file(value: Any, path: Path) -> None:
+    text(value, path)
+    if not _PLAIN_NAME.fullmatch(value) or ".." in value:
+        problem = f"{shown(value)} is no plain name of an ONNX model or PyTorch program"
+        refuse(problem, path, "split the model again")
+
+
+def _ascending(value: Any, path: Path) -> None:
+    array(whole_number)(value, path)
+    if sorted(set(value)) != value:
+        refuse("must list each stage once, in order", path)
+
+
+_TENSOR: dict[str, Rule] = {"name": _name, "dtype": text, "shape": array(nullable(_axis))}
+_INPUT = record(_TENSOR, {"limits": whatever, "value": whole_number})
+_RESULT = record(_TENSOR, {"value": whatever})
+
+
+def _model_input(value: Any, path: Path) -> None:
+    _INPUT(value, path)
+    if "value" in value:
+        if value["shape"] or not -SIZE_LIMIT < value["value"] < SIZE_LIMIT:
+            refuse("must be a number without axes, below 2^62", (*path, "value"))
+    elif "limits" in value:
+        limits, place = value["limits"], (*path, "limits")
+        array(whole_number)(limits, place)
+        if len(limits) != 2 or not -SIZE_LIMIT < limits[0] <= limits[1] < SIZE_LIMIT:
+            refuse("must be the least and the largest number", place)
+
+
+def _result(value: Any, path: Path) -> None:
+    _RESULT(value, path)
+    if "value" in value:
+        try:
+            _constant(value["dtype"], value["value"])
+        except ValueError:
+            refuse(f"{shown(value['value'])} is no {value['dtype']}", (*path, "value"))
+        if value["shape"]:
+            refuse("a value has no axes", (*path, "shape"))
+
+
+def _constant(dtype: str, value: Any) -> Constant:
+    """Return a value as Python has it; raise ValueError if it is of another type."""
+    read: Any = _CONSTANTS.get(dtype, ())
+    if not isinstance(value, read) or (isinstance(value, bool) and dtype != "bool"):
+        raise ValueError
+    return float(value) if dtype == "float" else value
+
+
+_STAGE = record(
+    {
+        "index": _count(),
+        "file": _file,
+        "ops": _count(1),
+        "cost": _count(),
+        "work": _count(),
+        "inputs": array(record({**_TENSOR, "from": _count(MODEL_INPUT)})),
+        "outputs": array(record({**_TENSOR, "to": _ascending, "result": flag})),
+    }
+)
+_MANIFEST = headed(
+    FORMAT,
+    VERSION,
+    {
+        "model": record({"name": text, "sha256": text, "ops": _count(1)}),
+        "k": _count(1),
+        "time_unit": text,
+        "ticks_per_unit": _count(1),
+        "bottleneck": _count(),
+        "work": _count(),
+        "inputs": array(_model_input),
+        "outputs": array(_result),
+        "stages": array(_STAGE),
+        "direct": array(record({"output": text, "input": text})),
+    },
+)
 
 
 @dataclass(frozen=True)
@@ -195,7 +286,7 @@ def manifest_text(manifest: StageManifest) -> str:
     return dump_lines(manifest.to_document(), ("inputs", "outputs", "stages", "direct")) + "\n"
 
 
-def read_manifest(folder: str | Path) -> StageManifest:
+def read_manifest(folder: str | pathlib.Path) -> StageManifest:
     """Read and check the manifest of a folder of stages; the models themselves are not looked at.
 
     Raises
@@ -206,11 +297,11 @@ def read_manifest(folder: str | Path) -> StageManifest:
     """
     from mtpp.formats.io.source import read_source
 
-    path = Path(folder) / FILE_NAME
+    path = pathlib.Path(folder) / FILE_NAME
     if not path.is_file():
         trains = path.with_name("schedule.csv").is_file()
         raise InputError(
-            f"no {FILE_NAME} in it" if Path(folder).is_dir() else "no such folder",
+            f"no {FILE_NAME} in it" if pathlib.Path(folder).is_dir() else "no such folder",
             source=str(folder),
             remedy="train this plan with ‹engine› torch" if trains else "give a folder that `mtpp split` wrote",
         )
@@ -231,133 +322,42 @@ def read_manifest(folder: str | Path) -> StageManifest:
 def manifest_of(document: Any, source: str) -> StageManifest:
     """Return a parsed document as a manifest, checked as :func:`read_manifest` says, the files aside."""
     with attributed(source):
-        header = check_header(document, FORMAT, VERSION)
-        keys = ("model", "k", "time_unit", "ticks_per_unit", "bottleneck", "work", "inputs", "outputs", "stages")
-        check_keys(header, "", ("format", "version", *keys, "direct"))
-        model = require_object(header["model"], "/model")
-        check_keys(model, "/model", ("name", "sha256", "ops"))
-        k = _count(header, "k", "", least=1)
+        shaped(_MANIFEST, document)
+        for i, row in enumerate(document["stages"]):
+            if row["index"] >= document["k"]:
+                problem = f"stages are 0 … {document['k'] - 1}, not {row['index']}"
+                raise InputError(problem, where=f"/stages/{i}/index")
         manifest = StageManifest(
-            name=require_text(model["name"], "/model/name"),
-            sha256=require_text(model["sha256"], "/model/sha256"),
-            ops=_count(model, "ops", "/model", least=1),
-            k=k,
-            time_unit=require_text(header["time_unit"], "/time_unit"),
-            ticks_per_unit=_count(header, "ticks_per_unit", "", least=1),
-            bottleneck=_count(header, "bottleneck", ""),
-            work=_count(header, "work", ""),
-            inputs=tuple(_model_input(row, f"/inputs/{i}") for i, row in _rows(header, "inputs", "")),
-            outputs=tuple(_result(row, f"/outputs/{i}") for i, row in _rows(header, "outputs", "")),
-            stages=tuple(_stage(row, f"/stages/{i}", k) for i, row in _rows(header, "stages", "")),
-            direct=tuple(_direct(row, f"/direct/{i}") for i, row in _rows(header, "direct", "")),
+            **document["model"],
+            **{key: document[key] for key in ("k", "time_unit", "ticks_per_unit", "bottleneck", "work")},
+            inputs=tuple(map(_input_of, document["inputs"])),
+            outputs=tuple(map(_result_of, document["outputs"])),
+            stages=tuple(map(_stage_of, document["stages"])),
+            direct=tuple((row["output"], row["input"]) for row in document["direct"]),
         )
         check_wiring(manifest.inputs, manifest.outputs, manifest.stages, manifest.direct)
         return manifest
 
 
-def _rows(row: Mapping[str, Any], key: str, where: str) -> list[tuple[int, Any]]:
-    return list(enumerate(require_list(row[key], f"{where}/{key}")))
+def _described(row: Mapping[str, Any]) -> tuple[str, str, tuple[int | None, ...]]:
+    return row["name"], row["dtype"], tuple(row["shape"])
 
 
-def _count(row: Mapping[str, Any], key: str, where: str, least: int = 0) -> int:
-    value = require_whole(row[key], f"{where}/{key}")
-    if value < least:
-        raise InputError(f"must be at least {least}, not {value}", where=f"{where}/{key}")
-    if value >= SIZE_LIMIT:
-        raise InputError("must stay below 2^62", where=f"{where}/{key}")
-    return value
+def _input_of(row: Mapping[str, Any]) -> Described:
+    number = row.get("value")
+    limits = row.get("limits") if number is None else (number, number)
+    return Described(*_described(row), limits=None if limits is None else tuple(limits), fixed=number)
 
 
-def _model_input(row: Any, where: str) -> Described:
-    tensor = _described(row, where, optional=("limits", "value"))
-    if "value" in row:
-        number = require_whole(row["value"], f"{where}/value")
-        if tensor.shape or not -SIZE_LIMIT < number < SIZE_LIMIT:
-            raise InputError("must be a number without axes, below 2^62", where=f"{where}/value")
-        return replace(tensor, limits=(number, number), fixed=number)
-    if "limits" not in row:
-        return tensor
-    limits = tuple(require_whole(one, f"{where}/limits/{i}") for i, one in _rows(row, "limits", where))
-    if len(limits) != 2 or not -SIZE_LIMIT < limits[0] <= limits[1] < SIZE_LIMIT:
-        raise InputError("must be the least and the largest number", where=f"{where}/limits")
-    return replace(tensor, limits=limits)
-
-
-def _result(row: Any, where: str) -> Described:
-    result = _described(row, where, optional=("value",))
+def _result_of(row: Mapping[str, Any]) -> Described:
     if "value" not in row:
-        return result
-    try:
-        value = _constant(result.dtype, row["value"])
-    except ValueError:
-        raise InputError(f"{shown(row['value'])} is no {result.dtype}", where=f"{where}/value") from None
-    if result.shape:
-        raise InputError("a value has no axes", where=f"{where}/shape")
-    return ConstantResult.of(result.name, value)
+        return Described(*_described(row))
+    return ConstantResult.of(row["name"], _constant(row["dtype"], row["value"]))
 
 
-def _constant(dtype: str, value: Any) -> Constant:
-    """Return a value as Python has it; raise ValueError if it is of another type."""
-    read: Any = _CONSTANTS.get(dtype, ())
-    if not isinstance(value, read) or (isinstance(value, bool) and dtype != "bool"):
-        raise ValueError
-    return float(value) if dtype == "float" else value
-
-
-def _described(row: Any, where: str, *more: str, optional: tuple[str, ...] = ()) -> Described:
-    row = require_object(row, where)
-    check_keys(row, where, ("name", "dtype", "shape", *more), optional)
-    shape = []
-    for axis, size in _rows(row, "shape", where):
-        if size is not None and require_whole(size, f"{where}/shape/{axis}") < 0:
-            raise InputError(f"{size} is no size", where=f"{where}/shape/{axis}")
-        shape.append(size)
-    name = require_text(row["name"], f"{where}/name")
-    if not name:
-        raise InputError("a tensor without a name", where=f"{where}/name")
-    return Described(name, require_text(row["dtype"], f"{where}/dtype"), tuple(shape))
-
-
-def _stage(row: Any, where: str, k: int) -> Stage:
-    row = require_object(row, where)
-    check_keys(row, where, ("index", "file", "ops", "cost", "work", "inputs", "outputs"))
-    file = require_text(row["file"], f"{where}/file")
-    if not _PLAIN_NAME.fullmatch(file) or ".." in file:
-        raise InputError(
-            f"{shown(file)} is no plain name of an ONNX model or PyTorch program",
-            where=f"{where}/file",
-            remedy="split the model again",
-        )
-    index = _count(row, "index", where)
-    if index >= k:
-        raise InputError(f"stages are 0 … {k - 1}, not {index}", where=f"{where}/index")
+def _stage_of(row: Mapping[str, Any]) -> Stage:
     return Stage(
-        index=index,
-        file=file,
-        ops=_count(row, "ops", where, least=1),
-        cost=_count(row, "cost", where),
-        work=_count(row, "work", where),
-        inputs=tuple(_input(tensor, f"{where}/inputs/{i}") for i, tensor in _rows(row, "inputs", where)),
-        outputs=tuple(_output(tensor, f"{where}/outputs/{i}") for i, tensor in _rows(row, "outputs", where)),
+        **{key: row[key] for key in ("index", "file", "ops", "cost", "work")},
+        inputs=tuple(StageInput(*_described(one), one["from"]) for one in row["inputs"]),
+        outputs=tuple(StageOutput(*_described(one), tuple(one["to"]), one["result"]) for one in row["outputs"]),
     )
-
-
-def _input(row: Any, where: str) -> StageInput:
-    tensor = _described(row, where, "from")
-    return StageInput(tensor.name, tensor.dtype, tensor.shape, _count(row, "from", where, least=MODEL_INPUT))
-
-
-def _output(row: Any, where: str) -> StageOutput:
-    tensor = _described(row, where, "to", "result")
-    readers = [require_whole(index, f"{where}/to/{i}") for i, index in _rows(row, "to", where)]
-    if sorted(set(readers)) != readers:
-        raise InputError("must list each stage once, in order", where=f"{where}/to")
-    if not isinstance(row["result"], bool):
-        raise InputError(f"must be true or false, not {kind_of(row['result'])}", where=f"{where}/result")
-    return StageOutput(tensor.name, tensor.dtype, tensor.shape, tuple(readers), row["result"])
-
-
-def _direct(row: Any, where: str) -> tuple[str, str]:
-    row = require_object(row, where)
-    check_keys(row, where, ("output", "input"))
-    return require_text(row["output"], f"{where}/output"), require_text(row["input"], f"{where}/input")

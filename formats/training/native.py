@@ -12,22 +12,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from mtpp.document_shape import Path, Rule, anything, array, flag, mapping, record, refuse, text
 from mtpp.errors import InputError
 from mtpp.formats.graphs.native import plain_metadata
 from mtpp.formats.io.json_shape import (
+    at_least,
     attributed,
-    check_header,
-    check_keys,
-    kind_of,
+    cost_number,
+    degree,
+    headed,
     pointer,
-    require_cost,
-    require_degree,
-    require_list,
-    require_object,
-    require_size,
-    require_text,
-    require_whole,
-    require_whole_key,
+    shaped,
+    whole_key,
+    whole_size,
 )
 from mtpp.formats.io.json_text import dump_lines
 from mtpp.formats.training.synchronisation import require_synchronisation
@@ -39,9 +36,55 @@ FORMAT = "mtpp-training-model"
 VERSION = 1
 
 _ROWS = ("layers", "edges")
-_TOP_KEYS = ("format", "version", "name", "time_unit", "layers", "edges")
+
+
+def _name(value: Any, path: Path) -> None:
+    text(value, path)
+    if not value:
+        refuse("empty name", path, "give it one")
+
+
+def _samples(key: Any, path: Path) -> None:
+    whole_key("a number of samples")(key, path)
+    at_least(1, LARGEST_COST)(int(key), path)
+
+
+_CONFIGURATION = record(
+    {
+        "id": _name,
+        "time": cost_number,
+        "parameter_bytes": whole_size,
+        "memory_bytes_per_micro_batch": whole_size,
+        "memory_bytes": whole_size,
+    },
+    {
+        "sync_in": mapping(whole_size),
+        "sync_out": mapping(whole_size),
+        "recompute": flag,
+        "micro_batches": mapping(
+            record({"forward": cost_number, "backward": cost_number, "memory_bytes": whole_size}), _samples
+        ),
+    },
+)
+_LAYER = record(
+    {"name": _name, "configurations": mapping(array(_CONFIGURATION), degree)}, {"trainable_bytes": whole_size}
+)
 _DEFAULTS = ("devices", "memory_bytes", "bandwidth_bytes_per_s", "micro_batches")
-_CONFIGURATION = ("id", "time", "parameter_bytes", "memory_bytes_per_micro_batch", "memory_bytes")
+_MODEL: Rule = headed(
+    FORMAT,
+    VERSION,
+    {
+        "name": text,
+        "time_unit": text,
+        "layers": array(_LAYER),
+        "edges": array(record({"source": _name, "target": _name, "bytes": whole_size})),
+    },
+    {
+        "micro_batch_size": at_least(1, LARGEST_COST),
+        "defaults": record({}, dict.fromkeys(_DEFAULTS, at_least(1))),
+        "metadata": anything,
+    },
+)
 
 
 def training_model_from_document(document: Any, source: str) -> TrainingModel:
@@ -53,64 +96,32 @@ def training_model_from_document(document: Any, source: str) -> TrainingModel:
         On an unknown or missing key, a value of the wrong type, and whatever :meth:`TrainingModel.build` refuses.
     """
     with attributed(source):
-        document = check_header(document, FORMAT, VERSION)
-        check_keys(document, "", _TOP_KEYS, ("micro_batch_size", "defaults", "metadata"))
+        shaped(_MODEL, document)
         return require_synchronisation(
             TrainingModel.build(
-                require_text(document["name"], "/name"),
-                require_text(document["time_unit"], "/time_unit"),
-                [
-                    _layer(row, pointer("layers", i))
-                    for i, row in enumerate(require_list(document["layers"], "/layers"))
-                ],
-                [_edge(row, pointer("edges", e)) for e, row in enumerate(require_list(document["edges"], "/edges"))],
-                _defaults(document.get("defaults", {})),
+                document["name"],
+                document["time_unit"],
+                [_layer(row, i) for i, row in enumerate(document["layers"])],
+                [Edge(row["source"], row["target"], row["bytes"]) for row in document["edges"]],
+                document.get("defaults", {}),
                 metadata=plain_metadata(document.get("metadata", {})),
                 places=ModelPlaces(source),
-                micro_batch_size=_micro_batch_size(document),
+                micro_batch_size=document.get("micro_batch_size"),
             )
         )
 
 
-def _defaults(value: Any) -> dict[str, int]:
-    row = require_object(value, "/defaults")
-    check_keys(row, "/defaults", (), _DEFAULTS)
-    for key, number in row.items():
-        if require_whole(number, pointer("defaults", key)) < 1:
-            raise InputError("must be at least 1", where=pointer("defaults", key))
-    return row
-
-
-def _micro_batch_size(document: dict[str, Any]) -> int | None:
-    if "micro_batch_size" not in document:
-        return None
-    return _sample_count(require_whole(document["micro_batch_size"], "/micro_batch_size"), "/micro_batch_size")
-
-
-def _sample_count(value: int, where: str) -> int:
-    if not 1 <= value < LARGEST_COST:
-        raise InputError("must be at least 1" if value < 1 else "must be below 2^62", where=where)
-    return value
-
-
-def _layer(row: Any, where: str) -> Layer:
-    check_keys(require_object(row, where), where, ("name", "configurations"), ("trainable_bytes",))
-    name = _name(row["name"], f"{where}/name")
-    trainable = _size(row["trainable_bytes"], f"{where}/trainable_bytes") if "trainable_bytes" in row else None
-    where = f"{where}/configurations"
-    configurations: dict[int, Sequence[Configuration]] = {}
-    for key, rows in require_object(row["configurations"], where).items():
-        place = where + pointer(key)
-        degree = require_degree(key, place)
-        configurations[degree] = [
-            _trained(_configuration(one, f"{place}/{c}"), degree, trainable)
-            for c, one in enumerate(require_list(rows, place))
-        ]
+def _layer(row: Mapping[str, Any], index: int) -> Layer:
+    trainable = row.get("trainable_bytes")
+    configurations: dict[int, Sequence[Configuration]] = {
+        int(t): [_trained(_configuration(one), int(t), trainable) for one in rows]
+        for t, rows in row["configurations"].items()
+    }
     held = max((t * one.parameter_bytes for t, choices in configurations.items() for one in choices), default=0)
     if trainable is not None and trainable > held:
-        place = f"{where.removesuffix('/configurations')}/trainable_bytes"
-        raise InputError(f"{trainable} of {held} bytes of parameters are trained", where=place)
-    return Layer(name, name, configurations, trainable)
+        problem = f"{trainable} of {held} bytes of parameters are trained"
+        raise InputError(problem, where=pointer("layers", index, "trainable_bytes"))
+    return Layer(row["name"], row["name"], configurations, trainable)
 
 
 def _trained(one: Configuration, degree: int, trainable: int | None) -> Configuration:
@@ -120,56 +131,18 @@ def _trained(one: Configuration, degree: int, trainable: int | None) -> Configur
     return replace(one, trainable_bytes=min(one.parameter_bytes, ceil_ratio(trainable, degree)))
 
 
-def _name(value: Any, where: str) -> str:
-    if not require_text(value, where):
-        raise InputError("empty name", where=where, remedy="give it one")
-    return str(value)
-
-
-def _configuration(row: Any, where: str) -> Configuration:
-    check_keys(require_object(row, where), where, _CONFIGURATION, ("sync_in", "sync_out", "recompute", "micro_batches"))
-    recompute = row.get("recompute", False)
-    if not isinstance(recompute, bool):
-        raise InputError(f"must be true or false, not {kind_of(recompute)}", where=f"{where}/recompute")
+def _configuration(row: Mapping[str, Any]) -> Configuration:
     return Configuration(
-        _name(row["id"], f"{where}/id"),
-        require_cost(row["time"], f"{where}/time"),
-        _size(row["parameter_bytes"], f"{where}/parameter_bytes"),
-        _size(row["memory_bytes_per_micro_batch"], f"{where}/memory_bytes_per_micro_batch"),
-        _size(row["memory_bytes"], f"{where}/memory_bytes"),
-        _sync(row.get("sync_in", {}), f"{where}/sync_in"),
-        _sync(row.get("sync_out", {}), f"{where}/sync_out"),
-        recompute,
-        _micro_batches(row.get("micro_batches", {}), f"{where}/micro_batches"),
+        row["id"],
+        row["time"],
+        row["parameter_bytes"],
+        row["memory_bytes_per_micro_batch"],
+        row["memory_bytes"],
+        dict(row.get("sync_in", {})),
+        dict(row.get("sync_out", {})),
+        row.get("recompute", False),
+        {int(size): SampleCosts(**costs) for size, costs in row.get("micro_batches", {}).items()},
     )
-
-
-def _micro_batches(value: Any, where: str) -> dict[int, SampleCosts]:
-    found = {}
-    for key, row in require_object(value, where).items():
-        place = where + pointer(key)
-        size = _sample_count(require_whole_key(key, place, "a number of samples"), place)
-        check_keys(require_object(row, place), place, ("forward", "backward", "memory_bytes"))
-        found[size] = SampleCosts(
-            require_cost(row["forward"], f"{place}/forward"),
-            require_cost(row["backward"], f"{place}/backward"),
-            _size(row["memory_bytes"], f"{place}/memory_bytes"),
-        )
-    return found
-
-
-def _sync(value: Any, where: str) -> dict[LayerId, int]:
-    return {name: _size(size, where + pointer(name)) for name, size in require_object(value, where).items()}
-
-
-def _size(value: Any, where: str) -> int:
-    return require_size(require_whole(value, where), where)
-
-
-def _edge(row: Any, where: str) -> Edge:
-    check_keys(require_object(row, where), where, ("source", "target", "bytes"))
-    source, target = (_name(row[key], f"{where}/{key}") for key in ("source", "target"))
-    return Edge(source, target, _size(row["bytes"], f"{where}/bytes"))
 
 
 def write_training_model(model: TrainingModel) -> str:

@@ -10,27 +10,19 @@ out: they follow from the passes.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import Any
 
+from mtpp.document_shape import Path, any_array, array, refuse, text
 from mtpp.errors import InputError, UnrecognisedInput
 from mtpp.formats.graphs.graph_format import Content
 from mtpp.formats.io.csv_text import csv_rows
-from mtpp.formats.io.json_shape import (
-    attributed,
-    check_header,
-    check_keys,
-    pointer,
-    require_list,
-    require_text,
-    shown,
-)
+from mtpp.formats.io.json_shape import attributed, headed, pointer, shaped, shown
 from mtpp.formats.io.json_text import dump_lines
 from mtpp.formats.io.source import Source
 from mtpp.formats.io.text_lines import decoded
 from mtpp.training.pass_order import MOST_PASSES
 from mtpp.training.pfeife.passes import Pass, read_pass
-from mtpp.training.pfeife.schedule import Dependency, PassSchedule, place_in_json
+from mtpp.training.pfeife.schedule import PassSchedule, place_in_json
 
 FORMAT = "mtpp-pass-schedule"
 VERSION = 1
@@ -38,10 +30,24 @@ VERSION = 1
 EXPECTED = f"a schedule of passes as {FORMAT}, or as CSV with a row for each device (0F0,0B0)"
 """Files that are read."""
 
+
+def _row(value: Any, path: Path) -> None:
+    if not isinstance(value, str):
+        array(text)(value, path)
+
+
+def _pair(value: Any, path: Path) -> None:
+    any_array(value, path)
+    if len(value) != 2:
+        remedy = "give the pass that has to end first, then the one that waits for it"
+        refuse(f"must be a pair of passes, not {len(value)}", path, remedy)
+    array(text)(value, path)
+
+
+_SCHEDULE = headed(FORMAT, VERSION, {"order": array(_row)}, {"name": text, "dependencies": array(_pair)})
+
 _MOST_CELLS = 4 * MOST_PASSES
 """Of a CSV file: slots may be idle, and passes have communication around them."""
-
-_PAIR = 2
 
 _NO_PASS = re.compile(r"[0-9]+(?:(?:SEND|RECV)_[FB][0-9]+|(?:UNSHARD|RESHARD|REDUCE_GRAD)[0-9]*)")
 """Actions of PyTorch's runtime that compute nothing."""
@@ -99,11 +105,8 @@ def pass_schedule_from_document(document: Any, source: str, name: str = "") -> P
         found = document.get("format") if isinstance(document, dict) else None
         if isinstance(found, str) and found != FORMAT:
             raise UnrecognisedInput(f"the format is {shown(found)}", where="/format", remedy=f"give {EXPECTED}")
-        document = check_header(document, FORMAT, VERSION)
-        check_keys(document, "", ("format", "version", "order"), ("name", "dependencies"))
-        name = require_text(document.get("name", name), "/name")
-        order = require_list(document["order"], "/order")
-        pairs = require_list(document.get("dependencies", []), "/dependencies")
+        shaped(_SCHEDULE, document)
+        order = document["order"]
 
         def place_of(device: int, index: int | None) -> str:
             if index is not None and isinstance(order[device], str):
@@ -113,13 +116,16 @@ def pass_schedule_from_document(document: Any, source: str, name: str = "") -> P
         rows: list[list[Pass]] = []
         passes = 0
         for d, row in enumerate(order):
-            words = _words(row, d)
+            words = row.replace(",", " ").split() if isinstance(row, str) else row
             passes += len(words)
             if passes > MOST_PASSES:
                 raise InputError(f"the schedule has more than {MOST_PASSES:,} passes", where=pointer("order", d))
             rows.append([_pass(word, place_of(d, i)) for i, word in enumerate(words)])
-        dependencies = [_dependency(pair, pointer("dependencies", i)) for i, pair in enumerate(pairs)]
-        return PassSchedule.build(rows, dependencies, name=name, place_of=place_of)
+        dependencies = [
+            (_pass(before, f"/dependencies/{i}/0"), _pass(after, f"/dependencies/{i}/1"))
+            for i, (before, after) in enumerate(document.get("dependencies", []))
+        ]
+        return PassSchedule.build(rows, dependencies, name=document.get("name", name), place_of=place_of)
 
 
 def pass_schedule_from_csv(text: str, source: str, name: str = "") -> PassSchedule:
@@ -189,29 +195,12 @@ def write_schedule_csv(schedule: PassSchedule) -> str:
     return "".join([",".join([one.name for one in row]) + "\n" for row in schedule.rows])
 
 
-def _words(row: Any, device: int) -> Sequence[Any]:
-    if isinstance(row, str):
-        return row.replace(",", " ").split()
-    if not isinstance(row, list):
-        return require_list(row, pointer("order", device))
-    return row
-
-
-def _pass(word: Any, where: str) -> Pass:
+def _pass(word: str, where: str) -> Pass:
     try:
-        return read_pass(require_text(word, where))
+        return read_pass(word)
     except InputError as error:
         error.where = error.where or where
         raise
-
-
-def _dependency(pair: Any, where: str) -> Dependency:
-    ends = require_list(pair, where)
-    if len(ends) != _PAIR:
-        remedy = "give the pass that has to end first, then the one that waits for it"
-        raise InputError(f"must be a pair of passes, not {len(ends)}", where=where, remedy=remedy)
-    before, after = (_pass(word, f"{where}/{i}") for i, word in enumerate(ends))
-    return before, after
 
 
 def _place_in_text(device: int, index: int) -> str:

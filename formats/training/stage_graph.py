@@ -9,25 +9,15 @@ from __future__ import annotations
 from typing import Any
 
 from mtpp.array_types import Int32Array
+from mtpp.document_shape import array, record, text
 from mtpp.errors import InputError, UnrecognisedInput
 from mtpp.formats.graphs.graph_format import Content
-from mtpp.formats.io.json_shape import (
-    attributed,
-    check_header,
-    check_keys,
-    pointer,
-    require_cost,
-    require_list,
-    require_object,
-    require_text,
-    require_whole,
-    shown,
-)
+from mtpp.formats.io.json_shape import at_least, attributed, cost_number, headed, pointer, shaped, shown, whole_number
 from mtpp.formats.io.source import Source
 from mtpp.training.model import TIME_UNITS
 from mtpp.training.pass_order import MOST_PASSES, interleaved_order, order_of_text
 from mtpp.training.stage_graph import LARGEST_SUM, PipelineStage, StageGraph, StageTransfer
-from mtpp.units import PICOSECONDS, ceil_ratio
+from mtpp.units import PICOSECONDS, Exact, ceil_ratio
 
 FORMAT = "mtpp-stage-graph"
 VERSION = 1
@@ -35,8 +25,23 @@ VERSION = 1
 EXPECTED = f"a stage graph as {FORMAT}, or a training plan (see docs/formats.md)"
 """What a simulation needs."""
 
-_TIMES = ("forward", "backward")
-_SCHEDULE = ("in_flight", "k", "order")
+_COUNT = at_least(1, LARGEST_SUM)
+_TIMES = {"forward": cost_number, "backward": cost_number}
+_STAGE = record(
+    {"micro_batch": _COUNT, **_TIMES},
+    {"name": text, "synchronisation": cost_number, "in_flight": _COUNT, "k": _COUNT, "order": text},
+)
+_GRAPH = headed(
+    FORMAT,
+    VERSION,
+    {
+        "time_unit": text,
+        "mini_batch": _COUNT,
+        "stages": array(_STAGE),
+        "transfers": array(record({"source": whole_number, "target": whole_number, **_TIMES})),
+    },
+    {"name": text},
+)
 
 
 def stage_graph_from_source(source: Source) -> StageGraph:
@@ -71,38 +76,34 @@ def stage_graph_from_document(document: Any, source: str, name: str = "stage gra
         found = document.get("format") if isinstance(document, dict) else None
         if isinstance(found, str) and found != FORMAT:
             raise UnrecognisedInput(f"the format is {shown(found)}", where="/format", remedy=f"give {EXPECTED}")
-        document = check_header(document, FORMAT, VERSION)
-        check_keys(document, "", ("format", "version", "time_unit", "mini_batch", "stages", "transfers"), ("name",))
-        unit = require_text(document["time_unit"], "/time_unit")
+        shaped(_GRAPH, document)
+        unit, mini_batch = document["time_unit"], document["mini_batch"]
         if unit not in TIME_UNITS:
             remedy = f"use one of {', '.join(TIME_UNITS)}"
             raise InputError(f"unknown unit of time {unit!r}", where="/time_unit", remedy=remedy)
-        mini_batch = _positive(document["mini_batch"], "/mini_batch")
-        stages = require_list(document["stages"], "/stages")
-        transfers = require_list(document["transfers"], "/transfers")
         return StageGraph.build(
-            require_text(document.get("name", name), "/name"),
+            document.get("name", name),
             unit,
             mini_batch,
-            [_stage(row, s, mini_batch, unit) for s, row in enumerate(stages)],
-            [_transfer(row, pointer("transfers", t), unit) for t, row in enumerate(transfers)],
+            [_stage(row, s, mini_batch, unit) for s, row in enumerate(document["stages"])],
+            [
+                StageTransfer(row["source"], row["target"], *(_ticks(row[time], unit) for time in _TIMES))
+                for row in document["transfers"]
+            ],
         )
 
 
-def _stage(row: Any, number: int, mini_batch: int, unit: str) -> PipelineStage:
-    where = pointer("stages", number)
-    check_keys(require_object(row, where), where, ("micro_batch", *_TIMES), ("name", "synchronisation", *_SCHEDULE))
-    size = _positive(row["micro_batch"], f"{where}/micro_batch")
+def _stage(row: dict[str, Any], number: int, mini_batch: int, unit: str) -> PipelineStage:
+    where, size = pointer("stages", number), row["micro_batch"]
     if mini_batch % size:
         problem = f"micro-batches of {size:,} samples do not divide the mini-batch of {mini_batch:,}"
         raise InputError(problem, where=f"{where}/micro_batch")
-    forward, backward = (_ticks(row[key], f"{where}/{key}", unit) for key in _TIMES)
     return PipelineStage(
-        require_text(row.get("name", f"stage {number}"), f"{where}/name"),
+        row.get("name", f"stage {number}"),
         size,
-        forward,
-        backward,
-        _ticks(row.get("synchronisation", 0), f"{where}/synchronisation", unit),
+        _ticks(row["forward"], unit),
+        _ticks(row["backward"], unit),
+        _ticks(row.get("synchronisation", 0), unit),
         _order(row, mini_batch // size, where),
     )
 
@@ -116,31 +117,15 @@ def _order(row: dict[str, Any], count: int, where: str) -> Int32Array:
             if key in row:
                 raise InputError(f"{key} and order are both given", where=f"{where}/{key}", remedy="give one of them")
         try:
-            return order_of_text(require_text(row["order"], f"{where}/order"), count)
+            return order_of_text(row["order"], count)
         except InputError as error:
             error.where = error.where or f"{where}/order"
             raise
     if "in_flight" not in row:
         remedy = 'give the forward passes before the first backward pass, or "order": "F1 B1 …"'
         raise InputError("neither in_flight nor order is given", where=where, remedy=remedy)
-    in_flight = _positive(row["in_flight"], f"{where}/in_flight")
-    return interleaved_order(count, in_flight, _positive(row.get("k", 1), f"{where}/k"))
+    return interleaved_order(count, row["in_flight"], row.get("k", 1))
 
 
-def _transfer(row: Any, where: str, unit: str) -> StageTransfer:
-    check_keys(require_object(row, where), where, ("source", "target", *_TIMES))
-    source, target = (require_whole(row[key], f"{where}/{key}") for key in ("source", "target"))
-    forward, backward = (_ticks(row[key], f"{where}/{key}", unit) for key in _TIMES)
-    return StageTransfer(source, target, forward, backward)
-
-
-def _positive(value: Any, where: str) -> int:
-    number = require_whole(value, where)
-    if not 1 <= number < LARGEST_SUM:
-        raise InputError("must be at least 1" if number < 1 else "must be below 2^62", where=where)
-    return number
-
-
-def _ticks(value: Any, where: str, unit: str) -> int:
-    time = require_cost(value, where)
+def _ticks(time: Exact, unit: str) -> int:
     return ceil_ratio(time.numerator * PICOSECONDS[unit], time.denominator)

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from mtpp.checker.training.versions import check_any_training_plan
+from mtpp.document_shape import any_array, anything, array, record, whatever
 from mtpp.errors import InputError
-from mtpp.formats.io.json_shape import attributed, check_header, check_keys, require_list, require_object, shown
+from mtpp.formats.io.json_shape import attributed, headed, shaped, shown
 from mtpp.formats.io.json_text import parse_json
 from mtpp.formats.io.source import Source, read_source
 from mtpp.formats.results.planned_schedule import timed_schedule
@@ -22,6 +23,18 @@ _MOST_BYTES = 1 << 30
 _AGAIN = "write it again with ‹form› torch-pipelining"
 _GIVEN = "the file as `mtpp plan` wrote it"
 _GIVE = "give a folder that `mtpp plan` wrote with ‹form› torch-pipelining"
+
+
+_OPS = headed(
+    FORMAT,
+    VERSION,
+    {
+        "model": anything,
+        "devices": whatever,
+        "micro_batches": whatever,
+        "stages": array(record({"index": whatever, "device": whatever, "ops": any_array})),
+    },
+)
 
 
 @dataclass(frozen=True)
@@ -120,9 +133,8 @@ def _plan(source: Source) -> dict[str, Any]:
 
 def _ops(document: Any, plan: Mapping[str, Any], timed: TimedSchedule) -> list[list[str]]:
     """Return the ops of each stage, which are those of the plan."""
-    header = check_header(document, FORMAT, VERSION)
-    check_keys(header, "", ("format", "version", "model", "devices", "micro_batches", "stages"))
-    model = require_object(header["model"], "/model")
+    header = shaped(_OPS, document)
+    model = header["model"]
     for key in ("kind", "name", "sha256"):
         if model.get(key) != plan["model"].get(key):
             raise InputError(f"is not that of {PLAN}", where=f"/model/{key}", remedy=_AGAIN)
@@ -131,13 +143,11 @@ def _ops(document: Any, plan: Mapping[str, Any], timed: TimedSchedule) -> list[l
         if header[key] != due:
             raise InputError(f"{shown(header[key])} is not the {due} of {PLAN}", where=f"/{key}", remedy=_AGAIN)
     found = []
-    for s, row in enumerate(require_list(header["stages"], "/stages")):
-        row = require_object(row, f"/stages/{s}")
-        check_keys(row, f"/stages/{s}", ("index", "device", "ops"))
+    for s, row in enumerate(header["stages"]):
         for key, due in (("index", s), ("device", s % devices)):
             if row[key] != due:
                 raise InputError(f"expected {due}, found {shown(row[key])}", where=f"/stages/{s}/{key}", remedy=_AGAIN)
-        found.append([str(name) for name in require_list(row["ops"], f"/stages/{s}/ops")])
+        found.append([str(name) for name in row["ops"]])
     if found != [[str(name) for name in row["layers"]] for row in plan["stages"]]:
         raise InputError(f"are not those of {PLAN}", where="/stages", remedy=_AGAIN)
     return found

@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 from graph_strategies import graphs
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given
 
 from mtpp.errors import InputError
-from mtpp.formats.graphs import native_rows
 from mtpp.formats.graphs.native import graph_from_document, read_native, ticks_document, to_document, write_native
 from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance
@@ -74,45 +72,6 @@ def test_wrong_documents(document: Any, message: str) -> None:
     with pytest.raises(InputError) as caught:
         graph_from_document(document, "x")
     assert str(caught.value) == message
-
-
-GOOD = st.fixed_dictionaries(
-    {"name": st.just("a"), "work": st.just(1)}, optional={"kind": st.just(""), "param_bytes": st.just(2)}
-)
-BAD = st.sampled_from([None, True, "b", 3, 0.5, Fraction(1, 2), ["b"], {}])
-ODD = st.fixed_dictionaries({}, optional=dict.fromkeys(("name", "work", "kind", "param_bytes", "other"), BAD)) | BAD
-FLOWS = st.fixed_dictionaries(
-    {"name": st.just("t"), "producer": st.just("a"), "consumers": st.just(["b"])},
-    optional={"bytes": st.just(2), "transfer": st.just(Fraction(1, 2))},
-)
-ODD_FLOWS = (
-    st.fixed_dictionaries({}, optional=dict.fromkeys(("name", "producer", "consumers", "bytes", "transfer"), BAD)) | BAD
-)
-CHECKS = {
-    "ops": (native_rows.op_rows_are_sound, native_rows.check_op, GOOD, ODD),
-    "tensors": (native_rows.tensor_rows_are_sound, native_rows.check_tensor, FLOWS, ODD_FLOWS),
-}
-
-
-@pytest.mark.parametrize("what", CHECKS)
-@settings(max_examples=300)
-@given(data=st.data())
-def test_rows_are_sound_if_each_is(what: str, data: st.DataObject) -> None:
-    """The look at all rows together refuses what the look at each one does, and nothing else."""
-    all_sound, check, good, odd = CHECKS[what]
-    rows = data.draw(st.lists(good, max_size=3))
-    if data.draw(st.booleans()):
-        changed = data.draw(odd)
-        if rows and isinstance(changed, dict):
-            changed = {**rows[0], **changed}
-        rows.append(changed)
-    faults = []
-    for i, row in enumerate(rows):
-        try:
-            check(row, i)
-        except InputError as fault:
-            faults.append(fault)
-    assert all_sound(rows) == (not faults)
 
 
 def test_what_is_unknown_is_left_out() -> None:
