@@ -1,4 +1,4 @@
-"""The solvers by name: what each guarantees, and where it lives."""
+"""Partitioners by name: module and default budget of each."""
 
 from __future__ import annotations
 
@@ -26,10 +26,6 @@ class PartitionerEntry:
 
     Attributes
     ----------
-    summary
-        One line of help.
-    guarantee
-        What its result is optimal among.
     module
         Module whose function ``partition`` it is; imported on first use, for it brings numba.
     budget
@@ -41,8 +37,6 @@ class PartitionerEntry:
     """
 
     name: str
-    summary: str
-    guarantee: str
     module: str
     budget: Callable[[Instance], int]
     evolves: bool = False
@@ -80,76 +74,20 @@ def _aim_s(op_count: int) -> float:
     return max(0.1, min(0.3 * float((op_count / 200) ** 1.18), 8.0))
 
 
+_HERE = "mtpp.solvers.partitioners"
+
 PARTITIONERS = {
     entry.name: entry
     for entry in (
-        PartitionerEntry(
-            names.AUTO,
-            "reduce, slice, then prove, anneal and evolve orders in turns",
-            "never worse than slice up to 8,000 ops; optimal where the search of downsets ends",
-            "mtpp.solvers.partitioners.auto",
-            default_sweeps,
-        ),
-        PartitionerEntry(
-            names.DOWNSET,
-            "auto, then the exhaustive search of chains of downsets (Piper's dynamic programme)",
-            "optimal if it ends by itself",
-            "mtpp.solvers.partitioners.downset",
-            default_proof,
-        ),
-        PartitionerEntry(
-            names.ANNEAL,
-            "move ops between stages by simulated annealing, polish, slice again",
-            "never worse than slice up to 8,000 ops",
-            "mtpp.solvers.partitioners.anneal",
-            default_sweeps,
-        ),
-        PartitionerEntry(
-            names.BRKGA,
-            "evolve node priorities, cut the order of each",
-            "optimal among segmentations of the orders met",
-            "mtpp.solvers.partitioners.brkga",
-            own_rule,
-            evolves=True,
-        ),
-        PartitionerEntry(
-            names.MLA,
-            "evolve the order with the shortest edges, cut it",
-            "optimal among segmentations of the order found",
-            "mtpp.solvers.partitioners.mla",
-            own_rule,
-            evolves=True,
-        ),
-        PartitionerEntry(
-            names.MLA_WEIGHTED,
-            "evolve the order with the least transfer × length, cut it",
-            "optimal among segmentations of the order found",
-            "mtpp.solvers.partitioners.mla_weighted",
-            own_rule,
-            evolves=True,
-        ),
-        PartitionerEntry(
-            names.RANDOM,
-            "cut T random topological orders, keep the best",
-            "optimal among segmentations of the orders drawn",
-            "mtpp.solvers.partitioners.random",
-            default_orders,
-        ),
-        PartitionerEntry(
-            names.SERIES_PARALLEL,
-            "cut the series-parallel decomposition by dynamic programming",
-            "optimal among partitions whose stages are series-parallel pieces; never worse than slice",
-            "mtpp.solvers.partitioners.series_parallel",
-            own_rule,
-            peaks_in_order=False,
-        ),
-        PartitionerEntry(
-            names.SLICE,
-            "cut the graph's own order",
-            "optimal among segmentations of the file's order",
-            "mtpp.solvers.partitioners.slice",
-            own_rule,
-        ),
+        PartitionerEntry(names.AUTO, f"{_HERE}.auto", default_sweeps),
+        PartitionerEntry(names.DOWNSET, f"{_HERE}.downset", default_proof),
+        PartitionerEntry(names.ANNEAL, f"{_HERE}.anneal", default_sweeps),
+        PartitionerEntry(names.BRKGA, f"{_HERE}.brkga", own_rule, evolves=True),
+        PartitionerEntry(names.MLA, f"{_HERE}.mla", own_rule, evolves=True),
+        PartitionerEntry(names.MLA_WEIGHTED, f"{_HERE}.mla_weighted", own_rule, evolves=True),
+        PartitionerEntry(names.RANDOM, f"{_HERE}.random", default_orders),
+        PartitionerEntry(names.SERIES_PARALLEL, f"{_HERE}.series_parallel", own_rule, peaks_in_order=False),
+        PartitionerEntry(names.SLICE, f"{_HERE}.slice", own_rule),
     )
 }
 

@@ -26,8 +26,6 @@ class BoundEntry:
 
     Attributes
     ----------
-    summary
-        One line of help.
     tier
         How far it is to be trusted.
     module
@@ -52,7 +50,6 @@ class BoundEntry:
     """
 
     name: str
-    summary: str
     tier: Tier
     module: str
     in_ladder: bool = True
@@ -73,74 +70,20 @@ _HERE = "mtpp.solvers.bounds"
 BOUNDS = {
     entry.name: entry
     for entry in (
-        BoundEntry(names.SIMPLE, "the largest op, or the average stage", Tier.EXACT, f"{_HERE}.simple"),
-        BoundEntry(
-            names.DOWNSET,
-            "an exhaustive search for better partitions; `auto` makes it part of its own",
-            Tier.ENUMERATED,
-            f"{_HERE}.downset",
-            in_ladder=False,
-        ),
-        BoundEntry(
-            names.NODE, "the most expensive op with what is best beside it", Tier.EXACT, f"{_HERE}.node", first=True
-        ),
-        BoundEntry(names.CROSSINGS, "what crosses between stages at least", Tier.EXACT, f"{_HERE}.crossings"),
-        BoundEntry(names.FRACTION, "the share of its stage that each op takes", Tier.EXACT, f"{_HERE}.fraction"),
-        BoundEntry(
-            names.NO_DAG,
-            "the cheapest set of ops with the work of simple (MIP)",
-            Tier.SOLVER,
-            f"{_HERE}.bottleneck_no_dag",
-            in_ladder=False,
-        ),
-        BoundEntry(
-            names.NO_CUT_IO,
-            "the least work of a stage with the work of simple (MIP)",
-            Tier.SOLVER,
-            f"{_HERE}.bottleneck_no_cut_io",
-            in_ladder=False,
-        ),
-        BoundEntry(
-            names.BOTTLENECK,
-            "the cheapest stage with the work of simple (MIP)",
-            Tier.SOLVER,
-            f"{_HERE}.bottleneck",
-            in_ladder=False,
-        ),
-        BoundEntry(
-            names.BOTTLENECK_GUESS,
-            "the same for each position of that stage (k MIPs)",
-            Tier.SOLVER,
-            f"{_HERE}.bottleneck_guess",
-            in_ladder=False,
-        ),
-        BoundEntry(
-            names.RELAXATION,
-            "an exhaustive search without ops that fit anywhere and cost little",
-            Tier.ENUMERATED,
-            f"{_HERE}.relaxation",
-            lane=0,
-            share=1.0,
-            makes_room=True,
-        ),
-        BoundEntry(
-            names.NODE_CONVEX,
-            "the cheapest stage around each op (MIPs)",
-            Tier.SOLVER,
-            f"{_HERE}.node_convex",
-            lane=0,
-        ),
-        BoundEntry(
-            names.CONFIGURATION,
-            "weights of ops of which no stage can hold more than its share",
-            Tier.EXACT,
-            f"{_HERE}.configuration.bound",
-            lane=1,
-            share=1.0,
-        ),
+        BoundEntry(names.SIMPLE, Tier.EXACT, f"{_HERE}.simple"),
+        BoundEntry(names.DOWNSET, Tier.ENUMERATED, f"{_HERE}.downset", in_ladder=False),
+        BoundEntry(names.NODE, Tier.EXACT, f"{_HERE}.node", first=True),
+        BoundEntry(names.CROSSINGS, Tier.EXACT, f"{_HERE}.crossings"),
+        BoundEntry(names.FRACTION, Tier.EXACT, f"{_HERE}.fraction"),
+        BoundEntry(names.NO_DAG, Tier.SOLVER, f"{_HERE}.bottleneck_no_dag", in_ladder=False),
+        BoundEntry(names.NO_CUT_IO, Tier.SOLVER, f"{_HERE}.bottleneck_no_cut_io", in_ladder=False),
+        BoundEntry(names.BOTTLENECK, Tier.SOLVER, f"{_HERE}.bottleneck", in_ladder=False),
+        BoundEntry(names.BOTTLENECK_GUESS, Tier.SOLVER, f"{_HERE}.bottleneck_guess", in_ladder=False),
+        BoundEntry(names.RELAXATION, Tier.ENUMERATED, f"{_HERE}.relaxation", lane=0, share=1.0, makes_room=True),
+        BoundEntry(names.NODE_CONVEX, Tier.SOLVER, f"{_HERE}.node_convex", lane=0),
+        BoundEntry(names.CONFIGURATION, Tier.EXACT, f"{_HERE}.configuration.bound", lane=1, share=1.0),
         BoundEntry(
             names.BRANCH_AND_BOUND,
-            "all stages at once, as cases that HiGHS's dual values refute in integers",
             Tier.EXACT,
             f"{_HERE}.branch_and_bound.bound",
             lane=2,
@@ -148,15 +91,7 @@ BOUNDS = {
             largest=100_000,
             power=2,
         ),
-        BoundEntry(
-            names.EXACT_MIP,
-            "all stages at once (MIP)",
-            Tier.SOLVER,
-            f"{_HERE}.exact_mip",
-            lane=2,
-            share=0.4,
-            largest=4_000,
-        ),
+        BoundEntry(names.EXACT_MIP, Tier.SOLVER, f"{_HERE}.exact_mip", lane=2, share=0.4, largest=4_000),
     )
 }
 

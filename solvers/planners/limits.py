@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 from mtpp.host.stop_reason import StopReason
 from mtpp.solvers.limits import Limits
-from mtpp.training.plan import TrainingPlan
 from mtpp.training.problem import PlanningProblem
 
 KNAPSACKS = ("exact", "heuristic")
@@ -52,10 +50,3 @@ class NoPlan:
     least_memory_bytes: int | None
     stopped: StopReason
     reason: str
-
-
-class Planner(Protocol):
-    """A function that plans."""
-
-    def __call__(self, problem: PlanningProblem, limits: PlanLimits) -> TrainingPlan | NoPlan:
-        """Return the best plan found, with a bound on all plans, or that there is none."""

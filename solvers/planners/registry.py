@@ -1,4 +1,4 @@
-"""The planners by name: what each guarantees, and where it lives."""
+"""Planners by name: module and last look of each."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
 from importlib import import_module
-from typing import TYPE_CHECKING, TypeVar, cast
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from mtpp import names
-from mtpp.solvers.planners.limits import NoPlan, PlanLimits, Planner
+from mtpp.solvers.planners.limits import NoPlan, PlanLimits
 
 if TYPE_CHECKING:
     from mtpp.host.stop_reason import StopReason
@@ -25,10 +26,10 @@ if TYPE_CHECKING:
 
     FirstPlan = Callable[[PlanningProblem, StopReason], TrainingPlan | None]
     NestedPlanner = Callable[[NestedProblem, PlanLimits], NestedPlan | NoPlan]
-    GraphPlanner = Callable[[GraphProblem, Limits], GraphPlan | NoGraphPlan]
-    SplitPlanner = Callable[[SplitProblem, Limits], SplitPlan | NoSplitPlan]
 
 DEFAULT = names.PIPER
+
+_HERE, _LOOKS = "mtpp.solvers.planners", "mtpp.solvers.last_look"
 
 Problem = TypeVar("Problem")
 SearchLimit = TypeVar("SearchLimit")
@@ -50,17 +51,32 @@ def looked_at(
 
 
 @dataclass(frozen=True)
-class PlannerEntry:
-    """A planner that users can name.
+class AnyPlannerEntry(Generic[Problem, SearchLimit, Result]):
+    """A planner that users can name, of problems and results of some kind.
 
     Attributes
     ----------
-    summary
-        One line of help.
-    guarantee
-        What its result is optimal among.
     module
         Module whose function ``plan`` it is; imported on first use, for it brings numba.
+    look
+        Module and function that derive its results again.
+    """
+
+    name: str
+    module: str
+    look: str
+
+    def load(self) -> Callable[[Problem, SearchLimit], Result]:
+        """Import the planner and return it, with a last look at what it comes to."""
+        return looked_at(import_module(self.module).plan, resolve_name(self.look))
+
+
+@dataclass(frozen=True)
+class PlannerEntry(AnyPlannerEntry["PlanningProblem", PlanLimits, "TrainingPlan | NoPlan"]):
+    """A planner of stages in a line.
+
+    Attributes
+    ----------
     knapsack
         Whether it chooses a configuration for each layer by itself, and ``PlanLimits.knapsack`` means something to it.
     sweeps
@@ -71,10 +87,7 @@ class PlannerEntry:
         Module whose function ``first_plan`` makes a plan of the planner's kind in next to no time.
     """
 
-    name: str
-    summary: str
-    guarantee: str
-    module: str
+    look: str = f"{_LOOKS}.line_plans:look_at_line_plan"
     knapsack: bool = False
     sweeps: bool = False
     nested: str | None = None
@@ -84,118 +97,35 @@ class PlannerEntry:
         """Import the maker of a first plan and return it."""
         return cast("FirstPlan", import_module(self.first).first_plan)
 
-    def load(self) -> Planner:
-        """Import the planner and return it, with a last look at what it comes to."""
-        from mtpp.solvers.last_look.line_plans import look_at_line_plan
-
-        return cast(Planner, looked_at(import_module(self.module).plan, look_at_line_plan))
-
     def load_nested(self) -> NestedPlanner | None:
         """Import the planner for several levels and return it; None if there is none."""
-        from mtpp.solvers.last_look.line_plans import look_at_nested_plan
-
         if self.nested is None:
             return None
-        return looked_at(import_module(self.nested).plan_nested, look_at_nested_plan)
+        return looked_at(
+            import_module(self.nested).plan_nested, resolve_name(f"{_LOOKS}.line_plans:look_at_nested_plan")
+        )
 
 
 PLANNERS = {
     entry.name: entry
     for entry in (
         PlannerEntry(
-            names.PIPER,
-            "stages of any kind: the two-level dynamic programme over downsets of Tarnawski et al. 2021",
-            "optimal among pipelines of stages in a line, with the exact knapsack",
-            "mtpp.solvers.planners.piper.planner",
-            knapsack=True,
-            sweeps=True,
-            nested="mtpp.solvers.planners.nested.planner",
+            names.PIPER, f"{_HERE}.piper.planner", knapsack=True, sweeps=True, nested=f"{_HERE}.nested.planner"
         ),
-        PlannerEntry(
-            names.EQUI,
-            "equal stages: so many layers, d and t in each (a baseline of that paper)",
-            "optimal among equal stages",
-            "mtpp.solvers.planners.equal.equi",
-            first="mtpp.solvers.planners.equal.equi",
-        ),
-        PlannerEntry(
-            names.PIPEDREAM_2BW,
-            "equal stages without tensor parallelism, as PipeDream-2BW plans (Narayanan et al. 2021)",
-            "optimal among equal stages with t = 1",
-            "mtpp.solvers.planners.equal.pipedream_2bw",
-            first="mtpp.solvers.planners.equal.pipedream_2bw",
-        ),
+        PlannerEntry(names.EQUI, f"{_HERE}.equal.equi", first=f"{_HERE}.equal.equi"),
+        PlannerEntry(names.PIPEDREAM_2BW, f"{_HERE}.equal.pipedream_2bw", first=f"{_HERE}.equal.pipedream_2bw"),
     )
 }
 """Planners of the time per sample, in the order in which help lists them."""
 
-
-@dataclass(frozen=True)
-class GraphPlannerEntry:
-    """A planner of the time of an iteration.
-
-    Attributes
-    ----------
-    summary
-        One line of help.
-    guarantee
-        What its result is optimal among.
-    module
-        Module whose function ``plan`` it is; imported on first use, for it brings numba.
-    """
-
-    name: str
-    summary: str
-    guarantee: str
-    module: str
-
-    def load(self) -> GraphPlanner:
-        """Import the planner and return it, with a last look at what it comes to."""
-        from mtpp.solvers.last_look.graph_plans import look_at_graph_plan
-
-        return looked_at(import_module(self.module).plan, look_at_graph_plan)
-
-
-GRAPH_PLANNERS = {
-    entry.name: entry
-    for entry in (
-        GraphPlannerEntry(
-            names.GRAPHPIPE,
-            "stages that form any acyclic graph, by the simulated time of an iteration (Jeon et al. 2025)",
-            "optimal on small models, within a proven ratio on all",
-            "mtpp.solvers.planners.graphpipe.planner",
-        ),
+GRAPH_PLANNERS: dict[str, AnyPlannerEntry[GraphProblem, Limits, GraphPlan | NoGraphPlan]] = {
+    names.GRAPHPIPE: AnyPlannerEntry(
+        names.GRAPHPIPE, f"{_HERE}.graphpipe.planner", f"{_LOOKS}.graph_plans:look_at_graph_plan"
     )
 }
 """Planners of the time of an iteration."""
 
-
-@dataclass(frozen=True)
-class SplitPlannerEntry:
-    """A planner of split points and schedules; the attributes are those of :class:`GraphPlannerEntry`."""
-
-    name: str
-    summary: str
-    guarantee: str
-    module: str
-
-    def load(self) -> SplitPlanner:
-        """Import the planner and return it, with a last look at what it comes to."""
-        from mtpp.solvers.last_look.split_plans import look_at_split_plan
-
-        return looked_at(import_module(self.module).plan, look_at_split_plan)
-
-
-SPLIT_PLANNERS = {
-    entry.name: entry
-    for entry in (
-        SplitPlannerEntry(
-            names.PFEIFE,
-            "split points of any graph with a schedule of prefetched passes, by the time of an iteration "
-            "(Jhoo et al. 2025)",
-            "within a proven ratio of all splits along an order of ops under looped schedules of whole backward passes",
-            "mtpp.solvers.planners.pfeife.planner",
-        ),
-    )
+SPLIT_PLANNERS: dict[str, AnyPlannerEntry[SplitProblem, Limits, SplitPlan | NoSplitPlan]] = {
+    names.PFEIFE: AnyPlannerEntry(names.PFEIFE, f"{_HERE}.pfeife.planner", f"{_LOOKS}.split_plans:look_at_split_plan")
 }
 """Planners of split points and schedules together."""

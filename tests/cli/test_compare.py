@@ -375,7 +375,7 @@ def test_what_an_algorithm_cannot_do_is_left_out_and_named(folder: Path, monkeyp
     module = ModuleType("made_up_solver")
     module.partition = _fits_no_milliseconds  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, module.__name__, module)
-    monkeypatch.setitem(PARTITIONERS, "picky", PartitionerEntry("picky", "", "", module.__name__, own_rule))
+    monkeypatch.setitem(PARTITIONERS, "picky", PartitionerEntry("picky", module.__name__, own_rule))
     arguments = ["-k", "2,4", "--algorithms", "picky,slice"]
     done = CliRunner().invoke(command, [str(folder / "a.json"), str(folder / "b.json"), *arguments])
     assert done.exit_code == 0, done.output

@@ -35,7 +35,7 @@ def _entry(monkeypatch: pytest.MonkeyPatch, solver: Partitioner) -> Variant:
     module = ModuleType("made_up_solver")
     module.partition = solver  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, module.__name__, module)
-    monkeypatch.setitem(PARTITIONERS, "made-up", PartitionerEntry("made-up", "", "", module.__name__, default_orders))
+    monkeypatch.setitem(PARTITIONERS, "made-up", PartitionerEntry("made-up", module.__name__, default_orders))
     return parse_variant("made-up")
 
 
