@@ -48,11 +48,6 @@ def refuse_oversized_op(instance: Instance) -> None:
 
     A stage S that holds op v needs at least v's parameters and the least peak of any stage with v
     (:func:`~mtpp.inference.working_memory.least_peaks`).
-
-    Raises
-    ------
-    Infeasible
-        Proven; names the op that needs most.
     """
     limit = instance.system.stage_memory_bytes
     if limit is None:

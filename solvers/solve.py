@@ -146,11 +146,5 @@ def search_in_time(partitioner: registry.Partitioner, instance: Instance, limits
 
 
 def contract_groups(instance: Instance, together: Sequence[Sequence[str]]) -> Contraction | None:
-    """Merge the groups in what :func:`solve` searches; None if there are none.
-
-    Raises
-    ------
-    InputError
-        If a name is no op of the instance.
-    """
+    """Merge the groups in what :func:`solve` searches; None if there are none."""
     return contract_named(instance, together) if together else None

@@ -196,12 +196,6 @@ def run_cell(
     ----------
     interrupted
         Tells whether the user wants the run to end now.
-
-    Raises
-    ------
-    InconsistentResult
-        If the bottleneck is not that of the partition or below the simple bound, or a stage is over the stage memory: a
-        bug.
     """
     solver = variant.entry.load()
     lower = simple_bound(instance)

@@ -85,13 +85,7 @@ class Prover:
         self._upper = NEVER  # bottleneck of the best partition found here
 
     def any_partition(self, steps: int) -> Partition | None:
-        """Search for that many steps for a partition of :attr:`inner` that keeps to the stage memory, at any cost.
-
-        Raises
-        ------
-        Infeasible
-            Proven: there is none.
-        """
+        """Search for that many steps for a partition of :attr:`inner` that keeps to the stage memory, at any cost."""
         last_step = self.steps + steps
         if not self._may_begin(last_step):
             return None

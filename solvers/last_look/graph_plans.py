@@ -17,11 +17,6 @@ from mtpp.training.stage_costs import ScheduledStage
 def look_at_graph_plan(problem: GraphProblem, found: GraphPlan | NoGraphPlan) -> None:
     """Derive a plan's iteration and memory from its stages, and hold it to its problem.
 
-    Raises
-    ------
-    InconsistentResult
-        If anything is otherwise.
-
     Notes
     -----
     O(layers + edges + passes).

@@ -9,13 +9,7 @@ from mtpp.training.model import TrainingModel
 
 
 def look_at_layers(model: TrainingModel, stages: Sequence[Iterable[int]], *, ordered: bool) -> None:
-    """Check that stages, given by the positions of their layers, have each layer once, and with *ordered* its order.
-
-    Raises
-    ------
-    InconsistentResult
-        If not.
-    """
+    """Check that stages, given by the positions of their layers, have each layer once, and with *ordered* its order."""
     place: dict[int, int] = {}
     for s, stage in enumerate(stages):
         for layer in stage:
@@ -34,13 +28,7 @@ def look_at_layers(model: TrainingModel, stages: Sequence[Iterable[int]], *, ord
 
 
 def look_at_memory(needed: Sequence[int], limits: Sequence[int | None], what: str) -> None:
-    """Check that each of some stages or devices needs no less than nothing, and no more than it has.
-
-    Raises
-    ------
-    InconsistentResult
-        If not; *what* says of which things.
-    """
+    """Check that each of some stages or devices needs no less than nothing, and no more than it has."""
     for at, (need, limit) in enumerate(zip(needed, limits, strict=True)):
         if need < 0 or (limit is not None and need > limit):
             raise InconsistentResult(f"{what} {at} of the plan needs {need} bytes, and has {limit}")
@@ -53,11 +41,6 @@ def look_at_equal(said: Sequence[object], summed: Sequence[object], what: str, t
     ----------
     what, text
         Which things, and what is said of one, with braces in place of the value.
-
-    Raises
-    ------
-    InconsistentResult
-        If one differs; its message has both values.
     """
     if len(said) != len(summed):
         raise InconsistentResult(f"the plan tells of {what}s {list(said)}, and its layers of {list(summed)}")
@@ -77,11 +60,6 @@ def look_at_least_memory(bound: int | None, found: int | None, limit: int | None
         Bytes that no plan's fullest device is below, and those of the plan that needs least; None if unknown.
     limit
         Of the largest device; None if memory has no limit.
-
-    Raises
-    ------
-    InconsistentResult
-        If not.
     """
     if bound is not None and found is not None and bound > found:
         raise InconsistentResult(f"no plan is said to fit into {bound - 1} bytes, and one was found that takes {found}")

@@ -19,11 +19,6 @@ _TAKES = "takes {} ticks for a sample"
 def look_at_line_plan(problem: PlanningProblem, found: TrainingPlan | NoPlan) -> None:
     """Hold a plan to the devices, micro-batches, memory and schemes of its problem; its times follow from its stages.
 
-    Raises
-    ------
-    InconsistentResult
-        If it does not keep to them.
-
     Notes
     -----
     O(layers + edges).
@@ -38,13 +33,7 @@ def look_at_line_plan(problem: PlanningProblem, found: TrainingPlan | NoPlan) ->
 
 
 def look_at_nested_plan(problem: NestedProblem, found: NestedPlan | NoPlan) -> None:
-    """Do the same for several levels of devices.
-
-    Raises
-    ------
-    InconsistentResult
-        If the plan does not keep to its problem.
-    """
+    """Do the same for several levels of devices."""
     level_one = problem.level_one
     if isinstance(found, NoPlan):
         look_at_least_memory(None, found.least_memory_bytes, level_one.memory_bytes)

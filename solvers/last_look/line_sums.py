@@ -33,13 +33,7 @@ class LineSums:
 
 
 def line_sums(problem: PlanningProblem, stages: Sequence[LayerStage]) -> LineSums:
-    """Sum up a pipeline on one level of devices: sections 3.5 and 4 of Tarnawski et al. (2021). O(layers + edges).
-
-    Raises
-    ------
-    InconsistentResult
-        If a layer runs as a configuration that the model does not list for its degree.
-    """
+    """Sum up a pipeline on one level of devices: sections 3.5 and 4 of Tarnawski et al. (2021). O(layers + edges)."""
     walk = _Walk(problem)
     walk.split(stages, sum(stage.data_parallel for stage in stages), 1)
     return LineSums(walk.memory, walk.times)

@@ -38,11 +38,6 @@ def look_at_partition(
     costs
         Of the partition, where they were derived from it before.
 
-    Raises
-    ------
-    InconsistentResult
-        If anything is otherwise; an InconsistentBound if a bound is above the bottleneck.
-
     Notes
     -----
     O(n + pins) beside the costs.
@@ -96,13 +91,7 @@ def _look_at_sums(instance: Instance, partition: Partition, costs: StageCosts) -
 
 
 def look_at_bounds(bottleneck: int, bounds: Iterable[tuple[str, int]]) -> None:
-    """Check that no bound, by name and value, is above a bottleneck.
-
-    Raises
-    ------
-    InconsistentBound
-        If one is.
-    """
+    """Check that no bound, by name and value, is above a bottleneck."""
     for name, value in bounds:
         if value > bottleneck:
             raise InconsistentBound(f"the lower bound {value} ({name}) is above the bottleneck {bottleneck}")

@@ -18,11 +18,6 @@ from mtpp.training.stage_graph import PipelineStage, StageTransfer
 def look_at_simulation(found: Simulation) -> None:
     """Derive the start of each pass of a stage graph from the passes and messages that it waits for.
 
-    Raises
-    ------
-    InconsistentResult
-        If a pass starts earlier or later.
-
     Notes
     -----
     O(passes + messages) on arrays. Passes that wait for each other have no starts of this kind, if they take time.
@@ -76,13 +71,7 @@ def _arrivals(ends: Int64Array, ticks: int) -> Int64Array:
 
 
 def look_at_schedule_run(found: ScheduleRun) -> None:
-    """Replay the passes of a timed schedule, up to :data:`MOST_REPLAYED` of them, and compare the iteration.
-
-    Raises
-    ------
-    InconsistentResult
-        If it is another.
-    """
+    """Replay the passes of a timed schedule, up to :data:`MOST_REPLAYED` of them, and compare the iteration."""
     timed = found.timed
     if len(found.start) > MOST_REPLAYED:
         return

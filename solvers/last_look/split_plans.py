@@ -22,11 +22,6 @@ from mtpp.training.pfeife.problem import SplitProblem
 def look_at_split_plan(problem: SplitProblem, found: SplitPlan | NoSplitPlan) -> None:
     """Derive a plan's iteration and memory from its split and its passes, and hold it to its problem.
 
-    Raises
-    ------
-    InconsistentResult
-        If anything is otherwise.
-
     Notes
     -----
     O(ops + tensors + passes), about 7 µs for each pass up to :data:`MOST_REPLAYED`, 2 µs from there on.

@@ -27,13 +27,7 @@ _RUNS = 4
 
 
 def first_result(instance: Instance, limits: SearchLimits, threads: Threads) -> SearchResult:
-    """Return what a :class:`FirstSearch` finds within the limits.
-
-    Raises
-    ------
-    Infeasible
-        As there.
-    """
+    """Return what a :class:`FirstSearch` finds within the limits."""
     return FirstSearch(instance, limits.seed).go_on(limits, threads)
 
 
@@ -47,14 +41,7 @@ class FirstSearch:
         self._tried = self._spent = 0
 
     def go_on(self, limits: SearchLimits, threads: Threads) -> SearchResult:
-        """Go on until a partition keeps to the stage memory, or ``limits.evaluations`` were made from the beginning.
-
-        Raises
-        ------
-        Infeasible
-            If none is found: neither a cut of the own order or of some random ones, nor a partition whose parameters
-            were balanced by annealing. That proves nothing about others. What was tried is not tried again.
-        """
+        """Go on until a partition keeps to the stage memory, or ``limits.evaluations`` were made from the beginning."""
         instance, observer = self._instance, limits.observer
         observer.phase("first partition")
         while self._tried == 0 or (self._spent < limits.evaluations and limits.stop is None):

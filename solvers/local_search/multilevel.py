@@ -89,11 +89,6 @@ def _first(
 
     The smallest instance has one unless a stage memory is too tight for its large ops. Then the first larger instance
     whose own order can be cut will do. It is only refined where it is too large to be searched.
-
-    Raises
-    ------
-    Infeasible
-        If none is found of any of them.
     """
     coarse = levels[-1].instance if levels else instance
     if not levels or instance.system.stage_memory_bytes is None:

@@ -83,13 +83,7 @@ class GroundArrays(NamedTuple):
 
 
 def memory_arrays(instance: Instance) -> MemoryArrays:
-    """Return the memories of the instance's system: none where everything at once fits into them; O(n + m).
-
-    Raises
-    ------
-    InputError
-        If the bandwidth is too large for exact overflow in 64 bits.
-    """
+    """Return the memories of the instance's system: none where everything at once fits into them; O(n + m)."""
     system = instance.system
     if not instance.memory_matters:
         return MemoryArrays(NO_MEMORY, UNLIMITED_BYTES, UNLIMITED_BYTES, 0, 1, 1, 1)

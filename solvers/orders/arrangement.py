@@ -18,11 +18,6 @@ from mtpp.solvers.threads import Threads
 def partition_by_arrangement(instance: Instance, limits: SearchLimits, name: str, *, weighted: bool) -> SearchResult:
     """Evolve one order for its linear arrangement, then cut it optimally.
 
-    Raises
-    ------
-    Infeasible
-        If that order cannot be cut within the stage memory; that proves nothing about others.
-
     Notes
     -----
     Archer et al. (2024), C.1: minimum linear arrangement by BRKGA, population and generations as in ``brkga``. Kahn's

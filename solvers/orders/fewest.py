@@ -32,12 +32,6 @@ def find_fewest_stages(instance: Instance, limit: int, limits: SearchLimits) -> 
     -------
     The number of stages, and the order whose cut has that many, int32, shape (n,).
 
-    Raises
-    ------
-    Infeasible
-        Proven, if the work of a single op is above *limit* or its memory above the stage memory; else because no
-        order could be cut.
-
     Notes
     -----
     O(n·log n + n·w + pins) per order. Stops early where a lower bound is reached: ⌈Σ work / limit⌉ stages, or those

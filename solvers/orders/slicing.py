@@ -62,11 +62,6 @@ def segment_below(
 ) -> Partition:
     """Return the partition with the fewest segments of *order* that all cost less than *cutoff* ticks.
 
-    Raises
-    ------
-    ValueError
-        If more than k segments would be needed.
-
     Notes
     -----
     O(n·w + pins).

@@ -1,1 +1,4 @@
-"""One partitioning algorithm per module; ``mtpp.solvers.registry`` knows them by name."""
+"""One partitioning algorithm per module; ``mtpp.solvers.registry`` knows them by name.
+
+``partition`` raises Infeasible where it finds no partition within the stage memory: a proof only where it says so.
+"""

@@ -13,11 +13,6 @@ from mtpp.solvers.threads import Threads
 def partition(instance: Instance, limits: SearchLimits) -> SearchResult:
     """Return the best of many annealing runs, each polished, their best orders cut again.
 
-    Raises
-    ------
-    Infeasible
-        If no first partition within the stage memory is found.
-
     Notes
     -----
     Single ops move between their legal stages; per-tensor stage counters make a move O(degree). The rounds begin at the

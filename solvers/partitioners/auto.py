@@ -82,13 +82,7 @@ def partition(instance: Instance, limits: SearchLimits) -> SearchResult:
 
 
 def search(reduced: ReducedInstance, limits: SearchLimits, prover: Prover) -> SearchResult:
-    """Return the best partition of the original that a portfolio on the reduced instance finds, with its proof.
-
-    Raises
-    ------
-    Infeasible
-        As :func:`partition`.
-    """
+    """Return the best partition of the original that a portfolio on the reduced instance finds, with its proof."""
     with Threads(limits.jobs) as threads:
         start = _first(reduced, limits, threads, prover)
         limits.observer.incumbent(start.bottleneck)

@@ -21,11 +21,6 @@ GENERATIONS = 100
 def partition(instance: Instance, limits: SearchLimits) -> SearchResult:
     """Return the best cut met while evolving ``limits.population`` orders for ``limits.generations`` generations.
 
-    Raises
-    ------
-    Infeasible
-        If no order met can be cut within the stage memory; that proves nothing about others.
-
     Notes
     -----
     BrkgaSortAndSliceDecoder (Archer et al. 2024, Algorithm 2) in the algorithm of Gonçalves and Resende (2011). By

@@ -42,11 +42,6 @@ def partition(instance: Instance, limits: SearchLimits, start: SearchResult | No
     start
         A partition to improve on; by default the first random order that can be cut is, whatever it costs.
 
-    Raises
-    ------
-    Infeasible
-        If no order drawn can be cut within the stage memory; that proves nothing about other orders.
-
     Notes
     -----
     Weights x ∈ [0, 1]^n are drawn independently, Kahn's algorithm with priorities x gives the order, slicing cuts it

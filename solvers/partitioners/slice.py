@@ -14,11 +14,6 @@ def partition(instance: Instance, limits: SearchLimits) -> SearchResult:
     """Return the best cut of the order in which the file lists the ops.
 
     Optimal among segmentations of that order; can be k times OPT (Archer et al. 2024, Lemma B.2). O(n·w·k + pins).
-
-    Raises
-    ------
-    Infeasible
-        If no segmentation of that order keeps to the stage memory; that proves nothing about other partitions.
     """
     with Threads(1) as threads:  # a signal is noticed meanwhile
         (found,) = threads.map(lambda order: slice_order(instance, order), [instance.order])

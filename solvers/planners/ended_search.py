@@ -21,11 +21,6 @@ def result_beside_first(found: AnyPlan | AnyNoPlan, first: AnyPlan) -> AnyPlan |
     """Return the result of a planner; of a search that was ended the first plan, where that is faster or the only one.
 
     A search that came to its own end is believed: its result does not depend on the first plan.
-
-    Raises
-    ------
-    InconsistentResult
-        If no plan is said to be possible, and the first one is.
     """
     if isinstance(found, AnyNoPlan):
         if found.proven:

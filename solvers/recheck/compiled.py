@@ -65,11 +65,6 @@ def search_compiled(
     memory_bytes
         That the downsets reached may take.
 
-    Raises
-    ------
-    SearchTooLarge
-        If they take more.
-
     Notes
     -----
     Memory: twice n / 8 + 20 bytes per downset of the store, whose capacity doubles as it grows. The claim's

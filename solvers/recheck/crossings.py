@@ -69,11 +69,6 @@ def least_crossings(
     upto, onward
         Work of each op and of all that leads to it, and of it and all that follows.
 
-    Raises
-    ------
-    RuntimeError
-        If what *minimum_cut* returns is no downset of that cost.
-
     Notes
     -----
     At most :data:`MOST_ROUNDS` · (k − 1) minimum cuts.

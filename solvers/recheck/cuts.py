@@ -12,11 +12,6 @@ from mtpp.solvers.recheck.crossings import SINK, SOURCE, Network
 def minimum_cut_compiled(network: Network) -> tuple[int, set[int]]:
     """Find a minimum cut.
 
-    Raises
-    ------
-    RuntimeError
-        If the kernel's answer is no flow within the capacities, or another path could be added to it.
-
     Notes
     -----
     No flow is larger than any cut. So if what is left of the capacities lets nothing more from the source to the sink,

@@ -79,11 +79,6 @@ def search_levels(
     system
         Of the plan, with a topology; its memory counts for nothing, *memory_bytes* is what devices have.
 
-    Raises
-    ------
-    TooLarge
-        If there are too many downsets, if the search would need too much memory, or if sums do not fit 64 bits.
-
     Notes
     -----
     For D downsets, K devices at a level and each product of outer degrees, O(D³) times the parts that a set of layers
@@ -227,13 +222,7 @@ class _Search:
         return max(0, less_than(None if self._below is None else self._below * factor))
 
     def _room(self, size: int = 0) -> int:
-        """Return how many bytes may be taken besides what is held already and *size*.
-
-        Raises
-        ------
-        TooLarge
-            If there are none.
-        """
+        """Return how many bytes may be taken besides what is held already and *size*."""
         room = MOST_BYTES - self._held - size
         if room <= 0:
             raise TooLarge(f"it needs more than {MOST_BYTES // 10**6} MB of memory")

@@ -84,11 +84,6 @@ def search_all(
     system
         Of the plan; its memory counts for nothing, *memory_bytes* is what devices have.
 
-    Raises
-    ------
-    TooLarge
-        If there are too many downsets, if sums do not fit 64 bits, or if there are devices within devices.
-
     Notes
     -----
     Every contiguous set of layers that can be a stage, with all degrees and all numbers of micro-batches in flight.
@@ -140,11 +135,6 @@ def all_downsets(
     Returns
     -------
     The sets, and for each the positions of those that are larger by one layer.
-
-    Raises
-    ------
-    TooLarge
-        If there are more.
     """
     most = MOST_DOWNSETS if most is None else most
     after = [0] * len(model.ids)

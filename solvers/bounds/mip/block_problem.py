@@ -181,11 +181,6 @@ def block_problem(
     with_windows
         Whether to look for what has to cross between the stages, which takes minimum cuts.
 
-    Raises
-    ------
-    BeyondPrecision
-        If sums of costs are not exact in double precision.
-
     Notes
     -----
     A tensor whose transfer alone reaches the cutoff is never cut: its ops are merged. Windows hold for partitions below

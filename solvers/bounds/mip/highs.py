@@ -56,13 +56,7 @@ _ENDS = {
 
 
 def solver_with(model: MipModel, options: dict[str, Any]) -> highspy.Highs:
-    """Return a new solver that holds the model.
-
-    Raises
-    ------
-    RuntimeError
-        If it does not take the model or an option.
-    """
+    """Return a new solver that holds the model."""
     solver = highspy.Highs()  # type: ignore[no-untyped-call]
     fixed: dict[str, Any] = {
         "output_flag": False,
@@ -90,13 +84,7 @@ def solver_with(model: MipModel, options: dict[str, Any]) -> highspy.Highs:
 
 
 def write_model(model: MipModel, names: list[str], path: Path) -> None:
-    """Write the model to a file for another solver, MPS or LP by the ending of its name; *names* are the columns'.
-
-    Raises
-    ------
-    OSError
-        If HiGHS cannot write it.
-    """
+    """Write the model to a file for another solver, MPS or LP by the ending of its name; *names* are the columns'."""
     solver = solver_with(model, {})
     for column, name in enumerate(names):
         solver.passColName(column, name)

@@ -19,11 +19,6 @@ def certify_remotely(data: bytes, version: str) -> bytes:
 
     In a process of its own: a crash costs the worker nothing, it can be killed when it overruns, and it may have
     children, which a worker of Dask, a daemonic process, may not have.
-
-    Raises
-    ------
-    OtherVersion
-        If this is not the program that sent the cell.
     """
     if version != __version__:
         raise OtherVersion(f"mtpp {version} sent a cell to a worker with mtpp {__version__}")

@@ -173,13 +173,7 @@ def work_bound(problem: NestedProblem) -> TimeBound:
 
 
 def least_memory(splitter: Splitter) -> int | None:
-    """Return the least memory of a device with which there is a plan over the splitter's downsets, None if none helps.
-
-    Raises
-    ------
-    OutOfTime
-        If a limit strikes before.
-    """
+    """Return the least memory of a device that leaves a plan over the splitter's downsets, None if none helps."""
 
     def enough(memory: int) -> bool:
         if splitter.stop():

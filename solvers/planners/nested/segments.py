@@ -131,13 +131,7 @@ def all_cost_steps(
     threads: Threads,
     stop: Callable[[], bool],
 ) -> CostSteps:
-    """Work out the cost steps of all pairs of downsets.
-
-    Raises
-    ------
-    OutOfTime
-        If *stop* says so before they are known.
-    """
+    """Work out the cost steps of all pairs of downsets."""
     layers, choices = len(problem.model.layers), len(arrays.compute)
     count = len(nested.outer)
 

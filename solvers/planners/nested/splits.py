@@ -85,13 +85,7 @@ class Kinds(NamedTuple):
 
 
 class Splitter:
-    """What does not depend on a limit: sets of layers, what stages and superstages cost.
-
-    Raises
-    ------
-    OutOfTime
-        If *stop* says so before all of it is known.
-    """
+    """What does not depend on a limit: sets of layers, what stages and superstages cost."""
 
     def __init__(
         self,

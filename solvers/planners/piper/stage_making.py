@@ -48,11 +48,6 @@ def make_stage(
         per buck.
     within
         What the stage's time times its common denominator, d times what gradients are spread over, may come to.
-
-    Raises
-    ------
-    AssertionError
-        If no choices fit into the memory, which the search that found the stage has to rule out.
     """
     n = len(problem.model.layers)
     count = gather_members(n, outer, inner, scratch)

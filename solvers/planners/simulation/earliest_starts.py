@@ -23,11 +23,6 @@ def earliest_starts(network: PassNetwork, name: Callable[[int], str], remedy: st
     remedy
         Against passes that wait for each other.
 
-    Raises
-    ------
-    Deadlock
-        If some do; the text names them.
-
     Notes
     -----
     O(passes + messages).

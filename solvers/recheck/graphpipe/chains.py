@@ -92,13 +92,7 @@ class _Searched:
         self._watcher = watcher
 
     def finds(self, asked: Chained, ways: Sequence[tuple[int, int]]) -> bool:
-        """Tell whether there is a chain of stages with these (b, d).
-
-        Raises
-        ------
-        TooLarge
-            If the search is out of reach.
-        """
+        """Tell whether there is a chain of stages with these (b, d)."""
         if not asked.layers.paths:
             return True
         made = chain_arrays(asked, ways)

@@ -77,13 +77,7 @@ class _Plans:
         self._ways: dict[tuple[int, ...], list[StageWay]] = {}
 
     def finds(self) -> bool:
-        """Tell whether there is a plan within the limits.
-
-        Raises
-        ------
-        TooLarge
-            If it takes too many steps.
-        """
+        """Tell whether there is a plan within the limits."""
         count, setting = len(self._model.ids), self._setting
         edges = [(u, v) for u, v, _ in self._model.edges]
         sizes: Sequence[Sequence[int]] = [setting.sizes] if setting.per_stage else [(size,) for size in setting.sizes]

@@ -60,11 +60,6 @@ def chain_arrays(asked: Chained, ways: Sequence[tuple[int, int]]) -> tuple[Paths
 
     Without a limit of ticks a stage's bytes take their place: those of its micro-batches in flight, the fewest that any
     stage has, are what its device has room for, and no more than its devices together leave to others.
-
-    Raises
-    ------
-    TooLarge
-        If there are too many layers and ways, or sums do not fit 64 bits.
     """
     setting = asked.setting
     order = [v for path in asked.layers.paths for v in path]

@@ -66,13 +66,7 @@ def dearer_edges(model: GraphModel, layers: Sequence[int]) -> list[tuple[int, in
 
 
 def stage_ways(model: GraphModel, setting: Setting, layers: Sequence[int]) -> list[StageWay]:
-    """Return all ways to run some layers as a stage, whatever time and memory they take.
-
-    Raises
-    ------
-    TooLarge
-        If there are too many.
-    """
+    """Return all ways to run some layers as a stage, whatever time and memory they take."""
     found = []
     edges = dearer_edges(model, layers)
     for b, d in setting.ways():
