@@ -53,11 +53,6 @@ class Blocks:
 def find_blocks(request: Request) -> Blocks:
     """Find the repeated blocks of a model.
 
-    Raises
-    ------
-    InputError
-        If it has none, several kinds of them, one is missing, or they do not run one after the other.
-
     Notes
     -----
     O(n · depth of the modules + pins) time.

@@ -27,14 +27,7 @@ class LayerCounts:
 
 
 def layer_counts(request: Request) -> LayerCounts:
-    """Count the blocks of each stage.
-
-    Raises
-    ------
-    InputError
-        If a boundary between stages cuts through a block (it is named, and its ops on both sides), or parameters
-        outside the blocks are in another stage than the engine keeps them in; and as :func:`find_blocks`.
-    """
+    """Count the blocks of each stage."""
     blocks = find_blocks(request)
     stage_of = _stages(request, blocks)
     _check_open(request, blocks, stage_of)

@@ -14,13 +14,7 @@ from mtpp.formats.exporters.request import Request
 
 
 def emit_megatron(request: Request) -> str:
-    """Return the two options, one per line, below comments on stages that are empty or left out.
-
-    Raises
-    ------
-    InputError
-        If the stages are not whole blocks; as :func:`layer_counts`.
-    """
+    """Return the two options, one per line, below comments on stages that are empty or left out."""
     counts = layer_counts(request).counts
     stages = [f"t*{count}" if count > 1 else "t" * count for count in counts]
     empty = [request.stages[s] for s in range(1, len(counts) - 1) if not counts[s]]

@@ -62,13 +62,7 @@ class Request:
         return [self.modules.get(name) for name in self.graph.op_names]
 
     def require_modules(self) -> None:
-        """Check that the module of at least one op is known.
-
-        Raises
-        ------
-        InputError
-            If none is.
-        """
+        """Check that the module of at least one op is known."""
         if not any(self.paths):
             raise InputError(
                 "the file does not say which modules its ops came from",
@@ -77,13 +71,7 @@ class Request:
             )
 
     def segments(self) -> list[list[int]]:
-        """Return the ops of each stage that runs one, if each stage is a run of ops in the graph's own order.
-
-        Raises
-        ------
-        InputError
-            If a stage is none; the message names an op that is out of place.
-        """
+        """Return the ops of each stage that runs one, if each stage is a run of ops in the graph's own order."""
         latest, previous = -1, ""
         found: dict[int, list[int]] = {stage: [] for stage in self.stages}
         for v in self.order:

@@ -25,13 +25,7 @@ VERSION = 1
 
 
 def emit_tflite_segments(request: Request) -> str:
-    """Return the JSON text.
-
-    Raises
-    ------
-    InputError
-        If a stage is no run of ops in the graph's own order.
-    """
+    """Return the JSON text."""
     graph, names = request.graph, request.graph.op_names
     segments = request.segments()
     outputs: dict[int, list[str]] = {stage: [] for stage in request.stages}

@@ -22,14 +22,7 @@ from mtpp.formats.io.json_text import dump_json
 
 
 def emit_torch(request: Request) -> str:
-    """Return the Python text.
-
-    Raises
-    ------
-    InputError
-        If a stage is no run of ops in the graph's own order, or a boundary is at no beginning and no end of a module;
-        the message names the ops on both sides.
-    """
+    """Return the Python text."""
     request.require_modules()
     segments, names = request.segments(), request.graph.op_names
     modules = _Modules(_known_paths(request), [request.paths[v] is not None for v in request.order])

@@ -13,13 +13,7 @@ from mtpp.formats.exporters.request import Request
 
 
 def emit_vllm(request: Request) -> str:
-    """Return the setting, and as comments the option that goes with it and stages that are left out.
-
-    Raises
-    ------
-    InputError
-        If the stages are not whole blocks, or one has none; and as :func:`layer_counts`.
-    """
+    """Return the setting, and as comments the option that goes with it and stages that are left out."""
     found = layer_counts(request)
     if 0 in found.counts:
         stage = request.stages[found.counts.index(0)]

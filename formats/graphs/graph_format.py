@@ -69,13 +69,7 @@ class ReadOptions:
     loading_time: bool = False
 
     def check(self) -> None:
-        """Check what a user may have written wrong.
-
-        Raises
-        ------
-        InputError
-            If the unit of time is none.
-        """
+        """Check what a user may have written wrong."""
         if self.time_unit is not None and self.time_unit not in TIME_UNITS:
             raise InputError(
                 f"unknown unit of time {self.time_unit!r}",

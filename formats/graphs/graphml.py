@@ -48,11 +48,6 @@ _ESCAPES = str.maketrans(
 def write_graphml(graph: CostGraph) -> str:
     """Return the text of a GraphML file from which :func:`read_graphml` makes the same graph.
 
-    Raises
-    ------
-    InputError
-        On a name with a character that XML has no way to write, and on a cost that is no finite decimal.
-
     Notes
     -----
     O(n + pins) time and memory.

@@ -39,14 +39,7 @@ class _Key:
 
 
 def graphml_elements(data: bytes) -> Elements:
-    """Parse a GraphML file.
-
-    Raises
-    ------
-    InputError
-        If it is no well-formed XML, has a document type, or holds hyperedges, ports or several graphs; *where* is the
-        line.
-    """
+    """Parse a GraphML file."""
     parser = expat.ParserCreate(namespace_separator=_SEPARATOR)
     parser.buffer_text = True
     handler = _Handler(parser)

@@ -164,13 +164,7 @@ def ticks_document(graph: CostGraph, work_ticks: Sequence[int], transfer_ticks: 
 
 
 def write_native(graph: CostGraph) -> str:
-    """Return the text of an ``mtpp-graph`` file, one op and one tensor per line.
-
-    Raises
-    ------
-    InputError
-        On a cost that is no finite decimal, and on metadata that JSON has no form for.
-    """
+    """Return the text of an ``mtpp-graph`` file, one op and one tensor per line."""
     with no_garbage_collection():
         return dump_lines(to_document(graph), ROWS) + "\n"
 

@@ -199,11 +199,6 @@ def write_node_link(graph: CostGraph) -> str:
 
     Its nodes, edges and graph attributes are those of :meth:`CostGraph.to_networkx`; tensors that go to several
     ops and ops with several tensors stay what they are, and costs keep all their digits.
-
-    Raises
-    ------
-    InputError
-        On a cost that is no finite decimal.
     """
     return _text(graph, None)
 

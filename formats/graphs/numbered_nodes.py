@@ -96,13 +96,7 @@ _ends = record({"sourceId": node_id, "destId": node_id}, closed=False)
 
 
 def read_nodes(document: Mapping[str, Any]) -> dict[int, NumberedNode]:
-    """Return the nodes of a document that follows :func:`numbered_graph` by id, in file order.
-
-    Raises
-    ------
-    InputError
-        If there are none, or if one has the id of another; *where* is a JSON pointer.
-    """
+    """Return the nodes of a document that follows :func:`numbered_graph` by id, in file order."""
     nodes: dict[int, NumberedNode] = {}
     for i, row in enumerate(document["nodes"]):
         where, identity = pointer("nodes", i), row["id"]
@@ -115,13 +109,7 @@ def read_nodes(document: Mapping[str, Any]) -> dict[int, NumberedNode]:
 
 
 def read_edges(document: Mapping[str, Any], nodes: Mapping[int, NumberedNode]) -> list[NumberedEdge]:
-    """Return the edges, in file order.
-
-    Raises
-    ------
-    InputError
-        If one leads from or to no node, from a node to itself, or where another one leads; *where* is a JSON pointer.
-    """
+    """Return the edges, in file order."""
     edges: dict[tuple[int, int], NumberedEdge] = {}
     for e, row in enumerate(document["edges"]):
         where, source, target = pointer("edges", e), row["sourceId"], row["destId"]

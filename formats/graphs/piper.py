@@ -204,13 +204,7 @@ def guessed_unit(chosen: Sequence[Configuration]) -> str | None:
 
 
 def without_parallelism(layer: Layer, index: int) -> Configuration:
-    """Return how the layer at *index* of the file runs on one device: ``vanilla`` where there is a choice.
-
-    Raises
-    ------
-    InputError
-        If it cannot, or if none or several configurations are called so.
-    """
+    """Return how the layer at *index* of the file runs on one device: ``vanilla`` where there is a choice."""
     where = pointer("nodes", index, "TMPCs", "1")
     choices = layer.configurations.get(1, ())
     if not choices:

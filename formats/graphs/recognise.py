@@ -175,13 +175,7 @@ def _unknown_json(content: Content) -> UnrecognisedInput:
 
 
 def writer_for(path_or_dash: str, to_format: str | None = None) -> GraphFormat:
-    """Return the format to write a graph in: the one named, else the suffix's; native without a suffix.
-
-    Raises
-    ------
-    InputError
-        If no writer has that name, or the suffix belongs to a format without one.
-    """
+    """Return the format to write a graph in: the one named, else the suffix's; native without a suffix."""
     if to_format:
         return _by_name(to_format, "‹to›", FORMATS_WRITTEN)
     path = PurePath(path_or_dash)

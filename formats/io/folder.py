@@ -28,11 +28,6 @@ def model_at(path: str) -> str:
 
     A folder as exporters write it holds one ``.onnx`` (or one ``.pt2``) with its weights, tokenizer and configuration
     beside it, some of them in a folder ``onnx`` inside.
-
-    Raises
-    ------
-    InputError
-        If it is a folder without a model, or with several.
     """
     folder = Path(path)
     try:
@@ -60,13 +55,7 @@ def model_at(path: str) -> str:
 
 
 def files_of(folder: Path) -> list[Path]:
-    """Return the files of a folder, hidden ones and subfolders left out, by name.
-
-    Raises
-    ------
-    InputError
-        If the folder cannot be listed.
-    """
+    """Return the files of a folder, hidden ones and subfolders left out, by name."""
     try:
         entries = sorted(folder.iterdir())
     except OSError as error:

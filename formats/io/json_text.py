@@ -175,13 +175,7 @@ def _key(key: Any) -> str:
 
 
 def decimal_text(value: Fraction) -> str:
-    """Write a fraction as a decimal literal without rounding: 25/2 is ``12.5``.
-
-    Raises
-    ------
-    InputError
-        If no finite number of digits is enough.
-    """
+    """Write a fraction as a decimal literal without rounding: 25/2 is ``12.5``."""
     scale = _decimals(value.denominator)
     if scale is None:
         raise InputError(f"cannot be written as JSON: {value} is no finite decimal", remedy="use ticks")

@@ -30,13 +30,7 @@ class LargeFile:
 
     @classmethod
     def at(cls, path: Path) -> Self:
-        """Return the file at a path as it is now.
-
-        Raises
-        ------
-        InputError
-            If it cannot be read.
-        """
+        """Return the file at a path as it is now."""
         try:
             with path.open("rb") as file:
                 return cls._of(path, os.fstat(file.fileno()))
@@ -54,13 +48,7 @@ class LargeFile:
         return cls(path, status.st_size, status.st_mtime_ns)
 
     def open(self) -> BinaryIO:
-        """Open it for reading.
-
-        Raises
-        ------
-        InputError
-            If it cannot be read, or has changed.
-        """
+        """Open it for reading."""
         try:
             file = self.path.open("rb")
         except OSError as error:

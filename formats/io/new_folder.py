@@ -23,12 +23,6 @@ def check_folder(target: str | Path, ours: re.Pattern[str], *, force: bool = Fal
         Names of files that an earlier run may have written there.
     force
         Whether these may be replaced.
-
-    Raises
-    ------
-    InputError
-        If it is no name of a folder, its parent is missing or not writable, if it is a file, or holds something:
-        anything but the stages of an earlier run is never replaced.
     """
     path, display = _resolved(target), str(target)
     if not display:
@@ -111,13 +105,7 @@ def _flush_folder(path: Path) -> None:
 
 
 def write_file(path: Path, content: bytes) -> None:
-    """Write a new file, down to the disk.
-
-    Raises
-    ------
-    OSError
-        If there is one, or it cannot be written.
-    """
+    """Write a new file, down to the disk."""
     with path.open("xb") as file:
         file.write(content)
         file.flush()

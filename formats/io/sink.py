@@ -13,13 +13,7 @@ from mtpp.host.interrupts import held
 
 
 def check_output(path: str | Path) -> None:
-    """Check that a result can be written to *path*, before the work that makes the result.
-
-    Raises
-    ------
-    InputError
-        If the folder is missing or not writable, or *path* is a folder.
-    """
+    """Check that a result can be written to *path*, before the work that makes the result."""
     target = _target(path)
     display = str(path)
     if target.is_dir():

@@ -170,13 +170,7 @@ def read_head(path: str, count: int = 4096) -> bytes:
 
 
 def file_sha256(path: str) -> str:
-    """Return the SHA-256 of a file as it stands, in hexadecimal, without keeping it in memory.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read.
-    """
+    """Return the SHA-256 of a file as it stands, in hexadecimal, without keeping it in memory."""
     with _reported(path), Path(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

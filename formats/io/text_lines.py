@@ -23,13 +23,7 @@ def decoded(data: bytes, source: str) -> str:
 
 
 def cost_of(text: str, what: str, where: str) -> Exact:
-    """Read a cost that is not negative, exactly.
-
-    Raises
-    ------
-    InputError
-        If *text* is no such number; *what* is what it should be, *where* the line.
-    """
+    """Read a cost that is not negative, exactly."""
     try:
         value = exact_decimal(text.strip())
     except ValueError:
@@ -40,13 +34,7 @@ def cost_of(text: str, what: str, where: str) -> Exact:
 
 
 def size_of(text: str, what: str, where: str) -> int:
-    """Read a number of bytes; a fraction of one is rounded up.
-
-    Raises
-    ------
-    InputError
-        As :func:`cost_of`, and for 2^62 bytes or more.
-    """
+    """Read a number of bytes; a fraction of one is rounded up."""
     size = ceil_ratio(*cost_of(text, what, where).as_integer_ratio())
     if size >= SIZE_LIMIT:
         raise InputError(f"{what} must be below 2^62 bytes", where=where)

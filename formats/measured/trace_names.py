@@ -18,11 +18,6 @@ from mtpp.inference.graph import CostGraph
 def nodes_of_ops(graph: CostGraph, nodes: Sequence[TracedNode]) -> list[int | None]:
     """Return the node behind each op, by its place in *nodes*; None for an op that did not run under its name.
 
-    Raises
-    ------
-    InputError
-        If nodes without names cannot be told apart, or a node is of another kind than the op of its name.
-
     Notes
     -----
     O((n + nodes)·log nodes).

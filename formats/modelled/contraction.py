@@ -15,11 +15,6 @@ def contraction(equation: str, operands: Sequence[tuple[int, ...]]) -> NodeCost:
     ----------
     equation
         Such as ``ij,jk->ik``; an ellipsis stands for the same axes of all operands.
-
-    Raises
-    ------
-    ValueError
-        If it does not fit the operands.
     """
     labelled, sizes = labelled_sizes(equation, operands)
     _, arrow, result = equation.replace(" ", "").partition("->")
@@ -45,13 +40,7 @@ def contraction(equation: str, operands: Sequence[tuple[int, ...]]) -> NodeCost:
 
 
 def elements_read(equation: str, operands: Sequence[tuple[int, ...]]) -> list[int]:
-    """Return the elements of each operand that are read: a label that stands twice in a term picks a diagonal.
-
-    Raises
-    ------
-    ValueError
-        If the equation does not fit the operands.
-    """
+    """Return the elements of each operand that are read: a label that stands twice in a term picks a diagonal."""
     labelled, sizes = labelled_sizes(equation, operands)
     return [
         math.prod(sizes[label] for label in set(labels)) if len(set(labels)) < len(labels) else math.prod(shape)
@@ -60,13 +49,7 @@ def elements_read(equation: str, operands: Sequence[tuple[int, ...]]) -> list[in
 
 
 def labelled_sizes(equation: str, operands: Sequence[tuple[int, ...]]) -> tuple[list[list[str]], dict[str, int]]:
-    """Return the labels of each operand's axes, and the size that each label stands for.
-
-    Raises
-    ------
-    ValueError
-        If the equation does not fit the operands, or a label stands for several sizes above 1.
-    """
+    """Return the labels of each operand's axes, and the size that each label stands for."""
     equation = equation.replace(" ", "")
     terms = equation.partition("->")[0].split(",")
     if len(terms) != len(operands) or not operands:

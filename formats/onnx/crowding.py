@@ -33,13 +33,6 @@ _CHILDREN: dict[str, dict[int, str]] = {
 def refuse_crowded(data: bytes | memoryview, source: str) -> None:
     """Refuse a model that would take far more memory than its file, before it is parsed.
 
-    Raises
-    ------
-    InputError
-        If its fields have less than 3.5 bytes each, and there are many.
-    WireError
-        If the bytes are no whole protobuf message.
-
     Notes
     -----
     O(number of fields), for files that can hold too many; none are looked at in smaller ones.

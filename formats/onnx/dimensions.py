@@ -56,11 +56,6 @@ class Dimensions:
         that stay open.
     spare
         Whether sizes for what the model does not have are left aside.
-
-    Raises
-    ------
-    InputError
-        If a size is not positive, or is given for something the model does not have and *spare* is false.
     """
 
     def __init__(
@@ -121,11 +116,6 @@ class Dimensions:
         ----------
         others
             Whether the size of all others goes where none is given by name.
-
-        Raises
-        ------
-        InputError
-            If a size given for one axis of *tensor* contradicts what the model fixes, or the rank has no such axis.
         """
         filled = self._named(tensor, known)
         if others and self._others is not None and filled.dims is not None:

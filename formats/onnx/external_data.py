@@ -65,12 +65,6 @@ def external_place(tensor: onnx.TensorProto, folder: Path, source: str) -> Exter
         Of the model's file.
     source
         What messages call the model: its path, where it came from a file.
-
-    Raises
-    ------
-    InputError
-        If the place is absolute, leads out of the folder, by itself or through a symbolic link, is no regular file, or
-        ends behind the end of the file; if its length is not what the tensor's shape and type take.
     """
     if tensor.data_location != onnx.TensorProto.EXTERNAL:
         return None
@@ -196,11 +190,6 @@ def follow_links(model: onnx.ModelProto, folder: Path, source: str) -> Path:
     """Have a model name the files that its links lead to; return the folder in which it names them.
 
     ONNX Runtime, given a model as bytes, knows only the folder beside it, and takes no link out of that.
-
-    Raises
-    ------
-    InputError
-        As :func:`external_place`.
     """
     places = [(one, external_place(one, folder, source)) for one in all_tensors(model.graph)]
     real = [(one, os.path.realpath(place.path), place) for one, place in places if place is not None]
@@ -216,13 +205,7 @@ def follow_links(model: onnx.ModelProto, folder: Path, source: str) -> Path:
 
 
 def bring_small_contents(model: onnx.ModelProto, folder: Path, source: str) -> None:
-    """Put contents of small tensors that lie beside a model into it, where they are there.
-
-    Raises
-    ------
-    InputError
-        As :func:`external_place`, or if a file cannot be read.
-    """
+    """Put contents of small tensors that lie beside a model into it, where they are there."""
     for tensor in all_tensors(model.graph):
         place = external_place(tensor, folder, source)
         size = None if place is None else _needed(tensor, source, f"external data of {tensor.name!r}")

@@ -20,15 +20,7 @@ class InputSizes:
 
 
 def input_sizes(data: bytes, source: str, terms: SizeTerms) -> InputSizes:
-    """Return the sizes that a model's inputs need, by name.
-
-    Raises
-    ------
-    OpenSizes
-        If some stay open, or nothing that was proposed fits.
-    InputError
-        If the model is broken, or a size is for nothing that it has.
-    """
+    """Return the sizes that a model's inputs need, by name."""
     named = named_sizes(terms)
     whole = OpenModel.parsed(data, source)
     graph = whole.model.graph

@@ -69,13 +69,7 @@ class OpenModel:
 
     @classmethod
     def parsed(cls, data: bytes, source: str, folder: Path | None = None) -> OpenModel:
-        """Parse a serialized model.
-
-        Raises
-        ------
-        InputError
-            If it is broken.
-        """
+        """Parse a serialized model."""
         return cls(inline_functions(parse_model(data, source), source), source, folder)
 
     @cached_property
@@ -92,13 +86,6 @@ class OpenModel:
             Whether sizes for what the model does not have are left aside.
         propose_sizes
             Whether the error for open sizes tells all of them, with sizes that fit.
-
-        Raises
-        ------
-        OpenSizes
-            If sizes stay open, or nothing that was proposed fits.
-        InputError
-            If the model is broken, or does not fit the sizes given.
         """
         widened: list[int] = []
         try:

@@ -17,13 +17,7 @@ SequenceRule = Callable[[NodeView], "list[ValueType | None]"]
 
 
 def sequence_output_types(node: NodeView) -> list[ValueType | None] | None:
-    """Return the types of the outputs of an op on sequences or optionals; None if it is none.
-
-    Raises
-    ------
-    ValueError, IndexError
-        If the inputs do not fit.
-    """
+    """Return the types of the outputs of an op on sequences or optionals; None if it is none."""
     rule = _RULES.get(node.kind)
     return None if rule is None else rule(node)
 

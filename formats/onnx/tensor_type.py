@@ -182,13 +182,7 @@ def _dim(dim: onnx.TensorShapeProto.Dimension) -> Dim:
 
 
 def broadcast(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """Return the shape that *shapes* broadcast to.
-
-    Raises
-    ------
-    ValueError
-        If they do not.
-    """
+    """Return the shape that *shapes* broadcast to."""
     rank = max((len(shape) for shape in shapes), default=0)
     result = [1] * rank
     for shape in shapes:

@@ -86,13 +86,7 @@ class PlacedNode(NamedTuple):
 
 
 def check_and_sort(graph: onnx.GraphProto, outer: Scope | None, source: str) -> list[PlacedNode]:
-    """Return the nodes in topological order (file order if that is one).
-
-    Raises
-    ------
-    InputError
-        If a tensor is defined twice, one that nothing defines is read, or the graph has a cycle.
-    """
+    """Return the nodes in topological order (file order if that is one)."""
     initial = _initial_names(graph, source)
     producers: dict[str, int] = {}
     for index, node in enumerate(graph.node):

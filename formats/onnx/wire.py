@@ -115,11 +115,6 @@ def first_broken_field(data: bytes | memoryview) -> int | None:
 def without_large_payloads(data: bytes | memoryview) -> bytes:
     """Return the serialized model without the payloads of its large tensors.
 
-    Raises
-    ------
-    WireError
-        If the bytes are no whole protobuf message.
-
     Notes
     -----
     O(number of fields) time: it steps into submessages only where they are large enough to hold a payload, and

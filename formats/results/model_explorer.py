@@ -63,11 +63,6 @@ def onnx_nodes(reading: Reading, *, inlined: bool) -> tuple[str, dict[str, str]]
     ----------
     inlined
         Whether local functions were replaced by their bodies, whose nodes the adapter shows in graphs of their own.
-
-    Raises
-    ------
-    InputError
-        If that leaves no node to be told by its name.
     """
     graph = reading.model.graph
     given = _unique_names(graph, Counter())

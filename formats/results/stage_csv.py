@@ -40,11 +40,6 @@ _DIGITS = 19
 def write_stage_csv(plan: Plan) -> str:
     """Return the text of a CSV file with one row per op.
 
-    Raises
-    ------
-    InputError
-        On a cost that is no finite decimal.
-
     Notes
     -----
     O(n log n + pins) time, O(n) memory.

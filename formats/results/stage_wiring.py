@@ -28,11 +28,6 @@ def check_wiring(
     ----------
     inputs, outputs, direct
         Those of the whole model, as in a :class:`~mtpp.formats.results.stage_manifest.StageManifest`.
-
-    Raises
-    ------
-    InputError
-        If not; with the JSON pointer of the offender.
     """
     given = _by_name(inputs, "/inputs")
     results = _results(outputs)

@@ -121,13 +121,7 @@ def _check_expansion(archive: zipfile.ZipFile, packed: int, source: str) -> None
 
 
 def program_files(names: set[str], source: str) -> tuple[str, str]:
-    """Return the folder that everything is in, with its slash, and the file of the program.
-
-    Raises
-    ------
-    InputError
-        If *names*, all files of the archive, are not those of one program in a layout that is read.
-    """
+    """Return the folder that everything is in, with its slash, and the file of the program."""
     found = sorted(name for name in names if _MODEL.fullmatch(name))
     if len(found) == 1:
         match = _MODEL.fullmatch(found[0])

@@ -72,11 +72,6 @@ def _product(levels: dict[int, int]) -> int:
 def batched_regions(calls: Sequence[Call], types: dict[str, TensorType]) -> BatchedRegions:
     """Return the regions of a program; its types are completed.
 
-    Raises
-    ------
-    KeyError, IndexError, TypeError, ValueError
-        If a node at the end of a region is not one of PyTorch's.
-
     Notes
     -----
     O(size of the program).

@@ -28,26 +28,14 @@ class CallView:
     outputs: Sequence[TensorType | None]
 
     def output(self, index: int = 0) -> TensorType:
-        """Return the type of an output.
-
-        Raises
-        ------
-        ValueError
-            If there is no such tensor.
-        """
+        """Return the type of an output."""
         kind = self.outputs[index] if index < len(self.outputs) else None
         if kind is None:
             raise ValueError(f"output {index} is no tensor")
         return kind
 
     def tensor(self, *names: str) -> TensorType:
-        """Return the type of the operand that goes by one of *names*.
-
-        Raises
-        ------
-        ValueError
-            If there is none.
-        """
+        """Return the type of the operand that goes by one of *names*."""
         found = self.tensor_or_none(*names)
         if found is None:
             raise ValueError(f"there is no tensor {names[0]!r}")
@@ -68,13 +56,7 @@ class CallView:
         return [self.types[one.name] for one in listed if isinstance(one, TensorRef)]
 
     def first(self) -> TensorType:
-        """Return the type of the first tensor that it reads.
-
-        Raises
-        ------
-        ValueError
-            If it reads none.
-        """
+        """Return the type of the first tensor that it reads."""
         for name in self.call.tensors():
             return self.types[name]
         raise ValueError("it reads no tensor")

@@ -134,13 +134,7 @@ class Program:
 
 
 def read_nodes(text: ProgramText, dims: SizeTerms, source: str, *, spare: bool = False) -> Program:
-    """Return a program with all its sizes.
-
-    Raises
-    ------
-    InputError
-        If it is malformed, with the place, or depends on a symbolic size that is not given.
-    """
+    """Return a program with all its sizes."""
     reader = _Reader(text, source)
     try:
         program = reader.program(dims, spare=spare)

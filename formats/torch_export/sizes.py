@@ -35,11 +35,6 @@ class Sizes:
         Of the user's, for what their sizes stand for.
     spare
         Whether values for what the program does not have are left aside.
-
-    Raises
-    ------
-    InputError
-        If a value is no size, out of range, or for nothing that the program has.
     """
 
     def __init__(
@@ -108,13 +103,7 @@ class Sizes:
         return InputError(f"the program has no symbolic size {key!r}", source=self.source, where=FLAG, remedy=remedy)
 
     def of(self, size: Any, where: str) -> int:
-        """Return a size as the file has it: ``{"as_int": 4}``, or an expression.
-
-        Raises
-        ------
-        InputError
-            If it is neither, or depends on a symbol without a value.
-        """
+        """Return a size as the file has it: ``{"as_int": 4}``, or an expression."""
         if isinstance(size, dict):
             whole = size.get("as_int")
             if type(whole) is int and abs(whole) <= LARGEST_SIZE:

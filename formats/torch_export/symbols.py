@@ -36,13 +36,7 @@ class UnknownSymbol(Exception):
 
 
 def symbols_of(text: str) -> list[str]:
-    """Return the names of the symbols in an expression, each once.
-
-    Raises
-    ------
-    ValueError
-        If it is none.
-    """
+    """Return the names of the symbols in an expression, each once."""
     found = []
     for call in ast.walk(_parsed(text)):
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "Symbol":
@@ -74,13 +68,6 @@ def evaluated(text: str, values: Mapping[str, int]) -> Number:
     ----------
     values
         Of symbols.
-
-    Raises
-    ------
-    UnknownSymbol
-        If a symbol has none.
-    ValueError
-        If it is no such expression, divides by zero, or becomes too large.
     """
     try:
         return _value(_parsed(text).body, values)

@@ -67,13 +67,7 @@ class Walk:
         self._written = {name for call in program.calls for name in written(self.view(call))}
 
     def run(self) -> None:
-        """Go over the program.
-
-        Raises
-        ------
-        InputError
-            If operands do not fit their operator.
-        """
+        """Go over the program."""
         roots: dict[str, str] = {}
         for one in self._program.inputs:
             self.in_place.enter(one.name)

@@ -146,13 +146,7 @@ def _configuration(row: Mapping[str, Any]) -> Configuration:
 
 
 def write_training_model(model: TrainingModel) -> str:
-    """Return the text of an ``mtpp-training-model`` file, one layer and one edge per line; costs stay as they are.
-
-    Raises
-    ------
-    InputError
-        On a time that is no finite decimal, and on metadata that JSON has no form for.
-    """
+    """Return the text of an ``mtpp-training-model`` file, one layer and one edge per line; costs stay as they are."""
     names = {layer.id: layer.name for layer in model.layers}
     document: dict[str, Any] = {
         "format": FORMAT,

@@ -182,11 +182,6 @@ def write_schedule_csv(schedule: PassSchedule) -> str:
     """Return the text of a CSV file with the passes of a schedule, a device a line.
 
     PyTorch reads it with ``_PipelineScheduleRuntime._load_csv(FILE, format="compute_only")``.
-
-    Raises
-    ------
-    InputError
-        If the schedule has dependencies of its own: CSV has no place for them.
     """
     if schedule.dependencies:
         raise InputError(

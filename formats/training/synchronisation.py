@@ -9,11 +9,6 @@ def require_synchronisation(model: TrainingModel) -> TrainingModel:
     """Return *model* if its configurations for t > 1 have a cost of synchronisation for every edge of their layer.
 
     For t = 1 there is nothing to hand on: what is not there is 0.
-
-    Raises
-    ------
-    InputError
-        At the first configuration that lacks one.
     """
     places = model.places
     for i, t, c, choice in model.each_configuration():

@@ -38,14 +38,7 @@ OURS = re.compile("|".join(map(re.escape, (PLAN, SCHEDULE, STAGES))))
 
 
 def check_runnable(problem: SplitProblem) -> None:
-    """Check that PyTorch's runtime can run plans for a problem as they are planned.
-
-    Raises
-    ------
-    InputError
-        If tensors do not go from neighbour to neighbour, or the schedule that was given has dependencies of its own, or
-        a number of stages that is no multiple of that of the devices.
-    """
+    """Check that PyTorch's runtime can run plans for a problem as they are planned."""
     rules = problem.rules
     if rules.transport != "neighbours":
         raise InputError(
@@ -71,13 +64,7 @@ def check_runnable(problem: SplitProblem) -> None:
 
 
 def check_graph_runnable(problem: GraphProblem) -> None:
-    """Check that PyTorch's runtime can run stage graphs that are planned for a problem.
-
-    Raises
-    ------
-    InputError
-        If stages may have replicas, or micro-batches of their own.
-    """
+    """Check that PyTorch's runtime can run stage graphs that are planned for a problem."""
     if problem.rules.data_parallel:
         raise InputError(
             "PyTorch's runtime runs a stage in one process, without replicas",

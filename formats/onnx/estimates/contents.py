@@ -15,13 +15,7 @@ from mtpp.formats.onnx.values import can_evaluate, evaluate
 
 
 def contents_of(view: NodeView, inputs: Sequence[Known | None], outputs: int) -> list[PartialValue] | None:
-    """Return the contents of a node's outputs; None where they are not small, or nothing is known of them.
-
-    Raises
-    ------
-    ValueError, IndexError
-        If the node does not fit its operator.
-    """
+    """Return the contents of a node's outputs; None where they are not small, or nothing is known of them."""
     first = inputs[0] if inputs else None
     if view.kind == "Shape" and first is not None and isinstance(first.type, TensorType):
         return [_shape(view, first, first.type)]

@@ -250,13 +250,7 @@ def _each(function: Callable[[Any], Number], array: np.ndarray) -> NumberArray:
 
 
 def combined(function: Callable[..., Number], *inputs: Numbers) -> Numbers:
-    """Return a function of numbers, element by element, broadcast as ONNX does.
-
-    Raises
-    ------
-    ValueError
-        If the shapes do not broadcast.
-    """
+    """Return a function of numbers, element by element, broadcast as ONNX does."""
     arrays = np.broadcast_arrays(*(one.array for one in inputs)) if inputs else []
     found = np.empty(arrays[0].shape, dtype=object)
     for index in np.ndindex(found.shape):

@@ -99,12 +99,6 @@ def cost_rule(kind: str) -> CostRule | None:
 
 
 def node_cost(node: NodeView) -> tuple[NodeCost, bool]:
-    """Return the cost of a node, and whether it is modelled; one that is not only moves its operands.
-
-    Raises
-    ------
-    ValueError, IndexError, ZeroDivisionError, KeyError
-        If the node's types do not fit its operator.
-    """
+    """Return the cost of a node, and whether it is modelled; one that is not only moves its operands."""
     rule = cost_rule(node.kind)
     return (NodeCost(flops=0), False) if rule is None else (rule(node), True)

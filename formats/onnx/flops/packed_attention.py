@@ -155,13 +155,7 @@ def _decoding_projected(node: NodeView) -> NodeCost:
 
 
 def cached_decoder_keys(node: NodeView) -> int:
-    """Return the positions that DecoderAttention looks at, by its flags; as many as there may be if a run says them.
-
-    Raises
-    ------
-    MalformedNode
-        If its caches are not there that a flag asks for.
-    """
+    """Return the positions that DecoderAttention looks at, by its flags; as many as there may be if a run says them."""
     static, use_past = (_flag(node, index) for index in (8, 9))
     cache = node.input_or_none(6)
     fresh = node.input(1).shape[0] if static else node.input(0).shape[0]

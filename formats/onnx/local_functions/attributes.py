@@ -57,11 +57,6 @@ def bind_attributes(model: onnx.ModelProto, source: str) -> onnx.ModelProto:
 
     The model itself if that is so already.
 
-    Raises
-    ------
-    InputError
-        If a call hands on a graph that reads tensors around it.
-
     Notes
     -----
     As many copies of a function as it is called with different attributes, at most once per call of the inlined model.

@@ -15,13 +15,7 @@ MOST_NODES = 1_000_000
 
 
 def inline_functions(model: onnx.ModelProto, source: str) -> onnx.ModelProto:
-    """Return the model with every call of a model-local function replaced by its body, to any depth.
-
-    Raises
-    ------
-    InputError
-        If functions call each other in a circle, or expand beyond :data:`MOST_NODES` nodes, or onnx cannot inline.
-    """
+    """Return the model with every call of a model-local function replaced by its body, to any depth."""
     if not model.functions:
         return model
     _check_calls(model, source)

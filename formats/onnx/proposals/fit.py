@@ -80,11 +80,6 @@ class Fit:
         ----------
         stored
             Which of its inputs depend on none of the model's.
-
-        Raises
-        ------
-        MalformedNode
-            If it cannot run, which its shape rule did not see.
         """
         if node.kind in _POOLS and not node.output().count:
             raise MalformedNode("it leaves nothing")
@@ -105,13 +100,7 @@ class Fit:
             self.contradicted += 1
 
     def rescued(self, problem: str) -> None:
-        """Count a node that only shapes declared in the file help over.
-
-        Raises
-        ------
-        MalformedNode
-            If that is a fault.
-        """
+        """Count a node that only shapes declared in the file help over."""
         self.excuses += 1
         if self.strict:
             raise MalformedNode(problem)

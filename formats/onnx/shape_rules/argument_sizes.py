@@ -88,11 +88,6 @@ def argument_sizes(
     Returns
     -------
     One entry per output, None for one of unknown rank; None for an op without such arguments.
-
-    Raises
-    ------
-    ValueError, IndexError, ArithmeticError
-        If the arguments do not fit the operator.
     """
     rule = _RULES.get(node.kind.removeprefix("com.microsoft:"))
     return None if rule is None else rule(Arguments(node, inputs, least, outputs))

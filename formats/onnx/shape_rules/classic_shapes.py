@@ -39,13 +39,7 @@ def _one_per_row(node: NodeView) -> Types:
 
 
 def class_labels(node: NodeView, integers: str) -> tuple[int, int]:
-    """Return the element type of a classifier's labels, and their number.
-
-    Raises
-    ------
-    MalformedNode
-        If it has none.
-    """
+    """Return the element type of a classifier's labels, and their number."""
     for name, dtype in (("classlabels_strings", _TEXT), (integers, _INT)):
         labels = node.attributes.get(name)
         if labels:

@@ -33,13 +33,7 @@ STANDARD_TWINS = {
 
 
 def contrib_output_types(node: NodeView) -> Types | None:
-    """Return the types of a fused op's outputs; None if there is no rule for it.
-
-    Raises
-    ------
-    ValueError, IndexError
-        If the node's inputs do not fit the operator.
-    """
+    """Return the types of a fused op's outputs; None if there is no rule for it."""
     name = node.kind.rpartition(":")[2]
     if node.kind not in (name, f"com.microsoft:{name}"):
         return None

@@ -22,13 +22,7 @@ Types = Sequence[TensorType | None]
 
 
 def executed_output_types(node: NodeView) -> Types | None:
-    """Return the types of a node's outputs as ONNX Runtime makes them; None where onnx's inference says the same.
-
-    Raises
-    ------
-    ValueError, IndexError
-        If the inputs do not fit.
-    """
+    """Return the types of a node's outputs as ONNX Runtime makes them; None where onnx's inference says the same."""
     rule = _RULES.get(node.kind)
     return None if rule is None else rule(node)
 

@@ -44,11 +44,6 @@ def layout_output_types(node: NodeView, block: int) -> Types | None:
     ----------
     block
         Channels in a block.
-
-    Raises
-    ------
-    ValueError, IndexError
-        If the node's inputs do not fit the operator.
     """
     if node.kind == f"{BLOCKED}:ReorderInput":
         return _blocked(node, block)

@@ -19,15 +19,7 @@ Expected = Iterator[tuple[int, Shape]]
 
 
 def check_operands(node: NodeView) -> None:
-    """Refuse a node whose weights do not fit the tensor that they meet, or each other.
-
-    Raises
-    ------
-    MalformedNode
-        If one does not.
-    ValueError, IndexError
-        If the inputs have other ranks than the operator takes.
-    """
+    """Refuse a node whose weights do not fit the tensor that they meet, or each other."""
     rule = _RULES.get(node.kind)
     for index, shape in () if rule is None else rule(node):
         found = node.inputs[index] if index < len(node.inputs) else None

@@ -10,11 +10,6 @@ def slice_range(size: int, start: int, end: int, step: int = 1) -> range:
     """Return the places that a slice of an axis takes, in their order.
 
     A start before the first element is that element, backwards too, where Python takes nothing.
-
-    Raises
-    ------
-    ValueError
-        If the step is zero.
     """
     start += size if start < 0 else 0
     if step < 0:

@@ -17,13 +17,7 @@ Types = Sequence[TensorType | PartialType | None]
 
 
 def standard_output_types(node: NodeView) -> Types:
-    """Return what can be told of the outputs; None, or a list that is too short, where nothing can.
-
-    Raises
-    ------
-    ValueError, IndexError
-        If the inputs do not fit.
-    """
+    """Return what can be told of the outputs; None, or a list that is too short, where nothing can."""
     rule = _RULES.get(node.kind)
     return [] if rule is None else rule(node)
 

@@ -6,13 +6,7 @@ from mtpp.formats.onnx.node_view import MalformedNode, NodeView
 
 
 def check_rows(node: NodeView) -> None:
-    """Refuse a Gather with constant indices beyond the table: it fits by its shapes, and fails when it runs.
-
-    Raises
-    ------
-    MalformedNode
-        If there are such.
-    """
+    """Refuse a Gather with constant indices beyond the table: it fits by its shapes, and fails when it runs."""
     indices = node.value(1) if node.kind == "Gather" else None
     if indices is None or not indices.size:
         return

@@ -54,11 +54,6 @@ def windows(node: NodeView, sizes: Sequence[int], kernel: Sequence[int]) -> list
         Of the spatial axes of its input.
     kernel
         Elements under the window along each of them.
-
-    Raises
-    ------
-    MalformedNode
-        If the attributes are not those of so many axes.
     """
     rank = len(sizes)
     strides = node.integers("strides") or [1] * rank
@@ -81,13 +76,7 @@ def windows(node: NodeView, sizes: Sequence[int], kernel: Sequence[int]) -> list
 
 
 def output_sizes(node: NodeView, sizes: Sequence[int], kernel: Sequence[int]) -> tuple[int, ...]:
-    """Return the spatial sizes of the output of a convolution.
-
-    Raises
-    ------
-    MalformedNode
-        If a window does not fit, or the attributes are not those of so many axes.
-    """
+    """Return the spatial sizes of the output of a convolution."""
     found = windows(node, sizes, kernel)
     if any(window.room < 0 for window in found):
         raise _no_place(kernel, sizes)
@@ -100,11 +89,6 @@ def pooled_sizes(node: NodeView, sizes: Sequence[int], kernel: Sequence[int]) ->
     With ``ceil_mode`` the last window may leave the padded axis, but has to start before its trailing padding. One that
     is larger than the axis by less than a stride stands there once: quotients are rounded towards zero. Padding chosen
     by ``auto_pad`` is that of a window without gaps, and below zero where strides leave elements out.
-
-    Raises
-    ------
-    MalformedNode
-        If a window does not fit, or the attributes are not those of so many axes.
     """
     up, mode = node.integer("ceil_mode", 0), node.text("auto_pad", "NOTSET")
     pads = node.integers("pads") or [0] * (2 * len(sizes))
@@ -129,11 +113,6 @@ def transposed_sizes(node: NodeView, sizes: Sequence[int], kernel: Sequence[int]
     """Return the spatial sizes of the output of a transposed convolution.
 
     With ``auto_pad`` of SAME an element becomes no more than the stride, whatever padding is added to the output.
-
-    Raises
-    ------
-    MalformedNode
-        If nothing is left, or the attributes are not those of so many axes.
     """
     rank = len(sizes)
     wanted = node.integers("output_shape")

@@ -53,11 +53,6 @@ def contents_of(data: bytes, reading: Reading, source: str) -> Contents:
     data
         What *reading* was read from.
 
-    Raises
-    ------
-    InputError
-        If the file is above 2 GiB, which no protobuf library parses.
-
     Notes
     -----
     Memory: once the size of *data*. Initializers are kept out of the way of the inliner, which copies all it is given.

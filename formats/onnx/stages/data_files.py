@@ -30,11 +30,6 @@ class DataFiles:
     folder
         Of the model's file; None for a model from standard input, which has nothing beside it.
 
-    Raises
-    ------
-    InputError
-        If a place is refused (:func:`mtpp.formats.onnx.external_data.external_place`).
-
     Attributes
     ----------
     files
@@ -83,15 +78,7 @@ class DataFiles:
                 tensor.external_data.add(key=key, value=value)
 
     def copy(self, folder: Path) -> None:
-        """Copy the files that exist into *folder*, flushed to the disk.
-
-        Raises
-        ------
-        InputError
-            If one cannot be read.
-        OSError
-            If a copy cannot be written.
-        """
+        """Copy the files that exist into *folder*, flushed to the disk."""
         for name, path in self.files.items():
             with self._open(path) as file, (folder / name).open("xb") as copy:
                 shutil.copyfileobj(file, copy, _CHUNK_BYTES)

@@ -54,13 +54,7 @@ class Descriptions:
         return Described(name, kind.what if isinstance(kind, OpaqueType) else "unknown", ())
 
     def value_info(self, name: str) -> onnx.ValueInfoProto:
-        """Return how an ONNX graph declares the tensor.
-
-        Raises
-        ------
-        InputError
-            If it is a sequence of tensors whose element type is not known.
-        """
+        """Return how an ONNX graph declares the tensor."""
         info = onnx.ValueInfoProto()
         if name in self._declared:
             info.CopyFrom(self._declared[name])

@@ -91,13 +91,7 @@ class Sources:
         return name in self._stored or (name in self.maker and self.units[self.maker[name]].stage is None)
 
     def needs_of(self, stage: int, members: Collection[int]) -> Needs:
-        """Return what a stage needs to run the units *members*.
-
-        Raises
-        ------
-        InputError
-            If a node needs a tensor of a later stage for its shape alone, in the body of control flow.
-        """
+        """Return what a stage needs to run the units *members*."""
         needs = Needs(units=set(members))
         waiting: list[tuple[str, Unit | None]] = [
             (name, self.units[i]) for i in sorted(members) for name in self.units[i].reads

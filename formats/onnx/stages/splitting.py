@@ -70,13 +70,7 @@ class Split:
     _needs: Mapping[int, Needs]
 
     def build(self, stage: StageWires) -> onnx.ModelProto:
-        """Return the model of one stage.
-
-        Raises
-        ------
-        InputError
-            If a tensor between stages is one that ONNX cannot declare.
-        """
+        """Return the model of one stage."""
         names = ([tensor.name for tensor in stage.inputs], [tensor.name for tensor in stage.outputs])
         model = self._assembly.model(self._needs[stage.index], *names)
         self.data_files.rename(self._assembly.tensors(model))

@@ -78,13 +78,7 @@ class NodeOutputs:
         scope: Scope,
         declared: Mapping[str, onnx.TypeProto],
     ) -> Told:
-        """Return what is known of the outputs of a node; constants are looked at only if a size is open without.
-
-        Raises
-        ------
-        ValueError, IndexError, KeyError
-            If its operands do not fit.
-        """
+        """Return what is known of the outputs of a node; constants are looked at only if a size is open without."""
         node = placed.node
         told = self._by_known(placed, view, inputs, scope, declared)
         if not told.is_open:

@@ -135,11 +135,6 @@ class Walk:
         ----------
         path
             Put before the names of parameters that a body stores itself.
-
-        Raises
-        ------
-        InputError
-            On broken wiring, an unknown shape, or operands that do not fit their operator.
         """
         nodes = check_and_sort(graph, scope.outer, self._source)
         self._define_initializers(graph, scope, path)

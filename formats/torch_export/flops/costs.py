@@ -37,13 +37,7 @@ def plain_kind(kind: str) -> str:
 
 
 def call_cost(call: CallView) -> tuple[NodeCost, bool]:
-    """Return the cost of a call, and whether there is a rule for it; without one it is bound by memory.
-
-    Raises
-    ------
-    ValueError, IndexError, TypeError, ZeroDivisionError
-        If the operands do not fit the operator.
-    """
+    """Return the cost of a call, and whether there is a rule for it; without one it is bound by memory."""
     rule = RULES.get(call.kind)
     if rule is None:
         return NodeCost(flops=0), False
