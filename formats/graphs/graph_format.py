@@ -93,13 +93,13 @@ class GraphFormat:
     recognises
         Whether some content is in this format, cheap and without complaint.
     read
-        Makes a graph or raises InputError; None where there is no reader.
+        Makes a graph of a :class:`Content` and of *takes* by name, or raises InputError; None where there is no reader.
     write
         Returns the text of a file with a graph; None where there is no such writer.
     write_stages
         Returns the text of a file with the stages of a plan; None where the format has no place for stages.
     takes
-        What of :class:`ReadOptions` has an effect on it, apart from the system: ``dims``, ``time_unit``, …
+        What of :class:`ReadOptions` has an effect on it: ``dims``, ``time_unit``, …
     assumes
         Whether its reader makes assumptions, which are then in ``metadata["assumptions"]``.
     """
@@ -107,7 +107,7 @@ class GraphFormat:
     name: str
     suffixes: tuple[str, ...]
     recognises: Callable[[Content], bool]
-    read: Callable[[Content, ReadOptions], CostGraph] | None = None
+    read: Callable[..., CostGraph] | None = None
     write: Callable[[CostGraph], str] | None = None
     write_stages: Callable[[Plan], str] | None = None
     takes: frozenset[str] = frozenset()

@@ -64,7 +64,7 @@ def read_graph(
     if not spare_dims:
         _check_effect(chosen, options, source)
     assert chosen.read is not None  # recognise and _by_name see to it
-    graph = chosen.read(content, options)
+    graph = chosen.read(content, **{name: getattr(options, name) for name in chosen.takes})
     if chosen.assumes:
         assumptions = graph.metadata["assumptions"]
         if assumptions:

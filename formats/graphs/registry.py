@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from mtpp import names
 from mtpp.formats.graphs import (
     dot,
@@ -14,113 +17,79 @@ from mtpp.formats.graphs import (
     placement,
     tensorflow_cost_graph,
 )
-from mtpp.formats.graphs.graph_format import Content, GraphFormat, ReadOptions
+from mtpp.formats.graphs.graph_format import Content, GraphFormat
 from mtpp.formats.results import model_explorer, stage_csv
 from mtpp.inference.graph import CostGraph
-from mtpp.inference.system import load_system
+from mtpp.inference.system import System, load_system
 
 
-def _read_native(content: Content, options: ReadOptions) -> CostGraph:
+def _of_document(make: Callable[..., CostGraph]) -> Callable[..., CostGraph]:
+    """Return the reader of JSON by what makes a graph of a document."""
+
+    def read(content: Content, **terms: Any) -> CostGraph:
+        return make(content.document, content.source.display, name=content.source.stem, **terms)
+
+    return read
+
+
+def _of_data(make: Callable[..., CostGraph]) -> Callable[..., CostGraph]:
+    """Return the reader of another text by what makes a graph of its bytes."""
+
+    def read(content: Content, **terms: Any) -> CostGraph:
+        return make(content.source.data, content.source.display, name=content.source.stem, **terms)
+
+    return read
+
+
+def _read_native(content: Content) -> CostGraph:
     return native.graph_from_document(content.document, content.source.display)
 
 
-def _read_node_link(content: Content, options: ReadOptions) -> CostGraph:
-    source = content.source
-    return node_link.graph_from_node_link(
-        content.document, source.display, name=source.stem, time_unit=options.time_unit
-    )
-
-
-def _read_placement(content: Content, options: ReadOptions) -> CostGraph:
-    source = content.source
-    return placement.graph_from_placement(
-        content.document, source.display, name=source.stem, time_unit=options.time_unit, backward=options.backward
-    )
-
-
-def _read_piper(content: Content, options: ReadOptions) -> CostGraph:
-    source = content.source
-    return piper_graph.graph_from_piper(content.document, source.display, name=source.stem, time_unit=options.time_unit)
-
-
-def _read_pipedream(content: Content, options: ReadOptions) -> CostGraph:
-    source = content.source
-    return pipedream.read_pipedream(
-        source.data,
-        source.display,
-        name=source.stem,
-        time_unit=options.time_unit,
-        backward=options.backward,
-        loading_time=options.loading_time,
-    )
-
-
-def _read_cost_graph(content: Content, options: ReadOptions) -> CostGraph:
-    source = content.source
-    return tensorflow_cost_graph.read_cost_graph(
-        source.data, source.display, name=source.stem, time_unit=options.time_unit
-    )
-
-
-def _is_graphml(content: Content) -> bool:
-    if content.is_json:
-        return False
-    from mtpp.formats.graphs.graphml_reader import looks_like_graphml
-
-    return looks_like_graphml(content.source.data)
-
-
-def _read_graphml(content: Content, options: ReadOptions) -> CostGraph:
+def _read_graphml(content: Content, **terms: Any) -> CostGraph:
     from mtpp.formats.graphs.graphml_reader import read_graphml
 
-    source = content.source
-    return read_graphml(source.data, source.display, name=source.stem, time_unit=options.time_unit)
+    return _of_data(read_graphml)(content, **terms)
 
 
-def _is_onnx(content: Content) -> bool:
-    if content.is_json:
-        return False
-    from mtpp.formats.onnx import looks_like_onnx
-
-    return looks_like_onnx(content.source.data)
-
-
-def _read_onnx(content: Content, options: ReadOptions) -> CostGraph:
+def _read_onnx(content: Content, *, system: System | None, **terms: Any) -> CostGraph:
     from mtpp.formats.onnx import read_onnx
 
-    source = content.source
-    return read_onnx(
-        source.path,
-        source.data,
-        source=source.display,
-        dims=options.dims,
-        system=options.system or load_system(),
-        name=source.stem,
-        spare_dims=options.spare_dims,
-    )
+    source, system = content.source, system or load_system()
+    return read_onnx(source.path, source.data, source=source.display, name=source.stem, system=system, **terms)
 
 
-def _is_torch_export(content: Content) -> bool:
-    if content.is_json:
-        return False
-    from mtpp.formats.torch_export.archive import looks_like_archive
-
-    return looks_like_archive(content.source.data)
-
-
-def _read_torch_export(content: Content, options: ReadOptions) -> CostGraph:
+def _read_torch_export(content: Content, *, system: System | None, **terms: Any) -> CostGraph:
     from mtpp.formats.torch_export import read_program
 
-    source = content.source
-    return read_program(
-        source.stored,
-        source=source.display,
-        dims=options.dims,
-        system=options.system or load_system(),
-        name=source.stem,
-        spare_dims=options.spare_dims,
-    )
+    source, system = content.source, system or load_system()
+    return read_program(source.stored, source=source.display, name=source.stem, system=system, **terms)
 
+
+def _recognises_data(looks_like: Callable[[bytes], bool]) -> Callable[[Content], bool]:
+    """Return whether content is no JSON, and its bytes look like a format."""
+    return lambda content: not content.is_json and looks_like(content.source.data)
+
+
+def _looks_like_graphml(data: bytes) -> bool:
+    from mtpp.formats.graphs.graphml_reader import looks_like_graphml
+
+    return looks_like_graphml(data)
+
+
+def _looks_like_onnx(data: bytes) -> bool:
+    from mtpp.formats.onnx import looks_like_onnx
+
+    return looks_like_onnx(data)
+
+
+def _looks_like_archive(data: bytes) -> bool:
+    from mtpp.formats.torch_export.archive import looks_like_archive
+
+    return looks_like_archive(data)
+
+
+_OF_MODELS = frozenset(("dims", "system", "spare_dims"))
+"""Options of readers of models, whose costs are modelled."""
 
 FORMATS = (
     GraphFormat(
@@ -135,7 +104,7 @@ FORMATS = (
         suffixes=(),
         shared_suffixes=(".json",),
         recognises=lambda content: content.is_json and placement.looks_like_placement(content.document),
-        read=_read_placement,
+        read=_of_document(placement.graph_from_placement),
         takes=frozenset(("time_unit", "backward")),
         assumes=True,
     ),
@@ -144,7 +113,7 @@ FORMATS = (
         suffixes=(),
         shared_suffixes=(".json",),
         recognises=lambda content: content.is_json and piper.looks_like_piper(content.document),
-        read=_read_piper,
+        read=_of_document(piper_graph.graph_from_piper),
         takes=frozenset(("time_unit",)),
         assumes=True,
     ),
@@ -152,7 +121,7 @@ FORMATS = (
         name=names.NODE_LINK,
         suffixes=(".nodelink", ".node-link"),
         recognises=lambda content: content.has("nodes") and (content.has("edges") or content.has("links")),
-        read=_read_node_link,
+        read=_of_document(node_link.graph_from_node_link),
         write=node_link.write_node_link,
         write_stages=node_link.write_node_link_stages,
         takes=frozenset(("time_unit",)),
@@ -161,7 +130,7 @@ FORMATS = (
         name=names.GRAPHML,
         suffixes=(".graphml",),
         shared_suffixes=(".xml",),
-        recognises=_is_graphml,
+        recognises=_recognises_data(_looks_like_graphml),
         read=_read_graphml,
         write=graphml.write_graphml,
         write_stages=graphml.write_graphml_stages,
@@ -170,7 +139,7 @@ FORMATS = (
     GraphFormat(
         name=names.DOT,
         suffixes=(".dot", ".gv"),
-        recognises=lambda content: not content.is_json and dot.looks_like_dot(content.source.data),
+        recognises=_recognises_data(dot.looks_like_dot),
         write=dot.write_dot,
         write_stages=dot.write_dot_stages,
     ),
@@ -187,8 +156,8 @@ FORMATS = (
         name=names.PIPEDREAM,
         suffixes=(),
         shared_suffixes=(".txt",),
-        recognises=lambda content: not content.is_json and pipedream.looks_like_pipedream(content.source.data),
-        read=_read_pipedream,
+        recognises=_recognises_data(pipedream.looks_like_pipedream),
+        read=_of_data(pipedream.read_pipedream),
         takes=frozenset(("time_unit", "backward", "loading_time")),
         assumes=True,
     ),
@@ -196,27 +165,31 @@ FORMATS = (
         name=names.TENSORFLOW,
         suffixes=(".pbtxt",),
         shared_suffixes=(".txt",),
-        recognises=lambda content: (
-            not content.is_json and tensorflow_cost_graph.looks_like_cost_graph(content.source.data)
-        ),
-        read=_read_cost_graph,
+        recognises=_recognises_data(tensorflow_cost_graph.looks_like_cost_graph),
+        read=_of_data(tensorflow_cost_graph.read_cost_graph),
         takes=frozenset(("time_unit",)),
         assumes=True,
     ),
     GraphFormat(
         name=names.TORCH_EXPORT,
         suffixes=(".pt2",),
-        recognises=_is_torch_export,
+        recognises=_recognises_data(_looks_like_archive),
         read=_read_torch_export,
-        takes=frozenset(("dims",)),
+        takes=_OF_MODELS,
     ),
     GraphFormat(  # no file: what a function of the user's builds, exported before it comes here
         name=names.TORCH,
         suffixes=(),
         recognises=lambda content: False,
         read=_read_torch_export,
-        takes=frozenset(("dims",)),
+        takes=_OF_MODELS,
     ),
-    GraphFormat(name=names.ONNX, suffixes=(".onnx",), recognises=_is_onnx, read=_read_onnx, takes=frozenset(("dims",))),
+    GraphFormat(
+        name=names.ONNX,
+        suffixes=(".onnx",),
+        recognises=_recognises_data(_looks_like_onnx),
+        read=_read_onnx,
+        takes=_OF_MODELS,
+    ),
 )
 """In the order in which they are tried."""
