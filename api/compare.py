@@ -109,19 +109,13 @@ class _Runs(Session["RunCell", "Run"]):
         self.done: list[Run] = []
 
     def begin(self, models: Sequence[ModelFile]) -> Sequence[ModelFile]:
-        """Leave out models whose simple bound is 0, which have no ratios; have all kernels ready for the others."""
-        from mtpp.solvers.compiling import load_kernels
-        from mtpp.solvers.jit import watched_compilation
-
+        """Leave out models whose simple bound is 0, which have no ratios."""
         working = [model for model in models if model.work]
         if not working:
             raise InputError("no op takes time, so there is nothing to compare", source=models[0].path)
         for model in models:
             if not model.work:
                 self.observer.warn(f"{model.path}: left out: no op takes time, so its simple bound is 0")
-        with watched_compilation(lambda: self.observer.say("compiling (once) …")):
-            names = [variant.entry.name for variant in self.request.variants]
-            load_kernels(names, self.system, max(model.ops for model in working))
         return working
 
     def cells(self) -> Iterator[RunCell]:

@@ -123,6 +123,15 @@ def listener(observer: object) -> Observer:
     return observer
 
 
+@contextmanager
+def compilation_told(observer: Observer) -> Iterator[None]:
+    """Tell *observer* of the wait, once, if inner loops are compiled while this is entered."""
+    from mtpp.solvers.compilation import watched_compilation
+
+    with watched_compilation(lambda: observer.say("compiling (once) …")):
+        yield
+
+
 def _levels_to_caller() -> int:
     """Return the ``stacklevel`` by which a function that warns names the line that called the library.
 

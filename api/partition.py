@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mtpp.api.inputs.counted_weights import as_counted
+from mtpp.api.observer import Observer, Search, compilation_told
 from mtpp.errors import Infeasible, InputError, Interrupted
 from mtpp.host.deadline import Deadline
 from mtpp.host.stop_reason import StopReason
@@ -17,7 +18,6 @@ from mtpp.names import PARTITIONER_ALIASES
 
 if TYPE_CHECKING:
     from mtpp.api.inputs.model import Model
-    from mtpp.api.observer import Observer, Search
     from mtpp.api.partition_plan import PartitionPlan
     from mtpp.host.interruption import Interruption
     from mtpp.inference.contraction import Contraction
@@ -167,13 +167,12 @@ def search(request: PartitionRequest, observer: Observer, prepared: Prepared | N
         If Ctrl-C came before there was any.
     """
     from mtpp.host.interruption import Interruption
-    from mtpp.solvers.jit import watched_compilation
     from mtpp.solvers.solve import solve
 
     prepared = prepared or prepare(request)
     start: SearchResult | None = None
     with (
-        watched_compilation(lambda: observer.say("compiling (once) …")),
+        compilation_told(observer),
         Interruption() as interruption,
         observer.search(prepared.instance) as listener,
     ):

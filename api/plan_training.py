@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Unpack, cast, overload
 
 from mtpp.api.inputs.reading_in_time import reading_given
-from mtpp.api.observer import Observer, listener
+from mtpp.api.observer import Observer, compilation_told, listener
 from mtpp.api.parameters import choice, deadline_of
 from mtpp.api.training.graph_result import GraphPlanResult
 from mtpp.api.training.graph_task import (
@@ -32,7 +31,6 @@ from mtpp.api.training.split_task import SplitPlanRequest, read_split_task, spli
 from mtpp.api.training.task import (
     Picoseconds,
     TrainingPlanRequest,
-    await_kernels,
     model_parameter,
     read_training_task,
 )
@@ -401,17 +399,17 @@ def plan_task(task: TrainingTask, request: TrainingPlanRequest, observer: Observ
         If the user interrupted it before there was any plan.
     """
     from mtpp.host.interruption import Interruption
+    from mtpp.solvers.compilation import search_clock
     from mtpp.solvers.planners.limits import NoPlan
     from mtpp.solvers.planners.piper.bang_per_buck import slower_by_bang_per_buck
     from mtpp.views.training.training_results import Planned
 
     run = _planner_of(task)
-    await_kernels(task, observer)
-    with Interruption() as interruption, observer.search(Picoseconds()) as listener:
+    with compilation_told(observer), Interruption() as interruption, observer.search(Picoseconds()) as listener:
         limits = request.limits(listener, interruption)
-        start = time.monotonic()
+        start = search_clock()
         result = _in_time(task, run, limits)
-        elapsed_s = time.monotonic() - start
+        elapsed_s = search_clock() - start
     if isinstance(result, NoPlan):
         if result.stopped == StopReason.INTERRUPTED:
             raise Interrupted

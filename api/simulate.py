@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, overload
 
 from mtpp.api.inputs.pipeline import read_pipeline
-from mtpp.api.observer import Observer, listener
+from mtpp.api.observer import Observer, compilation_told, listener
 from mtpp.api.training.simulated import SimulatedPipeline, SimulatedSchedule, check_gantt, check_trace
 from mtpp.errors import FalseClaim
 
@@ -132,16 +132,13 @@ def simulate(
     """
     from mtpp.formats.io.json_shape import attributed
     from mtpp.solvers.last_look.simulations import look_at_simulation
-    from mtpp.solvers.planners.compiling import compiled_simulation
     from mtpp.solvers.planners.simulation.simulate import simulate as simulated
     from mtpp.training.stage_graph import StageGraph
 
     heard = listener(observer)
     given = {"model": model, "batch_size": batch_size, "micro_batch_size": micro_batch_size, "time_unit": time_unit}
     read = read_pipeline(pipeline, {name: value for name, value in given.items() if value is not None}, heard)
-    if not compiled_simulation(stage_graph=isinstance(read.pipeline, StageGraph)):
-        heard.say("compiling (once) …")
-    with attributed(read.display):
+    with attributed(read.display), compilation_told(heard):
         if isinstance(read.pipeline, StageGraph):
             found = simulated(read.pipeline)
             look_at_simulation(found)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mtpp.api.inputs.reading_in_time import reading_given
-from mtpp.api.observer import Observer, listener
+from mtpp.api.observer import Observer, compilation_told, listener
 from mtpp.api.output import SavedResult
 from mtpp.api.parameters import deadline_of, shortened, whole
 from mtpp.api.training.parameters import MOST_DEVICES, batch_parameters, request_of, system_parameters
 from mtpp.api.training.running import run_planner
-from mtpp.api.training.task import Picoseconds, TrainingPlanRequest, await_kernels, read_training_task
+from mtpp.api.training.task import Picoseconds, TrainingPlanRequest, read_training_task
 from mtpp.errors import Infeasible, InputError, Interrupted
 from mtpp.host.stop_reason import StopReason
 
@@ -273,17 +272,17 @@ def sweep_task(
     """
     from mtpp.host.interruption import Interruption
     from mtpp.inference.frozen import frozen
+    from mtpp.solvers.compilation import search_clock
     from mtpp.solvers.planners.piper.sweep import sweep
     from mtpp.views.training.training_results import Swept
 
     refuse_unswept(task)
-    await_kernels(task, observer)
-    with Interruption() as interruption, observer.search(Picoseconds()) as listener:
+    with compilation_told(observer), Interruption() as interruption, observer.search(Picoseconds()) as listener:
         limits = request.limits(listener, interruption)
-        start = time.monotonic()
+        start = search_clock()
         found = run_planner(lambda: sweep(task.flat, devices, sums, limits), limits)
         cells: Mapping[tuple[int, int], SweepCell] = {} if isinstance(found, StopReason) else found
-        elapsed_s = time.monotonic() - start
+        elapsed_s = search_clock() - start
         settled = sum(cell.time is None or cell.time == cell.lower for cell in cells.values())
         stopped = (None if settled == len(devices) * len(sums) else limits.stop) or StopReason.FINISHED
         return Swept(task, tuple(devices), tuple(sums), frozen(cells), stopped, elapsed_s)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NoReturn, TypeVar, cast
 
 import numba
+from numba.core import event
 
+from mtpp.solvers.compilation import tell_watchers, work_begins, work_ends
 from mtpp.solvers.machine_code.kernel_cache import KernelCache
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -79,21 +80,13 @@ def on_disk(kernel: object) -> bool:
     return isinstance(cached, KernelCache) and cached.on_disk()
 
 
-@contextmanager
-def watched_compilation(say: Callable[[], None]) -> Iterator[None]:
-    """Call *say* once if anything is compiled while this is entered, in whichever thread."""
-    from numba.core import event
+class _Compilations(event.Listener):  # type: ignore[misc]  # numba is not typed
+    def on_start(self, event: object) -> None:
+        tell_watchers()
+        work_begins()
 
-    class Watcher(event.Listener):  # type: ignore[misc]  # numba is not typed
-        said = False
+    def on_end(self, event: object) -> None:
+        work_ends()
 
-        def on_start(self, event: object) -> None:
-            if not self.said:
-                self.said = True
-                say()
 
-        def on_end(self, event: object) -> None:
-            pass
-
-    with event.install_listener("numba:compile", Watcher()):
-        yield
+event.register("numba:compile", _Compilations())

@@ -130,7 +130,6 @@ class CertifiedCells(Session["CertificateCell", Certification]):
         self._plan = plan
         self._keys: dict[int, CellKey] = {}
         self._shortened: set[int] = set()
-        self._prepared = False
 
     def begin(self, models: Sequence[ModelFile]) -> Sequence[ModelFile]:
         """Share the machine out among the cells."""
@@ -188,8 +187,6 @@ class CertifiedCells(Session["CertificateCell", Certification]):
                 number = m * len(self.stage_counts) + i
                 if digest and self._restore(number, digest, instance):
                     continue
-                if not self._prepare(instance):  # compiling, which is done once, is on no clock
-                    began = time.monotonic() - file.read_s
                 limits = self._limits_now(number, time.monotonic() - began, instance.op_count)
                 began = time.monotonic()
                 if limits is None:
@@ -266,23 +263,6 @@ class CertifiedCells(Session["CertificateCell", Certification]):
             self._shortened.add(number)
             limit = left
         return replace(self._limits, time_limit_s=limit)
-
-    def _prepare(self, instance: Instance) -> bool:
-        """Compile once, before several processes would each do so; tell whether all was compiled before."""
-        if self._prepared or self._plan.jobs is None:
-            return True
-        from mtpp.solvers.certify.cells.preparing import compiled_for_cells, load_for_cells
-
-        names = (self._limits.algorithm, self._limits.bounds, instance.system)
-        compiled = compiled_for_cells(*names)
-        if not compiled:
-            self.observer.say("compiling (once) …")
-        elif self._plan.processes:  # each loads what it needs, and this process has no need of it
-            self._prepared = True
-            return True
-        load_for_cells(*names, most_ops=max(model.ops for model in self.models))
-        self._prepared = True
-        return compiled
 
     def _file(self, number: int) -> ModelFile:
         return self.models[number // len(self.stage_counts)]

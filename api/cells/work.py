@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from mtpp.api.observer import compilation_told
 from mtpp.errors import MtppError
 from mtpp.host.interruption import Interruption
 from mtpp.solvers.certify.cells.cell import S
@@ -62,7 +63,7 @@ class Session(Generic[C, S]):
         with self.observer.steps() as self.progress:
             self.files = ModelFiles(reading, self.observer.warn, self.progress.show, limits)
             self.models = self.begin(self.files.check(models, max(self.stage_counts)))
-            with self._interruption:
+            with self._interruption, compilation_told(self.observer):
                 try:
                     for outcome in run(self.cells(), lambda: self.interrupted):
                         self.ended(outcome)

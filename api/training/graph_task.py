@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from mtpp.api.observer import Observer, compilation_told
 from mtpp.api.parameters import choice, flag, quantity, shortened, time_unit_or_none, whole, whole_or_none
 from mtpp.api.training.running import run_from_first
 from mtpp.api.training.task import Picoseconds, model_parameter, read_training_model
@@ -15,7 +15,6 @@ from mtpp.host.deadline import Deadline
 from mtpp.training.graph_problem import IN_FLIGHT, GraphRules
 
 if TYPE_CHECKING:
-    from mtpp.api.observer import Observer
     from mtpp.api.training.task import TrainingSystem
     from mtpp.formats.io.source import Source
     from mtpp.training.graph_problem import GraphProblem
@@ -188,8 +187,8 @@ def plan_graph_task(task: GraphTask, request: GraphPlanRequest, observer: Observ
     from mtpp.host.cores import available_cores
     from mtpp.host.interruption import Interruption
     from mtpp.host.stop_reason import StopReason
+    from mtpp.solvers.compilation import search_clock
     from mtpp.solvers.limits import Limits
-    from mtpp.solvers.planners.compiling import compiled_graph_planner, load_graph_planner
     from mtpp.solvers.planners.ended_search import result_beside_first
     from mtpp.solvers.planners.first_plans import first_graph_plan
     from mtpp.solvers.planners.graphpipe.least_memory import nothing_found
@@ -197,17 +196,14 @@ def plan_graph_task(task: GraphTask, request: GraphPlanRequest, observer: Observ
     from mtpp.training.graph_plan import PLANNER
     from mtpp.views.training.planned_graph import PlannedGraph
 
-    if not compiled_graph_planner():
-        observer.say("compiling (once) …")
-        load_graph_planner()
-    with Interruption() as interruption, observer.search(Picoseconds()) as listener:
+    with compilation_told(observer), Interruption() as interruption, observer.search(Picoseconds()) as listener:
         limits = Limits(
             deadline=request.deadline,
             jobs=request.jobs or available_cores(),
             observer=listener,
             interrupted=lambda: interruption.requested,
         )
-        start = time.monotonic()
+        start = search_clock()
         planner = GRAPH_PLANNERS[PLANNER].load()
         result = run_from_first(
             lambda: planner(task.problem, limits),
@@ -215,7 +211,7 @@ def plan_graph_task(task: GraphTask, request: GraphPlanRequest, observer: Observ
             lambda stopped: first_graph_plan(task.problem, stopped),
             result_beside_first,
         )
-        elapsed_s = time.monotonic() - start
+        elapsed_s = search_clock() - start
     if isinstance(result, StopReason):
         result = nothing_found(task.problem, result)
     planned = PlannedGraph(task.source, result, elapsed_s)

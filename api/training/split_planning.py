@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from functools import partial
 from typing import TYPE_CHECKING
 
+from mtpp.api.observer import Observer, compilation_told
 from mtpp.api.training.running import run_from_first, run_planner
 from mtpp.api.training.split_task import STDIN, SplitPlanRequest, SplitTask
 from mtpp.errors import Deadlock, Interrupted
 
 if TYPE_CHECKING:
-    from mtpp.api.observer import Observer
     from mtpp.host.stop_reason import StopReason
     from mtpp.training.pfeife.plan import NoSplitPlan, SplitPlan
     from mtpp.training.pfeife.problem import SplitProblem
@@ -31,8 +30,8 @@ def plan_split_task(task: SplitTask, request: SplitPlanRequest, observer: Observ
     from mtpp.host.cores import available_cores
     from mtpp.host.interruption import Interruption
     from mtpp.host.stop_reason import StopReason
+    from mtpp.solvers.compilation import search_clock
     from mtpp.solvers.limits import Limits
-    from mtpp.solvers.planners.compiling import compiled_split_planner, load_split_planner
     from mtpp.solvers.planners.ended_search import result_beside_first
     from mtpp.solvers.planners.first_plans import first_split_plan
     from mtpp.solvers.planners.pfeife.least_memory import nothing_found
@@ -40,17 +39,14 @@ def plan_split_task(task: SplitTask, request: SplitPlanRequest, observer: Observ
     from mtpp.training.pfeife.plan import PLANNER, NoSplitPlan
     from mtpp.views.training.planned_split import PlannedSplit
 
-    if not compiled_split_planner():
-        observer.say("compiling (once) …")
-        load_split_planner()
-    with Interruption() as interruption, observer.search(_Ticks(task.problem)) as listener:
+    with compilation_told(observer), Interruption() as interruption, observer.search(_Ticks(task.problem)) as listener:
         limits = Limits(
             deadline=request.deadline,
             jobs=request.jobs or available_cores(),
             observer=listener,
             interrupted=lambda: interruption.requested,
         )
-        start = time.monotonic()
+        start = search_clock()
         planner = SPLIT_PLANNERS[PLANNER].load()
         try:
             result = run_from_first(
@@ -67,7 +63,7 @@ def plan_split_task(task: SplitTask, request: SplitPlanRequest, observer: Observ
                 break
             other = run_planner(partial(planner, leaner, limits), limits)
             result = _leaner_of(result, other)
-        elapsed_s = time.monotonic() - start
+        elapsed_s = search_clock() - start
     if isinstance(result, StopReason):
         result = nothing_found(task.problem, result)
     planned = PlannedSplit(task.source, task.about, result, elapsed_s)

@@ -252,16 +252,6 @@ def _incomplete(system: TrainingSystem, model: TrainingModel, source: Source) ->
     return InputError(f"{names} must be given", source=source.display, remedy=remedy)
 
 
-def await_kernels(task: TrainingTask, observer: Observer) -> None:
-    """Say so if inner loops have to be compiled first, and compile them, so that the clock shows planning alone."""
-    from mtpp.solvers.planners.compiling import compiled_planner, load_planner
-
-    nested = task.flat is not task.problem
-    if not compiled_planner(task.planner, nested=nested):
-        observer.say("compiling (once) …")
-        load_planner(task.planner, nested=nested)
-
-
 class Picoseconds:
     """Ticks of planning problems, described for people."""
 

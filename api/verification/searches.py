@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from threading import Event
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from mtpp.api.observer import Observer, Steps, compilation_told
 from mtpp.host.deadline import Deadline
 from mtpp.host.stop_reason import StopReason
 
 if TYPE_CHECKING:
-    from mtpp.api.observer import Observer, Steps
     from mtpp.checker.claim import BoundClaim
     from mtpp.checker.merged import MergedGraph
     from mtpp.checker.report import Check, Outcome, Search
@@ -51,10 +51,6 @@ class SearchProgress:
         self._downsets = downsets
         self._next_note = 1
 
-    def compiling(self) -> None:
-        """Say that there is a wait, as kernels are compiled."""
-        self._observer.say("compiling (once) …")
-
     def searched(self, downsets: int) -> None:
         """Show the number of downsets expanded, as a note too each time that it has doubled."""
         self.alive()
@@ -73,10 +69,6 @@ class PipelineProgress:
         self._steps = steps
         self._what = what
         self._tenth = -1
-
-    def compiling(self) -> None:
-        """Say that there is a wait, as kernels are compiled."""
-        self._observer.say("compiling (once) …")
 
     def searched(self, done: int, of_all: int) -> None:
         """Show how much is done, at every tenth of it as a note too."""
@@ -104,7 +96,7 @@ def downset_search(observer: Observer, memory_bytes: int | None = None, deadline
         limit = MEMORY_BYTES if memory_bytes is None else memory_bytes
         observer.note("running the search again")
         given_up = GivenUp()
-        with observer.steps() as steps:
+        with compilation_told(observer), observer.steps() as steps:
             progress = SearchProgress(observer, steps, given_up, claim.proof["downsets"])
             asked = (claim.graph, claim.system, claim.k, claim.value, claim.proof)
             return _until(deadline, given_up, lambda: recheck_downset(merged, *asked, progress, limit))
@@ -145,7 +137,7 @@ def training_searches(observer: Observer, deadline: Deadline | None = None) -> T
 @contextmanager
 def _progress(observer: Observer, given_up: GivenUp, what: str = "downsets") -> Iterator[PipelineProgress]:
     observer.note("running the search again")
-    with observer.steps() as steps:
+    with compilation_told(observer), observer.steps() as steps:
         yield PipelineProgress(observer, steps, given_up, what)
 
 

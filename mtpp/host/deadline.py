@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 
 class Deadline:
@@ -14,19 +15,24 @@ class Deadline:
         Seconds; None: never.
     spent_s
         Seconds of them that are gone already.
+    clock
+        Counts the seconds.
     """
 
-    def __init__(self, limit_s: float | None = None, spent_s: float = 0.0) -> None:
+    def __init__(
+        self, limit_s: float | None = None, spent_s: float = 0.0, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self.limit_s = limit_s
-        self._end = None if limit_s is None else time.monotonic() + limit_s - spent_s
+        self._clock = clock
+        self._end = None if limit_s is None else clock() + limit_s - spent_s
 
     def share(self, part: float) -> Deadline:
         """Return the moment at which *part* of the time left will be gone; never, if this is never."""
-        return Deadline(None if self.limit_s is None else part * self.remaining_s())
+        return Deadline(None if self.limit_s is None else part * self.remaining_s(), clock=self._clock)
 
     def remaining_s(self) -> float:
         """Return the seconds left, negative when past, infinite without a limit."""
-        return float("inf") if self._end is None else self._end - time.monotonic()
+        return float("inf") if self._end is None else self._end - self._clock()
 
     def expired(self) -> bool:
         """Return whether the time is up."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
@@ -27,6 +26,7 @@ from mtpp.solvers.bounds.simple import simple_bound
 from mtpp.solvers.certify.cell_limits import CellLimits
 from mtpp.solvers.certify.certification import Certification
 from mtpp.solvers.certify.headway import Headway
+from mtpp.solvers.compilation import search_clock
 from mtpp.solvers.feasibility import refuse_infeasible
 from mtpp.solvers.last_look.partition import look_at_bounds, look_at_partition
 from mtpp.solvers.limits import UNLIMITED, Limits, SearchLimits
@@ -103,13 +103,13 @@ class _CellWork:
         interrupted: Callable[[], bool],
         observer: Observer,
     ) -> None:
-        self._start = time.perf_counter()
+        self._start = search_clock()
         self._instance = instance
         self._limits = limits
         self._report = report
         self._interrupted = interrupted
         self._observer = observer
-        self._deadline = Deadline(limits.time_limit_s)
+        self._deadline = Deadline(limits.time_limit_s, clock=search_clock)
         self._thread = TimedThread()
         self._lock = Lock()
         self._given_up = self._short = False
@@ -236,7 +236,7 @@ class _CellWork:
         if first is None:
             return
         lower = simple_bound(self._instance)
-        seconds = time.perf_counter() - self._start
+        seconds = search_clock() - self._start
         figures = {"simple": BoundFigure(lower.value, seconds, True)}
         found = first.partition, first.bottleneck, first.found_by
         self._report(Certification(*found, lower, lower, figures, seconds, seconds))
@@ -260,10 +260,10 @@ class _CellWork:
         """Return what is known after the search for a partition."""
         instance, limits = self._instance, self._limits
         lower = simple_bound(instance)
-        figures = {"simple": BoundFigure(lower.value, time.perf_counter() - self._start, True)}
+        figures = {"simple": BoundFigure(lower.value, search_clock() - self._start, True)}
         first = next((name for name in limits.bounds if BOUNDS[name].first and not limits.each), None)
         if first is not None:  # so that the search knows when it is done
-            began = time.perf_counter()
+            began = search_clock()
             known = BoundLimits(
                 instance.most_ticks,
                 lower=lower.value,
@@ -275,12 +275,12 @@ class _CellWork:
             proven = self._proven(result)
             value = None if proven is None else proven.value
             proof = with_small_proof(proven, first)
-            figures[first] = BoundFigure(value, time.perf_counter() - began, result.solved, proof)
+            figures[first] = BoundFigure(value, search_clock() - began, result.solved, proof)
             lower = max(lower, proven or lower, key=_rank)
         if limits.cutoff is not None:
             self._state = Certification(None, None, None, lower, lower, figures, 0.0, 0.0)
             return self._told()
-        began = time.perf_counter()
+        began = search_clock()
         entry = partitioner(limits.algorithm)
         search = SearchLimits(
             entry.budget(instance) if limits.time_limit_s is None else UNLIMITED,
@@ -295,7 +295,7 @@ class _CellWork:
         )
         known_cut = first_partition(instance) if self._interrupted() else None
         found = known_cut or search_in_time(entry.load(), instance, search)
-        seconds = time.perf_counter() - began
+        seconds = search_clock() - began
         if found.lower is not None and not limits.each:
             method, solved = found.lower.method, found.stopped == StopReason.OPTIMAL
             proof = with_small_proof(found.lower, method)
@@ -308,7 +308,7 @@ class _CellWork:
 
     def _told(self, **changes: object) -> Certification:
         """Take in what is new and report it."""
-        seconds = time.perf_counter() - self._start
+        seconds = search_clock() - self._start
         new = replace(self._state, total_seconds=seconds, **changes)  # type: ignore[arg-type]
         self._look(new)
         self._state = new
@@ -322,7 +322,7 @@ class _CellWork:
         before = state.bounds[name].seconds if resume is not None else 0.0
         upper = self._cutoff if state.upper is None else state.upper
         known = state.proven if entry.tier in PROOF_TIERS else state.lower
-        began = time.perf_counter()
+        began = search_clock()
 
         def work() -> BoundResult:
             with self._headway.at_work(name, self._observer) as observer:
@@ -346,7 +346,7 @@ class _CellWork:
             return resume(asked) if resume is not None else entry.load()(self._reduced.instance, asked)
 
         result = self._in_time(work, deadline, thread) or _NOTHING
-        seconds = before + time.perf_counter() - began
+        seconds = before + search_clock() - began
         with self._lock:
             if result.resume is not None:
                 self._resume[name] = result.resume

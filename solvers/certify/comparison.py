@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -16,6 +15,7 @@ from mtpp.inference.model_file import ModelFile
 from mtpp.inference.system import System
 from mtpp.solvers.bounds.simple import simple_bound
 from mtpp.solvers.certify.cells.cell import Cell
+from mtpp.solvers.compilation import search_clock
 from mtpp.solvers.feasibility import refuse_infeasible
 from mtpp.solvers.last_look.partition import look_at_partition
 from mtpp.solvers.limits import UNLIMITED, SearchLimits
@@ -201,7 +201,7 @@ def run_cell(
     lower = simple_bound(instance)
     search_limits = replace(_search_limits(instance, variant, limits), lower_bound=lower.value, interrupted=interrupted)
     found, problem, stopped = None, None, StopReason.INFEASIBLE
-    start = time.perf_counter()
+    start = search_clock()
     try:
         refuse_infeasible(instance)
         found = search_in_time(solver, instance, search_limits)
@@ -210,7 +210,7 @@ def run_cell(
         problem = error.problem
         if interrupted():  # there was more to try
             problem, stopped = "interrupted before a partition was found", StopReason.INTERRUPTED
-    seconds = time.perf_counter() - start
+    seconds = search_clock() - start
     reached = None
     if found is not None:
         bounds = [(lower.method, lower.value)]
@@ -239,7 +239,7 @@ def _search_limits(instance: Instance, variant: Variant, limits: RunLimits) -> S
         evaluations = UNLIMITED if timed else variant.entry.budget(instance)
     return SearchLimits(
         min(evaluations or UNLIMITED, limits.work_limit or UNLIMITED),
-        deadline=Deadline(limits.time_limit_s),
+        deadline=Deadline(limits.time_limit_s, clock=search_clock),
         seed=limits.seed,
         jobs=limits.jobs,
         memory_bytes=limits.memory_bytes,

@@ -13,6 +13,7 @@ import llvmlite
 import numba
 import numpy as np
 
+from mtpp.solvers.compilation import work_begins, work_ends
 from mtpp.solvers.machine_code.code_folders import BESIDE_SOURCE, SHIPPED, CodeFolders, CodeName
 from mtpp.solvers.machine_code.kernel_digest import NoDigest, kernel_digest
 from mtpp.solvers.machine_code.saved_kernel import restored, saved
@@ -70,6 +71,13 @@ class KernelCache:
 
     def load_overload(self, signature: Any, target: Any) -> Any:
         """Return the compiled kernel for a signature, None if it has to be compiled."""
+        work_begins()
+        try:
+            return self._load(signature, target)
+        finally:
+            work_ends()
+
+    def _load(self, signature: Any, target: Any) -> Any:
         # What numba bakes in is what holds now, not what holds when it is done.
         told = self._told[signature] = self._tell(signature)
         result = None if told is None else self._found(*told, target)

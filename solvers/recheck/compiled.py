@@ -26,9 +26,6 @@ class Watcher(Protocol):
     def alive(self) -> None:
         """Take note that the search goes on."""
 
-    def compiling(self) -> None:
-        """Take note that there is a wait, as kernels are compiled."""
-
     def searched(self, downsets: int) -> None:
         """Take note of the number of downsets expanded."""
 
@@ -37,9 +34,6 @@ class Unwatched:
     """The watcher that ignores everything."""
 
     def alive(self) -> None:
-        """Ignore it."""
-
-    def compiling(self) -> None:
         """Ignore it."""
 
     def searched(self, downsets: int) -> None:

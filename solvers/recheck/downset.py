@@ -101,13 +101,8 @@ def _search(claim: DownsetClaim, proof: dict[str, Any], watcher: Watcher | None,
             raise SearchTooLarge("numbers beyond 64 bits allow only small ones")
         return found
     from mtpp.solvers.recheck.compiled import Unwatched, search_compiled
-    from mtpp.solvers.recheck.compiling import load_recheck, recheck_compiled
 
-    watcher = watcher or Unwatched()
-    if not recheck_compiled():
-        watcher.compiling()
-        load_recheck()  # all of them, also those that this search may not come to: the wait is said once
-    return search_compiled(claim, proof["downsets"], proof["pairs"], watcher, memory_bytes=memory_bytes)
+    return search_compiled(claim, proof["downsets"], proof["pairs"], watcher or Unwatched(), memory_bytes=memory_bytes)
 
 
 def _difference(found: Found, proof: dict[str, Any]) -> str | None:

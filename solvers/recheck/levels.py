@@ -169,12 +169,6 @@ class _Search:
 
     def run(self) -> Searched:
         """Search."""
-        from mtpp.solvers.jit import on_disk
-        from mtpp.solvers.recheck.kernels.levels import fit_stages
-        from mtpp.solvers.recheck.kernels.splits import split_layers
-
-        if not on_disk(split_layers) or not on_disk(fit_stages):
-            self._watcher.compiling()
         pairs, copies = self._pairs, self._copies()
         self._steps, self._step = sum(map(len, copies)), 0
         rates = [level["bandwidth_bytes_per_s"] for level in self._system["topology"]]

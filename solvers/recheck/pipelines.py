@@ -33,9 +33,6 @@ class Watcher(Protocol):
     def alive(self) -> None:
         """Take note that the search goes on."""
 
-    def compiling(self) -> None:
-        """Take note that there is a wait, as kernels are compiled."""
-
     def searched(self, done: int, downsets: int) -> None:
         """Take note of the number of downsets expanded, of all."""
 
@@ -44,9 +41,6 @@ class Unwatched:
     """The watcher that ignores everything."""
 
     def alive(self) -> None:
-        """Ignore it."""
-
-    def compiling(self) -> None:
         """Ignore it."""
 
     def searched(self, done: int, downsets: int) -> None:
@@ -92,7 +86,6 @@ def search_all(
         raise TooLarge("it knows one level of devices")
     if below == 0:
         return Searched(False, 0, 0)
-    from mtpp.solvers.jit import on_disk
     from mtpp.solvers.recheck.kernels.pipelines import Downsets, Rules, search_pipelines
     from mtpp.solvers.recheck.kernels.stages import Choices
 
@@ -111,8 +104,6 @@ def search_all(
     fewest = np.full((len(masks), most + 1), system["devices"] + 1, dtype=np.int32)
     fewest[0, 0] = 0
     seen = np.full(len(masks), -1, dtype=np.int32)
-    if not on_disk(search_pipelines):
-        watcher.compiling()
     stages = 0
     for first, last in _slices(len(masks), watcher):
         stages += search_pipelines(first, last, downsets, choices, rules, fewest, seen)

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mtpp.solvers.jit import kernel, on_disk, subroutine, watched_compilation
+from mtpp.solvers.compilation import watched_compilation
+from mtpp.solvers.jit import kernel, on_disk, subroutine
 from mtpp.solvers.machine_code.code_file import write_code
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -70,7 +71,8 @@ def outer_of(n):
 """
 PROGRAM = """
 import sys
-from mtpp.solvers.jit import on_disk, watched_compilation
+from mtpp.solvers.compilation import watched_compilation
+from mtpp.solvers.jit import on_disk
 import caller
 
 said = []

@@ -15,7 +15,7 @@ from mtpp.inference.system import override
 from mtpp.names import PEAK_MODES
 from mtpp.solvers.bounds.limits import BoundLimits
 from mtpp.solvers.bounds.registry import BOUNDS
-from mtpp.solvers.jit import watched_compilation
+from mtpp.solvers.compilation import watched_compilation
 from mtpp.solvers.limits import SearchLimits
 from mtpp.solvers.orders.slicing import slice_order
 from mtpp.solvers.registry import PARTITIONERS

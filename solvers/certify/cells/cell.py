@@ -57,12 +57,6 @@ class CertificateCell(Cell[Certification]):
 
     limits: CellLimits
 
-    def prepare(self) -> None:
-        """Have the kernels ready that the work may need, so that its clock shows the work alone."""
-        from mtpp.solvers.certify.cells.preparing import load_for_cells
-
-        load_for_cells(self.limits.algorithm, self.limits.bounds, self.instance.system, self.instance.op_count)
-
     def work(
         self,
         report: Callable[[Certification], None] = lambda state: None,

@@ -16,6 +16,7 @@ from mtpp.host.stop_reason import StopReason
 from mtpp.solvers.certify.cells.cell import CertificateCell, Outcome
 from mtpp.solvers.certify.cells.worker_process import WorkerProcess
 from mtpp.solvers.certify.certification import Certification
+from mtpp.solvers.compilation import tell_watchers
 
 ATTEMPTS = 2
 """At a cell, before it is given up."""
@@ -164,6 +165,9 @@ class _Pool:
             limit = post.cell.limits.time_limit_s
             if limit is not None and not self._interrupted:
                 post.kill_at = post.began + limit + self._grace_s + _GRACE_SHARE * limit
+        elif kind == "compiling":
+            post.kill_at = None
+            tell_watchers()
         elif kind == "state":
             post.state = _better(value, post.state)
         elif kind == "failed":

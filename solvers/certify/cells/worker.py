@@ -2,10 +2,10 @@
 
 It reads pickled tuples from its standard input: ``("cell", CertificateCell)``, and ``("end",)`` to have the present
 cell end with what there is. It writes pickled tuples to what was its standard output: ``("ready",)`` once, then per
-cell ``("began",)`` when its clock starts, ``("state", Certification)`` as often as there is news, and in the end one of
-``("done", Certification)``, ``("refused", text)`` where there is no partition, ``("false", text)`` where results
-contradict each other, ``("short", text)`` where the memory is used up, and ``("failed", text)``. It ends when its input
-does: with its parent.
+cell ``("began",)`` when its clock starts, ``("compiling",)`` where kernels have to be compiled, which is on no clock,
+``("state", Certification)`` as often as there is news, and in the end one of ``("done", Certification)``,
+``("refused", text)`` where there is no partition, ``("false", text)`` where results contradict each other,
+``("short", text)`` where the memory is used up, and ``("failed", text)``. It ends when its input does: with its parent.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from mtpp.host.child_process import follow_parent, message_pipes, orphaned
 from mtpp.host.memory_limit import memory_limited
 from mtpp.host.process_age import process_age_s
 from mtpp.solvers.certify.cells.cell import CertificateCell
-from mtpp.solvers.certify.cells.preparing import compiled_for_cells
+from mtpp.solvers.compilation import watched_compilation
 
 _LEAST_SHARE = 0.15
 """Of its time limit, that a cell has at least, however long its process took to start."""
@@ -82,13 +82,10 @@ def _end(replies: _Replies) -> None:
     orphaned()
 
 
-def _in_time(cell: CertificateCell, *, first: bool) -> CertificateCell:
-    """Compile what the cell may need, on no clock; where nothing has to be, take the start from its limit, in part."""
+def _in_time(cell: CertificateCell) -> CertificateCell:
+    """Take the start of the process from the cell's time limit, in part."""
     limits = cell.limits
-    if first and not compiled_for_cells(limits.algorithm, limits.bounds, cell.instance.system):
-        cell.prepare()
-        return cell
-    if not first or limits.time_limit_s is None:
+    if limits.time_limit_s is None:
         return cell
     left = max(_LEAST_SHARE * limits.time_limit_s, limits.time_limit_s - process_age_s())
     return replace(cell, limits=replace(limits, time_limit_s=left))
@@ -96,8 +93,11 @@ def _in_time(cell: CertificateCell, *, first: bool) -> CertificateCell:
 
 def _answer(cell: CertificateCell, replies: _Replies, end: Event, *, first: bool) -> tuple[Any, ...]:
     try:
-        with memory_limited(cell.limits.process_bytes, end=lambda: _end(replies)):
-            cell = _in_time(cell, first=first)
+        with (
+            memory_limited(cell.limits.process_bytes, end=lambda: _end(replies)),
+            watched_compilation(lambda: replies.send("compiling")),
+        ):
+            cell = _in_time(cell) if first else cell
             replies.send("began")
             state = cell.work(lambda state: replies.send("state", state), end.is_set)
     except Infeasible as error:

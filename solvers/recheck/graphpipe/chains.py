@@ -111,10 +111,6 @@ class _Searched:
             self._steps += int(walk.at[STEPS])
 
     def _run(self, paths: Paths, limits: Limits, known: Known, walk: Walk, layers: int) -> bool:
-        from mtpp.solvers.jit import on_disk
-
-        if not on_disk(search_chains):
-            self._watcher.compiling()
         larger = np.zeros(len(paths.length), dtype=np.uint16)
         for steps in _slices():
             answer = search_chains(paths, limits, known, walk, larger, layers, steps)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from training_models import random_problem
 
-from mtpp.solvers.jit import watched_compilation
+from mtpp.solvers.compilation import watched_compilation
 from mtpp.solvers.limits import Limits
 from mtpp.solvers.planners import compiling
 from mtpp.solvers.planners.compiling import (
