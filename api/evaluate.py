@@ -12,7 +12,7 @@ from mtpp.host.stop_reason import StopReason
 from mtpp.inference.objective import check_stage_memory
 from mtpp.inference.partition import Partition
 from mtpp.inference.plan import Plan
-from mtpp.names import PARTITIONER_ALIASES
+from mtpp.names import ALGORITHMS
 
 if TYPE_CHECKING:
     from mtpp.api.inputs.model import Model
@@ -111,14 +111,13 @@ def compare_stages(
     from mtpp.api.partition import PartitionRequest, search
     from mtpp.api.partition_plan import PartitionPlan
     from mtpp.host.cores import available_cores
-    from mtpp.solvers.registry import PARTITIONERS
     from mtpp.views.stage_comparison import StageComparison
 
     record, model = given.record, given.model
     assert record is not None
     assert model is not None
     k = given.k
-    if PARTITIONER_ALIASES.get(against, against) in PARTITIONERS:
+    if against in ALGORITHMS:
         request = PartitionRequest(
             model,
             k,

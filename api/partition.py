@@ -14,7 +14,7 @@ from mtpp.api.observer import Observer, Search, compilation_told
 from mtpp.errors import Infeasible, InputError, Interrupted
 from mtpp.host.deadline import Deadline
 from mtpp.host.stop_reason import StopReason
-from mtpp.names import PARTITIONER_ALIASES
+from mtpp.names import ALGORITHMS
 
 if TYPE_CHECKING:
     from mtpp.api.inputs.model import Model
@@ -72,10 +72,9 @@ class PartitionRequest:
         InputError
             If there is none of that name.
         """
-        from mtpp.solvers.registry import PARTITIONERS
         from mtpp.solvers.variants import parse_variant
 
-        if PARTITIONER_ALIASES.get(name, name) in PARTITIONERS:
+        if name in ALGORITHMS:
             return replace(self, algorithm=name)
         variant = parse_variant(name, "algorithm")
         shape = variant.search_options

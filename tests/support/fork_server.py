@@ -29,7 +29,7 @@ from typing import IO, Any, NoReturn
 
 LIBRARIES = ("networkx", "onnx", "rich.console", "rich.progress", "rich.table", "scipy.sparse.csgraph")
 ROOMS = ("api", "cli", "datasets", "formats", "runtime", "solvers", "views")
-OTHERS_DO = ("mtpp.__main__", "mtpp.solvers.bounds.mip.highs", "mtpp.solvers.certify.cells.remote")
+OTHERS_DO = ("mtpp.__main__", "mtpp.solvers.bounds.mip.highs", "mtpp.solvers.certify.cells.cluster")
 """Modules that commands leave to processes which they start, and the one that is the command."""
 OF_SOME_RUNS = ("bokeh.plotting", "bokeh.embed", "igraph", "jinja2", "matplotlib.figure", "torch")
 """Libraries that the server imports once a run has needed them; none starts a thread as it is imported."""

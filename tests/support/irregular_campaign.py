@@ -38,7 +38,7 @@ from mtpp.solvers.last_look.graph_plans import look_at_graph_plan
 from mtpp.solvers.last_look.line_plans import look_at_line_plan, look_at_nested_plan
 from mtpp.solvers.limits import Limits
 from mtpp.solvers.planners.graphpipe.bound import iteration_bound
-from mtpp.solvers.planners.graphpipe.memory_bound import memory_bound
+from mtpp.solvers.planners.graphpipe.least_memory import memory_bound
 from mtpp.solvers.planners.graphpipe.planner import bound_of
 from mtpp.solvers.planners.graphpipe.planner import plan as graphpipe
 from mtpp.solvers.planners.graphpipe.search import StageGraphSearch

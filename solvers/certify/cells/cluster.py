@@ -1,4 +1,4 @@
-"""Cells on a Dask cluster; the only importer of distributed, besides what runs there."""
+"""Cells on a Dask cluster; the only importer of distributed."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from mtpp import __version__
 from mtpp.errors import InputError
 from mtpp.solvers.certify.cells.cell import CertificateCell, OtherVersion, Outcome
+from mtpp.solvers.certify.cells.processes import run_in_processes
 from mtpp.solvers.certify.certification import Certification
 
 if TYPE_CHECKING:
@@ -28,6 +29,9 @@ _LOOK_S = 0.1
 
 _COUNT_S = 1.0
 """Seconds between two looks at how many workers there are: they come and go."""
+
+_DROPPED_S = 1.0
+"""Seconds between two looks, on a worker, at whether its task is still wanted."""
 
 
 class Cluster:
@@ -132,7 +136,7 @@ class Cluster:
     def _send(self, cell: CertificateCell) -> Future:
         # Inside this one, so that it travels as it is: the scheduler need not have this program.
         def certify(data: bytes, version: str) -> bytes:
-            from mtpp.solvers.certify.cells.remote import certify_remotely
+            from mtpp.solvers.certify.cells.cluster import certify_remotely
 
             return certify_remotely(data, version)
 
@@ -158,3 +162,36 @@ class Cluster:
 
     def _error(self, problem: str, remedy: str) -> InputError:
         return InputError(problem, source=f"scheduler {self._address}", remedy=remedy)
+
+
+def certify_remotely(data: bytes, version: str) -> bytes:
+    """Work at a pickled cell; return state, problem and contradiction of its outcome, pickled.
+
+    In a process of its own: a crash costs the worker nothing, it can be killed when it overruns, and it may have
+    children, which a worker of Dask, a daemonic process, may not have.
+    """
+    if version != __version__:
+        raise OtherVersion(f"mtpp {version} sent a cell to a worker with mtpp {__version__}")
+    cell: CertificateCell = pickle.loads(data)
+    outcome = next(run_in_processes([cell], _dropped(), at_once=1), None)
+    found = (None, "cancelled", False) if outcome is None else (outcome.state, outcome.problem, outcome.contradiction)
+    return pickle.dumps(found, protocol=pickle.HIGHEST_PROTOCOL)
+
+
+def _dropped() -> Callable[[], bool]:
+    """Return what tells whether nobody waits for the present task any more: its run was cancelled, or died."""
+    from distributed import get_worker
+
+    worker = get_worker()
+    key = worker.get_current_task()
+    looked, gone = time.monotonic(), False
+
+    def dropped() -> bool:
+        nonlocal looked, gone
+        if time.monotonic() - looked > _DROPPED_S:
+            looked = time.monotonic()
+            task = worker.state.tasks.get(key)
+            gone = task is None or task.state == "cancelled"
+        return gone
+
+    return dropped

@@ -11,17 +11,20 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from mtpp.errors import MtppError
+from mtpp.host.child_process import TalkingProcess, serving
 from mtpp.host.memory_limit import keep_children
 from mtpp.host.stop_reason import StopReason
 from mtpp.solvers.certify.cells.cell import CertificateCell, Outcome
-from mtpp.solvers.certify.cells.worker_process import WorkerProcess
 from mtpp.solvers.certify.certification import Certification
 from mtpp.solvers.compilation import tell_watchers
+
+_COMMAND = serving("mtpp.solvers.certify.cells.worker")
 
 ATTEMPTS = 2
 """At a cell, before it is given up."""
 
 _GRACE_S = 0.8
+
 _GRACE_SHARE = 0.05
 """Seconds, and part of its limit, by which a cell may overrun before its process is killed."""
 
@@ -30,6 +33,29 @@ _LOOK_S = 0.1
 
 _STARTS = 3
 """Processes in a row that may end before they are ready."""
+
+
+class WorkerProcess(TalkingProcess):
+    """A process that works at one cell after the other; see :mod:`mtpp.solvers.certify.cells.worker` for what is said.
+
+    Parameters
+    ----------
+    inbox
+        Gets what the process says as pairs of this object and the message, and (this, None) when it has ended.
+    """
+
+    def __init__(self, inbox: SimpleQueue[tuple[WorkerProcess, Any]]) -> None:
+        super().__init__(_COMMAND, lambda message: inbox.put((self, message)), leads=True)
+
+    def tell(self, *message: Any) -> None:
+        """Say something to the process; if it has died, that is heard from the inbox."""
+        with suppress(OSError):
+            self.send(message)
+
+    def cause_of_death(self) -> str:
+        """Say how the process ended, for people; only after it has. What it started is killed."""
+        code = self.exit_code()
+        return f"its process was killed by signal {-code}" if code < 0 else f"its process ended with exit code {code}"
 
 
 @dataclass(eq=False)

@@ -8,10 +8,10 @@ import oracles
 import pytest
 from downset_proofs import narrow_case, random_case
 
-from mtpp.solvers.recheck import cuts as recheck_cuts
+from mtpp.solvers.recheck import compiled
 from mtpp.solvers.recheck.arrays import work_around
+from mtpp.solvers.recheck.compiled import minimum_cut_compiled
 from mtpp.solvers.recheck.crossings import SINK, SOURCE, Network, least_crossings, minimum_cut_plain
-from mtpp.solvers.recheck.cuts import minimum_cut_compiled
 
 
 def random_network(seed: int) -> Network:
@@ -60,7 +60,7 @@ def test_a_wrong_flow_is_noticed(arc: int | None, by: int, fault: str, monkeypat
             residual[arc] += by
         return 3
 
-    monkeypatch.setattr(recheck_cuts, "max_flow", wrong)
+    monkeypatch.setattr(compiled, "max_flow", wrong)
     with pytest.raises(RuntimeError, match=fault):
         minimum_cut_compiled(network)
 
@@ -75,7 +75,7 @@ def test_an_unbalanced_flow_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
         residual[0], residual[2] = 0, 4  # the first arc and its reverse
         return 4
 
-    monkeypatch.setattr(recheck_cuts, "max_flow", wrong)
+    monkeypatch.setattr(compiled, "max_flow", wrong)
     with pytest.raises(RuntimeError, match="not balanced"):
         minimum_cut_compiled(network)
 

@@ -19,8 +19,7 @@ from mtpp.inference.objective import stage_costs
 from mtpp.inference.partition import Partition
 from mtpp.inference.system import System, load_system
 from mtpp.inference.working_memory import least_peaks
-from mtpp.solvers.reduction.coarsening import coarsen
-from mtpp.solvers.reduction.parallel_tensors import unite_parallel_tensors
+from mtpp.solvers.reduction.coarsening import coarsen, unite_parallel_tensors
 
 REFERENCE = load_system()
 GRAPHS = {

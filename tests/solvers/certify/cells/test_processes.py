@@ -20,7 +20,7 @@ from mtpp.errors import MtppError
 from mtpp.inference.instance import Instance
 from mtpp.inference.system import load_system
 from mtpp.solvers.certify.cell_limits import CellLimits
-from mtpp.solvers.certify.cells import worker_process
+from mtpp.solvers.certify.cells import processes
 from mtpp.solvers.certify.cells.cell import CertificateCell, Outcome
 from mtpp.solvers.certify.cells.processes import run_in_processes
 from mtpp.solvers.certify.cells.serial import run_here
@@ -45,7 +45,7 @@ def outcomes(
 @pytest.fixture
 def unruly(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the processes do what the cells' labels say."""
-    monkeypatch.setattr(worker_process, "_COMMAND", unruly_worker.COMMAND)
+    monkeypatch.setattr(processes, "_COMMAND", unruly_worker.COMMAND)
 
 
 def alive(pid: int) -> bool:
@@ -186,7 +186,7 @@ def test_interruption_gives_what_there_is(verb: str, tmp_path: Path) -> None:
 
 def test_processes_that_cannot_start_end_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rather than being started again for ever."""
-    monkeypatch.setattr(worker_process, "_COMMAND", "import sys; sys.exit(3)")
+    monkeypatch.setattr(processes, "_COMMAND", "import sys; sys.exit(3)")
     with pytest.raises(MtppError, match="exit code 3"):
         outcomes(cell("good"))
 
@@ -199,7 +199,7 @@ def test_processes_die_with_their_parent(number: signal.Signals, tmp_path: Path)
     marks = tmp_path / "pids"
     code = (
         "import sys; sys.path.append('tests/support'); import unruly_worker;"
-        "from mtpp.solvers.certify.cells import worker_process; worker_process._COMMAND = unruly_worker.COMMAND;"
+        "from mtpp.solvers.certify.cells import processes; processes._COMMAND = unruly_worker.COMMAND;"
         "sys.path.append('tests/solvers/certify/cells'); import test_processes as t;"
         f"t.outcomes(t.cell('hang {marks}'))"
     )

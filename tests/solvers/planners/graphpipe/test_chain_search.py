@@ -20,7 +20,7 @@ from mtpp.solvers.planners.graphpipe.branches import equal_branches
 from mtpp.solvers.planners.graphpipe.chain_search import ChainSearch
 from mtpp.solvers.planners.graphpipe.kernels.downset_chains import NONE, UNKNOWN
 from mtpp.solvers.planners.graphpipe.least_costs import LeastCosts
-from mtpp.solvers.planners.graphpipe.memory_bound import memory_bound
+from mtpp.solvers.planners.graphpipe.least_memory import memory_bound
 from mtpp.training.graph_problem import GraphProblem, GraphRules
 
 FAR = 10**14
