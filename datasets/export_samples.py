@@ -17,8 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from mtpp.datasets.traceless import without_traces
-from mtpp.datasets.weightless import name_after_modules, remove_traces, remove_weights
+from mtpp.datasets.weightless import name_after_modules, remove_traces, remove_weights, without_traces
 
 OPSET = 20
 

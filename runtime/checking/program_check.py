@@ -6,9 +6,12 @@ bit. Sets follow each other: what a run leaves behind in buffers shows in the ne
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from mtpp.errors import InputError
 from mtpp.formats.io.large_file import LargeFile, Stored
@@ -17,7 +20,6 @@ from mtpp.formats.results.stage_manifest import MODEL_INPUT, Described, StageMan
 from mtpp.formats.results.stage_records import ConstantResult
 from mtpp.runtime.checking.draws import draw_count, explored_limits, fitting, leaning_of, spare_numbers
 from mtpp.runtime.checking.output_check import compared_output, worst_of
-from mtpp.runtime.checking.program_state import ProgramState, copies
 from mtpp.runtime.checking.tolerances import types_between
 from mtpp.runtime.pipeline.program_file import OpenedProgram, opened
 from mtpp.runtime.pytorch.flat_program import flat_program
@@ -228,3 +230,34 @@ def _run_stages(
 def _open(path: Path, stage: Any, seed: int) -> OpenedProgram:
     loaded = load_program(LargeFile.at(path), path.name, seed)
     return opened(loaded.exported, path.name, [tensor.name for tensor in stage.outputs])
+
+
+class ProgramState:
+    """Contents of a module's parameters and buffers at one time.
+
+    They are compared, since operators write some without saying so: a batch normalisation that trains, its statistics.
+    """
+
+    def __init__(self, module: Any) -> None:
+        self._module = module
+        self._before = dict(self._checksums())
+
+    def changed(self) -> list[str]:
+        """Return the names of tensors with other contents by now; O(bytes)."""
+        return [name for name, found in self._checksums() if found != self._before[name]]
+
+    def _checksums(self) -> Iterator[tuple[str, int]]:
+        for name, tensor in _tensors(self._module):
+            yield name, zlib.crc32(as_array(tensor.contiguous()).reshape(-1).view(np.uint8).data)
+
+
+def copies(module: Any, names: list[str]) -> dict[str, Array]:
+    """Return the contents of the tensors among *names* that a module holds."""
+    held = dict(_tensors(module))
+    return {name: as_array(held[name]).copy() for name in names if name in held}
+
+
+def _tensors(module: Any) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yield parameters and buffers, a shared one under each of its names."""
+    yield from module.named_parameters(remove_duplicate=False)
+    yield from module.named_buffers(remove_duplicate=False)

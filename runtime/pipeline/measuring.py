@@ -17,12 +17,10 @@ from mtpp.runtime.checking.draws import check_names, fitting
 from mtpp.runtime.checking.tolerances import types_between
 from mtpp.runtime.pipeline.agreement import Agreement
 from mtpp.runtime.pipeline.crew import Crew, RunLimits
+from mtpp.runtime.pipeline.in_turn import Reference, ReferenceJob, SizesJob, rooms
 from mtpp.runtime.pipeline.memory import Ring, arrays
 from mtpp.runtime.pipeline.model_file import ModelFile
-from mtpp.runtime.pipeline.model_kinds import model_of
-from mtpp.runtime.pipeline.open_sizes import SizesJob, rooms
-from mtpp.runtime.pipeline.pipeline import PipelineChoices, PipelineTimes, run_pipeline, stage_models
-from mtpp.runtime.pipeline.reference_job import Reference, ReferenceJob
+from mtpp.runtime.pipeline.pipeline import PipelineChoices, PipelineTimes, model_of, run_pipeline, stage_models
 from mtpp.runtime.pipeline.run_request import RunRequest
 from mtpp.runtime.pipeline.wiring import Given, Wiring, read_wiring
 from mtpp.runtime.random_values import drawn_input

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from mtpp.formats.results.stage_manifest import MODEL_INPUT
 from mtpp.host.ending import EndedEarly
@@ -13,8 +14,9 @@ from mtpp.host.stop_reason import StopReason
 from mtpp.runtime.pipeline.agreement import Agreement
 from mtpp.runtime.pipeline.crew import Crew, RunLimits, no_process
 from mtpp.runtime.pipeline.memory import Ring, View, arrays
-from mtpp.runtime.pipeline.model_file import ModelFile
-from mtpp.runtime.pipeline.model_kinds import model_of
+from mtpp.runtime.pipeline.model_file import Expected, ModelFile
+from mtpp.runtime.pipeline.onnx_file import OnnxFile
+from mtpp.runtime.pipeline.program_file import SUFFIX, ProgramFile
 from mtpp.runtime.pipeline.stage_job import Read, StageJob
 from mtpp.runtime.pipeline.times import StageTimes, TimesTable
 from mtpp.runtime.pipeline.tokens import Arrivals, Departures, PeerGone, make_link
@@ -269,3 +271,18 @@ class _Sink:
         while awaited := self.awaited():
             for descriptor in awaited:
                 self.take(descriptor)
+
+
+def model_of(
+    path: Path,
+    inputs: Sequence[Expected],
+    outputs: Sequence[Expected],
+    seed: int,
+    *,
+    whole: bool = False,
+    spare: Sequence[str] = (),
+    numbers: Mapping[str, int] | None = None,
+) -> ModelFile:
+    """Return a file as what it is, by its suffix."""
+    kind = ProgramFile if path.suffix == SUFFIX else OnnxFile
+    return kind(path, tuple(inputs), tuple(outputs), seed, whole, tuple(spare), numbers or {})

@@ -5,18 +5,19 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 from mtpp.errors import InputError
 from mtpp.formats.measured.onnxruntime_profile import Trace, read_trace
 from mtpp.host.interrupts import unwinding
 from mtpp.runtime.checking.contents import contents_of
-from mtpp.runtime.profiling.background_load import background_load
 from mtpp.runtime.profiling.executable import Executable
 from mtpp.runtime.random_values import Array
 from mtpp.runtime.session import SessionChoices, first_line, onnxruntime, open_session, ort_value
@@ -38,7 +39,7 @@ class ProfileChoices:
     optimise
         Whether ONNX Runtime may fuse and rearrange ops.
     beside
-        How many others run the model at the same time, over and over (:mod:`mtpp.runtime.profiling.background_load`).
+        How many others run the model at the same time, over and over (:func:`background_load`).
     """
 
     warm_up: int = 3
@@ -148,3 +149,35 @@ def _run(session: Any, executable: Executable, feeds: Mapping[str, Any]) -> tupl
         remedy = "give real inputs with ‹inputs› FILE.npz" if executable.made_up else None
         raise InputError(problem, source=executable.source, remedy=remedy) from None
     return Fraction(time.perf_counter_ns() - start, 1000), results
+
+
+@contextmanager
+def background_load(workers: Sequence[Callable[[], object]]) -> Iterator[None]:
+    """Call each of *workers* over and over in a thread while the context lasts; raise at its end what one raised.
+
+    Notes
+    -----
+    Cores share caches, memory and often more: what an op takes alone is less than what it takes while the other cores
+    work. Threads are enough: ONNX Runtime lets go of the interpreter while it runs a model.
+    """
+    done = Event()
+    faults: list[BaseException] = []
+
+    def work(worker: Callable[[], object]) -> None:
+        try:
+            while not done.is_set():
+                worker()
+        except BaseException as error:
+            faults.append(error)
+
+    threads = [Thread(target=work, args=(worker,), daemon=True) for worker in workers]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join()
+    if faults:
+        raise faults[0]

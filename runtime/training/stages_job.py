@@ -19,11 +19,9 @@ from mtpp.runtime.pytorch.backward_halves import halve_backward
 from mtpp.runtime.pytorch.library import first_line, pytorch
 from mtpp.runtime.pytorch.neighbour_stages import neighbour_stages, ties
 from mtpp.runtime.pytorch.pipelining import loss_of, runtime_of
-from mtpp.runtime.training.descent import descend, forget_gradients, tensors_of
-from mtpp.runtime.training.digests import digests
 from mtpp.runtime.training.results import FirstStep, TrainedStages, TrainingTerms
-from mtpp.runtime.training.telling import answer
 from mtpp.runtime.training.trained_model import TrainedModel, micro_batches
+from mtpp.runtime.training.trained_tensors import answer, descend, digests, forget_gradients, tensors_of
 
 _PEER_GONE = ("closed by peer", "reset by peer", "broken pipe", "connection refused", "timed out")
 _EXCHANGES = 5

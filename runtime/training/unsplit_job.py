@@ -12,11 +12,9 @@ from mtpp.runtime.pytorch.flat_program import called
 from mtpp.runtime.pytorch.library import first_line, pytorch
 from mtpp.runtime.pytorch.pipelining import loss_of
 from mtpp.runtime.pytorch.randomness import random_steps
-from mtpp.runtime.training.descent import descend, forget_gradients, names_of, tensors_of
-from mtpp.runtime.training.digests import digests
 from mtpp.runtime.training.results import GRADIENT, FirstStep, TrainedStages, TrainingTerms
-from mtpp.runtime.training.telling import answer
 from mtpp.runtime.training.trained_model import TrainedModel, micro_batches
+from mtpp.runtime.training.trained_tensors import answer, descend, digests, forget_gradients, names_of, tensors_of
 
 
 @dataclass(frozen=True)

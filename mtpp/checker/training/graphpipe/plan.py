@@ -12,13 +12,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from mtpp.checker.checks import check_optimal, check_ratio, hold, quotient, rows_named
-from mtpp.checker.facts import factor
+from mtpp.checker.facts import counted, factor, memory
 from mtpp.checker.names import end_rows
-from mtpp.checker.report import BOUND_CHECK, OUT_OF_TIME, Check, Interrupts, Report, complete
+from mtpp.checker.report import BOUND_CHECK, OUT_OF_TIME, Check, Interrupts, Report, complete, fact
 from mtpp.checker.tier import Tier
+from mtpp.checker.training.facts import bandwidth_row
 from mtpp.checker.training.graphpipe.bounds import GraphSearch, check_graph_bound
 from mtpp.checker.training.graphpipe.costs import GraphModel, graph_model
-from mtpp.checker.training.graphpipe.facts import setting_rows
 from mtpp.checker.training.graphpipe.figures import (
     DERIVED,
     ITERATION,
@@ -169,3 +169,43 @@ def _check_stages(plan: dict[str, Any], model: GraphModel, setting: Setting, che
     iteration, time = check_iteration(plan, pipeline)
     checks.append(iteration)
     return time
+
+
+def setting_rows(
+    plan: dict[str, Any], model: GraphModel, setting: Setting, due: Mapping[str, Any], said_by: str
+) -> list[Check]:
+    """Return the rows on what a model is trained on; *due* may hold the bandwidth that the user says it has."""
+    latency = f"{setting.latency_ticks} ticks of each transfer"
+    return [
+        fact("devices at hand", f"{setting.devices}, {memory(setting.memory_bytes)} each"),
+        bandwidth_row(plan["system"], (), due, said_by),
+        fact("latency", latency),
+        fact("mini-batch", f"{counted(setting.mini_batch, 'sample')}, in micro-batches of {_sizes(setting)}"),
+        _samples_row(model, setting),
+        fact("plans that count", _kinds(setting)),
+    ]
+
+
+def _sizes(setting: Setting) -> str:
+    text = ", ".join(map(str, setting.sizes))
+    if len(setting.sizes) == 1:
+        return text
+    return f"{text}, which may differ by stage" if setting.per_stage else f"{text}, the same in all stages"
+
+
+def _samples_row(model: GraphModel, setting: Setting) -> Check:
+    name, stated = "samples of times", setting.times_of
+    if model.times_of is None:
+        return fact(name, f"{stated}, which the model does not say")
+    if model.times_of != stated:
+        return Check(name, False, f"the plan says {stated}, the model's times are of {model.times_of}")
+    return Check(name, True, f"{stated}")
+
+
+def _kinds(setting: Setting) -> str:
+    shape = "one line of stages" if setting.sequential else "stage graphs"
+    orders = ", ".join(f"{k}F{k}B" for k in setting.intervals)
+    fewest = ", the fewest micro-batches in flight" if setting.least else ""
+    kinds = {"data parallelism": setting.data_parallel, "recomputation": setting.recompute}
+    left_out = [kind for kind, allowed in kinds.items() if not allowed]
+    return f"{shape} in {orders} order{fewest}" + (f"; not with {', '.join(left_out)}" if left_out else "")

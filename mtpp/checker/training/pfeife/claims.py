@@ -18,12 +18,12 @@ from mtpp.checker.training.pfeife.document import (
     each_device,
     holds_all_buffers,
 )
-from mtpp.checker.training.pfeife.named import fault_of_name
 from mtpp.checker.training.pfeife.paths import bound_of, family_network, load_bound, prices_of, schedule_network
 from mtpp.checker.training.pfeife.schedule import (
     Rows,
     StageTimes,
     device_bytes,
+    fault_of_name,
     looped_rows,
     replay,
     stage_times,

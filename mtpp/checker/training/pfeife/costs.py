@@ -13,10 +13,9 @@ from typing import Any, NamedTuple
 from mtpp.checker.checks import model_graph
 from mtpp.checker.counted_weights import counted_of
 from mtpp.checker.document import PICOSECONDS_PER_UNIT
-from mtpp.checker.graph import ceil_div
+from mtpp.checker.graph import TickGraph, ceil_div
 from mtpp.checker.training.model import StatedConfiguration, StatedModel, transfer_ticks
 from mtpp.checker.training.pfeife.document import ALL_TRAINED, STATED, as_fraction, each_device
-from mtpp.checker.training.pfeife.gradients import gradients_of
 from mtpp.document_shape import refuse
 from mtpp.errors import InputError
 
@@ -312,3 +311,36 @@ def _first_come(count: int, edges: Sequence[tuple[int, int]]) -> list[int]:
             if not waiting[v]:
                 heappush(ready, v)
     return order
+
+
+class Gradients(NamedTuple):
+    """Bytes of an op's parameters that are trained, and the part of its backward pass that runs."""
+
+    parameters: int
+    part: Fraction
+
+    @property
+    def runs(self) -> bool:
+        """True if it has a backward pass."""
+        return self.part > 0 or self.parameters > 0
+
+
+def gradients_of(graph: TickGraph, ops: Sequence[dict[str, Any]]) -> list[Gradients]:
+    """Return what is trained in each op, and which gradients follow from it where the graph does not state them."""
+    before: list[list[int]] = [[] for _ in ops]
+    for _, u, v in graph.edges():
+        before[v].append(u)
+    found = [Gradients(0, Fraction(0))] * len(ops)
+    for v in graph.order:
+        op, size = ops[v], graph.param_bytes[v]
+        parameters = op.get("trainable_bytes", size)
+        flows = any(found[u].runs for u in before[v])
+        part = Fraction(flows)
+        if size > 0:
+            part = Fraction(flows + (parameters > 0), 2)
+        if "backward_share" in op:
+            part = Fraction(*op["backward_share"].as_integer_ratio())
+        if parameters > size or part > 1:
+            raise InputError("more than all of it is trained", source="model", where=f"/ops/{v}")
+        found[v] = Gradients(parameters, part)
+    return found

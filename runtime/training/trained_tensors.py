@@ -1,11 +1,14 @@
-"""Steps of gradient descent on parameters, and what modules hold by its name in the program."""
+"""Gradients and buffers of a trained module: steps of descent, digests to compare, contents on request."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any
 
 from mtpp.runtime.pytorch.library import pytorch
+from mtpp.runtime.pytorch.tensors import as_array
 from mtpp.runtime.training.results import BUFFER, GRADIENT, Key
 
 if TYPE_CHECKING:
@@ -48,3 +51,23 @@ def names_of(module: Any) -> Iterator[list[Key]]:
     for name, one in module.named_buffers(remove_duplicate=False):
         found.setdefault((BUFFER, id(one)), []).append((BUFFER, name))
     yield from found.values()
+
+
+def answer(parent: Connection, tensors: Mapping[Key, Any]) -> None:
+    """Send ``arrays``, the contents of the tensors asked for as far as they are here, until None is."""
+    while (asked := parent.recv()) is not None:
+        found = {key: tensors[key] for key in asked if key in tensors}
+        parent.send(("arrays", {key: None if one is None else as_array(one) for key, one in found.items()}))
+
+
+NONE = "none"
+"""Of a parameter without gradient."""
+
+
+def digests(tensors: Iterable[tuple[Key, torch.Tensor | None]]) -> dict[Key, str]:
+    """Return the SHA-256 of the contents of each tensor by its kind and name."""
+    return {name: NONE if one is None else _digest(one) for name, one in tensors}
+
+
+def _digest(tensor: torch.Tensor) -> str:
+    return hashlib.sha256(as_array(tensor.contiguous()).tobytes()).hexdigest()

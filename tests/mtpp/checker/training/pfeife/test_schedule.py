@@ -13,8 +13,7 @@ from written_documents import model_file, written
 from mtpp import names
 from mtpp.api.plan_training import plan_training
 from mtpp.api.training.split_result import SplitPlanResult
-from mtpp.checker.training.pfeife.named import NAMES, fault_of_name, named_rows
-from mtpp.checker.training.pfeife.schedule import Rows, stated_rows
+from mtpp.checker.training.pfeife.schedule import NAMES, Rows, fault_of_name, named_rows, stated_rows
 from mtpp.checker.training.plan import verify_training_plan
 from mtpp.errors import InputError
 from mtpp.formats.io.json_text import parse_json

@@ -6,7 +6,7 @@ from threading import Event
 
 import pytest
 
-from mtpp.runtime.profiling.background_load import background_load
+from mtpp.runtime.profiling.timing import background_load
 
 
 def test_workers_go_on_until_the_end() -> None:
