@@ -68,7 +68,7 @@ def lengthened(model: TrainingModel, repeated: Sequence[int], count: int) -> Tra
             edges.append(edge)
             if edge.target == middle.id and edge.source in outside:
                 edges += [Edge(edge.source, identity, edge.communication_bytes) for identity in ids]
-    return TrainingModel.build(f"{model.name}-{count}", model.time_unit, layers, edges, model.defaults)
+    return TrainingModel(f"{model.name}-{count}", model.time_unit, layers, edges, model.defaults)
 
 
 def _new_ids(model: TrainingModel, count: int) -> list[LayerId]:

@@ -115,7 +115,7 @@ class TrainingNetwork:
                 for t, here in layer.configurations.items()
             }
             layers.append(Layer(v, layer.name, by_degree))
-        return TrainingModel.build(name, "ps", layers, self.edges, micro_batch_size=self.micro_batch_size)
+        return TrainingModel(name, "ps", layers, self.edges, micro_batch_size=self.micro_batch_size)
 
     def _configuration(
         self, inputs: Sequence[int], work: Work, kept_inputs: int, t: int, recompute: bool

@@ -89,7 +89,7 @@ def transformer_training(
         ("head", shape.head),
     ]
     names = [name for name, _ in kinds]
-    return TrainingModel.build(
+    return TrainingModel(
         f"gpt-l{layers}-h{hidden}-a{heads}-s{sequence}-b{micro_batch_size}",
         "ps",
         [

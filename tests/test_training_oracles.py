@@ -20,13 +20,13 @@ def chain_of_two() -> TrainingModel:
     second = [Configuration("plain", 14, 2, 3, 20), Configuration("lean", 18, 2, 1, 20, recomputes=True)]
     split = Configuration("split", 8, 1, 2, 12, forward_sync_bytes={"a": 3})
     layers = [Layer("a", "a", {1: [plain]}), Layer("b", "b", {1: second, 2: [split]})]
-    return TrainingModel.build("two", "ps", layers, [Edge("a", "b", 1)])
+    return TrainingModel("two", "ps", layers, [Edge("a", "b", 1)])
 
 
 def problem(devices: int, memory: int, micro_batches: int, **rest: object) -> PlanningProblem:
     """Return what to plan; a byte takes half a tick."""
     limits = {"devices": devices, "memory_bytes": memory, "micro_batches": micro_batches}
-    return PlanningProblem.build(chain_of_two(), bandwidth_bytes_per_s=2 * TICKS, **limits, **rest)  # type: ignore[arg-type]
+    return PlanningProblem(chain_of_two(), bandwidth_bytes_per_s=2 * TICKS, **limits, **rest)  # type: ignore[arg-type]
 
 
 def test_plans_worked_out_by_hand() -> None:

@@ -51,8 +51,7 @@ def read_pipeline(value: Any, given: Mapping[str, Any], observer: Observer) -> R
 
     if isinstance(value, StageGraph):
         _refuse_idle(given)
-        again = StageGraph.build(value.name, value.time_unit, value.mini_batch, value.stages, value.transfers)
-        return ReadPipeline(again, "<stage graph>")
+        return ReadPipeline(value, "<stage graph>")
     if isinstance(value, TrainingPlanResult | GraphPlanResult):
         given = {"model": value.plan.problem.model, **given}
         return _of_document(value.document(), given, observer, "<plan>")

@@ -199,7 +199,7 @@ def _problem(request: TrainingPlanRequest, model: TrainingModel, source: Source)
     """
     from mtpp.formats.io.json_shape import attributed
     from mtpp.training.nested_problem import NestedProblem
-    from mtpp.training.problem import PlanningProblem
+    from mtpp.training.problem import PlanningProblem, Schemes
 
     system, rules = request.system, request.rules
     if (
@@ -220,7 +220,7 @@ def _problem(request: TrainingPlanRequest, model: TrainingModel, source: Source)
                 convention=rules.convention,
                 schemes=rules.schemes,
             )
-        return PlanningProblem.build(
+        return PlanningProblem(
             model,
             devices=system.devices,
             memory_bytes=system.memory_bytes,
@@ -228,7 +228,7 @@ def _problem(request: TrainingPlanRequest, model: TrainingModel, source: Source)
             micro_batches=system.micro_batches.count,
             exact_micro_batches=rules.exact_micro_batches,
             convention=rules.convention,
-            schemes=rules.schemes,
+            schemes=rules.schemes or Schemes(),
         )
 
 

@@ -168,7 +168,7 @@ def write_star(path: Path) -> None:
     ]
     middle = range(1, layers - 1)
     edges = [Edge(0, v, 10**6) for v in middle] + [Edge(v, layers - 1, 10**6) for v in middle]
-    path.write_text(written(TrainingModel.build("star", "ps", made, edges)), encoding="utf-8")
+    path.write_text(written(TrainingModel("star", "ps", made, edges)), encoding="utf-8")
 
 
 def write_products(path: Path, *, rows: int, width: int, layers: int) -> None:

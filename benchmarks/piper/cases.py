@@ -87,7 +87,7 @@ def problem_of(
     model: TrainingModel | None = None,
 ) -> PlanningProblem:
     """Return the problem of a row: devices, their memory in GiB, and the rest as the workload has it."""
-    return PlanningProblem.build(
+    return PlanningProblem(
         model or model_of(workload),
         devices=devices,
         memory_bytes=int(Fraction(memory_gib) * GIB),

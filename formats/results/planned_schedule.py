@@ -39,7 +39,7 @@ def timed_schedule(plan: dict[str, Any]) -> TimedSchedule:
         handovers: Sequence[Handover] = list(_straight_handovers(rows))
     else:
         handovers = neighbour_handovers([_handover(row, s) for s, row in enumerate(rows[:-1])])
-    return TimedSchedule.build(
+    return TimedSchedule(
         plan["model"]["name"],
         plan["time_unit"],
         plan["ticks_per_unit"],

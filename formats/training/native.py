@@ -93,12 +93,12 @@ def training_model_from_document(document: Any, source: str) -> TrainingModel:
     Raises
     ------
     InputError
-        On an unknown or missing key, a value of the wrong type, and whatever :meth:`TrainingModel.build` refuses.
+        On an unknown or missing key, a value of the wrong type, and whatever :class:`TrainingModel` refuses.
     """
     with attributed(source):
         shaped(_MODEL, document)
         return require_synchronisation(
-            TrainingModel.build(
+            TrainingModel(
                 document["name"],
                 document["time_unit"],
                 [_layer(row, i) for i, row in enumerate(document["layers"])],

@@ -58,7 +58,7 @@ def training_model_from_piper(document: Any, source: str, *, name: str, time_uni
             "micro_batches": workload.micro_batches,
         }
         return require_synchronisation(
-            TrainingModel.build(
+            TrainingModel(
                 name,
                 time_unit,
                 layers,

@@ -70,7 +70,7 @@ def stage_graph_from_document(document: Any, source: str, name: str = "stage gra
     ------
     InputError
         On an unknown or missing key, a value of the wrong type, an order with a pass twice or missing, and whatever
-        :meth:`StageGraph.build` refuses.
+        :class:`StageGraph` refuses.
     """
     with attributed(source):
         found = document.get("format") if isinstance(document, dict) else None
@@ -81,7 +81,7 @@ def stage_graph_from_document(document: Any, source: str, name: str = "stage gra
         if unit not in TIME_UNITS:
             remedy = f"use one of {', '.join(TIME_UNITS)}"
             raise InputError(f"unknown unit of time {unit!r}", where="/time_unit", remedy=remedy)
-        return StageGraph.build(
+        return StageGraph(
             document.get("name", name),
             unit,
             mini_batch,

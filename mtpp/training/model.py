@@ -111,7 +111,7 @@ class Edge:
 
 @dataclass(frozen=True, eq=False)
 class TrainingModel:
-    """Layers and edges, with the unit of the layers' times. Make one with :meth:`build`.
+    """Layers and edges, an acyclic graph, with the unit of the layers' times.
 
     Attributes
     ----------
@@ -126,63 +126,37 @@ class TrainingModel:
         Where the file has all this.
     micro_batch_size
         Samples that times, memory per micro-batch and bytes of edges are of; None: the file does not say.
+
+    Raises
+    ------
+    InputError
+        If a layer has no configuration, an id or a name is taken, an edge leads to no layer, to itself or where another
+        one leads, the layers make a cycle, a cost is negative or too large for 64 bits, a configuration names a
+        neighbour that is none, or costs by size contradict those of *micro_batch_size*; *where* is what *places* says.
     """
 
     name: str
     time_unit: str
     layers: Sequence[Layer]
     edges: Sequence[Edge]
-    defaults: Mapping[str, Any]
+    defaults: Mapping[str, Any] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
     places: ModelPlaces = OWN_FORMAT
     micro_batch_size: int | None = None
 
-    @classmethod
-    def build(
-        cls,
-        name: str,
-        time_unit: str,
-        layers: Sequence[Layer],
-        edges: Sequence[Edge],
-        defaults: Mapping[str, Any] | None = None,
-        *,
-        metadata: Mapping[str, Any] | None = None,
-        places: ModelPlaces = OWN_FORMAT,
-        micro_batch_size: int | None = None,
-    ) -> TrainingModel:
-        """Check that layers and edges make an acyclic graph and that all costs belong to something.
-
-        Raises
-        ------
-        InputError
-            If a layer has no configuration, an id or a name is taken, an edge leads to no layer, to itself or where
-            another one leads, the layers make a cycle, a cost is negative or too large for 64 bits, a configuration
-            names a neighbour that is none, or costs by size contradict those of *micro_batch_size*; *where* is what
-            *places* says.
-        """
-        if time_unit not in TIME_UNITS:
+    def __post_init__(self) -> None:
+        kept = {"layers": tuple(self.layers), "edges": tuple(self.edges)}
+        vars(self).update(kept, defaults=dict(self.defaults), metadata=dict(self.metadata))
+        if self.time_unit not in TIME_UNITS:
             remedy = f"use one of {', '.join(TIME_UNITS)}"
-            raise InputError(
-                f"unknown unit of time {time_unit!r}", source=places.source, where="/time_unit", remedy=remedy
-            )
-        model = cls(
-            name,
-            time_unit,
-            tuple(layers),
-            tuple(edges),
-            dict(defaults or {}),
-            dict(metadata or {}),
-            places,
-            micro_batch_size,
-        )
-        if not layers:
-            raise model.fault("the model has no layers", f"/{places.layers}", "give at least one")
-        _check_layers(model)
-        _check_edges(model)
-        _check_neighbours(model)
-        _check_costs(model)
-        _check_sizes(model)
-        return model
+            raise self.fault(f"unknown unit of time {self.time_unit!r}", "/time_unit", remedy)
+        if not self.layers:
+            raise self.fault("the model has no layers", f"/{self.places.layers}", "give at least one")
+        _check_layers(self)
+        _check_edges(self)
+        _check_neighbours(self)
+        _check_costs(self)
+        _check_sizes(self)
 
     def fault(self, problem: str, where: str, remedy: str | None = None) -> InputError:
         """Return the error that something is wrong with the file of this model, at a place from :attr:`places`."""

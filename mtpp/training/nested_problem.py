@@ -101,7 +101,7 @@ class NestedProblem:
         Raises
         ------
         InputError
-            As :meth:`PlanningProblem.build`, or if there are several levels and *convention* is not ``paper``.
+            As :class:`PlanningProblem`, or if there are several levels and *convention* is not ``paper``.
         """
         if convention != "paper" and len(device_tree.levels) > 1:
             raise InputError(
@@ -110,7 +110,7 @@ class NestedProblem:
                 remedy="use paper, or a topology of one level",
             )
         innermost = device_tree.levels[0]
-        level_one = PlanningProblem.build(
+        level_one = PlanningProblem(
             model,
             devices=innermost.devices,
             memory_bytes=memory_bytes,
@@ -118,7 +118,7 @@ class NestedProblem:
             micro_batches=micro_batches,
             exact_micro_batches=exact_micro_batches,
             convention=convention,
-            schemes=schemes,
+            schemes=schemes or Schemes(),
         )
         outer = []
         for level in device_tree.levels[1:]:

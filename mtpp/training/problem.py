@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from fractions import Fraction
 from functools import cached_property
 
@@ -57,7 +57,7 @@ class Choice:
 
 @dataclass(frozen=True, eq=False)
 class PlanningProblem:
-    """Model × devices × batch. Make one with :meth:`build`. 1 tick = 1 ps.
+    """Model × devices × batch: every cost in ticks, rounded up once. 1 tick = 1 ps.
 
     Attributes
     ----------
@@ -67,102 +67,77 @@ class PlanningProblem:
         N: degrees of data parallelism sum up to at most this, or to exactly this if *exact_micro_batches*.
     convention
         One of :data:`CONVENTIONS`.
-    degrees
-        Degrees of tensor parallelism that plans may use, ascending; some layer has a choice for each, and t ≤ K.
-    choices
-        By degree (as in *degrees*), then by layer: what may be chosen; empty where there is nothing.
-    edge_ticks
-        2 · c(u, v) / B for each edge, rounded up: paid by the stages at both ends.
+
+    Raises
+    ------
+    InputError
+        If a number is not positive, if a layer is left without any configuration by the schemes, or if the costs are
+        too large for 64 bits; *where* is what the model's places say.
     """
 
     model: TrainingModel
+    _: KW_ONLY
     devices: int
     memory_bytes: int
     bandwidth_bytes_per_s: int
     micro_batches: int
-    exact_micro_batches: bool
-    convention: str
-    schemes: Schemes
-    degrees: Sequence[int]
-    choices: Sequence[Sequence[Sequence[Choice]]]
-    edge_ticks: Sequence[int]
+    exact_micro_batches: bool = False
+    convention: str = CONVENTIONS[0]
+    schemes: Schemes = field(default_factory=Schemes)
 
-    @classmethod
-    def build(
-        cls,
-        model: TrainingModel,
-        *,
-        devices: int,
-        memory_bytes: int,
-        bandwidth_bytes_per_s: int,
-        micro_batches: int,
-        exact_micro_batches: bool = False,
-        convention: str = "paper",
-        schemes: Schemes | None = None,
-    ) -> PlanningProblem:
-        """Turn the costs of *model* into ticks, each rounded up once.
-
-        Raises
-        ------
-        InputError
-            If a number is not positive, if a layer is left without any configuration by the schemes, or if the costs
-            are too large for 64 bits; *where* is what the model's places say.
-        """
-        schemes = schemes or Schemes()
+    def __post_init__(self) -> None:
         for value, what, source in (
-            (devices, "the number of devices", "‹devices›"),
-            (memory_bytes, "the memory of a device", "‹memory›"),
-            (bandwidth_bytes_per_s, "the bandwidth", "‹bandwidth›"),
-            (micro_batches, "the number of micro-batches", "‹max_micro_batches›"),
+            (self.devices, "the number of devices", "‹devices›"),
+            (self.memory_bytes, "the memory of a device", "‹memory›"),
+            (self.bandwidth_bytes_per_s, "the bandwidth", "‹bandwidth›"),
+            (self.micro_batches, "the number of micro-batches", "‹max_micro_batches›"),
         ):
             if value < 1:
                 raise InputError(f"{what} must be above zero, not {value}", source=source)
-        if convention not in CONVENTIONS:
-            raise InputError(f"unknown convention {convention!r}", remedy=f"use {' or '.join(CONVENTIONS)}")
-        incoming, outgoing = _edges_at(model)
-        degrees = [t for t in model.degrees if t <= devices and (t == 1 or schemes.tensor_parallel)]
+        if self.convention not in CONVENTIONS:
+            raise InputError(f"unknown convention {self.convention!r}", remedy=f"use {' or '.join(CONVENTIONS)}")
+        self._check()
 
-        def bytes_to_ticks(size: int) -> int:
-            return ceil_ratio(size * PICOSECONDS["s"], bandwidth_bytes_per_s)
+    @cached_property
+    def degrees(self) -> Sequence[int]:
+        """Degrees of tensor parallelism that plans may use, ascending; some layer has a choice for each, and t ≤ K."""
+        return [t for t in self.model.degrees if t <= self.devices and (t == 1 or self.schemes.tensor_parallel)]
 
-        def choice(configuration: Configuration, layer: int) -> Choice:
-            forward, backward = configuration.forward_sync_bytes, configuration.backward_sync_bytes
-            return Choice(
-                configuration,
-                _ticks(configuration.time_per_sample, PICOSECONDS[model.time_unit]),
-                bytes_to_ticks(4 * configuration.gradient_bytes),
-                configuration.memory_a,
-                configuration.memory_b,
-                [bytes_to_ticks(2 * forward.get(model.edges[e].source, 0)) for e in incoming[layer]],
-                [bytes_to_ticks(2 * backward.get(model.edges[e].target, 0)) for e in outgoing[layer]],
-            )
-
-        choices = [
+    @cached_property
+    def choices(self) -> Sequence[Sequence[Sequence[Choice]]]:
+        """By degree (as in *degrees*), then by layer: what may be chosen; empty where there is nothing."""
+        return [
             [
                 [
-                    choice(configuration, i)
+                    self._choice(configuration, i)
                     for configuration in layer.configurations.get(t, ())
-                    if schemes.recompute or not configuration.recomputes
+                    if self.schemes.recompute or not configuration.recomputes
                 ]
-                for i, layer in enumerate(model.layers)
+                for i, layer in enumerate(self.model.layers)
             ]
-            for t in degrees
+            for t in self.degrees
         ]
-        problem = cls(
-            model=model,
-            devices=devices,
-            memory_bytes=memory_bytes,
-            bandwidth_bytes_per_s=bandwidth_bytes_per_s,
-            micro_batches=micro_batches,
-            exact_micro_batches=exact_micro_batches,
-            convention=convention,
-            schemes=schemes,
-            degrees=degrees,
-            choices=choices,
-            edge_ticks=[bytes_to_ticks(2 * edge.communication_bytes) for edge in model.edges],
+
+    def _choice(self, configuration: Configuration, layer: int) -> Choice:
+        edges = self.model.edges
+        forward, backward = configuration.forward_sync_bytes, configuration.backward_sync_bytes
+        return Choice(
+            configuration,
+            _ticks(configuration.time_per_sample, PICOSECONDS[self.model.time_unit]),
+            self._moved(4 * configuration.gradient_bytes),
+            configuration.memory_a,
+            configuration.memory_b,
+            [self._moved(2 * forward.get(edges[e].source, 0)) for e in self.edges_in[layer]],
+            [self._moved(2 * backward.get(edges[e].target, 0)) for e in self.edges_out[layer]],
         )
-        problem._check()
-        return problem
+
+    @cached_property
+    def edge_ticks(self) -> Sequence[int]:
+        """2 · c(u, v) / B for each edge, rounded up: paid by the stages at both ends."""
+        return [self._moved(2 * edge.communication_bytes) for edge in self.model.edges]
+
+    def _moved(self, size: int) -> int:
+        return ceil_ratio(size * PICOSECONDS["s"], self.bandwidth_bytes_per_s)
 
     def _check(self) -> None:
         for i, layer in enumerate(self.model.layers):

@@ -165,7 +165,7 @@ class PipelineCosts:
         if line:
             for s in range(len(stages) - 1):
                 moved.setdefault((s, s + 1), ([], []))
-        return StageGraph.build(
+        return StageGraph(
             self.model.name,
             self.model.time_unit,
             self.mini_batch,

@@ -62,7 +62,7 @@ class StageTransfer:
 
 @dataclass(frozen=True, eq=False)
 class StageGraph:
-    """Stages and transfers of one iteration. Make one with :meth:`build`.
+    """Stages and transfers of one iteration, an acyclic graph.
 
     Attributes
     ----------
@@ -70,6 +70,13 @@ class StageGraph:
         Samples of an iteration.
     time_unit
         One of :data:`mtpp.training.model.TIME_UNITS`, for people.
+
+    Raises
+    ------
+    InputError
+        If there is no stage, a micro-batch does not divide the mini-batch, an order does not have as many passes, a
+        time is negative or all together are too long for 64 bits, or a transfer leads to no stage, to its own, where
+        another one leads, or into a cycle; *where* is a place in a ``mtpp-stage-graph`` file.
     """
 
     name: str
@@ -78,33 +85,18 @@ class StageGraph:
     stages: Sequence[PipelineStage]
     transfers: Sequence[StageTransfer]
 
-    @classmethod
-    def build(
-        cls,
-        name: str,
-        time_unit: str,
-        mini_batch: int,
-        stages: Sequence[PipelineStage],
-        transfers: Sequence[StageTransfer],
-    ) -> StageGraph:
-        """Check that stages and transfers make an acyclic graph, and that sizes fit.
-
-        Raises
-        ------
-        InputError
-            If there is no stage, a micro-batch does not divide the mini-batch, an order does not have as many passes, a
-            time is negative or all together are too long for 64 bits, or a transfer leads to no stage, to its own,
-            where another one leads, or into a cycle; *where* is a place in a ``mtpp-stage-graph`` file.
-        """
-        if time_unit not in TIME_UNITS:
+    def __post_init__(self) -> None:
+        stages, transfers = tuple(self.stages), tuple(self.transfers)
+        vars(self).update(stages=stages, transfers=transfers)
+        if self.time_unit not in TIME_UNITS:
             remedy = f"use one of {', '.join(TIME_UNITS)}"
-            raise InputError(f"unknown unit of time {time_unit!r}", where="/time_unit", remedy=remedy)
-        if not 1 <= mini_batch < LARGEST_SUM:
+            raise InputError(f"unknown unit of time {self.time_unit!r}", where="/time_unit", remedy=remedy)
+        if not 1 <= self.mini_batch < LARGEST_SUM:
             raise InputError("a mini-batch has at least 1 sample, and fewer than 2^62", where="/mini_batch")
         if not stages:
             raise InputError("there are no stages", where="/stages", remedy="give at least one")
         for s, stage in enumerate(stages):
-            _check_stage(stage, mini_batch, f"/stages/{s}")
+            _check_stage(stage, self.mini_batch, f"/stages/{s}")
         if sum(len(stage.order) for stage in stages) > MOST_PASSES:
             problem = f"all stages together have more than {MOST_PASSES:,} passes"
             raise InputError(problem, where="/stages", remedy="use larger micro-batches")
@@ -112,11 +104,9 @@ class StageGraph:
         if sum(stages[s].micro_batches for one in transfers for s in (one.source, one.target)) > MOST_MESSAGES:
             problem = f"all transfers together move more than {MOST_MESSAGES:,} micro-batches"
             raise InputError(problem, where="/transfers", remedy="use larger micro-batches")
-        graph = cls(name, time_unit, mini_batch, tuple(stages), tuple(transfers))
-        if graph._longest >= LARGEST_SUM:
+        if self._longest >= LARGEST_SUM:
             problem = "all passes and transfers together reach 2^62 ps (53 days)"
             raise InputError(problem, where="/stages", remedy="check the times and their unit")
-        return graph
 
     @property
     def _longest(self) -> int:

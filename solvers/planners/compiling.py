@@ -71,7 +71,7 @@ def load_simulation() -> None:
     from mtpp.training.pass_order import interleaved_order
     from mtpp.training.stage_graph import PipelineStage, StageGraph
 
-    simulate(StageGraph.build("warmup", "ps", 1, [PipelineStage("", 1, 1, 1, 0, interleaved_order(1, 1))], []))
+    simulate(StageGraph("warmup", "ps", 1, [PipelineStage("", 1, 1, 1, 0, interleaved_order(1, 1))], []))
 
 
 def compiled_simulation(*, stage_graph: bool) -> bool:
@@ -143,7 +143,7 @@ def load_planners() -> None:
 def tiny_planning_problem(memory: int) -> PlanningProblem:
     """Return a small problem of planning a training pipeline on devices of so many bytes."""
     model = _tiny_model()
-    return PlanningProblem.build(model, devices=4, memory_bytes=memory, bandwidth_bytes_per_s=10**9, micro_batches=4)
+    return PlanningProblem(model, devices=4, memory_bytes=memory, bandwidth_bytes_per_s=10**9, micro_batches=4)
 
 
 def tiny_graph_problem(memory: int) -> GraphProblem:
@@ -151,7 +151,7 @@ def tiny_graph_problem(memory: int) -> GraphProblem:
     layers = [Layer(i, str(i), {1: [Configuration(str(c), 4 + c, 1, 2 - c, 2) for c in range(2)]}) for i in range(10)]
     edges = [Edge(i, j, 1) for i in range(8) for j in (i + 1, i + 2)]
     return GraphProblem.build(
-        TrainingModel.build("warmup", "ns", layers, edges),
+        TrainingModel("warmup", "ns", layers, edges),
         devices=2,
         memory_bytes=10 * memory,
         bandwidth_bytes_per_s=10**9,
@@ -181,7 +181,7 @@ def tiny_nested_problem(memory: int) -> NestedProblem:
 
 
 def _tiny_model() -> TrainingModel:
-    return TrainingModel.build(
+    return TrainingModel(
         "warmup",
         "ns",
         [

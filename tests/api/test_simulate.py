@@ -37,7 +37,7 @@ def test_every_kind_of_input_gives_the_same(tmp_path: Path) -> None:
         simulated = mtpp.simulate(given)
         assert (simulated.iteration_ticks, simulated.iteration_s) == (15_000_000, 15e-6)
     stage = PipelineStage("only", 2, 3, 4, 5, interleaved_order(2, 1))
-    assert mtpp.simulate(StageGraph.build("x", "ps", 4, [stage], [])).iteration_ticks == 2 * 7 + 5
+    assert mtpp.simulate(StageGraph("x", "ps", 4, [stage], [])).iteration_ticks == 2 * 7 + 5
 
 
 def test_results_are_saved_and_drawn(tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def test_plans_of_published_models_are_optimal(
 ) -> None:
     """To the last fraction of a tick, by a search that shares nothing with the planner's."""
     model, _ = read_training_model(str(shared_data / "piper" / f"{name}.json"), unit)
-    problem = PlanningProblem.build(
+    problem = PlanningProblem(
         model,
         devices=devices,
         memory_bytes=int(memory_gib * 2**30),

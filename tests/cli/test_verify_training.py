@@ -151,7 +151,7 @@ def test_units_of_piper_files_are_the_plan_s(tmp_path: Path) -> None:
 
     model, sha256 = read_training_model(str(tmp_path / "model.json"), "ms")
     limits = {"devices": 1, "memory_bytes": 2, "bandwidth_bytes_per_s": 10**9, "micro_batches": 1}
-    problem = PlanningProblem.build(model, **limits)
+    problem = PlanningProblem(model, **limits)
     best = training_oracles.best_plan(problem)
     assert best is not None
     plan = training_plan_document(problem, best[1])

@@ -21,7 +21,7 @@ def chain_model(text_ids: bool = False) -> TrainingModel:
         backward = {ids[b]: 1000 * size for a, b, size in ends if a == v}
         layers.append(Layer(ids[v], name, {1: [Configuration("only", 10 + v, v, v, v, forward, backward)]}))
     edges = [Edge(ids[a], ids[b], size) for a, b, size in ends]
-    return TrainingModel.build("chain", "ms", layers, edges, {"devices": 3})
+    return TrainingModel("chain", "ms", layers, edges, {"devices": 3})
 
 
 @pytest.mark.parametrize("text_ids", [False, True])

@@ -141,7 +141,7 @@ def test_figures_of_layers_in_a_line() -> None:
     """The best time per sample of all pipelines, by brute force, is the bound; the work of all layers is below."""
     _, figures = _table(FOLDER / "layer-downsets.md")
     model, _ = read_training_model(str(LAYERS), None)
-    problem = PlanningProblem.build(
+    problem = PlanningProblem(
         model,
         devices=2,
         memory_bytes=MEMORY_BYTES,

@@ -25,7 +25,7 @@ def chain_model(layers: int = 6) -> TrainingModel:
             Configuration("recompute", time + time // 3, size, MIB, 440 * MIB // t, before, after, recomputes=True),
         ]
 
-    return TrainingModel.build(
+    return TrainingModel(
         "chain",
         "ms",
         [Layer(f"layer {i}", f"layer {i}", {t: configurations(i, t) for t in (1, 2)}) for i in range(layers)],
@@ -37,7 +37,7 @@ def chain_model(layers: int = 6) -> TrainingModel:
 def chain_problem(**changes: Any) -> PlanningProblem:
     """Return the problem of planning it for 8 devices of 2 GiB at 25 GB/s, with N = 64."""
     settings = {"devices": 8, "memory_bytes": 2**31, "bandwidth_bytes_per_s": 25 * 10**9, "micro_batches": 64}
-    return PlanningProblem.build(chain_model(), **{**settings, **changes})
+    return PlanningProblem(chain_model(), **{**settings, **changes})
 
 
 def chain_stages() -> list[LayerStage]:

@@ -153,7 +153,7 @@ def _check_graphpipe(document: Document, given: Document, asked: Document, seed:
 
 def piper_problem(document: Document | TrainingModel, asked: Document) -> PlanningProblem:
     """Return the problem of a case of :func:`irregular_models.irregular_line_case`."""
-    return PlanningProblem.build(
+    return PlanningProblem(
         read_model(document) if isinstance(document, dict) else document,
         devices=asked["devices"],
         memory_bytes=asked["memory_bytes"],

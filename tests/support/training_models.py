@@ -48,7 +48,7 @@ def four_layers() -> TrainingModel:
 
     layers = [Layer(v, f"layer {v}", {t: configurations(v, t) for t in (1, 2)}) for v in range(_CHAIN)]
     edges = [*(Edge(v, v + 1, 4 + v) for v in range(_CHAIN - 1)), Edge(0, _CHAIN - 1, 3)]
-    return TrainingModel.build("chain", "ns", layers, edges)
+    return TrainingModel("chain", "ns", layers, edges)
 
 
 @st.composite
@@ -87,7 +87,7 @@ def build_model(pick: Pick, most_layers: int) -> TrainingModel:
     order = random.Random(pick(0, 1000))
     order.shuffle(layers)
     order.shuffle(edges)
-    return TrainingModel.build("random", unit, layers, edges)
+    return TrainingModel("random", unit, layers, edges)
 
 
 def _choices(pick: Pick, t: int, before: list[LayerId], after: list[LayerId]) -> list[Configuration]:
@@ -126,7 +126,7 @@ def build_problem(pick: Pick, model: TrainingModel, most_devices: int) -> Planni
         for layer in model.layers
     ]
     memory = max(1, sum(heaviest) * pick(1, 12) // 4)
-    return PlanningProblem.build(
+    return PlanningProblem(
         model,
         devices=devices,
         memory_bytes=memory,

@@ -454,7 +454,7 @@ def _asked(problem: PlanningProblem, system: Any) -> PlanningProblem | None:
     devices = min(system["devices"], system["max_micro_batches"] * widest)
     if devices > MOST_DEVICES:
         return None
-    return PlanningProblem.build(
+    return PlanningProblem(
         problem.model,
         devices=devices,
         memory_bytes=system["memory_bytes"],

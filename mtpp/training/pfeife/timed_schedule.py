@@ -23,7 +23,7 @@ class Handover:
 
 @dataclass(frozen=True, eq=False)
 class TimedSchedule:
-    """A schedule whose passes and hand-overs take known times. Make one with :meth:`build`.
+    """A schedule whose passes and hand-overs take known times; an iteration stays below :data:`LARGEST_SUM` ticks.
 
     Attributes
     ----------
@@ -43,26 +43,13 @@ class TimedSchedule:
     backward_ticks: Sequence[int]
     handovers: Sequence[Handover]
 
-    @classmethod
-    def build(
-        cls,
-        name: str,
-        time_unit: str,
-        ticks_per_unit: int,
-        schedule: PassSchedule,
-        *,
-        forward_ticks: Sequence[int],
-        backward_ticks: Sequence[int],
-        handovers: Sequence[Handover],
-    ) -> TimedSchedule:
-        """Check that there are times of every stage, and that no iteration overflows."""
-        stages = schedule.stages
-        if not len(forward_ticks) == len(backward_ticks) == stages:
-            raise InputError(f"the schedule has {stages:,} stages, and {len(forward_ticks):,} have times")
-        total = sum(forward_ticks) + sum(backward_ticks) + 2 * sum(one.ticks for one in handovers)
-        if schedule.micro_batches * total >= LARGEST_SUM:
+    def __post_init__(self) -> None:
+        stages = self.schedule.stages
+        if not len(self.forward_ticks) == len(self.backward_ticks) == stages:
+            raise InputError(f"the schedule has {stages:,} stages, and {len(self.forward_ticks):,} have times")
+        moved = 2 * sum(one.ticks for one in self.handovers)
+        if self.schedule.micro_batches * (sum(self.forward_ticks) + sum(self.backward_ticks) + moved) >= LARGEST_SUM:
             raise InputError("the times are too large: an iteration may reach 2^61 ticks", remedy="check the times")
-        return cls(name, time_unit, ticks_per_unit, schedule, forward_ticks, backward_ticks, handovers)
 
     @property
     def timed(self) -> bool:

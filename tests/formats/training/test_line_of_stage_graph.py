@@ -81,7 +81,7 @@ def test_stages_that_would_wait_for_each_other_in_a_line_are_refused() -> None:
     def stage(name: str, in_flight: int) -> PipelineStage:
         return PipelineStage(name, 1, 1, 1, 0, np.array(interleaved_order(3, in_flight)))
 
-    graph = StageGraph.build(
+    graph = StageGraph(
         "g",
         "ps",
         3,

@@ -67,7 +67,7 @@ def _outcome(document: Any, unit: str | None) -> InputError | None:
     source = Source("<stdin>", dump_json(document).encode(), "")
     try:
         model = training_model_from_source(source, unit)
-        PlanningProblem.build(model, devices=2, memory_bytes=10**9, bandwidth_bytes_per_s=10**9, micro_batches=4)
+        PlanningProblem(model, devices=2, memory_bytes=10**9, bandwidth_bytes_per_s=10**9, micro_batches=4)
     except InputError as error:
         return error
     return None

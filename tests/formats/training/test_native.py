@@ -29,7 +29,7 @@ def _written_and_read(model: TrainingModel) -> TrainingModel:
 
 def _ticks(model: TrainingModel) -> Any:
     """Return everything that a planner sees of a model."""
-    problem = PlanningProblem.build(model, devices=8, memory_bytes=1, bandwidth_bytes_per_s=7 * 10**9, micro_batches=8)
+    problem = PlanningProblem(model, devices=8, memory_bytes=1, bandwidth_bytes_per_s=7 * 10**9, micro_batches=8)
     seen = [
         (one.compute_ticks, one.weight_ticks, one.memory_a, one.memory_b, one.sync_in_ticks, one.sync_out_ticks)
         for by_layer in problem.choices
@@ -70,7 +70,7 @@ def test_costs_by_micro_batch_size_are_read_back() -> None:
     """The size of the model's own times, and forward, backward and memory of each other size, in any unit."""
     costs = {1: SampleCosts(Fraction(1, 3) * 3, 2, 4), 4: SampleCosts(Fraction(5, 4), Fraction(7, 4), 9)}
     one = Configuration("plain", 3, 1, 4, 5, micro_batches=costs)
-    model = TrainingModel.build("m", "ms", [Layer("a", "a", {1: [one]})], [], micro_batch_size=1)
+    model = TrainingModel("m", "ms", [Layer("a", "a", {1: [one]})], [], micro_batch_size=1)
     again = _written_and_read(model)
     assert again.micro_batch_size == 1
     assert again.layers[0].configurations[1][0].micro_batches == costs
@@ -97,9 +97,9 @@ def test_published_workloads_become_native_models(name: str, unit: str, shared_d
 def test_models_made_by_programs_can_be_written() -> None:
     """Costs of synchronisation that such a model leaves out are written as the 0 that they are."""
     both = [Layer(i, f"n{i}", {2: [Configuration("x", 1, 2, 3, 4)]}) for i in range(2)]
-    model = TrainingModel.build("m", "us", both, [Edge(0, 1, 5)])
+    model = TrainingModel("m", "us", both, [Edge(0, 1, 5)])
     assert _ticks(_written_and_read(model)) == _ticks(model)
-    third = TrainingModel.build("m", "us", [Layer(0, "n", {1: [Configuration("x", Fraction(1, 3), 2, 3, 4)]})], [])
+    third = TrainingModel("m", "us", [Layer(0, "n", {1: [Configuration("x", Fraction(1, 3), 2, 3, 4)]})], [])
     with pytest.raises(InputError, match=r"cannot be written as JSON: 1/3 is no finite decimal"):
         write_training_model(third)
 

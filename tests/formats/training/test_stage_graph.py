@@ -110,13 +110,13 @@ def test_orders_in_memory_are_checked() -> None:
     for order in ([1, 1, -1, -1], [1, 3, -1, -3], [1, 2, -1, 0]):
         stage = PipelineStage("a", 1, 1, 1, 0, np.array(order, dtype=np.int32))
         with pytest.raises(InputError, match="/stages/0/order: is no order of passes"):
-            StageGraph.build("x", "ps", 2, [stage], [])
+            StageGraph("x", "ps", 2, [stage], [])
     stage = PipelineStage("a", 1, 1, 1, 0, np.array([1, -1], dtype=np.int64))  # type: ignore[arg-type]
     with pytest.raises(InputError, match="int32"):
-        StageGraph.build("x", "ps", 1, [stage], [])
+        StageGraph("x", "ps", 1, [stage], [])
     with pytest.raises(InputError, match="/mini_batch"):
-        StageGraph.build("x", "ps", 2**70, [], [])
+        StageGraph("x", "ps", 2**70, [], [])
     many = [PipelineStage(str(s), 1, 1, 1, 0, interleaved_order(20_000, 100)) for s in range(32)]
     ends = [StageTransfer(a, b, 0, 0) for a in range(32) for b in range(a + 1, 32)]
     with pytest.raises(InputError, match="/transfers: all transfers together move more than 10,000,000"):
-        StageGraph.build("x", "ps", 20_000, many, ends)
+        StageGraph("x", "ps", 20_000, many, ends)

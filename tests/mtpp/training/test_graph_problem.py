@@ -19,7 +19,7 @@ def _layer(name: str, sizes: tuple[int, ...], *, recomputes: bool = False, degre
 
 
 def _problem(*layers: Layer, size: int | None = 2, **changes: Any) -> GraphProblem:
-    model = TrainingModel.build("m", "ps", layers, [], micro_batch_size=size)
+    model = TrainingModel("m", "ps", layers, [], micro_batch_size=size)
     return GraphProblem.build(model, **{**SYSTEM, **changes})
 
 

@@ -16,7 +16,7 @@ from mtpp.training.stage_costs import PassCosts, PipelineCosts
 
 def _ways(*layers: list[Configuration]) -> LayerWays:
     made = [Layer(v, f"l{v}", {1: here}) for v, here in enumerate(layers)]
-    model = TrainingModel.build("m", "ps", made, [], micro_batch_size=1)
+    model = TrainingModel("m", "ps", made, [], micro_batch_size=1)
     return LayerWays(PipelineCosts(model, 4, 10**12, 1), recompute=True)
 
 

@@ -24,7 +24,7 @@ def _layer(identity: LayerId, *choices: Configuration, degree: int = 1) -> Layer
 
 
 def _model(layers: list[Layer], *pairs: tuple[LayerId, LayerId], **options: Any) -> TrainingModel:
-    return TrainingModel.build("m", "ms", layers, [Edge(source, target, 5) for source, target in pairs], **options)
+    return TrainingModel("m", "ms", layers, [Edge(source, target, 5) for source, target in pairs], **options)
 
 
 def test_order_and_neighbours() -> None:
@@ -49,7 +49,7 @@ def test_degrees_and_configurations() -> None:
 def test_defaults_and_metadata_are_copies() -> None:
     """What a caller does with its own later changes no model."""
     defaults: dict[str, Any] = {"devices": 4}
-    model = TrainingModel.build("m", "s", [_layer(1)], [], defaults, metadata=defaults)
+    model = TrainingModel("m", "s", [_layer(1)], [], defaults, metadata=defaults)
     defaults["devices"] = 5
     assert (model.defaults, model.metadata) == ({"devices": 4}, {"devices": 4})
 
@@ -109,14 +109,14 @@ def test_the_largest_costs() -> None:
     choice = _choice("x", Fraction(2**62 - 1, 10**9), 2**62 - 1, 0, 0)
     assert _model([_layer(0, choice)]).layers[0].configurations[1] == (choice,)
     with pytest.raises(InputError, match="/edges/0: a size must be at least 0 and below 2"):
-        TrainingModel.build("m", "s", [_layer(0), _layer(1)], [Edge(0, 1, 2**62)])
+        TrainingModel("m", "s", [_layer(0), _layer(1)], [Edge(0, 1, 2**62)])
 
 
 @pytest.mark.parametrize("unit", ["1", "µs", "h", ""])
 def test_units_of_time(unit: str) -> None:
     """Only one spelling of each."""
     with pytest.raises(InputError, match=r"^/time_unit: unknown unit of time .* use one of ps, ns, us, ms, s$"):
-        TrainingModel.build("m", unit, [_layer(0)], [])
+        TrainingModel("m", unit, [_layer(0)], [])
 
 
 def test_places_are_those_of_the_file() -> None:

@@ -25,7 +25,7 @@ def model() -> TrainingModel:
         Layer("b", "b", {1: [Configuration("plain", 12, 4, 5, 10)]}),
         Layer("c", "c", {1: [Configuration("plain", 14, 8, 2, 5)], 2: [split]}),
     ]
-    return TrainingModel.build("three", "ps", layers, [Edge("a", "b", 3), Edge("b", "c", 7)])
+    return TrainingModel("three", "ps", layers, [Edge("a", "b", 3), Edge("b", "c", 7)])
 
 
 def problem(*levels: Level, **rest: Any) -> NestedProblem:
@@ -97,7 +97,7 @@ def test_impossible_questions_and_bounds_are_refused() -> None:
     only_split = Layer("c", "c", {4: [Configuration("split", 9, 5, 1, 2)]})
     with pytest.raises(InputError, match="t = 2, the number of devices"):
         NestedProblem.build(
-            TrainingModel.build("one", "ps", [only_split], []),
+            TrainingModel("one", "ps", [only_split], []),
             DeviceTree((Level(2, TICKS), Level(4, TICKS))),
             memory_bytes=9,
             micro_batches=4,

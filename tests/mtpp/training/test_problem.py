@@ -34,11 +34,11 @@ def _pair(time: Exact = 10, unit: str = "ps", sync: int = 3) -> TrainingModel:
         2: [choice("wide", time, 2, 0, forward_sync_bytes={"a": sync})],
     }
     layers = [Layer("a", "a", first), Layer("b", "b", second)]
-    return TrainingModel.build("m", unit, layers, [Edge("a", "b", 11)])
+    return TrainingModel("m", unit, layers, [Edge("a", "b", 11)])
 
 
 def _problem(model: TrainingModel | None = None, **changes: Any) -> PlanningProblem:
-    return PlanningProblem.build(model or _pair(), **NUMBERS | changes)
+    return PlanningProblem(model or _pair(), **NUMBERS | changes)
 
 
 def _ticks(problem: PlanningProblem) -> list[Any]:
@@ -146,7 +146,7 @@ def test_what_is_no_problem(changes: dict[str, Any], message: str) -> None:
         Layer("b", "b", {2: [Configuration("r", 1, 10**9, 3, 4, recomputes=True)]}),
     ]
     places = ModelPlaces("m.json", "nodes", configurations="TMPCs")
-    model = TrainingModel.build("m", "s", layers, [], places=places)
+    model = TrainingModel("m", "s", layers, [], places=places)
     with pytest.raises(InputError) as caught:
         _problem(model, **changes)
     assert str(caught.value).startswith(message)

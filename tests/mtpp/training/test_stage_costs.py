@@ -67,7 +67,7 @@ def test_plans_of_small_models(shared_reference: Path) -> None:
 def _pair(**changes: Any) -> TrainingModel:
     one = Configuration("plain", Fraction(1, 3), 600, 7, 11, **changes)
     layers = [Layer(name, name, {1: [one], 2: [one]}) for name in ("a", "b")]
-    return TrainingModel.build("pair", "ns", layers, [Edge("a", "b", 1000)], micro_batch_size=2)
+    return TrainingModel("pair", "ns", layers, [Edge("a", "b", 1000)], micro_batch_size=2)
 
 
 def test_costs_without_sizes_are_in_proportion() -> None:
@@ -102,7 +102,7 @@ def test_transfers_and_synchronisation() -> None:
 def test_a_line_waits_where_nothing_passes() -> None:
     """Stages without an edge are side by side, or in a line with a transfer of no bytes."""
     one = Configuration("plain", 3, 0, 0, 0)
-    model = TrainingModel.build("two", "ns", [Layer(n, n, {1: [one]}) for n in "ab"], [], micro_batch_size=1)
+    model = TrainingModel("two", "ns", [Layer(n, n, {1: [one]}) for n in "ab"], [], micro_batch_size=1)
     costs = PipelineCosts(model, 2, 10**9, 1, latency_ticks=7)
     stages = [ScheduledStage({s: one}, 1, 1, 2 - s) for s in range(2)]
     assert costs.stage_graph(stages, ["a", "b"]).transfers == ()
@@ -118,7 +118,7 @@ def test_sharing_devices_goes_over_the_link_too() -> None:
         for key in ("backward_sync_bytes", "forward_sync_bytes")
     ]
     layers = [Layer(name, name, {2: [one]}) for name, one in zip("ab", both, strict=True)]
-    model = TrainingModel.build("pair", "ns", layers, [Edge("a", "b", 1000)], micro_batch_size=1)
+    model = TrainingModel("pair", "ns", layers, [Edge("a", "b", 1000)], micro_batch_size=1)
     costs = PipelineCosts(model, 2, 10**12, 1)
     (transfer,) = costs.stage_graph(
         [ScheduledStage({s: one}, 1, 1, 2 - s) for s, one in enumerate(both)], ["a", "b"]

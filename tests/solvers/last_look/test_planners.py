@@ -42,7 +42,7 @@ from mtpp.training.problem import PlanningProblem, Schemes
 
 def line_plan() -> tuple[PlanningProblem, TrainingPlan]:
     """Return a plan of several stages by piper."""
-    problem = PlanningProblem.build(
+    problem = PlanningProblem(
         four_layers(),
         devices=3,
         memory_bytes=200,
@@ -119,9 +119,9 @@ def test_stages_of_nested_plans_are_held_to_their_levels() -> None:
         outermost = [replace(part, data_parallel=99) for part in found.pipeline]  # type: ignore[type-var]
         with pytest.raises(InconsistentResult):
             look_at_nested_plan(problem, replace(found, pipeline=outermost))
-        tight = replace(problem, level_one=replace(problem.level_one, memory_bytes=0))
-        if max(one.memory_bytes for one in found.figures) > 0:
-            with pytest.raises(InconsistentResult, match="and has 0"):
+        tight = replace(problem, level_one=replace(problem.level_one, memory_bytes=1))
+        if max(one.memory_bytes for one in found.figures) > 1:
+            with pytest.raises(InconsistentResult, match="and has 1"):
                 look_at_nested_plan(tight, found)
     assert looked > 3
 
@@ -205,7 +205,7 @@ def test_replays_are_what_simulations_are(seed: int, name: str | None, transport
         if transport == "direct"
         else neighbour_handovers([ticks for *_, ticks in times[:-1]])
     )
-    timed = TimedSchedule.build(
+    timed = TimedSchedule(
         "x",
         "ps",
         1,

@@ -31,7 +31,7 @@ ENDED = StopReason.TIME_LIMIT
 
 def line_plan() -> Any:
     """Return a first plan of stages in a line."""
-    problem = PlanningProblem.build(
+    problem = PlanningProblem(
         four_layers(), devices=3, memory_bytes=10**6, bandwidth_bytes_per_s=10**12, micro_batches=3
     )
     return first_plan(problem, ENDED)

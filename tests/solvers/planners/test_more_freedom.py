@@ -302,7 +302,7 @@ def test_pairs_of_schemes_of_piper(seed: int) -> None:
 
 def _piper(model: TrainingModel, schemes: Schemes, *, exact: bool) -> Any:
     try:
-        problem = PlanningProblem.build(
+        problem = PlanningProblem(
             model,
             devices=4,
             memory_bytes=300,

@@ -40,6 +40,6 @@ def test_along_branches_and_across_them() -> None:
     run = {1: [Configuration("only", 1, 0, 0, 0)]}
     layers = [Layer(v, f"layer {v}", run) for v in range(6)]
     edges = [Edge(*ends, 0) for ends in ((0, 1), (0, 2), (1, 3), (2, 4), (3, 5), (4, 5))]
-    orders = topological_orders(TrainingModel.build("fork", "ps", layers, edges))
+    orders = topological_orders(TrainingModel("fork", "ps", layers, edges))
     assert orders[0] == (0, 1, 2, 3, 4, 5)
     assert set(orders) == {(0, 1, 2, 3, 4, 5), (0, 2, 1, 4, 3, 5), (0, 1, 3, 2, 4, 5), (0, 2, 4, 1, 3, 5)}

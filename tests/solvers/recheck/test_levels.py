@@ -203,7 +203,7 @@ def test_the_order_of_layers_does_not_matter() -> None:
         layers, edges = list(model.layers), list(model.edges)
         shuffled.shuffle(layers)
         shuffled.shuffle(edges)
-        other = TrainingModel.build(model.name, model.time_unit, layers, edges)
+        other = TrainingModel(model.name, model.time_unit, layers, edges)
         found, again = search_of(model, device_tree, rest), search_of(other, device_tree, rest)
         for limit in (None, *(Fraction(shuffled.randint(1, 10**5)) for _ in range(6))):
             assert found(limit, rest["memory_bytes"]) == again(limit, rest["memory_bytes"])

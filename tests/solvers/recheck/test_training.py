@@ -134,7 +134,7 @@ def test_published_times_of_bert_are_optimal(shared_data: Path, shared_reference
     """By the rules of Piper's program, no plan is a thousandth faster than what it printed, and one is as fast."""
     model, _ = read_training_model(str(shared_data / "piper" / "bert32a100.json"), "s")
     for told in json.loads((shared_reference / "piper.json").read_text())["bert32a100"]["program"]:
-        problem = PlanningProblem.build(
+        problem = PlanningProblem(
             model,
             devices=told["devices"],
             memory_bytes=int(told["memory_gib"] * 2**30),

@@ -32,7 +32,7 @@ def line(micro_batches: int, *, transfer: int = 0, synchronisation: int = 0, nam
         for s in range(3)
     ]
     transfers = [StageTransfer(s, s + 1, transfer, transfer) for s in range(2)]
-    return simulate(StageGraph.build(name, "ps", micro_batches, stages, transfers))
+    return simulate(StageGraph(name, "ps", micro_batches, stages, transfers))
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -89,7 +89,7 @@ def test_pictures_show_the_time_of_each_kind() -> None:
     times = [(10**6, 10**12, 0), (10**12, 10**6, 10**11)]
     stages = [PipelineStage(f"stage {s}", 1, *one, interleaved_order(30, 2 - s)) for s, one in enumerate(times)]
     transfers = [StageTransfer(0, 1, 10**6, 10**10)]
-    sparse = simulate(StageGraph.build("x", "ps", 30, stages, transfers))
+    sparse = simulate(StageGraph("x", "ps", 30, stages, transfers))
     for simulation in (sparse, line(20_000, synchronisation=10**5)):
         picture = gantt_svg(simulation.timeline)
         for kind, colour, busy in (
@@ -113,7 +113,7 @@ def test_a_stage_that_mostly_waits_is_seen() -> None:
     stages = [
         PipelineStage(f"stage {s}", 1, 10 + 90 * s, 20 + 180 * s, 0, interleaved_order(500, 2 - s)) for s in (0, 1)
     ]
-    simulation = simulate(StageGraph.build("x", "ps", 500, stages, [StageTransfer(0, 1, 0, 0)]))
+    simulation = simulate(StageGraph("x", "ps", 500, stages, [StageTransfer(0, 1, 0, 0)]))
     row = gantt_text(simulation.timeline, 100).splitlines()[0]
     assert simulation.stages[0].busy < 0.11 * simulation.iteration
     assert row.count(" ") < 20

@@ -29,7 +29,7 @@ STAGES = (OracleStage((0,), 2, 1, (1,)), OracleStage((1, 2), 1, 2, (0, 1)), Orac
 def problem(convention: str = "paper", **changes: Any) -> PlanningProblem:
     """Return what :data:`STAGES` are a plan of: they take all devices, and the second all of their memory."""
     rest = {"devices": 6, "memory_bytes": 59, "bandwidth_bytes_per_s": 3 * 10**9, "micro_batches": 6} | changes
-    return PlanningProblem.build(four_layers(), convention=convention, **rest)
+    return PlanningProblem(four_layers(), convention=convention, **rest)
 
 
 def work_bound(asked: PlanningProblem, rule: str) -> dict[str, Any]:
@@ -343,6 +343,6 @@ def test_another_four_layers() -> None:
         check.name for check in verify_training_plan(plan, four_layers(), "0" * 64).checks if check.passed is False
     ] == ["model file"]
     layers = [*four_layers().layers, Layer("0", "zero", {1: [Configuration("plain", 1, 0, 0, 0)]})]
-    alike = TrainingModel.build("alike", "ns", layers, four_layers().edges)
+    alike = TrainingModel("alike", "ns", layers, four_layers().edges)
     with pytest.raises(InputError, match="written alike"):
         verify_training_plan(plan, alike, SHA256)

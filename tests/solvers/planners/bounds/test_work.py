@@ -21,7 +21,7 @@ def problem_of(times: list[dict[int, int]], *, weights: int = 0, **asked: object
         for v, by_degree in enumerate(times)
     ]
     asked = {"devices": 4, "memory_bytes": 10**6, "bandwidth_bytes_per_s": 10**12, "micro_batches": 8, **asked}
-    return PlanningProblem.build(TrainingModel.build("hand-made", "ps", layers, []), **asked)  # type: ignore[arg-type]
+    return PlanningProblem(TrainingModel("hand-made", "ps", layers, []), **asked)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_no_plan_with_dear_gradients_is_better(convention: str) -> None:
             })
             for layer in model.layers
         ]  # fmt: skip
-        heavy = PlanningProblem.build(
+        heavy = PlanningProblem(
             replace(model, layers=layers), devices=6, memory_bytes=1, bandwidth_bytes_per_s=10**12, micro_batches=6,
             convention=convention,
         )  # fmt: skip

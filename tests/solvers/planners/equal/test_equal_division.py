@@ -12,7 +12,7 @@ from mtpp.training.model import Configuration, Edge, Layer, TrainingModel
 def model_of(names: list[str], ends: list[tuple[int, int]]) -> TrainingModel:
     """Return a model of layers with these names."""
     run = {1: [Configuration("only", 1, 0, 0, 0)]}
-    return TrainingModel.build(
+    return TrainingModel(
         "model", "ps", [Layer(v, name, run) for v, name in enumerate(names)], [Edge(u, v, 0) for u, v in ends]
     )
 

@@ -133,7 +133,7 @@ def test_without_tensor_parallelism() -> None:
 
 def rebuilt(problem: PlanningProblem, schemes: Schemes) -> PlanningProblem:
     """Return the problem with other schemes."""
-    return PlanningProblem.build(
+    return PlanningProblem(
         problem.model,
         devices=problem.devices,
         memory_bytes=problem.memory_bytes,

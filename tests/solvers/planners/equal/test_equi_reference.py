@@ -27,7 +27,7 @@ def test_published_rows(
     model, _ = read_training_model(str(shared_data / "piper" / f"{name}.json"), "ms")
     rows = json.loads(text, parse_float=Decimal)[name][convention]
     for row in (row for row in rows if row["equi_tps"] is not None):
-        problem = PlanningProblem.build(
+        problem = PlanningProblem(
             model,
             devices=row["devices"],
             memory_bytes=int(row["memory_gib"] * 2**30),

@@ -148,7 +148,7 @@ def test_what_tensors_cost_to_share_is_no_reason_to_drop_a_configuration() -> No
     first = Layer(0, "a", {1: [Configuration("plain", 30, 0, 1, 1)]})
     shares = Configuration("shares", 30, 0, 1, 1, forward_sync_bytes={0: 50})
     second = Layer(1, "b", {1: [shares, Configuration("plain", 33, 0, 1, 1)]})
-    model = TrainingModel.build("m", "ps", [first, second], [Edge(0, 1, 1)])
+    model = TrainingModel("m", "ps", [first, second], [Edge(0, 1, 1)])
     problem = GraphProblem.build(
         model,
         devices=2,
@@ -168,7 +168,7 @@ def _chain() -> GraphProblem:
     layers = [Layer(i, str(i), {1: [Configuration("plain", 100 + i, 0, 1, 1)]}) for i in range(5)]
     edges = [Edge(i, i + 1, 90) for i in range(4)]
     return GraphProblem.build(
-        TrainingModel.build("m", "ns", layers, edges),
+        TrainingModel("m", "ns", layers, edges),
         devices=4,
         memory_bytes=10**6,
         bandwidth_bytes_per_s=10**9,
@@ -196,7 +196,7 @@ def test_too_many_mixes_of_configurations_are_not_looked_at(monkeypatch: pytest.
         ]
 
     layers = [Layer(v, str(v), {1: ways()}) for v in range(8)]
-    model = TrainingModel.build("m", "us", layers, [Edge(v, v + 1, 4) for v in range(7)])
+    model = TrainingModel("m", "us", layers, [Edge(v, v + 1, 4) for v in range(7)])
     problem = GraphProblem.build(
         model, devices=4, memory_bytes=10**9, bandwidth_bytes_per_s=10**9, mini_batch=8, micro_batch_size=1
     )

@@ -26,7 +26,7 @@ def _model(seed: int) -> TrainingModel:
     ]
     count = len(layers)
     pairs = [(u, v) for u in range(count) for v in range(u + 1, count) if pick(0, 9) < (6 if v == u + 1 else 1)]
-    return TrainingModel.build("m", "ns", layers, [Edge(u, v, pick(0, 30)) for u, v in pairs])
+    return TrainingModel("m", "ns", layers, [Edge(u, v, pick(0, 30)) for u, v in pairs])
 
 
 def _planned(seed: int, memory_bytes: int, rules: dict[str, object]) -> GraphPlan | NoGraphPlan:

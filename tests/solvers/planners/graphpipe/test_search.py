@@ -137,8 +137,8 @@ def _piper_stages(problem: GraphProblem, samples: int) -> list[ScheduledStage] |
         for layer in problem.model.layers
     ]
     edges = [Edge(one.source, one.target, one.communication_bytes * samples) for one in problem.model.edges]
-    model = TrainingModel.build("m", problem.model.time_unit, layers, edges)
-    planning = PlanningProblem.build(
+    model = TrainingModel("m", problem.model.time_unit, layers, edges)
+    planning = PlanningProblem(
         model,
         devices=problem.devices,
         memory_bytes=problem.memory_bytes,
@@ -216,7 +216,7 @@ def test_small_models_against_the_optimum(rules: dict[str, object]) -> None:
 def test_chains_are_planned_as_one_line() -> None:
     """Any stages of a chain form a line."""
     layers = [Layer(i, str(i), {1: [Configuration("", 100 + 7 * (i % 5), 10, 5 + i % 3, 20)]}) for i in range(12)]
-    model = TrainingModel.build("chain", "us", layers, [Edge(i, i + 1, 1000 * (i % 4)) for i in range(11)])
+    model = TrainingModel("chain", "us", layers, [Edge(i, i + 1, 1000 * (i % 4)) for i in range(11)])
     for rule in ("any", "least"):
         graph, line = (
             StageGraphSearch(

@@ -94,7 +94,7 @@ def test_one_level_equals_the_flat_planner() -> None:
 def chain(layers: int, time: int = 12, sent: int = 1) -> TrainingModel:
     """Return equal layers in a row."""
     row = [Layer(v, f"layer {v}", {1: [Configuration("plain", time, 2, 1, 1)]}) for v in range(layers)]
-    return TrainingModel.build("chain", "ps", row, [Edge(v, v + 1, sent) for v in range(layers - 1)])
+    return TrainingModel("chain", "ps", row, [Edge(v, v + 1, sent) for v in range(layers - 1)])
 
 
 def cluster(*levels: tuple[int, int]) -> DeviceTree:
@@ -126,7 +126,7 @@ def test_slow_outer_networks_are_kept_out_of_the_way() -> None:
 def test_models_with_too_many_downsets_are_cut_along_an_order(monkeypatch: pytest.MonkeyPatch) -> None:
     """A plan comes out with the bound of its work alone, and says so."""
     wide = [Layer(v, f"layer {v}", {1: [Configuration("plain", 5 + v, 1, 1, 1)]}) for v in range(6)]
-    model = TrainingModel.build("wide", "ps", wide, [])
+    model = TrainingModel("wide", "ps", wide, [])
     problem = NestedProblem.build(model, cluster((2, 3), (2, 1)), memory_bytes=99, micro_batches=4)
     best = plan_nested(problem, PlanLimits())
     monkeypatch.setattr(nested_planner, "MOST_DOWNSETS", 20)

@@ -12,7 +12,7 @@ from mtpp.training.problem import PlanningProblem
 
 def _problem(layers: list[list[tuple[int, int]]], memory: int) -> PlanningProblem:
     """Return a problem of layers without edges, each with configurations of a time and a size in memory."""
-    model = TrainingModel.build(
+    model = TrainingModel(
         "layers",
         "ps",
         [
@@ -21,7 +21,7 @@ def _problem(layers: list[list[tuple[int, int]]], memory: int) -> PlanningProble
         ],
         [],
     )
-    return PlanningProblem.build(model, devices=1, memory_bytes=memory, bandwidth_bytes_per_s=1, micro_batches=1)
+    return PlanningProblem(model, devices=1, memory_bytes=memory, bandwidth_bytes_per_s=1, micro_batches=1)
 
 
 def test_ample_memory_leaves_the_fastest() -> None:

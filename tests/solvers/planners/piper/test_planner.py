@@ -78,7 +78,7 @@ def test_bang_per_buck_never_beats_the_exact_knapsack(seed: int) -> None:
 def _published(data: Path, name: str, devices: int, memory_gib: Decimal) -> PlanningProblem:
     unit = UNITS[name]
     model, _ = read_training_model(str(data / "piper" / f"{name}.json"), unit)
-    return PlanningProblem.build(
+    return PlanningProblem(
         model,
         devices=devices,
         memory_bytes=int(memory_gib * GIB),
@@ -170,9 +170,9 @@ def test_stages_outside_a_downset_run_on_different_numbers_of_devices() -> None:
         return Layer(name, name, ways)
 
     layers = [source("a"), source("b"), Layer("sink", "sink", {1: [Configuration("only", 10, 0, 0, 6)]})]
-    model = TrainingModel.build("fork", "ps", layers, [Edge("a", "sink", 0), Edge("b", "sink", 0)])
+    model = TrainingModel("fork", "ps", layers, [Edge("a", "sink", 0), Edge("b", "sink", 0)])
     asked = {"devices": 4, "memory_bytes": 10, "bandwidth_bytes_per_s": 2 * 10**12, "micro_batches": 4}
-    result = piper.plan(PlanningProblem.build(model, **asked), PlanLimits())
+    result = piper.plan(PlanningProblem(model, **asked), PlanLimits())
     assert isinstance(result, TrainingPlan)
     assert (result.time_per_sample, result.optimal) == (10, True)
 
@@ -197,8 +197,8 @@ def test_interrupted_while_the_least_memory_is_looked_for() -> None:
     """Nothing is said about memories that were not tried."""
     # The first of two stages keeps two micro-batches: 3 · 2 + 6 bytes.
     layers = [Layer(v, f"layer {v}", {1: [Configuration("only", 10, 0, 3, 6)]}) for v in range(2)]
-    model = TrainingModel.build("pair", "ps", layers, [])
-    problem = PlanningProblem.build(
+    model = TrainingModel("pair", "ps", layers, [])
+    problem = PlanningProblem(
         model,
         devices=2,
         memory_bytes=11,

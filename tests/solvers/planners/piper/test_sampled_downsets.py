@@ -50,7 +50,7 @@ def test_the_optimum_lies_between_bound_and_plan(seed: int, most: int, monkeypat
 
 def test_branches_out_of_reach_of_the_published_algorithm() -> None:
     """Fourteen branches of four layers, 6 · 10⁹ downsets: a plan with a proven ratio."""
-    problem = PlanningProblem.build(
+    problem = PlanningProblem(
         candle_uno(14, 4),
         devices=8,
         memory_bytes=16 * 2**30,
@@ -65,7 +65,7 @@ def test_branches_out_of_reach_of_the_published_algorithm() -> None:
 
 def test_four_long_branches_are_planned_optimally() -> None:
     """A small multi-modal transformer is small enough to be proven."""
-    problem = PlanningProblem.build(
+    problem = PlanningProblem(
         multi_modal_transformer(3, 4),
         devices=8,
         memory_bytes=16 * 2**30,
@@ -92,7 +92,7 @@ class _Heard(Silent):
 @pytest.mark.parametrize(("branches", "proven"), [(3, True), (8, False)])
 def test_what_holds_along_some_orders_is_not_told_as_a_bound(branches: int, proven: bool) -> None:
     """Bounds that are heard of on the way are bounds on all plans, and plans that are not proven say why."""
-    problem = PlanningProblem.build(
+    problem = PlanningProblem(
         multi_modal_transformer(branches, 4),
         devices=8,
         memory_bytes=16 * 2**30,

@@ -21,7 +21,7 @@ from mtpp.training.problem import PlanningProblem
 def _problem(seed: int) -> PlanningProblem:
     """Return a random problem by the paper's convention, whose costs do not depend on N."""
     drawn = random_problem(seed, most_layers=5)
-    return PlanningProblem.build(
+    return PlanningProblem(
         drawn.model,
         devices=drawn.devices,
         memory_bytes=drawn.memory_bytes,

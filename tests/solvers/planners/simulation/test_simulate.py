@@ -161,7 +161,7 @@ def test_equal_stages_take_micro_batches_and_depth() -> None:
             PipelineStage(str(s), 2, forward, backward, 0, interleaved_order(micro_batches, below[s]))
             for s in range(count)
         ]
-        graph = StageGraph.build("x", "ps", 2 * micro_batches, stages, [StageTransfer(a, b, 0, 0) for a, b in ends])
+        graph = StageGraph("x", "ps", 2 * micro_batches, stages, [StageTransfer(a, b, 0, 0) for a, b in ends])
         assert graph.depth == max(below)
         assert simulate(graph).iteration == (micro_batches + graph.depth - 1) * (forward + backward)
 
@@ -169,7 +169,7 @@ def test_equal_stages_take_micro_batches_and_depth() -> None:
 def test_gpipe_on_a_line() -> None:
     """All forward passes first: (M + S − 1) · (f + g) as well (Huang et al. 2019)."""
     stages = [PipelineStage(str(s), 1, 3, 5, 0, interleaved_order(6, 6, 6)) for s in range(4)]
-    graph = StageGraph.build("x", "ps", 6, stages, [StageTransfer(s, s + 1, 0, 0) for s in range(3)])
+    graph = StageGraph("x", "ps", 6, stages, [StageTransfer(s, s + 1, 0, 0) for s in range(3)])
     simulation = simulate(graph)
     assert simulation.iteration == (6 + 4 - 1) * (3 + 5)
     assert [one.peak_in_flight for one in simulation.stages] == [6] * 4

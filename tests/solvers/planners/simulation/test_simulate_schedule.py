@@ -28,7 +28,7 @@ def simulated(
 ) -> ScheduleRun:
     """Simulate stages of given times."""
     times: dict[str, Any] = {"forward_ticks": forward, "backward_ticks": backward, "handovers": handovers}
-    return simulate_schedule(TimedSchedule.build("a schedule", "1", 1, schedule, **times))
+    return simulate_schedule(TimedSchedule("a schedule", "1", 1, schedule, **times))
 
 
 def passes(rows: Sequence[Sequence[str]]) -> PassSchedule:

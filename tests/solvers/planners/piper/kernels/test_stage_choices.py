@@ -35,8 +35,8 @@ def _problem(layers: list[list[tuple[int, int, int]]], memory: int) -> PlanningP
         )
         for v, own in enumerate(layers)
     ]
-    return PlanningProblem.build(
-        TrainingModel.build("knapsack", "ps", rows, []),
+    return PlanningProblem(
+        TrainingModel("knapsack", "ps", rows, []),
         devices=2,
         memory_bytes=memory,
         bandwidth_bytes_per_s=4 * 10**12,
@@ -119,8 +119,8 @@ def test_a_layer_without_choices_fits_nowhere() -> None:
         Layer(0, "a", {1: [Configuration("x", 1, 0, 0, 1)]}),
         Layer(1, "b", {2: [Configuration("x", 1, 0, 0, 1)]}),
     ]
-    problem = PlanningProblem.build(
-        TrainingModel.build("m", "ps", layers, []), devices=2, memory_bytes=9, bandwidth_bytes_per_s=1, micro_batches=2
+    problem = PlanningProblem(
+        TrainingModel("m", "ps", layers, []), devices=2, memory_bytes=9, bandwidth_bytes_per_s=1, micro_batches=2
     )
     assert _solve(problem, LEAST)[0] == NOTHING_FITS
 
