@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mtpp.inference.certificate import Tier
-from mtpp.training.graph_plan import FORMAT, PLANNER, VERSION, GraphPlan, NoGraphPlan, TickBound
+from mtpp.training.graph_plan import FORMAT, PLANNER, VERSION, GraphPlan, NoGraphPlan
 from mtpp.training.graph_problem import GraphProblem
 from mtpp.training.stage_costs import ScheduledStage
 from mtpp.units import PICOSECONDS
@@ -32,7 +31,7 @@ def graph_plan_document(plan: GraphPlan, *, sha256: str | None, elapsed_s: float
         "iteration_time": plan.iteration / PICOSECONDS[problem.model.time_unit],
         "samples_per_s": problem.mini_batch * second / plan.iteration if plan.iteration else None,
         "time_per_sample_ticks": [time.numerator, time.denominator],
-        "lower_bound": _bound(plan.lower),
+        "lower_bound": plan.lower.to_document(),
         "ratio": plan.ratio,
         "optimal": plan.optimal,
         "depth": graph.depth,
@@ -59,7 +58,7 @@ def no_graph_plan_document(none: NoGraphPlan, *, reason: str, sha256: str | None
         **_header(none.problem, sha256),
         "feasible": False,
         "least_memory_bytes": none.least_memory_bytes,
-        "memory_bound": _bound(none.memory),
+        "memory_bound": none.memory.to_document(),
         "proven": none.proven,
         "least_memory_stages": stage_documents(none.problem, none.fits),
         "reason": reason,
@@ -107,10 +106,6 @@ def notes(problem: GraphProblem) -> list[str]:
         return []
     of = "1 sample" if problem.costs.times_of == 1 else f"{problem.costs.times_of:,} samples"
     return [f"costs in proportion to those of {of}; a backward pass takes twice a forward pass"]
-
-
-def _bound(bound: TickBound) -> dict[str, Any]:
-    return {"value": bound.value, "method": bound.method, "tier": str(Tier(bound.tier)), "proof": dict(bound.proof)}
 
 
 def stage_documents(problem: GraphProblem, stages: Sequence[ScheduledStage]) -> list[dict[str, Any]]:

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from mtpp.inference.certificate import Tier
-from mtpp.training.graph_plan import FORMAT, VERSION, TickBound
+from mtpp.training.graph_plan import FORMAT, VERSION
 from mtpp.training.pfeife.looped import LoopedSchedule
 from mtpp.training.pfeife.plan import PLANNER, NoSplitPlan, SplitPlan
 from mtpp.training.pfeife.problem import SplitProblem
@@ -34,9 +33,9 @@ def split_plan_document(plan: SplitPlan, *, model: Mapping[str, Any], elapsed_s:
         "feasible": True,
         "least_memory_bytes": None,
         "iteration_ticks": plan.iteration,
-        "lower_bound": {**_bound(plan.lower), "scope": "schedule"},
+        "lower_bound": {**plan.lower.to_document(), "scope": "schedule"},
         "ratio": plan.ratio,
-        "family_bound": _bound(plan.family),
+        "family_bound": plan.family.to_document(),
         "family_ratio": plan.family_ratio,
         "optimal": plan.optimal,
         "stages": _stages(plan),
@@ -71,7 +70,7 @@ def no_split_plan_document(
         **_header(none.problem, model),
         "feasible": False,
         "least_memory_bytes": none.least_memory_bytes,
-        "memory_bound": _bound(none.memory),
+        "memory_bound": none.memory.to_document(),
         "proven": none.proven,
         "least_memory_plan": least,
         "reason": reason,
@@ -127,10 +126,6 @@ def exact_text(number: Exact) -> str:
 
 def _one_or_all(values: Sequence[Any]) -> Any:
     return values[0] if len(set(values)) == 1 else list(values)
-
-
-def _bound(bound: TickBound) -> dict[str, Any]:
-    return {"value": bound.value, "method": bound.method, "tier": str(Tier(bound.tier)), "proof": dict(bound.proof)}
 
 
 def _stages(plan: SplitPlan) -> list[dict[str, Any]]:

@@ -35,12 +35,12 @@ SOLVER_TOLERANCE = Fraction(1, 10**6)
 
 @dataclass(frozen=True)
 class LowerBound:
-    """A number that is at most OPT: proven, or by a solver's word, as its tier says.
+    """A number that no partition or plan is below: proven, or by a solver's word, as its tier says.
 
     Attributes
     ----------
     value
-        In ticks.
+        In ticks; of a planner's memory in bytes.
     method
         Name of the bound.
     tier
@@ -84,10 +84,7 @@ class Certificate:
     lower: LowerBound
 
     def __post_init__(self) -> None:
-        if self.lower.value > self.upper:
-            raise InconsistentBound(
-                f"the lower bound {self.lower.value} ({self.lower.method}) is above the bottleneck {self.upper}"
-            )
+        refuse_above(self.lower.value, self.lower.method, f"the bottleneck {self.upper}", self.upper)
 
     @property
     def optimal(self) -> bool:
@@ -103,6 +100,12 @@ class Certificate:
     def ratio(self) -> float | None:
         """Approximation ratio, bottleneck / lower bound ≥ 1; None where the bound is 0 and the cost is not."""
         return approximation_ratio(self.upper, self.lower.value)
+
+
+def refuse_above(value: int | Fraction, method: str, what: str, reached: int | Fraction) -> None:
+    """Raise InconsistentBound if a lower bound is above *what* was reached: no correct program can produce that."""
+    if value > reached:
+        raise InconsistentBound(f"the lower bound {value} ({method}) is above {what}")
 
 
 def approximation_ratio(upper: int, lower: int) -> float | None:

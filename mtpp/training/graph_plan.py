@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
 
-from mtpp.errors import InconsistentBound
 from mtpp.host.stop_reason import StopReason
-from mtpp.inference.certificate import Tier, approximation_ratio
+from mtpp.inference.certificate import LowerBound, approximation_ratio, refuse_above
 from mtpp.training.graph_problem import GraphProblem
 from mtpp.training.stage_costs import ScheduledStage
 from mtpp.training.stage_graph import StageGraph
@@ -18,16 +16,6 @@ from mtpp.training.stage_graph import StageGraph
 FORMAT = "mtpp-training-plan"
 VERSION = 2
 PLANNER = "graphpipe"
-
-
-@dataclass(frozen=True)
-class TickBound:
-    """Whole ticks, or bytes, that no plan is below, and what proves it."""
-
-    value: int
-    method: str
-    tier: Tier
-    proof: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,14 +38,11 @@ class GraphPlan:
     problem: GraphProblem
     stages: Sequence[ScheduledStage]
     iteration: int
-    lower: TickBound
+    lower: LowerBound
     stopped: StopReason
 
     def __post_init__(self) -> None:
-        if self.lower.value > self.iteration:
-            raise InconsistentBound(
-                f"the lower bound {self.lower.value} ({self.lower.method}) is above the plan's {self.iteration}"
-            )
+        refuse_above(self.lower.value, self.lower.method, f"the plan's {self.iteration}", self.iteration)
 
     @property
     def optimal(self) -> bool:
@@ -114,7 +99,7 @@ class NoGraphPlan:
 
     problem: GraphProblem
     fits: Sequence[ScheduledStage]
-    memory: TickBound
+    memory: LowerBound
     stopped: StopReason
 
     @property

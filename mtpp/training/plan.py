@@ -9,9 +9,8 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from mtpp.errors import InconsistentBound
 from mtpp.host.stop_reason import StopReason
-from mtpp.inference.certificate import Tier, approximation_ratio
+from mtpp.inference.certificate import Tier, approximation_ratio, refuse_above
 from mtpp.training.problem import Choice, PlanningProblem
 
 FORMAT = "mtpp-training-plan"
@@ -84,10 +83,8 @@ class BoundedPlan(ABC):
     lower: TimeBound
 
     def __post_init__(self) -> None:
-        if self.lower.value > self.time_per_sample:
-            raise InconsistentBound(
-                f"the lower bound {self.lower.value} ({self.lower.method}) is above the plan's {self.time_per_sample}"
-            )
+        time = self.time_per_sample
+        refuse_above(self.lower.value, self.lower.method, f"the plan's {time}", time)
 
     @property
     @abstractmethod

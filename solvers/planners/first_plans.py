@@ -15,7 +15,7 @@ import numpy as np
 
 from mtpp.errors import Deadlock, InputError
 from mtpp.host.stop_reason import StopReason
-from mtpp.inference.certificate import Tier
+from mtpp.inference.certificate import LowerBound, Tier
 from mtpp.solvers.last_look.graph_plans import look_at_graph_plan
 from mtpp.solvers.last_look.line_plans import look_at_line_plan, look_at_nested_plan
 from mtpp.solvers.planners.bounds.work import work_bound
@@ -29,7 +29,7 @@ from mtpp.solvers.planners.pfeife.schedule_arrays import arrays_of
 from mtpp.solvers.planners.pfeife.split_points import even_split
 from mtpp.solvers.planners.registry import DEFAULT
 from mtpp.solvers.planners.simulation.simulate import simulate
-from mtpp.training.graph_plan import GraphPlan, TickBound
+from mtpp.training.graph_plan import GraphPlan
 from mtpp.training.graph_problem import GraphProblem
 from mtpp.training.model import Configuration
 from mtpp.training.nested_plan import NestedPlan, Superstage
@@ -168,7 +168,7 @@ def first_graph_plan(problem: GraphProblem, stopped: StopReason) -> GraphPlan | 
             continue
         iteration = simulated.iteration
         if best is None or iteration < best.iteration:
-            lower = TickBound(min(iteration, -(-work // problem.devices)), "work", Tier.EXACT)
+            lower = LowerBound(min(iteration, -(-work // problem.devices)), "work", Tier.EXACT)
             best = GraphPlan(problem, stages, iteration, lower, stopped)
     if best is not None:
         look_at_graph_plan(problem, best)
@@ -217,8 +217,8 @@ def first_split_plan(problem: SplitProblem, stopped: StopReason) -> SplitPlan | 
     looped, given = found.scheduled.looped, problem.rules.schedule
     schedule = looped.schedule if looped is not None else given[1] if given is not None else None
     assert schedule is not None
-    lower = TickBound(load_bound(problem), LOADS, Tier.EXACT)
-    family = TickBound(lower.value, SCHEDULE, Tier.EXACT) if given is not None else lower
+    lower = LowerBound(load_bound(problem), LOADS, Tier.EXACT)
+    family = LowerBound(lower.value, SCHEDULE, Tier.EXACT) if given is not None else lower
     name = None if given is None else given[0]
     compared = [*baselines(problem), Baseline(EVEN, found.split.tolist(), found.ticks, fits=True)]
     return SplitPlan(

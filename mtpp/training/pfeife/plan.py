@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from mtpp.errors import InconsistentBound
 from mtpp.host.stop_reason import StopReason
-from mtpp.inference.certificate import approximation_ratio
-from mtpp.training.graph_plan import TickBound
+from mtpp.inference.certificate import LowerBound, approximation_ratio, refuse_above
 from mtpp.training.pfeife.line import FASTEST
 from mtpp.training.pfeife.looped import LoopedSchedule
 from mtpp.training.pfeife.problem import SplitProblem
@@ -73,17 +71,14 @@ class SplitPlan:
     schedule_name: str | None
     split: Sequence[int]
     iteration: int
-    lower: TickBound
-    family: TickBound
+    lower: LowerBound
+    family: LowerBound
     baselines: Sequence[Baseline]
     stopped: StopReason
 
     def __post_init__(self) -> None:
         for bound in (self.lower, self.family):
-            if bound.value > self.iteration:
-                raise InconsistentBound(
-                    f"the lower bound {bound.value} ({bound.method}) is above the plan's {self.iteration}"
-                )
+            refuse_above(bound.value, bound.method, f"the plan's {self.iteration}", self.iteration)
 
     @property
     def optimal(self) -> bool:
@@ -164,7 +159,7 @@ class NoSplitPlan:
     schedule: PassSchedule | None
     looped: LoopedSchedule | None
     split: Sequence[int]
-    memory: TickBound
+    memory: LowerBound
     stopped: StopReason
 
     @cached_property

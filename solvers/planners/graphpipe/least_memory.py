@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from mtpp.host.stop_reason import StopReason
-from mtpp.inference.certificate import Tier
+from mtpp.inference.certificate import LowerBound, Tier
 from mtpp.solvers.limits import Limits
 from mtpp.solvers.planners.graphpipe.branches import equal_branches
 from mtpp.solvers.planners.graphpipe.candidate import GraphPipeline, PipelineCandidate
@@ -18,7 +18,7 @@ from mtpp.solvers.planners.graphpipe.least_costs import LeastCosts
 from mtpp.solvers.planners.graphpipe.neighbouring import NeighbouringPipelines
 from mtpp.solvers.planners.graphpipe.search import StageGraphSearch
 from mtpp.solvers.planners.graphpipe.stage_options import StageOptions
-from mtpp.training.graph_plan import NoGraphPlan, TickBound
+from mtpp.training.graph_plan import NoGraphPlan
 from mtpp.training.graph_problem import GraphProblem
 from mtpp.training.stage_costs import ScheduledStage
 
@@ -113,7 +113,7 @@ def least_memory_of_all(problem: GraphProblem, limits: Limits) -> NoGraphPlan:
     return _none(problem, found, needed, limits)
 
 
-def _none(problem: GraphProblem, found: GraphPipeline | None, needed: TickBound, limits: Limits) -> NoGraphPlan:
+def _none(problem: GraphProblem, found: GraphPipeline | None, needed: LowerBound, limits: Limits) -> NoGraphPlan:
     stages = [] if found is None else _scheduled(problem, found)
     return NoGraphPlan(problem, stages, needed, limits.stop or StopReason.FINISHED)
 
@@ -123,12 +123,12 @@ def nothing_found(problem: GraphProblem, stopped: StopReason) -> NoGraphPlan:
     return NoGraphPlan(problem, [], _bound(problem, lambda: True), stopped)
 
 
-def _bound(problem: GraphProblem, ended: Callable[[], bool]) -> TickBound:
+def _bound(problem: GraphProblem, ended: Callable[[], bool]) -> LowerBound:
     bound = memory_bound(problem, ended)
     if bound.method == "layer":
-        return TickBound(bound.value, bound.method, Tier.EXACT)
+        return LowerBound(bound.value, bound.method, Tier.EXACT)
     value = bound.value if bound.value <= problem.most_bytes else _too_much(problem)
-    return TickBound(value, bound.method, Tier.ENUMERATED, {"left_out": []})
+    return LowerBound(value, bound.method, Tier.ENUMERATED, {"left_out": []})
 
 
 def _too_much(problem: GraphProblem) -> int:
@@ -152,8 +152,8 @@ def _leaner(problem: GraphProblem, found: GraphPipeline, low: int, limits: Limit
 
 
 def _least_of_all(
-    problem: GraphProblem, found: GraphPipeline | None, needed: TickBound, limits: Limits
-) -> tuple[GraphPipeline | None, TickBound]:
+    problem: GraphProblem, found: GraphPipeline | None, needed: LowerBound, limits: Limits
+) -> tuple[GraphPipeline | None, LowerBound]:
     """Look at all plans of a small model, if they are few enough; return one with the least memory, and the bound."""
     low = needed.value
     while found is None or low < _fullest(problem, found):
@@ -165,10 +165,10 @@ def _least_of_all(
         elif not search.complete:
             return found, needed
         elif found is None:
-            return None, TickBound(_too_much(problem), EXHAUSTIVE, Tier.ENUMERATED)
+            return None, LowerBound(_too_much(problem), EXHAUSTIVE, Tier.ENUMERATED)
         else:
             low = most + 1
-    return found, TickBound(low, EXHAUSTIVE, Tier.ENUMERATED)
+    return found, LowerBound(low, EXHAUSTIVE, Tier.ENUMERATED)
 
 
 def _fitting(problem: GraphProblem, memory_bytes: int, limits: Limits) -> GraphPipeline | None:

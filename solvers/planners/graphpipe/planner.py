@@ -8,14 +8,14 @@ time of the slowest stage, and stages may hold parts of several branches.
 from __future__ import annotations
 
 from mtpp.host.stop_reason import StopReason
-from mtpp.inference.certificate import Tier
+from mtpp.inference.certificate import LowerBound, Tier
 from mtpp.solvers.limits import Limits
 from mtpp.solvers.planners.graphpipe.bound import PipelineBound, iteration_bound
 from mtpp.solvers.planners.graphpipe.candidate import GraphPipeline
 from mtpp.solvers.planners.graphpipe.exhaustive import EXHAUSTIVE, FEW, MOST_LAYERS, ExhaustiveSearch
 from mtpp.solvers.planners.graphpipe.least_memory import least_memory_of_all, pipeline_in_least_memory
 from mtpp.solvers.planners.graphpipe.search import StageGraphSearch
-from mtpp.training.graph_plan import GraphPlan, NoGraphPlan, TickBound
+from mtpp.training.graph_plan import GraphPlan, NoGraphPlan
 from mtpp.training.graph_problem import GraphProblem
 from mtpp.training.stage_costs import ScheduledStage
 
@@ -69,12 +69,12 @@ def plan(problem: GraphProblem, limits: Limits) -> GraphPlan | NoGraphPlan:
     return _plan_of(problem, found, bound_of(problem, lower), stopped)
 
 
-def bound_of(problem: GraphProblem, lower: PipelineBound) -> TickBound:
+def bound_of(problem: GraphProblem, lower: PipelineBound) -> LowerBound:
     """Return a bound as a plan has it, with its proof."""
     if lower.method == "work":
-        return TickBound(lower.value, lower.method, Tier.EXACT)
+        return LowerBound(lower.value, lower.method, Tier.EXACT)
     left_out = [problem.model.layers[layer].id for layer in lower.left_out]
-    return TickBound(lower.value, lower.method, Tier.ENUMERATED, {"left_out": left_out})
+    return LowerBound(lower.value, lower.method, Tier.ENUMERATED, {"left_out": left_out})
 
 
 def _all_seen(problem: GraphProblem, found: GraphPipeline | None, limits: Limits) -> GraphPlan | NoGraphPlan:
@@ -83,11 +83,11 @@ def _all_seen(problem: GraphProblem, found: GraphPipeline | None, limits: Limits
         limits.observer.phase("least memory")
         return least_memory_of_all(problem, limits)
     limits.observer.incumbent(found.iteration)
-    proven = TickBound(found.iteration, EXHAUSTIVE, Tier.ENUMERATED)
+    proven = LowerBound(found.iteration, EXHAUSTIVE, Tier.ENUMERATED)
     return _plan_of(problem, found, proven, StopReason.OPTIMAL)
 
 
-def _plan_of(problem: GraphProblem, found: GraphPipeline, lower: TickBound, stopped: StopReason) -> GraphPlan:
+def _plan_of(problem: GraphProblem, found: GraphPipeline, lower: LowerBound, stopped: StopReason) -> GraphPlan:
     stages = [one.scheduled(problem, count) for one, count in zip(found.stages, found.in_flight, strict=True)]
     if lower.value == found.iteration:
         stopped = StopReason.OPTIMAL

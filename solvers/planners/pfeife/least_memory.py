@@ -8,13 +8,12 @@ import numpy as np
 
 from mtpp.array_types import Int64Array
 from mtpp.host.stop_reason import StopReason
-from mtpp.inference.certificate import Tier
+from mtpp.inference.certificate import LowerBound, Tier
 from mtpp.solvers.limits import Limits
 from mtpp.solvers.planners.pfeife.candidate import Candidate, Scheduled
 from mtpp.solvers.planners.pfeife.families import ScheduleCell
 from mtpp.solvers.planners.pfeife.search import SplitSearch
 from mtpp.solvers.threads import Threads
-from mtpp.training.graph_plan import TickBound
 from mtpp.training.pfeife.plan import NoSplitPlan
 from mtpp.training.pfeife.problem import SplitProblem
 from mtpp.units import ceil_ratio
@@ -66,7 +65,7 @@ def leanest_found(
 
 def memory_that_would_do(problem: SplitProblem, best: Candidate | None, limits: Limits) -> NoSplitPlan:
     """Return that there is no plan, and the memory that a candidate needs."""
-    bound = TickBound(memory_bound(problem), SHARES, Tier.EXACT)
+    bound = LowerBound(memory_bound(problem), SHARES, Tier.EXACT)
     stopped = limits.stop or StopReason.INFEASIBLE
     if best is None:
         return NoSplitPlan(problem, None, None, (), bound, stopped)
@@ -77,7 +76,7 @@ def memory_that_would_do(problem: SplitProblem, best: Candidate | None, limits: 
 
 def nothing_found(problem: SplitProblem, stopped: StopReason) -> NoSplitPlan:
     """Return that a search ended without anything."""
-    return NoSplitPlan(problem, None, None, (), TickBound(memory_bound(problem), SHARES, Tier.EXACT), stopped)
+    return NoSplitPlan(problem, None, None, (), LowerBound(memory_bound(problem), SHARES, Tier.EXACT), stopped)
 
 
 def _fullest(one: Candidate) -> int:

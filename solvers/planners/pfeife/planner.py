@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from mtpp.host.stop_reason import StopReason
-from mtpp.inference.certificate import Tier
+from mtpp.inference.certificate import LowerBound, Tier
 from mtpp.solvers.limits import Limits
 from mtpp.solvers.planners.pfeife.baselines import EVEN, baselines
 from mtpp.solvers.planners.pfeife.candidate import Candidate, Scheduled
@@ -26,7 +26,6 @@ from mtpp.solvers.planners.pfeife.path_network import schedule_network
 from mtpp.solvers.planners.pfeife.schedule_arrays import arrays_of
 from mtpp.solvers.planners.pfeife.search import MOST_PLAYED, CellBound, SplitSearch
 from mtpp.solvers.threads import Threads
-from mtpp.training.graph_plan import TickBound
 from mtpp.training.pfeife.plan import FAMILY, LOADS, PATHS, SCHEDULE, Baseline, NoSplitPlan, SplitPlan
 from mtpp.training.pfeife.precedence import precedence_order
 from mtpp.training.pfeife.problem import SplitProblem
@@ -168,9 +167,9 @@ def _even(best: Candidate, search: SplitSearch) -> Baseline:
 
 def _bounds(
     problem: SplitProblem, best: Candidate, cells: list[CellBound], search: SplitSearch
-) -> tuple[TickBound, TickBound]:
+) -> tuple[LowerBound, LowerBound]:
     """Return the bound on all splits of the plan's schedule, and that on all schedules of the rules."""
-    loads = TickBound(load_bound(problem), LOADS, Tier.EXACT)
+    loads = LowerBound(load_bound(problem), LOADS, Tier.EXACT)
     if problem.rules.transport == "direct":
         return loads, loads
     lower = loads
@@ -178,16 +177,16 @@ def _bounds(
         network = schedule_network(best.scheduled.arrays)
         own = path_bound(network, problem.times, search.game(network, best.split))
         if own.value > loads.value:
-            lower = TickBound(own.value, PATHS, Tier.EXACT, own.proof)
+            lower = LowerBound(own.value, PATHS, Tier.EXACT, own.proof)
     if not cells or (len(problem.cells) == 1 and problem.rules.prefetch is not None):
-        return lower, TickBound(lower.value, SCHEDULE, Tier.EXACT)
+        return lower, LowerBound(lower.value, SCHEDULE, Tier.EXACT)
     family = _family_bound(problem, cells) or loads
     if loads.value >= family.value:
         family = loads
-    return TickBound(family.value, FAMILY, Tier.EXACT) if family.value > lower.value else lower, family
+    return LowerBound(family.value, FAMILY, Tier.EXACT) if family.value > lower.value else lower, family
 
 
-def _family_bound(problem: SplitProblem, cells: list[CellBound]) -> TickBound | None:
+def _family_bound(problem: SplitProblem, cells: list[CellBound]) -> LowerBound | None:
     """Return the least of the bounds of all cells, what no schedule of the rules is below; None if one is missing."""
     if any(one.network is None or one.game is None for one in cells):
         return None
@@ -201,4 +200,4 @@ def _family_bound(problem: SplitProblem, cells: list[CellBound]) -> TickBound | 
         proof = found[loops, batch].proof if (loops, batch) in found else {"total": 1, "paths": []}
         rows.append({"loops": loops, "loop_batch": batch, **proof})
     value = min(one.value for one in found.values())
-    return TickBound(value, PATHS, Tier.EXACT, {"cells": rows})
+    return LowerBound(value, PATHS, Tier.EXACT, {"cells": rows})

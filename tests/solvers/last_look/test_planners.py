@@ -16,7 +16,7 @@ from training_models import four_layers
 
 from mtpp.errors import InconsistentResult, InputError
 from mtpp.host.stop_reason import StopReason
-from mtpp.inference.certificate import Tier
+from mtpp.inference.certificate import LowerBound, Tier
 from mtpp.solvers.last_look.graph_plans import look_at_graph_plan
 from mtpp.solvers.last_look.line_plans import look_at_line_plan, look_at_nested_plan
 from mtpp.solvers.last_look.replayed_schedule import replayed_iteration
@@ -27,7 +27,7 @@ from mtpp.solvers.planners.compiling import tiny_graph_problem
 from mtpp.solvers.planners.limits import NoPlan, PlanLimits
 from mtpp.solvers.planners.registry import GRAPH_PLANNERS, PLANNERS, SPLIT_PLANNERS
 from mtpp.solvers.planners.simulation.simulate_schedule import simulate_schedule
-from mtpp.training.graph_plan import GraphPlan, NoGraphPlan, TickBound
+from mtpp.training.graph_plan import GraphPlan, NoGraphPlan
 from mtpp.training.nested_plan import NestedPlan
 from mtpp.training.nested_problem import NestedProblem
 from mtpp.training.pfeife.looped import LoopedSchedule
@@ -142,7 +142,7 @@ def test_stages_of_graphs_are_simulated_once_more() -> None:
     foreign.configurations[layer] = replace(one, id="none of its own")  # type: ignore[index]
     with pytest.raises(InconsistentResult, match="'none of its own'"):
         look_at_graph_plan(problem, replace(found, stages=[foreign, *found.stages[1:]]))
-    bound = TickBound(found.iteration, "work", Tier.EXACT)
+    bound = LowerBound(found.iteration, "work", Tier.EXACT)
     with pytest.raises(InconsistentResult, match="no plan is said to fit"):
         look_at_graph_plan(problem, NoGraphPlan(problem, found.stages, bound, StopReason.FINISHED))
 
@@ -169,7 +169,7 @@ def test_splits_are_replayed_once_more() -> None:
         found.schedule,
         found.looped,
         found.split,
-        TickBound(1, "shares", Tier.EXACT),
+        LowerBound(1, "shares", Tier.EXACT),
         StopReason.INFEASIBLE,
     )
     with pytest.raises(InconsistentResult, match="no plan is said to fit into 1000000 bytes"):
@@ -224,7 +224,7 @@ def test_passes_that_wait_for_each_other_are_a_contradiction() -> None:
     problem, _ = split_plan()
     waiting = LoopedSchedule(2, 4, 2, 2, (4, 0)).schedule
     four = replace(problem, micro_batches=4)
-    bound = TickBound(0, "loads", Tier.EXACT)
+    bound = LowerBound(0, "loads", Tier.EXACT)
     stuck = SplitPlan(four, waiting, None, None, [0, 2, 4, 6, 8], 100, bound, bound, [], StopReason.FINISHED)
     with pytest.raises(InconsistentResult, match="never ends"):
         look_at_split_plan(four, stuck)

@@ -14,14 +14,13 @@ from training_models import four_layers
 from mtpp.errors import InconsistentResult
 from mtpp.host.deadline import Deadline
 from mtpp.host.stop_reason import StopReason
-from mtpp.inference.certificate import Tier
+from mtpp.inference.certificate import LowerBound, Tier
 from mtpp.solvers.limits import Limits
 from mtpp.solvers.planners.compiling import tiny_graph_problem
 from mtpp.solvers.planners.ended_search import result_beside_first
 from mtpp.solvers.planners.first_plans import first_graph_plan, first_plan, first_split_plan
 from mtpp.solvers.planners.limits import NoPlan
 from mtpp.solvers.planners.registry import GRAPH_PLANNERS, SPLIT_PLANNERS
-from mtpp.training.graph_plan import TickBound
 from mtpp.training.pfeife.problem import SplitProblem
 from mtpp.training.plan import TimeBound
 from mtpp.training.problem import PlanningProblem
@@ -97,4 +96,4 @@ def test_no_time_gives_the_first_plan_or_a_faster_one(made: Any) -> None:
     found: Any = result_beside_first(planner(first.problem, Limits(deadline=Deadline(0.0))), first)
     assert found.iteration <= first.iteration
     assert found.lower.value <= found.iteration
-    assert isinstance(found.lower, TickBound)
+    assert isinstance(found.lower, LowerBound)
