@@ -6,7 +6,7 @@ plan`` or ``the row``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -19,8 +19,8 @@ from mtpp.checker.facts import counted, factor
 from mtpp.checker.graph import TickGraph, model_in_ticks
 from mtpp.checker.names import BOUNDS
 from mtpp.checker.relaxed import TooManyPaths, relaxation_of, relaxed_graph
-from mtpp.checker.report import BOUND_CHECK, Check, Search, Verdict, fact
-from mtpp.checker.stages import StageFigures
+from mtpp.checker.report import BOUND_CHECK, Check, Search, Verdict, complete, fact
+from mtpp.checker.stages import StageFigures, stage_figures
 from mtpp.checker.tier import Tier
 from mtpp.document_shape import Path, refuse
 from mtpp.errors import InputError
@@ -61,6 +61,13 @@ def check_file(stated: str | None, actual: str, said_by: str) -> Check:
     return Check("model file", True, f"SHA-256 {actual}")
 
 
+def file_row(stated: str, actual: str | None, said_by: str) -> Check:
+    """Return the row on the model file, which there may be none of."""
+    if actual is None:
+        return fact("model file", f"not given: nothing holds {said_by} to a file")
+    return check_file(stated, actual, said_by)
+
+
 def check_costs(stated: str | None, actual: str | None, said_by: str) -> list[Check]:
     """Check that a file with measured costs is the one that a document was made with; none is due without either."""
     name = "measured costs"
@@ -84,13 +91,13 @@ def check_counts(stated: dict[str, Any], graph: TickGraph, said_by: str) -> Chec
     return Check(name, True, f"{counted(ops, 'op')}, {counted(tensors, 'tensor')}")
 
 
-def check_model_ticks(unit: str, stated: int, model: TickGraph, said_by: str) -> Check:
-    """Check the unit of a model's times, and how many ticks are in it."""
+def check_model_ticks(unit: str, stated: int, own_unit: str, own_ticks: int, said_by: str) -> Check:
+    """Check the unit of a model's times, and how many ticks are in it; *own_unit* and *own_ticks* are the model's."""
     name = "ticks"
-    if unit != model.time_unit:
-        return Check(name, False, f"{said_by}'s time unit is {unit!r}, the model's {model.time_unit!r}")
-    if stated != model.ticks_per_unit:
-        return Check(name, False, f"{said_by} says {stated} ticks per unit ({unit}), it is {model.ticks_per_unit}")
+    if unit != own_unit:
+        return Check(name, False, f"{said_by}'s time unit is {unit!r}, the model's {own_unit!r}")
+    if stated != own_ticks:
+        return Check(name, False, f"{said_by} says {stated} ticks per unit ({unit}), it is {own_ticks}")
     return Check(name, True, f"{stated} per unit ({unit})")
 
 
@@ -148,15 +155,52 @@ def check_group_names(groups: list[list[str]], graph: TickGraph) -> list[Check]:
     return [] if unknown is None else [Check("together", False, f"the graph has no op {unknown!r}")]
 
 
-def check_memory(stages: dict[int, StageFigures], limit: int | None) -> Check:
-    """Check that no stage needs more memory than there may be."""
+def check_memory(needs: Mapping[int, int], limit: int | None) -> Check:
+    """Check that no stage needs more bytes than there may be."""
     name = "stage memory"
     if limit is None:
         return fact(name, "no limit")
-    held, stage = max((figures.param_bytes + figures.peak_bytes, -s) for s, figures in stages.items())
+    held, stage = max((need, -s) for s, need in needs.items())
     if held > limit:
         return Check(name, False, f"stage {-stage} needs {held} bytes, the limit is {limit}")
     return Check(name, True, f"at most {held} of {limit} bytes")
+
+
+def partition_bottleneck(
+    document: dict[str, Any],
+    key: str,
+    graph: TickGraph,
+    checks: list[Check],
+    said_by: str,
+    claims: Sequence[str],
+    on_stages: Callable[[dict[int, StageFigures]], Sequence[Check]] = lambda stages: (),
+) -> int | None:
+    """Add the rows on an assignment, and return its bottleneck if that could be derived.
+
+    Parameters
+    ----------
+    key
+        Of the bottleneck in the document.
+    claims
+        Rows on stages, unchecked where the assignment is wrong; *on_stages* makes those that the document has besides.
+    """
+    assigned = check_assignment(document["assignment"], document["k"], graph)
+    checks.append(assigned)
+    if not assigned.passed:
+        checks[:] = complete(checks, claims, "the assignment is wrong")
+        return None
+    stage_of = [document["assignment"][name] for name in graph.op_names]
+    stages = stage_figures(graph, stage_of, document["system"])
+    needs = {s: figures.param_bytes + figures.peak_bytes for s, figures in stages.items()}
+    bottleneck = max(stage.cost for stage in stages.values())
+    checks += [
+        check_edges(graph, stage_of),
+        *check_together(document.get("together", []), document["assignment"]),
+        *on_stages(stages),
+        check_memory(needs, document["system"].get("stage_memory_bytes")),
+        compare("bottleneck", document[key], bottleneck, "ticks", said_by),
+    ]
+    return bottleneck
 
 
 def check_bound(
@@ -203,11 +247,11 @@ def check_bound(
     return Check(name, passed, detail), Tier.NONE if passed is False else tier
 
 
-def quotient(bottleneck: int, bound: int) -> float | None:
-    """Return the approximation ratio; None if the bound is zero below a positive bottleneck."""
+def quotient(reached: int | Fraction, bound: int | Fraction) -> float | None:
+    """Return the approximation ratio; None if the bound is zero below something positive."""
     if bound == 0:
-        return 1.0 if bottleneck == 0 else None
-    return bottleneck / bound
+        return 1.0 if reached == 0 else None
+    return float(Fraction(reached) / bound)
 
 
 def check_ratio(due: float | None, stated: Any | None, rests_on: Sequence[Check], said_by: str, name: str) -> Check:
@@ -249,6 +293,23 @@ def check_optimal(*, stated: bool, closed: bool, tier: Tier, rests_on: Sequence[
     if not stated and closed:
         return resting(name, "not claimed: closed by the MIP solver alone", rests_on)
     return resting(name, "proven" if stated else "not proven", rests_on, "claimed" if stated else "not claimed")
+
+
+def gap_rows(
+    document: dict[str, Any],
+    reached: int | Fraction,
+    bound: int | Fraction,
+    tier: Tier,
+    rests_on: Sequence[Check],
+    said_by: str,
+) -> list[Check]:
+    """Check the ratio that a document states, and whether it is optimal; *tier* is that of the bound as stated."""
+    return [
+        check_ratio(quotient(reached, bound), document["ratio"], rests_on, said_by, "ratio"),
+        check_optimal(
+            stated=document["optimal"], closed=reached == bound, tier=tier, rests_on=rests_on, said_by=said_by
+        ),
+    ]
 
 
 def resting(name: str, text: str, rests_on: Sequence[Check], otherwise: str | None = None) -> Check:

@@ -51,6 +51,15 @@ class BoundClaim:
         check_merges(merges, (*self.path, "merges"))
         return replay_merges(self.graph, together_classes(self.graph, self.together), self.system, merges)
 
+    def merged_by_terms(self) -> MergedGraph | str:
+        """Return what :meth:`merged` does where the proof has the claim's value, and its number of stages if any."""
+        stages, cutoff = self.proof.get("stages", self.k), self.proof["cutoff"]
+        if stages != self.k:
+            return f"the proof is for {stages} stages, the claim for {self.k}"
+        if cutoff != self.value:
+            return f"the proof's cutoff is {cutoff} ticks, the claim's {self.value}"
+        return self.merged()
+
     def name(self, graph: MergedGraph, group: int) -> str:
         """Return what to call a group of ops: by its first one in the file."""
         first = self.graph.op_names[graph.group_of.index(group)]

@@ -172,7 +172,7 @@ def _connect(document: Any, ticks_per_unit: int, work: list[int], transfer: list
             readers[number[name]] = None
         producer.append(maker)
         consumers.append(list(readers))
-    order = _own_order(len(ops), producer, consumers)
+    order = first_come_order(len(ops), ((u, v) for u, vs in zip(producer, consumers, strict=True) for v in vs))
     if len(order) < len(ops):
         refuse("the graph has a cycle", (*path, "tensors"))
     return TickGraph(
@@ -190,15 +190,14 @@ def _connect(document: Any, ticks_per_unit: int, work: list[int], transfer: list
     )
 
 
-def _own_order(op_count: int, producer: list[int], consumers: list[list[int]]) -> list[int]:
-    """Return the topological order that always takes the first op in the file; shorter if there is a cycle."""
-    successors: list[list[int]] = [[] for _ in range(op_count)]
-    missing = [0] * op_count
-    for u, readers in zip(producer, consumers, strict=True):
-        for v in readers:
-            successors[u].append(v)
-            missing[v] += 1
-    ready = [v for v in range(op_count) if missing[v] == 0]
+def first_come_order(count: int, edges: Iterable[tuple[int, int]]) -> list[int]:
+    """Return the topological order that always takes the first node of those that may come; shorter for a cycle."""
+    successors: list[list[int]] = [[] for _ in range(count)]
+    missing = [0] * count
+    for u, v in edges:
+        successors[u].append(v)
+        missing[v] += 1
+    ready = [v for v in range(count) if missing[v] == 0]
     heapify(ready)
     order: list[int] = []
     while ready:

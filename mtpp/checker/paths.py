@@ -52,6 +52,16 @@ class Paths:
                     order.append(other)
         return order if len(order) == len(missing) else None
 
+    @cached_property
+    def leading(self) -> list[int]:
+        """The groups that lead to each group, itself included, as bits of an integer: O(n·(n + edges)/64) steps."""
+        return _closure(self.before, self.order)
+
+    @cached_property
+    def following(self) -> list[int]:
+        """The groups that each group leads to, itself included, likewise."""
+        return _closure(self.after, self.order and self.order[::-1])
+
     def parted(self, group: int, others: Sequence[int], weight: Sequence[int], most: int) -> set[int] | int:
         """Return those of some groups that never share a stage with a group.
 
@@ -104,6 +114,21 @@ def _reached(
                 reached.add(other)
                 stack.append(other)
     return reached
+
+
+def _closure(neighbours: Sequence[set[int]], order: Sequence[int] | None) -> list[int]:
+    """Return what each group is joined to by paths through neighbours, which come first in *order* if there is one."""
+    reach = [1 << group for group in range(len(neighbours))]
+    changed = True
+    while changed:
+        changed = False
+        for group in range(len(reach)) if order is None else order:
+            found = reach[group]
+            for other in neighbours[group]:
+                found |= reach[other]
+            changed |= order is None and found != reach[group]
+            reach[group] = found
+    return reach
 
 
 def _by_distance(group: int, near: Sequence[set[int]], far: Sequence[set[int]], around: set[int]) -> list[int]:

@@ -15,20 +15,16 @@ from typing import Any
 
 from mtpp.checker.checks import (
     PARTITION,
-    check_assignment,
     check_bound,
     check_costs,
     check_counts,
-    check_edges,
     check_file,
-    check_memory,
     check_model_ticks,
-    check_optimal,
-    check_ratio,
-    check_together,
-    compare,
+    file_row,
+    gap_rows,
     hold,
     model_graph,
+    partition_bottleneck,
     proven_words,
     quotient,
     refuse_impossible_system,
@@ -50,7 +46,7 @@ from mtpp.checker.report import (
     fact,
     meets_tier,
 )
-from mtpp.checker.stages import StageFigures, stage_figures
+from mtpp.checker.stages import StageFigures
 from mtpp.checker.tier import Tier
 from mtpp.errors import InputError
 
@@ -141,19 +137,12 @@ def verify_plan(
             bound, tier = check_bound(_claim(plan, subject), method, tier, limit, search)
     rests_on = [*rows_named(checks, PARTITION), bound]
     reached = plan["bottleneck"] if bottleneck is None else bottleneck
-    due = quotient(reached, value)
-    checks += [
-        bound,
-        check_ratio(due, plan["ratio"], rests_on, _PLAN, "ratio"),
-        check_optimal(
-            stated=plan["optimal"], closed=reached == value, tier=Tier(stated["tier"]), rests_on=rests_on, said_by=_PLAN
-        ),
-    ]
+    checks += [bound, *gap_rows(plan, reached, value, Tier(stated["tier"]), rests_on, _PLAN)]
     rechecked = bound.passed is True
     return Report(
         tuple(checks),
         tier,
-        due if rechecked and bottleneck is not None else None,
+        quotient(reached, value) if rechecked and bottleneck is not None else None,
         bound_rechecked=rechecked,
         proven=proven_words(reached, value, plan["k"], together=bool(plan["together"]), embedded=model is None),
     )
@@ -163,27 +152,14 @@ def _check_partition(
     plan: dict[str, Any], subject: TickGraph, checks: list[Check], ended_by: Interrupts
 ) -> tuple[int | None, bool]:
     """Add the rows on stages; return the bottleneck if it could be derived, and whether work was ended."""
-    bottleneck: int | None = None
     try:
-        assigned = check_assignment(plan["assignment"], plan["k"], subject)
-        checks.append(assigned)
-        if not assigned.passed:
-            checks[:] = complete(checks, _ON_STAGES, "the assignment is wrong")
-            return None, False
-        stage_of = [plan["assignment"][name] for name in subject.op_names]
-        stages = stage_figures(subject, stage_of, plan["system"])
-        checks += [
-            check_edges(subject, stage_of),
-            *check_together(plan["together"], plan["assignment"]),
-            _check_stages(plan, stages),
-            check_memory(stages, plan["system"].get("stage_memory_bytes")),
-        ]
-        bottleneck = max(stage.cost for stage in stages.values())
-        checks.append(compare("bottleneck", plan["bottleneck"], bottleneck, "ticks", _PLAN))
+        found = partition_bottleneck(
+            plan, "bottleneck", subject, checks, _PLAN, _ON_STAGES, lambda stages: [_check_stages(plan, stages)]
+        )
+        return found, False
     except ended_by:
         checks[:] = complete(checks, ("assignment", *_ON_STAGES), OUT_OF_TIME)
-        return bottleneck, True
-    return bottleneck, False
+        return None, True
 
 
 def _claim(plan: dict[str, Any], graph: TickGraph) -> BoundClaim:
@@ -198,7 +174,7 @@ def _check_file(plan: dict[str, Any], actual: str | None, *, model_given: bool, 
         return Check("model file", False, "the model file's SHA-256 is not known")
     if unfound is not None:
         return Check("model file", None, unfound)
-    return fact("model file", "not given: nothing holds the plan to a file")
+    return file_row(plan["model"]["sha256"], None, _PLAN)
 
 
 def _check_costs(plan: dict[str, Any], actual: str | None, *, model_given: bool) -> list[Check]:
@@ -225,7 +201,7 @@ def _check_embedded(plan: dict[str, Any], embedded: TickGraph | None, model: Tic
 def _check_ticks(plan: dict[str, Any], model: TickGraph | None) -> Check:
     unit, stated = plan["time_unit"], plan["ticks_per_unit"]
     if model is not None:
-        return check_model_ticks(unit, stated, model, _PLAN)
+        return check_model_ticks(unit, stated, model.time_unit, model.ticks_per_unit, _PLAN)
     due = PICOSECONDS_PER_UNIT[unit] if unit != ABSTRACT else 10 ** (len(str(stated)) - 1)
     if stated != due:
         return Check("ticks", False, f"the plan says {stated} ticks per unit ({unit}), it is {due}")

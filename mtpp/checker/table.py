@@ -11,21 +11,17 @@ from typing import Any
 
 from mtpp.checker.checks import (
     PARTITION,
-    check_assignment,
     check_bound,
     check_costs,
     check_counts,
-    check_edges,
     check_file,
     check_group_names,
-    check_memory,
     check_model_ticks,
-    check_optimal,
     check_ratio,
-    check_together,
-    compare,
+    gap_rows,
     hold,
     model_graph,
+    partition_bottleneck,
     proven_words,
     quotient,
     refuse_impossible_system,
@@ -56,7 +52,6 @@ from mtpp.checker.single_bounds import (
     proofs,
     refuse_stray_proofs,
 )
-from mtpp.checker.stages import stage_figures
 from mtpp.checker.tier import STATED_TIERS, Tier
 from mtpp.document_shape import (
     Path,
@@ -190,7 +185,7 @@ def verify_row(
         check_file(row["sha256"], graph_sha256, _ROW),
         *check_costs(row.get("costs_sha256"), costs_sha256, _ROW),
         check_counts(row, subject, _ROW),
-        check_model_ticks(row["time_unit"], row["ticks_per_unit"], subject, _ROW),
+        check_model_ticks(row["time_unit"], row["ticks_per_unit"], subject.time_unit, subject.ticks_per_unit, _ROW),
         *row_name_rows(row),
     ]
     if "upper" not in row:
@@ -199,7 +194,7 @@ def verify_row(
     tier = Tier(row["tier"])
     try:
         if "upper" in row:
-            bottleneck = _check_partition(row, subject, checks)
+            bottleneck = partition_bottleneck(row, "upper", subject, checks, _ROW, _ON_STAGES)
         limit = bottleneck if hold(checks, PARTITION) else None
         bound, tier = check_bound(_claim(row, index, subject), row["lower_method"], tier, limit, search)
         checks.append(bound)
@@ -292,11 +287,8 @@ def _check_gaps(row: dict[str, Any], reached: int | None, checks: Sequence[Check
     """Check the ratios of a row to its bounds; none is due without an upper side."""
     if reached is None:
         return []
-    rests_on, closed = rows_named(checks, (*PARTITION, BOUND_CHECK)), reached == row["lower"]
-    found = [
-        check_ratio(quotient(reached, row["lower"]), row["ratio"], rests_on, _ROW, "ratio"),
-        check_optimal(stated=row["optimal"], closed=closed, tier=Tier(row["tier"]), rests_on=rests_on, said_by=_ROW),
-    ]
+    rests_on = rows_named(checks, (*PARTITION, BOUND_CHECK))
+    found = gap_rows(row, reached, row["lower"], Tier(row["tier"]), rests_on, _ROW)
     if "proven" in row:
         due, rests_on = quotient(reached, row["proven"]["value"]), rows_named(checks, (*PARTITION, PROVEN_BOUND))
         found.append(check_ratio(due, row["proven"]["ratio"], rests_on, _ROW, _PROVEN_RATIO))
@@ -319,22 +311,3 @@ def _proven_claim(row: dict[str, Any], index: int, graph: TickGraph) -> BoundCla
     path = (*row_path(index), "proven", "proof")
     groups, bound = row.get("together", []), row["proven"]
     return BoundClaim(graph, row["system"], row["k"], groups, bound["value"], bound["proof"], path)
-
-
-def _check_partition(row: dict[str, Any], graph: TickGraph, checks: list[Check]) -> int | None:
-    """Add the rows on a row's assignment, and return its bottleneck if that could be derived."""
-    assigned = check_assignment(row["assignment"], row["k"], graph)
-    checks.append(assigned)
-    if not assigned.passed:
-        checks[:] = complete(checks, _ON_STAGES, "the assignment is wrong")
-        return None
-    stage_of = [row["assignment"][name] for name in graph.op_names]
-    stages = stage_figures(graph, stage_of, row["system"])
-    checks += [
-        check_edges(graph, stage_of),
-        *check_together(row.get("together", []), row["assignment"]),
-        check_memory(stages, row["system"].get("stage_memory_bytes")),
-    ]
-    bottleneck = max(stage.cost for stage in stages.values())
-    checks.append(compare("bottleneck", row["upper"], bottleneck, "ticks", _ROW))
-    return bottleneck

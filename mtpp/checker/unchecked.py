@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mtpp.checker.checks import PARTITION, check_optimal, check_ratio, proven_words, quotient, rows_named
+from mtpp.checker.checks import PARTITION, gap_rows, proven_words, rows_named
 from mtpp.checker.document import check_plan
 from mtpp.checker.facts import dims_rows, groups_row, system_rows
 from mtpp.checker.names import any_training_name_rows, plan_name_rows
@@ -65,13 +65,7 @@ def unchecked_plan(
         tier = Tier.NONE
     checks = list(complete(checks, _OF_PLAN, _WHY))
     rests_on = rows_named(checks, (*PARTITION, BOUND_CHECK))
-    closed = reached == stated["value"]
-    checks += [
-        check_ratio(quotient(reached, stated["value"]), plan["ratio"], rests_on, _PLAN, "ratio"),
-        check_optimal(
-            stated=plan["optimal"], closed=closed, tier=Tier(stated["tier"]), rests_on=rests_on, said_by=_PLAN
-        ),
-    ]
+    checks += gap_rows(plan, reached, stated["value"], Tier(stated["tier"]), rests_on, _PLAN)
     words = proven_words(reached, stated["value"], plan["k"], together=bool(plan["together"]), embedded=False)
     return Report(tuple(checks), tier, None, bound_rechecked=False, proven=words)
 

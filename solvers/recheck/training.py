@@ -9,8 +9,9 @@ from mtpp.checker.facts import counted
 from mtpp.checker.report import BOUND_CHECK, Check
 from mtpp.checker.tier import Tier
 from mtpp.checker.training.bounds import TrainingClaim
-from mtpp.checker.training.infeasible import LEAST_MEMORY, NO_PLAN, infeasible_checks
+from mtpp.checker.training.infeasible import infeasible_checks
 from mtpp.checker.training.model import TickModel
+from mtpp.checker.training.plan_rows import LEAST_MEMORY, NO_PLAN
 from mtpp.solvers.recheck.levels import search_levels
 from mtpp.solvers.recheck.pipelines import Searched, TooLarge, Watcher, search_all
 

@@ -50,7 +50,7 @@ from itertools import accumulate, pairwise
 from math import gcd
 from typing import Any
 
-from mtpp.checker.bounds.known_prefixes import KnownPrefixes, Reach, SetWeights, members
+from mtpp.checker.bounds.known_prefixes import KnownPrefixes, SetWeights, members
 from mtpp.checker.bounds.streaming import WITHOUT_MEMORY, stage_weights
 from mtpp.checker.claim import BoundClaim, Verdict
 from mtpp.checker.facts import counted
@@ -77,9 +77,7 @@ def check_branch_and_bound(claim: BoundClaim) -> Verdict:
     optional = {"merges": check_merges, "anchor": nullable(items(whole(), whole(1))), "heavy": nullable(whole(1))}
     record(required, optional)(claim.proof, claim.path)
     method = "branch-and-bound"
-    if claim.proof["cutoff"] != claim.value:
-        return False, f"{method}: the proof's cutoff is {claim.proof['cutoff']} ticks, the claim's {claim.value}"
-    graph = claim.merged()
+    graph = claim.merged_by_terms()
     if isinstance(graph, str):
         return False, f"{method}: {graph}"
     tree = _Tree.of(claim, graph)
@@ -124,7 +122,6 @@ class _Tree:
     most: int
     blocks: list[int]
     paths: Paths
-    reach: Reach
     weights: SetWeights
     touching: list[set[int]]
     cases: int = 0
@@ -142,7 +139,7 @@ class _Tree:
             return "the merged ops form a cycle"
         most = (claim.value - 1 + constant) // unit * unit
         touching = [{producer, *consumers} for _, producer, consumers in graph.tensors]
-        return cls(claim, graph, weight, most, claim.proof["blocks"], paths, Reach(paths), SetWeights(weight), touching)
+        return cls(claim, graph, weight, most, claim.proof["blocks"], paths, SetWeights(weight), touching)
 
     def fault(self) -> str | None:
         """Return the first thing that is wrong, None if all cases are refuted."""
@@ -236,7 +233,7 @@ class _Tree:
                     inside[b - 1] |= bit
                 else:
                     outside[b - 1] |= bit
-        return KnownPrefixes(nothing, nothing).with_more(inside, outside, self.reach)
+        return KnownPrefixes(nothing, nothing).with_more(inside, outside, self.paths)
 
     def _after_steps(self, steps: list[Any], known: KnownPrefixes) -> KnownPrefixes | str | None:
         """Return what is known after all multipliers, None if the case is refuted, or what is wrong with them."""
@@ -260,7 +257,7 @@ class _Tree:
         none = [0] * len(one)
         found = []
         for child, sides in zip(children, ((none, one), (one, none)), strict=True):
-            state = known.with_more(*sides, self.reach)
+            state = known.with_more(*sides, self.paths)
             if state is not None:
                 found.append((child, state))
         return found
@@ -354,7 +351,7 @@ class _Combination:
                 return f"there is no op {op if u is None else other}"
             if boundary > len(self.slope):
                 return f"there is no boundary {boundary}"
-            if not self.tree.reach.following[u] >> v & 1:
+            if not self.tree.paths.following[u] >> v & 1:
                 return f"op {op} does not lead to op {other}"
             self.extra[boundary][u] -= factor * multiplier
             self.extra[boundary][v] += factor * multiplier
@@ -394,4 +391,4 @@ class _Combination:
                 outside[i] |= 1 << u
             elif -coefficient > missing:
                 inside[i] |= 1 << u
-        return known.with_more(inside, outside, self.tree.reach)
+        return known.with_more(inside, outside, self.tree.paths)

@@ -65,8 +65,7 @@ class Families:
         self._all = (1 << count) - 1
         self._weight = weight
         self._most, self._least = most, least
-        self.before = _closure(paths.before, paths.order)
-        self.after = _closure(paths.after, paths.order and paths.order[::-1])
+        self.before, self.after = paths.leading, paths.following
         self._bytes = [_sums(weight[begin : begin + 8]) for begin in range(0, count, 8)]
 
     def rooted(self, op: int, outside: int) -> Family | None:
@@ -130,21 +129,6 @@ class Families:
         if outside & inside or self.sum(self._all & ~outside) < self._least:
             return None
         return Family(inside, outside, above, below)
-
-
-def _closure(neighbours: Sequence[set[int]], order: Sequence[int] | None) -> list[int]:
-    """Return what each op is joined to by paths through neighbours, which come first in *order* if there is one."""
-    reach = [1 << op for op in range(len(neighbours))]
-    changed = True
-    while changed:
-        changed = False
-        for op in order if order is not None else range(len(reach)):
-            found = reach[op]
-            for other in neighbours[op]:
-                found |= reach[other]
-            changed |= found != reach[op]
-            reach[op] = found
-    return reach
 
 
 def _sums(weight: Sequence[int]) -> list[int]:

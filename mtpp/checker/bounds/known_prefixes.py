@@ -33,27 +33,6 @@ class SetWeights:
         return sum((bits & mask).bit_count() << digit for digit, mask in enumerate(self._digits))
 
 
-class Reach:
-    """All groups that lead to each group, and all that it leads to, itself included each time.
-
-    Notes
-    -----
-    The graph has no cycle. O(n·(n + edges)/64) steps of one machine word; n²/4 bytes.
-    """
-
-    def __init__(self, paths: Paths) -> None:
-        assert paths.order is not None
-        count = len(paths.before)
-        self.leading = [1 << group for group in range(count)]
-        self.following = [1 << group for group in range(count)]
-        for group in paths.order:
-            for other in paths.before[group]:
-                self.leading[group] |= self.leading[other]
-        for group in reversed(paths.order):
-            for other in paths.after[group]:
-                self.following[group] |= self.following[other]
-
-
 @dataclass(frozen=True)
 class KnownPrefixes:
     """Sets of groups for each boundary b = 1 … B − 1 between blocks, in this order.
@@ -69,7 +48,7 @@ class KnownPrefixes:
     inside: tuple[int, ...]
     outside: tuple[int, ...]
 
-    def with_more(self, inside: Sequence[int], outside: Sequence[int], reach: Reach) -> KnownPrefixes | None:
+    def with_more(self, inside: Sequence[int], outside: Sequence[int], paths: Paths) -> KnownPrefixes | None:
         """Add what else is known, and what follows from it; None if it contradicts itself.
 
         What leads to an op that is in the first b blocks is in them too, and all that is in them is in the first b + 1.
@@ -78,12 +57,12 @@ class KnownPrefixes:
         below = 0
         for b, more in enumerate(inside):
             for group in members((more | below) & ~held[b]):
-                held[b] |= reach.leading[group]
+                held[b] |= paths.leading[group]
             below = held[b]
         above = 0
         for b in range(len(left) - 1, -1, -1):
             for group in members((outside[b] | above) & ~left[b]):
-                left[b] |= reach.following[group]
+                left[b] |= paths.following[group]
             above = left[b]
         if any(a & b for a, b in zip(held, left, strict=True)):
             return None

@@ -15,9 +15,7 @@ from mtpp.checker.report import SHALLOW, Check, fact
 from mtpp.checker.tier import Tier
 from mtpp.checker.training.bounds import most_degrees, usable_degrees, usable_options
 from mtpp.checker.training.model import TickModel
-
-NO_PLAN = "no plan"
-LEAST_MEMORY = "least memory"
+from mtpp.checker.training.plan_rows import LEAST_MEMORY, NO_PLAN
 
 
 def infeasible_checks(plan: dict[str, Any], model: TickModel) -> tuple[list[Check], Tier]:

@@ -20,7 +20,7 @@ from fractions import Fraction
 from typing import Any
 
 from mtpp.checker.report import Check
-from mtpp.checker.training.model import StatedModel, TickModel, synchronised, transfer_ticks
+from mtpp.checker.training.model import TickModel, transfer_ticks
 from mtpp.checker.training.stages import PipelineStage, TrainingFigures, stage_figures
 
 _NAME = "superstages"
@@ -101,12 +101,11 @@ class LevelFigures:
         In the order of :func:`all_superstages`.
     """
 
-    def __init__(self, plan: dict[str, Any], stages: Sequence[PipelineStage], ticks: TickModel, stated: StatedModel):
+    def __init__(self, plan: dict[str, Any], stages: Sequence[PipelineStage], ticks: TickModel):
         self._plan = plan
         self._pipeline = stages
         self._ticks = ticks
         self._levels = plan["system"]["topology"]
-        self._stated = stated
         self.stages: list[TrainingFigures] = []
         self.superstages: list[SuperstageFigures] = []
         in_flight = sum(stage["replicas"] for stage in plan["stages"])
@@ -130,19 +129,12 @@ class LevelFigures:
             in_flight -= sum(self._plan["stages"][i]["replicas"] for i in row["stages"]) // around
 
     def _communication(self, row: dict[str, Any], level: int, around: int) -> SuperstageFigures:
-        bandwidth, d = self._levels[level - 1]["bandwidth_bytes_per_s"], row["data_parallel"]
-        inside = {self._ticks.ids[v] for i in row["stages"] for v in self._pipeline[i].runs_as}
+        bandwidth, d, ticks = self._levels[level - 1]["bandwidth_bytes_per_s"], row["data_parallel"], self._ticks
+        inside = {v for i in row["stages"] for v in self._pipeline[i].runs_as}
         edges = sum(
-            transfer_ticks(2 * edge.communication_bytes, bandwidth)
-            for edge in self._stated.edges
-            if (edge.source in inside) != (edge.target in inside)
+            transfer_ticks(2 * size, bandwidth)
+            for (u, v, _), size in zip(ticks.edges, ticks.edge_bytes, strict=True)
+            if (u in inside) != (v in inside)
         )
-        weights = sum(
-            transfer_ticks(
-                4 * min(t * synchronised(one) for t, found in layer.configurations.items() for one in found),
-                bandwidth,
-            )
-            for layer in self._stated.layers
-            if layer.id in inside
-        )
+        weights = sum(transfer_ticks(4 * ticks.weight_bytes[v], bandwidth) for v in inside)
         return SuperstageFigures(Fraction(edges, d * around), Fraction((d - 1) * weights, d * d * around))

@@ -135,8 +135,16 @@ class TickModel:
     ids: Sequence[LayerId]
     options: Sequence[Mapping[int, Sequence[LayerOption]]]
     edges: Sequence[tuple[int, int, int]]
-    edge_bytes: Sequence[int] = ()
-    weight_bytes: Sequence[int] = ()
+    edge_bytes: Sequence[int]
+    weight_bytes: Sequence[int]
+
+
+def layer_ids(model: StatedModel) -> list[LayerId]:
+    """Return what plans call the layers; raise InputError if a plan cannot tell two apart."""
+    ids = [layer.id for layer in model.layers]
+    if len({str(name) for name in ids}) < len(ids):
+        raise InputError("two layers have ids that are written alike", source="model", where="/layers")
+    return ids
 
 
 def transfer_ticks(size: int, bandwidth_bytes_per_s: int) -> int:
@@ -146,9 +154,7 @@ def transfer_ticks(size: int, bandwidth_bytes_per_s: int) -> int:
 
 def training_model_in_ticks(model: StatedModel, bandwidth_bytes_per_s: int) -> TickModel:
     """Return *model* with every cost in ticks."""
-    ids = [layer.id for layer in model.layers]
-    if len({str(name) for name in ids}) < len(ids):
-        raise InputError("two layers have ids that are written alike", source="model", where="/layers")
+    ids = layer_ids(model)
     place = {name: i for i, name in enumerate(ids)}
     per_unit = PICOSECONDS_PER_UNIT[model.time_unit]
 

@@ -10,30 +10,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mtpp.checker.facts import counted, one_of
 from mtpp.checker.report import Check, fact
 from mtpp.checker.training.bounds import usable_options
 from mtpp.checker.training.levels import check_superstages
 from mtpp.checker.training.model import LayerId, LayerOption, TickModel
+from mtpp.checker.training.plan_rows import CONFIGURATIONS, configurations_row, edges_row, layers_row, stages_of_layers
 from mtpp.checker.training.stages import PipelineStage
 
 
 def pipeline_checks(plan: dict[str, Any], model: TickModel) -> list[Check]:
     """Check the stages of a plan, all but what they take."""
-    layers = _check_layers(plan, model)
+    layers = layers_row(plan["stages"], model.ids)
     levels = [] if plan["system"]["topology"] is None else [check_superstages(plan)]
     return [
         layers,
         *levels,
-        _check_edges(plan, model) if layers.passed else Check("edges", None, "the layers are wrong"),
+        edges_row(model.edges, model.ids, stages_of_layers(plan["stages"], model.ids))
+        if layers.passed
+        else Check("edges", None, "the layers are wrong"),
         _check_degrees(plan),
         _check_devices(plan),
-        _check_options(plan, model) if layers.passed else Check(_CONFIGURATIONS, None, "the layers are wrong"),
+        _check_options(plan, model) if layers.passed else Check(CONFIGURATIONS, None, "the layers are wrong"),
         _check_knapsack(plan),
     ]
-
-
-_CONFIGURATIONS = "configurations"
 
 
 def pipeline_of(plan: dict[str, Any], model: TickModel) -> list[PipelineStage]:
@@ -50,37 +49,6 @@ def pipeline_of(plan: dict[str, Any], model: TickModel) -> list[PipelineStage]:
 def _chosen(stage: dict[str, Any], model: TickModel, place: Mapping[LayerId, int], layer: LayerId) -> LayerOption:
     options = model.options[place[layer]][stage["tensor_parallel"]]
     return next(option for option in options if option.name == stage["configurations"][str(layer)])
-
-
-def _check_layers(plan: dict[str, Any], model: TickModel) -> Check:
-    name = "layers"
-    known = set(model.ids)
-    stage_of: dict[LayerId, int] = {}
-    for i, stage in enumerate(plan["stages"]):
-        if stage["index"] != i:
-            return Check(name, False, f"stage {i}: the plan says index {stage['index']}, it is {i}")
-        if not stage["layers"]:
-            return Check(name, False, f"stage {i} has no layers")
-        for layer in stage["layers"]:
-            if layer not in known:
-                return Check(name, False, f"stage {i}: the model has no layer {str(layer)[:60]!r}")
-            if layer in stage_of:
-                return Check(name, False, f"layer {layer!r} is in stage {stage_of[layer]} and in stage {i}")
-            stage_of[layer] = i
-    missing = [layer for layer in model.ids if layer not in stage_of]
-    if missing:
-        return Check(name, False, f"{len(missing)} layers are in no stage, the first is {missing[0]!r}")
-    return Check(name, True, f"each of {len(model.ids)} in {one_of(len(plan['stages']))}")
-
-
-def _check_edges(plan: dict[str, Any], model: TickModel) -> Check:
-    stage_of = {layer: i for i, stage in enumerate(plan["stages"]) for layer in stage["layers"]}
-    for u, v, _ in model.edges:
-        source, target = model.ids[u], model.ids[v]
-        if stage_of[source] > stage_of[target]:
-            edge = f"layer {source!r} (stage {stage_of[source]}) to {target!r} (stage {stage_of[target]})"
-            return Check("edges", False, f"one goes back from {edge}")
-    return Check("edges", True, f"none of {len(model.edges)} goes to an earlier stage")
 
 
 def _check_degrees(plan: dict[str, Any]) -> Check:
@@ -127,22 +95,13 @@ def _check_devices(plan: dict[str, Any]) -> Check:
 
 
 def _check_options(plan: dict[str, Any], model: TickModel) -> Check:
-    place = {layer: i for i, layer in enumerate(model.ids)}
-    for i, stage in enumerate(plan["stages"]):
-        chosen, t = stage["configurations"], stage["tensor_parallel"]
-        for layer in stage["layers"]:
-            if str(layer) not in chosen:
-                return Check(_CONFIGURATIONS, False, f"stage {i}: layer {layer!r} has none")
-            named, options = chosen[str(layer)], model.options[place[layer]].get(t, ())
-            what = f"stage {i}: {named[:60]!r} of layer {layer!r}, for a tensor-parallel degree of {t},"
-            if not any(option.name == named for option in options):
-                return Check(_CONFIGURATIONS, False, f"{what} is not in the model")
-            if not any(option.name == named for option in usable_options(model, plan["system"], place[layer], t)):
-                return Check(_CONFIGURATIONS, False, f"{what} recomputes activations, which is not allowed")
-        outside = set(chosen) - {str(layer) for layer in stage["layers"]}
-        if outside:
-            return Check(_CONFIGURATIONS, False, f"stage {i}: {min(outside)[:60]!r} is not one of its layers")
-    return Check(_CONFIGURATIONS, True, f"one for each of {counted(len(model.ids), 'layer')}")
+    return configurations_row(
+        plan["stages"],
+        model.ids,
+        lambda layer, t: {option.name for option in model.options[layer].get(t, ())},
+        lambda layer, t: {option.name for option in usable_options(model, plan["system"], layer, t)},
+        "for a tensor-parallel degree of {}",
+    )
 
 
 def _check_knapsack(plan: dict[str, Any]) -> Check:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from mtpp.checker.checks import check_optimal, check_ratio, hold, rows_named
+from mtpp.checker.checks import check_memory, gap_rows, hold, quotient, rows_named
 from mtpp.checker.document import PICOSECONDS_PER_UNIT
 from mtpp.checker.facts import counted, factor
 from mtpp.checker.names import training_name_rows
@@ -35,12 +35,12 @@ from mtpp.checker.training.document import STAGE_TIMES, SUPERSTAGE_TIMES, as_fra
 from mtpp.checker.training.facts import training_rows
 from mtpp.checker.training.graphpipe.bounds import GraphSearch
 from mtpp.checker.training.graphpipe.plan import verify_graph_plan
-from mtpp.checker.training.infeasible import LEAST_MEMORY, NO_PLAN, infeasible_checks
+from mtpp.checker.training.infeasible import infeasible_checks
 from mtpp.checker.training.levels import LevelFigures, SuperstageFigures, all_superstages
 from mtpp.checker.training.model import StatedModel, TickModel, training_model_in_ticks
-from mtpp.checker.training.model_rows import model_rows
 from mtpp.checker.training.pfeife.plan import verify_split_plan
 from mtpp.checker.training.pipeline import pipeline_checks, pipeline_of
+from mtpp.checker.training.plan_rows import LEAST_MEMORY, NO_PLAN, model_rows, no_plan_report
 from mtpp.checker.training.stages import TrainingFigures, pipeline_figures
 from mtpp.checker.training.versions import check_any_training_plan, is_split_plan, is_version_2
 from mtpp.document_shape import record, whole
@@ -132,7 +132,7 @@ def verify_training_plan(
     ]
     if not plan["feasible"]:
         return _no_plan(plan, ticks, checks, searches, ended_by)
-    return _feasible(plan, model, ticks, checks, searches, ended_by)
+    return _feasible(plan, ticks, checks, searches, ended_by)
 
 
 def _no_plan(
@@ -156,18 +156,11 @@ def _no_plan(
         found = list(complete(checked, claims, OUT_OF_TIME))
     shown = next(check for check in found if check.name == NO_PLAN)
     tier = Tier.NONE if any(check.passed is False for check in found) else tier
-    words = (
-        "proven that there is no plan within the memory of the devices"
-        if shown.passed
-        else "but all it says is that no plan was found"
-    )
-    subject = "that there is no plan"
-    return Report((*checks, *found), tier, None, shown.passed is True, words, subject=subject)
+    return no_plan_report((*checks, *found), tier, proven=shown.passed is True)
 
 
 def _feasible(
     plan: dict[str, Any],
-    model: StatedModel,
     ticks: TickModel,
     checks: list[Check],
     searches: TrainingSearches | None,
@@ -177,7 +170,7 @@ def _feasible(
     value = as_fraction(stated["value"])
     time: Fraction | None = None
     try:
-        time = _check_stages(plan, model, ticks, checks)
+        time = _check_stages(plan, ticks, checks)
         bound, tier = _check_bound(plan, ticks, time if hold(checks, _PIPELINE) else None, searches)
         checks.append(bound)
     except ended_by:
@@ -185,13 +178,8 @@ def _feasible(
         bound = checks[-1]
     reached = as_fraction(plan["time_per_sample_ticks"]) if time is None else time
     rests_on = [*rows_named(checks, _PIPELINE), bound]
-    due, closed = _quotient(reached, value), reached == value
-    checks += [
-        check_ratio(due, plan["ratio"], rests_on, _PLAN, "ratio"),
-        check_optimal(
-            stated=plan["optimal"], closed=closed, tier=Tier(stated["tier"]), rests_on=rests_on, said_by=_PLAN
-        ),
-    ]
+    due, closed = quotient(reached, value), reached == value
+    checks += gap_rows(plan, reached, value, Tier(stated["tier"]), rests_on, _PLAN)
     rechecked = bound.passed is True
     words = (
         f"proven optimal: no {_CLASS} takes less time per sample"
@@ -204,7 +192,7 @@ def _feasible(
     return Report(tuple(checks), tier, ratio, bound_rechecked=rechecked, proven=words)
 
 
-def _check_stages(plan: dict[str, Any], model: StatedModel, ticks: TickModel, checks: list[Check]) -> Fraction | None:
+def _check_stages(plan: dict[str, Any], ticks: TickModel, checks: list[Check]) -> Fraction | None:
     """Add the rows on stages, and return the time per sample, None if they are no plan."""
     system = plan["system"]
     shape = pipeline_checks(plan, ticks)
@@ -217,12 +205,12 @@ def _check_stages(plan: dict[str, Any], model: StatedModel, ticks: TickModel, ch
     if system["topology"] is None:
         figures = pipeline_figures(ticks, stages, system["convention"], system["max_micro_batches"])
     else:
-        levels = LevelFigures(plan, stages, ticks, model)
+        levels = LevelFigures(plan, stages, ticks)
         figures, outer = levels.stages, levels.superstages
     time = max([stage.time for stage in figures] + [communicated.time for communicated in outer])
     checks += [
         _check_figures(plan, figures, outer, time),
-        _check_memory(figures, system["memory_bytes"]),
+        check_memory(dict(enumerate(stage.memory_bytes for stage in figures)), system["memory_bytes"]),
         _check_time(plan, time),
     ]
     return time
@@ -257,14 +245,6 @@ def _check_figures(
     return Check(
         name, True, counted(len(figures), "stage") + (f", {counted(len(outer), 'superstage')}" if outer else "")
     )
-
-
-def _check_memory(figures: list[TrainingFigures], limit: int) -> Check:
-    name = "stage memory"
-    held, stage = max((stage.memory_bytes, -i) for i, stage in enumerate(figures))
-    if held > limit:
-        return Check(name, False, f"stage {-stage} needs {held} bytes, the limit is {limit}")
-    return Check(name, True, f"at most {held} of {limit} bytes")
 
 
 def _check_time(plan: dict[str, Any], time: Fraction) -> Check:
@@ -319,12 +299,6 @@ def _check_enumerated(claim: TrainingClaim, method: str, searches: TrainingSearc
     if searches is None:
         return Check(BOUND_CHECK, None, f"{method}: {SHALLOW}")
     return searches.bound(claim, method)
-
-
-def _quotient(time: Fraction, bound: Fraction) -> float | None:
-    if bound == 0:
-        return 1.0 if time == 0 else None
-    return float(time / bound)
 
 
 def _utilization(time: Fraction, slowest: Fraction) -> float:

@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 from mtpp.checker.document import PICOSECONDS_PER_UNIT
 from mtpp.checker.training.graphpipe.setting import Setting
-from mtpp.checker.training.model import LayerId, StatedConfiguration, StatedModel, synchronised
-from mtpp.errors import InputError
+from mtpp.checker.training.model import LayerId, StatedConfiguration, StatedModel, layer_ids, synchronised
 
 PER_SECOND = 10**12
 """Ticks."""
@@ -94,9 +93,7 @@ class GraphModel:
 
 def graph_model(model: StatedModel, setting: Setting) -> GraphModel:
     """Return *model* with every cost in ticks."""
-    ids = [layer.id for layer in model.layers]
-    if len({str(name) for name in ids}) < len(ids):
-        raise InputError("two layers have ids that are written alike", source="model", where="/layers")
+    ids = layer_ids(model)
     place = {name: i for i, name in enumerate(ids)}
     unit = PICOSECONDS_PER_UNIT[model.time_unit]
 

@@ -49,15 +49,6 @@ def check_stage_figures(
     return Check(name, True, counted(len(stages), "stage"))
 
 
-def check_stage_memory(stages: Sequence[GraphStage], limit: int) -> Check:
-    """Check that no stage needs more than there is on a device."""
-    name = "stage memory"
-    held, stage = max((memory_bytes(stage), -i) for i, stage in enumerate(stages))
-    if held > limit:
-        return Check(name, False, f"stage {-stage} needs {held} bytes, the limit is {limit}")
-    return Check(name, True, f"at most {held} of {limit} bytes")
-
-
 def check_transfers(rows: Sequence[dict[str, Any]], channels: Sequence[Channel]) -> Check:
     """Check that the transfers are those between stages, in ascending order, and what they take."""
     name = "transfers"

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from mtpp.checker.checks import resting
+from mtpp.checker.checks import check_memory, resting
 from mtpp.checker.report import Check, complete, fact
 from mtpp.checker.tier import Tier
 from mtpp.checker.training.graphpipe.bounds import GraphSearch, check_graph_bound
 from mtpp.checker.training.graphpipe.costs import GraphModel
-from mtpp.checker.training.graphpipe.figures import check_stage_figures, check_stage_memory
+from mtpp.checker.training.graphpipe.figures import check_stage_figures
 from mtpp.checker.training.graphpipe.pipeline import memory_bytes, timed_stage
 from mtpp.checker.training.graphpipe.setting import Setting
 from mtpp.checker.training.graphpipe.validity import NO_STAGES, stages_of, validity_checks
+from mtpp.checker.training.plan_rows import LEAST_MEMORY, NO_PLAN
 
-NO_PLAN = "no plan"
-LEAST_MEMORY = "least memory"
 MEMORY_BOUND = "memory bound"
 
 CLAIMS = (LEAST_MEMORY, MEMORY_BOUND, NO_PLAN)
@@ -47,7 +46,7 @@ def least_memory_checks(plan: dict[str, Any], model: GraphModel, setting: Settin
     return [
         *checks,
         check_stage_figures(rows, stages, [timed_stage(stage, setting) for stage in stages]),
-        check_stage_memory(stages, least),
+        check_memory(dict(enumerate(map(memory_bytes, stages))), least),
         Check(LEAST_MEMORY, True, f"there is a plan with {least} bytes")
         if held == least
         else Check(LEAST_MEMORY, False, f"the plan says {least} bytes, its fullest device needs {held}"),

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mtpp.checker.checks import check_optimal, check_ratio, hold, quotient, rows_named
+from mtpp.checker.checks import check_memory, gap_rows, hold, quotient, rows_named
 from mtpp.checker.facts import counted, factor, memory
 from mtpp.checker.names import end_rows
 from mtpp.checker.report import BOUND_CHECK, OUT_OF_TIME, Check, Interrupts, Report, complete, fact
@@ -25,16 +25,15 @@ from mtpp.checker.training.graphpipe.figures import (
     check_depth,
     check_iteration,
     check_stage_figures,
-    check_stage_memory,
     check_time_per_sample,
     check_transfers,
 )
-from mtpp.checker.training.graphpipe.infeasible import CLAIMS, NO_PLAN, least_memory_checks, no_plan_checks
-from mtpp.checker.training.graphpipe.pipeline import Pipeline, channels_of, timed_stage
+from mtpp.checker.training.graphpipe.infeasible import CLAIMS, least_memory_checks, no_plan_checks
+from mtpp.checker.training.graphpipe.pipeline import Pipeline, channels_of, memory_bytes, timed_stage
 from mtpp.checker.training.graphpipe.setting import Setting
 from mtpp.checker.training.graphpipe.validity import NO_STAGES, SHAPE, stages_of, validity_checks
 from mtpp.checker.training.model import StatedModel
-from mtpp.checker.training.model_rows import model_rows
+from mtpp.checker.training.plan_rows import NO_PLAN, model_rows, no_plan_report
 
 _PLAN = "the plan"
 _CLASS = "with kFkB orders of whole backward passes by these rules"
@@ -90,13 +89,7 @@ def _no_plan(
         due = _LEAST if plan["least_memory_bytes"] is not None else CLAIMS
         checks[:] = complete(checks, due, OUT_OF_TIME)
     shown = next(check for check in checks if check.name == NO_PLAN)
-    proven = shown.passed is True
-    words = (
-        "proven that there is no plan within the memory of the devices"
-        if proven
-        else "but all it says is that no plan was found"
-    )
-    return Report(tuple(checks), tier, None, proven, words, subject="that there is no plan")
+    return no_plan_report(checks, tier, proven=shown.passed is True)
 
 
 def _feasible(
@@ -126,12 +119,7 @@ def _feasible(
     reached = plan["iteration_ticks"] if time is None else time
     rests_on = [*rows_named(checks, _RESTS_ON), bound]
     due, closed = quotient(reached, value), reached == value
-    checks += [
-        check_ratio(due, plan["ratio"], rests_on, _PLAN, "ratio"),
-        check_optimal(
-            stated=plan["optimal"], closed=closed, tier=Tier(stated["tier"]), rests_on=rests_on, said_by=_PLAN
-        ),
-    ]
+    checks += gap_rows(plan, reached, value, Tier(stated["tier"]), rests_on, _PLAN)
     rechecked = bound.passed is True
     among = f"{'line of stages' if plan['system']['sequential'] else 'stage graph'} {_CLASS}"
     words = (
@@ -162,7 +150,7 @@ def _check_stages(plan: dict[str, Any], model: GraphModel, setting: Setting, che
     checks += [
         check_stage_figures(rows, stages, timed),
         check_transfers(plan["transfers"], pipeline.channels),
-        check_stage_memory(stages, setting.memory_bytes),
+        check_memory(dict(enumerate(map(memory_bytes, stages))), setting.memory_bytes),
         check_depth(plan, pipeline),
         check_time_per_sample(plan, pipeline),
     ]

@@ -7,32 +7,31 @@ micro-batches of a size that all its layers can run, and enough of them in fligh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from mtpp.checker.facts import counted, one_of
+from mtpp.checker.facts import counted
 from mtpp.checker.report import Check, complete
 from mtpp.checker.training.graphpipe.costs import GraphModel, LayerChoice
 from mtpp.checker.training.graphpipe.in_flight import Schedule, fewest_in_flight, sizes_agree
 from mtpp.checker.training.graphpipe.pipeline import GraphStage, edges_between
 from mtpp.checker.training.graphpipe.setting import Setting
 from mtpp.checker.training.model import LayerId
+from mtpp.checker.training.plan_rows import Rows, configurations_row, edges_row, layers_row, stages_of_layers
 
 SHAPE = ("layers", "edges", "devices", "configurations", "micro-batch sizes", "orders", "in flight")
 """Rows on the stages being a plan at all."""
 
 NO_STAGES = "the stages are no plan"
 
-Rows = Sequence[dict[str, Any]]
-
 
 def validity_checks(rows: Rows, model: GraphModel, setting: Setting) -> list[Check]:
     """Check stages as a document has them, all but what they take; what rests on a row that fails is unchecked."""
-    checks = [_check_layers(rows, model)]
+    checks = [layers_row(rows, model.ids)]
     if checks[0].passed:
-        stage_of = _stage_of(rows, model)
+        stage_of = stages_of_layers(rows, model.ids)
+        order = "in the order of the line" if setting.sequential else "in a topological order"
         checks += [
-            _check_edges(rows, model, stage_of, setting),
+            edges_row(model.edges, model.ids, stage_of, f": {counted(len(rows), 'stage')} {order}"),
             _check_devices(rows, setting),
             _check_configurations(rows, model),
             _check_sizes(rows, model, stage_of, setting),
@@ -62,43 +61,6 @@ def stages_of(rows: Rows, model: GraphModel) -> list[GraphStage]:
     ]
 
 
-def _stage_of(rows: Rows, model: GraphModel) -> dict[int, int]:
-    place = {name: i for i, name in enumerate(model.ids)}
-    return {place[layer]: s for s, row in enumerate(rows) for layer in row["layers"]}
-
-
-def _check_layers(rows: Rows, model: GraphModel) -> Check:
-    name = "layers"
-    known = set(model.ids)
-    stage_of: dict[LayerId, int] = {}
-    for i, row in enumerate(rows):
-        if row["index"] != i:
-            return Check(name, False, f"stage {i}: the plan says index {row['index']}, it is {i}")
-        if not row["layers"]:
-            return Check(name, False, f"stage {i} has no layers")
-        for layer in row["layers"]:
-            if layer not in known:
-                return Check(name, False, f"stage {i}: the model has no layer {str(layer)[:60]!r}")
-            if layer in stage_of:
-                return Check(name, False, f"layer {layer!r} is in stage {stage_of[layer]} and in stage {i}")
-            stage_of[layer] = i
-    missing = [layer for layer in model.ids if layer not in stage_of]
-    if missing:
-        return Check(name, False, f"{len(missing)} layers are in no stage, the first is {missing[0]!r}")
-    return Check(name, True, f"each of {len(model.ids)} in {one_of(len(rows))}")
-
-
-def _check_edges(rows: Rows, model: GraphModel, stage_of: dict[int, int], setting: Setting) -> Check:
-    for u, v, _ in model.edges:
-        if stage_of[u] > stage_of[v]:
-            edge = f"layer {model.ids[u]!r} (stage {stage_of[u]}) to {model.ids[v]!r} (stage {stage_of[v]})"
-            return Check("edges", False, f"one goes back from {edge}")
-    order = "in the order of the line" if setting.sequential else "in a topological order"
-    return Check(
-        "edges", True, f"none of {len(model.edges)} goes to an earlier stage: {counted(len(rows), 'stage')} {order}"
-    )
-
-
 def _check_devices(rows: Rows, setting: Setting) -> Check:
     name = "devices"
     for i, row in enumerate(rows):
@@ -117,23 +79,10 @@ def _check_devices(rows: Rows, setting: Setting) -> Check:
 
 
 def _check_configurations(rows: Rows, model: GraphModel) -> Check:
-    name = "configurations"
-    place = {layer: i for i, layer in enumerate(model.ids)}
-    for i, row in enumerate(rows):
-        chosen = row["configurations"]
-        for layer in row["layers"]:
-            if str(layer) not in chosen:
-                return Check(name, False, f"stage {i}: layer {layer!r} has none")
-            named, v = chosen[str(layer)], place[layer]
-            what = f"stage {i}: {named[:60]!r} of layer {layer!r}, on one device,"
-            if named in model.barred[v]:
-                return Check(name, False, f"{what} recomputes activations, which is not allowed")
-            if not any(one.name == named for one in model.choices[v]):
-                return Check(name, False, f"{what} is not in the model")
-        outside = set(chosen) - {str(layer) for layer in row["layers"]}
-        if outside:
-            return Check(name, False, f"stage {i}: {min(outside)[:60]!r} is not one of its layers")
-    return Check(name, True, f"one for each of {counted(len(model.ids), 'layer')}")
+    def usable(layer: int, _: int) -> set[str]:
+        return {one.name for one in model.choices[layer]}
+
+    return configurations_row(rows, model.ids, lambda v, t: usable(v, t) | model.barred[v], usable, "on one device")
 
 
 def _check_sizes(rows: Rows, model: GraphModel, stage_of: dict[int, int], setting: Setting) -> Check:

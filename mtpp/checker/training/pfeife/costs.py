@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from mtpp.checker.checks import model_graph
 from mtpp.checker.counted_weights import counted_of
 from mtpp.checker.document import PICOSECONDS_PER_UNIT
-from mtpp.checker.graph import TickGraph, ceil_div
-from mtpp.checker.training.model import StatedConfiguration, StatedModel, transfer_ticks
+from mtpp.checker.graph import TickGraph, ceil_div, first_come_order
+from mtpp.checker.training.model import StatedConfiguration, StatedModel, layer_ids, transfer_ticks
 from mtpp.checker.training.pfeife.document import ALL_TRAINED, STATED, as_fraction, each_device
 from mtpp.document_shape import refuse
 from mtpp.errors import InputError
@@ -154,9 +154,7 @@ def graph_line(plan: dict[str, Any], document: Any) -> Line | str:
 
 def layer_line(plan: dict[str, Any], model: StatedModel) -> Line | str:
     """Return a layer model in the order that a plan cuts, each layer as its plan says; or why that cannot be."""
-    ids = [layer.id for layer in model.layers]
-    if len({str(one) for one in ids}) < len(ids):
-        raise InputError("two layers have ids that are written alike", source="model", where="/layers")
+    ids = layer_ids(model)
     ratio = as_fraction(plan["costs"]["backward_ratio"])
     index = {one: i for i, one in enumerate(ids)}
     edges = [(index[edge.source], index[edge.target]) for edge in model.edges]
@@ -193,7 +191,7 @@ def layer_line(plan: dict[str, Any], model: StatedModel) -> Line | str:
         forward, backward = _passes(chosen, model, ratio, unit)
         for column, value in zip(columns, (forward, backward, chosen.memory_b, chosen.memory_a), strict=True):
             column.append(value)
-    order = _order(plan["order"], _first_come(len(ids), edges), ids, edges)
+    order = _order(plan["order"], first_come_order(len(ids), edges), ids, edges)
     place = {v: p for p, v in enumerate(order)}
     bandwidth = plan["system"]["bandwidth_bytes_per_s"]
     tensors = [
@@ -288,28 +286,6 @@ def _order(stated: Any, own: Sequence[int], names: Sequence[Any], edges: Sequenc
     for u, v in edges:
         if place[u] > place[v]:
             refuse(f"{names[v]!r} comes before {names[u]!r}, which it reads from", ("order", place[v]))
-    return order
-
-
-def _first_come(count: int, edges: Sequence[tuple[int, int]]) -> list[int]:
-    """Return the order in which always the first layer comes whose predecessors have come."""
-    from heapq import heapify, heappop, heappush
-
-    after: list[list[int]] = [[] for _ in range(count)]
-    waiting = [0] * count
-    for u, v in edges:
-        after[u].append(v)
-        waiting[v] += 1
-    ready = [v for v in range(count) if not waiting[v]]
-    heapify(ready)
-    order = []
-    while ready:
-        u = heappop(ready)
-        order.append(u)
-        for v in after[u]:
-            waiting[v] -= 1
-            if not waiting[v]:
-                heappush(ready, v)
     return order
 
 

@@ -15,10 +15,10 @@ from typing import Any
 from mtpp.checker.checks import (
     check_costs,
     check_counts,
-    check_file,
     check_optimal,
     check_ratio,
     compare,
+    file_row,
     hold,
     model_graph,
     quotient,
@@ -33,7 +33,6 @@ from mtpp.checker.report import BOUND_CHECK, OUT_OF_TIME, Check, Interrupts, Rep
 from mtpp.checker.tier import Tier
 from mtpp.checker.training.facts import bandwidth_row
 from mtpp.checker.training.model import StatedModel
-from mtpp.checker.training.model_rows import model_rows
 from mtpp.checker.training.pfeife.claims import (
     BASELINES,
     DEVICES,
@@ -58,11 +57,13 @@ from mtpp.checker.training.pfeife.schedule import (
     stated_rows,
     straight_transfers,
 )
+from mtpp.checker.training.plan_rows import LEAST_MEMORY as LEAST
+from mtpp.checker.training.plan_rows import NO_PLAN, model_rows, no_plan_report
 
 _PLAN = "the plan"
 STAGES, TIMES, SCHEDULE, ITERATION = "stages", "stage times", "schedule", "iteration"
 FAMILY = "bound on schedules asked for"
-NO_PLAN, LEAST, MEMORY_BOUND = "no plan", "least memory", "memory bound"
+MEMORY_BOUND = "memory bound"
 _RESTS_ON = (STAGES, TIMES, SCHEDULE, ITERATION, DEVICES)
 _CLAIMS = (*_RESTS_ON, BASELINES, BOUND_CHECK, FAMILY)
 
@@ -120,9 +121,8 @@ def _line_of(
     if plan["model"]["system"].get("bandwidth_bytes_per_s") != system["bandwidth_bytes_per_s"]:
         checks.append(Check("system", False, "the plan states two bandwidths"))
     line = graph_line(plan, model)
-    no_file = fact("model file", "not given: nothing holds the plan to a file")
     checks += [
-        no_file if sha256 is None else check_file(plan["model"]["sha256"], sha256, _PLAN),
+        file_row(plan["model"]["sha256"], sha256, _PLAN),
         *check_costs(plan["model"].get("costs_sha256"), costs_sha256, _PLAN),
         check_counts(plan["model"], graph, _PLAN),
         Check("ticks", True, f"{graph.ticks_per_unit} per unit ({graph.time_unit})")
@@ -370,15 +370,9 @@ def _infeasible(plan: dict[str, Any], line: Line, checks: list[Check]) -> Report
     else:
         row = fact(NO_PLAN, "none was found, which proves nothing")
     checks.append(row)
-    shown = row.passed is True
-    if shown:
-        words = "proven that there is no plan within the memory of the devices"
-    elif excluded:
-        words = f"but all it says is that no plan fits {as_counted(line.counted)}"
-    else:
-        words = "but all it says is that no plan was found"
     tier = Tier.EXACT if proven and hold(checks, (MEMORY_BOUND,)) else Tier.NONE
-    return Report(tuple(checks), tier, None, bound_rechecked=shown, proven=words, subject="that there is no plan")
+    otherwise = f"no plan fits {as_counted(line.counted)}" if excluded else "no plan was found"
+    return no_plan_report(checks, tier, proven=row.passed is True, otherwise=otherwise)
 
 
 def _least(plan: dict[str, Any], line: Line) -> Check:

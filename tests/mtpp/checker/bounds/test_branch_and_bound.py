@@ -12,7 +12,7 @@ import pytest
 from flow_proofs import claim_of, grouped, mutated, random_problem
 from graph_strategies import LINK, chain
 
-from mtpp.checker.bounds.known_prefixes import KnownPrefixes, Reach, SetWeights, members
+from mtpp.checker.bounds.known_prefixes import KnownPrefixes, SetWeights, members
 from mtpp.checker.bounds.registry import CHECKERS
 from mtpp.checker.claim import Verdict
 from mtpp.checker.merged import MergedGraph
@@ -235,9 +235,9 @@ def test_many_forged_proofs_are_refused() -> None:
 def test_what_is_known_spreads_along_edges_and_boundaries() -> None:
     """An op in the first block takes what leads to it along, one that is not in the last what it leads to."""
     graph = MergedGraph([1] * 4, [0] * 4, [(1, 0, (1,)), (1, 1, (2, 3))], [0, 1, 2, 3])
-    reach = Reach(Paths(graph))
+    paths = Paths(graph)
     nothing = KnownPrefixes((0, 0), (0, 0))
-    assert nothing.with_more([0b0010, 0], [0, 0b0100], reach) == KnownPrefixes((0b0011, 0b0011), (0b0100, 0b0100))
-    assert nothing.with_more([0b0010, 0], [0, 0b0001], reach) is None
+    assert nothing.with_more([0b0010, 0], [0, 0b0100], paths) == KnownPrefixes((0b0011, 0b0011), (0b0100, 0b0100))
+    assert nothing.with_more([0b0010, 0], [0, 0b0001], paths) is None
     assert list(members(0b1010)) == [1, 3]
     assert SetWeights([5, 0, 3, 8]).of(0b1101) == 16
