@@ -1,7 +1,6 @@
 """Checks that plans and tables of certificates share: of partitions, bounds, and the gap between them.
 
-Part of the independent verifier (:mod:`mtpp.checker.plan`). *said_by* is what a failed check calls the document: ``the
-plan`` or ``the row``.
+*said_by* is what a failed check calls the document: ``the plan`` or ``the row``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""A claimed lower bound, and the graph that its proof speaks of.
-
-Part of the independent verifier (:mod:`mtpp.checker.plan`).
-"""
+"""A claimed lower bound, and the graph that its proof speaks of."""
 
 from __future__ import annotations
 

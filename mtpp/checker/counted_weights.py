@@ -1,7 +1,4 @@
-"""Weights that count as more than the file of a graph holds, by its metadata; stages may hold less memory than that.
-
-Part of the independent verifier (:mod:`mtpp.checker.plan`).
-"""
+"""Weights that count as more than the file of a graph holds, by its metadata; stages may hold less memory than that."""
 
 from __future__ import annotations
 

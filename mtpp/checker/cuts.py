@@ -1,7 +1,4 @@
-"""The least that a choice of ops can cost, by a maximum flow in plain Python integers.
-
-Part of the independent verifier (:mod:`mtpp.checker.plan`).
-"""
+"""The least that a choice of ops can cost, by a maximum flow in plain Python integers."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Proofs by exhaustive search over downsets: their shape, what can be said of them without the search, and the search.
 
-Part of the independent verifier (:mod:`mtpp.checker.plan`). The search itself is not plain Python: the caller brings
-it.
+The search itself is not plain Python: the caller brings it.
 """
 
 from __future__ import annotations

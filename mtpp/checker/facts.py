@@ -1,7 +1,6 @@
 """Setting of a claim, which the document chose: the system, sizes, and groups of ops, held to what the user asks for.
 
-Part of the independent verifier (:mod:`mtpp.checker.plan`). These rows have no verdict, except where the user says what
-they have to be.
+These rows have no verdict, except where the user says what they have to be.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Flows through the tensors of a graph: proofs of how much a stage cuts at least.
 
-Part of the independent verifier (:mod:`mtpp.checker.plan`). A flow says of a tensor t and an op u that touches it how
-many ticks x_t(u) go from u into t; out of it, if negative. It is feasible if each tensor lets out what goes in, Σ_u
-x_t(u) = 0, and takes in no more than its capacity c_t, Σ_u max(0, x_t(u)) ≤ c_t.
+A flow says of a tensor t and an op u that touches it how many ticks x_t(u) go from u into t; out of it, if negative. It
+is feasible if each tensor lets out what goes in, Σ_u x_t(u) = 0, and takes in no more than its capacity c_t, Σ_u max(0,
+x_t(u)) ≤ c_t.
 
 For the stages that hold an op v, an op u may also give any amount right to an op y that it *draws*, one that every
 stage with u and v holds: y reads from u and leads to v, or u reads from y and v leads to y, for a stage has all that

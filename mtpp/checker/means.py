@@ -1,10 +1,10 @@
 """The means of a table of certificates, added up again from its rows.
 
-Part of the independent verifier (:mod:`mtpp.checker.plan`). For each k they rest on the rows whose simple bound is
-above 0: ``geomean_ratio`` is the geometric mean of bottleneck / best bound; ``geomean_bounds`` that of bottleneck /
-best of the bounds up to each one, in the order in which it lists them, a bound that a row has not counting as none;
-``over_simple`` that of each bound / the simple one, over the rows in which it was tried, a bound without a value
-counting as the simple one. ``closed`` counts all rows whose ratio is 1, or at most 1 + 10⁻⁶ by a MIP solver's bound.
+For each k they rest on the rows whose simple bound is above 0: ``geomean_ratio`` is the geometric mean of bottleneck /
+best bound; ``geomean_bounds`` that of bottleneck / best of the bounds up to each one, in the order in which it lists
+them, a bound that a row has not counting as none; ``over_simple`` that of each bound / the simple one, over the rows in
+which it was tried, a bound without a value counting as the simple one. ``closed`` counts all rows whose ratio is 1, or
+at most 1 + 10⁻⁶ by a MIP solver's bound.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""A graph whose ops are merged one after the other, with the paths and tensors that are left.
-
-Part of the independent verifier (:mod:`mtpp.checker.plan`).
-"""
+"""A graph whose ops are merged one after the other, with the paths and tensors that are left."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Reachability in a graph of merged ops, and ops that cannot share a stage because of it.
 
-Part of the independent verifier (:mod:`mtpp.checker.plan`). Stages never fall along an edge, so a stage with two ops
-has all ops on the paths between them.
+Stages never fall along an edge, so a stage with two ops has all ops on the paths between them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Values of documents that a verification does not hold to anything, and why: of all others each is checked.
 
-Part of the independent verifier (:mod:`mtpp.checker.plan`). The page on trust prints this list, and a test changes
-every value of every kind of document: the verdict changes, or the value is here.
+The page on trust prints this list, and a test changes every value of every kind of document: the verdict changes, or
+the value is here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Verdicts of a verification: one row per claim, what of the lower bound can be relied on, and all of it in a sentence.
-
-Part of the independent verifier (:mod:`mtpp.checker.plan`).
-"""
+"""Verdicts of a verification: one row per claim, how far the lower bound can be trusted, and all in a sentence."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Bounds that a row of a table lists one by one: the best one is the best of them, and each rests on a proof.
 
-Part of the independent verifier (:mod:`mtpp.checker.plan`). The simple bound is derived from the graph. The best bound
-has rows of its own. Of any other one the row may hold the proof; without it nobody can tell what that bound comes to,
-though it is known what it cannot: no bound is above the best one, nor above the bottleneck of a partition.
+The simple bound is derived from the graph. The best bound has rows of its own. Of any other one the row may hold the
+proof; without it nobody can tell what that bound comes to, though it is known what it cannot: no bound is above the
+best one, nor above the bottleneck of a partition.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The figures of each stage, re-derived from the graph in ticks and the definition of a stage's cost.
-
-Part of the independent verifier (:mod:`mtpp.checker.plan`).
-"""
+"""The figures of each stage, re-derived from the graph in ticks and the definition of a stage's cost."""
 
 from __future__ import annotations
 

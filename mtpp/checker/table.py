@@ -1,7 +1,7 @@
 """Tables of certificates, re-derived row by row in plain Python integers.
 
-Part of the independent verifier (:mod:`mtpp.checker.plan`). A row with an upper side is checked like a plan, a row of
-bounds alone for its bound; the bounds that it lists beside its best one are checked as far as their proofs are in it.
+A row with an upper side is checked like a plan, a row of bounds alone for its bound; the bounds that it lists beside
+its best one are checked as far as their proofs are in it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Outcome of a verification of a table of certificates.
-
-Part of the independent verifier (:mod:`mtpp.checker.plan`).
-"""
+"""Outcome of a verification of a table of certificates."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Ops that must share a stage because groups of ops do.
-
-Part of the independent verifier (:mod:`mtpp.checker.plan`).
-"""
+"""Ops that must share a stage because groups of ops do."""
 
 from __future__ import annotations
 

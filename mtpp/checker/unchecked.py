@@ -1,7 +1,4 @@
-"""Reports on plans whose model was looked for and not found: nothing in them holds but what they say of themselves.
-
-Part of the independent verifier (:mod:`mtpp.checker.plan`).
-"""
+"""Reports on plans whose model was looked for and not found: nothing in them holds but what they say of themselves."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """Branch and bound over stages: cases that cover all partitions, each refuted by a combination of linear inequalities.
 
-Part of the independent verifier (:mod:`mtpp.checker.plan`). The proof says that no partition into k stages costs less
-than the cutoff, so at most L = cutoff − 1. Suppose one does. Let w(u) be the work of op u and C = 0; if parameters are
-streamed, the work and s(u), and C as in :mod:`mtpp.checker.bounds.streaming`. With c(S) the transfers that S cuts, any
-stage S of it has w(S) + c(S) ≤ f(S) + C ≤ L + C. All w and transfers are multiples of their greatest common divisor, so
-the sum is at most M, the largest multiple of it up to L + C. No stage cuts a tensor whose transfer is above M.
+The proof says that no partition into k stages costs less than the cutoff, so at most L = cutoff − 1. Suppose one does.
+Let w(u) be the work of op u and C = 0; if parameters are streamed, the work and s(u), and C as in
+:mod:`mtpp.checker.bounds.streaming`. With c(S) the transfers that S cuts, any stage S of it has w(S) + c(S) ≤ f(S) + C
+≤ L + C. All w and transfers are multiples of their greatest common divisor, so the sum is at most M, the largest
+multiple of it up to L + C. No stage cuts a tensor whose transfer is above M.
 
 **Blocks.** The stages are divided into blocks 1 … B of s_1, …, s_B consecutive stages, empty ones left out or added at
 the end: s_1 + … + s_B ≥ min(k, ops). What a block cuts one of its stages cuts, so a block X of s stages has

@@ -1,9 +1,8 @@
 """The configuration bound: weights of ops of which k stages cannot hold all, whatever their stages may be.
 
-Part of the independent verifier (:mod:`mtpp.checker.plan`). The proof says that no partition into k stages costs less
-than the cutoff, so at most L = cutoff − 1. Let w(u) be the work of op u and C = 0; if parameters are streamed, the work
-and s(u), and C as in :mod:`mtpp.checker.bounds.streaming`; M = L + C and W = Σ_u w(u). With c(S) the transfers that S
-cuts, a stage S of a partition within L that has an op has
+The proof says that no partition into k stages costs less than the cutoff, so at most L = cutoff − 1. Let w(u) be the
+work of op u and C = 0; if parameters are streamed, the work and s(u), and C as in :mod:`mtpp.checker.bounds.streaming`;
+M = L + C and W = Σ_u w(u). With c(S) the transfers that S cuts, a stage S of a partition within L that has an op has
 
     w(S) + c(S) ≤ M,                                                                         (budget)
     W − w(S) + c(S) ≤ (k − 1)·M,                                                             (rest)

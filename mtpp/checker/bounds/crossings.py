@@ -1,10 +1,9 @@
 """The crossings bound: what has to cross between consecutive stages, until no room is left for it.
 
-Part of the independent verifier (:mod:`mtpp.checker.plan`). The proof says that no partition into k stages costs less
-than the cutoff, so at most L = cutoff − 1. Suppose one does; let D_i hold the ops of its first i stages, so that D_0 is
-empty and D_k has all ops. A D_i has, with an op, all that leads to it. Let w and C be as in
-:mod:`mtpp.checker.bounds.node`, W = w of all ops, and H = L + C: then w(S) + c(S) ≤ H for each stage S, empty ones
-included. Of the transfers that are paid, let
+The proof says that no partition into k stages costs less than the cutoff, so at most L = cutoff − 1. Suppose one does;
+let D_i hold the ops of its first i stages, so that D_0 is empty and D_k has all ops. A D_i has, with an op, all that
+leads to it. Let w and C be as in :mod:`mtpp.checker.bounds.node`, W = w of all ops, and H = L + C: then w(S) + c(S) ≤ H
+for each stage S, empty ones included. Of the transfers that are paid, let
 
     made_i be at most those of tensors that stage i makes for later ones,
     read_i be at most those of tensors that stage i reads from earlier ones,

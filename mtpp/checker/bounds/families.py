@@ -1,8 +1,8 @@
 """Families of sets that can be stages: what every set of a family holds, and what none does.
 
-Part of the independent verifier (:mod:`mtpp.checker.plan`). A family is told by some ops that its sets hold and some
-that they do not hold. More follows if its sets are stages of a partition in which every stage S has weight w(S) ≤ M and
-w(S) ≥ m. First of all, S is convex: it has every op on a path between two of its ops. So
+A family is told by some ops that its sets hold and some that they do not hold. More follows if its sets are stages of a
+partition in which every stage S has weight w(S) ≤ M and w(S) ≥ m. First of all, S is convex: it has every op on a path
+between two of its ops. So
 
 1. an op on a path between two ops that S holds is in S;
 2. an op that leads through one that is not in S to one that is, or the other way round, is not in S;

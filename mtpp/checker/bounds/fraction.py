@@ -1,10 +1,9 @@
 """The fraction bound: how large a part of its stage each op is at least, which k stages cannot hold.
 
-Part of the independent verifier (:mod:`mtpp.checker.plan`). The proof says that no partition into k stages costs less
-than the cutoff, so at most L = cutoff − 1. Suppose one does. For any weights y(u) ≥ 0 of the ops, their work unless the
-proof has others, let Y_v be at least y(S) for the stage S that holds op v. Any stage has Σ_{v ∈ S} y(v)/Y_v ≤ Σ_{v ∈ S}
-y(v)/y(S) ≤ 1, so that Σ_v y(v)/Y_v ≤ k. The claim holds if this sum, over ops with y(v) > 0, is more than k, or if y(v)
-> Y_v for some op v.
+The proof says that no partition into k stages costs less than the cutoff, so at most L = cutoff − 1. Suppose one does.
+For any weights y(u) ≥ 0 of the ops, their work unless the proof has others, let Y_v be at least y(S) for the stage S
+that holds op v. Any stage has Σ_{v ∈ S} y(v)/Y_v ≤ Σ_{v ∈ S} y(v)/y(S) ≤ 1, so that Σ_v y(v)/Y_v ≤ k. The claim holds
+if this sum, over ops with y(v) > 0, is more than k, or if y(v) > Y_v for some op v.
 
 **Y_v.** Let w(u), C be as in :mod:`mtpp.checker.bounds.node`, so that w(S) + c(S) − C ≤ f(S) ≤ L for the stage S of v.
 For integers p ≥ 0 and q > 0, with t(u) = p·w(u) − q·y(u),

@@ -1,6 +1,6 @@
 """Ops that are known to be in the first blocks of a partition, and ops that are known not to be.
 
-Part of the independent verifier (:mod:`mtpp.checker.plan`). Sets of groups of ops are integers with a bit per group.
+Sets of groups of ops are integers with a bit per group.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """The node bound: some stage holds op v, and any stage that does costs so much, by a flow.
 
-Part of the independent verifier (:mod:`mtpp.checker.plan`). The proof is an op v, a feasible flow for the stages that
-hold it, with the tensors' transfers as capacities (:mod:`mtpp.checker.flows`), and whether parameters are streamed. Let
-w(u) be the work of op u and C = 0; if parameters are streamed, the work and s(u), and C as in
-:mod:`mtpp.checker.bounds.streaming`. Then f(S) ≥ w(S) + c(S) − C for any stage S that has an op. Every op u but v must
-have a(u) ≤ w(u). By (1) there, for any S that holds v,
+The proof is an op v, a feasible flow for the stages that hold it, with the tensors' transfers as capacities
+(:mod:`mtpp.checker.flows`), and whether parameters are streamed. Let w(u) be the work of op u and C = 0; if parameters
+are streamed, the work and s(u), and C as in :mod:`mtpp.checker.bounds.streaming`. Then f(S) ≥ w(S) + c(S) − C for any
+stage S that has an op. Every op u but v must have a(u) ≤ w(u). By (1) there, for any S that holds v,
 
     w(S) + c(S) ≥ w(v) − a(v) + Σ_{u ∈ S, u ≠ v} (w(u) − a(u)) ≥ w(v) − a(v).
 

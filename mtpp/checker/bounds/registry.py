@@ -1,7 +1,7 @@
 """The checkers of proofs of the exact tier, by method: each re-checks a bound from the document that states it alone.
 
-Part of the independent verifier (:mod:`mtpp.checker.plan`). A checker gets what a document claims and the graph in
-ticks; it says whether the value is proven for every partition into k stages that keeps the groups together.
+A checker gets what a document claims and the graph in ticks; it says whether the value is proven for every partition
+into k stages that keeps the groups together.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The simple lower bound: the largest op, or the average work of a stage.
-
-Part of the independent verifier (:mod:`mtpp.checker.plan`).
-"""
+"""The simple lower bound: the largest op, or the average work of a stage."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Least cost of a stage besides what it cuts: a sum over its ops, and a constant.
-
-Part of the independent verifier (:mod:`mtpp.checker.plan`).
-"""
+"""Least cost of a stage besides what it cuts: a sum over its ops, and a constant."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Lower bounds on the Time-Per-Sample of every training plan, re-derived.
 
-Part of the independent verifier (:mod:`mtpp.checker.plan`). Take any plan and let T be its Time-Per-Sample: no stage
-takes longer. A stage with degrees d and t that holds layers v, run in ways X(v), takes at least what layers alone take,
-as edges take at least zero:
+Take any plan and let T be its Time-Per-Sample: no stage takes longer. A stage with degrees d and t that holds layers v,
+run in ways X(v), takes at least what layers alone take, as edges take at least zero:
 
     T ≥ Σ_{v ∈ S} [X(v).p / d + g(d)·w(v)],    w(v) = ⌈4·X(v).w/B⌉                 (1)
 

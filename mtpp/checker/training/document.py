@@ -1,7 +1,4 @@
-"""The shape of training plans: whatever is malformed is named by its JSON pointer.
-
-Part of the independent verifier (:mod:`mtpp.checker.plan`).
-"""
+"""The shape of training plans: whatever is malformed is named by its JSON pointer."""
 
 from __future__ import annotations
 

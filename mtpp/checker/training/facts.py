@@ -1,7 +1,6 @@
 """Setting of a training plan, which the document chose: devices, memory, links, and which plans count.
 
-Part of the independent verifier (:mod:`mtpp.checker.plan`). These rows have no verdict, except where the user says what
-they have to be.
+These rows have no verdict, except where the user says what they have to be.
 """
 
 from __future__ import annotations

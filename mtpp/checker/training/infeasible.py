@@ -1,10 +1,10 @@
 """Claims that there is no training plan, as far as they follow from the model without a search.
 
-Part of the independent verifier (:mod:`mtpp.checker.plan`). There is no plan where data-parallel degrees have to come
-to more than they can, D in :mod:`mtpp.checker.training.bounds`. Nor is there where memory is less than what every plan
-needs. In any stage s ≥ d, so that each of its d·t devices holds at least Σ (X(v).a + X(v).b) over its layers v. Hence M
-is at least the least a + b of any layer; and, as in those bounds, K·M ≥ Σ_v min t·(a + b) and D·M ≥ Σ_v min (a + b),
-minima over all ways that the schemes allow. All else rests on a search.
+There is no plan where data-parallel degrees have to come to more than they can, D in
+:mod:`mtpp.checker.training.bounds`. Nor is there where memory is less than what every plan needs. In any stage s ≥ d,
+so that each of its d·t devices holds at least Σ (X(v).a + X(v).b) over its layers v. Hence M is at least the least a +
+b of any layer; and, as in those bounds, K·M ≥ Σ_v min t·(a + b) and D·M ≥ Σ_v min (a + b), minima over all ways that
+the schemes allow. All else rests on a search.
 """
 
 from __future__ import annotations

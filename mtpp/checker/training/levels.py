@@ -1,8 +1,8 @@
 """Training plans for devices within devices: whether superstages are what they should be, and what they take.
 
-Part of the independent verifier (:mod:`mtpp.checker.plan`). Appendix E of Tarnawski et al. (2021): K₁ devices joined by
-a network of bandwidth B₁ make a device of level 2, and so on. A superstage of level ℓ ≥ 2 is a run of stages that d
-devices of level ℓ share, each of which splits it further. Such a device communicates
+Appendix E of Tarnawski et al. (2021): K₁ devices joined by a network of bandwidth B₁ make a device of level 2, and so
+on. A superstage of level ℓ ≥ 2 is a run of stages that d devices of level ℓ share, each of which splits it further.
+Such a device communicates
 
     (1/d)·[4·(d - 1)/d·Σ w_v + 2·Σ c(u, v)] / B_ℓ,
 

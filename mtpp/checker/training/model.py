@@ -1,8 +1,8 @@
 """A model to be trained in ticks: what each configuration of a layer and each edge costs, every cost rounded up once.
 
-Part of the independent verifier (:mod:`mtpp.checker.plan`). 1 tick = 1 ps. Symbols are those of Tarnawski et al.
-(2021), sections 3.6 and 4: X.p of a configuration; 2·c(u, v)/B of an edge; 2·X.c^fw/B and 2·X.c^bw/B of bringing a
-tensor to all t devices; 4·X.w/B, of which gradients take a part that depends on d.
+1 tick = 1 ps. Symbols are those of Tarnawski et al. (2021), sections 3.6 and 4: X.p of a configuration; 2·c(u, v)/B of
+an edge; 2·X.c^fw/B and 2·X.c^bw/B of bringing a tensor to all t devices; 4·X.w/B, of which gradients take a part that
+depends on d.
 """
 
 from __future__ import annotations

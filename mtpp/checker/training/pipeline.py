@@ -1,8 +1,8 @@
 """Validity of the stages of a training plan: sections 3.1 and 3.6 of Tarnawski et al. (2021).
 
-Part of the independent verifier (:mod:`mtpp.checker.plan`). Every layer is in one stage; no edge goes to an earlier
-one, so that each stage is contiguous and the order of stages is one in which they can run; degrees are allowed and add
-up to no more than there is; every layer runs in a way that is there for its stage's t.
+Every layer is in one stage; no edge goes to an earlier one, so that each stage is contiguous and the order of stages is
+one in which they can run; degrees are allowed and add up to no more than there is; every layer runs in a way that is
+there for its stage's t.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Rows that reports on training plans of all planners have: the model, layers in stages, memory, and no plan.
-
-Part of the independent verifier (:mod:`mtpp.checker.plan`).
-"""
+"""Rows that reports on training plans of all planners have: the model, layers in stages, memory, and no plan."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Costs of the stages of a training pipeline: Tarnawski et al. (2021), sections 3.5 and 4, in exact fractions.
-
-Part of the independent verifier (:mod:`mtpp.checker.plan`).
-"""
+"""Costs of the stages of a training pipeline: Tarnawski et al. (2021), sections 3.5 and 4, in exact fractions."""
 
 from __future__ import annotations
 

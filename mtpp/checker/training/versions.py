@@ -1,7 +1,4 @@
-"""Versions of training plans: version 1, and version 2 by planner, each with a shape of its own.
-
-Part of the independent verifier (:mod:`mtpp.checker.plan`).
-"""
+"""Versions of training plans: version 1, and version 2 by planner, each with a shape of its own."""
 
 from __future__ import annotations
 

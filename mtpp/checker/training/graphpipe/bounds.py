@@ -1,8 +1,8 @@
 """Lower bounds of plans by ``graphpipe``, of the iteration and of the memory that a device needs, re-derived.
 
-Part of the independent verifier (:mod:`mtpp.checker.plan`). Take any plan. A stage with b and d that holds layers v run
-in ways c makes B/b micro-batches, for each of which it takes Σ_v (f + g)_c(b/d), one after the other; so its d devices
-are busy for d·(B/b)·Σ_v (f + g)_c(b/d) ticks in an iteration of T ticks that they all share, and in sum
+Take any plan. A stage with b and d that holds layers v run in ways c makes B/b micro-batches, for each of which it
+takes Σ_v (f + g)_c(b/d), one after the other; so its d devices are busy for d·(B/b)·Σ_v (f + g)_c(b/d) ticks in an
+iteration of T ticks that they all share, and in sum
 
     K·T ≥ Σ_v min over (b, d, c) of d·(B/b)·(f + g)_c(b/d)         ``work``
 

@@ -1,9 +1,8 @@
 """A model to be trained in ticks by samples on a device: what every pass, every tensor and every parameter costs.
 
-Part of the independent verifier (:mod:`mtpp.checker.plan`). 1 tick = 1 ps; every cost is rounded up once. A layer that
-lists no costs by samples takes a third of its time for the forward pass and the rest for the backward pass, both in
-proportion to samples. Only configurations on one device count: the paper has no tensor parallelism (Jeon et al. 2025,
-section 3).
+1 tick = 1 ps; every cost is rounded up once. A layer that lists no costs by samples takes a third of its time for the
+forward pass and the rest for the backward pass, both in proportion to samples. Only configurations on one device count:
+the paper has no tensor parallelism (Jeon et al. 2025, section 3).
 """
 
 from __future__ import annotations

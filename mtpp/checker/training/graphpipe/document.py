@@ -1,7 +1,6 @@
 """The shape of training plans by ``graphpipe``: whatever is malformed is named by its JSON pointer.
 
-Part of the independent verifier (:mod:`mtpp.checker.plan`). Numbers stay below 2^62, and stages make so few passes that
-all of them can be gone through.
+Numbers stay below 2^62, and stages make so few passes that all of them can be gone through.
 """
 
 from __future__ import annotations

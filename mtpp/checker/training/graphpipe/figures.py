@@ -1,7 +1,4 @@
-"""Figures of a plan by ``graphpipe``, re-derived and compared: stages, transfers, memory, the iteration.
-
-Part of the independent verifier (:mod:`mtpp.checker.plan`).
-"""
+"""Figures of a plan by ``graphpipe``, re-derived and compared: stages, transfers, memory, the iteration."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Fewest micro-batches in flight that a stage may have: Jeon et al. (2025), Table 2, in one line.
 
-Part of the independent verifier (:mod:`mtpp.checker.plan`). In samples, i_x is at least i_y + max(0, k_x·b_x - k_y·b_y)
-+ m or 2m for each stage y behind x, m being the larger size of the two, and doubled if it is below both k·b; a stage
-with none behind it keeps k·b. Rounded up to micro-batches, and never more than there are.
+In samples, i_x is at least i_y + max(0, k_x·b_x - k_y·b_y) + m or 2m for each stage y behind x, m being the larger size
+of the two, and doubled if it is below both k·b; a stage with none behind it keeps k·b. Rounded up to micro-batches, and
+never more than there are.
 """
 
 from __future__ import annotations

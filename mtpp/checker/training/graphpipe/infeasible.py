@@ -1,7 +1,7 @@
 """Claims that no plan by ``graphpipe`` fits the devices, and the plan that needs the least memory.
 
-Part of the independent verifier (:mod:`mtpp.checker.plan`). A bound of the memory that every plan needs shows that
-there is none if it is above what devices have; a plan that fits into some more shows how far that bound is from it.
+A bound of the memory that every plan needs shows that there is none if it is above what devices have; a plan that fits
+into some more shows how far that bound is from it.
 """
 
 from __future__ import annotations

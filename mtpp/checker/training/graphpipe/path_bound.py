@@ -1,8 +1,8 @@
 """The path bound J of a pipeline: passes of a stage, between what leads to it and what follows, cannot overlap.
 
-Part of the independent verifier (:mod:`mtpp.checker.plan`). The first forward pass of a stage x comes after one pass on
-each stage of any path to it, with a transfer between each two; its M micro-batches occupy it; and after its last
-backward pass there is one on each stage of the path back. Instead of all of x, a path may go on to a stage behind it.
+The first forward pass of a stage x comes after one pass on each stage of any path to it, with a transfer between each
+two; its M micro-batches occupy it; and after its last backward pass there is one on each stage of the path back.
+Instead of all of x, a path may go on to a stage behind it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Stages of a plan by ``graphpipe`` and what they cost: passes, memory, synchronisation, and transfers between them.
-
-Part of the independent verifier (:mod:`mtpp.checker.plan`).
-"""
+"""Stages of a plan by ``graphpipe`` and what they cost: passes, memory, synchronisation, and transfers between them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Setting of a plan by ``graphpipe``: devices, links, the mini-batch, and the rules of the plans that count.
-
-Part of the independent verifier (:mod:`mtpp.checker.plan`).
-"""
+"""Setting of a plan by ``graphpipe``: devices, links, the mini-batch, and the rules of the plans that count."""
 
 from __future__ import annotations
 

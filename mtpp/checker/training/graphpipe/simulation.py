@@ -1,8 +1,7 @@
 """Simulated iteration of a pipeline: every pass as early as its stage's order, its inputs and the channels allow.
 
-Part of the independent verifier (:mod:`mtpp.checker.plan`). Orders of passes are fixed and a channel takes messages in
-the order in which they come, which is that of the sender's passes. So every time is a maximum over times that are known
-before it, and no queue of events is needed.
+Orders of passes are fixed and a channel takes messages in the order in which they come, which is that of the sender's
+passes. So every time is a maximum over times that are known before it, and no queue of events is needed.
 """
 
 from __future__ import annotations

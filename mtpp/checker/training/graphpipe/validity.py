@@ -1,8 +1,8 @@
 """Validity of the stages of a plan by ``graphpipe``: Jeon et al. (2025), section 3, condition by condition.
 
-Part of the independent verifier (:mod:`mtpp.checker.plan`). Every layer is in one stage; no edge goes to an earlier
-one, so that the stage graph is acyclic and stages are convex (C1); each stage runs on d devices of its own, with
-micro-batches of a size that all its layers can run, and enough of them in flight.
+Every layer is in one stage; no edge goes to an earlier one, so that the stage graph is acyclic and stages are convex
+(C1); each stage runs on d devices of its own, with micro-batches of a size that all its layers can run, and enough of
+them in flight.
 """
 
 from __future__ import annotations

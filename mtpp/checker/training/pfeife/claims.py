@@ -1,7 +1,4 @@
-"""Claims of a plan by ``pfeife`` on its devices, its baselines, its schedule's parameters, and its lower bounds.
-
-Part of the independent verifier (:mod:`mtpp.checker.plan`).
-"""
+"""Claims of a plan by ``pfeife`` on its devices, its baselines, its schedule's parameters, and its lower bounds."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Costs of a model cut along an order, in ticks and bytes, from the model and the setting that a plan states.
-
-Part of the independent verifier (:mod:`mtpp.checker.plan`).
-"""
+"""Costs of a model cut along an order, in ticks and bytes, from the model and the setting that a plan states."""
 
 from __future__ import annotations
 

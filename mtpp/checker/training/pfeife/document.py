@@ -1,6 +1,6 @@
 """The shape of training plans by ``pfeife``: whatever is malformed is named by its JSON pointer.
 
-Part of the independent verifier (:mod:`mtpp.checker.plan`). Sizes are limited so that all of it can be gone through.
+Sizes are limited so that all of it can be gone through.
 """
 
 from __future__ import annotations

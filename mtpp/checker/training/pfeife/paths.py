@@ -1,8 +1,8 @@
 """Mixtures of paths through passes and messages: what all splits take at least, in integers.
 
-Part of the independent verifier (:mod:`mtpp.checker.plan`). Passes of a path run one after the other, so an iteration
-is at least as long as every path and, with whole weights that add up to Λ, Λ times as long as their mixture. That is a
-sum over stages of times and hand-overs, and the least of it over all splits is found one split point after the other.
+Passes of a path run one after the other, so an iteration is at least as long as every path and, with whole weights that
+add up to Λ, Λ times as long as their mixture. That is a sum over stages of times and hand-overs, and the least of it
+over all splits is found one split point after the other.
 """
 
 from __future__ import annotations

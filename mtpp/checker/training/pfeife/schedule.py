@@ -1,7 +1,4 @@
-"""Passes of a stated schedule, the looped family, schedules with a name, and one iteration replayed pass by pass.
-
-Part of the independent verifier (:mod:`mtpp.checker.plan`).
-"""
+"""Passes of a stated schedule, the looped family, schedules with a name, and one iteration replayed pass by pass."""
 
 from __future__ import annotations
 
