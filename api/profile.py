@@ -13,12 +13,12 @@ from mtpp.api.output import SavedResult
 from mtpp.errors import InputError, Interrupted
 
 if TYPE_CHECKING:
+    from mtpp.array_types import Array
     from mtpp.formats.io.source import Source
     from mtpp.formats.modelled.size_terms import SizeTerms
     from mtpp.inference.graph import CostGraph
     from mtpp.inference.system import System
     from mtpp.runtime.profiling.measured_profile import MeasuredProfile
-    from mtpp.runtime.random_values import Array
 
 MOST_REPEATS = 10_000
 MOST_THREADS = 1024

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,3 +11,5 @@ Int32Array = NDArray[np.int32]
 Int64Array = NDArray[np.int64]
 UInt64Array = NDArray[np.uint64]
 Float64Array = NDArray[np.float64]
+Array = NDArray[Any]
+"""Of any type."""

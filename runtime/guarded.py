@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from multiprocessing.connection import Connection
@@ -12,7 +12,7 @@ from typing import Any
 
 from mtpp.errors import MtppError
 from mtpp.runtime.pipeline.crew import no_process
-from mtpp.runtime.pipeline.worker_process import CRASHES, WorkerDied, WorkerProcess
+from mtpp.runtime.pipeline.worker_process import CRASHES, Job, WorkerDied, WorkerProcess
 
 
 class RuntimeCrashed(MtppError):
@@ -22,16 +22,12 @@ class RuntimeCrashed(MtppError):
 
 
 @dataclass(frozen=True)
-class _Call:
+class _Call(Job):
     """A call of ``module:function``; its parameter *listener* is told what is being done."""
 
     function: str
     arguments: Mapping[str, Any]
     listener: str
-
-    def descriptors(self) -> Sequence[int]:
-        """Return those that the process must inherit: none."""
-        return ()
 
     def run(self, parent: Connection) -> None:
         """Do it, and say ``returned`` with what came of it, or ``raised`` with the error that it ended with."""

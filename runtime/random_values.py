@@ -9,11 +9,9 @@ from enum import Enum
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mtpp.array_types import Array
 from mtpp.errors import InputError
-
-Array = NDArray[Any]
 
 
 class NoValues(InputError):

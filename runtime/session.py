@@ -10,11 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mtpp.array_types import Array
 from mtpp.errors import InputError
-
-Array = NDArray[Any]
 
 _CHANGES_OPS = (
     "CommonSubexpressionElimination",

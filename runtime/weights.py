@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mtpp.array_types import Array
 from mtpp.errors import InputError
-from mtpp.runtime.random_values import Array, random_weight
+from mtpp.runtime.random_values import random_weight
 from mtpp.units import format_bytes
 
 if TYPE_CHECKING:
@@ -54,11 +55,16 @@ def absent_weights(
             )
         absent.append(tensor)
     size = sum(TensorType(t.data_type, tuple(t.dims)).bytes for t in absent if is_known_dtype(t.data_type))
-    if limit is not None and _COPIES * size > limit:
+    refuse_too_many(_COPIES * size, limit, source)
+    return {t.name: random_weight(t.name, t.data_type, tuple(t.dims), seed) for t in absent}
+
+
+def refuse_too_many(size: int, free: int | None, source: str) -> None:
+    """Raise InputError if made-up weights take more bytes than are free; None: nobody knows how many are."""
+    if free is not None and size > free:
         raise InputError(
-            f"running it with random weights in place of absent ones takes {format_bytes(_COPIES * size)}, and "
-            f"{format_bytes(limit)} are free",
+            f"running it with random weights in place of absent ones takes {format_bytes(size)}, and "
+            f"{format_bytes(free)} are free",
             source=source,
             remedy="do it on a larger machine",
         )
-    return {t.name: random_weight(t.name, t.data_type, tuple(t.dims), seed) for t in absent}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
-    from mtpp.runtime.random_values import Array
+    from mtpp.array_types import Array
 
 
 def read_arrays(path: str) -> dict[str, Array]:

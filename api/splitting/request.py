@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mtpp.api.inputs.stage_plan import PlanFiles
-    from mtpp.runtime.random_values import Array
+    from mtpp.array_types import Array
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from mtpp.api.inputs.stage_plan import PlannedModel
     from mtpp.api.observer import Observer
     from mtpp.api.splitting.request import SplitRequest
+    from mtpp.array_types import Array
     from mtpp.formats.onnx.stages import Split
     from mtpp.formats.results.split import SplitCheck, WrittenStages
     from mtpp.formats.results.stage_manifest import StageManifest
-    from mtpp.runtime.random_values import Array
 
 
 def onnx_stages(

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mtpp.runtime.random_values import Array, NoValues
+from mtpp.array_types import Array
+from mtpp.runtime.random_values import NoValues
 from mtpp.runtime.session import onnxruntime, open_session
 
 if TYPE_CHECKING:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from mtpp.array_types import Array
 from mtpp.errors import InputError
 from mtpp.formats.results.stage_manifest import Described, StageManifest
-from mtpp.runtime.random_values import Array, Leaning
+from mtpp.runtime.random_values import Leaning
 from mtpp.units import PICOSECONDS
 
 _LEANINGS = (Leaning.NONE, Leaning.NONE, Leaning.HIGH, Leaning.LOW, Leaning.NONE)

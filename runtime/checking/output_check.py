@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from mtpp.array_types import Array
 from mtpp.formats.results.split import OutputCheck
 from mtpp.formats.results.stage_manifest import Described
 from mtpp.runtime.checking.tolerances import tolerance
-from mtpp.runtime.random_values import Array
 
 
 def worst_of(checks: Sequence[OutputCheck]) -> OutputCheck:

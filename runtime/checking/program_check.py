@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from mtpp.array_types import Array
 from mtpp.errors import InputError
 from mtpp.formats.io.large_file import LargeFile, Stored
 from mtpp.formats.results.split import OutputCheck, SplitCheck
@@ -27,7 +28,6 @@ from mtpp.runtime.pytorch.library import pytorch
 from mtpp.runtime.pytorch.loading import load_program
 from mtpp.runtime.pytorch.randomness import random_steps
 from mtpp.runtime.pytorch.tensors import as_array, drawn_tensor
-from mtpp.runtime.random_values import Array
 
 if TYPE_CHECKING:
     import torch

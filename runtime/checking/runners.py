@@ -8,9 +8,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from mtpp.array_types import Array
 from mtpp.errors import InputError
 from mtpp.runtime.checking.contents import contents_of
-from mtpp.runtime.random_values import Array
 from mtpp.runtime.session import first_line, onnxruntime, open_session, ort_value
 
 _WRONG_SIZE = "Got invalid dimensions"

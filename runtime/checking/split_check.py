@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mtpp.array_types import Array
 from mtpp.errors import InputError
 from mtpp.formats.results.split import OutputCheck, SplitCheck
 from mtpp.formats.results.stage_manifest import TEXT, Described, StageManifest
@@ -30,7 +31,7 @@ from mtpp.runtime.checking.draws import (
 from mtpp.runtime.checking.output_check import compared_output, worst_of
 from mtpp.runtime.checking.runners import OnnxRuntime, ReferenceEvaluator, Runner
 from mtpp.runtime.checking.tolerances import types_between
-from mtpp.runtime.random_values import Array, NoValues, random_input
+from mtpp.runtime.random_values import NoValues, random_input
 from mtpp.runtime.session import first_line
 from mtpp.runtime.weights import absent_weights
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mtpp.array_types import Array
 from mtpp.runtime.checking.tolerances import tolerance
-from mtpp.runtime.pipeline.memory import Array
 
 
 @dataclass

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mtpp.array_types import Array
 from mtpp.errors import InputError
 from mtpp.runtime.pipeline.crew import Crew, Limits
-from mtpp.runtime.pipeline.memory import Array, OpenTensor, Ring, Shape, View, arrays
+from mtpp.runtime.pipeline.memory import OpenTensor, Ring, Shape, View, arrays
 from mtpp.runtime.pipeline.model_file import ModelFile, OpenedModel
 from mtpp.runtime.pipeline.stage_job import keep_to
 from mtpp.runtime.session import SessionChoices

@@ -22,7 +22,7 @@ from mtpp.runtime.pipeline.memory import Ring, arrays
 from mtpp.runtime.pipeline.model_file import ModelFile
 from mtpp.runtime.pipeline.pipeline import PipelineChoices, PipelineTimes, model_of, run_pipeline, stage_models
 from mtpp.runtime.pipeline.run_request import RunRequest
-from mtpp.runtime.pipeline.wiring import Given, Wiring, read_wiring
+from mtpp.runtime.pipeline.wiring import Wiring, read_wiring
 from mtpp.runtime.random_values import drawn_input
 from mtpp.runtime.session import SessionChoices
 
@@ -93,7 +93,7 @@ def measure(request: RunRequest, limits: RunLimits, tell: Callable[[str], None] 
     """
     texts = {name: _text(array) for name, array in request.inputs.items() if array.dtype.kind in "OSU"}
     request = replace(request, inputs={**request.inputs, **texts})
-    wiring = _wiring(request)
+    wiring = read_wiring(request.folder, request.queue_depth, whole=request.model is not None, given=request.inputs)
     check_names(wiring.manifest, request.inputs)
     for tensor in wiring.manifest.inputs:
         if tensor.name in request.inputs:
@@ -154,11 +154,6 @@ def measure(request: RunRequest, limits: RunLimits, tell: Callable[[str], None] 
     return Measured(
         request, wiring, alone.seconds, alone.cpu_share, whole, times, cores, len(available), alone.repeatable
     )
-
-
-def _wiring(request: RunRequest) -> Wiring:
-    given = {name: Given(array.dtype.str, array.shape) for name, array in request.inputs.items()}
-    return read_wiring(request.folder, request.queue_depth, whole=request.model is not None, given=given)
 
 
 def _text(array: NDArray[Any]) -> NDArray[np.str_]:

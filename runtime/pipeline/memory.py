@@ -12,16 +12,14 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mtpp.array_types import Array
 from mtpp.errors import InputError
 from mtpp.host.free_memory import free_bytes
 from mtpp.units import format_bytes
 
-Array = NDArray[Any]
 Shape = tuple[int | None, ...]
 """Sizes of a tensor; None for one that only a run tells."""
 

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from mtpp.array_types import Array
 from mtpp.errors import InputError
-from mtpp.runtime.pipeline.memory import Array, Shape
+from mtpp.runtime.pipeline.memory import Shape
 from mtpp.runtime.session import SessionChoices
 
 Expected = tuple[str, str, Shape]

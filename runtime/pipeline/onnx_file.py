@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from mtpp.array_types import Array
 from mtpp.errors import InputError
-from mtpp.runtime.pipeline.memory import Array
 from mtpp.runtime.pipeline.model_file import Declared, ModelFile
 from mtpp.runtime.session import SessionChoices, first_line, onnxruntime, open_session, ort_value
 

@@ -6,19 +6,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from mtpp.array_types import Array
 from mtpp.errors import InputError
 from mtpp.formats.io.large_file import LargeFile
 from mtpp.formats.modelled.size_terms import AUTO, OTHERS, SizeTerms
 from mtpp.formats.torch_export.archive import program_text
 from mtpp.formats.torch_export.program import read_nodes
 from mtpp.formats.torch_export.signature import USER
-from mtpp.runtime.pipeline.memory import Array
 from mtpp.runtime.pipeline.model_file import Declared, ModelFile
-from mtpp.runtime.pytorch.flat_program import flat_module
+from mtpp.runtime.pytorch.flat_program import flat_module, leaves
 from mtpp.runtime.pytorch.library import first_line, pytorch
 from mtpp.runtime.pytorch.loading import load_program
 from mtpp.runtime.pytorch.node_kinds import is_mutable
-from mtpp.runtime.pytorch.tensors import as_array, flat_results
+from mtpp.runtime.pytorch.tensors import as_array
 from mtpp.runtime.session import SessionChoices
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ class OpenedProgram:
                 made = self.module(*(self._entering(inputs.get(name, other)) for name, other in self.inputs))
         except Exception as error:  # whatever its ops raise
             raise InputError(f"PyTorch cannot run it: {first_line(error)}", source=self.display) from None
-        named = zip(self.results, flat_results(made), strict=True)
+        named = zip(self.results, leaves(made), strict=True)
         return {name: value for name, value in named if name is not None}
 
     def _entering(self, value: Any) -> Any:

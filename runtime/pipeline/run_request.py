@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mtpp.runtime.random_values import Array
+from mtpp.array_types import Array
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from mtpp.array_types import Array
 from mtpp.errors import InputError
 from mtpp.formats.io.json_shape import SIZE_LIMIT
 from mtpp.formats.results.stage_manifest import FILE_NAME, MODEL_INPUT, TEXT, Described, StageManifest, read_manifest
@@ -83,22 +84,8 @@ class Wiring:
         return tuple(tensor.name for tensor in self.manifest.stages[position].outputs if tensor.result)
 
 
-@dataclass(frozen=True)
-class Given:
-    """Contents that an input of the model is given.
-
-    Attributes
-    ----------
-    dtype
-        numpy's type, as wide as the texts where it holds some.
-    """
-
-    dtype: str
-    shape: tuple[int, ...]
-
-
 def read_wiring(
-    folder: Path, queue_depth: int, *, whole: bool = True, given: Mapping[str, Given] | None = None
+    folder: Path, queue_depth: int, *, whole: bool = True, given: Mapping[str, Array] | None = None
 ) -> Wiring:
     """Read a folder of stages.
 
@@ -109,7 +96,7 @@ def read_wiring(
     whole
         Whether there are to be inputs for the model that was split as well, which may have some that no stage reads.
     given
-        Inputs that are given contents, by name.
+        Contents of inputs that are given some, by name.
 
     Raises
     ------
@@ -166,7 +153,7 @@ def _fault_of(tensor: Described) -> str:
     return f"{tensor.dtype!r} cannot go through shared memory"
 
 
-def _inputs_layout(manifest: StageManifest, given: Mapping[str, Given], source: str, *, whole: bool) -> Layout:
+def _inputs_layout(manifest: StageManifest, given: Mapping[str, Array], source: str, *, whole: bool) -> Layout:
     """Lay out the inputs; a size that nobody knows is 1, as in a check."""
     read = _read(manifest)
     found = []
@@ -174,7 +161,7 @@ def _inputs_layout(manifest: StageManifest, given: Mapping[str, Given], source: 
         is_read = one.name in read
         if one.name in given and (one.dtype == TEXT or one.dtype in _PLAIN_TYPES) and (is_read or whole):
             own = given[one.name]
-            found.append((one.name, own.dtype if one.dtype == TEXT else one.dtype, own.shape))
+            found.append((one.name, own.dtype.str if one.dtype == TEXT else one.dtype, own.shape))
         elif (is_read or whole) and one.dtype in _PLAIN_TYPES:
             shape = tuple(1 if size is None else size for size in one.shape)
             _check_size(one, shape, source)

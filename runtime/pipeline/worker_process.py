@@ -26,7 +26,8 @@ class Job(Protocol):
     """What a worker does."""
 
     def descriptors(self) -> Sequence[int]:
-        """Return those that the worker must inherit."""
+        """Return those that the worker must inherit: none, unless a job says otherwise."""
+        return ()
 
     def run(self, parent: Connection) -> None:
         """Do it, and tell the parent."""

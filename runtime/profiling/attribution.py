@@ -29,15 +29,8 @@ def owners_by_position(graph: onnx.GraphProto, positions: Sequence[int]) -> list
     -----
     O(nodes + edges).
     """
-    from mtpp.formats.onnx.topology import reads
-
     op_of = {position: op for op, position in enumerate(positions)}
-    producer = {name: i for i, node in enumerate(graph.node) for name in node.output if name}
-    readers: list[list[int]] = [[] for _ in graph.node]
-    for i, node in enumerate(graph.node):
-        for name in reads(node):
-            if name in producer:
-                readers[producer[name]].append(i)
+    _, readers = neighbours(graph.node)
     owners: list[Owners | None] = [(op_of[i],) if i in op_of else None for i in range(len(graph.node))]
     for i in range(len(owners)):
         path = [i]
@@ -52,6 +45,19 @@ def owners_by_position(graph: onnx.GraphProto, positions: Sequence[int]) -> list
             if not path:
                 break
     return [found or () for found in owners]
+
+
+def neighbours(nodes: Sequence[onnx.NodeProto]) -> tuple[list[list[int]], list[list[int]]]:
+    """Return the nodes that each one reads from, and those that read from it, once for each tensor."""
+    from mtpp.formats.onnx.topology import reads
+
+    maker = {name: i for i, node in enumerate(nodes) for name in node.output if name}
+    sources = [[maker[name] for name in reads(node) if name in maker] for node in nodes]
+    readers: list[list[int]] = [[] for _ in nodes]
+    for i, own in enumerate(sources):
+        for source in own:
+            readers[source].append(i)
+    return sources, readers
 
 
 def owners_by_name(owners: Sequence[Owners]) -> Mapping[str, Owners]:

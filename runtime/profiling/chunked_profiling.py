@@ -11,6 +11,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mtpp.array_types import Array
 from mtpp.errors import InputError
 from mtpp.host.statistics import Quartiles
 from mtpp.runtime.profiling.executable import Executable, fill, fill_inputs, prepare
@@ -18,7 +19,6 @@ from mtpp.runtime.profiling.measured_model import MeasuredModel, measure_model
 from mtpp.runtime.profiling.profile_memory import MemoryNeed
 from mtpp.runtime.profiling.profile_request import ProfileRequest
 from mtpp.runtime.profiling.profiled_graph import MeasuredOps
-from mtpp.runtime.random_values import Array
 
 if TYPE_CHECKING:
     import onnx

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mtpp.array_types import Array
 from mtpp.errors import InputError
 from mtpp.formats.modelled.size_terms import SizeTerms, named_sizes
-from mtpp.runtime.random_values import Array, random_input
+from mtpp.runtime.random_values import random_input
 from mtpp.runtime.weights import absent_weights
 
 if TYPE_CHECKING:

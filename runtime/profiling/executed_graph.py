@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mtpp.host.interrupts import unwinding
-from mtpp.runtime.profiling.attribution import Owners
+from mtpp.runtime.profiling.attribution import Owners, neighbours
 from mtpp.runtime.profiling.executable import Executable
 from mtpp.runtime.session import SessionChoices, open_session
 
@@ -107,7 +107,7 @@ def positions_of(original: onnx.GraphProto, nodes: Sequence[onnx.NodeProto], lab
         for position in own:
             holder[position] = i
     blocked = {i for i, label in enumerate(labels) if _BLOCKED.fullmatch(label)}
-    _place_vanished(original, maker, holder, blocked, computed)
+    _place_vanished(original, holder, blocked, computed)
     _place_helpers(nodes, computed)
     return computed
 
@@ -126,19 +126,12 @@ def _anchors(node: onnx.NodeProto, label: str, maker: Mapping[str, int], by_labe
 
 def _place_vanished(
     original: onnx.GraphProto,
-    maker: Mapping[str, int],
     holder: dict[int, int],
     blocked: set[int],
     computed: list[list[int]],
 ) -> None:
     """Give nodes of the model that nobody is known to compute to those that they were fused into."""
-    from mtpp.formats.onnx.topology import reads
-
-    needs = [[maker[name] for name in reads(node) if name in maker] for node in original.node]
-    readers: list[list[int]] = [[] for _ in original.node]
-    for i, own in enumerate(needs):
-        for source in own:
-            readers[source].append(i)
+    needs, readers = neighbours(original.node)
     gone = [i for i in range(len(original.node)) if i not in holder]
 
     def place(position: int, candidates: Sequence[int], allowed: Callable[[int], bool]) -> None:
@@ -160,18 +153,10 @@ def _place_vanished(
 
 def _place_helpers(nodes: Sequence[onnx.NodeProto], computed: list[list[int]]) -> None:
     """Give nodes that compute nothing of the model to those that read their results, or made what they read."""
-    from mtpp.formats.onnx.topology import reads
-
-    made_by = {name: i for i, node in enumerate(nodes) for name in node.output if name}
-    readers: list[list[int]] = [[] for _ in nodes]
-    for i, node in enumerate(nodes):
-        for name in reads(node):
-            if name in made_by:
-                readers[made_by[name]].append(i)
+    sources, readers = neighbours(nodes)
     for i in reversed(range(len(nodes))):
         if not computed[i]:
             computed[i] = list(next((computed[j] for j in readers[i] if computed[j]), ()))
-    for i, node in enumerate(nodes):
+    for i, own in enumerate(sources):
         if not computed[i]:
-            sources = (made_by[name] for name in reads(node) if name in made_by)
-            computed[i] = list(next((computed[j] for j in sources if computed[j]), ()))
+            computed[i] = list(next((computed[j] for j in own if computed[j]), ()))

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import platform
 from pathlib import Path
+
+from mtpp.host.cores import available_cores
 
 
 def machine() -> dict[str, str | int]:
     """Return what measured times depend on: processor, number of its cores that may be used, system."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return {"cpu": _processor(), "cores": cores, "system": f"{platform.system()} {platform.machine()}"}
+    return {"cpu": _processor(), "cores": available_cores(), "system": f"{platform.system()} {platform.machine()}"}
 
 
 def _processor() -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from mtpp.array_types import Array
 from mtpp.errors import InputError
 from mtpp.inference.system import System, load_system
 from mtpp.runtime.profiling.attribution import Owners, owners_by_name, owners_by_position
@@ -13,7 +14,6 @@ from mtpp.runtime.profiling.executable import NODE, Executable
 from mtpp.runtime.profiling.executed_graph import EXECUTED, executed_graph
 from mtpp.runtime.profiling.profiled_graph import MeasuredOps, covers, measured_ops
 from mtpp.runtime.profiling.timing import Measurement, ProfileChoices, measure
-from mtpp.runtime.random_values import Array
 
 if TYPE_CHECKING:
     import onnx

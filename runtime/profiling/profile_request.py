@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from mtpp.array_types import Array
 from mtpp.formats.modelled.size_terms import SizeTerms
 from mtpp.inference.system import System
 from mtpp.runtime.profiling.timing import ProfileChoices
-from mtpp.runtime.random_values import Array
 
 
 @dataclass(frozen=True)

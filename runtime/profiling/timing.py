@@ -14,12 +14,12 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
+from mtpp.array_types import Array
 from mtpp.errors import InputError
 from mtpp.formats.measured.onnxruntime_profile import Trace, read_trace
 from mtpp.host.interrupts import unwinding
 from mtpp.runtime.checking.contents import contents_of
 from mtpp.runtime.profiling.executable import Executable
-from mtpp.runtime.random_values import Array
 from mtpp.runtime.session import SessionChoices, first_line, onnxruntime, open_session, ort_value
 
 MOST_EVENTS = 1_000_000

@@ -177,7 +177,7 @@ def called(module: GraphModule, tensors: Mapping[str, Any]) -> list[Any]:
     """Return what a module of :func:`flat_module` returns for tensors by name."""
     entries = [node for node in module.graph.nodes if node.op == "placeholder"]
     made = module(*(tensors.get(node.name, node.meta.get("val")) for node in entries))
-    return list(_leaves(made))
+    return list(leaves(made))
 
 
 def _walk(flat: FlatProgram, module: GraphModule, prefix: str, modes: tuple[Mode, ...]) -> Sequence[Any]:
@@ -201,20 +201,20 @@ def _walk(flat: FlatProgram, module: GraphModule, prefix: str, modes: tuple[Mode
             mode = Mode(node.target, tuple(node.args[:place]), len(flat.steps))
             results[node] = _walk(flat, graph, f"{prefix}{node.name}/", (*modes, mode))
         elif node.op == "output":
-            results_of_all = list(_leaves(node.args[0]))
+            results_of_all = list(leaves(node.args[0]))
             if not modes:
                 flat.outputs = results_of_all
             return results_of_all
     return []
 
 
-def _leaves(value: Any) -> Iterator[Any]:
+def leaves(value: Any) -> Iterator[Any]:
     """Yield what is in lists and dictionaries, however deep."""
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, tuple | list):
         for one in value:
-            yield from _leaves(one)
+            yield from leaves(one)
     else:
         yield value
 

@@ -13,7 +13,7 @@ from mtpp.formats.torch_export.loadable import loadable_copy
 from mtpp.host.free_memory import free_bytes
 from mtpp.runtime.pytorch.library import first_line, has_operator, pytorch
 from mtpp.runtime.random_values import drawn_weight
-from mtpp.units import format_bytes
+from mtpp.runtime.weights import refuse_too_many
 
 if TYPE_CHECKING:
     import torch
@@ -79,14 +79,7 @@ def _fill(exported: ExportedProgram, seed: int, source: str) -> list[str]:
         for name, value in held.items()
         if isinstance(value, torch.Tensor) and value.device.type == META
     ]
-    size, free = sum(held[name].nbytes for held, name in absent), free_bytes()
-    if free is not None and size > free:
-        raise InputError(
-            f"running it with random weights in place of absent ones takes {format_bytes(size)}, and "
-            f"{format_bytes(free)} are free",
-            source=source,
-            remedy="do it on a larger machine",
-        )
+    refuse_too_many(sum(held[name].nbytes for held, name in absent), free_bytes(), source)
     for held, name in absent:
         value = held[name]
         filled = drawn(name, value, seed)

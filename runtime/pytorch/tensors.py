@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -53,12 +53,3 @@ def drawn_tensor(
     drawn = np.asarray(drawn_input(name, shape, seed, whole=whole, limits=limits, leaning=leaning))
     tensor: torch.Tensor = library.from_numpy(drawn).to(kind)
     return tensor
-
-
-def flat_results(value: Any) -> Iterator[Any]:
-    """Yield what a module returns, one by one."""
-    if isinstance(value, tuple | list):
-        for one in value:
-            yield from flat_results(one)
-    else:
-        yield value

@@ -15,6 +15,7 @@ from typing import Any
 
 from mtpp.errors import InputError
 from mtpp.runtime.pipeline.tokens import PeerGone
+from mtpp.runtime.pipeline.worker_process import Job
 from mtpp.runtime.pytorch.backward_halves import halve_backward
 from mtpp.runtime.pytorch.library import first_line, pytorch
 from mtpp.runtime.pytorch.neighbour_stages import neighbour_stages, ties
@@ -28,7 +29,7 @@ _EXCHANGES = 5
 
 
 @dataclass(frozen=True)
-class StagesJob:
+class StagesJob(Job):
     """The stages of one device.
 
     Attributes
@@ -49,10 +50,6 @@ class StagesJob:
     meeting: Path
     passes: Path
     halves: bool
-
-    def descriptors(self) -> tuple[int, ...]:
-        """Return those that the process must inherit: none."""
-        return ()
 
     def run(self, parent: Connection) -> None:
         """Do it: say ``ready``, and when told so train.

@@ -8,6 +8,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from mtpp.errors import InputError
+from mtpp.runtime.pipeline.worker_process import Job
 from mtpp.runtime.pytorch.flat_program import called
 from mtpp.runtime.pytorch.library import first_line, pytorch
 from mtpp.runtime.pytorch.pipelining import loss_of
@@ -18,15 +19,11 @@ from mtpp.runtime.training.trained_tensors import answer, descend, digests, forg
 
 
 @dataclass(frozen=True)
-class UnsplitJob:
+class UnsplitJob(Job):
     """A model to be trained whole, in one process."""
 
     model: TrainedModel
     terms: TrainingTerms
-
-    def descriptors(self) -> tuple[int, ...]:
-        """Return those that the process must inherit: none."""
-        return ()
 
     def run(self, parent: Connection) -> None:
         """Do it: say ``first`` with digests after the first step, answer questions, and say ``done`` at the end."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from mtpp.array_types import Array
 from mtpp.errors import InputError
 from mtpp.runtime.pytorch.library import pytorch
-from mtpp.runtime.random_values import Array, drawn_input
+from mtpp.runtime.pytorch.tensors import drawn_tensor
 
 if TYPE_CHECKING:
     import torch
@@ -59,17 +60,8 @@ def program_inputs(
             values.append(_given(arrays[name], shapes[name]))
         else:
             made_up.append(name)
-            values.append(_random(shapes[name], seed))
+            values.append(drawn_tensor(name, shapes[name]["dtype"], shapes[name]["shape"], seed))
     return values, tuple(made_up)
-
-
-def _random(described: Mapping[str, Any], seed: int) -> torch.Tensor:
-    library = pytorch()
-    dtype = getattr(library, described["dtype"])
-    whole = not (dtype.is_floating_point or dtype.is_complex)
-    drawn = drawn_input(described["name"], described["shape"], seed, whole=whole)
-    values: torch.Tensor = library.from_numpy(drawn).to(dtype)
-    return values
 
 
 def _given(array: Array, described: Mapping[str, Any]) -> torch.Tensor:
