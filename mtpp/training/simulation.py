@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mtpp.array_types import Int64Array
 from mtpp.training.critical_path import critical_path
@@ -36,21 +38,19 @@ class Span(NamedTuple):
 
 
 @dataclass(frozen=True)
-class StageTimes:
-    """Figures of a stage, in ticks.
+class RowTimes:
+    """Figures of a row, which runs one pass at a time, in ticks.
 
     Attributes
     ----------
     first_forward_start, first_backward_start, last_forward_end, last_backward_end
-        Of its passes, whatever their micro-batches.
+        Of its passes, halves of backward passes included, whatever their micro-batches.
     busy
         Its passes.
-    synchronisation
-        After the last pass.
     bubble
-        The rest of the iteration: the stage waits.
+        The rest of the iteration: it waits.
     peak_in_flight
-        Micro-batches whose activations are kept at a time, at most.
+        Micro-batches whose activations it keeps at a time, at most.
     """
 
     first_forward_start: int
@@ -58,9 +58,15 @@ class StageTimes:
     last_forward_end: int
     last_backward_end: int
     busy: int
-    synchronisation: int
     bubble: int
     peak_in_flight: int
+
+
+@dataclass(frozen=True)
+class StageTimes(RowTimes):
+    """Figures of a stage, in ticks; *synchronisation* comes after the last pass, and is no bubble."""
+
+    synchronisation: int
 
 
 @dataclass(frozen=True)
@@ -94,8 +100,8 @@ class Phases:
 
 
 @dataclass(frozen=True, eq=False)
-class Simulation:
-    """Starts of all passes and messages of a stage graph.
+class SimulatedPasses(ABC):
+    """Starts of all passes and messages of a network.
 
     Attributes
     ----------
@@ -105,7 +111,6 @@ class Simulation:
         When each message enters its channel, in ticks, int64.
     """
 
-    graph: StageGraph
     network: PassNetwork
     start: Int64Array
     sent: Int64Array
@@ -114,6 +119,46 @@ class Simulation:
     def end(self) -> Int64Array:
         """When each pass ends, in ticks, int64."""
         return self.start + self.network.duration
+
+    @property
+    @abstractmethod
+    def iteration(self) -> int:
+        """Ticks until all is done."""
+
+    @property
+    @abstractmethod
+    def row_times(self) -> Sequence[RowTimes]:
+        """Figures of each row."""
+
+    def passes_of(self, row: int) -> slice:
+        """Return the passes of a row in the network."""
+        return slice(*map(int, self.network.row_start[row : row + 2]))
+
+    def extremes(self, row: int, forward: NDArray[np.bool_]) -> tuple[int, int, int, int]:
+        """Return the first starts of forward and backward passes of a row, and the last ends; *forward*: which is."""
+        start, end = self.start[self.passes_of(row)], self.end[self.passes_of(row)]
+        first, last = (start[forward].min(), start[~forward].min()), (end[forward].max(), end[~forward].max())
+        return int(first[0]), int(first[1]), int(last[0]), int(last[1])
+
+    @cached_property
+    def phases(self) -> Phases:
+        """Warm-up, steady state and cool-down."""
+        first = min(one.first_backward_start for one in self.row_times)
+        last = max(one.last_forward_end for one in self.row_times)
+        return Phases(first, last - first, self.iteration - last)
+
+    @property
+    def bubble_share(self) -> float:
+        """Part of the iteration that rows wait, on average over rows; 0 where there is nothing to do."""
+        waits = sum(one.bubble for one in self.row_times)
+        return waits / (len(self.row_times) * self.iteration) if self.iteration else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Simulation(SimulatedPasses):
+    """Starts of all passes and messages of a stage graph, whose rows are stages."""
+
+    graph: StageGraph
 
     @cached_property
     def ends(self) -> Sequence[int]:
@@ -149,9 +194,10 @@ class Simulation:
         """Figures of each stage."""
         return [self._stage(s) for s in range(len(self.graph.stages))]
 
-    def passes_of(self, stage: int) -> slice:
-        """Return the passes of a stage in the network."""
-        return slice(*map(int, self.network.row_start[stage : stage + 2]))
+    @property
+    def row_times(self) -> Sequence[StageTimes]:
+        """Figures of each stage."""
+        return self.stages
 
     def passes(self, stage: int) -> Sequence[Span]:
         """Return the passes of a stage in the order in which they run."""
@@ -176,19 +222,14 @@ class Simulation:
         return list(map(Span, numbers.tolist(), self.sent[at].tolist(), ends.tolist()))
 
     def _stage(self, s: int) -> StageTimes:
-        stage, here = self.graph.stages[s], self.passes_of(s)
-        forward = stage.order > 0
-        start, end = self.start[here], self.end[here]
+        stage, forward = self.graph.stages[s], self.graph.stages[s].order > 0
         busy = stage.micro_batches * (stage.forward_ticks + stage.backward_ticks)
         return StageTimes(
-            int(start[forward].min()),
-            int(start[~forward].min()),
-            int(end[forward].max()),
-            int(end[~forward].max()),
+            *self.extremes(s, forward),
             busy,
-            stage.synchronisation_ticks,
             self.iteration - busy - stage.synchronisation_ticks,
             int(np.cumsum(np.where(forward, 1, -1)).max()),
+            stage.synchronisation_ticks,
         )
 
     @cached_property
@@ -203,19 +244,6 @@ class Simulation:
                 count = self.graph.stages[source].micro_batches
                 found.append(ChannelTimes(source, target, forward, count, count * ticks))
         return found
-
-    @cached_property
-    def phases(self) -> Phases:
-        """Warm-up, steady state and cool-down."""
-        first = min(one.first_backward_start for one in self.stages)
-        last = max(one.last_forward_end for one in self.stages)
-        return Phases(first, last - first, self.iteration - last)
-
-    @property
-    def bubble_share(self) -> float:
-        """Part of the iteration that stages wait, on average over stages; 0 where there is nothing to do."""
-        waits = sum(one.bubble for one in self.stages)
-        return waits / (len(self.stages) * self.iteration) if self.iteration else 0.0
 
     @cached_property
     def timeline(self) -> Timeline:

@@ -10,10 +10,9 @@ import numpy as np
 
 from mtpp.array_types import Int64Array
 from mtpp.training.critical_path import critical_path
-from mtpp.training.pass_network import PassNetwork
 from mtpp.training.pfeife.passes import Pass, PassKind
 from mtpp.training.pfeife.timed_schedule import TimedSchedule
-from mtpp.training.simulation import Phases
+from mtpp.training.simulation import RowTimes, SimulatedPasses
 from mtpp.training.timeline import (
     BACKWARD,
     BACKWARD_INPUT,
@@ -30,7 +29,7 @@ _KINDS = (FORWARD, BACKWARD, BACKWARD_INPUT, BACKWARD_WEIGHT)
 
 
 @dataclass(frozen=True)
-class DeviceTimes:
+class DeviceTimes(RowTimes):
     """Figures of a device, in ticks.
 
     Attributes
@@ -39,24 +38,11 @@ class DeviceTimes:
         That it runs.
     first_start, last_end
         Of all its passes.
-    first_forward_start, first_backward_start, last_forward_end, last_backward_end
-        Of its passes, halves of backward passes included.
-    busy, bubble
-        Its passes, and the rest of the iteration.
-    peak_in_flight
-        Micro-batches of all its stages whose activations it keeps at a time, at most.
     """
 
     stages: Sequence[int]
     first_start: int
     last_end: int
-    first_forward_start: int
-    first_backward_start: int
-    last_forward_end: int
-    last_backward_end: int
-    busy: int
-    bubble: int
-    peak_in_flight: int
 
 
 @dataclass(frozen=True)
@@ -85,36 +71,22 @@ class PathPart:
 
 
 @dataclass(frozen=True, eq=False)
-class ScheduleRun:
-    """Starts of all passes and hand-overs of a timed schedule.
+class ScheduleRun(SimulatedPasses):
+    """Starts of all passes and hand-overs of a timed schedule, whose rows are devices.
 
     Attributes
     ----------
-    network
-        A row for each device, a channel for each pair of them.
     links
-        Devices at the ends of each channel.
-    start
-        Of each pass of *network* in ticks, int64.
-    sent
-        When each message enters its channel, in ticks, int64.
+        Devices at the ends of each channel: there is one for each pair.
     """
 
     timed: TimedSchedule
-    network: PassNetwork
     links: Sequence[tuple[int, int]]
-    start: Int64Array
-    sent: Int64Array
 
     @cached_property
     def passes(self) -> Sequence[Pass]:
         """All of them, device by device, as in *network*."""
         return [one for row in self.timed.schedule.rows for one in row]
-
-    @cached_property
-    def end(self) -> Int64Array:
-        """When each pass ends, in ticks, int64."""
-        return self.start + self.network.duration
 
     @cached_property
     def iteration(self) -> int:
@@ -131,23 +103,22 @@ class ScheduleRun:
         """Figures of each device."""
         return [self._device(d) for d in range(self.timed.schedule.devices)]
 
+    @property
+    def row_times(self) -> Sequence[DeviceTimes]:
+        """Figures of each device."""
+        return self.devices
+
     def _device(self, d: int) -> DeviceTimes:
-        schedule = self.timed.schedule
-        here = slice(*map(int, self.network.row_start[d : d + 2]))
-        forward = np.array([one.kind == PassKind.FORWARD for one in schedule.rows[d]])
-        start, end = self.start[here], self.end[here]
+        schedule, here = self.timed.schedule, self.passes_of(d)
         busy = int(self.network.duration[here].sum())
         return DeviceTimes(
-            range(d, schedule.stages, schedule.devices),
-            int(start[0]),
-            int(end[-1]),
-            int(start[forward].min()),
-            int(start[~forward].min()),
-            int(end[forward].max()),
-            int(end[~forward].max()),
+            *self.extremes(d, np.array([one.kind == PassKind.FORWARD for one in schedule.rows[d]])),
             busy,
             self.iteration - busy,
             schedule.in_flight[d],
+            range(d, schedule.stages, schedule.devices),
+            int(self.start[here][0]),
+            int(self.end[here][-1]),
         )
 
     @cached_property
@@ -160,19 +131,6 @@ class ScheduleRun:
         for c, ticks in zip(used.tolist(), self.network.message_duration[here].tolist(), strict=True):
             busy[c] += ticks
         return [LinkTimes(*ends, counts[c], busy[c]) for c, ends in enumerate(self.links)]
-
-    @cached_property
-    def phases(self) -> Phases:
-        """Until the first backward pass begins, between, and after the last forward pass."""
-        first = min(one.first_backward_start for one in self.devices)
-        last = max(one.last_forward_end for one in self.devices)
-        return Phases(first, last - first, self.iteration - last)
-
-    @property
-    def bubble_share(self) -> float:
-        """Part of the iteration that devices wait, on average over devices; 0 where there is nothing to do."""
-        waits = sum(one.bubble for one in self.devices)
-        return waits / (len(self.devices) * self.iteration) if self.iteration else 0.0
 
     @cached_property
     def _sender(self) -> Int64Array:

@@ -28,7 +28,7 @@ def simulate(graph: StageGraph) -> Simulation:
     """
     network = pass_network(graph)
     start, sent = earliest_starts(network, lambda number: _name(graph, network, number), _REMEDY)
-    return Simulation(graph, network, start, sent)
+    return Simulation(network, start, sent, graph)
 
 
 def pass_network(graph: StageGraph) -> PassNetwork:

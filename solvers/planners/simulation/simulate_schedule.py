@@ -28,7 +28,7 @@ def simulate_schedule(timed: TimedSchedule) -> ScheduleRun:
     network, links = schedule_network(timed)
     names = [one.name for row in timed.schedule.rows for one in row]
     start, sent = earliest_starts(network, names.__getitem__, _REMEDY)
-    return ScheduleRun(timed, network, links, start, sent)
+    return ScheduleRun(network, start, sent, timed, links)
 
 
 def schedule_network(timed: TimedSchedule) -> tuple[PassNetwork, list[tuple[int, int]]]:
