@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 from every_document import COMMANDS, documented, exit_code
+from recorded_values import RECORDED, is_recorded, kind_of, listed_as_table
 from tampering import Path as Place
 from tampering import altered
 
 import mtpp
-from mtpp.checker.recorded import RECORDED, is_recorded, kind_of, listed_as_table
 from mtpp.errors import InputError
 
 NAMES = (
