@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mtpp.formats.modelled.size_terms import SizeTerms
     from mtpp.inference.graph import CostGraph
     from mtpp.inference.system import System
-    from mtpp.runtime.profiling.measured_profile import MeasuredProfile
+    from mtpp.runtime.profiling.profiled_graph import MeasuredProfile
 
 MOST_REPEATS = 10_000
 MOST_THREADS = 1024

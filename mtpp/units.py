@@ -60,9 +60,12 @@ def _split(text: str, what: str, example: str) -> tuple[Exact, str]:
     if match is None:
         raise InputError(f"{text!r} is not a {what}", remedy=f"write it like {example}")
     try:
-        return exact_decimal(match[1]), match[2] or ""
+        number = exact_decimal(match[1])
     except ValueError as error:
         raise InputError(f"{what} {text!r}: {error}", remedy=f"write it like {example}") from None
+    if not match[2]:
+        raise InputError(f"{what} {text!r} has no unit", remedy=f"write it like {example}")
+    return number, match[2]
 
 
 def _whole_positive(value: Exact, text: str, what: str, *, zero: bool = False) -> int:
@@ -86,8 +89,6 @@ def parse_bytes(text: str, *, round_down: bool = False) -> int:
     what, example = "size", "24MiB or 1.5GB"
     number, unit = _split(text, what, example)
     prefix = unit.removesuffix("B")
-    if not unit:
-        raise InputError(f"{what} {text!r} has no unit", remedy=f"write it like {example}")
     if not unit.endswith("B") or prefix not in _PREFIX:
         raise InputError(f"{what} {text!r} has an unknown unit {unit!r}", remedy=f"write it like {example}")
     size = number * _PREFIX[prefix]
@@ -98,8 +99,6 @@ def parse_bandwidth(text: str) -> int:
     """Read a bandwidth such as ``25GB/s``, ``100Gbit/s`` or ``25GiB/ms``, in bytes per second."""
     what, example = "bandwidth", "25GB/s or 100Gbit/s"
     number, unit = _split(text, what, example)
-    if not unit:
-        raise InputError(f"{what} {text!r} has no unit", remedy=f"write it like {example}")
     spelled_out = f"{unit.removesuffix('ps')}/s" if unit.endswith("Bps") else unit
     amount, _, time = spelled_out.partition("/")
     for suffix, bits in (("bit", 1), ("b", 1), ("B", 8)):
@@ -114,8 +113,6 @@ def parse_compute_rate(text: str) -> int:
     """Read a rate of arithmetic such as ``20TFLOP/s`` or ``4TOPS``, in operations per second."""
     what, example = "compute rate", "20TFLOP/s or 4TOPS"
     number, unit = _split(text, what, example)
-    if not unit:
-        raise InputError(f"{what} {text!r} has no unit", remedy=f"write it like {example}")
     for suffix in ("FLOP/s", "FLOPS", "OP/s", "OPS"):
         prefix = unit.removesuffix(suffix)
         if prefix != unit and prefix in _DECIMAL_PREFIX:
@@ -127,8 +124,6 @@ def parse_duration(text: str) -> Exact:
     """Read a length of time such as ``1.5ms``, in picoseconds."""
     what, example = "duration", "1.5ms"
     number, unit = _split(text, what, example)
-    if not unit:
-        raise InputError(f"{what} {text!r} has no unit", remedy=f"write it like {example}")
     if unit not in PICOSECONDS:
         units = ", ".join(PICOSECONDS)
         raise InputError(f"{what} {text!r} has an unknown unit {unit!r}", remedy=f"use one of {units}")

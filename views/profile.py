@@ -22,8 +22,7 @@ from mtpp.views.tables import (
 
 if TYPE_CHECKING:
     from mtpp.inference.graph import CostGraph
-    from mtpp.runtime.profiling.measured_profile import MeasuredProfile
-    from mtpp.runtime.profiling.profiled_graph import BackwardTimes
+    from mtpp.runtime.profiling.profiled_graph import BackwardTimes, MeasuredProfile
     from mtpp.units import Exact
 
 _MOST_SHOWN = 10

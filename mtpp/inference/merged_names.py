@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
-from typing import overload
+from typing import TypeVar, overload
 
 import numpy as np
 
@@ -12,8 +13,34 @@ from mtpp.inference.graph import Int32Array, Int64Array
 
 _SPELLED_OUT = 6
 
+Row = TypeVar("Row")
 
-class MemberNames(Sequence[tuple[str, ...]]):
+
+class _Rows(Sequence[Row], ABC):
+    """A row for every group, made when it is asked for."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, group: int) -> Row: ...
+
+    @overload
+    def __getitem__(self, group: slice) -> tuple[Row, ...]: ...
+
+    def __getitem__(self, group: int | slice) -> Row | tuple[Row, ...]:
+        if isinstance(group, slice):
+            return tuple(map(self._of, range(self._count)[group]))
+        return self._of(range(self._count)[group])
+
+    @abstractmethod
+    def _of(self, row: int) -> Row: ...
+
+
+class MemberNames(_Rows[tuple[str, ...]]):
     """Names of the ops in every group.
 
     Parameters
@@ -33,58 +60,32 @@ class MemberNames(Sequence[tuple[str, ...]]):
     """
 
     def __init__(self, names: Sequence[str], order: Int32Array, group_of: Int32Array, count: int) -> None:
+        super().__init__(count)
         self._names = names
         self._order = order
         self._group_of = group_of
-        self._count = count
 
-    def __len__(self) -> int:
-        """Return the number of groups."""
-        return self._count
-
-    @overload
-    def __getitem__(self, group: int) -> tuple[str, ...]: ...
-
-    @overload
-    def __getitem__(self, group: slice) -> tuple[tuple[str, ...], ...]: ...
-
-    def __getitem__(self, group: int | slice) -> tuple[str, ...] | tuple[tuple[str, ...], ...]:
-        """Return the names of a group's members."""
-        if isinstance(group, slice):
-            return tuple(self[i] for i in range(self._count)[group])
+    def _of(self, row: int) -> tuple[str, ...]:
         offsets, ops = self._members
-        row = range(self._count)[group]
         return tuple(self._names[v] for v in ops[offsets[row] : offsets[row + 1]].tolist())
 
     @cached_property
     def _members(self) -> tuple[Int64Array, Int32Array]:
         in_order = self._group_of[self._order]
-        offsets = np.zeros(self._count + 1, dtype=np.int64)
-        np.cumsum(np.bincount(in_order, minlength=self._count), out=offsets[1:])
+        offsets = np.zeros(len(self) + 1, dtype=np.int64)
+        np.cumsum(np.bincount(in_order, minlength=len(self)), out=offsets[1:])
         return offsets, self._order[np.argsort(in_order, kind="stable")]
 
 
-class JoinedNames(Sequence[str]):
+class JoinedNames(_Rows[str]):
     """What messages call every group: its members' names, the middle of a large group left out."""
 
     def __init__(self, members: MemberNames) -> None:
+        super().__init__(len(members))
         self._members = members
 
-    def __len__(self) -> int:
-        """Return the number of groups."""
-        return len(self._members)
-
-    @overload
-    def __getitem__(self, group: int) -> str: ...
-
-    @overload
-    def __getitem__(self, group: slice) -> tuple[str, ...]: ...
-
-    def __getitem__(self, group: int | slice) -> str | tuple[str, ...]:
-        """Return what a group is called."""
-        if isinstance(group, slice):
-            return tuple(self[i] for i in range(len(self))[group])
-        names = self._members[group]
+    def _of(self, row: int) -> str:
+        names = self._members[row]
         if len(names) > _SPELLED_OUT:
             names = (*names[:3], f"… {len(names) - 5} more …", *names[-2:])
         return " + ".join(names)

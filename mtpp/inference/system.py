@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -103,16 +103,7 @@ class System:
 
     def to_document(self) -> dict[str, Any]:
         """Return the JSON object that a plan carries; :meth:`from_document` reads it back."""
-        return {
-            "name": self.name,
-            "peak_flops_per_s": self.peak_flops_per_s,
-            "memory_bandwidth_bytes_per_s": self.memory_bandwidth_bytes_per_s,
-            "bandwidth_bytes_per_s": self.bandwidth_bytes_per_s,
-            "fast_memory_bytes": self.fast_memory_bytes,
-            "activation_reserve_bytes": self.activation_reserve_bytes,
-            "peak": self.peak,
-            "stage_memory_bytes": self.stage_memory_bytes,
-        }
+        return asdict(self)
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> System:
@@ -196,20 +187,30 @@ def load_system(name_or_path: str = DEFAULT_PRESET) -> System:
     presets = preset_tables()
     if name_or_path in presets:
         return _system_of_table(presets[name_or_path], name_or_path, f"preset {name_or_path}")
-    path = Path(name_or_path)
+    table = toml_table(name_or_path, "no such preset and no such file", f"presets: {', '.join(presets)}")
+    return _system_of_table(table, Path(name_or_path).stem, name_or_path)
+
+
+def toml_table(path: str, absent: str, remedy: str | None = None) -> dict[str, Any]:
+    """Return the table that a TOML file holds; *absent* and *remedy* are for people if there is no such file.
+
+    Raises
+    ------
+    InputError
+        If there is no such file, or it is no TOML file.
+    """
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise InputError(
-            "no such preset and no such file", source=name_or_path, remedy=f"presets: {', '.join(presets)}"
-        ) from None
+        raise InputError(absent, source=path, remedy=remedy) from None
     except OSError as error:
-        raise InputError(error.strerror or "cannot be read", source=name_or_path) from None
+        raise InputError(error.strerror or "cannot be read", source=path) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"not a TOML file: {error}", source=name_or_path) from None
+        raise InputError(f"not a TOML file: {error}", source=path) from None
     except RecursionError:
-        raise InputError("nested too deeply", source=name_or_path) from None
-    return _system_of_table(table, path.stem, name_or_path)
+        raise InputError("nested too deeply", source=path) from None
+    except ValueError as error:  # a number of more digits than Python converts, a path with a null character
+        raise InputError(f"cannot be read: {error}", source=path) from None
 
 
 def override(system: System, **changes: Any) -> System:

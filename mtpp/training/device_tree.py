@@ -16,14 +16,13 @@ TOML file, the innermost level first::
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from pathlib import Path
 from typing import Any
 
 from mtpp.errors import InputError
+from mtpp.inference.system import toml_table
 from mtpp.units import format_bandwidth, parse_bandwidth
 
 LARGEST_DEVICES = 2**20
@@ -119,18 +118,7 @@ def load_device_tree(path: str) -> DeviceTree:
     InputError
         If there is no such file, or it describes no such tree; it names the place.
     """
-    try:
-        table = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputError("no such file", source=path) from None
-    except OSError as error:
-        raise InputError(error.strerror or "cannot be read", source=path) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"not a TOML file: {error}", source=path) from None
-    except RecursionError:
-        raise InputError("nested too deeply", source=path) from None
-    except ValueError as error:  # a number of more digits than Python converts, a path with a null character
-        raise InputError(f"cannot be read: {error}", source=path) from None
+    table = toml_table(path, "no such file")
     try:
         return device_tree_of_table(table)
     except InputError as error:

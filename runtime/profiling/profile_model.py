@@ -13,10 +13,9 @@ from mtpp.runtime.profiling.chunked_profiling import chunks_within, measure_in_c
 from mtpp.runtime.profiling.executable import Executable, fill, prepare
 from mtpp.runtime.profiling.machine import machine
 from mtpp.runtime.profiling.measured_model import MeasuredModel, measure_model
-from mtpp.runtime.profiling.measured_profile import MeasuredProfile
 from mtpp.runtime.profiling.profile_memory import memory_need, refuse_what_does_not_fit
 from mtpp.runtime.profiling.profile_request import ProfileRequest
-from mtpp.runtime.profiling.profiled_graph import profiled_graph
+from mtpp.runtime.profiling.profiled_graph import MeasuredProfile, profiled_graph
 from mtpp.runtime.session import onnxruntime, require_onnxruntime
 
 if TYPE_CHECKING:

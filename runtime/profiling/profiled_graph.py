@@ -80,6 +80,29 @@ class MeasuredOps:
     backward: BackwardTimes | None = None
 
 
+@dataclass(frozen=True)
+class MeasuredProfile:
+    """A model measured.
+
+    Attributes
+    ----------
+    graph
+        With measured costs and sizes as executed.
+    modelled
+        The same graph with costs of the roofline.
+    ops
+        The figures behind the costs.
+    random_weight_bytes, random_inputs
+        What was made up to run it.
+    """
+
+    graph: CostGraph
+    modelled: CostGraph
+    ops: MeasuredOps
+    random_weight_bytes: int
+    random_inputs: tuple[str, ...]
+
+
 def measured_ops(measurement: Measurement, owners: Mapping[str, Owners], shares: Sequence[int]) -> MeasuredOps:
     """Return what each op took.
 

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 from mtpp.errors import InputError
 from mtpp.host.statistics import Quartiles, in_thousandths, quartiles
 from mtpp.runtime.profiling.machine import machine
-from mtpp.runtime.profiling.measured_profile import MeasuredProfile
 from mtpp.runtime.profiling.profile_memory import most_alive
 from mtpp.runtime.profiling.profile_request import ProfileRequest
-from mtpp.runtime.profiling.profiled_graph import BackwardTimes, MeasuredOps, profiled_graph
+from mtpp.runtime.profiling.profiled_graph import BackwardTimes, MeasuredOps, MeasuredProfile, profiled_graph
 from mtpp.runtime.pytorch.library import pytorch
 from mtpp.runtime.pytorch.loading import LoadedProgram, load_program
 from mtpp.runtime.pytorch.profiling.clocks import CudaClock, HostClock
