@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from multiprocessing import get_context
 
 from benchmarks.piper.cases import BERT, Run, model_of, problem_of, run, shown
+from benchmarks.piper.lengthened import lengthened
 from benchmarks.report import print_report
-from mtpp.datasets.lengthened import lengthened
 from mtpp.solvers.planners.equal.equal_division import repeated_layers
 from mtpp.training.model import TrainingModel
 

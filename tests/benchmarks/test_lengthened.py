@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mtpp.datasets.lengthened import lengthened
+from benchmarks.piper.lengthened import lengthened
 from mtpp.errors import InputError
 from mtpp.training.model import Configuration, Edge, Layer, TrainingModel
 
