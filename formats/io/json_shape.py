@@ -25,7 +25,7 @@ from mtpp.document_shape import (
     text,
     whatever,
 )
-from mtpp.errors import InputError
+from mtpp.errors import InputError, UnrecognisedInput
 from mtpp.units import Exact, ceil_ratio
 
 __all__ = [
@@ -40,6 +40,7 @@ __all__ = [
     "kind_of",
     "names",
     "pointer",
+    "refuse_other_format",
     "shaped",
     "shown",
     "size_number",
@@ -242,6 +243,13 @@ def headed(name: str, version: int, required: dict[str, Rule], optional: dict[st
         rule(value, path)
 
     return check
+
+
+def refuse_other_format(document: Any, name: str, expected: str) -> None:
+    """Refuse a document that says that it is in another format than the one of that name."""
+    found = document.get("format") if isinstance(document, dict) else None
+    if isinstance(found, str) and found != name:
+        raise UnrecognisedInput(f"the format is {shown(found)}", where="/format", remedy=f"give {expected}")
 
 
 def check_header(document: Any, name: str, *versions: int) -> dict[str, Any]:

@@ -1,8 +1,8 @@
-"""Names for ops: unique, and the same whenever the same file is read."""
+"""Names for ops, unique and the same whenever the same file is read, and the modules around them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 def unique_names(labels: Iterable[tuple[str, str, int]]) -> list[str]:
@@ -31,3 +31,16 @@ def unique_names(labels: Iterable[tuple[str, str, int]]) -> list[str]:
             taken.add(name)
         result.append(name)
     return result
+
+
+def common_module(paths: Sequence[str | None]) -> str | None:
+    """Return the innermost module around all of *paths*, None if there are none, or if one is not known."""
+    known = [path for path in paths if path is not None]
+    if not known or len(known) < len(paths):
+        return None
+    shared = []
+    for parts in zip(*(path.split(".") if path else [] for path in known), strict=False):
+        if len(set(parts)) > 1:
+            break
+        shared.append(parts[0])
+    return ".".join(shared)

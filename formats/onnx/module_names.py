@@ -20,6 +20,7 @@ from collections.abc import Iterable
 
 import onnx
 
+from mtpp.formats.modelled.naming import common_module
 from mtpp.formats.onnx.reader import Reading
 from mtpp.formats.onnx.topology import parameter_names, reads
 
@@ -112,17 +113,4 @@ def _of_weights(reading: Reading) -> list[str | None]:
         reader = readers.get(weight)
         if module and reader is not None:
             modules[reader].append(module)
-    return [_common(paths) for paths in modules]
-
-
-def _common(paths: list[str]) -> str | None:
-    """Return the innermost module around all of *paths*, None if there are none."""
-    if not paths:
-        return None
-    split = [path.split(".") for path in paths]
-    shared = []
-    for parts in zip(*split, strict=False):
-        if len(set(parts)) > 1:
-            break
-        shared.append(parts[0])
-    return ".".join(shared)
+    return [common_module(paths) for paths in modules]

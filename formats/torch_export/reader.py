@@ -10,7 +10,7 @@ from mtpp.errors import InputError
 from mtpp.formats.io.large_file import Stored
 from mtpp.formats.modelled.assembly import ops_of, summary_of, tensors_of
 from mtpp.formats.modelled.kept_together import ALIASES, REGIONS, SIZES_OF_DATA, kept_together, told_merged
-from mtpp.formats.modelled.naming import unique_names
+from mtpp.formats.modelled.naming import common_module, unique_names
 from mtpp.formats.modelled.op_record import GraphRecord, OpRecord, OpTraining
 from mtpp.formats.modelled.size_terms import SizeTerms
 from mtpp.formats.torch_export.archive import program_text
@@ -143,7 +143,7 @@ def read_with_modules(
     modules = {
         op_name: path
         for op_name, group in zip(names, groups, strict=True)
-        if (path := _common([walk.calls[v].module for v in group])) is not None
+        if (path := common_module([walk.calls[v].module for v in group])) is not None
     }
     return ProgramReading(graph, nodes, modules, dict(program.sizes.values))
 
@@ -227,16 +227,3 @@ def _stored_bytes(program: Program) -> int:
 def _described(program: Program, name: str) -> dict[str, Any]:
     kind = program.types[name]
     return {"name": name, "shape": list(kind.shape), "dtype": kind.name, "bytes": kind.bytes}
-
-
-def _common(paths: Sequence[str | None]) -> str | None:
-    """Return the innermost module around all of *paths*, None if one of them is not known."""
-    if any(path is None for path in paths):
-        return None
-    split = [path.split(".") if path else [] for path in paths if path is not None]
-    shared = []
-    for parts in zip(*split, strict=False):
-        if len(set(parts)) > 1:
-            break
-        shared.append(parts[0])
-    return ".".join(shared)

@@ -16,7 +16,7 @@ from mtpp.document_shape import Path, any_array, array, refuse, text
 from mtpp.errors import InputError, UnrecognisedInput
 from mtpp.formats.graphs.graph_format import Content
 from mtpp.formats.io.csv_text import csv_rows
-from mtpp.formats.io.json_shape import attributed, headed, pointer, shaped, shown
+from mtpp.formats.io.json_shape import attributed, headed, pointer, refuse_other_format, shaped
 from mtpp.formats.io.json_text import dump_lines
 from mtpp.formats.io.source import Source
 from mtpp.formats.io.text_lines import decoded
@@ -102,9 +102,7 @@ def pass_schedule_from_document(document: Any, source: str, name: str = "") -> P
     Passes may still wait for each other.
     """
     with attributed(source):
-        found = document.get("format") if isinstance(document, dict) else None
-        if isinstance(found, str) and found != FORMAT:
-            raise UnrecognisedInput(f"the format is {shown(found)}", where="/format", remedy=f"give {EXPECTED}")
+        refuse_other_format(document, FORMAT, EXPECTED)
         shaped(_SCHEDULE, document)
         order = document["order"]
 

@@ -12,7 +12,16 @@ from mtpp.array_types import Int32Array
 from mtpp.document_shape import array, record, text
 from mtpp.errors import InputError, UnrecognisedInput
 from mtpp.formats.graphs.graph_format import Content
-from mtpp.formats.io.json_shape import at_least, attributed, cost_number, headed, pointer, shaped, shown, whole_number
+from mtpp.formats.io.json_shape import (
+    at_least,
+    attributed,
+    cost_number,
+    headed,
+    pointer,
+    refuse_other_format,
+    shaped,
+    whole_number,
+)
 from mtpp.formats.io.source import Source
 from mtpp.training.model import TIME_UNITS
 from mtpp.training.pass_order import MOST_PASSES, interleaved_order, order_of_text
@@ -73,9 +82,7 @@ def stage_graph_from_document(document: Any, source: str, name: str = "stage gra
         :class:`StageGraph` refuses.
     """
     with attributed(source):
-        found = document.get("format") if isinstance(document, dict) else None
-        if isinstance(found, str) and found != FORMAT:
-            raise UnrecognisedInput(f"the format is {shown(found)}", where="/format", remedy=f"give {EXPECTED}")
+        refuse_other_format(document, FORMAT, EXPECTED)
         shaped(_GRAPH, document)
         unit, mini_batch = document["time_unit"], document["mini_batch"]
         if unit not in TIME_UNITS:

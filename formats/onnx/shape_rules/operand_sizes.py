@@ -30,6 +30,16 @@ def check_operands(node: NodeView) -> None:
             raise MalformedNode(f"input {index} has shape {_shown(found.shape)}, not {_shown(shape)}")
 
 
+def check_rows(node: NodeView) -> None:
+    """Refuse a Gather with constant indices beyond the table: it fits by its shapes, and fails when it runs."""
+    indices = node.value(1) if node.kind == "Gather" else None
+    if indices is None or not indices.size:
+        return
+    rows = node.input(0).shape[node.integer("axis", 0)]
+    if int(indices.max()) >= rows or int(indices.min()) < -rows:
+        raise MalformedNode(f"index {int(indices.max())} of {rows} rows")
+
+
 def _shown(shape: Shape) -> str:
     return "×".join("?" if size is None else str(size) for size in shape) or "()"
 

@@ -14,8 +14,7 @@ from mtpp.formats.onnx.estimates.contents import contents_of, shape_window
 from mtpp.formats.onnx.estimates.partial_values import PartialValue, Sureness
 from mtpp.formats.onnx.node_view import NodeView
 from mtpp.formats.onnx.scope import RANK, Known, Scope
-from mtpp.formats.onnx.shape_rules.operand_sizes import check_operands
-from mtpp.formats.onnx.shape_rules.table_rows import check_rows
+from mtpp.formats.onnx.shape_rules.operand_sizes import check_operands, check_rows
 from mtpp.formats.onnx.shapes import KNOWN, OutputType, ShapeInference, Why
 from mtpp.formats.onnx.tensor_type import PartialType, TensorType, partial_type
 from mtpp.formats.onnx.topology import PlacedNode

@@ -236,25 +236,11 @@ def check_split_plan(value: Any, path: Path) -> None:
             refuse(f"more than {MOST_PASSES} passes", (*path, key))
 
 
-_PATHS = record(
-    {
-        "total": whole(1, 2**100),
-        "paths": array(
-            record({"weight": whole(1, 2**100), "runs": array(items(pass_name, pass_name))}, {"load": whole()})
-        ),
-    }
-)
-
-_CELL = record(
-    {
-        "loops": _size(1),
-        "loop_batch": _size(1),
-        "total": whole(1, 2**100),
-        "paths": array(
-            record({"weight": whole(1, 2**100), "runs": array(items(pass_name, pass_name))}, {"load": whole()})
-        ),
-    }
-)
+_WEIGHT = whole(1, 2**100)
+_PATH = record({"weight": _WEIGHT, "runs": array(items(pass_name, pass_name))}, {"load": whole()})
+_MIXTURE: dict[str, Rule] = {"total": _WEIGHT, "paths": array(_PATH)}
+_PATHS = record(_MIXTURE)
+_CELLS = record({"cells": array(record({"loops": _size(1), "loop_batch": _size(1), **_MIXTURE}))})
 
 
 def check_paths(value: Any, path: Path) -> None:
@@ -264,7 +250,7 @@ def check_paths(value: Any, path: Path) -> None:
 
 def check_cells(value: Any, path: Path) -> None:
     """Take a mixture of paths for each number of loops and loop batch; raises InputError if it is malformed."""
-    record({"cells": array(_CELL)})(value, path)
+    _CELLS(value, path)
 
 
 def holds_all_buffers(plan: dict[str, Any]) -> bool:
