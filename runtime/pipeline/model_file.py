@@ -12,11 +12,8 @@ import numpy as np
 
 from mtpp.array_types import Array
 from mtpp.errors import InputError
-from mtpp.runtime.pipeline.memory import Shape
+from mtpp.runtime.pipeline.memory import Expected
 from mtpp.runtime.session import SessionChoices
-
-Expected = tuple[str, str, Shape]
-"""Name, numpy's name of the type, and shape of a tensor."""
 
 
 class OpenedModel(Protocol):
