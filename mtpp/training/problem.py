@@ -9,7 +9,7 @@ from functools import cached_property
 
 from mtpp.errors import InputError
 from mtpp.training.model import Configuration, Layer, TrainingModel
-from mtpp.units import PICOSECONDS, Exact, ceil_ratio
+from mtpp.units import PICOSECONDS, ceil_ratio
 
 CONVENTIONS = ("paper", "program")
 """Two rules of Piper in which its paper and its published program differ.
@@ -121,9 +121,10 @@ class PlanningProblem:
     def _choice(self, configuration: Configuration, layer: int) -> Choice:
         edges = self.model.edges
         forward, backward = configuration.forward_sync_bytes, configuration.backward_sync_bytes
+        time = configuration.time_per_sample
         return Choice(
             configuration,
-            _ticks(configuration.time_per_sample, PICOSECONDS[self.model.time_unit]),
+            ceil_ratio(time.numerator * PICOSECONDS[self.model.time_unit], time.denominator),
             self._moved(4 * configuration.gradient_bytes),
             configuration.memory_a,
             configuration.memory_b,
@@ -207,10 +208,6 @@ class PlanningProblem:
         """
         d = data_parallel
         return Fraction(compute_and_edges, d) + Fraction((d - 1) * weights, d * self.spread(d))
-
-
-def _ticks(time: Exact, ticks_per_unit: int) -> int:
-    return ceil_ratio(time.numerator * ticks_per_unit, time.denominator)
 
 
 def _edges_at(model: TrainingModel) -> tuple[list[list[int]], list[list[int]]]:

@@ -98,7 +98,8 @@ class ModelFile(ABC):
         for name, dtype, shape in expected:
             problem = None
             if name not in found_by_name:
-                problem = f"it has none, and {_list(found_by_name)} instead"
+                others = ", ".join(map(repr, found_by_name)) or "no other"
+                problem = f"it has none, and {others} instead"
             else:
                 own = found_by_name.pop(name)
                 sizes = own.shape if own.shape is None else list(own.shape)
@@ -127,7 +128,3 @@ class ModelFile(ABC):
             return self.path.read_bytes()
         except OSError as error:
             raise InputError(f"cannot be read: {error.strerror}", source=str(self.path)) from None
-
-
-def _list(names: Mapping[str, Any]) -> str:
-    return ", ".join(map(repr, names)) or "no other"
