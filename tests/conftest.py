@@ -26,13 +26,19 @@ settings.load_profile("mtpp")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Take the kernels that are compiled already, before any worker starts; keep byte code; hear of interruptions."""
+    """Take the kernels that are compiled already, before any worker starts; keep byte code; hear of interruptions.
+
+    What the package starts is forked from a process that has imported it all.
+    """
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # a shell ignores it for what it starts in the background
         signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.dont_write_bytecode = False  # else each of hundreds of processes compiles every module anew
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     if not hasattr(config, "workerinput"):
         take_shipped_code(ROOT)
+    from processes import fork_all_children  # late: it keeps the environment as it is then
+
+    fork_all_children()
 
 
 @pytest.hookimpl(wrapper=True)

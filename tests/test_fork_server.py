@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -11,6 +12,8 @@ from pathlib import Path
 import pytest
 from fork_server import ForkServer
 from processes import environment, run, run_afresh, server
+
+from mtpp.host.child_process import TalkingProcess, serving
 
 pytestmark = pytest.mark.skipif(not ForkServer.works_here(), reason="all runs have a process of their own here")
 
@@ -114,3 +117,14 @@ def test_another_environment_takes_a_process_of_its_own(monkeypatch: pytest.Monk
     assert run("--version").stderr == ""
     monkeypatch.setenv("PYTHONVERBOSE", "1")
     assert "import 'click'" in run("--version").stderr
+
+
+def test_what_the_package_starts_is_forked_too() -> None:
+    """It is a child of the process that starts it, and ends as one that was started anew."""
+    child = TalkingProcess(serving("mtpp.solvers.bounds.mip.highs"), lambda message: None, leads=True)
+    process = Path("/proc", str(child.pid))
+    assert b"fork_server.py" in (process / "cmdline").read_bytes()
+    assert int((process / "stat").read_text().rpartition(")")[2].split()[1]) == os.getpid()
+    child.close()
+    assert child.exit_code() == -signal.SIGKILL
+    assert not process.exists()

@@ -9,7 +9,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
-from fork_server import ForkServer
+from fork_server import ForkServer, fork_children
 
 ROOT = Path(__file__).resolve().parents[2]
 MTPP = (sys.executable, "-m", "mtpp")
@@ -67,6 +67,11 @@ _AT_START = _for_runs()
 @cache
 def server() -> ForkServer:
     """Return the one of this process, which is started when it is first asked for."""
-    server = ForkServer(_AT_START)
+    server = ForkServer.started(_AT_START)
     atexit.register(server.close)
     return server
+
+
+def fork_all_children() -> None:
+    """From now on, have those that the package starts in this process forked where they can be."""
+    fork_children(lambda: server() if ForkServer.works_here() and _for_runs() == _AT_START else None)
