@@ -8,6 +8,7 @@ import numpy as np
 
 from mtpp.inference.graph import Int64Array
 from mtpp.inference.instance import Instance
+from mtpp.solvers.bounds.branch_and_bound.known_prefixes import Reach
 from mtpp.solvers.bounds.branch_and_bound.one_stage import anchored_bound
 from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
 from mtpp.solvers.bounds.mip.block_model import Block, BlockModel, block_model
@@ -21,33 +22,7 @@ _SLICES_S = (1.0, 8.0, 1e7)
 """Seconds at most for each op, in rounds."""
 
 
-class _Reach:
-    """Which ops lead to which, as bits of Python integers."""
-
-    def __init__(self, problem: BlockProblem) -> None:
-        n = len(problem.work)
-        tails, heads = problem.edges
-        self._after = [1 << v for v in range(n)]
-        self._before = [1 << v for v in range(n)]
-        for u, v in zip(tails[::-1].tolist(), heads[::-1].tolist(), strict=True):
-            self._after[u] |= self._after[v]
-        by_head = np.argsort(heads, kind="stable")
-        for u, v in zip(tails[by_head].tolist(), heads[by_head].tolist(), strict=True):
-            self._before[v] |= self._before[u]
-        self._n = n
-
-    def after(self, op: int) -> BoolArray:
-        return self._bits(self._after[op])
-
-    def before(self, op: int) -> BoolArray:
-        return self._bits(self._before[op])
-
-    def _bits(self, word: int) -> BoolArray:
-        octets = np.frombuffer(word.to_bytes(self._n // 8 + 1, "little"), dtype=np.uint8)
-        return np.unpackbits(octets, bitorder="little")[: self._n].astype(bool)
-
-
-def convex_model(problem: BlockProblem, op: int, reach: _Reach) -> BlockModel:
+def convex_model(problem: BlockProblem, op: int, reach: Reach) -> BlockModel:
     """Return the model of the cheapest stage with op *op* in a partition below the cutoff.
 
     The ops before the op are in the stage or before it, those after it in the stage or after it. A stage that holds
@@ -58,18 +33,24 @@ def convex_model(problem: BlockProblem, op: int, reach: _Reach) -> BlockModel:
     limit = problem.scale.limit
     inside = np.zeros((n, 4), dtype=bool)
     outside = np.zeros((n, 4), dtype=bool)
-    before, after = reach.before(op), reach.after(op)
+    before, after = _held(reach.leading[op], n), _held(reach.following[op], n)
     inside[:, 2] = before
     outside[:, 1] = after
     for u in np.flatnonzero(after).tolist():
-        if int(problem.work[after & reach.before(u)].sum()) > limit:
+        if int(problem.work[after & _held(reach.leading[u], n)].sum()) > limit:
             outside[u, 2] = True
     for u in np.flatnonzero(before).tolist():
-        if int(problem.work[before & reach.after(u)].sum()) > limit:
+        if int(problem.work[before & _held(reach.following[u], n)].sum()) > limit:
             inside[u, 1] = True
     least = max(0, int(problem.work.sum()) - (problem.stages - 1) * limit)
     others = Block(max(1, problem.stages - 1), counted=False)
     return block_model(problem, [others, Block(1, least_work=least), others], inside, outside)
+
+
+def _held(ops: int, count: int) -> BoolArray:
+    """Return for each of so many ops whether it is in a set, whose bits are set in an integer."""
+    octets = np.frombuffer(ops.to_bytes(count // 8 + 1, "little"), dtype=np.uint8)
+    return np.unpackbits(octets, bitorder="little")[:count].astype(bool)
 
 
 def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
@@ -87,7 +68,7 @@ def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
     if isinstance(problem, BoundResult):
         return problem
     stages = None if limits.start is None else problem.stages_of(limits.start)
-    reach = _Reach(problem)
+    reach = Reach(len(problem.work), problem.edges)
     alone = _alone(problem)
     best, at, columns, rows, status = -1, 0, 0, 0, "open"
     cheap = np.zeros(len(alone), dtype=bool)

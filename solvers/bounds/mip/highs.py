@@ -92,6 +92,14 @@ def write_model(model: MipModel, names: list[str], path: Path) -> None:
         raise OSError(f"HiGHS could not write {path}")
 
 
+def _simplex() -> highspy.Highs:
+    """Return HiGHS for linear programmes that grow: one thread, nothing presolved, the same in every run."""
+    highs = highspy.Highs()  # type: ignore[no-untyped-call]
+    for option, value in (("output_flag", False), ("threads", 1), ("presolve", "off"), ("random_seed", 0)):
+        highs.setOptionValue(option, value)
+    return highs
+
+
 class RowProgram:
     """Maximise c·x over x between bounds, subject to rows a·x ≤ b that are added one after the other.
 
@@ -104,9 +112,7 @@ class RowProgram:
     """
 
     def __init__(self, objective: FloatArray) -> None:
-        self._highs = highspy.Highs()  # type: ignore[no-untyped-call]
-        for option, value in (("output_flag", False), ("threads", 1), ("presolve", "off"), ("random_seed", 0)):
-            self._highs.setOptionValue(option, value)
+        self._highs = _simplex()
         count = len(objective)
         self._all = np.arange(count, dtype=np.int32)
         self._highs.addVars(count, np.zeros(count), np.zeros(count))
@@ -148,9 +154,7 @@ class MatrixGame:
     """
 
     def __init__(self) -> None:
-        self._highs = highspy.Highs()  # type: ignore[no-untyped-call]
-        for option, value in (("output_flag", False), ("threads", 1), ("presolve", "off"), ("random_seed", 0)):
-            self._highs.setOptionValue(option, value)
+        self._highs = _simplex()
         self._highs.addVar(-highspy.kHighsInf, highspy.kHighsInf)
         self._highs.changeColCost(0, 1.0)
         self._highs.addRow(1.0, 1.0, 0, np.array([], dtype=np.int32), np.array([]))
