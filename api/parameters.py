@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterable, Sequence
-from decimal import Decimal
-from numbers import Real
 from operator import index
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mtpp.errors import InputError
 from mtpp.host.deadline import Deadline
 from mtpp.names import TIME_UNITS
 from mtpp.ranges import MOST_STAGES
+
+if TYPE_CHECKING:
+    from mtpp.units import Exact
 
 
 def whole(value: Any, parameter: str, *, least: int = 1, most: int | None = None) -> int:
@@ -72,6 +73,9 @@ def deadline_of(seconds: Any, parameter: str = "time_limit_s") -> Deadline:
 
 def is_number(value: Any) -> bool:
     """Return whether a value is a real number, NumPy's, fractions and decimals included; truth values are none."""
+    from decimal import Decimal
+    from numbers import Real
+
     return isinstance(value, Real | Decimal) and not isinstance(value, bool)
 
 
@@ -81,6 +85,26 @@ def real(value: Any) -> float | None:
         return float(value) if is_number(value) else None
     except (ValueError, OverflowError):
         return None
+
+
+def exact(value: Any, parameter: str) -> Exact:
+    """Return a number as it is: an int, a fraction, a float as it prints, or a decimal text.
+
+    Raises
+    ------
+    InputError
+        If it is none of them.
+    """
+    from fractions import Fraction
+
+    from mtpp.units import exact_decimal
+
+    if isinstance(value, int | Fraction) and not isinstance(value, bool):
+        return value
+    try:
+        return exact_decimal(str(value))
+    except ValueError:
+        raise InputError(f"{shortened(value)} is not a number", parameter=parameter) from None
 
 
 def quantity(value: Any, parameter: str, parse: Callable[[str], int], *, least: int = 1) -> int | None:

@@ -7,20 +7,22 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mtpp.api.inputs.reading_in_time import reading_given
-from mtpp.api.observer import Observer, compilation_told, listener
+from mtpp.api.observer import Observer, listener
+from mtpp.api.options.devices import Devices
+from mtpp.api.options.planners import Equi, LinePlanner, PipeDream2BW, Piper, planner_of, refuse_keywords
 from mtpp.api.output import SavedResult
-from mtpp.api.parameters import deadline_of, shortened, whole
-from mtpp.api.training.parameters import MOST_DEVICES, batch_parameters, request_of, system_parameters
-from mtpp.api.training.running import run_planner
-from mtpp.api.training.task import Picoseconds, TrainingPlanRequest, read_training_task
+from mtpp.api.parameters import deadline_of, shortened, time_unit_or_none, whole, whole_or_none
+from mtpp.api.training.running import limited, run_planner
+from mtpp.api.training.task import Picoseconds, SuppliedModel, model_parameter, read_training_task
 from mtpp.errors import Infeasible, InputError, Interrupted
 from mtpp.host.stop_reason import StopReason
+from mtpp.ranges import MOST_DEVICES
 
 if TYPE_CHECKING:
     import os
 
+    from mtpp.host.deadline import Deadline
     from mtpp.solvers.planners.piper.sweep import SweepCell
-    from mtpp.training.model import TrainingModel
     from mtpp.training.problem import PlanningProblem
     from mtpp.views.training.training_results import Swept, TrainingTask
 
@@ -30,26 +32,18 @@ _MOST_CELLS = 100_000
 
 
 def sweep_training(
-    model: str | os.PathLike[str] | bytes | Mapping[str, Any] | TrainingModel,
+    model: SuppliedModel | os.PathLike[str],
     *,
     devices: int | Iterable[int],
     sums: Iterable[int] | None = None,
+    planner: LinePlanner | None = None,
     memory: str | int | None = None,
     bandwidth: str | int | None = None,
-    max_micro_batches: int | None = None,
-    batch_size: int | None = None,
-    micro_batch_size: int | None = None,
-    gradient_accumulation: int | None = None,
-    exact_micro_batches: bool = False,
-    convention: str = "paper",
-    data_parallel: bool = True,
-    tensor_parallel: bool = True,
-    recompute: bool = True,
-    knapsack: str = "exact",
     time_unit: str | None = None,
     time_limit_s: float | None = None,
     jobs: int | None = None,
     observer: Observer | None = None,
+    **of_planner: object,
 ) -> Sweep:
     """Find the best time per sample for every number of devices and sum of degrees of data parallelism.
 
@@ -59,9 +53,10 @@ def sweep_training(
         Numbers of devices, or the largest one: then those below are chosen, all up to 64.
     sums
         Sums of degrees, each at most N; by default N, and a half and a quarter of what the devices can reach.
-    model, memory, bandwidth, max_micro_batches, batch_size, micro_batch_size, gradient_accumulation, \
-exact_micro_batches, convention, data_parallel, tensor_parallel, recompute, knapsack, time_unit, jobs, observer
-        As in :func:`mtpp.api.plan_training.plan_training`.
+    planner
+        :class:`mtpp.Piper` with its options; None: with its defaults.
+    model, memory, bandwidth, time_unit, jobs, observer
+        As in :func:`mtpp.plan_training`.
     time_limit_s
         Seconds from this call on, after which the cells so far are returned; None: no limit.
 
@@ -73,6 +68,8 @@ exact_micro_batches, convention, data_parallel, tensor_parallel, recompute, knap
     ------
     InputError
         If the model is broken, or a parameter is missing or cannot be.
+    TypeError
+        If a keyword is unknown, or one of a planner.
     Infeasible
         If there is no plan for any cell, or none was found in the time.
     Interrupted
@@ -80,40 +77,26 @@ exact_micro_batches, convention, data_parallel, tensor_parallel, recompute, knap
 
     Examples
     --------
+    >>> import mtpp
     >>> from mtpp.datasets.transformer_training import transformer_training
     >>> model = transformer_training(2, hidden=64, heads=4)
-    >>> sweep = sweep_training(model, devices=[1, 2, 4], memory="2GiB", bandwidth="25GB/s", max_micro_batches=4)
+    >>> planner = mtpp.Piper(max_micro_batches=4)
+    >>> sweep = sweep_training(model, planner=planner, devices=[1, 2, 4], memory="2GiB", bandwidth="25GB/s")
     >>> sweep.devices, sweep.sums
     ((1, 2, 4), (1, 2, 4))
     >>> sweep.time_per_sample_s(4, 4) <= sweep.time_per_sample_s(1, 4)
     True
     """
+    refuse_keywords("sweep_training", of_planner, planner)
     deadline = deadline_of(time_limit_s)
-    numbers = _devices(devices)
-    system = system_parameters(
-        devices=numbers[-1],
-        memory=memory,
-        bandwidth=bandwidth,
-        topology=None,
-        micro_batches=batch_parameters(max_micro_batches, batch_size, micro_batch_size, gradient_accumulation),
-    )
+    numbers, asked = _devices(devices), planner_of(planner, Piper, Equi, PipeDream2BW)
+    system = Devices(devices=numbers[-1], memory=memory, bandwidth=bandwidth)
     chosen_sums = None if sums is None else _numbers(sums, "sums")
-    parameters = {
-        "planner": "piper",
-        "knapsack": knapsack,
-        "convention": convention,
-        "exact_micro_batches": exact_micro_batches,
-        "data_parallel": data_parallel,
-        "tensor_parallel": tensor_parallel,
-        "recompute": recompute,
-        "time_unit": time_unit,
-        "jobs": jobs,
-    }
-    request = request_of(model, system, deadline, parameters)
-    heard = listener(observer)
-    with reading_given(model, "model", deadline):
-        task = read_training_task(request, heard)
-    swept = sweep_task(task, *sweep_axes(task.flat, numbers, chosen_sums, "devices"), request, heard)
+    unit, threads, heard = time_unit_or_none(time_unit), whole_or_none(jobs, "jobs"), listener(observer)
+    given = model_parameter(model)
+    with reading_given(given, "model", deadline):
+        task = read_training_task(given, asked, system, unit, heard)
+    swept = sweep_task(task, *sweep_axes(task.flat, numbers, chosen_sums, "devices"), deadline, threads, heard)
     if swept.problem is not None:
         if swept.stopped == StopReason.INTERRUPTED:
             raise Interrupted
@@ -260,7 +243,8 @@ def sweep_task(
     task: TrainingTask,
     devices: Sequence[int],
     sums: Sequence[int],
-    request: TrainingPlanRequest,
+    deadline: Deadline,
+    jobs: int | None,
     observer: Observer,
 ) -> Swept:
     """Find the best times for all numbers of devices and sums of degrees, of :func:`sweep_axes`.
@@ -270,15 +254,14 @@ def sweep_task(
     InputError
         As :func:`refuse_unswept`.
     """
-    from mtpp.host.interruption import Interruption
     from mtpp.inference.frozen import frozen
     from mtpp.solvers.compilation import search_clock
+    from mtpp.solvers.planners.limits import PlanLimits
     from mtpp.solvers.planners.piper.sweep import sweep
     from mtpp.views.training.training_results import Swept
 
     refuse_unswept(task)
-    with compilation_told(observer), Interruption() as interruption, observer.search(Picoseconds()) as listener:
-        limits = request.limits(listener, interruption)
+    with limited(PlanLimits, deadline, jobs, observer, Picoseconds(), knapsack=task.knapsack) as limits:
         start = search_clock()
         found = run_planner(lambda: sweep(task.flat, devices, sums, limits), limits)
         cells: Mapping[tuple[int, int], SweepCell] = {} if isinstance(found, StopReason) else found

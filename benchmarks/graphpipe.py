@@ -11,6 +11,7 @@ from time import perf_counter
 from typing import Any
 
 from benchmarks.report import print_report
+from mtpp.api.options.graphpipe import GraphPipe
 from mtpp.api.plan_training import plan_training
 from mtpp.api.training.graph_result import GraphPlanResult
 from mtpp.datasets.multi_branch_training import multi_branch_model
@@ -40,10 +41,8 @@ ROUNDS = 3
 
 def planned(model: TrainingModel, family: str, devices: int, bandwidth: str, **rules: Any) -> GraphPlanResult:
     """Return the plan for so many devices of 16 GiB."""
-    system = {"devices": devices, "memory": "16GiB", "bandwidth": bandwidth, "batch_size": BATCH[family] * devices}
-    plan = plan_training(model, planner="graphpipe", **system, **rules)
-    assert isinstance(plan, GraphPlanResult)
-    return plan
+    planner = GraphPipe(batch_size=BATCH[family] * devices, **rules)
+    return plan_training(model, planner=planner, devices=devices, memory="16GiB", bandwidth=bandwidth)
 
 
 def search(bandwidth: str) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.report import print_report, seconds_per_call
+from mtpp.api.options.pfeife import Pfeife
 from mtpp.api.plan_training import plan_training
 from mtpp.api.training.split_result import SplitPlanResult
 from mtpp.datasets.transformer import transformer
@@ -37,7 +38,7 @@ def models() -> dict[str, CostGraph]:
 def planned(model: Any, devices: int, micro_batches: int, **rules: Any) -> tuple[SplitPlanResult, float]:
     """Return a plan, and the seconds that it took."""
     begin = perf_counter()
-    plan = plan_training(model, planner="pfeife", devices=devices, micro_batches=micro_batches, **rules)
+    plan = plan_training(model, planner=Pfeife(micro_batches=micro_batches, **rules), devices=devices)
     return plan, perf_counter() - begin
 
 

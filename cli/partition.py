@@ -11,7 +11,8 @@ from mtpp.api.options.reading import Reading
 from mtpp.cli.options.completing import names_completion
 from mtpp.cli.options.file_types import MODEL, OUTPUT, REPORT
 from mtpp.cli.options.made import options
-from mtpp.cli.options.shared import FiniteRange, output_options, search_options
+from mtpp.cli.options.shared import output_options, search_options
+from mtpp.cli.options.values import FiniteRange
 from mtpp.cli.options.warming import warm_up_behind_option
 from mtpp.host.interrupts import INTERRUPTED
 from mtpp.names import ALGORITHMS

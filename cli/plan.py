@@ -6,21 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mtpp.cli.options.completing import names_completion
+from mtpp.api.options.devices import Devices, Planning
+from mtpp.api.options.reading import Formats
 from mtpp.cli.options.file_types import MODEL, OUTPUT_FOLDER
+from mtpp.cli.options.limits import memory_limit_option
+from mtpp.cli.options.made import fields, options
 from mtpp.cli.options.shared import output_options
-from mtpp.cli.options.splits import split_options
-from mtpp.cli.options.training import (
-    graph_options,
-    planner_option,
-    rule_options,
-    run_options,
-    sweep_options,
-    system_options,
-)
+from mtpp.cli.options.training import knapsack_option, planner_options
 from mtpp.cli.options.warming import warm_up_behind_option
 from mtpp.host.interrupts import INTERRUPTED
-from mtpp.names import TIME_UNITS
+from mtpp.names import PLANNERS
 
 if TYPE_CHECKING:
     from mtpp.cli.terminal.console import Console
@@ -28,23 +23,29 @@ if TYPE_CHECKING:
 
 @click.command("plan")
 @click.argument("model", type=MODEL)
-@planner_option()
-@system_options()
-@rule_options()
-@graph_options()
-@split_options()
-@sweep_options()
 @click.option(
-    "--time-unit", metavar="UNIT", shell_complete=names_completion(TIME_UNITS),
-    help="Of times in a file that names none: ps, ns, us, ms or s.",
+    "--planner", type=click.Choice(PLANNERS), show_default=True, default=PLANNERS[0],
+    help="Any stages, the equal ones of two baselines, a graph of stages, or splits with a schedule.",
 )  # fmt: skip
-@run_options()
+@options(Devices)
+@planner_options()
+@fields(Formats, "time_unit")
+@knapsack_option()
+@options(Planning)
+@memory_limit_option()
 @click.option("-o", "--output", type=OUTPUT_FOLDER, metavar="FILE", help="Write the plan as JSON, whole or not at all.")
 @output_options("table", "json", "csv", "markdown")
 @warm_up_behind_option("plan")
 @click.pass_context
 def command(
-    ctx: click.Context, /, model: str, output: str | None, output_format: str, console: Console, **options: Any
+    ctx: click.Context,
+    /,
+    model: str,
+    memory_limit: str | None,
+    output: str | None,
+    output_format: str,
+    console: Console,
+    **asked: Any,
 ) -> None:
     """Plan how to train MODEL on K devices: pipeline stages with data and tensor parallelism and recomputation.
 
@@ -55,19 +56,20 @@ def command(
     MODEL is a file of layers with their configurations (see docs/formats.md), with pfeife also any graph or ONNX model;
     or - for standard input. Exit code 1: no plan fits; the least memory that would do is printed.
     """
-    from mtpp.cli.planning import check_target, planner_of
+    from mtpp.cli.planning import Asked, check_target
     from mtpp.cli.terminal.delivery import deliver, deliver_folder
     from mtpp.host.stop_reason import StopReason
 
-    if options["sums"] is not None and options["sweep"] is None:
+    plan = Asked(**asked)
+    if plan.swept.sums is not None and plan.swept.devices is None:
         raise click.UsageError("--sums goes with --sweep", ctx)
-    check_target(output, options)
-    result = planner_of(options)(model, options, console)
+    check_target(output, plan.emitted)
+    result = plan.planned(model, console)
 
     def shown() -> str:
         return result.written() if output_format == "json" else result.shown(output_format)
 
-    if options["emit"] is None or output is None:
+    if result.emitted is None or output is None:
         deliver(output, result.written, shown)
     else:
         deliver_folder(output, None if result.problem else result.emitted, shown)

@@ -54,6 +54,11 @@ _EXPORTS = {
     "sweep_training": "mtpp.api.sweep_training",
     "verify": "mtpp.api.verify",
     "warmup": "mtpp.api.warmup",
+    "Equi": "mtpp.api.options.line_planners",
+    "GraphPipe": "mtpp.api.options.graphpipe",
+    "Pfeife": "mtpp.api.options.pfeife",
+    "PipeDream2BW": "mtpp.api.options.line_planners",
+    "Piper": "mtpp.api.options.line_planners",
     "Deadlock": "mtpp.errors",
     "Infeasible": "mtpp.errors",
     "InputError": "mtpp.errors",
@@ -72,6 +77,8 @@ _ROOMS = ("datasets",)
 
 __all__ = [
     "Deadlock",
+    "Equi",
+    "GraphPipe",
     "Infeasible",
     "InputError",
     "Interrupted",
@@ -80,6 +87,9 @@ __all__ = [
     "MtppError",
     "MtppWarning",
     "Observer",
+    "Pfeife",
+    "PipeDream2BW",
+    "Piper",
     "Reading",
     "bound",
     "certify",
@@ -121,6 +131,9 @@ if TYPE_CHECKING:
     from mtpp.api.inspect import inspect
     from mtpp.api.load import load
     from mtpp.api.observer import MtppWarning, Observer
+    from mtpp.api.options.graphpipe import GraphPipe
+    from mtpp.api.options.line_planners import Equi, PipeDream2BW, Piper
+    from mtpp.api.options.pfeife import Pfeife
     from mtpp.api.options.reading import Reading
     from mtpp.api.partition import partition
     from mtpp.api.plan_training import plan_training

@@ -47,3 +47,31 @@ TIME_UNITS = ("ps", "ns", "us", "ms", "s")
 
 PEAK_MODES = ("reserve", "order")
 """Activations of a stage: a fixed reserve, or the working memory of its ops run in the graph's order."""
+
+CONVENTIONS = ("paper", "program")
+"""Two rules of Piper in which its paper and its published program differ.
+
+``paper``: synchronising gradients takes 4 · (d - 1) · w / d² bytes per sample, and any degree of data parallelism is
+allowed. ``program``: 4 · (d - 1) · w / (d · N), spread over the batch, and d has to divide N.
+"""
+
+KNAPSACKS = ("exact", "heuristic")
+"""Choice of configurations of a stage's layers: the best there are, or by the paper's bang per buck."""
+
+ANY = "any"
+IN_FLIGHT = (ANY, "least")
+"""Micro-batches in flight: as many as shorten the iteration, or as few as cost no throughput with equal passes."""
+
+LOOP_BATCHES = ("divisors", ANY)
+"""Micro-batches of a loop to try: those that divide all of them, or any number."""
+
+TRANSPORTS = ("neighbours", "direct")
+ORDERS = ("file", "search")
+SEARCHES = ("anneal", "beam")
+
+TORCH_PIPELINING = "torch-pipelining"
+BUFFERS = ("in-flight", TORCH_PIPELINING)
+"""Micro-batches whose received tensors a stage has room for: those in flight, or all, as PyTorch's pipelining does."""
+
+FORMS = (TORCH_PIPELINING,)
+"""Programs that training plans are written for."""

@@ -9,3 +9,15 @@ MOST_SEED = 2**63 - 1
 
 MOST_DEPTH = 1000
 """Names in the path of a module."""
+
+MOST_DEVICES = 1_000_000
+"""Of a plan for training."""
+
+MOST_SPLIT_DEVICES, MOST_SPLIT_MICRO_BATCHES = 10_000, 10**6
+"""Of a plan with a schedule; all its passes together have a limit of their own."""
+
+MOST_MICRO_BATCHES = 10**9
+MOST_SAMPLES = 10**9
+MOST_LOOPS = 1_000
+MOST_INTERVALS = 64
+"""The largest k of kFkB orders."""

@@ -167,3 +167,88 @@ class Sizes(Kind):
         from mtpp.api.inputs.model_terms import sizes
 
         return sizes(value, parameter)
+
+
+class Amounts(Kind):
+    """Amount of memory of all devices, or several with commas or in a list: one of each device; rounded down."""
+
+    def _read(self, value: Any, parameter: str) -> Any:
+        return _each(value, partial(self._amount, parameter=parameter))
+
+    def _amount(self, value: Any, parameter: str) -> int:
+        amount: int = Quantity(round_down=True).read(value, parameter)
+        if amount == 0:
+            raise InputError("must be above zero", parameter=parameter)
+        return amount
+
+
+class Duration(Quantity):
+    """Time in picoseconds, as such or as ``10us``; rounded up."""
+
+    def __init__(self) -> None:
+        super().__init__(0)
+
+    def _parse(self, text: str) -> int:
+        from mtpp.units import ceil_ratio, parse_duration
+
+        ticks = parse_duration(text)
+        return ceil_ratio(ticks.numerator, ticks.denominator)
+
+
+class Seconds(Kind):
+    """Finite number of seconds above zero."""
+
+    def _read(self, value: Any, parameter: str) -> float:
+        limit_s = given.deadline_of(value, parameter).limit_s
+        assert limit_s is not None
+        return limit_s
+
+
+class Counts(Kind):
+    """Whole numbers from 0 to *most*, one for each device."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+
+    def _read(self, value: Any, parameter: str) -> Sequence[int]:
+        return given.listed(value, parameter, lambda one: given.whole(one, parameter, least=0, most=self.most))
+
+
+class Number(Kind):
+    """Exact number above zero: an int, a fraction, a float as it prints, or a decimal text.
+
+    Parameters
+    ----------
+    several
+        Whether there may be one for each device, in a list or with commas.
+    """
+
+    largest, finest = 10**6, 10**9
+    """The largest value and the largest denominator: times and sizes are multiplied and divided by such numbers."""
+
+    def __init__(self, *, several: bool = False) -> None:
+        self.several = several
+
+    def _read(self, value: Any, parameter: str) -> Any:
+        one = partial(self._number, parameter=parameter)
+        return _each(value, one) if self.several else one(value)
+
+    def _number(self, value: Any, parameter: str) -> Any:
+        number = given.exact(value, parameter)
+        if not 0 < number <= self.largest:
+            remedy = f"it must be above 0 and at most {self.largest:,}"
+            raise InputError(f"{given.shortened(value)} is out of range", parameter=parameter, remedy=remedy)
+        if number.denominator > self.finest:
+            problem = f"{given.shortened(value)} has too many digits"
+            raise InputError(problem, parameter=parameter, remedy="round it to nine")
+        return number
+
+
+def _each(value: Any, one: Callable[[Any], Any]) -> Any:
+    """Return one value, or several that are given as a list or as a text with commas."""
+    if isinstance(value, str):
+        value = [part.strip() for part in value.split(",")]
+    elif not isinstance(value, Iterable):
+        value = [value]
+    read = tuple(map(one, value))
+    return read[0] if len(read) == 1 else read

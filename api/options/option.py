@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import Field, field, fields
+from collections.abc import Mapping
+from dataclasses import Field, FrozenInstanceError, dataclass, field
 from inspect import cleandoc
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, dataclass_transform
 
 if TYPE_CHECKING:
     from mtpp.api.options.kinds import Kind
@@ -13,10 +13,11 @@ if TYPE_CHECKING:
 _KEY = "option"
 
 
+@dataclass(frozen=True, slots=True)
 class Option:
-    """What a field says besides its type and its default.
+    """What a field says besides its type.
 
-    Parameters
+    Attributes
     ----------
     kind
         Reads values, and says what a shell has for them.
@@ -30,61 +31,97 @@ class Option:
         Sentences that the reference adds.
     """
 
-    __slots__ = ("help", "kind", "metavar", "more", "short")
+    default: Any
+    kind: Kind
+    help: str
+    metavar: str | None = None
+    short: str | None = None
+    more: str = ""
 
-    def __init__(self, kind: Kind, help: str, metavar: str | None, short: str | None, more: str) -> None:
-        self.kind = kind
-        self.help = help
-        self.metavar = metavar
-        self.short = short
-        self.more = more
+    @property
+    def told(self) -> str:
+        """The sentences of the reference; a shell has a flag for the opposite of what is so by default."""
+        return f"{'False: ' if self.default is True else ''}{self.help} {self.more}".rstrip()
 
 
 def option(
     default: Any, kind: Kind, help: str, metavar: str | None = None, *, short: str | None = None, more: str = ""
 ) -> Any:
     """Declare a field of a record; see :class:`Option`."""
-    return field(default=default, metadata={_KEY: Option(kind, help, metavar, short, more)})
+    return field(default=default, metadata={_KEY: Option(default, kind, help, metavar, short, more)})
 
 
+class _Signature:
+    """Signature of a record's constructor, for readers of it."""
+
+    def __get__(self, instance: object, record: type[Options]) -> Any:
+        from inspect import Parameter, Signature
+
+        kind = Parameter.KEYWORD_ONLY
+        fields = [one for one in _fields(record).values() if _KEY in one.metadata]
+        return Signature([Parameter(one.name, kind, default=one.default, annotation=one.type) for one in fields])
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True)
 class Options:
     """A frozen record whose fields are options: values are read as their kinds say, wrong ones refused by name.
 
-    A field whose default is None takes None for "not given". The docstring of a record lists its fields.
+    Subclasses are dataclasses of keywords. A field whose default is None takes None for "not given". The docstring of
+    a record lists its fields.
     """
 
+    __signature__ = _Signature()
+
     def __init_subclass__(cls) -> None:
-        inherited = {name: one for base in reversed(cls.__mro__[1:]) for name, one in _fields(base).items()}
-        own = {name: one for name, one in vars(cls).items() if isinstance(one, Field)}
-        listed = [line for name, one in (inherited | own).items() for line in (name, f"    {_told(option_of(one))}")]
-        cls.__doc__ = "\n".join([cleandoc(cls.__doc__ or ""), "", "Parameters", "----------", *listed])
+        super().__init_subclass__()  # of Generic
+        # Methods that the base class has for all of them: writing some for each takes a millisecond.
+        dataclass(init=False, repr=False, eq=False, kw_only=True)(cls)
+        told = [f"{name}\n    {one.told}" for name, one in options_of(cls).items()]
+        cls.__doc__ = "\n".join([cleandoc(cls.__doc__ or ""), "", "Parameters", "----------", *told])
+
+    def __init__(self, **given: Any) -> None:
+        for name, one in options_of(type(self)).items():
+            value = given.pop(name, one.default)
+            if value is not None or one.default is not None:
+                value = one.kind.read(value, name)
+            object.__setattr__(self, name, value)
+        for name in given:
+            raise TypeError(f"{type(self).__name__}() got an unexpected keyword argument {name!r}")
+        self.__post_init__()
 
     def __post_init__(self) -> None:
-        for name, default, one in options_of(type(self)):
-            value = getattr(self, name)
-            if value is not None or default is not None:
-                object.__setattr__(self, name, one.kind.read(value, name))
+        """Refuse values that do not go together."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise FrozenInstanceError(f"cannot assign to field {name!r}")
+
+    def __delattr__(self, name: str) -> None:
+        raise FrozenInstanceError(f"cannot delete field {name!r}")
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.values() == other.values()
+
+    def __hash__(self) -> int:
+        return hash((type(self), *self.values().values()))
+
+    def __repr__(self) -> str:
+        default = {name: one.default for name, one in options_of(type(self)).items()}
+        told = [f"{name}={value!r}" for name, value in self.values().items() if value != default[name]]
+        return f"{type(self).__name__}({', '.join(told)})"
 
     def values(self) -> dict[str, Any]:
         """Return the values by name."""
-        return {name: getattr(self, name) for name, _, _ in options_of(type(self))}
+        return {name: getattr(self, name) for name in options_of(type(self))}
+
+    def values_of(self, other: type) -> dict[str, Any]:
+        """Return the values whose names another dataclass has for fields of its own."""
+        return {name: value for name, value in self.values().items() if name in _fields(other)}
 
 
-def options_of(record: type[Options]) -> Iterator[tuple[str, Any, Option]]:
-    """Yield name, default and option of each field of a record, in the order in which help lists them."""
-    for one in fields(record):  # type: ignore[arg-type]  # every record is a dataclass
-        yield one.name, one.default, option_of(one)
+def options_of(record: type[Options]) -> Mapping[str, Option]:
+    """Return the options of a record by name, in the order in which help lists them."""
+    return {name: one.metadata[_KEY] for name, one in _fields(record).items() if _KEY in one.metadata}
 
 
-def option_of(one: Field[Any]) -> Option:
-    """Return the option that a field declares."""
-    declared: Option = one.metadata[_KEY]
-    return declared
-
-
-def _fields(base: type) -> dict[str, Field[Any]]:
-    return getattr(base, "__dataclass_fields__", {})
-
-
-def _told(one: Option) -> str:
-    return f"{one.help} {one.more}".rstrip()
+def _fields(record: type) -> Mapping[str, Field[Any]]:
+    return getattr(record, "__dataclass_fields__", {})

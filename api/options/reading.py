@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -26,7 +25,6 @@ def _presets() -> Iterable[str]:
     return preset_tables()
 
 
-@dataclass(frozen=True, kw_only=True)
 class Machine(Options):
     """Machine of equal stages: a system, with values in place of its own."""
 
@@ -48,7 +46,6 @@ class Machine(Options):
     )
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         _ = self.machine  # refused at the door
 
     @cached_property
@@ -71,7 +68,6 @@ class Machine(Options):
         )
 
 
-@dataclass(frozen=True, kw_only=True)
 class Measured(Machine):
     """Costs and sizes that a file leaves open, or that take the place of its own."""
 
@@ -86,7 +82,6 @@ class Measured(Machine):
     )  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
 class Formats(Options):
     """Format of a file, and things that some formats leave open."""
 
@@ -102,7 +97,6 @@ class Formats(Options):
     loading_time: bool = option(False, Flag(), "Count the loading of data in a PipeDream profile.")
 
 
-@dataclass(frozen=True, kw_only=True)
 class Reading(Formats, Measured):
     """Everything that decides which graph a file becomes: keywords of :func:`mtpp.read`, for other functions."""
 

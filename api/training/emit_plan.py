@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from mtpp.api.parameters import choice, flag, path_text
 from mtpp.errors import InputError
+from mtpp.names import FORMS
 
 if TYPE_CHECKING:
     from mtpp.training.graph_problem import GraphProblem
     from mtpp.training.pfeife.problem import SplitProblem
     from mtpp.views.training.planned_graph import PlannedGraph
     from mtpp.views.training.planned_split import PlannedSplit
-
-FORMS = ("torch-pipelining",)
-"""Programs that plans are written for."""
 
 
 def check_emitted(form: Any, folder: Any, *, force: Any = False) -> None:

@@ -2,17 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from mtpp.api.observer import compilation_told
 from mtpp.host.stop_reason import StopReason
 
 if TYPE_CHECKING:
+    from mtpp.api.observer import Costs, Observer
+    from mtpp.host.deadline import Deadline
     from mtpp.solvers.limits import Limits
 
 R = TypeVar("R")
 F = TypeVar("F", bound=Any)
+L = TypeVar("L", bound="Limits")
+
+
+@contextmanager
+def limited(
+    kind: type[L], deadline: Deadline, jobs: int | None, observer: Observer, costs: Costs, **more: Any
+) -> Iterator[L]:
+    """Give the limits of a search that *observer* hears and Ctrl-C ends, with all cores for no number of *jobs*.
+
+    The observer is told of compilation, too.
+    """
+    from mtpp.host.cores import available_cores
+    from mtpp.host.interruption import Interruption
+
+    with compilation_told(observer), Interruption() as interruption, observer.search(costs) as listener:
+        yield kind(
+            deadline=deadline,
+            jobs=jobs or available_cores(),
+            observer=listener,
+            interrupted=lambda: interruption.requested,
+            **more,
+        )
 
 
 def run_from_first(

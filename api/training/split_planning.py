@@ -1,24 +1,25 @@
-"""Planning of split points and a schedule, in the time and by the threads that a request gives."""
+"""Planning of split points and a schedule."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import TYPE_CHECKING
 
-from mtpp.api.observer import Observer, compilation_told
-from mtpp.api.training.running import run_from_first, run_planner
-from mtpp.api.training.split_task import STDIN, SplitPlanRequest, SplitTask
+from mtpp.api.training.running import limited, run_from_first, run_planner
 from mtpp.errors import Deadlock, Interrupted
 
 if TYPE_CHECKING:
+    from mtpp.api.observer import Observer
+    from mtpp.api.training.split_task import SplitTask
+    from mtpp.host.deadline import Deadline
     from mtpp.host.stop_reason import StopReason
     from mtpp.training.pfeife.plan import NoSplitPlan, SplitPlan
     from mtpp.training.pfeife.problem import SplitProblem
     from mtpp.views.training.planned_split import PlannedSplit
 
 
-def plan_split_task(task: SplitTask, request: SplitPlanRequest, observer: Observer) -> PlannedSplit:
-    """Plan as asked; the search has the time and the threads of the request.
+def plan_split_task(task: SplitTask, deadline: Deadline, jobs: int | None, observer: Observer) -> PlannedSplit:
+    """Plan as asked, until the deadline, with so many threads; all cores for None.
 
     Raises
     ------
@@ -27,8 +28,6 @@ def plan_split_task(task: SplitTask, request: SplitPlanRequest, observer: Observ
     Deadlock
         If the passes of the schedule wait for each other.
     """
-    from mtpp.host.cores import available_cores
-    from mtpp.host.interruption import Interruption
     from mtpp.host.stop_reason import StopReason
     from mtpp.solvers.compilation import search_clock
     from mtpp.solvers.limits import Limits
@@ -39,13 +38,7 @@ def plan_split_task(task: SplitTask, request: SplitPlanRequest, observer: Observ
     from mtpp.training.pfeife.plan import PLANNER, NoSplitPlan
     from mtpp.views.training.planned_split import PlannedSplit
 
-    with compilation_told(observer), Interruption() as interruption, observer.search(_Ticks(task.problem)) as listener:
-        limits = Limits(
-            deadline=request.deadline,
-            jobs=request.jobs or available_cores(),
-            observer=listener,
-            interrupted=lambda: interruption.requested,
-        )
+    with limited(Limits, deadline, jobs, observer, _Ticks(task.problem)) as limits:
         start = search_clock()
         planner = SPLIT_PLANNERS[PLANNER].load()
         try:
@@ -56,7 +49,7 @@ def plan_split_task(task: SplitTask, request: SplitPlanRequest, observer: Observ
                 result_beside_first,
             )
         except Deadlock as deadlock:
-            deadlock.source = deadlock.source or _file_of_schedule(request)
+            deadlock.source = deadlock.source or task.schedule_file
             raise
         for leaner in task.leaner:
             if not isinstance(result, NoSplitPlan) or limits.stop is not None:
@@ -70,16 +63,6 @@ def plan_split_task(task: SplitTask, request: SplitPlanRequest, observer: Observ
     if planned.plan is None and planned.stopped == StopReason.INTERRUPTED:
         raise Interrupted
     return planned
-
-
-def _file_of_schedule(request: SplitPlanRequest) -> str | None:
-    """Return what messages call the file of the schedule; None if it has a name, or is not from a file."""
-    from mtpp.names import SCHEDULES
-
-    given = request.schedule
-    if given == STDIN:
-        return "<stdin>"
-    return given if isinstance(given, str) and given not in SCHEDULES else None
 
 
 def _leaner_of(none: NoSplitPlan, other: SplitPlan | NoSplitPlan | StopReason) -> SplitPlan | NoSplitPlan:

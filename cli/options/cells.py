@@ -12,8 +12,8 @@ from mtpp.cli.options.completing import list_completion
 from mtpp.cli.options.file_types import STORE
 from mtpp.cli.options.limits import memory_limit_option
 from mtpp.cli.options.made import stack
-from mtpp.cli.options.shared import FiniteRange
 from mtpp.cli.options.stage_counts import StageCounts
+from mtpp.cli.options.values import FiniteRange
 from mtpp.names import BOUNDS
 
 if TYPE_CHECKING:

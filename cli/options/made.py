@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, TypeVar, cast
 
@@ -14,6 +14,8 @@ from mtpp.cli.flags import flag_of
 from mtpp.cli.options.completing import names_completion
 from mtpp.cli.options.file_types import InputFile
 from mtpp.cli.options.sizes import size_options, sizes_of
+from mtpp.cli.options.values import FiniteRange, counts, whole_numbers
+from mtpp.errors import InputError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -33,30 +35,50 @@ def options(*records: type[Options], **said: str) -> Callable[[F], F]:
         @wraps(command)
         def run(*arguments: Any, **values: Any) -> Any:
             for record in records:
-                values[record.__name__.lower()] = record_of(record, values)
+                values[record.__name__.lower()] = checked(record, given(options_of(record), values))
             return command(*arguments, **values)
 
-        decorators = [one for record in records for one in _decorators(record, said)]
-        return cast(F, stack(*decorators)(run))
+        return cast(
+            F, stack(*(made(name, one, said) for record in records for name, one in options_of(record).items()))(run)
+        )
 
     return decorate
 
 
-def record_of(record: type[Options], values: dict[str, Any]) -> Options:
-    """Take the values of a record's options out of those of a command, and make the record.
+def fields(record: type[Options], *names: str, **said: str) -> Callable[[F], F]:
+    """Add the options of a record that have these names; the command gets the value of each."""
+    chosen = {name: one for name, one in options_of(record).items() if name in names}
 
-    Raises
-    ------
-    InputError
-        If a value is wrong; the error names the parameter.
-    """
-    fields = {}
-    for name, _, one in options_of(record):
+    def decorate(command: F) -> F:
+        @wraps(command)
+        def run(*arguments: Any, **values: Any) -> Any:
+            read = checked(record, given(chosen, values))
+            return command(*arguments, **values, **{name: getattr(read, name) for name in names})
+
+        return cast(F, stack(*(made(name, one, said) for name, one in chosen.items()))(run))
+
+    return decorate
+
+
+def checked(record: type[Options], values: Mapping[str, Any]) -> Options:
+    """Return a record; of values that do not go together the command line is told as of wrong usage."""
+    try:
+        return record(**values)
+    except InputError as error:
+        if error.source is None:
+            raise click.UsageError(error.told(flag_of)) from None
+        raise
+
+
+def given(chosen: Mapping[str, Option], values: dict[str, Any]) -> dict[str, Any]:
+    """Take the values of options out of those of a command; without what was left open."""
+    found = {}
+    for name, one in chosen.items():
         if isinstance(one.kind, kinds.Sizes):
-            fields[name] = sizes_of({part: values.pop(part) for part in ("dims", "auto_dims", "trips")})
+            found[name] = sizes_of({part: values.pop(part) for part in ("dims", "auto_dims", "trips")}) or None
         else:
-            fields[name] = values.pop(name)
-    return record(**fields)
+            found[name] = values.pop(name)
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def stack(*decorators: Callable[[Any], Any]) -> Callable[[F], F]:
@@ -70,27 +92,27 @@ def stack(*decorators: Callable[[Any], Any]) -> Callable[[F], F]:
     return apply
 
 
-def _decorators(record: type[Options], said: Mapping[str, str]) -> Iterator[Callable[[Any], Any]]:
-    for name, default, one in options_of(record):
-        help = said.get(name, one.help)
-        if isinstance(one.kind, kinds.Sizes):
-            yield size_options(help, one.kind.proposed)
-        else:
-            yield made(name, default, one, help)
-
-
-def made(name: str, default: Any, one: Option, help: str) -> Callable[[Any], Any]:
-    """Return the decorator that adds an option of a record to a command."""
+def made(name: str, one: Option, said: Mapping[str, str] | None = None) -> Callable[[Any], Any]:
+    """Return the decorator that adds an option of a record to a command; *said* is help in place of its own."""
+    help = (said or {}).get(name, one.help)
+    if isinstance(one.kind, kinds.Sizes):
+        return size_options(help, one.kind.proposed)
     flags = [flag_of(name)] if one.short is None else [one.short, flag_of(name)]
-    return click.option(*flags, name, help=help, metavar=one.metavar, **_terms(one, default))
+    return click.option(*flags, name, help=help, metavar=one.metavar, **_terms(one))
 
 
-def _terms(one: Option, default: Any) -> dict[str, Any]:
+def _terms(one: Option) -> dict[str, Any]:
     """Return what click needs to know of an option's values and its default."""
-    kind = one.kind
+    kind, default = one.kind, one.default
     if isinstance(kind, kinds.Flag):
         return {"is_flag": True, "callback": _opposite} if default else {"is_flag": True}
+    if isinstance(kind, kinds.Wholes):
+        return {"callback": whole_numbers(kind.most)}
+    if isinstance(kind, kinds.Counts):
+        return {"callback": counts}
     terms: dict[str, Any] = {} if default is None else {"default": default, "show_default": True}
+    if isinstance(kind, kinds.Seconds):
+        return terms | {"type": FiniteRange(min=0, min_open=True)}
     if isinstance(kind, kinds.Whole):
         return terms | {"type": click.IntRange(kind.least, kind.most)}
     if isinstance(kind, kinds.InputPath):

@@ -10,7 +10,7 @@ import click
 from mtpp.cli.options.file_types import INPUTS
 from mtpp.cli.options.limits import memory_limit_option
 from mtpp.cli.options.pinning import Cores
-from mtpp.cli.options.shared import FiniteRange
+from mtpp.cli.options.values import FiniteRange
 
 TORCH = "torch"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypedDict, TypeVar, cast
@@ -11,6 +10,7 @@ import click
 
 from mtpp.cli.options.limits import memory_limit_option
 from mtpp.cli.options.made import stack
+from mtpp.cli.options.values import FiniteRange
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -23,19 +23,6 @@ class SearchOptions(TypedDict):
     seed: int
     jobs: int | None
     memory_limit: str | None
-
-
-class FiniteRange(click.FloatRange):
-    """A range of numbers without NaN, which every comparison lets through, and without infinity."""
-
-    name = "number"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Read a number or fail."""
-        number = super().convert(value, param, ctx)
-        if not math.isfinite(number):
-            self.fail(f"{value} is not a finite number", param, ctx)
-        return number
 
 
 def output_options(*formats: str) -> Callable[[F], F]:

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import click
 
 from mtpp.errors import InputError
+
+
+class FiniteRange(click.FloatRange):
+    """A range of numbers without NaN, which every comparison lets through, and without infinity."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Read a number or fail."""
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a finite number", param, ctx)
+        return number
 
 
 def input_limit(text: str) -> int:
@@ -67,3 +81,13 @@ def parse_whole_numbers(text: str, most: int, hint: str = "") -> list[int]:
             raise click.BadParameter(f"{part.strip()} {wrong}")
         numbers.update(range(low, high + 1))
     return sorted(numbers)
+
+
+def counts(ctx: click.Context, param: click.Parameter, text: str | None) -> list[int] | None:
+    """Read a list such as ``2,1,0``, in the order in which it is written."""
+    if text is None:
+        return None
+    words = [word.strip() for word in text.split(",")]
+    if not all(word.isascii() and word.isdecimal() and len(word) < 8 for word in words):
+        raise click.BadParameter(f"{text!r} is no list of whole numbers, one for each device: write 2,1,0", ctx, param)
+    return [int(word) for word in words]

@@ -11,9 +11,8 @@ import click
 from mtpp.api.options.reading import Formats, Machine
 from mtpp.cli.options.file_types import COSTS
 from mtpp.cli.options.made import options, stack
-from mtpp.cli.options.shared import FiniteRange
 from mtpp.cli.options.sizes import size_options, sizes_of
-from mtpp.cli.options.values import input_limit
+from mtpp.cli.options.values import FiniteRange, input_limit
 from mtpp.cli.terminal.clock import deadline_from_start
 
 if TYPE_CHECKING:

@@ -43,31 +43,23 @@ def edges() -> tuple[tuple[str, str], ...]:
 @cache
 def piper_plan() -> dict[str, Any]:
     """Return the plan of ``mtpp plan docs/bounds/layers.json``, without replicas."""
-    plan = mtpp.plan_training(str(LAYERS), max_micro_batches=SAMPLES, data_parallel=False, **SYSTEM)
+    plan = mtpp.plan_training(str(LAYERS), planner=mtpp.Piper(max_micro_batches=SAMPLES, data_parallel=False), **SYSTEM)
     return dict(plan.document())
 
 
 @cache
 def graph_plan() -> dict[str, Any]:
     """Return the plan of the same with ``--planner graphpipe``, without replicas, one sample in a micro-batch."""
-    plan = mtpp.plan_training(
-        str(LAYERS),
-        planner="graphpipe",
-        batch_size=SAMPLES,
-        micro_batch_size=1,
-        micro_batch_sizes=[1],
-        data_parallel=False,
-        **SYSTEM,
-    )
+    planner = mtpp.GraphPipe(batch_size=SAMPLES, micro_batch_size=1, micro_batch_sizes=[1], data_parallel=False)
+    plan = mtpp.plan_training(str(LAYERS), planner=planner, **SYSTEM)
     return dict(plan.document())
 
 
 @cache
 def split_plan(micro_batches: int = 2, transport: str = "neighbours") -> dict[str, Any]:
     """Return the plan of ``mtpp plan docs/bounds/chain.json --planner pfeife``."""
-    plan = mtpp.plan_training(
-        str(CHAIN), planner="pfeife", devices=DEVICES, micro_batches=micro_batches, transport=transport
-    )
+    planner = mtpp.Pfeife(micro_batches=micro_batches, transport=transport)
+    plan = mtpp.plan_training(str(CHAIN), planner=planner, devices=DEVICES)
     return dict(plan.document())
 
 

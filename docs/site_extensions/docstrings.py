@@ -11,7 +11,7 @@ from sphinx.ext.napoleon.docstring import NumpyDocstring
 
 CONSTRUCTED = (
     "mtpp.Observer",
-    "mtpp.Reading",
+    *(f"mtpp.{name}" for name in ("Equi", "GraphPipe", "Pfeife", "PipeDream2BW", "Piper", "Reading")),
     *(f"mtpp.api.recipes.{name}" for name in ("Chain", "InTree", "MultiBranch", "RegalStyle", "Transformer")),
 )
 """Classes that callers make themselves: only their signatures are shown."""

@@ -16,12 +16,13 @@ from typing import Any
 from mtpp.errors import Deadlock, InputError
 from mtpp.formats.io.json_text import dump_lines
 from mtpp.formats.training.pass_schedule import write_schedule_csv
+from mtpp.names import TORCH_PIPELINING
 from mtpp.training.graph_plan import GraphPlan
 from mtpp.training.graph_problem import GraphProblem
 from mtpp.training.pfeife.passes import Pass, PassKind
 from mtpp.training.pfeife.plan import SplitPlan
 from mtpp.training.pfeife.precedence import precedence_order
-from mtpp.training.pfeife.problem import TORCH, SplitProblem
+from mtpp.training.pfeife.problem import SplitProblem
 from mtpp.training.pfeife.schedule import PassSchedule
 from mtpp.training.stage_graph import StageGraph
 
@@ -124,7 +125,7 @@ def _check_buffers(plan: SplitPlan) -> None:
     problem = plan.problem
     if problem.memory_bytes is None:
         return
-    torch = replace(problem, rules=replace(problem.rules, buffers=TORCH))
+    torch = replace(problem, rules=replace(problem.rules, buffers=TORCH_PIPELINING))
     for d, (need, limit) in enumerate(
         zip(torch.device_bytes(plan.schedule, plan.split), problem.memory_bytes, strict=True)
     ):

@@ -7,6 +7,7 @@ derived from it: a row is due only where a name is none, or where the result is 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from itertools import pairwise
 from math import isqrt
 from typing import Any
@@ -148,8 +149,11 @@ def _slice_fault(plan: dict[str, Any], graph: TickGraph) -> str | None:
     if plan["together"] or not all(name in stage_of for name in graph.op_names):
         return None  # groups are moved together first
     stages = [stage_of[graph.op_names[v]] for v in graph.order]
-    ascending = all(one <= other for one, other in pairwise(stages))
-    return None if ascending else "slice cuts the graph's own order, and the stages are no runs of it"
+    return None if _ascending(stages) else "slice cuts the graph's own order, and the stages are no runs of it"
+
+
+def _ascending(values: Sequence[int]) -> bool:
+    return all(one <= other for one, other in pairwise(values))
 
 
 def _equal_fault(plan: dict[str, Any]) -> str | None:

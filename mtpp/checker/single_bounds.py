@@ -7,7 +7,7 @@ best one, nor above the bottleneck of a partition.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from mtpp.checker.checks import check_bound
@@ -128,8 +128,7 @@ def _verdict(
         return holds, f"simple: the row says {value} ticks, it is {due}"
     proven = row.get("proven")
     if proven is not None and (method, value) == (proven["method"], proven["value"]):
-        passed = next((check.passed for check in checks if check.name == PROVEN_BOUND), None)
-        return passed, f"{method}: its proof is false"
+        return _passed(checks, PROVEN_BOUND), f"{method}: its proof is false"
     stated = row.get("proofs", {}).get(method)
     if stated is None:
         return None, ""
@@ -137,6 +136,10 @@ def _verdict(
     claim = BoundClaim(graph, row["system"], row["k"], groups, value, stated["proof"], place)
     check, _ = check_bound(claim, method, Tier(stated["tier"]), None, search, NAME)
     return check.passed, check.detail
+
+
+def _passed(checks: Iterable[Check], name: str) -> bool | None:
+    return next((check.passed for check in checks if check.name == name), None)
 
 
 def simple_bound(graph: TickGraph, k: int, groups: list[list[str]]) -> int:

@@ -98,7 +98,7 @@ class Instance:
                 remedy="give the graph a time unit, or use a system without a fast memory (‹system›, ‹fast_memory›)",
             )
         ticks_per_unit = _ticks_per_unit(graph, k)
-        work = [_tick(cost, ticks_per_unit) for cost in graph.work]
+        work = _ticks(graph.work, ticks_per_unit)
         transfer = [
             link if given is None else _tick(given, ticks_per_unit)
             for given, link in zip(graph.transfer, _link_ticks(graph.tensor_bytes, system), strict=True)
@@ -288,6 +288,10 @@ def _tick(cost: Exact, ticks_per_unit: int) -> int:
     if type(cost) is int:  # what nearly every cost is, in a graph of millions
         return cost * ticks_per_unit
     return ceil_ratio(cost.numerator * ticks_per_unit, cost.denominator)
+
+
+def _ticks(costs: Sequence[Exact], ticks_per_unit: int) -> list[int]:
+    return [_tick(cost, ticks_per_unit) for cost in costs]
 
 
 def _link_ticks(sizes: Int64Array, system: System) -> list[int]:

@@ -14,16 +14,13 @@ from functools import cached_property
 from math import isqrt
 
 from mtpp.errors import InputError
+from mtpp.names import IN_FLIGHT
+from mtpp.ranges import MOST_INTERVALS
 from mtpp.training.in_flight import least_before
 from mtpp.training.layer_ways import LayerWays, Way
 from mtpp.training.model import Configuration, TrainingModel
 from mtpp.training.stage_costs import PassCosts, PipelineCosts
 from mtpp.units import PICOSECONDS, ceil_ratio
-
-IN_FLIGHT = ("any", "least")
-"""Micro-batches in flight: as many as shorten the iteration, or as few as cost no throughput with equal passes."""
-
-MOST_INTERVALS = 64
 
 MOST_PASSES = 2**20
 """Of all stages together: smaller micro-batches are not tried."""
@@ -49,7 +46,7 @@ class GraphRules:
     intervals
         Numbers k of kFkB orders.
     in_flight
-        One of :data:`IN_FLIGHT`.
+        One of :data:`mtpp.names.IN_FLIGHT`.
     sequential
         Whether stages form one line, each waiting for the one before.
     data_parallel, recompute

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mtpp.errors import InputError
-
-MOST_MICRO_BATCHES = 10**9
+from mtpp.ranges import MOST_MICRO_BATCHES
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,7 @@ def micro_batches_of(
     Raises
     ------
     InputError
-        If both are given, a size is missing, or N comes to 0 or above :data:`MOST_MICRO_BATCHES`.
+        If both are given, a size is missing, or N comes to 0 or above :data:`mtpp.ranges.MOST_MICRO_BATCHES`.
     """
     sizes = {
         "batch_size": batch_size,

@@ -8,15 +8,9 @@ from fractions import Fraction
 from functools import cached_property
 
 from mtpp.errors import InputError
+from mtpp.names import CONVENTIONS
 from mtpp.training.model import Configuration, Layer, TrainingModel
-from mtpp.units import PICOSECONDS, ceil_ratio
-
-CONVENTIONS = ("paper", "program")
-"""Two rules of Piper in which its paper and its published program differ.
-
-``paper``: synchronising gradients takes 4 · (d - 1) · w / d² bytes per sample, and any degree of data parallelism is
-allowed. ``program``: 4 · (d - 1) · w / (d · N), spread over the batch, and d has to divide N.
-"""
+from mtpp.units import PICOSECONDS, Exact, ceil_ratio
 
 LARGEST_TOTAL = 2**62
 """What all layers could cost together, times the degrees that it is compared over, must stay below this."""
@@ -66,7 +60,7 @@ class PlanningProblem:
     micro_batches
         N: degrees of data parallelism sum up to at most this, or to exactly this if *exact_micro_batches*.
     convention
-        One of :data:`CONVENTIONS`.
+        One of :data:`mtpp.names.CONVENTIONS`.
 
     Raises
     ------
@@ -121,10 +115,9 @@ class PlanningProblem:
     def _choice(self, configuration: Configuration, layer: int) -> Choice:
         edges = self.model.edges
         forward, backward = configuration.forward_sync_bytes, configuration.backward_sync_bytes
-        time = configuration.time_per_sample
         return Choice(
             configuration,
-            ceil_ratio(time.numerator * PICOSECONDS[self.model.time_unit], time.denominator),
+            _ticks(configuration.time_per_sample, PICOSECONDS[self.model.time_unit]),
             self._moved(4 * configuration.gradient_bytes),
             configuration.memory_a,
             configuration.memory_b,
@@ -208,6 +201,10 @@ class PlanningProblem:
         """
         d = data_parallel
         return Fraction(compute_and_edges, d) + Fraction((d - 1) * weights, d * self.spread(d))
+
+
+def _ticks(time: Exact, ticks_per_unit: int) -> int:
+    return ceil_ratio(time.numerator * ticks_per_unit, time.denominator)
 
 
 def _edges_at(model: TrainingModel) -> tuple[list[list[int]], list[list[int]]]:

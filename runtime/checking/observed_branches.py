@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import MutableSequence
+from collections.abc import Iterator, MutableSequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -160,4 +160,8 @@ def _described(name: str) -> onnx.ValueInfoProto:
 
 
 def _operator_set(imports: Any) -> int:
-    return max((one.version for one in imports if not standard_domain(one.domain)), default=1)
+    return max(_standard_versions(imports), default=1)
+
+
+def _standard_versions(imports: Any) -> Iterator[int]:
+    return (one.version for one in imports if not standard_domain(one.domain))

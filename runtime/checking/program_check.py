@@ -167,7 +167,7 @@ def _drawn(manifest: StageManifest, given: Mapping[str, Array], number: int, see
             found[one.name] = pytorch().from_numpy(fitting(one, given[one.name]).copy())
         else:
             limits = explored_limits(one, number)
-            shape, leaning = [1 if size is None else size for size in one.shape], leaning_of(number)
+            shape, leaning = _sizes(one.shape), leaning_of(number)
             found[one.name] = drawn_tensor(one.name, one.dtype, shape, seed + number, limits, leaning)
     return found
 
@@ -182,6 +182,10 @@ def _wrong_state(
         check = compared_output(one, [array], found, between, random=False)
         if not check.passed:
             yield check
+
+
+def _sizes(shape: tuple[int | None, ...]) -> list[int]:
+    return [1 if size is None else size for size in shape]
 
 
 def _copies(tensors: Mapping[str, Any]) -> Tensors:

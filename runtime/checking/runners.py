@@ -70,7 +70,7 @@ class ReferenceEvaluator:
 
     def contents(self, value: Any) -> list[Array]:
         """Return arrays: see :meth:`Runner.contents`."""
-        return [np.asarray(one) for one in (value if isinstance(value, list) else [value])]
+        return _arrays(value)
 
     def open(self, model: bytes | Path, display: str, weights: Mapping[str, Array], folder: Path | None) -> Any:
         """Return an evaluator: see :meth:`Runner.open`."""
@@ -103,3 +103,7 @@ class ReferenceEvaluator:
     def _failed(error: BaseException, display: str) -> InputError:
         text = " ".join(str(error).split())[:200] or type(error).__name__
         return InputError(f"onnx's reference evaluator cannot run it: {text}", source=display)
+
+
+def _arrays(value: Any) -> list[Array]:
+    return [np.asarray(one) for one in value] if isinstance(value, list) else [np.asarray(value)]

@@ -156,8 +156,7 @@ class _Whole:
         checks = self._checks(own, found, random=bool(random))
         if not random and not all(check.passed for check in checks):
             tell("running the whole model again")
-            opened = self._open(runner)
-            again = [self._outputs(runner, opened, feeds) for feeds in sets]
+            again = self._run_again(runner, sets)
             if not all(check.passed for check in self._checks(own, again, random=False)):
                 random = ("the model",)  # a Dropout that trains, or an op of another domain
                 checks = self._checks(own, found, random=True)
@@ -270,6 +269,10 @@ class _Whole:
         if len(sets) < tried:
             self.notes.append(f"the whole model cannot be run on {tried - len(sets)} of {tried} sets of inputs")
         return sets, found
+
+    def _run_again(self, runner: Runner, sets: Sequence[Mapping[str, Any]]) -> Contents:
+        opened = self._open(runner)
+        return [self._outputs(runner, opened, feeds) for feeds in sets]
 
     def _open(self, runner: Runner) -> Any:
         return runner.open(self.model, self.display, self.weights, self.folder)

@@ -20,10 +20,11 @@ from mtpp.runtime.pipeline.crew import Crew, RunLimits
 from mtpp.runtime.pipeline.in_turn import Reference, ReferenceJob, SizesJob, rooms
 from mtpp.runtime.pipeline.memory import Ring, arrays
 from mtpp.runtime.pipeline.model_file import ModelFile
-from mtpp.runtime.pipeline.pipeline import Cores, PipelineTimes, model_of, run_pipeline, stage_models
+from mtpp.runtime.pipeline.pipeline import PipelineChoices, PipelineTimes, model_of, run_pipeline, stage_models
 from mtpp.runtime.pipeline.run_request import RunRequest
 from mtpp.runtime.pipeline.wiring import Wiring, read_wiring
 from mtpp.runtime.random_values import drawn_input
+from mtpp.runtime.session import SessionChoices
 
 _MOST_SETS = 4
 _SETS_BYTES = 64 << 20
@@ -63,7 +64,7 @@ class Measured:
     alone_cpu_share: float
     whole: tuple[NDArray[np.float64], Agreement] | None
     pipeline: PipelineTimes
-    cores: Cores | None
+    cores: tuple[tuple[int, ...], ...] | None
     available_cores: int
     repeatable: bool
 
@@ -101,6 +102,7 @@ def measure(request: RunRequest, limits: RunLimits, tell: Callable[[str], None] 
         raise InputError("no such file", source=str(request.model), remedy="give the model that was split")
     available = usable_cores()
     cores = None if request.pin is None else spread(request.pin, wiring.count, request.threads, available)
+    session = SessionChoices(threads=request.threads, optimise=request.optimise, spin=False)
     models = stage_models(wiring, request.seed)
     own_model = None if request.model is None else _whole_model(wiring, request.model, request.seed)
     for model in models if own_model is None else (*models, own_model):
@@ -116,14 +118,14 @@ def measure(request: RunRequest, limits: RunLimits, tell: Callable[[str], None] 
         inputs = ring("inputs")
         _fill(wiring, inputs, request)
         if wiring.is_open:
-            wiring = wiring.with_rooms(rooms(SizesJob(models, request.session, inputs), limits, tell))
+            wiring = wiring.with_rooms(rooms(SizesJob(models, session, inputs), limits, tell))
         outputs = ring("outputs")
 
         def reference(label: str, files: tuple[ModelFile, ...], into: Ring) -> Reference:
             tell(f"{label}: measuring without a pipeline")
             job = ReferenceJob(
                 files,
-                request.session,
+                session,
                 inputs,
                 into,
                 None if cores is None else cores[0],
@@ -146,8 +148,9 @@ def measure(request: RunRequest, limits: RunLimits, tell: Callable[[str], None] 
             for views, others in zip(outputs.views(), own.views(), strict=True) if alone.repeatable else ():
                 agreement.add(arrays(views), arrays(others))
             whole = unsplit.seconds[:, 0], agreement
+        choices = PipelineChoices(request.batches, request.warmup, session, cores, request.seed)
         expected = outputs if alone.repeatable else None
-        times = run_pipeline(wiring, request, cores, inputs, expected, limits, tell)
+        times = run_pipeline(wiring, choices, inputs, expected, limits, tell)
     return Measured(
         request, wiring, alone.seconds, alone.cpu_share, whole, times, cores, len(available), alone.repeatable
     )
@@ -166,7 +169,7 @@ def usable_cores() -> tuple[int, ...]:
     return tuple(range(os.cpu_count() or 1))
 
 
-def spread(pin: tuple[int, ...], workers: int, threads: int, available: tuple[int, ...]) -> Cores:
+def spread(pin: tuple[int, ...], workers: int, threads: int, available: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
     """Return the cores of each worker: as many as it has threads, in turn."""
     if not hasattr(os, "sched_setaffinity"):
         raise InputError("this system cannot keep processes to cores", parameter="pin", remedy="leave it out")
@@ -199,6 +202,10 @@ def _fill(wiring: Wiring, inputs: Ring, request: RunRequest) -> None:
 
 
 def _whole_model(wiring: Wiring, path: Path, seed: int) -> ModelFile:
+    expected = {
+        key: tuple((region.name, region.dtype, region.shape) for region in layout.regions)
+        for key, layout in (("inputs", wiring.inputs), ("outputs", wiring.outputs))
+    }
     numbers = {tensor.name: tensor.fixed for tensor in wiring.manifest.inputs if tensor.fixed is not None}
-    inputs, outputs = wiring.inputs.tensors, wiring.outputs.tensors
+    inputs, outputs = expected["inputs"], expected["outputs"]
     return model_of(path, inputs, outputs, seed, whole=True, spare=wiring.spare, numbers=numbers)

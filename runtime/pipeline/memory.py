@@ -23,9 +23,6 @@ from mtpp.units import format_bytes
 Shape = tuple[int | None, ...]
 """Sizes of a tensor; None for one that only a run tells."""
 
-Expected = tuple[str, str, Shape]
-"""A tensor's name, type by its numpy name, and shape."""
-
 _ALIGNMENT = 64
 """Bytes: a line of the cache, which is also what kernels like their tensors aligned to."""
 
@@ -71,8 +68,8 @@ class Layout:
     slot_bytes: int
 
     @classmethod
-    def of(cls, tensors: Sequence[Expected], rooms: Mapping[str, int] | None = None) -> Layout:
-        """Lay out tensors.
+    def of(cls, tensors: Sequence[tuple[str, str, Shape]], rooms: Mapping[str, int] | None = None) -> Layout:
+        """Lay out tensors given by name, numpy's name of their type, and shape.
 
         Parameters
         ----------
@@ -88,14 +85,9 @@ class Layout:
             end += _aligned(_SIZE_BYTES * len(shape)) * is_open + _aligned(room)
         return cls(tuple(regions), max(1, -(-end // _PAGE)) * _PAGE)
 
-    @property
-    def tensors(self) -> tuple[Expected, ...]:
-        """Return the tensors that have a place."""
-        return tuple((region.name, region.dtype, region.shape) for region in self.regions)
-
     def with_rooms(self, rooms: Mapping[str, int]) -> Layout:
         """Return it with bytes set aside for tensors of open size, by name."""
-        return Layout.of(self.tensors, rooms)
+        return Layout.of([(region.name, region.dtype, region.shape) for region in self.regions], rooms)
 
 
 def _aligned(size: int) -> int:

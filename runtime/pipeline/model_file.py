@@ -12,8 +12,11 @@ import numpy as np
 
 from mtpp.array_types import Array
 from mtpp.errors import InputError
-from mtpp.runtime.pipeline.memory import Expected
+from mtpp.runtime.pipeline.memory import Shape
 from mtpp.runtime.session import SessionChoices
+
+Expected = tuple[str, str, Shape]
+"""Name, numpy's name of the type, and shape of a tensor."""
 
 
 class OpenedModel(Protocol):
@@ -98,8 +101,7 @@ class ModelFile(ABC):
         for name, dtype, shape in expected:
             problem = None
             if name not in found_by_name:
-                others = ", ".join(map(repr, found_by_name)) or "no other"
-                problem = f"it has none, and {others} instead"
+                problem = f"it has none, and {_list(found_by_name)} instead"
             else:
                 own = found_by_name.pop(name)
                 sizes = own.shape if own.shape is None else list(own.shape)
@@ -128,3 +130,7 @@ class ModelFile(ABC):
             return self.path.read_bytes()
         except OSError as error:
             raise InputError(f"cannot be read: {error.strerror}", source=str(self.path)) from None
+
+
+def _list(names: Mapping[str, Any]) -> str:
+    return ", ".join(map(repr, names)) or "no other"

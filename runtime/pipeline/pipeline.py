@@ -13,21 +13,41 @@ from mtpp.host.ending import EndedEarly
 from mtpp.host.stop_reason import StopReason
 from mtpp.runtime.pipeline.agreement import Agreement
 from mtpp.runtime.pipeline.crew import Crew, RunLimits, no_process
-from mtpp.runtime.pipeline.memory import Expected, Ring, View, arrays
-from mtpp.runtime.pipeline.model_file import ModelFile
+from mtpp.runtime.pipeline.memory import Ring, View, arrays
+from mtpp.runtime.pipeline.model_file import Expected, ModelFile
 from mtpp.runtime.pipeline.onnx_file import OnnxFile
 from mtpp.runtime.pipeline.program_file import SUFFIX, ProgramFile
-from mtpp.runtime.pipeline.run_request import RunRequest
 from mtpp.runtime.pipeline.stage_job import Read, StageJob
 from mtpp.runtime.pipeline.times import StageTimes, TimesTable
 from mtpp.runtime.pipeline.tokens import Arrivals, Departures, PeerGone, make_link
 from mtpp.runtime.pipeline.wiring import Wiring
-
-Cores = tuple[tuple[int, ...], ...]
-"""That each worker is to keep to."""
+from mtpp.runtime.session import SessionChoices
 
 _SMALL_BYTES = 1 << 20
 """Outputs up to here are compared at every batch; larger ones at the last, so that comparing takes no time from it."""
+
+
+@dataclass(frozen=True)
+class PipelineChoices:
+    """How to run a pipeline.
+
+    Attributes
+    ----------
+    batches, warmup
+        To be timed, and before.
+    session
+        How each worker runs its stage.
+    cores
+        Of each worker; None: where the system puts it.
+    seed
+        Of what is made up.
+    """
+
+    batches: int
+    warmup: int
+    session: SessionChoices
+    cores: tuple[tuple[int, ...], ...] | None
+    seed: int
 
 
 @dataclass(frozen=True)
@@ -62,14 +82,17 @@ class PipelineTimes:
 
 def stage_models(wiring: Wiring, seed: int) -> tuple[ModelFile, ...]:
     """Return the files of all stages, with what they read and make."""
-    given = {one[0]: one for one in wiring.inputs.tensors}
-    made = [{one[0]: one for one in layout.tensors} for layout in wiring.layouts]
+    shapes = {(region.name): (region.name, region.dtype, region.shape) for region in wiring.inputs.regions}
+    made = [
+        {region.name: (region.name, region.dtype, region.shape) for region in layout.regions}
+        for layout in wiring.layouts
+    ]
     position = {stage.index: i for i, stage in enumerate(wiring.manifest.stages)}
     return tuple(
         model_of(
             wiring.folder / stage.file,
             tuple(
-                given[tensor.name] if tensor.source == MODEL_INPUT else made[position[tensor.source]][tensor.name]
+                shapes[tensor.name] if tensor.source == MODEL_INPUT else made[position[tensor.source]][tensor.name]
                 for tensor in stage.inputs
             ),
             tuple(made[i].values()),
@@ -81,8 +104,7 @@ def stage_models(wiring: Wiring, seed: int) -> tuple[ModelFile, ...]:
 
 def run_pipeline(
     wiring: Wiring,
-    request: RunRequest,
-    cores: Cores | None,
+    choices: PipelineChoices,
     inputs: Ring,
     expected: Ring | None,
     limits: RunLimits,
@@ -92,23 +114,21 @@ def run_pipeline(
 
     Parameters
     ----------
-    cores
-        Of each worker; None: where the system puts it.
     inputs, expected
         Sets of inputs for batches in turn, and what the model makes of them; None: nothing is compared.
     tell
         Is told what is being done.
     """
-    with _connected(wiring, request, cores, inputs) as connected, Crew(limits) as crew:
+    with _connected(wiring, choices, inputs) as connected, Crew(limits) as crew:
         for position, job in enumerate(connected.jobs):
             crew.start(f"{wiring.label(position)} ({job.model.path.name})", job)
-        sink = _Sink(connected.collected, expected, request.batches, request.warmup)
+        sink = _Sink(connected.collected, expected, choices.batches, choices.warmup)
         connected.close_ends_of_workers()
         stopped = StopReason.FINISHED
         try:
             tell("the pipeline: starting its workers")
             crew.gather("ready")
-            tell(f"the pipeline: running {request.batches:,} batches")
+            tell(f"the pipeline: running {choices.batches:,} batches")
             crew.tell_all("warm up")
             crew.gather("warm", sink.awaited, sink.take)
             crew.tell_all("run")
@@ -151,7 +171,7 @@ class _Connected:
 
 
 @contextmanager
-def _connected(wiring: Wiring, request: RunRequest, cores: Cores | None, inputs: Ring) -> Iterator[_Connected]:
+def _connected(wiring: Wiring, choices: PipelineChoices, inputs: Ring) -> Iterator[_Connected]:
     """Make all memory and pipes; close what of them is left in this process at the end."""
     found = _Connected()
     with ExitStack() as stack:
@@ -160,7 +180,7 @@ def _connected(wiring: Wiring, request: RunRequest, cores: Cores | None, inputs:
         for position, layout in enumerate(wiring.layouts):
             rings.append(Ring.make(layout, wiring.slots[position], f"the outputs of {wiring.label(position)}"))
             stack.callback(rings[-1].close)
-            found.tables.append(TimesTable.make(request.batches))
+            found.tables.append(TimesTable.make(choices.batches))
             stack.callback(found.tables[-1].ring.close)
         arrivals: list[list[Arrivals]] = [[] for _ in rings]
         departures: list[list[Departures]] = [[] for _ in rings]
@@ -180,20 +200,20 @@ def _connected(wiring: Wiring, request: RunRequest, cores: Cores | None, inputs:
                     found.collected.append((into, ring, wiring.results(producer)))
         except OSError as error:
             raise no_process(error) from None
-        models = stage_models(wiring, request.seed)
+        models = stage_models(wiring, choices.seed)
         for position in range(wiring.count):
             found.jobs.append(
                 StageJob(
                     models[position],
-                    request.session,
+                    choices.session,
                     _reads(wiring, position, rings, inputs),
                     rings[position],
                     tuple(arrivals[position]),
                     tuple(departures[position]),
                     found.tables[position],
-                    None if cores is None else cores[position],
-                    request.warmup,
-                    request.batches,
+                    None if choices.cores is None else choices.cores[position],
+                    choices.warmup,
+                    choices.batches,
                 )
             )
         yield found

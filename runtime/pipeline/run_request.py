@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mtpp.array_types import Array
-from mtpp.runtime.session import SessionChoices
 
 
 @dataclass(frozen=True)
@@ -44,8 +43,3 @@ class RunRequest:
     pin: tuple[int, ...] | None = None
     seed: int = 0
     inputs: Mapping[str, Array] = field(default_factory=dict)
-
-    @property
-    def session(self) -> SessionChoices:
-        """How each worker runs its stage."""
-        return SessionChoices(threads=self.threads, optimise=self.optimise, spin=False)

@@ -66,7 +66,8 @@ NONE = "none"
 
 def digests(tensors: Iterable[tuple[Key, torch.Tensor | None]]) -> dict[Key, str]:
     """Return the SHA-256 of the contents of each tensor by its kind and name."""
-    return {
-        name: NONE if one is None else hashlib.sha256(as_array(one.contiguous()).tobytes()).hexdigest()
-        for name, one in tensors
-    }
+    return {name: NONE if one is None else _digest(one) for name, one in tensors}
+
+
+def _digest(tensor: torch.Tensor) -> str:
+    return hashlib.sha256(as_array(tensor.contiguous()).tobytes()).hexdigest()

@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from mtpp.errors import InconsistentResult
+from mtpp.names import TORCH_PIPELINING
 from mtpp.solvers.last_look.layers import look_at_equal, look_at_least_memory, look_at_memory
 from mtpp.solvers.last_look.replayed_schedule import MOST_REPLAYED, replayed_iteration
 from mtpp.solvers.planners.pfeife.candidate import Scheduled
@@ -16,7 +17,7 @@ from mtpp.solvers.planners.pfeife.schedule_arrays import arrays_of
 from mtpp.training.pfeife.line import ModelLine
 from mtpp.training.pfeife.passes import PassKind
 from mtpp.training.pfeife.plan import NoSplitPlan, SplitPlan
-from mtpp.training.pfeife.problem import TORCH, SplitProblem
+from mtpp.training.pfeife.problem import SplitProblem
 from mtpp.training.pfeife.schedule import PassSchedule
 
 
@@ -55,7 +56,7 @@ def split_sums(problem: SplitProblem, schedule: PassSchedule, split: Sequence[in
         need[s % devices] += fixed[v]
         flying[s] += kept[v]
     handovers, received = _handed_over(problem, place, stages)
-    if problem.rules.buffers == TORCH:
+    if problem.rules.buffers == TORCH_PIPELINING:
         for s, size in enumerate(received):
             need[s % devices] += problem.micro_batches * size
     else:

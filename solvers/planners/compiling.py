@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from mtpp.names import KNAPSACKS
 from mtpp.solvers.jit import on_disk
 from mtpp.solvers.limits import Limits
-from mtpp.solvers.planners.limits import KNAPSACKS, PlanLimits
+from mtpp.solvers.planners.limits import PlanLimits
 from mtpp.solvers.planners.registry import GRAPH_PLANNERS, PLANNERS, SPLIT_PLANNERS, PlannerEntry
 from mtpp.training.device_tree import DeviceTree, Level
 from mtpp.training.graph_problem import GraphProblem
@@ -168,7 +169,7 @@ def tiny_split_problem(ops: int, search: str) -> SplitProblem:
     costs = LineCosts(ones, 2 * ones, ones, ones, tensors)
     names = [str(v) for v in range(ops)]
     line = ModelLine("warmup", "graph", names, "ps", 1, costs, sizes_known=True)
-    rules = SplitRules(loops=(2,), search=search)  # type: ignore[arg-type]
+    rules = SplitRules(loops=(2,), search=search)
     return SplitProblem.build(
         line, devices=2, micro_batches=2, bandwidth_bytes_per_s=1, memory_bytes=[10**6] * 2, rules=rules
     )

@@ -8,9 +8,6 @@ from mtpp.host.stop_reason import StopReason
 from mtpp.solvers.limits import Limits
 from mtpp.training.problem import PlanningProblem
 
-KNAPSACKS = ("exact", "heuristic")
-"""How configurations of a stage's layers are chosen: the best there are, or by the paper's bang per buck."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class PlanLimits(Limits):
@@ -19,8 +16,8 @@ class PlanLimits(Limits):
     Attributes
     ----------
     knapsack
-        One of :data:`KNAPSACKS`. With the heuristic, plans of others may be faster, and only bounds from single layers
-        are proven.
+        One of :data:`mtpp.names.KNAPSACKS`. With the heuristic, plans of others may be faster, and only bounds from
+        single layers are proven.
     """
 
     knapsack: str = "exact"

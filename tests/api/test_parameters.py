@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from graph_strategies import chain
+from planning import of_planner, plan_with
 
 import mtpp
 from mtpp.api.recipes import Chain
@@ -36,7 +37,7 @@ def _right(tmp_path: Path) -> dict[str, dict[str, Any]]:
     plan = mtpp.evaluate(path, STAGES).document()
     resnet, stages = sample_path("resnet50"), tmp_path / "stages"
     model = transformer_training(2, hidden=64, heads=4)
-    training = mtpp.plan_training(model, **TRAINING).document()  # type: ignore[arg-type]
+    training = plan_with(model, **TRAINING).document()
     return {
         "bound": {"models": path, "k": 2, "bounds": "simple"},
         "certify": {"models": path, "k": 2, "jobs": 1},
@@ -49,7 +50,7 @@ def _right(tmp_path: Path) -> dict[str, dict[str, Any]]:
         "load": {"plan": plan},
         "partition": {"model": path, "k": 2},
         "pipeline_schedule": {"folder": stages, "modules": [Stage()], "loss": print},
-        "plan_training": {"model": model, **TRAINING},
+        "plan_training": {"model": model, **of_planner("piper", TRAINING)},
         "profile": {"model": resnet, "repeats": 1, "warmup": 0},
         "read": {"source": path},
         "report": {"result": plan, "path": tmp_path / "page.html", "model": path},
@@ -58,7 +59,7 @@ def _right(tmp_path: Path) -> dict[str, dict[str, Any]]:
         "simulate": {"pipeline": training, "model": model, "batch_size": 840, "micro_batch_size": 1},
         "split": {"model": resnet, "plan": STAGES, "folder": stages},
         "stage_modules": {"folder": stages, "model": sample_path("gpt2", "pt2")},
-        "sweep_training": {"model": model, **TRAINING, "devices": [1, 2]},
+        "sweep_training": {"model": model, **of_planner("piper", TRAINING), "devices": [1, 2]},
         "verify": {"result": plan, "model": path},
     }
 
@@ -161,6 +162,8 @@ def right(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]
 def test_wrong_ones_are_refused_by_name(right: dict[str, dict[str, Any]], name: str) -> None:
     """An InputError that says which one it is, as the function's own signature has it."""
     for parameter in inspect.signature(getattr(mtpp, name)).parameters.values():
+        if parameter.kind is parameter.VAR_KEYWORD:
+            continue  # refused as a whole
         arguments = right[name] | dict.fromkeys(IN_PLACE_OF.get((name, parameter.name), ()))
         wrong = [value for value in WRONG if not _is_right(name, parameter, value)]
         for value in (*wrong, *ALSO_WRONG.get(name, {}).get(parameter.name, ())):
@@ -184,7 +187,7 @@ def test_whole_numbers_of_any_kind(right: dict[str, dict[str, Any]], of: Callabl
     assert mtpp.evaluate(model, [of(stage) for stage in (0, 0, 1, 1)], k=of(3)).k == 3
     assert mtpp.evaluate(model, {name: of(stage) for name, stage in STAGES.items()}).k == 2
     assert len(mtpp.bound(model, [of(2), of(3)], bounds="simple", cutoff=of(100))) == 2
-    assert mtpp.plan_training(right["plan_training"]["model"], **TRAINING | {"devices": of(4)}).devices_used <= 4
+    assert plan_with(right["plan_training"]["model"], **TRAINING | {"devices": of(4)}).devices_used <= 4
     assert [graph.name for graph in mtpp.generate(Chain(n=9), seed=of(4), count=of(1))] == ["chain-9-4"]
     assert mtpp.read(model, bandwidth=of(100), fast_memory=of(0)).system.bandwidth_bytes_per_s == 100
 

@@ -1,4 +1,4 @@
-"""``mtpp.plan_training(planner="graphpipe")``: results in Python, against the reference and brute force."""
+"""Plans of ``mtpp.GraphPipe``: results in Python, against the reference and brute force."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 from graph_plan_oracles import best_iteration, random_graph_case
+from planning import plan_with
 
 import mtpp
 from mtpp.api.training.graph_result import GraphPlanResult
 from mtpp.datasets.multi_branch_training import multi_branch_model
+from mtpp.training.device_tree import DeviceTree, Level
 
 SYSTEM: dict[str, Any] = {"devices": 4, "memory": "16GiB", "bandwidth": "12.5GB/s", "batch_size": 64}
 
@@ -43,28 +45,38 @@ def test_models_of_the_reference_are_planned_optimally() -> None:
         }
         for key, rules in ASKED.items():
             if key in case:
-                plan = mtpp.plan_training(
-                    case["model"], planner="graphpipe", memory=case["memory_bytes"], **system, **rules
-                )
+                plan = plan_with(case["model"], planner="graphpipe", memory=case["memory_bytes"], **system, **rules)
                 assert isinstance(plan, GraphPlanResult)
                 assert (plan.plan.iteration, plan.optimal, plan.ratio) == (case[key], True, 1.0)
                 assert mtpp.verify(plan, case["model"]).passed
         least = case["least_memory_bytes"]
-        mtpp.plan_training(case["model"], planner="graphpipe", memory=least, **system)
+        plan_with(case["model"], planner="graphpipe", memory=least, **system)
         with pytest.raises(mtpp.Infeasible, match="would do"):
-            mtpp.plan_training(case["model"], planner="graphpipe", memory=least - 1, **system)
+            plan_with(case["model"], planner="graphpipe", memory=least - 1, **system)
 
 
-def test_schemes_without_effect_are_refused_by_name() -> None:
-    """The name is that of the parameter, not of the option."""
-    with pytest.raises(mtpp.InputError, match=r"^tensor_parallel: has no effect on the planner graphpipe"):
-        mtpp.plan_training(multi_branch_model("mmt"), planner="graphpipe", tensor_parallel=False, **SYSTEM)
+def test_keywords_of_other_planners_are_refused() -> None:
+    """A planner has no keyword of another one; the former keywords of the function say where they are now."""
+    with pytest.raises(TypeError, match="unexpected keyword argument 'tensor_parallel'"):
+        mtpp.GraphPipe(tensor_parallel=False)  # type: ignore[call-arg]
+    for former, form in (({}, "Piper"), ({"planner": "graphpipe"}, "GraphPipe")):
+        with pytest.raises(TypeError, match=rf"belongs to a planner: write planner=mtpp\.{form}\(batch_size=…\)"):
+            mtpp.plan_training(multi_branch_model("mmt"), **former, **SYSTEM)
+    with pytest.raises(TypeError, match=r"write planner=mtpp\.Pfeife\(micro_batches=…\)"):
+        mtpp.plan_training(multi_branch_model("mmt"), planner="pfeife", micro_batches=8)  # type: ignore[call-overload]
+    with pytest.raises(TypeError, match="got an unexpected keyword argument 'batch'"):
+        mtpp.sweep_training(multi_branch_model("mmt"), devices=2, batch=8)
+    with pytest.raises(mtpp.InputError, match=r"planner: 'pfeife' is no planner .*; write planner=mtpp\.Pfeife"):
+        mtpp.plan_training(multi_branch_model("mmt"), planner="pfeife")  # type: ignore[call-overload]
+    levels = DeviceTree((Level(2, 10**9), Level(2, 10**9)))
+    with pytest.raises(mtpp.InputError, match=r"^topology: has no effect on the planner graphpipe"):
+        mtpp.plan_training(multi_branch_model("mmt"), planner=mtpp.GraphPipe(), topology=levels)
 
 
 def test_times_of_a_table_have_the_unit_of_the_longest() -> None:
     """A synchronisation of 8 ms beside passes below one."""
     system = {**SYSTEM, "devices": 32, "batch_size": 512}
-    plan = mtpp.plan_training(multi_branch_model("mmt"), planner="graphpipe", **system)
+    plan = plan_with(multi_branch_model("mmt"), planner="graphpipe", **system)
     assert max(stage.backward_s for stage in plan.stages) < 1e-3 < plan.stages[0].synchronisation_s
     assert "(times in ms)" in repr(plan)
 
@@ -73,7 +85,7 @@ def test_stages_side_by_side_are_in_the_order_of_the_file() -> None:
     """By depth, then by their first layer; a line keeps its own order."""
     model = multi_branch_model("dlrm")
     place = {layer.name: i for i, layer in enumerate(model.layers)}
-    plan = mtpp.plan_training(model, planner="graphpipe", **{**SYSTEM, "devices": 16, "batch_size": 1024})
+    plan = plan_with(model, planner="graphpipe", **{**SYSTEM, "devices": 16, "batch_size": 1024})
     depth: list[int] = []
     for stage in plan.stages:
         depth.append(max((depth[before] + 1 for before in stage.after), default=0))
@@ -103,9 +115,9 @@ def test_random_models_against_brute_force() -> None:
         best = best_iteration(document, asked)
         if best is None:
             with pytest.raises(mtpp.Infeasible):
-                mtpp.plan_training(document, planner="graphpipe", **arguments)
+                plan_with(document, planner="graphpipe", **arguments)
             continue
-        plan = mtpp.plan_training(document, planner="graphpipe", **arguments)
+        plan = plan_with(document, planner="graphpipe", **arguments)
         assert isinstance(plan, GraphPlanResult)
         assert (plan.plan.iteration, plan.optimal) == (best, True)
         found += 1
@@ -115,7 +127,7 @@ def test_random_models_against_brute_force() -> None:
 def test_result_in_python(tmp_path: Path) -> None:
     """Attributes, the shown table, the saved document, verified and simulated."""
     model = multi_branch_model("mmt", branches=2)
-    plan = mtpp.plan_training(model, planner="graphpipe", **SYSTEM)
+    plan = plan_with(model, planner="graphpipe", **SYSTEM)
     assert isinstance(plan, GraphPlanResult)
     assert plan.iteration_s == plan.plan.iteration / 10**12
     assert plan.lower_bound_s <= plan.iteration_s
@@ -145,7 +157,7 @@ def test_chains_take_as_long_as_one_line() -> None:
     model |= {"layers": layers, "edges": edges}
     system = {**SYSTEM, "bandwidth": "1GB/s", "batch_size": 16}
     graph, line = (
-        mtpp.plan_training(model, planner="graphpipe", sequential=sequential, **system) for sequential in (False, True)
+        plan_with(model, planner="graphpipe", sequential=sequential, **system) for sequential in (False, True)
     )
     assert isinstance(graph, GraphPlanResult)
     assert isinstance(line, GraphPlanResult)
@@ -159,14 +171,5 @@ def test_chains_take_as_long_as_one_line() -> None:
 def test_wrong_parameters_are_refused_by_name(name: str, value: Any) -> None:
     """An InputError that says which."""
     with pytest.raises(mtpp.InputError) as caught:
-        mtpp.plan_training(multi_branch_model("mmt"), planner="graphpipe", **SYSTEM, **{name: value})
+        plan_with(multi_branch_model("mmt"), planner="graphpipe", **SYSTEM, **{name: value})
     assert name in str(caught.value)
-
-
-def test_parameters_of_the_other_planners_are_refused() -> None:
-    """And its own with the others."""
-    model = multi_branch_model("mmt", branches=2)
-    with pytest.raises(mtpp.InputError, match="has no effect on the planner graphpipe"):
-        mtpp.plan_training(model, planner="graphpipe", **SYSTEM, exact_micro_batches=True)
-    with pytest.raises(mtpp.InputError, match="has no effect on the planner piper"):
-        mtpp.plan_training(model, **SYSTEM, micro_batch_size=1, per_stage_micro_batch=True)

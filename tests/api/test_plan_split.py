@@ -1,4 +1,4 @@
-"""``mtpp.plan_training(planner="pfeife")``: results in Python, against the reference, and what is refused by name."""
+"""Plans of ``mtpp.Pfeife``: results in Python, against the reference, and what is refused by name."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from piper_documents import configuration, edge, layer
+from planning import plan_with
 
 import mtpp
 from mtpp.api.training.split_result import SplitPlanResult
@@ -39,9 +40,9 @@ def test_small_cases_of_the_reference(shared_reference: Path) -> None:
         asked = {"planner": "pfeife", "loops": case["loops"], **sizes}
         if case["optimum"] is None:
             with pytest.raises(mtpp.Infeasible, match="no plan fits"):
-                mtpp.plan_training(case["graph"], **asked)
+                plan_with(case["graph"], **asked)
             continue
-        plan = mtpp.plan_training(case["graph"], **asked)
+        plan = plan_with(case["graph"], **asked)
         assert isinstance(plan, SplitPlanResult)
         assert plan.iteration_ticks == case["optimum"]
         assert mtpp.verify(plan, case["graph"]).passed
@@ -52,18 +53,18 @@ def test_figure_4_of_the_reference(shared_reference: Path) -> None:
     figure = json.loads((shared_reference / "pfeife.json").read_text())["figure4"]
     for count, (_, _, uneven, prefetched) in figure["other_micro_batches"].items():
         sizes: dict[str, Any] = {"devices": 3, "micro_batches": int(count), "planner": "pfeife", "loops": [1]}
-        assert mtpp.plan_training(GRAPH, **sizes, prefetch=[0, 0, 0]).iteration_ticks <= uneven
-        assert mtpp.plan_training(GRAPH, **sizes).iteration_ticks <= prefetched
-    plan = mtpp.plan_training(GRAPH, **SIZES, loops=[1])
+        assert plan_with(GRAPH, **sizes, prefetch=[0, 0, 0]).iteration_ticks <= uneven
+        assert plan_with(GRAPH, **sizes).iteration_ticks <= prefetched
+    plan = plan_with(GRAPH, **SIZES, loops=[1])
     assert plan.iteration_ticks == figure["best_over_all_splits_and_prefetch"] == 69
-    fixed = mtpp.plan_training(GRAPH, **SIZES, loops=[1], prefetch=[0, 0, 0])
+    fixed = plan_with(GRAPH, **SIZES, loops=[1], prefetch=[0, 0, 0])
     assert (fixed.iteration_ticks, [len(stage.layers) for stage in fixed.stages]) == (72, [6, 5, 4])
 
 
 def test_result_in_python(tmp_path: Path) -> None:
     """Attributes agree with each other and with the saved document, which verifies."""
     graph = _chain(15, "ms", param_bytes=100)
-    plan = mtpp.plan_training(graph, **SIZES)
+    plan = plan_with(graph, **SIZES)
     assert [name for stage in plan.stages for name in stage.layers] == [f"v{v}" for v in range(15)]
     assert [stage.device for stage in plan.stages] == [s % 3 for s in range(len(plan.stages))]
     busy = [0.0] * 3
@@ -88,23 +89,23 @@ def test_result_in_python(tmp_path: Path) -> None:
 
 def test_partition_of_a_plan(tmp_path: Path) -> None:
     """Stages are scored as a partition: of ops, or of layers that the model numbers; other layers are no graph."""
-    plan = mtpp.plan_training(GRAPH, **SIZES, loops=[1])
+    plan = plan_with(GRAPH, **SIZES, loops=[1])
     plan.save(tmp_path / "plan.json")
     due = {name: s for s, stage in enumerate(plan.stages) for name in stage.layers}
     for given in (plan, plan.document(), tmp_path / "plan.json"):
         assert mtpp.evaluate(GRAPH, given).assignment == due
-    layers = mtpp.plan_training(multi_branch_model("mmt", branches=2, layers=3), **SIZES)
+    layers = plan_with(multi_branch_model("mmt", branches=2, layers=3), **SIZES)
     with pytest.raises(mtpp.InputError, match="is for layers"):
         mtpp.evaluate(GRAPH, layers)
     workload = tmp_path / "workload.json"
     chain = [layer(7, configuration(), name="first"), layer(3, configuration(), name="second")]
     rows = [*chain, layer(5, configuration(), name="third")]
     workload.write_text(json.dumps({"maxDevices": 4, "nodes": rows, "edges": [edge(7, 3), edge(3, 5)]}))
-    plan = mtpp.plan_training(workload, **SIZES, loops=[1], time_unit="ms")
+    plan = plan_with(workload, **SIZES, loops=[1], time_unit="ms")
     op_of = {7: "first", 3: "second", 5: "third"}
     due = {op_of[layer]: s for s, stage in enumerate(plan.stages) for layer in stage.layers}
     assert mtpp.evaluate(mtpp.read(workload, time_unit="ms"), plan).assignment == due
-    plan = mtpp.plan_training(GRAPH, **SIZES, loops=[1])
+    plan = plan_with(GRAPH, **SIZES, loops=[1])
     for changed in ({"version": 3}, {"version": 1}, {"planner": "graphpipe"}, {"planner": None}):
         with pytest.raises(mtpp.InputError, match="a training plan that does not cut a graph"):
             mtpp.evaluate(GRAPH, {**plan.document(), **changed})
@@ -130,7 +131,7 @@ def test_partition_of_a_plan(tmp_path: Path) -> None:
 def test_layers(rules: dict[str, Any]) -> None:
     """A model of layers under every rule, verified; no baseline under the same costs is faster."""
     model = multi_branch_model("mmt", branches=2, layers=3)
-    plan = mtpp.plan_training(model, **SIZES, **rules)
+    plan = plan_with(model, **SIZES, **rules)
     assert mtpp.verify(plan, model).passed
     assert "layers run as the fastest configurations for one device" in repr(plan)
     if "schedule" not in rules and "search" not in rules:
@@ -140,21 +141,21 @@ def test_layers(rules: dict[str, Any]) -> None:
 def test_schedule_of_passes() -> None:
     """One made in Python is kept to; one whose passes wait for each other is said to."""
     looped = LoopedSchedule(3, 3, 1, 3, (0, 1, 0))
-    plan = mtpp.plan_training(GRAPH, **SIZES, schedule=looped.schedule)
+    plan = plan_with(GRAPH, **SIZES, schedule=looped.schedule)
     assert plan.iteration_ticks == 69
     assert plan.schedule.rows == looped.schedule.rows
     with pytest.raises(mtpp.InputError, match="prefetch: "):
-        mtpp.plan_training(GRAPH, **SIZES, schedule="1f1b", prefetch=[0, 0, 0])
+        plan_with(GRAPH, **SIZES, schedule="1f1b", prefetch=[0, 0, 0])
 
 
 def test_models_that_were_read_before() -> None:
     """A model of ``mtpp.read`` has its system and sizes; saying them again is refused."""
     model = mtpp.read(_chain(15, "ms"))
-    due = mtpp.plan_training(_chain(15, "ms"), **SIZES).iteration_ticks
-    assert mtpp.plan_training(model, **SIZES).iteration_ticks == due
+    due = plan_with(_chain(15, "ms"), **SIZES).iteration_ticks
+    assert plan_with(model, **SIZES).iteration_ticks == due
     for name, value in (("bandwidth", "1GB/s"), ("dims", {"batch": 1}), ("time_unit", "ms")):
         with pytest.raises(mtpp.InputError, match=f"{name}: was said when the model was read"):
-            mtpp.plan_training(model, **SIZES, **{name: value})
+            plan_with(model, **SIZES, **{name: value})
 
 
 WRONG = (0.5, [1.5], -1, True, Decimal("NaN"), float("nan"), object(), print, "nonsense")
@@ -175,7 +176,7 @@ def test_wrong_values_are_refused_by_name(name: str, place: int) -> None:
     if (name, place) in RIGHT:
         pytest.skip("allowed")
     with pytest.raises(mtpp.InputError) as caught:
-        mtpp.plan_training(_chain(15, "ms"), **{**SIZES, name: WRONG[place]})
+        plan_with(_chain(15, "ms"), **{**SIZES, name: WRONG[place]})
     assert caught.value.parameter == name
 
 
@@ -183,7 +184,7 @@ def test_wrong_values_are_refused_by_name(name: str, place: int) -> None:
 def test_memory_of_nothing(size: Any) -> None:
     """No device has none."""
     with pytest.raises(mtpp.InputError, match=r"^memory: "):
-        mtpp.plan_training(GRAPH, **SIZES, memory=size)
+        plan_with(GRAPH, **SIZES, memory=size)
 
 
 def test_least_memory_would_do() -> None:
@@ -191,14 +192,14 @@ def test_least_memory_would_do() -> None:
     graph = _chain(15, param_bytes=1000)
     asked: dict[str, Any] = {**SIZES, "loops": [1]}
     with pytest.raises(mtpp.Infeasible, match=r"memory (\d+)B would do") as caught:
-        mtpp.plan_training(graph, **asked, memory=1000)
+        plan_with(graph, **asked, memory=1000)
     least = int(str(caught.value).split("memory ")[-1].split("B would")[0])
-    plan = mtpp.plan_training(graph, **asked, memory=least)
+    plan = plan_with(graph, **asked, memory=least)
     assert max(one.peak_bytes or 0 for one in plan.devices) <= least
 
 
 def test_results_do_not_depend_on_threads() -> None:
     """Nor on how often one asks."""
     graph = _chain(60, "ms", param_bytes=10)
-    documents = [mtpp.plan_training(graph, **SIZES, jobs=jobs).document() for jobs in (1, 2, 2)]
+    documents = [plan_with(graph, **SIZES, jobs=jobs).document() for jobs in (1, 2, 2)]
     assert len({json.dumps({**one, "elapsed_s": 0}) for one in documents}) == 1

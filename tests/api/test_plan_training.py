@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 from given_training_plans import chain_model, given_training_plan
+from planning import plan_with
 from processes import run
 
 from mtpp.api.observer import MtppWarning, Observer
-from mtpp.api.plan_training import plan_training
 from mtpp.api.training.line_result import TrainingPlanResult
 from mtpp.datasets.multi_branch_training import multi_branch_model
 from mtpp.errors import Infeasible, InputError, Interrupted
@@ -46,7 +46,7 @@ def _without_time(document: dict[str, Any]) -> dict[str, Any]:
 def test_the_command_gives_the_same_plan(model_file: Path, tmp_path: Path) -> None:
     """Document and table are those that the command writes and prints, and the verifier agrees."""
     done = run("plan", model_file, *OPTIONS, "-o", tmp_path / "command.json")
-    plan = plan_training(model_file, **SYSTEM)
+    plan = plan_with(model_file, **SYSTEM)
     assert repr(plan) == done.stdout.rstrip("\n")
     plan.save(tmp_path / "function.json")
     first, second = (json.loads((tmp_path / f"{name}.json").read_text()) for name in ("command", "function"))
@@ -58,7 +58,7 @@ def test_all_kinds_of_models_give_the_same_plan(model_file: Path) -> None:
     """A path, bytes, a parsed document and a model differ in nothing but the hash of their bytes."""
     data = model_file.read_bytes()
     models = (model_file, str(model_file), data, json.loads(data), chain_model())
-    plans = [plan_training(model, planner="equi", **SYSTEM).document() for model in models]
+    plans = [plan_with(model, planner="equi", **SYSTEM).document() for model in models]
     for plan in plans:
         plan["model"].pop("sha256")
     assert all(_without_time(plan) == _without_time(plans[0]) for plan in plans)
@@ -66,15 +66,15 @@ def test_all_kinds_of_models_give_the_same_plan(model_file: Path) -> None:
 
 def test_numbers_and_texts_with_units_are_the_same() -> None:
     """Memory and bandwidth may be whole numbers of bytes; sizes of a batch give N."""
-    texts = plan_training(chain_model(), planner="equi", **SYSTEM)
+    texts = plan_with(chain_model(), planner="equi", **SYSTEM)
     system = {"devices": 4, "memory": 2**31, "bandwidth": 25 * 10**9, "batch_size": 8, "micro_batch_size": 2}
-    numbers = plan_training(chain_model(), planner="equi", **system)
+    numbers = plan_with(chain_model(), planner="equi", **system)
     assert _without_time(texts.document()) == _without_time(numbers.document())
 
 
 def test_results_say_what_a_plan_is() -> None:
     """Stages cover all layers in order; times are in seconds, and bounded by the proof."""
-    plan = plan_training(chain_model(), **SYSTEM)
+    plan = plan_with(chain_model(), **SYSTEM)
     assert [name for stage in plan.stages for name in stage.layers] == [f"layer {i}" for i in range(6)]
     assert plan.time_per_sample_s == pytest.approx(max(stage.time_s for stage in plan.stages))
     assert (plan.optimal, plan.ratio, plan.lower_bound_s) == (True, 1.0, plan.time_per_sample_s)
@@ -91,11 +91,11 @@ def test_levels_of_devices_are_a_parameter(tmp_path: Path) -> None:
     path = tmp_path / "levels.toml"
     path.write_text('[[levels]]\ndevices = 2\nbandwidth = "300GB/s"\n[[levels]]\ndevices = 2\nbandwidth = "25GB/s"\n')
     rest = {"memory": "2GiB", "max_micro_batches": 4}
-    plans = [plan_training(chain_model(), topology=topology, **rest) for topology in (levels, path)]
+    plans = [plan_with(chain_model(), topology=topology, **rest) for topology in (levels, path)]
     assert _without_time(plans[0].document()) == _without_time(plans[1].document())
     assert sum(stage.devices for stage in plans[0].stages) == plans[0].devices_used
     with pytest.raises(InputError, match="plans for one level of devices; use planner piper") as caught:
-        plan_training(chain_model(), topology=levels, planner="equi", **rest)
+        plan_with(chain_model(), topology=levels, planner="equi", **rest)
     assert caught.value.parameter == "topology"
 
 
@@ -104,22 +104,22 @@ def test_sizes_that_the_model_contradicts_are_refused() -> None:
     model = multi_branch_model("candle-uno", branches=2, layers=1)
     system: dict[str, Any] = {"devices": 2, "memory": "16GiB", "bandwidth": "25GB/s", "batch_size": 256}
     with pytest.raises(InputError, match=r"^micro_batch_size: the model's times are of 64 samples"):
-        plan_training(model, micro_batch_size=8, **system)
-    assert "samples/s" in repr(plan_training(model, micro_batch_size=64, **system))
+        plan_with(model, micro_batch_size=8, **system)
+    assert "samples/s" in repr(plan_with(model, micro_batch_size=64, **system))
 
 
 def test_no_plan_is_infeasible_and_says_what_would_do() -> None:
     """The memory of the message suffices."""
     with pytest.raises(Infeasible, match=r"memory (\d+MiB) would do") as caught:
-        plan_training(chain_model(), **{**SYSTEM, "memory": "100MiB"})
+        plan_with(chain_model(), **{**SYSTEM, "memory": "100MiB"})
     least = str(caught.value).split("memory ")[-1].split(" ")[0]
-    assert plan_training(chain_model(), **{**SYSTEM, "memory": least}).optimal
+    assert plan_with(chain_model(), **{**SYSTEM, "memory": least}).optimal
 
 
 def test_what_is_missing_is_named() -> None:
     """The file's own numbers are offered, not taken."""
     with pytest.raises(InputError) as caught:
-        plan_training(chain_model(), memory="2GiB", bandwidth="25GB/s")
+        plan_with(chain_model(), memory="2GiB", bandwidth="25GB/s")
     assert str(caught.value) == (
         "<model>: devices, max_micro_batches must be given; the file is written for devices 8 max_micro_batches 64"
     )
@@ -167,24 +167,24 @@ def test_bad_parameters_are_named(model_file: Path, parameter: str, value: Any) 
     if parameter == "topology":
         del parameters["devices"], parameters["bandwidth"]
     with pytest.raises(InputError) as caught:
-        plan_training(**parameters)
+        plan_with(**parameters)
     assert caught.value.parameter == parameter
 
 
 def test_parameters_that_say_the_same_are_refused() -> None:
     """Each quantity is given once."""
     with pytest.raises(InputError, match="max_micro_batches and batch_size say the same"):
-        plan_training(chain_model(), batch_size=8, micro_batch_size=2, **SYSTEM)
-    with pytest.raises(InputError, match="topology: says what devices does"):
-        plan_training(chain_model(), topology="levels.toml", **SYSTEM)
+        plan_with(chain_model(), batch_size=8, micro_batch_size=2, **SYSTEM)
+    with pytest.raises(InputError, match="topology says what devices does"):
+        plan_with(chain_model(), topology="levels.toml", **SYSTEM)
 
 
 def test_folders_and_missing_files_are_input_errors(tmp_path: Path) -> None:
     """They are named."""
     with pytest.raises(InputError, match="is a directory"):
-        plan_training(tmp_path, **SYSTEM)
+        plan_with(tmp_path, **SYSTEM)
     with pytest.raises(InputError, match="no such file"):
-        plan_training(tmp_path / "none.json", **SYSTEM)
+        plan_with(tmp_path / "none.json", **SYSTEM)
 
 
 class Heard(Observer):
@@ -201,7 +201,7 @@ class Heard(Observer):
 def test_observers_hear_of_plans() -> None:
     """The last plan that they hear of is the result."""
     heard = Heard()
-    plan = plan_training(chain_model(), observer=heard, **SYSTEM)
+    plan = plan_with(chain_model(), observer=heard, **SYSTEM)
     assert heard.incumbents[-1] == pytest.approx(float(plan.plan.time_per_sample))
 
 
@@ -209,7 +209,7 @@ def test_assumptions_of_the_reader_are_warned_of() -> None:
     """They are Python warnings."""
     model = replace(chain_model(), metadata={"assumptions": ["two keys change places"]})
     with pytest.warns(MtppWarning, match="two keys change places"):
-        plan_training(model, planner="equi", **SYSTEM)
+        plan_with(model, planner="equi", **SYSTEM)
 
 
 @pytest.mark.parametrize("found", [True, False])
@@ -232,8 +232,8 @@ def test_ctrl_c_gives_the_best_so_far(monkeypatch: pytest.MonkeyPatch, found: bo
     system = {**SYSTEM, "devices": 8}
     if not found:
         with pytest.raises(Interrupted):
-            plan_training(chain_model(), **{**system, "memory": 1})  # no first plan fits either
+            plan_with(chain_model(), **{**system, "memory": 1})  # no first plan fits either
         return
-    result = plan_training(chain_model(), **system)
+    result = plan_with(chain_model(), **system)
     assert isinstance(result, TrainingPlanResult)
     assert result.stopped == "interrupted"

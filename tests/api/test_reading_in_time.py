@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from planning import plan_with, sweep_with
 
 import mtpp
 from mtpp.datasets.transformer_training import transformer_training
@@ -20,8 +21,8 @@ CALLS: dict[str, Callable[[Path, Path], Any]] = {
     "partition in memory": lambda graph, _: mtpp.partition(graph.read_bytes(), 2, time_limit_s=0.2),
     "compare": lambda graph, _: mtpp.compare(graph, 2, algorithms="slice", time_limit_s=0.2),
     "bound": lambda graph, _: mtpp.bound(graph, 2, bounds="simple", time_limit_s=0.2),
-    "plan_training": lambda _, model: mtpp.plan_training(model, devices=4, **TERMS),
-    "sweep_training": lambda _, model: mtpp.sweep_training(model, devices=[1, 2], **TERMS),
+    "plan_training": lambda _, model: plan_with(model, devices=4, **TERMS),
+    "sweep_training": lambda _, model: sweep_with(model, devices=[1, 2], **TERMS),
 }
 
 

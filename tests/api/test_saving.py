@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from planning import plan_with, sweep_with
 
 import mtpp
 from mtpp.api.output import SavedResult
@@ -21,8 +22,8 @@ def _results(chain_file: Path) -> list[Any]:
         mtpp.bound(chain_file, 2, bounds="simple"),
         mtpp.certify(chain_file, 2, jobs=1),
         mtpp.compare(chain_file, 2, algorithms="slice"),
-        mtpp.plan_training(model, devices=4, **terms),
-        mtpp.sweep_training(model, devices=[1, 2], **terms),
+        plan_with(model, devices=4, **terms),
+        sweep_with(model, devices=[1, 2], **terms),
     ]
 
 

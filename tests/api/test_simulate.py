@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from planning import plan_with
 
 import mtpp
 from mtpp.api.training.simulated import SimulatedSchedule
@@ -78,7 +79,7 @@ def test_training_plans_run_in_a_line(tmp_path: Path) -> None:
     paths[1].write_text(write_training_model(multi_branch_model("mmt", branches=1, layers=3, micro_batch_sizes=(2, 4))))
     model, _ = read_training_model(str(paths[1]))
     system = {"devices": 2, "memory": "16GiB", "bandwidth": "1000GB/s", "max_micro_batches": 8}
-    plan = mtpp.plan_training(model, data_parallel=False, tensor_parallel=False, **system)  # type: ignore[arg-type]
+    plan = plan_with(model, data_parallel=False, tensor_parallel=False, **system)  # type: ignore[arg-type]
     sizes = {"batch_size": 16, "micro_batch_size": 4}
     simulated = mtpp.simulate(plan, **sizes)
     plan.save(paths[0])
@@ -97,7 +98,7 @@ def test_replicas_make_larger_micro_batches() -> None:
     """A stage of d replicas takes d times the samples at once, in the time of one device."""
     model = transformer_training(4, hidden=64, heads=4)
     system = {"devices": 8, "memory": "2GiB", "bandwidth": "25GB/s", "max_micro_batches": 8}
-    plan = mtpp.plan_training(model, tensor_parallel=False, **system)  # type: ignore[arg-type]
+    plan = plan_with(model, tensor_parallel=False, **system)  # type: ignore[arg-type]
     simulated = mtpp.simulate(plan, batch_size=840, micro_batch_size=1)
     sizes = [stage.micro_batch for stage in simulated.record.graph.stages]
     assert sizes == [stage.data_parallel for stage in plan.stages]
@@ -110,7 +111,7 @@ def test_bad_calls_with_plans() -> None:
     model = multi_branch_model("mmt", branches=2, layers=1, micro_batch_sizes=(2,))
     other = multi_branch_model("candle-uno", branches=2, layers=1, micro_batch_sizes=(2,))
     system = {"devices": 2, "memory": "16GiB", "bandwidth": "25GB/s", "max_micro_batches": 8}
-    plan = mtpp.plan_training(model, **system)  # type: ignore[arg-type]
+    plan = plan_with(model, **system)  # type: ignore[arg-type]
     document = plan.document()
     sizes = {"batch_size": 8, "micro_batch_size": 2}
     for call, said in (
@@ -161,7 +162,7 @@ def test_another_model_than_the_plans_is_told_of(tmp_path: Path) -> None:
     paths = [tmp_path / f"{number}.json" for number in range(2)]
     for path, text in zip(paths, texts, strict=True):
         path.write_text(text)
-    plan = mtpp.plan_training(paths[0], devices=2, memory="16GiB", bandwidth="25GB/s", max_micro_batches=8)
+    plan = plan_with(paths[0], devices=2, memory="16GiB", bandwidth="25GB/s", max_micro_batches=8)
     sizes = {"batch_size": 8, "micro_batch_size": 2}
     with pytest.warns(mtpp.MtppWarning, match="not the file that the plan was made for"):
         other = mtpp.simulate(plan.document(), model=paths[1], **sizes)
@@ -173,7 +174,7 @@ def test_another_model_than_the_plans_is_told_of(tmp_path: Path) -> None:
 def test_batches_that_no_simulation_takes() -> None:
     """Millions of passes are refused before they are made."""
     model = multi_branch_model("mmt", branches=1, layers=1, micro_batch_sizes=(2,))
-    plan = mtpp.plan_training(model, devices=1, memory="16GiB", bandwidth="25GB/s", max_micro_batches=8)
+    plan = plan_with(model, devices=1, memory="16GiB", bandwidth="25GB/s", max_micro_batches=8)
     for size in (10**9, 10**24):
         with pytest.raises(mtpp.InputError, match="batch_size: "):
             mtpp.simulate(plan, batch_size=size, micro_batch_size=1)
@@ -191,7 +192,7 @@ def _line(ops: int) -> dict[str, Any]:
 @pytest.mark.parametrize("transport", ["neighbours", "direct"])
 def test_plans_of_split_points(tmp_path: Path, transport: Any) -> None:
     """From the result, its document and its file: every figure agrees with the plan, to the tick."""
-    plan = mtpp.plan_training(_line(15), planner="pfeife", devices=3, micro_batches=3, transport=transport)
+    plan = plan_with(_line(15), planner="pfeife", devices=3, micro_batches=3, transport=transport)
     plan.save(tmp_path / "plan.json")
     for given in (plan, plan.document(), tmp_path / "plan.json", (tmp_path / "plan.json").read_bytes()):
         simulated = mtpp.simulate(given)
@@ -212,7 +213,7 @@ def test_hand_overs_may_be_listed_in_any_order() -> None:
     graph = _line(12)
     for v, tensor in enumerate(graph["tensors"]):
         tensor.update(consumers=[f"v{w}" for w in range(v + 1, 12)], transfer=3)
-    plan = mtpp.plan_training(graph, planner="pfeife", devices=2, micro_batches=2, loops=[3], transport="direct")
+    plan = plan_with(graph, planner="pfeife", devices=2, micro_batches=2, loops=[3], transport="direct")
     document = plan.document()
     assert max(len(row["handovers"]) for row in document["stages"]) > 1
     for row in document["stages"]:
@@ -258,7 +259,7 @@ def _changed(plan: dict[str, Any], keys: tuple[Any, ...], value: Any) -> dict[st
 def test_broken_plans_of_split_points(transport: Any, keys: tuple[Any, ...], value: Any, where: str) -> None:
     """Whatever is wrong is said with its place."""
     sizes: dict[str, Any] = {"devices": 3, "micro_batches": 3, "loops": [1]}
-    plan = mtpp.plan_training(_line(15), planner="pfeife", transport=transport, **sizes).document()
+    plan = plan_with(_line(15), planner="pfeife", transport=transport, **sizes).document()
     with pytest.raises(mtpp.InputError) as caught:
         mtpp.simulate(_changed(plan, keys, value))
     assert where in str(caught.value)
@@ -267,7 +268,7 @@ def test_broken_plans_of_split_points(transport: Any, keys: tuple[Any, ...], val
 @pytest.mark.parametrize("given", [{"model": {}}, {"batch_size": 1}, {"micro_batch_size": 1}, {"time_unit": "ms"}])
 def test_plans_of_split_points_say_all_themselves(given: dict[str, Any]) -> None:
     """Whatever is said besides is refused by its name."""
-    plan = mtpp.plan_training(_line(6), planner="pfeife", devices=2, micro_batches=2).document()
+    plan = plan_with(_line(6), planner="pfeife", devices=2, micro_batches=2).document()
     with pytest.raises(mtpp.InputError) as caught:
         mtpp.simulate(plan, **given)
     assert caught.value.parameter == next(iter(given))

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from given_training_plans import chain_model
+from planning import plan_with, sweep_with
 from processes import run
 
-from mtpp.api.plan_training import plan_training
-from mtpp.api.sweep_training import default_devices, default_sums, sweep_training
+from mtpp.api.sweep_training import default_devices, default_sums
 from mtpp.errors import Infeasible, InputError
 from mtpp.formats.training.native import write_training_model
 
@@ -39,12 +39,12 @@ def test_sums_by_default_are_n_and_what_binds_below() -> None:
 
 def test_cells_are_those_of_plans() -> None:
     """Each time is that of the best plan on so many devices, and grows with neither devices nor degrees."""
-    sweep = sweep_training(chain_model(4), devices=[4, 1, 2], sums=[4], **SYSTEM)
+    sweep = sweep_with(chain_model(4), devices=[4, 1, 2], sums=[4], **SYSTEM)
     assert (sweep.devices, sweep.sums, sweep.stopped) == ((1, 2, 4), (4,), "finished")
     for devices in sweep.devices:
         cell = sweep.cell(devices, 4)
         try:
-            plan = plan_training(chain_model(4), devices=devices, **SYSTEM)
+            plan = plan_with(chain_model(4), devices=devices, **SYSTEM)
         except Infeasible:
             assert cell is not None
             assert cell.time is None
@@ -64,7 +64,7 @@ def test_the_command_gives_the_same_table(tmp_path: Path) -> None:
     path.write_text(write_training_model(chain_model(4)))
     options = ("--devices", "4", "--memory", "2GiB", "--bandwidth", "25GB/s", "--max-micro-batches", "4")
     done = run("plan", path, "--sweep", "1-4", *options, "-o", tmp_path / "command.json")
-    sweep = sweep_training(path, devices=range(1, 5), **SYSTEM)
+    sweep = sweep_with(path, devices=range(1, 5), **SYSTEM)
     sweep.save(tmp_path / "function.json")
     first, second = (json.loads((tmp_path / f"{name}.json").read_text()) for name in ("command", "function"))
     assert first.pop("elapsed_s") >= 0
@@ -77,10 +77,10 @@ def test_the_command_gives_the_same_table(tmp_path: Path) -> None:
 
 def test_one_number_of_devices_is_the_largest() -> None:
     """Those below are chosen as the command chooses them."""
-    assert sweep_training(chain_model(2), devices=3, sums=[1], **SYSTEM).devices == (1, 2, 3)
+    assert sweep_with(chain_model(2), devices=3, sums=[1], **SYSTEM).devices == (1, 2, 3)
 
 
 def test_no_plan_at_all_is_infeasible() -> None:
     """The error says that it is proven."""
     with pytest.raises(Infeasible, match="no plan fits on any of these numbers of devices"):
-        sweep_training(chain_model(2), devices=2, **{**SYSTEM, "memory": "1MiB"})
+        sweep_with(chain_model(2), devices=2, **{**SYSTEM, "memory": "1MiB"})

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from graph_strategies import chain
+from planning import plan_with, sweep_with
 
 import mtpp
 from mtpp.datasets.transformer_training import transformer_training
@@ -39,12 +40,12 @@ def _comparison(chain_file: Path) -> Any:
 
 def _training(_: Path) -> Any:
     model = transformer_training(2, hidden=64, heads=4)
-    return mtpp.plan_training(model, devices=4, memory="2GiB", bandwidth="25GB/s", max_micro_batches=4)
+    return plan_with(model, devices=4, memory="2GiB", bandwidth="25GB/s", max_micro_batches=4)
 
 
 def _sweep(_: Path) -> Any:
     model = transformer_training(2, hidden=64, heads=4)
-    return mtpp.sweep_training(model, devices=[1, 2], memory="2GiB", bandwidth="25GB/s", max_micro_batches=4)
+    return sweep_with(model, devices=[1, 2], memory="2GiB", bandwidth="25GB/s", max_micro_batches=4)
 
 
 def _verification(chain_file: Path) -> Any:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from planning import plan_with
 
 import mtpp
 
@@ -47,7 +48,7 @@ def test_sizes_that_not_all_layers_list_are_tried_by_default(shared_data: Path) 
 
 
 def _check(path: Path, iteration: int, asked: dict[str, Any]) -> None:
-    found = mtpp.plan_training(path, planner="graphpipe", **asked)
+    found = plan_with(path, planner="graphpipe", **asked)
     assert found.plan.iteration == iteration
     assert found.optimal
     assert [row.claim for row in mtpp.verify(found, path).rows if row.verdict == "false"] == []

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from planning import plan_with
 
-from mtpp.api.plan_training import plan_training
 from mtpp.api.training.split_result import SplitPlanResult
 from mtpp.api.verify import verify
 
@@ -25,7 +25,7 @@ def test_orders_are_searched_whatever_the_file_says(
 ) -> None:
     """The plan is the fastest of all, needs no less than nothing of memory, and each of its claims holds."""
     model = shared_data / file
-    found = plan_training(model, planner="pfeife", devices=devices, micro_batches=micro_batches, order="search")
+    found = plan_with(model, planner="pfeife", devices=devices, micro_batches=micro_batches, order="search")
     assert isinstance(found, SplitPlanResult)
     document = found.document()
     assert document["iteration_ticks"] == iteration

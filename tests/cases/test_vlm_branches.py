@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from planning import plan_with
 
 import mtpp
 from mtpp.api.training.graph_result import GraphPlanResult
@@ -42,6 +43,6 @@ def test_a_freedom_more_is_never_slower(shared_data: Path, name: str) -> None:
 
 def _planned(path: Path, **given: Any) -> GraphPlanResult:
     sizes = {} if path.stem == "frozen20" else {"micro_batch_size": 1}
-    return mtpp.plan_training(
+    return plan_with(
         path, planner="graphpipe", devices=6, memory="1GiB", bandwidth="1GB/s", batch_size=8, **sizes, **given
     )

@@ -13,11 +13,12 @@ from mtpp.checker.training.plan import training_claim, verify_training_plan
 from mtpp.formats.io.json_text import parse_json
 from mtpp.formats.results.training_plan import no_plan_document, training_plan_document, write_training_plan
 from mtpp.formats.training.models import read_training_model
+from mtpp.names import CONVENTIONS
 from mtpp.solvers.planners.limits import NoPlan, PlanLimits
 from mtpp.solvers.planners.registry import PLANNERS
 from mtpp.solvers.recheck.pipelines import Unwatched
 from mtpp.solvers.recheck.training import recheck_bound, recheck_no_plan
-from mtpp.training.problem import CONVENTIONS, PlanningProblem
+from mtpp.training.problem import PlanningProblem
 
 SHA256 = "0" * 64
 

@@ -14,6 +14,7 @@ import oracles
 import pytest
 from graph_plan_oracles import best_iteration
 from looped_oracles import every_split, family_rows, needed_bytes, replayed, warm_ups
+from planning import plan_with
 from processes import ROOT
 from training_oracles import best_time
 
@@ -131,7 +132,7 @@ def _layers_problem() -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _plan_bound(planner: str, **asked: Any) -> Any:
-    plan = mtpp.plan_training(
+    plan = plan_with(
         str(LAYERS), planner=planner, devices=2, memory=MEMORY_BYTES, bandwidth="4GB/s", data_parallel=False, **asked
     )
     return plan.document()["lower_bound"]

@@ -16,6 +16,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from planning import plan_with
+
 if __name__ == "__main__":  # as tests find their modules
     sys.path[:0] = [str(Path(__file__).parents[2])]
 
@@ -328,7 +330,7 @@ def split_plan(
     """Return a plan, or the error that there is none."""
     try:
         with warnings.catch_warnings(action="ignore", category=mtpp.MtppWarning):
-            return mtpp.plan_training(model, planner="pfeife", jobs=1, **given), None
+            return plan_with(model, planner="pfeife", jobs=1, **given), None
     except (Infeasible, InputError) as error:
         return None, error
 

@@ -12,8 +12,9 @@ from fractions import Fraction
 
 from hypothesis import strategies as st
 
+from mtpp.names import CONVENTIONS
 from mtpp.training.model import Configuration, Edge, Layer, LayerId, TrainingModel
-from mtpp.training.problem import CONVENTIONS, PlanningProblem, Schemes
+from mtpp.training.problem import PlanningProblem, Schemes
 from mtpp.units import PICOSECONDS, Exact
 
 Pick = Callable[[int, int], int]

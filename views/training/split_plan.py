@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from mtpp.host.stop_reason import LIMITS_REACHED, StopReason
 from mtpp.inference.cost_columns import CostColumns
 from mtpp.inference.counted_weights import as_weights_count
+from mtpp.names import TORCH_PIPELINING
 from mtpp.terminal_safe import terminal_safe
-from mtpp.training.pfeife.problem import TORCH
 from mtpp.units import format_bytes, format_picoseconds, format_share
 from mtpp.views.html import html_text
 from mtpp.views.tables import (
@@ -220,7 +220,7 @@ def _rules(problem: SplitProblem) -> list[tuple[str, str]]:
         texts.append(f"speeds {', '.join(f'{float(speed):g}' for speed in problem.speeds)}")
     if rules.transport == "direct":
         texts.append("tensors go straight to the stages that read them")
-    if rules.buffers == TORCH:
+    if rules.buffers == TORCH_PIPELINING:
         texts.append("buffers for what all micro-batches hand over, as PyTorch's pipelining has")
     if rules.search == "beam":
         texts.append("beam search")

@@ -25,7 +25,7 @@ class TrainingTask:
     Attributes
     ----------
     knapsack
-        One of :data:`mtpp.solvers.planners.limits.KNAPSACKS`.
+        One of :data:`mtpp.names.KNAPSACKS`.
     """
 
     source: Source

@@ -139,12 +139,13 @@ class LineCosts:
         """
         sums = np.zeros((len(speeds), self.ops + 1), dtype=np.int64)
         for row, speed in zip(sums, speeds, strict=True):
-            scaled = ticks
-            if speed != 1:
-                due = [ceil_ratio(one * speed.denominator, speed.numerator) for one in ticks.tolist()]
-                scaled = np.array(due, dtype=np.int64)
+            scaled = ticks if speed == 1 else np.array([_divided(one, speed) for one in ticks.tolist()], dtype=np.int64)
             np.cumsum(scaled, out=row[1:])
         return sums
+
+
+def _divided(ticks: int, speed: Exact) -> int:
+    return ceil_ratio(ticks * speed.denominator, speed.numerator)
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Final, Literal
 
 import numpy as np
 
 from mtpp.array_types import Int32Array, Int64Array
 from mtpp.errors import InputError
+from mtpp.names import ANY, BUFFERS, LOOP_BATCHES, ORDERS, SEARCHES, TRANSPORTS
 from mtpp.training.pass_order import MOST_PASSES
 from mtpp.training.pfeife.costs import LARGEST_SUM, SplitTimes
 from mtpp.training.pfeife.line import LARGEST_BYTES, ModelLine
@@ -27,19 +27,6 @@ LOOPS = (1, 2, 3)
 BACKWARD_RATIO = 2
 STATE = 4
 """Parameters, their gradients, and the two moments of Adam (Jhoo et al. 2025, table 4)."""
-
-TRANSPORTS = ("neighbours", "direct")
-ORDERS = ("file", "search")
-SEARCHES = ("anneal", "beam")
-
-IN_FLIGHT: Final = "in-flight"
-TORCH: Final = "torch-pipelining"
-BUFFERS = (IN_FLIGHT, TORCH)
-"""Micro-batches whose received tensors a stage has room for: those in flight, or all, as PyTorch's pipelining does."""
-
-ANY = "any"
-LOOP_BATCHES = ("divisors", ANY)
-"""Micro-batches of a loop to try: those that divide all of them, or any number."""
 
 
 @dataclass(frozen=True)
@@ -63,18 +50,18 @@ class SplitRules:
     search
         Annealing, or the beam search of Jhoo et al. (2025), algorithm 1.
     buffers
-        Micro-batches whose received tensors a stage has room for, one of :data:`BUFFERS`. PyTorch's pipelining makes
-        the buffers of all of them before the first pass (``torch/distributed/pipelining/stage.py``).
+        Micro-batches whose received tensors a stage has room for, one of :data:`mtpp.names.BUFFERS`. PyTorch's
+        pipelining makes the buffers of all of them before the first pass (``torch/distributed/pipelining/stage.py``).
     """
 
     loops: Sequence[int] = LOOPS
-    loop_batches: Literal["divisors", "any"] = "divisors"
+    loop_batches: str = LOOP_BATCHES[0]
     prefetch: Sequence[int] | None = None
     schedule: tuple[str, PassSchedule] | None = None
-    transport: Literal["neighbours", "direct"] = "neighbours"
-    order: Literal["file", "search"] = "file"
-    search: Literal["anneal", "beam"] = "anneal"
-    buffers: Literal["in-flight", "torch-pipelining"] = IN_FLIGHT
+    transport: str = TRANSPORTS[0]
+    order: str = ORDERS[0]
+    search: str = SEARCHES[0]
+    buffers: str = BUFFERS[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,7 +268,7 @@ class SplitProblem:
             received = self._received_bytes(begin, end, split)
             flying.append(int(kept[end] - kept[begin]))
             need[s % devices] += int(fixed[end] - fixed[begin])
-            if self.rules.buffers == IN_FLIGHT:
+            if self.rules.buffers == BUFFERS[0]:
                 flying[s] += received
             else:
                 need[s % devices] += self.micro_batches * received

@@ -14,7 +14,7 @@ from mtpp.runtime.profiling.profile_memory import most_alive
 from mtpp.runtime.profiling.profile_request import ProfileRequest
 from mtpp.runtime.profiling.profiled_graph import BackwardTimes, MeasuredOps, MeasuredProfile, profiled_graph
 from mtpp.runtime.pytorch.library import pytorch
-from mtpp.runtime.pytorch.loading import load_program
+from mtpp.runtime.pytorch.loading import LoadedProgram, load_program
 from mtpp.runtime.pytorch.profiling.clocks import CudaClock, HostClock
 from mtpp.runtime.pytorch.profiling.program_inputs import program_inputs
 from mtpp.runtime.pytorch.profiling.program_timing import ProgramTimes, time_program
@@ -87,8 +87,7 @@ def profile_program(
         raise InputError(
             error.problem, source=error.source or source.display, where=error.where, remedy=error.remedy
         ) from None
-    held = {**loaded.exported.state_dict, **loaded.exported.constants}
-    random_bytes = sum(held[name].nbytes for name in loaded.made_up)
+    random_bytes = _made_up_bytes(loaded)
     metadata = {
         "model_sha256": source.sha256,
         "machine": machine(),
@@ -139,6 +138,11 @@ def _measured(times: ProgramTimes, *, backward: bool) -> MeasuredOps:
 
 def _medians(figures: Sequence[Quartiles]) -> tuple[Fraction, ...]:
     return tuple(median for _, median, _ in figures)
+
+
+def _made_up_bytes(loaded: LoadedProgram) -> int:
+    held = {**loaded.exported.state_dict, **loaded.exported.constants}
+    return sum(held[name].nbytes for name in loaded.made_up)
 
 
 def _refuse_what_does_not_fit(graph: CostGraph, file_bytes: int, request: ProfileRequest, source: str) -> None:

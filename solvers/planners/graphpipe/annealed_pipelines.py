@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mtpp.array_types import Int64Array
+from mtpp.names import IN_FLIGHT
 from mtpp.solvers.limits import Limits
 from mtpp.solvers.planners.graphpipe.branches import equal_branches
 from mtpp.solvers.planners.graphpipe.kernels.equal_runs import equal_runs
@@ -24,7 +25,7 @@ from mtpp.solvers.planners.graphpipe.runnable_runs import runnable_runs
 from mtpp.solvers.planners.graphpipe.stage_options import StageOption, StageOptions, closest_way
 from mtpp.solvers.planners.graphpipe.stage_size import StageSize
 from mtpp.solvers.threads import Threads
-from mtpp.training.graph_problem import IN_FLIGHT, GraphProblem
+from mtpp.training.graph_problem import GraphProblem
 
 _ROUNDS = ((1_000, 0.03, 3e-3), (3_000, 0.02, 1e-3), (8_000, 0.01, 5e-4))
 """Of annealing: steps, and temperatures at the beginning and at the end as parts of the cost."""

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations, product
 
+from mtpp.names import IN_FLIGHT
 from mtpp.solvers.limits import Limits
 from mtpp.solvers.planners.graphpipe.annealed_pipelines import AnnealedPipelines
 from mtpp.solvers.planners.graphpipe.bound import none_below
@@ -20,7 +21,7 @@ from mtpp.solvers.planners.graphpipe.least_costs import LeastCosts
 from mtpp.solvers.planners.graphpipe.neighbouring import NeighbouringPipelines
 from mtpp.solvers.planners.graphpipe.stage_options import StageOption, StageOptions
 from mtpp.solvers.planners.graphpipe.stage_size import StageSize
-from mtpp.training.graph_problem import IN_FLIGHT, GraphProblem, GraphRules
+from mtpp.training.graph_problem import GraphProblem, GraphRules
 
 ANY, LEAST = IN_FLIGHT
 

@@ -10,6 +10,7 @@ from itertools import chain
 import numpy as np
 
 from mtpp.array_types import Int64Array
+from mtpp.names import BUFFERS
 from mtpp.solvers.planners.pfeife.kernels.all_splits import best_of_all_splits
 from mtpp.solvers.planners.pfeife.kernels.split_annealing import anneal_split, split_iteration
 from mtpp.solvers.planners.pfeife.kernels.split_arrays import SplitArrays
@@ -18,7 +19,7 @@ from mtpp.solvers.planners.pfeife.kernels.split_iteration import NEVER
 from mtpp.solvers.planners.pfeife.kernels.split_memory import MemoryArrays, device_bytes, excess_bytes
 from mtpp.solvers.planners.pfeife.schedule_arrays import ScheduleArrays
 from mtpp.training.pfeife.looped import LoopedSchedule
-from mtpp.training.pfeife.problem import IN_FLIGHT, SplitProblem
+from mtpp.training.pfeife.problem import SplitProblem
 
 UNLIMITED = 2**60
 """Bytes of a device without a limit."""
@@ -56,7 +57,7 @@ class Scheduled:
             held_start,
             np.array([UNLIMITED] * self.problem.devices if limits is None else limits, dtype=np.int64),
             self.problem.micro_batches,
-            self.problem.rules.buffers != IN_FLIGHT,
+            self.problem.rules.buffers != BUFFERS[0],
         )
 
     @property

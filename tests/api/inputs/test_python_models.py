@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from planning import plan_with
 from processes import environment_with_libraries
 
 import mtpp
@@ -92,7 +93,7 @@ def test_use_cases_take_it(models: Any, tmp_path: Path) -> None:
     assert mtpp.verify(tmp_path / "plan.json").passed
     assert mtpp.inspect(model).op_count == model.graph.op_count
     assert mtpp.certify(model, [2, 3], jobs=1)[0].ratio == 1
-    assert mtpp.plan_training(model, planner="pfeife", devices=2, micro_batches=4).ratio >= 1
+    assert plan_with(model, planner="pfeife", devices=2, micro_batches=4).ratio >= 1
     mtpp.convert(model, tmp_path / "graph.json")
     assert mtpp.read(tmp_path / "graph.json").graph.op_names == model.graph.op_names
 

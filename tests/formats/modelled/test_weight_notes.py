@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from planning import plan_with
 from written_documents import written
 
 import mtpp
@@ -67,10 +68,10 @@ def test_training_plans_say_how_weights_count(
     """Memory that no plan keeps to is too little as weights are counted; so is the memory of a plan."""
     asked = {"planner": "pfeife", "devices": 1, "micro_batches": 1}
     model = mtpp.read(_model(nodes, stored))
-    plan = mtpp.plan_training(model, **asked)  # type: ignore[call-overload]
+    plan = plan_with(model, **asked)
     assert ("memory as weights are counted (as they are computed with)" in repr(plan)) == more
     with pytest.raises(Infeasible, match="no plan fits") as caught:
-        mtpp.plan_training(model, memory="10KiB", **asked)  # type: ignore[call-overload]
+        plan_with(model, memory="10KiB", **asked)
     assert ("as weights are counted" in str(caught.value)) == more
 
 
@@ -110,7 +111,7 @@ def test_metadata_of_the_same_name_are_no_weights(stated: object) -> None:
         "metadata": {"counted_weights": stated},
     }
     with pytest.raises(Infeasible, match="no plan fits into the memory of 1 device;"):
-        mtpp.plan_training(graph, planner="pfeife", devices=1, micro_batches=1, memory="10B")
+        plan_with(graph, planner="pfeife", devices=1, micro_batches=1, memory="10B")
     with pytest.raises(Infeasible, match="proven infeasible"):
         mtpp.partition(mtpp.read(graph, stage_memory="10B"), 1)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from planning import plan_with
 from torch_schedules import rows_of_runtime, torch_runtime
 
 import mtpp
@@ -27,7 +28,7 @@ def line(ops: int) -> dict[str, Any]:
 def test_files_say_what_the_plan_says(rules: dict[str, Any], tmp_path: Path) -> None:
     """The plan verifies from the folder; stages have all ops once, in order, on devices in turn."""
     graph = line(20)
-    plan = mtpp.plan_training(graph, planner="pfeife", devices=2, micro_batches=4, **rules)
+    plan = plan_with(graph, planner="pfeife", devices=2, micro_batches=4, **rules)
     plan.emit("torch-pipelining", tmp_path / "out")
     assert sorted(file.name for file in (tmp_path / "out").iterdir()) == ["plan.json", "schedule.csv", "stages.json"]
     assert mtpp.verify(tmp_path / "out" / "plan.json", graph).passed
@@ -42,7 +43,7 @@ def test_files_say_what_the_plan_says(rules: dict[str, Any], tmp_path: Path) -> 
 @pytest.mark.parametrize("rules", [{}, {"loops": [1]}, {"schedule": "zero-bubble"}])
 def test_pytorch_reads_the_passes(rules: dict[str, Any], tmp_path: Path) -> None:
     """Its runtime has the plan's passes for each rank."""
-    plan = mtpp.plan_training(line(20), planner="pfeife", devices=2, micro_batches=4, **rules)
+    plan = plan_with(line(20), planner="pfeife", devices=2, micro_batches=4, **rules)
     plan.emit("torch-pipelining", tmp_path / "out")
     runtime = torch_runtime(2, 4, len(plan.stages) // 2, tmp_path / "out" / "schedule.csv")
     assert rows_of_runtime(runtime) == [[one.name for one in row] for row in plan.schedule.rows]
@@ -70,7 +71,7 @@ def _passes(*rows: str, dependencies: tuple[tuple[str, str], ...] = ()) -> PassS
 def test_what_the_runtime_cannot_run_is_refused(rules: dict[str, Any], words: str, tmp_path: Path) -> None:
     """Nothing is written."""
     sizes: dict[str, Any] = {"devices": 2, "micro_batches": 2, **rules}
-    plan = mtpp.plan_training(line(6), planner="pfeife", **sizes)
+    plan = plan_with(line(6), planner="pfeife", **sizes)
     with pytest.raises(mtpp.InputError, match=words):
         plan.emit("torch-pipelining", tmp_path / "out")
     assert not (tmp_path / "out").exists()
@@ -78,7 +79,7 @@ def test_what_the_runtime_cannot_run_is_refused(rules: dict[str, Any], words: st
 
 def test_nothing_of_the_users_is_replaced(tmp_path: Path) -> None:
     """Only files of an earlier call are, and only if asked for; other forms and folders are refused by name."""
-    plan = mtpp.plan_training(line(6), planner="pfeife", devices=2, micro_batches=2)
+    plan = plan_with(line(6), planner="pfeife", devices=2, micro_batches=2)
     out = tmp_path / "out"
     plan.emit("torch-pipelining", out)
     with pytest.raises(mtpp.InputError, match="holds stages already"):
@@ -103,12 +104,12 @@ def test_buffers_of_all_micro_batches_have_to_fit(tmp_path: Path) -> None:
         ],
     }  # fmt: skip
     asked: dict[str, Any] = {"planner": "pfeife", "devices": 2, "micro_batches": 64, "schedule": "1f1b"}
-    tight = max(one.peak_bytes or 0 for one in mtpp.plan_training(model, **asked).devices)
-    plan = mtpp.plan_training(model, memory=tight, **asked)
+    tight = max(one.peak_bytes or 0 for one in plan_with(model, **asked).devices)
+    plan = plan_with(model, memory=tight, **asked)
     with pytest.raises(
         mtpp.InputError, match=r"makes buffers for what all micro-batches hand over: device \d would need"
     ):
         plan.emit("torch-pipelining", tmp_path / "out")
-    ample = max(one.peak_bytes or 0 for one in mtpp.plan_training(model, buffers="torch-pipelining", **asked).devices)
-    plan = mtpp.plan_training(model, memory=ample, buffers="torch-pipelining", **asked)
+    ample = max(one.peak_bytes or 0 for one in plan_with(model, buffers="torch-pipelining", **asked).devices)
+    plan = plan_with(model, memory=ample, buffers="torch-pipelining", **asked)
     plan.emit("torch-pipelining", tmp_path / "out")

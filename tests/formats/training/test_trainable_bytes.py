@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from planning import plan_with
 
 import mtpp
 from mtpp.formats.io.json_text import parse_json
@@ -42,14 +43,14 @@ def test_gradients_of_frozen_layers_are_not_synchronised(planner: str) -> None:
     """Plans are no slower the less is trained, faster where it counts, and all of them verify."""
     taken = []
     for trainable in (None, 6_000_000_000, 1_000_000_000, 0):
-        plan = mtpp.plan_training(model(trainable), planner=planner, **ASKED[planner])
+        plan = plan_with(model(trainable), planner=planner, **ASKED[planner])
         assert mtpp.verify(plan, model(trainable)).passed
         taken.append(plan.document()["iteration_ticks" if planner == "graphpipe" else "time_per_sample"])
     assert taken[0] == taken[1] >= taken[2] >= taken[3]
     frozen = model(0)
     for layer in frozen["layers"]:
         layer["trainable_bytes"] = 0
-    plan = mtpp.plan_training(frozen, planner=planner, **ASKED[planner])
+    plan = plan_with(frozen, planner=planner, **ASKED[planner])
     assert mtpp.verify(plan, frozen).passed
     assert not mtpp.verify(plan, model(None)).passed
 

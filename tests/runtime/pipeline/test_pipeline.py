@@ -18,7 +18,7 @@ from mtpp.host.deadline import Deadline
 from mtpp.host.ending import EndedEarly
 from mtpp.runtime.pipeline.crew import RunLimits
 from mtpp.runtime.pipeline.memory import Ring
-from mtpp.runtime.pipeline.pipeline import PipelineTimes, run_pipeline, stage_models
+from mtpp.runtime.pipeline.pipeline import PipelineChoices, PipelineTimes, run_pipeline, stage_models
 from mtpp.runtime.pipeline.wiring import Wiring, read_wiring
 
 pytest.importorskip("onnxruntime")
@@ -30,8 +30,8 @@ SETS = 7
 ENDLESS = RunLimits(Deadline(), lambda: False)
 
 
-def _request(batches: int, warmup: int = 2) -> RunRequest:
-    return RunRequest(Path(), batches=batches, warmup=warmup)
+def _choices(batches: int, warmup: int = 2) -> PipelineChoices:
+    return PipelineChoices(batches, warmup, SessionChoices(spin=False), None, 0)
 
 
 @pytest.fixture
@@ -57,13 +57,13 @@ def rings(wiring: Wiring) -> Iterator[tuple[Ring, Ring]]:
 def test_every_batch_gets_what_is_its_own(wiring: Wiring, rings: tuple[Ring, Ring]) -> None:
     """All results of 50 batches of 7 kinds are right, through the bypass too; the same held against others is wrong."""
     inputs, expected = rings
-    run = run_pipeline(wiring, _request(50), None, inputs, expected, ENDLESS)
+    run = run_pipeline(wiring, _choices(50), inputs, expected, ENDLESS)
     assert (run.stopped, run.batches) == ("finished", 50)
     assert (run.agreement.compared, run.agreement.near) == (100, 100)  # of two stages
     views = expected.views()
     for name in ("y", "z"):
         views[0][name][...] = views[1][name]
-    wrong = run_pipeline(wiring, _request(14, 0), None, inputs, expected, ENDLESS)
+    wrong = run_pipeline(wiring, _choices(14, 0), inputs, expected, ENDLESS)
     assert (wrong.agreement.compared, wrong.agreement.near) == (28, 24)
 
 
@@ -78,7 +78,7 @@ def _check_times(run: PipelineTimes) -> None:
 
 def test_times_add_up(wiring: Wiring, rings: tuple[Ring, Ring]) -> None:
     """Waiting and work are parts of a batch's time; no stage begins before its producers are done."""
-    run = run_pipeline(wiring, _request(20), None, *rings, ENDLESS)
+    run = run_pipeline(wiring, _choices(20), *rings, ENDLESS)
     _check_times(run)
     for i, producers in enumerate(wiring.producers):
         for producer in producers:
@@ -156,13 +156,13 @@ def test_the_end_of_the_time_leaves_what_is_done(wiring: Wiring, rings: tuple[Ri
     said: list[str] = []
     looks = iter(range(10**6))
     limits = RunLimits(Deadline(), lambda: len(said) > 1 and next(looks) > 200)  # two: it starts, it runs
-    run = run_pipeline(wiring, _request(10**6), None, *rings, limits, said.append)
+    run = run_pipeline(wiring, _choices(10**6), *rings, limits, said.append)
     assert run.stopped == "interrupted"
     assert 0 < run.batches < 10**6
     assert run.agreement.holds
     _check_times(run)
     with pytest.raises(EndedEarly, match="time-limit"):
-        run_pipeline(wiring, _request(10), None, *rings, RunLimits(Deadline(0), lambda: False))
+        run_pipeline(wiring, _choices(10), *rings, RunLimits(Deadline(0), lambda: False))
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_outputs_of_another_size(wiring: Wiring, rings: tuple[Ring, Ring]) -> No
     with pytest.raises(InputError, match=r"s1\.onnx: output 'b': its shape is \[16, 8\], not \[8, 8\] as the manifest"):
         measure(RunRequest(wiring.folder, batches=2, warmup=0), ENDLESS)
     with pytest.raises(InputError, match=r"s1\.onnx: ONNX Runtime cannot run it: .*shape"):
-        run_pipeline(wiring, _request(5), None, *rings, ENDLESS)
+        run_pipeline(wiring, _choices(5), *rings, ENDLESS)
 
 
 def _write_changed(path: Path, **change: object) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from planning import plan_with
 
 torch = pytest.importorskip("torch")
 
@@ -50,7 +51,7 @@ def test_stages_that_halves_go_wrong_in(
         warnings.simplefilter("ignore")
         program = torch.export.export(Chain(kinds, frozen), (torch.zeros(2, 4),))
         torch.export.save(program, tmp_path / "m.pt2")
-        plan = mtpp.plan_training(
+        plan = plan_with(
             tmp_path / "m.pt2", planner="pfeife", devices=2, micro_batches=2, schedule="zero-bubble", loops=[1]
         )
     plan.emit("torch-pipelining", tmp_path / "plan")
@@ -97,7 +98,7 @@ def test_gradients_take_no_way_through_whole_numbers_and_detached_tensors(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         torch.export.save(torch.export.export(Detours(way), (torch.zeros(2, 8),)), tmp_path / "m.pt2")
-        plan = mtpp.plan_training(
+        plan = plan_with(
             tmp_path / "m.pt2", planner="pfeife", devices=3, micro_batches=2, schedule="zero-bubble", loops=[1]
         )
     plan.emit("torch-pipelining", tmp_path / "plan")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from training_models import random_problem
 
+from mtpp.names import KNAPSACKS
 from mtpp.solvers.compilation import watched_compilation
 from mtpp.solvers.limits import Limits
 from mtpp.solvers.planners import compiling
@@ -16,7 +17,7 @@ from mtpp.solvers.planners.compiling import (
     planner_kernels,
     tiny_split_problem,
 )
-from mtpp.solvers.planners.limits import KNAPSACKS, PlanLimits
+from mtpp.solvers.planners.limits import PlanLimits
 from mtpp.solvers.planners.registry import PLANNERS, SPLIT_PLANNERS
 
 

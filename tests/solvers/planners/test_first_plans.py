@@ -11,6 +11,7 @@ import pytest
 from graph_plan_oracles import random_graph_case
 from looped_oracles import random_line
 from nested_models import random_question
+from planning import plan_with
 from training_models import random_problem
 
 import mtpp
@@ -118,7 +119,7 @@ def test_searches_that_are_given_up_have_a_plan(monkeypatch: pytest.MonkeyPatch,
         )
         for one in others:
             try:
-                plan = mtpp.plan_training(text.encode(), **given, **one)
+                plan = plan_with(text.encode(), **given, **one)
             except (Infeasible, InputError):
                 continue
             found += 1

@@ -16,6 +16,7 @@ from looped_oracles import random_line
 from training_models import random_model
 
 from mtpp.errors import InputError
+from mtpp.names import TRANSPORTS
 from mtpp.solvers.limits import Limits
 from mtpp.solvers.planners.graphpipe.planner import plan as graphpipe
 from mtpp.solvers.planners.limits import PlanLimits
@@ -27,7 +28,7 @@ from mtpp.training.model import TrainingModel
 from mtpp.training.pfeife.line import ModelLine
 from mtpp.training.pfeife.named import named_schedule
 from mtpp.training.pfeife.plan import SplitPlan
-from mtpp.training.pfeife.problem import TRANSPORTS, SplitProblem, SplitRules
+from mtpp.training.pfeife.problem import SplitProblem, SplitRules
 from mtpp.training.plan import TrainingPlan
 from mtpp.training.problem import PlanningProblem, Schemes
 

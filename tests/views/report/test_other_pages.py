@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from headless import Browser
+from planning import plan_with
 
 import mtpp
 from mtpp.api.generate import generate_multi_branch
@@ -100,7 +101,7 @@ def test_ladders_are_those_of_the_chosen_cell(browser: Browser, tabled: tuple[Pa
 def test_training_plans(browser: Browser, tmp_path: Path) -> None:
     """A plan of a schedule shows its passes at their times, its critical path, and its devices."""
     model = json.loads(mtpp.convert(ROOT / "datasets" / "samples" / "resnet50.onnx"))
-    plan = mtpp.plan_training(model, planner="pfeife", devices=3, micro_batches=4)
+    plan = plan_with(model, planner="pfeife", devices=3, micro_batches=4)
     page = mtpp.report(plan, tmp_path / "page.html", model)
     assert not page.false
     browser.open(tmp_path / "page.html", dark=True)
@@ -129,7 +130,7 @@ def test_plans_of_layers(browser: Browser, tmp_path: Path, planner: str) -> None
     model = json.loads(write_training_model(generate_multi_branch("mmt", branches=2, layers=2)))
     given: dict[str, Any] = {"devices": 4, "memory": "16GiB", "bandwidth": "12.5GB/s", "planner": planner}
     given |= {"max_micro_batches": 8} if planner == "piper" else {"batch_size": 16}
-    plan = mtpp.plan_training(model, **given)
+    plan = plan_with(model, **given)
     page = mtpp.report(plan, tmp_path / "page.html", model)
     assert not page.false
     browser.open(tmp_path / "page.html")

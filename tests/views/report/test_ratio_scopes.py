@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from planning import plan_with
 
 import mtpp
 
@@ -27,9 +28,7 @@ _MODEL = {
 )
 def test_the_ratio_over_schedules_names_them(tmp_path: Path, schedule: str | None, said: str) -> None:
     """A schedule of halves may be faster than a bound on schedules of whole backward passes."""
-    plan = mtpp.plan_training(
-        _MODEL, planner="pfeife", devices=2, micro_batches=2, loops=[1], schedule=schedule, jobs=1
-    )
+    plan = plan_with(_MODEL, planner="pfeife", devices=2, micro_batches=2, loops=[1], schedule=schedule, jobs=1)
     plan.save(tmp_path / "plan.json")
     page = mtpp.report(tmp_path / "plan.json", model=_MODEL).html
     assert f">{said}<" in page

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from planning import plan_with
 from rich.console import Console
 
 import mtpp
@@ -15,7 +16,7 @@ def test_numbers_are_whole_at_every_width(width: int) -> None:
     """Columns are left out, and named, before a number loses its end; both tables keep what they are about."""
     model = multi_branch_model("mmt", branches=2, layers=3)
     sizes = {"devices": 3, "micro_batches": 12, "memory": "16GiB"}
-    plan = mtpp.plan_training(model, planner="pfeife", **sizes)  # type: ignore[call-overload]
+    plan = plan_with(model, planner="pfeife", **sizes)
     text = split_plan_text(plan.planned, "table", Console(width=width, no_color=True, force_terminal=False))
     _, stages, devices, figures = text.split("\n\n")[-4:] if text.count("\n\n") > 2 else ("", *text.split("\n\n"))
     assert all("…" not in cell for line in devices.splitlines() for cell in line.split())
@@ -36,8 +37,8 @@ def test_claims_name_the_plans_that_they_are_of() -> None:
     ]
     model = {"format": "mtpp-graph", "version": 1, "name": "g", "time_unit": "1", "ops": ops, "tensors": tensors}
     asked = {"devices": 4, "micro_batches": 1, "loops": [1]}
-    whole = mtpp.plan_training(model, planner="pfeife", **asked)  # type: ignore[call-overload]
-    halves = mtpp.plan_training(model, planner="pfeife", schedule="zero-bubble", **asked)  # type: ignore[call-overload]
+    whole = plan_with(model, planner="pfeife", **asked)
+    halves = plan_with(model, planner="pfeife", schedule="zero-bubble", **asked)
     assert whole.optimal
     assert halves.iteration_ticks < whole.iteration_ticks
     over_all = next(line for line in repr(whole).splitlines() if line.startswith("over all"))
@@ -57,7 +58,7 @@ def test_bounds_along_an_order_say_so() -> None:
     model = {"format": "mtpp-graph", "version": 1, "name": "g", "time_unit": "1", "ops": ops, "tensors": tensors}
     for order, said in (("file", ", along the file's order"), ("search", ", along this order of ops")):
         asked = {"devices": 2, "micro_batches": 2, "loops": [1], "order": order}
-        found = mtpp.plan_training(model, planner="pfeife", **asked)  # type: ignore[call-overload]
+        found = plan_with(model, planner="pfeife", **asked)
         rows_of = {line.split()[0]: line for line in repr(found).splitlines() if line}
         methods = [found.document()[key]["method"] for key in ("lower_bound", "family_bound")]
         assert "paths" in methods

@@ -137,6 +137,10 @@ def _loop_batches(plan: dict[str, Any]) -> tuple[Sequence[int], Sequence[int]]:
     return (total,), several
 
 
+def _has_one_cell(plan: dict[str, Any], line: Line) -> bool:
+    return len(list(islice(allowed_cells(plan, line), 2))) == 1
+
+
 def baseline_check(plan: dict[str, Any], line: Line, rows: Rows) -> Check:
     """Check even splits under known schedules, and under the plan's own."""
     devices, total = plan["system"]["devices"], plan["schedule"]["micro_batches"]
@@ -234,9 +238,7 @@ def family_check(plan: dict[str, Any], line: Line, name: str, rows: Rows) -> tup
     if stated["tier"] != "exact":
         return Check(name, False, f"a bound by {stated['method'][:40]} is of tier exact"), None
     if stated["method"] == "schedule":
-        only = rules["schedule"] is not None or (
-            rules["prefetch"] is not None and len(list(islice(allowed_cells(plan, line), 2))) == 1
-        )
+        only = rules["schedule"] is not None or (rules["prefetch"] is not None and _has_one_cell(plan, line))
         own = plan["lower_bound"]
         if stated["proof"] or not only or own["method"] not in ("paths", "loads"):
             due = "it is that of one schedule, and others were asked for"

@@ -170,8 +170,7 @@ def replay(rows: Rows, times: StageTimes, between: dict[tuple[int, int], int] | 
         sends[one] = messages
         for to, _ in messages:
             waits[to] += 1
-    neighbours = passes if between is not None else ()  # an order that plans have to keep to, at no cost
-    chain_waits = {one: near for one in neighbours if (near := receiver(one, stages, passes)) is not None}
+    chain_waits = _chain_waits(passes, stages) if between is not None else {}
     ends_before: dict[Pass, list[Pass]] = {}
     for before, after in rows.dependencies:
         ends_before.setdefault(before, []).append(after)
@@ -233,6 +232,11 @@ def _messages(
         if (s, stage) in between:
             found.append(((s, "B", m) if (s, "B", m) in passes else (s, "I", m), between[s, stage]))
     return found
+
+
+def _chain_waits(passes: set[Pass], stages: int) -> dict[Pass, Pass]:
+    """Return the pass of a neighbour that would wait for each: an order that plans have to keep to, at no cost."""
+    return {one: to for one in passes if (to := receiver(one, stages, passes)) is not None}
 
 
 def kept_at_most(row: Sequence[Pass], kept: Sequence[int]) -> int:

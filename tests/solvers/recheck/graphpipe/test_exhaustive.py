@@ -22,6 +22,7 @@ from graph_plan_documents import (
     reference_case,
 )
 from graph_plan_oracles import best_iteration, leanest_pipeline, random_graph_case
+from planning import plan_with
 
 import mtpp
 from mtpp.checker.report import Report
@@ -143,7 +144,7 @@ def test_plans_of_models_that_share_tensors_are_proven() -> None:
         model = with_shared_tensors(model, seed)
         memory, bandwidth = f"{asked['memory_bytes']}B", f"{asked['bandwidth']}B/s"
         with suppress(Infeasible):
-            plan = mtpp.plan_training(
+            plan = plan_with(
                 model, planner="graphpipe", devices=asked["devices"], memory=memory, bandwidth=bandwidth,
                 batch_size=asked["mini_batch"],
             )  # fmt: skip

@@ -9,6 +9,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from planning import plan_with
 from processes import run
 
 import mtpp
@@ -30,7 +31,7 @@ def graph(ops: list[Document], transfers: list[int]) -> Document:
 
 def planned(model: Any, **asked: Any) -> Any:
     """Plan by pfeife."""
-    return mtpp.plan_training(model, planner="pfeife", **asked)
+    return plan_with(model, planner="pfeife", **asked)
 
 
 def accepted(plan: Document, model: Any) -> bool:

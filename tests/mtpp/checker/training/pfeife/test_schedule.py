@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from planning import plan_with
 from written_documents import model_file, written
 
 from mtpp import names
-from mtpp.api.plan_training import plan_training
 from mtpp.api.training.split_result import SplitPlanResult
 from mtpp.checker.training.pfeife.schedule import NAMES, Rows, fault_of_name, named_rows, stated_rows
 from mtpp.checker.training.plan import verify_training_plan
@@ -36,7 +36,7 @@ def chain(ops: int = 8) -> dict[str, Any]:
 
 def planned(schedule: Any, **asked: Any) -> dict[str, Any]:
     """Return the plan of a chain on 2 devices, with 4 micro-batches."""
-    found = plan_training(chain(), planner="pfeife", devices=2, micro_batches=4, schedule=schedule, **asked)
+    found = plan_with(chain(), planner="pfeife", devices=2, micro_batches=4, schedule=schedule, **asked)
     assert isinstance(found, SplitPlanResult)
     return parse_json(found.to_json().encode(), "plan")  # type: ignore[no-any-return]
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 from looped_oracles import every_split, family_rows, replayed, warm_ups
+from planning import plan_with
 from tampering import altered, leaves, unnoticed
 
-from mtpp.api.plan_training import plan_training
 from mtpp.api.training.split_result import SplitPlanResult
 from mtpp.api.verify import verify as verify_result
 from mtpp.checker.report import Report
@@ -54,7 +54,7 @@ def graph(ops: int, seed: int, *, sizes: bool = True) -> dict[str, Any]:
 
 def planned(model: Any, **asked: Any) -> dict[str, Any]:
     """Return the document of a plan, as a reader of files returns it."""
-    found = plan_training(model, planner="pfeife", **asked)
+    found = plan_with(model, planner="pfeife", **asked)
     assert isinstance(found, SplitPlanResult)
     return parse_json(found.to_json().encode(), "plan")  # type: ignore[no-any-return]
 
@@ -115,7 +115,7 @@ def test_plans_of_layers_are_verified() -> None:
         "layers": layers, "edges": edges,
     }  # fmt: skip
     for memory, name in ((None, "plain"), ("200B", "lean")):
-        found = plan_training(model, planner="pfeife", devices=2, micro_batches=4, loops=[1], memory=memory)
+        found = plan_with(model, planner="pfeife", devices=2, micro_batches=4, loops=[1], memory=memory)
         assert verify_result(found, model).passed
         assert set(found.document()["stages"][0]["configurations"].values()) == {name}
 
@@ -200,7 +200,7 @@ def test_buffers_of_earlier_plans(transport: str) -> None:
 def test_stages_as_a_partition() -> None:
     """The stages of a plan are a partition that can be evaluated."""
     model = graph(9, 1)
-    found = plan_training(model, planner="pfeife", devices=2, micro_batches=2, loops=[2])
+    found = plan_with(model, planner="pfeife", devices=2, micro_batches=2, loops=[2])
     assert isinstance(found, SplitPlanResult)
     assert found.assignment["v0"] == 0
     assert set(found.assignment.values()) == {0, 1, 2, 3}
@@ -220,19 +220,16 @@ def test_no_plan_is_verified() -> None:
     """That nothing fits is proven where the bound on memory is above what there is."""
     model = graph(6, 2)
     from mtpp.api.observer import listener
+    from mtpp.api.options.devices import Devices
+    from mtpp.api.options.pfeife import Pfeife
     from mtpp.api.training.split_planning import plan_split_task
-    from mtpp.api.training.split_task import read_split_task, split_request
+    from mtpp.api.training.split_task import SplitTerms, read_split_task
     from mtpp.host.deadline import Deadline
 
-    given = dict.fromkeys(
-        ("loops", "prefetch", "schedule", "backward_ratio", "state", "speed", "dims", "costs", "latency"), None
-    )
-    given |= {"devices": 2, "micro_batches": 2, "bandwidth": None, "loop_batch": "divisors", "transport": "neighbours"}
-    given |= {"order": "file", "search": "anneal", "buffers": "in-flight", "time_unit": None, "jobs": None}
     for memory, proven in (("10B", True), ("500B", False)):
-        request = split_request(model, Deadline(), given | {"memory": memory})
-        task = read_split_task(request, listener(None))
-        planned_one = plan_split_task(task, request, listener(None))
+        terms = SplitTerms(Pfeife(micro_batches=2), Devices(devices=2, memory=memory), None)
+        task = read_split_task(model, terms, listener(None))
+        planned_one = plan_split_task(task, Deadline(), None, listener(None))
         document = parse_json(json.dumps(planned_one.document()).encode(), "plan")
         if document["feasible"]:
             continue
