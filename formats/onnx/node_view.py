@@ -68,11 +68,6 @@ class NodeView:
         """Return the type of an optional tensor input."""
         return self.input(index) if self.has(index) else None
 
-    def output_or_none(self, index: int) -> TensorType | None:
-        """Return the type of an optional tensor output."""
-        kind = self.outputs[index] if index < len(self.outputs) else None
-        return kind if isinstance(kind, TensorType) else None
-
     def value(self, index: int) -> Array | None:
         """Return the contents of an input that is a small constant."""
         return self.values[index] if index < len(self.values) else None

@@ -27,7 +27,7 @@ from typing import Any
 from mtpp.checker.cuts import Hyperedge, least_cost
 from mtpp.checker.graph import TICKS_PER_S, TickGraph, ceil_div
 from mtpp.checker.merged import MergedGraph, Merging
-from mtpp.document_shape import Path, array, refuse, text, whole
+from mtpp.document_shape import Path, any_array, array, refuse, text, whole
 
 PAIR_RULES = ("pull-down", "pull-up", "first-reader", "last-producer")
 REGION_RULES = ("region-down", "region-up")
@@ -38,7 +38,7 @@ LARGEST_REGION = 256
 
 def check_merges(value: Any, path: Path) -> None:
     """Take a list of merges, each of which is a list of a rule, the ops that move, and the op they move to."""
-    array(array(lambda _value, _path: None))(value, path)
+    array(any_array)(value, path)
     for i, merge in enumerate(value):
         if len(merge) < 3:
             refuse("a merge needs a rule, an op that moves and an op it moves to", (*path, i))

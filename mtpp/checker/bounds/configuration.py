@@ -43,7 +43,7 @@ from mtpp.checker.facts import counted
 from mtpp.checker.flows import FlowChecker, check_drawn, check_flow
 from mtpp.checker.merged import MergedGraph
 from mtpp.checker.merges import check_merges
-from mtpp.document_shape import Path, array, choice, flag, items, record, refuse, signed, whatever, whole
+from mtpp.document_shape import Path, any_array, array, choice, flag, items, record, refuse, signed, whole
 
 _ITEMS = {"split": 4, "leaf": 4, "none": 1}
 """How many items the nodes of a tree have."""
@@ -208,7 +208,7 @@ def _check_tree(value: Any, path: Path) -> None:
     stack = [(value, path)]
     while stack:
         node, path = stack.pop()
-        array(whatever)(node, path)
+        any_array(node, path)
         if not node:
             refuse("expected a kind of node", path)
         _check_kind(node[0], (*path, 0))

@@ -40,7 +40,7 @@ from mtpp.checker.facts import counted
 from mtpp.checker.flows import Drawn, Flow, FlowChecker, check_drawn, check_flow
 from mtpp.checker.merged import MergedGraph
 from mtpp.checker.merges import check_merges
-from mtpp.document_shape import Path, array, record, refuse, whatever, whole
+from mtpp.document_shape import Path, any_array, array, record, refuse, whole
 
 _ROW = (whole(), whole(), whole(1), whole(), check_flow, check_drawn, array(whole()))
 
@@ -81,7 +81,7 @@ def check_fraction(claim: BoundClaim) -> Verdict:
 
 
 def _check_row(value: Any, path: Path) -> None:
-    array(whatever)(value, path)
+    any_array(value, path)
     if len(value) != len(_ROW):
         refuse("a row needs an op, p, q, whether parameters are streamed, a flow, what is drawn, and parted ops", path)
     for i, rule in enumerate(_ROW):

@@ -41,6 +41,18 @@ MOST_LEVELS = 20
 """Of devices within devices."""
 
 
+_SIZE_LIMIT = 2**62
+
+
+def size(minimum: int = 0) -> Rule:
+    """Make the rule of a size, or of a number of ticks, in plans of version 2."""
+    return whole(minimum, _SIZE_LIMIT)
+
+
+BOUND: dict[str, Rule] = {"value": size(), "method": text, "tier": choice(*STATED_TIERS), "proof": anything}
+"""Keys of a bound in plans of version 2."""
+
+
 def fraction(value: Any, path: Path) -> None:
     """Take ``[numerator, denominator]`` in lowest terms, at least zero."""
     array(signed)(value, path)

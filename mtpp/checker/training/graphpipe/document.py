@@ -9,12 +9,10 @@ from itertools import pairwise
 from typing import Any
 
 from mtpp.checker.document import PICOSECONDS_PER_UNIT
-from mtpp.checker.tier import STATED_TIERS
-from mtpp.checker.training.document import fraction, layer_id
+from mtpp.checker.training.document import BOUND, fraction, layer_id, size
 from mtpp.document_shape import (
     Path,
     Rule,
-    anything,
     array,
     choice,
     flag,
@@ -40,16 +38,10 @@ MOST_SIZES = 10_000
 MOST_INTERVALS = 64
 """Of sizes of micro-batches, and the largest k of a kFkB order."""
 
-_LIMIT = 2**62
-
-
-def _size(minimum: int = 0) -> Rule:
-    return whole(minimum, _LIMIT)
-
 
 def _up_to(most: int) -> Rule:
     def check(value: Any, path: Path) -> None:
-        _size(1)(value, path)
+        size(1)(value, path)
         if value > most:
             refuse(f"{value} is out of range", path, f"it must be at most {most}")
 
@@ -76,23 +68,21 @@ _STAGE = record(
     {
         "index": whole(),
         "layers": array(layer_id),
-        "data_parallel": _size(1),
-        "tensor_parallel": _size(1),
-        "devices": _size(1),
-        "micro_batch": _size(1),
-        "forwards_backwards": _size(1),
-        "in_flight": _size(1),
-        "forward_ticks": _size(),
-        "backward_ticks": _size(),
-        "synchronisation_ticks": _size(),
-        "memory_bytes": _size(),
+        "data_parallel": size(1),
+        "tensor_parallel": size(1),
+        "devices": size(1),
+        "micro_batch": size(1),
+        "forwards_backwards": size(1),
+        "in_flight": size(1),
+        "forward_ticks": size(),
+        "backward_ticks": size(),
+        "synchronisation_ticks": size(),
+        "memory_bytes": size(),
         "configurations": mapping(text),
     }
 )
 
-_TRANSFER = record({"source": whole(), "target": whole(), "forward_ticks": _size(), "backward_ticks": _size()})
-
-_BOUND: dict[str, Rule] = {"value": _size(), "method": text, "tier": choice(*STATED_TIERS), "proof": anything}
+_TRANSFER = record({"source": whole(), "target": whole(), "forward_ticks": size(), "backward_ticks": size()})
 
 _HEAD: dict[str, Rule] = {
     "format": whatever,
@@ -104,16 +94,16 @@ _HEAD: dict[str, Rule] = {
     "system": record(
         {
             "devices": _up_to(MOST_DEVICES),
-            "memory_bytes": _size(1),
-            "bandwidth_bytes_per_s": _size(1),
-            "latency_ticks": _size(),
+            "memory_bytes": size(1),
+            "bandwidth_bytes_per_s": size(1),
+            "latency_ticks": size(),
             "sequential": flag,
         }
     ),
     "rules": record(
         {
-            "times_of": _size(1),
-            "micro_batch_sizes": _ascending(_size(1)),
+            "times_of": size(1),
+            "micro_batch_sizes": _ascending(size(1)),
             "per_stage_micro_batch": flag,
             "forwards_backwards": _ascending(_up_to(MOST_INTERVALS)),
             "in_flight": choice(*IN_FLIGHT),
@@ -121,7 +111,7 @@ _HEAD: dict[str, Rule] = {
             "recompute": flag,
         }
     ),
-    "mini_batch": _size(1),
+    "mini_batch": size(1),
     "feasible": flag,
     "stages": array(_STAGE),
     "transfers": array(_TRANSFER),
@@ -132,12 +122,12 @@ _HEAD: dict[str, Rule] = {
 _check_feasible = record(
     {
         **_HEAD,
-        "least_memory_bytes": nullable(_size()),
-        "iteration_ticks": _size(),
+        "least_memory_bytes": nullable(size()),
+        "iteration_ticks": size(),
         "iteration_time": number,
         "samples_per_s": nullable(number),
         "time_per_sample_ticks": fraction,
-        "lower_bound": record(_BOUND),
+        "lower_bound": record(BOUND),
         "ratio": nullable(number),
         "optimal": flag,
         "depth": whole(),
@@ -149,8 +139,8 @@ _check_feasible = record(
 _check_infeasible = record(
     {
         **_HEAD,
-        "least_memory_bytes": nullable(_size()),
-        "memory_bound": record(_BOUND),
+        "least_memory_bytes": nullable(size()),
+        "memory_bound": record(BOUND),
         "proven": flag,
         "least_memory_stages": array(_STAGE),
         "reason": text,
@@ -175,9 +165,9 @@ def _check_sizes(plan: dict[str, Any], path: Path) -> None:
     sizes = plan["rules"]["micro_batch_sizes"]
     if len(sizes) > MOST_SIZES:
         refuse(f"there are {len(sizes)} sizes of micro-batches", path, f"give at most {MOST_SIZES}")
-    for i, size in enumerate(sizes):
-        if plan["mini_batch"] % size:
-            refuse(f"{size} does not divide the mini-batch of {plan['mini_batch']} samples", (*path, i))
+    for i, samples in enumerate(sizes):
+        if plan["mini_batch"] % samples:
+            refuse(f"{samples} does not divide the mini-batch of {plan['mini_batch']} samples", (*path, i))
 
 
 def _check_passes(batch: int, stages: Any, path: Path) -> None:

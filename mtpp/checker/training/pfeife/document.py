@@ -11,8 +11,7 @@ from typing import Any
 
 from mtpp.checker.counted_weights import REPEATED, UNPACKED
 from mtpp.checker.document import system, time_unit
-from mtpp.checker.tier import STATED_TIERS
-from mtpp.checker.training.document import layer_id
+from mtpp.checker.training.document import BOUND, layer_id, size
 from mtpp.document_shape import (
     Path,
     Rule,
@@ -44,13 +43,8 @@ ALL_TRAINED, STATED = "all", "stated"
 MOST_DEVICES = 10_000
 MOST_PASSES = 4_000_000
 
-_LIMIT = 2**62
 _EXACT = re.compile(r"[1-9][0-9]{0,18}(/[1-9][0-9]{0,18})?")
 _PASS = re.compile(r"(0|[1-9][0-9]{0,6})([FBIW])(0|[1-9][0-9]{0,6})")
-
-
-def _size(minimum: int = 0) -> Rule:
-    return whole(minimum, _LIMIT)
 
 
 def exact(value: Any, path: Path) -> None:
@@ -85,7 +79,7 @@ def _one_or_each(rule: Rule) -> Rule:
 
 
 def _ascending(value: Any, path: Path) -> None:
-    array(_size(1))(value, path)
+    array(size(1))(value, path)
     if not value or sorted(set(value)) != list(value):
         refuse("expected different numbers in ascending order", path)
 
@@ -106,40 +100,38 @@ def _check_model(value: Any, path: Path) -> None:
 _SCHEDULE = record(
     {
         "name": nullable(text),
-        "micro_batches": _size(1),
-        "loops": _size(1),
-        "loop_batch": nullable(_size(1)),
-        "prefetch": nullable(array(_size())),
+        "micro_batches": size(1),
+        "loops": size(1),
+        "loop_batch": nullable(size(1)),
+        "prefetch": nullable(array(size())),
         "order": array(array(pass_name)),
         "dependencies": array(items(pass_name, pass_name)),
     }
 )
-
-_BOUND: dict[str, Rule] = {"value": _size(), "method": text, "tier": choice(*STATED_TIERS), "proof": anything}
 
 _STAGE = record(
     {
         "index": whole(),
         "device": whole(),
         "layers": array(layer_id),
-        "forward_ticks": _size(),
-        "backward_ticks": _size(),
-        "handover_ticks": nullable(_size()),
+        "forward_ticks": size(),
+        "backward_ticks": size(),
+        "handover_ticks": nullable(size()),
     },
-    {"configurations": mapping(text), "handovers": array(items(whole(), _size()))},
+    {"configurations": mapping(text), "handovers": array(items(whole(), size()))},
 )
 
 _DEVICE = record(
     {
         "index": whole(),
-        "busy_ticks": _size(),
-        "idle_ticks": whole(-_LIMIT, _LIMIT),
-        "peak_bytes": nullable(_size()),
+        "busy_ticks": size(),
+        "idle_ticks": whole(-(2**62), 2**62),
+        "peak_bytes": nullable(size()),
         "in_flight": whole(),
     }
 )
 
-_BASELINE = record({"name": text, "split": array(whole()), "iteration_ticks": _size(), "fits": flag})
+_BASELINE = record({"name": text, "split": array(whole()), "iteration_ticks": size(), "fits": flag})
 
 _HEAD: dict[str, Rule] = {
     "format": whatever,
@@ -151,9 +143,9 @@ _HEAD: dict[str, Rule] = {
     "system": record(
         {
             "devices": whole(1, MOST_DEVICES),
-            "memory_bytes": nullable(_one_or_each(_size(1))),
-            "bandwidth_bytes_per_s": _size(1),
-            "latency_ticks": _size(),
+            "memory_bytes": nullable(_one_or_each(size(1))),
+            "bandwidth_bytes_per_s": size(1),
+            "latency_ticks": size(),
             "speed": _one_or_each(exact),
             "transport": choice(*TRANSPORTS),
         }
@@ -166,12 +158,12 @@ _HEAD: dict[str, Rule] = {
             "counted_weights": array(choice(REPEATED, UNPACKED)),
         },
     ),
-    "micro_batches": _size(1),
+    "micro_batches": size(1),
     "rules": record(
         {
             "loops": nullable(_ascending),
             "loop_batches": choice(*LOOP_BATCHES),
-            "prefetch": nullable(array(_size())),
+            "prefetch": nullable(array(size())),
             "schedule": nullable(text),
             "order": choice("file", "search"),
             "search": choice("anneal", "beam"),
@@ -188,10 +180,10 @@ _check_feasible = record(
     {
         **_HEAD,
         "least_memory_bytes": whatever,
-        "iteration_ticks": _size(),
-        "lower_bound": record({**_BOUND, "scope": choice("schedule")}),
+        "iteration_ticks": size(),
+        "lower_bound": record({**BOUND, "scope": choice("schedule")}),
         "ratio": nullable(number),
-        "family_bound": record(_BOUND),
+        "family_bound": record(BOUND),
         "family_ratio": nullable(number),
         "optimal": flag,
         "schedule": _SCHEDULE,
@@ -200,13 +192,13 @@ _check_feasible = record(
     }
 )
 
-_LEAST = record({"split": array(whole()), "schedule": _SCHEDULE, "peak_bytes": array(_size())})
+_LEAST = record({"split": array(whole()), "schedule": _SCHEDULE, "peak_bytes": array(size())})
 
 _check_infeasible = record(
     {
         **_HEAD,
-        "least_memory_bytes": nullable(_size()),
-        "memory_bound": record(_BOUND),
+        "least_memory_bytes": nullable(size()),
+        "memory_bound": record(BOUND),
         "proven": flag,
         "least_memory_plan": nullable(_LEAST),
         "reason": text,
@@ -240,7 +232,7 @@ _WEIGHT = whole(1, 2**100)
 _PATH = record({"weight": _WEIGHT, "runs": array(items(pass_name, pass_name))}, {"load": whole()})
 _MIXTURE: dict[str, Rule] = {"total": _WEIGHT, "paths": array(_PATH)}
 _PATHS = record(_MIXTURE)
-_CELLS = record({"cells": array(record({"loops": _size(1), "loop_batch": _size(1), **_MIXTURE}))})
+_CELLS = record({"cells": array(record({"loops": size(1), "loop_batch": size(1), **_MIXTURE}))})
 
 
 def check_paths(value: Any, path: Path) -> None:
