@@ -11,7 +11,7 @@ from mtpp.inference.graph import Int32Array, Int64Array
 from mtpp.inference.instance import Instance
 from mtpp.solvers.downsets.kernels.downset_layout import FRAME
 from mtpp.solvers.memory.kernels.stage_memory import NEVER
-from mtpp.solvers.memory.memory_arrays import GroundArrays, MemoryArrays, ground_arrays, memory_arrays
+from mtpp.solvers.memory.memory_arrays import NO_GROUND, GroundArrays, MemoryArrays, ground_arrays, memory_arrays
 
 ByteArray = NDArray[np.uint8]
 WordArray = NDArray[np.uint64]
@@ -217,7 +217,7 @@ def bytes_per_downset(arrays: DownsetArrays) -> int:
     return 8 * -(-len(arrays.work) // 64) + 40 + 4 * 4
 
 
-def downset_scratch(arrays: DownsetArrays, ground: GroundArrays | None) -> DownsetScratch:
+def downset_scratch(arrays: DownsetArrays, ground: GroundArrays) -> DownsetScratch:
     """Return scratch for one search."""
     n, m = len(arrays.work), len(arrays.transfer)
     changes = n + m + len(arrays.consumers) + 1
@@ -233,16 +233,16 @@ def downset_scratch(arrays: DownsetArrays, ground: GroundArrays | None) -> Downs
         np.zeros((n + 3) * FRAME, dtype=np.int64),
         np.zeros(changes, dtype=np.uint8),
         np.zeros(changes, dtype=np.int32),
-        np.zeros(0 if ground is None else len(ground.places), dtype=np.uint8),
-        np.zeros(0 if ground is None else len(ground.places), dtype=np.int32),
-        np.zeros(0 if ground is None else len(ground.sizes), dtype=np.int32),
+        np.zeros(len(ground.places), dtype=np.uint8),
+        np.zeros(len(ground.places), dtype=np.int32),
+        np.zeros(len(ground.sizes), dtype=np.int32),
     )
 
 
-def ordered_ground(instance: Instance) -> GroundArrays | None:
-    """Return what peaks in the graph's order depend on, ops numbered as in :func:`downset_arrays`; None if nothing."""
+def ordered_ground(instance: Instance) -> GroundArrays:
+    """Return what peaks in the graph's order depend on, ops numbered as in :func:`downset_arrays`."""
     if not instance.peaks_in_order:
-        return None
+        return NO_GROUND
     ground = ground_arrays(instance)
     counts = np.diff(ground.place_offsets)[instance.order]
     offsets = np.zeros(instance.op_count + 1, dtype=np.int64)

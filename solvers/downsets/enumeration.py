@@ -64,7 +64,7 @@ class DownsetProblem:
 
     instance: Instance
     arrays: DownsetArrays
-    ground: GroundArrays | None
+    ground: GroundArrays
     network: CrossingNetwork
     whole_ticks: int | None
 

@@ -84,7 +84,6 @@ def run_schedule(
             part.first_sharpness,
             part.first_temperature,
             part.last_temperature,
-            moves.memory,
             moves,
             state,
         )

@@ -9,7 +9,7 @@ import numpy as np
 from mtpp.inference.graph import Int32Array, Int64Array
 from mtpp.inference.instance import Instance
 from mtpp.inference.partition import Partition
-from mtpp.solvers.memory.memory_arrays import GroundArrays, MemoryArrays, ground_arrays, memory_arrays
+from mtpp.solvers.memory.memory_arrays import NO_GROUND, GroundArrays, MemoryArrays, ground_arrays, memory_arrays
 from mtpp.solvers.orders.kernels.random_stream import UInt64Array
 
 
@@ -29,8 +29,7 @@ class MoveArrays(NamedTuple):
     predecessor_offsets, predecessors, successor_offsets, successors
         Distinct neighbours of each op, CSR.
     memory, ground
-        What stages may hold (None if that is of no account), and what it depends on when their ops run in the
-        graph's order (else None). None is another type to kernels, which then have no trace of memory.
+        What stages may hold, and what it depends on when their ops run in the graph's order.
     """
 
     work: Int64Array
@@ -43,8 +42,8 @@ class MoveArrays(NamedTuple):
     predecessors: Int32Array
     successor_offsets: Int64Array
     successors: Int32Array
-    memory: MemoryArrays | None
-    ground: GroundArrays | None
+    memory: MemoryArrays
+    ground: GroundArrays
 
 
 class AssignmentState(NamedTuple):
@@ -114,15 +113,15 @@ def move_arrays(instance: Instance) -> MoveArrays:
         predecessors,
         successor_offsets,
         successors,
-        memory_arrays(instance) if instance.memory_matters else None,
-        ground_arrays(instance) if instance.peaks_in_order else None,
+        memory_arrays(instance),
+        ground_arrays(instance) if instance.peaks_in_order else NO_GROUND,
     )
 
 
 def assignment_state(moves: MoveArrays, stage_count: int, seed: int) -> AssignmentState:
     """Return an empty state for k stages; O(n + m·k) memory. Call ``kernels.moves.start_from`` next."""
     n = len(moves.work)
-    ground_ops, ground_tensors = (0, 0) if moves.ground is None else (len(moves.ground.places), len(moves.ground.sizes))
+    ground_ops, ground_tensors = len(moves.ground.places), len(moves.ground.sizes)
     return AssignmentState(
         stage=np.zeros(n, dtype=np.int32),
         held=np.zeros((len(moves.transfer), stage_count), dtype=np.int32),

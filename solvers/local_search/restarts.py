@@ -80,7 +80,7 @@ class Annealer:
             reference = max(1, int(state.best[0]))
             done = run_schedule(start.schedule, proposals, reference, self._move_s, self._moves, state, self._stopped)
             if not self._stopped():
-                polish(looks, self._moves.memory, self._moves, state)
+                polish(looks, self._moves, state)
             found = Assignment(int(state.best[0]), state.best_stage.copy())
             self._idle.append(state)
             return found, done

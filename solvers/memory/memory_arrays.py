@@ -82,6 +82,12 @@ class GroundArrays(NamedTuple):
     sizes: Int64Array
 
 
+_WHOLE, _HALF = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int32)
+
+NO_GROUND = GroundArrays(_WHOLE, _HALF, _WHOLE, _WHOLE, _HALF, _HALF, _HALF, _WHOLE)
+"""Stands for the ground where peaks are not those of running in order: it has no places."""
+
+
 def memory_arrays(instance: Instance) -> MemoryArrays:
     """Return the memories of the instance's system: none where everything at once fits into them; O(n + m)."""
     system = instance.system

@@ -40,7 +40,7 @@ def end_stage(
     rest: int,
     limit: int,
     arrays: DownsetArrays,
-    ground: GroundArrays | None,
+    ground: GroundArrays,
     store: DownsetStore,
     scratch: DownsetScratch,
     registers: Int64Array,
@@ -130,9 +130,9 @@ def _fits_another(depth: int, limit: int, arrays: DownsetArrays, scratch: Downse
 
 
 @subroutine
-def _peak(of_rest: bool, arrays: DownsetArrays, ground: GroundArrays | None, scratch: DownsetScratch) -> int:
+def _peak(of_rest: bool, arrays: DownsetArrays, ground: GroundArrays, scratch: DownsetScratch) -> int:
     """Return the working memory of the stage, or with *of_rest* of all that is after it, run in the graph's order."""
-    if ground is None:
+    if len(ground.places) == 0:
         return 0
     for v in range(len(arrays.work)):
         where = scratch.status[v]

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 @kernel
 def search_downsets(
     arrays: DownsetArrays,
-    ground: GroundArrays | None,
+    ground: GroundArrays,
     store: DownsetStore,
     scratch: DownsetScratch,
     registers: Int64Array,

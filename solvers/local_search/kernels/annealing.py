@@ -13,11 +13,11 @@ import numpy as np
 
 from mtpp.solvers.jit import inlined, kernel, subroutine
 from mtpp.solvers.local_search.kernels.moves import legal_stages, memory_after, relocate, toggle_both, transfer_changes
+from mtpp.solvers.memory.memory_arrays import NO_MEMORY
 from mtpp.solvers.orders.kernels.random_stream import next_below, next_float, next_word
 
 if TYPE_CHECKING:
     from mtpp.solvers.local_search.assignment import AssignmentState, MoveArrays
-    from mtpp.solvers.memory.memory_arrays import MemoryArrays
 
 _MOVES_PER_TEMPERATURE = 256
 _LARGEST_EXPONENT = 300.0  # keeps sums of energies finite
@@ -30,7 +30,6 @@ def anneal(
     sharpness: float,
     first_temperature: float,
     last_temperature: float,
-    memory: MemoryArrays | None,
     moves: MoveArrays,
     state: AssignmentState,
 ) -> None:
@@ -72,8 +71,8 @@ def anneal(
         left, joined = transfer_changes(op, source, target, moves, state)
         source_cost = state.moved[source] + left
         target_cost = state.moved[target] + joined
-        if memory is not None:
-            left_share, joined_share = memory_after(op, source, target, memory, moves, state)
+        if moves.memory.mode != NO_MEMORY:
+            left_share, joined_share = memory_after(op, source, target, moves, state)
             source_cost += left_share
             target_cost += joined_share
         source_energy = np.exp(min(scale * source_cost - sharpness, _LARGEST_EXPONENT))
@@ -85,7 +84,7 @@ def anneal(
         late += int(source_cost >= best) - int(state.cost[source] >= best)
         late += int(target_cost >= best) - int(state.cost[target] >= best)
         relocate(op, source, target, left, joined, moves, state)
-        if memory is not None:
+        if moves.memory.mode != NO_MEMORY:
             toggle_both(op, source, target, moves, state)
         state.cost[source] = source_cost
         state.cost[target] = target_cost

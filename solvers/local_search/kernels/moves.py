@@ -15,10 +15,11 @@ from mtpp.array_types import Int32Array
 from mtpp.solvers.jit import inlined, kernel, subroutine
 from mtpp.solvers.memory.kernels.stage_memory import stage_memory_cost
 from mtpp.solvers.memory.kernels.working_memory import peak_of_ops
+from mtpp.solvers.memory.memory_arrays import NO_MEMORY
 
 if TYPE_CHECKING:
     from mtpp.solvers.local_search.assignment import AssignmentState, MoveArrays
-    from mtpp.solvers.memory.memory_arrays import GroundArrays, MemoryArrays
+    from mtpp.solvers.memory.memory_arrays import GroundArrays
 
 # Not a literal, which is another type to numba: kernels that take it would be compiled twice.
 NO_OP: int = np.int64(-1)  # type: ignore[assignment]
@@ -26,14 +27,14 @@ _WORD_BITS = 64
 
 
 @kernel
-def fill_state(memory: MemoryArrays | None, moves: MoveArrays, state: AssignmentState) -> None:
+def fill_state(moves: MoveArrays, state: AssignmentState) -> None:
     """Work out what belongs to ``state.stage``, all else being 0; O(n + m·k + pins)."""
     stages = len(state.cost)
     for op in range(len(state.stage)):
         here = state.stage[op]
         state.moved[here] += moves.work[op]
         state.params[here] += moves.param_bytes[op]
-        if memory is not None:
+        if moves.memory.mode != NO_MEMORY:
             toggle_places(op, here, moves.ground, state)
         for e in range(moves.op_tensor_offsets[op], moves.op_tensor_offsets[op + 1]):
             state.held[moves.op_tensors[e], here] += 1
@@ -43,8 +44,8 @@ def fill_state(memory: MemoryArrays | None, moves: MoveArrays, state: Assignment
                 state.moved[b] += moves.transfer[tensor]
     for b in range(stages):
         state.cost[b] = state.moved[b]
-        if memory is not None:
-            state.cost[b] += memory_cost(NO_OP, b, state.params[b], moves.ground, memory, state)
+        if moves.memory.mode != NO_MEMORY:
+            state.cost[b] += memory_cost(NO_OP, b, state.params[b], moves, state)
 
 
 def start_from(stage: Int32Array, moves: MoveArrays, state: AssignmentState) -> None:
@@ -52,7 +53,7 @@ def start_from(stage: Int32Array, moves: MoveArrays, state: AssignmentState) -> 
     state.stage[:] = stage
     for array in (state.held, state.moved, state.params, state.inside):
         array.fill(0)
-    fill_state(moves.memory, moves, state)
+    fill_state(moves, state)
     state.best_stage[:] = stage
     state.best[0] = state.cost.max()
     state.journal_length[0] = 0
@@ -109,28 +110,26 @@ def relocate(
 
 
 @kernel
-def move_op(op: int, target: int, memory: MemoryArrays | None, moves: MoveArrays, state: AssignmentState) -> None:
+def move_op(op: int, target: int, moves: MoveArrays, state: AssignmentState) -> None:
     """Move *op* to stage *target* and bring all of *state* up to date."""
     source = int(state.stage[op])
     left, joined = transfer_changes(op, source, target, moves, state)
     relocate(op, source, target, left, joined, moves, state)
     state.cost[source] = state.moved[source]
     state.cost[target] = state.moved[target]
-    if memory is not None:
+    if moves.memory.mode != NO_MEMORY:
         toggle_both(op, source, target, moves, state)
-        state.cost[source] += memory_cost(NO_OP, source, state.params[source], moves.ground, memory, state)
-        state.cost[target] += memory_cost(NO_OP, target, state.params[target], moves.ground, memory, state)
+        state.cost[source] += memory_cost(NO_OP, source, state.params[source], moves, state)
+        state.cost[target] += memory_cost(NO_OP, target, state.params[target], moves, state)
 
 
 @kernel
-def memory_after(
-    op: int, source: int, target: int, memory: MemoryArrays, moves: MoveArrays, state: AssignmentState
-) -> tuple[int, int]:
+def memory_after(op: int, source: int, target: int, moves: MoveArrays, state: AssignmentState) -> tuple[int, int]:
     """Return what the two stages pay for their memory once *op* has moved."""
     moved = moves.param_bytes[op]
     return (
-        memory_cost(op, source, state.params[source] - moved, moves.ground, memory, state),
-        memory_cost(op, target, state.params[target] + moved, moves.ground, memory, state),
+        memory_cost(op, source, state.params[source] - moved, moves, state),
+        memory_cost(op, target, state.params[target] + moved, moves, state),
     )
 
 
@@ -142,14 +141,13 @@ def toggle_both(op: int, source: int, target: int, moves: MoveArrays, state: Ass
 
 
 @subroutine
-def memory_cost(
-    op: int, stage: int, param_bytes: int, ground: GroundArrays | None, memory: MemoryArrays, state: AssignmentState
-) -> int:
+def memory_cost(op: int, stage: int, param_bytes: int, moves: MoveArrays, state: AssignmentState) -> int:
     """Return what *stage* pays for its memory once *op* (or :data:`NO_OP`) has joined or left it.
 
     Peaks in order take O(pins of the stage), all else O(1).
     """
-    if ground is None:
+    ground, memory = moves.ground, moves.memory
+    if len(ground.places) == 0:
         return int(stage_memory_cost(param_bytes, memory.reserve_bytes, memory))
     toggle_places(op, stage, ground, state)
     count = 0
@@ -168,9 +166,9 @@ def memory_cost(
 
 
 @subroutine
-def toggle_places(op: int, stage: int, ground: GroundArrays | None, state: AssignmentState) -> None:
+def toggle_places(op: int, stage: int, ground: GroundArrays, state: AssignmentState) -> None:
     """Let the places of *op* join *stage*, or leave it if they are there."""
-    if ground is not None and op != NO_OP:
+    if len(ground.places) > 0 and op != NO_OP:
         for i in range(ground.place_offsets[op], ground.place_offsets[op + 1]):
             place = ground.places[i]
             state.inside[stage, place // _WORD_BITS] ^= np.uint64(1) << np.uint64(place % _WORD_BITS)

@@ -9,14 +9,14 @@ import numpy as np
 from mtpp.solvers.jit import inlined, kernel, subroutine
 from mtpp.solvers.local_search.kernels.annealing import keep_best, note_move, slowest_stage
 from mtpp.solvers.local_search.kernels.moves import NO_OP, legal_stages, memory_after, move_op, transfer_changes
+from mtpp.solvers.memory.memory_arrays import NO_MEMORY
 
 if TYPE_CHECKING:
     from mtpp.solvers.local_search.assignment import AssignmentState, MoveArrays
-    from mtpp.solvers.memory.memory_arrays import MemoryArrays
 
 
 @kernel
-def polish(most: int, memory: MemoryArrays | None, moves: MoveArrays, state: AssignmentState) -> int:
+def polish(most: int, moves: MoveArrays, state: AssignmentState) -> int:
     """Improve the slowest stage until neither one move nor two can, starting at the best assignment of *state*.
 
     A step is taken if all the stages that it touches end up below the bottleneck: one op leaves or joins the slowest
@@ -38,22 +38,22 @@ def polish(most: int, memory: MemoryArrays | None, moves: MoveArrays, state: Ass
     n = len(state.stage)
     for op in range(n):
         if state.stage[op] != state.best_stage[op]:
-            move_op(op, int(state.best_stage[op]), memory, moves, state)
+            move_op(op, int(state.best_stage[op]), moves, state)
     state.journal_length[0] = 0
     looks: int = np.int64(0)  # type: ignore[assignment]  # as NO_OP
     while looks < most:
         slowest = slowest_stage(state)
-        op, target = _single_move(slowest, memory, moves, state)
+        op, target = _single_move(slowest, moves, state)
         looks += n
         other, third = NO_OP, NO_OP
         if op == NO_OP:
-            op, target, other, third, looks = _double_move(slowest, looks, most, memory, moves, state)
+            op, target, other, third, looks = _double_move(slowest, looks, most, moves, state)
         if op == NO_OP:
             break
-        move_op(op, target, memory, moves, state)
+        move_op(op, target, moves, state)
         note_move(op, state)
         if other != NO_OP:
-            move_op(other, third, memory, moves, state)
+            move_op(other, third, moves, state)
             note_move(other, state)
         if state.cost[slowest_stage(state)] < state.best[0]:
             keep_best(state)
@@ -61,24 +61,20 @@ def polish(most: int, memory: MemoryArrays | None, moves: MoveArrays, state: Ass
 
 
 @inlined
-def _costs_after(
-    op: int, source: int, target: int, memory: MemoryArrays | None, moves: MoveArrays, state: AssignmentState
-) -> tuple[int, int]:
+def _costs_after(op: int, source: int, target: int, moves: MoveArrays, state: AssignmentState) -> tuple[int, int]:
     """Return what the stage that *op* leaves, and the one that it joins, would cost."""
     left, joined = transfer_changes(op, source, target, moves, state)
     source_cost = state.moved[source] + left
     target_cost = state.moved[target] + joined
-    if memory is not None:
-        left_share, joined_share = memory_after(op, source, target, memory, moves, state)
+    if moves.memory.mode != NO_MEMORY:
+        left_share, joined_share = memory_after(op, source, target, moves, state)
         source_cost += left_share
         target_cost += joined_share
     return source_cost, target_cost
 
 
 @subroutine
-def _single_move(
-    slowest: int, memory: MemoryArrays | None, moves: MoveArrays, state: AssignmentState
-) -> tuple[int, int]:
+def _single_move(slowest: int, moves: MoveArrays, state: AssignmentState) -> tuple[int, int]:
     """Return an op that should leave or join the slowest stage, and where it should go; :data:`NO_OP` if none."""
     limit = state.cost[slowest]
     for op in range(len(state.stage)):
@@ -90,7 +86,7 @@ def _single_move(
             first = last = slowest
         for target in range(first, last + 1):
             if target != source:
-                source_cost, target_cost = _costs_after(op, source, target, memory, moves, state)
+                source_cost, target_cost = _costs_after(op, source, target, moves, state)
                 if source_cost < limit and target_cost < limit:
                     return op, target
     return NO_OP, NO_OP
@@ -98,7 +94,7 @@ def _single_move(
 
 @subroutine
 def _double_move(
-    slowest: int, looks: int, most: int, memory: MemoryArrays | None, moves: MoveArrays, state: AssignmentState
+    slowest: int, looks: int, most: int, moves: MoveArrays, state: AssignmentState
 ) -> tuple[int, int, int, int, int]:
     """Return an op that should leave the slowest stage and where to, the same of one that makes room, and the looks.
 
@@ -112,7 +108,7 @@ def _double_move(
         for target in range(first, last + 1):
             if target == slowest:
                 continue
-            move_op(op, target, memory, moves, state)
+            move_op(op, target, moves, state)
             lighter = state.cost[slowest] < limit
             for other in range(len(state.stage)):
                 if state.stage[other] != target:
@@ -128,12 +124,12 @@ def _double_move(
                 for third in range(other_first, other_last + 1):
                     if third == target:
                         continue
-                    target_cost, third_cost = _costs_after(other, target, third, memory, moves, state)
+                    target_cost, third_cost = _costs_after(other, target, third, moves, state)
                     if target_cost < limit and third_cost < limit:
-                        move_op(op, slowest, memory, moves, state)
+                        move_op(op, slowest, moves, state)
                         return op, target, other, third, looks
             looks += len(state.stage) // 8  # passing by the ops of other stages takes time as well
-            move_op(op, slowest, memory, moves, state)
+            move_op(op, slowest, moves, state)
             if looks >= most:
                 return NO_OP, NO_OP, NO_OP, NO_OP, looks
     return NO_OP, NO_OP, NO_OP, NO_OP, looks

@@ -23,15 +23,13 @@ _KEPT = np.iinfo(np.int32).min
 
 
 @kernel
-def peak_of_ops(places: Int32Array, count: int, ground: GroundArrays | None, pins_left: Int32Array) -> int:
+def peak_of_ops(places: Int32Array, count: int, ground: GroundArrays, pins_left: Int32Array) -> int:
     """Return the most bytes live at once while a stage runs its ops in the graph's order.
 
     Parameters
     ----------
     places
         The first *count* entries are the places of the stage's ops (of the ground, where ops were merged), ascending.
-    ground
-        None gives 0, and a kernel in which nothing else is compiled.
     pins_left
         Scratch of the caller, int32, one entry per tensor of *ground*: all 0 before and after.
 
@@ -40,8 +38,6 @@ def peak_of_ops(places: Int32Array, count: int, ground: GroundArrays | None, pin
     O(pins of the set) time, no allocation. While a tensor waits for its first op of the set, *pins_left* holds how
     many of them there are; from then on minus those to come, or a mark if it is kept to the end.
     """
-    if ground is None:
-        return 0
     for i in range(count):
         for e in range(ground.tensor_offsets[places[i]], ground.tensor_offsets[places[i] + 1]):
             pins_left[ground.tensors[e]] += 1

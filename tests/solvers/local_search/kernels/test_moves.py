@@ -57,7 +57,7 @@ def test_costs_after_any_moves(problem: tuple[CostGraph, System, int], seed: int
         target = pick.randint(first, last)
         if target != stage[op]:
             stage[op] = target
-            move_op(np.int64(op), np.int64(target), moves.memory, moves, state)
+            move_op(np.int64(op), np.int64(target), moves, state)
         assert _as_oracle(state.cost.tolist()) == _costs(graph, system, stage, k)
     assert state.stage.tolist() == stage
 
@@ -99,7 +99,7 @@ def test_polishing_ends_where_no_single_move_helps(problem: tuple[CostGraph, Sys
     state.stream[0] = seed
     run_schedule(HOT, 50, max(1, min(int(state.best[0]), 10**15)), 1e-7, moves, state, lambda: False)
     start = int(state.best[0])
-    polish(10**6, moves.memory, moves, state)
+    polish(10**6, moves, state)
     assert int(state.best[0]) <= start
     stage = state.stage.tolist()
     costs = _costs(graph, system, stage, k)
@@ -125,7 +125,7 @@ def test_polishing_swaps_and_chains() -> None:
     ops = [Op(f"op{i}", work) for i, work in enumerate((5, 4, 3, 3, 1))]
     graph = CostGraph.build(name="swap", time_unit="1", ops=ops, tensors=[])
     moves, state = _started(Instance.build(graph, load_system(), 2), [0, 0, 1, 1, 1])
-    polish(10**6, moves.memory, moves, state)
+    polish(10**6, moves, state)
     assert int(state.best[0]) == 8
 
 
