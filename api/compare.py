@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from mtpp.solvers.certify.cells.cell import Outcome
     from mtpp.solvers.certify.comparison import ComparedRuns, Mean, Run, RunCell
     from mtpp.solvers.variants import Variant
+    from mtpp.views.terminal import Medium
 
 __all__ = ["CompareRequest", "Comparison", "RunLimits", "compare", "compare_algorithms", "variants_of", "warn_of_gaps"]
 
@@ -205,29 +206,21 @@ class Comparison(SavedResult):
         """Return the geometric mean of bottleneck / simple bound over the models, by algorithm and k."""
         return self.compared.means()
 
-    def to_json(self) -> str:
-        """Return the ``mtpp-comparison`` document."""
-        from mtpp.views.comparison import comparison_json
+    def _said(self) -> dict[str, Any]:
+        from mtpp.formats.results.comparison import comparison_document
 
-        return comparison_json(self.compared, elapsed_s=self.elapsed_s)
+        return comparison_document(self.compared, self.elapsed_s)
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return the runs as in the JSON document."""
-        from mtpp.views.comparison import run_rows
+        from mtpp.formats.results.comparison import run_rows
 
         return run_rows(self.compared)
 
-    def __repr__(self) -> str:
-        """Return the table of means as a terminal shows it, without colours."""
-        from mtpp.views.colourless import colourless
+    def _shown(self, medium: str | Medium) -> str:
         from mtpp.views.comparison import comparison_text
 
-        return colourless(comparison_text(self.compared, "table")).rstrip()
-
-    def _repr_html_(self) -> str:
-        from mtpp.views.comparison import comparison_html
-
-        return comparison_html(self.compared)
+        return comparison_text(self.compared, medium)
 
 
 def compare(

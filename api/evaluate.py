@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from mtpp.api.output import ShownResult
 from mtpp.errors import InputError
 from mtpp.host.stop_reason import StopReason
 from mtpp.inference.objective import check_stage_memory
@@ -18,10 +19,27 @@ if TYPE_CHECKING:
     from mtpp.api.inputs.model import Model
     from mtpp.api.observer import Observer
     from mtpp.api.partition_plan import PartitionPlan
-    from mtpp.views.stage_comparison import StageComparison
+    from mtpp.formats.results.stage_comparison import StageComparison
+    from mtpp.views.terminal import Medium
 
 RENUMBERED = "the stages were numbered anew, in the order of the data flow"
 """What a caller is warned of where the numbers of stages are not those that were given."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ComparedStages(ShownResult):
+    """A scored partition held against another one, stage by stage; *assumptions* are what the figures rest on."""
+
+    comparison: StageComparison
+    assumptions: Sequence[str]
+
+    def _said(self) -> dict[str, Any]:
+        return self.comparison.to_document()
+
+    def _shown(self, medium: str | Medium) -> str:
+        from mtpp.views.stage_comparison import compared_text
+
+        return compared_text(self.comparison, medium, self.assumptions)
 
 
 def plan_of_labels(model: Model, labels: Sequence[int], k: int | None) -> Plan:
@@ -84,7 +102,7 @@ def compare_stages(
     *,
     name: str,
     memory_bytes: int,
-) -> tuple[PartitionPlan, StageComparison]:
+) -> tuple[PartitionPlan, ComparedStages]:
     """Hold a scored partition against another one, stage by stage.
 
     Parameters
@@ -110,8 +128,8 @@ def compare_stages(
     from mtpp.api.inputs.user_assignment import labels_of_assignment
     from mtpp.api.partition import PartitionRequest, search
     from mtpp.api.partition_plan import PartitionPlan
+    from mtpp.formats.results.stage_comparison import StageComparison
     from mtpp.host.cores import available_cores
-    from mtpp.views.stage_comparison import StageComparison
 
     record, model = given.record, given.model
     assert record is not None
@@ -132,7 +150,8 @@ def compare_stages(
     if other.partition.k == k and other.lower.value > record.lower.value:
         record = replace(record, lower=other.lower)
     comparison = StageComparison(record, other, name, PurePath(against).name)
-    return PartitionPlan.of(record, model, elapsed_s=given.elapsed_s or 0.0), comparison
+    plan = PartitionPlan.of(record, model, elapsed_s=given.elapsed_s or 0.0)
+    return plan, ComparedStages(comparison, plan.assumptions)
 
 
 def evaluate(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from mtpp.errors import InputError
@@ -31,6 +31,10 @@ class ShownResult(ABC):
     def _shown(self, medium: str | Medium) -> str:
         """Return the text of the view."""
 
+    def _remarks(self) -> Sequence[str]:
+        """Return lines that standard error says to users of a terminal, and readers of the result alone would miss."""
+        return ()
+
     def document(self) -> dict[str, Any]:
         """Return the JSON object that the command prints, as a copy that may be changed."""
         document: dict[str, Any] = json.loads(self.to_json())
@@ -50,34 +54,36 @@ class ShownResult(ABC):
         InputError
             If there is no such format.
         """
-        from mtpp.api.parameters import choice
-
-        chosen = choice(output_format, "output_format", _FORMATS)
+        chosen = checked_format(output_format)
         return self.to_json() if chosen == "json" else self._shown(chosen)
 
     def __repr__(self) -> str:
         """Return the table as a file would hold it, without colours."""
         from mtpp.views.terminal import Medium
 
-        return self._shown(Medium.plain()).rstrip("\n")
+        return "\n".join([self._shown(Medium("table", plain=True)).rstrip("\n"), *self._remarks()])
 
     def _repr_html_(self) -> str:
         return self._shown("html")
 
 
-class SavedResult(ABC):
-    """Result with a JSON document, which is what it is saved as."""
+def checked_format(value: Any) -> str:
+    """Return the name of a format of output.
+
+    Raises
+    ------
+    InputError
+        If there is no such format.
+    """
+    from mtpp.api.parameters import choice
+
+    return choice(value, "output_format", _FORMATS)
+
+
+class SavedResult(ShownResult):
+    """Result that can be saved as a file, which holds its document."""
 
     _is_graph: ClassVar[bool] = False
-
-    @abstractmethod
-    def to_json(self) -> str:
-        """Return the text of the document."""
-
-    def document(self) -> dict[str, Any]:
-        """Return the JSON object that :meth:`save` writes, as a copy that may be changed."""
-        document: dict[str, Any] = json.loads(self.to_json())
-        return document
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the document to a file, whole or not at all; a name that ends in ``.gz`` is compressed.

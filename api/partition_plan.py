@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from mtpp.api.output import SavedResult
 from mtpp.errors import InputError
 from mtpp.inference.certificate import Certificate, LowerBound, Tier
 from mtpp.units import PICOSECONDS
@@ -16,10 +17,7 @@ from mtpp.units import PICOSECONDS
 if TYPE_CHECKING:
     from mtpp.api.inputs.model import Model
     from mtpp.inference.plan import Plan
-    from mtpp.views.shown_plan import ShownPlan
-
-
-_FORMATS = ("table", "markdown", "csv", "html")
+    from mtpp.views.terminal import Medium
 
 
 def plan_document(plan: Plan, model: Model, *, elapsed_s: float, embed: bool = False) -> dict[str, Any]:
@@ -155,7 +153,7 @@ class _Facts:
         )
 
 
-class PartitionPlan:
+class PartitionPlan(SavedResult):
     """A partition of a model into stages with its costs and a lower bound on every partition's bottleneck.
 
     :func:`mtpp.partition` and :func:`mtpp.evaluate` make one, :func:`mtpp.load` reads one. It never changes, and shows
@@ -341,25 +339,11 @@ class PartitionPlan:
         InputError
             As :meth:`document`.
         """
-        from mtpp.formats.results.partition_plan import write_plan
+        from mtpp.formats.results.document_text import document_text
 
         if elapsed_s is not None and self.record is not None:
-            return write_plan(self._made(embed=embed, elapsed_s=elapsed_s))
-        return write_plan(self.document(embed=embed) if embed else self._document)
-
-    def text(self, output_format: str) -> str:
-        """Return what the terminal (that standard output is) shows as ``table``, or ``markdown``, ``csv``, ``html``.
-
-        Raises
-        ------
-        InputError
-            If there is no such format.
-        """
-        from mtpp.api.parameters import choice
-        from mtpp.views.partition_plan import shown_text
-
-        choice(output_format, "output_format", _FORMATS)
-        return shown_text(self._shown, output_format)
+            return document_text(self._made(embed=embed, elapsed_s=elapsed_s))
+        return document_text(self.document(embed=embed) if embed else self._document)
 
     def save(self, path: str | os.PathLike[str], *, embed: bool = False) -> None:
         """Write the plan as JSON, whole or not at all; a name that ends in ``.gz`` is compressed.
@@ -391,14 +375,6 @@ class PartitionPlan:
     def _certificate(self) -> Certificate:
         return Certificate(self.bottleneck, self.lower_bound) if self.record is None else self.record.certificate
 
-    @cached_property
-    def _shown(self) -> ShownPlan:
-        from mtpp.views.shown_plan import shown_document, shown_plan
-
-        if self.record is not None:
-            return shown_plan(self.record, self.assumptions)
-        return shown_document(self._document, self.assumptions)
-
     @property
     def assumptions(self) -> list[str]:
         """What the figures rest on, for people; a document knows only of the system and of sizes."""
@@ -413,12 +389,13 @@ class PartitionPlan:
         about = self._document["model"]
         return [*texts, *told_sizes(about["dims"], about.get("proposed_dims", ()))]
 
-    def __repr__(self) -> str:
+    def _said(self) -> Mapping[str, Any]:
+        return self._document
+
+    def _shown(self, medium: str | Medium) -> str:
         from mtpp.views.partition_plan import shown_text
-        from mtpp.views.tables import plain_terminal
+        from mtpp.views.shown_plan import shown_document, shown_plan
 
-        return shown_text(self._shown, "table", plain_terminal()).removesuffix("\n")
-
-    def _repr_html_(self) -> str:
-
-        return self.text("html")
+        if self.record is not None:
+            return shown_text(shown_plan(self.record, self.assumptions), medium)
+        return shown_text(shown_document(self._document, self.assumptions), medium)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mtpp.inference.graph import CostGraph
     from mtpp.inference.system import System
     from mtpp.runtime.profiling.profiled_graph import MeasuredProfile
+    from mtpp.views.terminal import Medium
 
 MOST_REPEATS = 10_000
 MOST_THREADS = 1024
@@ -97,21 +98,13 @@ class Profile(SavedResult):
 
         return to_document(self.graph)
 
-    def to_json(self) -> str:
-        """Return what ``mtpp profile -o`` writes: it gives its costs to other commands."""
-        from mtpp.formats.graphs.native import write_native
+    def _said(self) -> dict[str, Any]:
+        return self.document()
 
-        return write_native(self.graph)
-
-    def __repr__(self) -> str:
+    def _shown(self, medium: str | Medium) -> str:
         from mtpp.views.profile import profile_text
 
-        return profile_text(self.measured, "table")
-
-    def _repr_html_(self) -> str:
-        from mtpp.views.profile import profile_text
-
-        return profile_text(self.measured, "html")
+        return profile_text(self.measured, medium)
 
 
 def profile(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,6 +43,11 @@ class PipelineRun(ShownResult):
     """
 
     comparison: Comparison
+    _name_of: Callable[[str], str] = str
+
+    def told(self, name_of: Callable[[str], str]) -> PipelineRun:
+        """Return the same with the names that another front end has for parameters."""
+        return replace(self, _name_of=name_of)
 
     @property
     def agrees(self) -> bool:
@@ -82,7 +87,7 @@ class PipelineRun(ShownResult):
     def _shown(self, medium: str | Medium) -> str:
         from mtpp.views.run import run_text
 
-        return run_text(self.comparison, medium)
+        return run_text(self.comparison, medium, self._name_of)
 
 
 def run_pipeline(

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from mtpp.host.deadline import Deadline
     from mtpp.solvers.planners.piper.sweep import SweepCell
     from mtpp.training.problem import PlanningProblem
+    from mtpp.views.terminal import Medium
     from mtpp.views.training.training_results import Swept, TrainingTask
 
 _ALL_UP_TO = 64
@@ -149,26 +150,13 @@ class Sweep(SavedResult):
         """Return a row per cell, as the document and a data frame have them."""
         return self.swept.rows()
 
-    def document(self) -> dict[str, Any]:
-        """Return the ``mtpp-training-sweep`` document, version 1."""
+    def _said(self) -> dict[str, Any]:
         return self.swept.document()
 
-    def to_json(self) -> str:
-        """Return the text of the document."""
-        from mtpp.views.training.training_sweep import sweep_json
-
-        return sweep_json(self.swept)
-
-    def __repr__(self) -> str:
-        from mtpp.views.tables import plain_terminal
+    def _shown(self, medium: str | Medium) -> str:
         from mtpp.views.training.training_sweep import sweep_text
 
-        return sweep_text(self.swept, "table", plain_terminal()).removesuffix("\n")
-
-    def _repr_html_(self) -> str:
-        from mtpp.views.training.training_sweep import sweep_text
-
-        return sweep_text(self.swept, "html")
+        return sweep_text(self.swept, medium)
 
 
 def default_devices(most: int) -> list[int]:

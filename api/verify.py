@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mtpp.api.observer import Observer, listener
+from mtpp.api.output import ShownResult
 from mtpp.api.verification.reporting import read_result, report_on, within_time
 from mtpp.api.verification.request import VerifyRequest
 from mtpp.checker.report import Verdict
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from mtpp.inference.graph import CostGraph
     from mtpp.inference.system import System
     from mtpp.training.model import TrainingModel
+    from mtpp.views.terminal import Medium
 
 _EXIT_CODES = {Verdict.OK: 0, Verdict.FALSE: 1, Verdict.UNCHECKED: 3}
 
@@ -36,7 +38,7 @@ class CheckedClaim(NamedTuple):
 
 
 @dataclass(frozen=True, repr=False)
-class Verification:
+class Verification(ShownResult):
     """Verdicts on all claims of a result.
 
     Attributes
@@ -75,10 +77,6 @@ class Verification:
         """What is proven, and what is merely claimed, in a sentence."""
         return self.report.sentence()
 
-    def document(self) -> dict[str, Any]:
-        """Return the JSON object that ``mtpp verify --format json`` prints."""
-        return self.report.to_document()
-
     def unmet(self, tier: str) -> list[str]:
         """Say of each lower bound why it is trusted less than *tier*, one of exact, enumerated and solver.
 
@@ -97,15 +95,13 @@ class Verification:
         reports = tuple(told[id(report)] for report in table.reports)
         return Verification(replace(table, rows=tuple(table.rows), reports=reports, means=tuple(table.means)))
 
-    def __repr__(self) -> str:
+    def _said(self) -> dict[str, Any]:
+        return self.report.to_document()
+
+    def _shown(self, medium: str | Medium) -> str:
         from mtpp.views.verification import verification_text
 
-        return verification_text(self.report, "table")
-
-    def _repr_html_(self) -> str:
-        from mtpp.views.verification import verification_text
-
-        return verification_text(self.report, "html")
+        return verification_text(self.report, medium)
 
     @property
     def _table(self) -> TableReport | None:

@@ -86,8 +86,7 @@ def command(
     )
     table = bound_cells(request, console)
     if table.cells:
-        as_fraction = asked["shown_as"] == "fraction"
-        deliver(output, table.to_json, lambda: table.text(output_format, as_fraction=as_fraction))
+        deliver(output, table, output_format, as_fraction=asked["shown_as"] == "fraction")
     if table.failure is not None:
         raise table.failure
     if table.stopped == StopReason.INTERRUPTED:

@@ -95,8 +95,7 @@ def command(
     )
     table = certify_cells(request, console)
     if table.cells:
-        as_fraction = asked["shown_as"] == "fraction"
-        deliver(output, table.to_json, lambda: table.text(output_format, as_fraction=as_fraction))
+        deliver(output, table, output_format, as_fraction=asked["shown_as"] == "fraction")
         if asked["plot"] is not None:
             write_plot(asked["plot"], table.cells, asked["time_limit"])
     if table.failure is not None:

@@ -58,7 +58,7 @@ def command(
     PATH is a model or a folder of models. Each cell is the geometric mean over the graphs of bottleneck / simple lower
     bound, so 1 is optimal and lower is better. Ctrl-C ends the run with the table of what is done.
     """
-    from mtpp.api.compare import CompareRequest, RunLimits, compare_algorithms, variants_of, warn_of_gaps
+    from mtpp.api.compare import CompareRequest, Comparison, RunLimits, compare_algorithms, variants_of, warn_of_gaps
     from mtpp.cli.options.cells import listed
     from mtpp.cli.options.limits import search_memory
     from mtpp.cli.options.overheads import ProcessOverheads
@@ -66,7 +66,6 @@ def command(
     from mtpp.cli.terminal.delivery import deliver
     from mtpp.host.cores import available_cores
     from mtpp.host.process_age import process_age_s
-    from mtpp.views.comparison import comparison_json, comparison_text
 
     check_table_outputs(output=output)
     request = CompareRequest(
@@ -84,15 +83,8 @@ def command(
         overheads=ProcessOverheads(),
     )
     comparison = compare_algorithms(request, console)
-
-    def json_text() -> str:
-        return comparison_json(comparison, elapsed_s=process_age_s())
-
-    def shown() -> str:
-        return json_text() if output_format == "json" else comparison_text(comparison, output_format)
-
     warn_of_gaps(comparison, console)
-    deliver(output, json_text, shown)
+    deliver(output, Comparison(comparison, process_age_s()), output_format)
     if comparison.interrupted:
         ctx.exit(INTERRUPTED)
     if not any(mean.models for mean in comparison.means()):

@@ -83,5 +83,5 @@ def command(
         name = PurePath(assignment or "cuts").name
         plan, comparison = compare_stages(plan, against, console, name=name, memory_bytes=search_memory(None))
     deliver_plan(plan, console, output, output_format, embed=embed, instead=comparison)
-    if comparison is not None and comparison.interrupted:
+    if comparison is not None and comparison.comparison.interrupted:
         ctx.exit(INTERRUPTED)

@@ -43,16 +43,10 @@ def command(
 ) -> None:
     """Show what MODEL is made of, what its ops cost, and what the cost model does not know."""
     from mtpp.api.inputs.model import read_model
-    from mtpp.api.inspect import inspection_document
-    from mtpp.api.output import dump_json
+    from mtpp.api.inspect import inspection
     from mtpp.cli.terminal.output import write_stdout
-    from mtpp.views.inspection import inspection_text
 
     if ops and modules is not None:
         raise click.UsageError("--ops and --modules exclude each other", ctx)
     read = read_model(model, reading, console.warn)
-    document = inspection_document(read, ops=ops, modules=modules)
-    if output_format == "json":
-        write_stdout(dump_json(document))
-    else:
-        write_stdout(inspection_text(document, output_format))
+    write_stdout(inspection(read, ops=ops, modules=modules).text(output_format))

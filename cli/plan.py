@@ -64,17 +64,13 @@ def command(
     if plan.swept.sums is not None and plan.swept.devices is None:
         raise click.UsageError("--sums goes with --sweep", ctx)
     check_target(output, plan.emitted)
-    result = plan.planned(model, console)
-
-    def shown() -> str:
-        return result.written() if output_format == "json" else result.shown(output_format)
-
-    if result.emitted is None or output is None:
-        deliver(output, result.written, shown)
+    planned = plan.planned(model, console)
+    if planned.emitted is None or output is None:
+        deliver(output, planned.result, output_format)
     else:
-        deliver_folder(output, None if result.problem else result.emitted, shown)
-    if result.stopped == StopReason.INTERRUPTED:
+        deliver_folder(output, None if planned.problem else planned.emitted, planned.result, output_format)
+    if planned.stopped == StopReason.INTERRUPTED:
         ctx.exit(INTERRUPTED)
-    if result.problem is not None:
-        console.complain(f"{result.display}: {result.problem}")
+    if planned.problem is not None:
+        console.complain(f"{planned.display}: {planned.problem}")
         ctx.exit(1)

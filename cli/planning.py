@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mtpp.api.options.devices import Devices, Planning
+    from mtpp.api.output import ShownResult
     from mtpp.cli.terminal.console import Console
     from mtpp.host.deadline import Deadline
     from mtpp.host.stop_reason import StopReason
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class PlanResult(NamedTuple):
-    """What is printed of a plan or a sweep: its document, its table by format, and the fault of having none.
+    """What is printed of a plan or a sweep: its result, and the fault of having none.
 
     *emitted* writes it into a folder for another program, where the planner can.
     """
@@ -34,8 +35,7 @@ class PlanResult(NamedTuple):
     display: str
     stopped: StopReason
     problem: str | None
-    written: Callable[[], str]
-    shown: Callable[[str], str]
+    result: ShownResult
     emitted: Callable[[str], None] | None = None
 
 
@@ -93,8 +93,8 @@ def _planned_split(model: str, asked: Asked, console: Console) -> Callable[[], P
     """Read a model for split points and a schedule, and return what plans them."""
     from mtpp.api.training.emit_plan import check_runnable, emit_plan
     from mtpp.api.training.split_planning import plan_split_task
+    from mtpp.api.training.split_result import SplitPlanResult
     from mtpp.api.training.split_task import SplitTerms, read_split_task
-    from mtpp.views.training.split_plan import split_plan_json, split_plan_text
     from mtpp.views.training.split_plan_texts import no_split_plan_text
 
     task = read_split_task(model, SplitTerms(asked.planner, asked.devices, asked.time_unit), console)
@@ -106,9 +106,8 @@ def _planned_split(model: str, asked: Asked, console: Console) -> Callable[[], P
         deadline = asked.deadline(task.problem.line.costs.ops)
         planned = plan_split_task(task, deadline, asked.planning.jobs, console)
         problem = None if planned.no_plan is None else no_split_plan_text(planned.no_plan)
-        shown, written = partial(split_plan_text, planned), partial(split_plan_json, planned)
         emitted = None if form is None else partial(emit_plan, planned, form, force=force)
-        return PlanResult(task.source.display, planned.stopped, problem, written, shown, emitted)
+        return PlanResult(task.source.display, planned.stopped, problem, SplitPlanResult(planned), emitted)
 
     return plan
 
@@ -116,8 +115,8 @@ def _planned_split(model: str, asked: Asked, console: Console) -> Callable[[], P
 def _planned_graph(model: str, asked: Asked, console: Console) -> Callable[[], PlanResult]:
     """Read a model for a stage graph, and return what plans it."""
     from mtpp.api.training.emit_plan import check_runnable, emit_plan
+    from mtpp.api.training.graph_result import GraphPlanResult
     from mtpp.api.training.graph_task import plan_graph_task, read_graph_task
-    from mtpp.views.training.graph_plan import graph_plan_json, graph_plan_text
     from mtpp.views.training.graph_plan_texts import no_graph_plan_text
 
     task = read_graph_task(model, asked.planner, asked.devices, asked.time_unit, console)
@@ -129,9 +128,8 @@ def _planned_graph(model: str, asked: Asked, console: Console) -> Callable[[], P
         deadline = asked.deadline(len(task.problem.model.layers))
         planned = plan_graph_task(task, deadline, asked.planning.jobs, console)
         problem = None if planned.no_plan is None else no_graph_plan_text(planned.no_plan)
-        shown, written = partial(graph_plan_text, planned), partial(graph_plan_json, planned)
         emitted = None if form is None else partial(emit_plan, planned, form, force=force)
-        return PlanResult(task.source.display, planned.stopped, problem, written, shown, emitted)
+        return PlanResult(task.source.display, planned.stopped, problem, GraphPlanResult(planned), emitted)
 
     return plan
 
@@ -139,9 +137,9 @@ def _planned_graph(model: str, asked: Asked, console: Console) -> Callable[[], P
 def _planned_line(model: str, asked: Asked, console: Console) -> Callable[[], PlanResult]:
     """Read a model for a line of stages, and return what plans it, or sweeps."""
     from mtpp.api.plan_training import plan_task
+    from mtpp.api.sweep_training import Sweep
+    from mtpp.api.training.line_result import TrainingPlanResult
     from mtpp.api.training.task import read_training_task
-    from mtpp.views.training.training_plan import plan_json, training_plan_text
-    from mtpp.views.training.training_sweep import sweep_json, sweep_text
     from mtpp.views.training.training_texts import no_plan_text
 
     task = read_training_task(model, asked.planner, asked.devices, asked.time_unit, console)
@@ -150,12 +148,10 @@ def _planned_line(model: str, asked: Asked, console: Console) -> Callable[[], Pl
         deadline, display = asked.deadline(len(task.flat.model.layers)), task.source.display
         if asked.swept.devices is not None:
             swept = _sweep(task, deadline, asked, console)
-            written, shown = partial(sweep_json, swept), partial(sweep_text, swept)
-            return PlanResult(display, swept.stopped, swept.problem, written, shown)
+            return PlanResult(display, swept.stopped, swept.problem, Sweep(swept))
         planned = plan_task(task, deadline, asked.planning.jobs, console)
         problem = None if planned.no_plan is None else no_plan_text(planned.no_plan)
-        written, shown = partial(plan_json, planned), partial(training_plan_text, planned)
-        return PlanResult(display, planned.stopped, problem, written, shown)
+        return PlanResult(display, planned.stopped, problem, TrainingPlanResult(planned))
 
     return plan
 

@@ -56,7 +56,6 @@ def command(model: str, output: str | None, output_format: str, console: Console
     from mtpp.api.profile import ProfileModelRequest, profile_model_file
     from mtpp.cli.options.values import bytes_option, input_limit
     from mtpp.cli.terminal.delivery import deliver
-    from mtpp.views.profile import profile_text
 
     if output not in (None, "-"):
         check_output(output)
@@ -69,8 +68,4 @@ def command(model: str, output: str | None, output_format: str, console: Console
         **{name: options[name] for name in _PLAIN},
     )
     profile = profile_model_file(request, console)
-    deliver(
-        output,
-        profile.to_json,
-        lambda: profile.to_json() if output_format == "json" else profile_text(profile.measured, output_format),
-    )
+    deliver(output, profile, output_format)

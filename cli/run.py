@@ -50,7 +50,6 @@ def command(ctx: click.Context, /, output: str | None, output_format: str, conso
     from mtpp.cli.terminal.delivery import deliver
     from mtpp.cli.training_run import trained
     from mtpp.host.stop_reason import StopReason
-    from mtpp.views.run import run_text
 
     refuse_idle(ctx, options["engine"])
     if output not in (None, "-"):
@@ -66,11 +65,7 @@ def command(ctx: click.Context, /, output: str | None, output_format: str, conso
     inputs = given_arrays(options["inputs"])
     request = RunRequest(Path(options["folder"]), model, inputs=inputs, **{name: options[name] for name in _ASKED})
     run = run_stages(request, deadline, console)
-    deliver(
-        output,
-        run.to_json,
-        lambda: run.to_json() if output_format == "json" else run_text(run.comparison, output_format, flag_of),
-    )
+    deliver(output, run.told(flag_of), output_format)
     if not run.agrees:
         console.complain("the outputs are not those of the unsplit model")
         ctx.exit(1)

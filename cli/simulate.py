@@ -85,8 +85,4 @@ def command(
     if trace is not None:
         simulated.trace(trace)
         console.say(f"{trace}: trace of {len(simulated.record.start):,} passes")
-
-    def shown() -> str:
-        return simulated.to_json() if output_format == "json" else simulated.text(output_format)
-
-    deliver(output, simulated.to_json, shown)
+    deliver(output, simulated, output_format)

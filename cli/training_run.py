@@ -29,7 +29,7 @@ def trained(
         raise click.UsageError("--engine torch trains a model: give --model FILE", ctx)
     asked = {name: options[name] for name in ("steps", "threads", "seed")}
     run = train_stages(TrainingRequest(Path(options["folder"]), Path(options["model"]), **asked), deadline, console)
-    deliver(output, run.to_json, lambda: run.text(output_format))
+    deliver(output, run, output_format)
     if not run.agrees:
         console.complain("the stages do not train as the unsplit model does")
         ctx.exit(1)

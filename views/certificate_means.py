@@ -2,54 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from mtpp.views.certificate_texts import NONE, column_blocks
-from mtpp.views.tables import safe_text
+from mtpp.views.table import NONE, Column, Table
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from mtpp.inference.certificate_table import CertificateRow
     from mtpp.solvers.certify.summary import OverSimple, Summary
 
-_GAP = 2
 
-
-@dataclass(frozen=True)
-class Means:
-    """One table of means, as text.
-
-    Attributes
-    ----------
-    header, rows
-        A column for each k; the first one says what a row is of.
-    caption
-        How to read the figures, on one line.
-    """
-
-    title: str
-    header: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    caption: str
-
-    def tables(self, width: int) -> Iterator[Table]:
-        """Yield the table for a terminal, in several where its columns do not fit beside each other."""
-        from rich.table import Table
-
-        widths = [max(len(row[j]) for row in (self.header, *self.rows)) for j in range(len(self.header))]
-        for block in column_blocks(widths[0], [_GAP + wide for wide in widths[1:]], width):
-            table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0))
-            for j in (0, *(j + 1 for j in block)):
-                table.add_column(safe_text(self.header[j]), justify="right" if j else "left", no_wrap=True)
-            for row in self.rows:
-                table.add_row(*(safe_text(row[j]) for j in (0, *(j + 1 for j in block))))
-            yield table
-
-
-def means_tables(rows: Sequence[CertificateRow], *, as_fraction: bool) -> list[Means]:
+def means_tables(rows: Sequence[CertificateRow], *, as_fraction: bool) -> list[Table]:
     """Return the tables that say something: best bounds so far, each bound over the simple one, the best bounds.
 
     Archer et al. (2024), Tables 1 and 3 with *as_fraction*, else the draft of 2023, Table 3, for the first; the
@@ -66,8 +29,9 @@ def means_tables(rows: Sequence[CertificateRow], *, as_fraction: bool) -> list[M
     return [table for table in tables if table is not None]
 
 
-def _header(summaries: Sequence[Summary]) -> list[str]:
-    return ["bound", *(f"k = {summary.k}" for summary in summaries)]
+def _table(title: str, summaries: Sequence[Summary], rows: Sequence[Sequence[str]], caption: str) -> Table:
+    columns = [Column("bound", left=True), *(Column(f"k = {summary.k}") for summary in summaries)]
+    return Table(title, columns, rows, notes=[caption], in_blocks=True)
 
 
 def _resting(summaries: Sequence[Summary], graphs: int) -> list[list[str]]:
@@ -92,7 +56,7 @@ def _unproven(summaries: Sequence[Summary]) -> str:
     return f"; in {cells:,} {'cell' if cells == 1 else 'cells'} the best is HiGHS's word, not proven" if cells else ""
 
 
-def _best_so_far(summaries: Sequence[Summary], names: Sequence[str], graphs: int, as_fraction: bool) -> Means | None:
+def _best_so_far(summaries: Sequence[Summary], names: Sequence[str], graphs: int, as_fraction: bool) -> Table | None:
     shown = [name for name in names if any(name in summary.best_so_far for summary in summaries)]
     if not shown:
         return None
@@ -103,9 +67,7 @@ def _best_so_far(summaries: Sequence[Summary], names: Sequence[str], graphs: int
     title = "Best lower bound so far / bottleneck" if as_fraction else "Bottleneck / best lower bound so far"
     caption = "best of the bounds down to each row; one that was not run in a cell, closed or out of time, adds nothing"
     caption += _unproven(summaries)
-    return Means(
-        title + _over(graphs), _header(summaries), rows + _resting(summaries, graphs), caption + _left_out(summaries)
-    )
+    return _table(title + _over(graphs), summaries, rows + _resting(summaries, graphs), caption + _left_out(summaries))
 
 
 def _mean(ratio: float | None, as_fraction: bool, optimal: bool) -> str:
@@ -115,7 +77,7 @@ def _mean(ratio: float | None, as_fraction: bool, optimal: bool) -> str:
     return "1" if ratio == 1 and optimal else f"{1 / ratio if as_fraction else ratio:.4f}"
 
 
-def _over_simple(summaries: Sequence[Summary], names: Sequence[str], graphs: int, *, alone: bool) -> Means | None:
+def _over_simple(summaries: Sequence[Summary], names: Sequence[str], graphs: int, *, alone: bool) -> Table | None:
     shown = [name for name in names if any(name in summary.over_simple for summary in summaries)]
     if not shown:
         return None
@@ -126,12 +88,8 @@ def _over_simple(summaries: Sequence[Summary], names: Sequence[str], graphs: int
         caption += "; one that proved nothing above those before it may count as 1"
     if any(one.cells < summary.models for summary in summaries for one in summary.over_simple.values()):
         caption += "; [n]: run on n graphs only"
-    return Means(
-        "Lower bound / simple lower bound" + _over(graphs),
-        _header(summaries),
-        rows + _resting(summaries, graphs),
-        caption + _left_out(summaries),
-    )
+    title = "Lower bound / simple lower bound" + _over(graphs)
+    return _table(title, summaries, rows + _resting(summaries, graphs), caption + _left_out(summaries))
 
 
 def _share(one: OverSimple | None, summary: Summary) -> str:
@@ -142,7 +100,7 @@ def _share(one: OverSimple | None, summary: Summary) -> str:
     return f"{one.mean:.3f} ({share}){cells}"
 
 
-def _best(summaries: Sequence[Summary], names: Sequence[str]) -> Means:
+def _best(summaries: Sequence[Summary], names: Sequence[str]) -> Table:
     every = dict.fromkeys([*names, *(name for summary in summaries for name in summary.best)])
     rows = [
         [name, *(str(summary.best.get(name, 0)) for summary in summaries)]
@@ -151,9 +109,9 @@ def _best(summaries: Sequence[Summary], names: Sequence[str]) -> Means:
     ]
     closed = [["closed", *(f"{summary.closed} of {summary.cells}" for summary in summaries)]]
     with_upper = any(summary.ratio is not None for summary in summaries)
-    return Means(
+    return _table(
         "Cells whose best bound is this one",
-        _header(summaries),
+        summaries,
         rows + (closed if with_upper else []),
         "the first that reached it, where several did; closed: optimal, or to solver tolerance",
     )

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mtpp.errors import InputError
+from mtpp.formats.io.csv_text import csv_text
 from mtpp.views.certificate_texts import model_labels
-from mtpp.views.tables import csv_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,17 +1,16 @@
-"""Graph labels and tick formatting for certificate tables."""
+"""Graph labels, ticks and seconds of tables of certificates."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from mtpp.units import format_picoseconds
+from mtpp.views.table import NONE
 
 if TYPE_CHECKING:
     from mtpp.inference.certificate_table import CertificateRow
-
-NONE = "–"
 
 
 class NamedGraph(Protocol):
@@ -48,13 +47,9 @@ def ticks_text(row: CertificateRow, ticks: int | None) -> str:
     return f"{ticks / row.ticks_per_unit:,.6g}" if row.time_unit == "1" else format_picoseconds(ticks)
 
 
-def column_blocks(first: int, widths: Sequence[int], width: int) -> Iterator[range]:
-    """Yield columns that fit beside a first one into *width*, gaps included in their widths, at least one at a time."""
-    begin = 0
-    while begin < len(widths):
-        end, used = begin + 1, first + widths[begin]
-        while end < len(widths) and used + widths[end] <= width:
-            used += widths[end]
-            end += 1
-        yield range(begin, end)
-        begin = end
+def seconds_text(seconds: float) -> str:
+    """Write a number of seconds for a column of them, without the unit."""
+    for limit, digits in ((1, 3), (10, 2), (1000, 1)):
+        if seconds < limit:
+            return f"{seconds:.{digits}f}"
+    return f"{seconds:,.0f}"

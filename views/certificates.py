@@ -1,35 +1,25 @@
-"""Tables of certificates for terminals, Markdown, CSV, HTML and JSON: a line per cell, and means over graphs."""
+"""Tables of certificates: a line per cell, and means over graphs."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from mtpp.host.stop_reason import StopReason
 from mtpp.inference.certificate import Tier
-from mtpp.views.bounds import bound_marks, bounds_cells, bounds_tables
-from mtpp.views.certificate_means import Means, means_tables
-from mtpp.views.certificate_texts import NONE, model_labels, rows_by_graph, ticks_text
-from mtpp.views.tables import (
-    csv_text,
-    figures_grid,
-    markdown_result,
-    markdown_text,
-    markdown_title,
-    rendered,
-    result_terminal,
-    safe_text,
-    seconds_text,
-)
+from mtpp.views.bounds import bound_marks, bounds_of_model, bounds_table
+from mtpp.views.certificate_means import means_tables
+from mtpp.views.certificate_texts import model_labels, rows_by_graph, seconds_text, ticks_text
+from mtpp.views.renderer import view
+from mtpp.views.table import NONE, Column, Figure, Table
 
 if TYPE_CHECKING:
-    from rich.console import JustifyMethod
-    from rich.table import Table
-    from rich.text import Text
-
     from mtpp.inference.certificate_table import CertificateRow
+    from mtpp.views.terminal import Medium
 
 TOLERANCE = "closed to solver tolerance"
 _STARRED = "closed*"
@@ -41,8 +31,18 @@ _FIXED_COLUMNS = (
 )  # fmt: skip
 _UPPER_COLUMNS = ("upper", "upper_algorithm", "ratio", "optimal", "closed", "partition_seconds")
 
-_HEADER = ("model", "ops", "k", "upper", "by", "lower", "by", "tier", "ratio", "seconds")
-_LEFT = ("model", "by", "tier")
+_COLUMNS = (
+    Column("model", left=True),
+    Column("ops", "{:,}".format),
+    Column("k"),
+    Column("upper"),
+    Column("by", left=True),
+    Column("lower"),
+    Column("by", left=True),
+    Column("tier", left=True),
+    Column("ratio"),
+    Column("seconds", seconds_text),
+)
 _UPPER_BY = 4
 _RATIO = 8
 _LEAST_SHOWN = 1e-4
@@ -65,15 +65,16 @@ _TIERS = {
 }
 
 
+@view
 def certificates_text(
     rows: Sequence[CertificateRow],
-    output_format: str,
+    medium: Medium,
     *,
     as_fraction: bool = False,
     with_upper: bool = True,
     notes: Sequence[tuple[str, str]] = (),
-) -> str:
-    """Return the table as ``table``, ``markdown`` or ``csv``.
+) -> Iterable[Table | str]:
+    """Return a table with a line per cell, and tables of means.
 
     Parameters
     ----------
@@ -86,43 +87,16 @@ def certificates_text(
     notes
         More lines of a name and a text for people, below the tables: limits, what was left out.
     """
-    if output_format == "csv":
-        return _csv(rows, with_upper)
-    markdown = output_format == "markdown"
-    outcome = _outcome(rows, markdown=markdown) if with_upper else bound_marks(rows, markdown=markdown)
-    figures = [*outcome, *_rests_on(rows), *notes]
+    if medium.form == "csv":
+        return [_raw(rows, with_upper)]
+    terminal = medium.form == "table"
+    outcome = _outcome(rows, markdown=not terminal) if with_upper else bound_marks(rows, markdown=not terminal)
+    title, figures = _title(rows, with_upper), [*outcome, *_rests_on(rows), *notes]
     means = means_tables(rows, as_fraction=as_fraction) if with_upper or len(rows) > 1 else []
-    if markdown:
-        return _markdown(rows, means, figures, with_upper)
-    return _terminal(rows, means, figures, with_upper)
-
-
-def certificates_html(
-    rows: Sequence[CertificateRow], *, with_upper: bool = True, notes: Sequence[tuple[str, str]] = ()
-) -> str:
-    """Return the table of cells and what is said of all of them; the means are left out."""
-    from mtpp.views.html import html_text
-
-    labels = model_labels(rows)
-    if with_upper:
-        header: Sequence[str] = _HEADER
-        cells = [_cell_texts(row, labels[row.path]) for row in rows]
-        figures = [*_outcome(rows, markdown=True), *_rests_on(rows), *notes]
-    else:
-        header, cells = bounds_cells(rows)
-        figures = [*bound_marks(rows, markdown=True), *_rests_on(rows), *notes]
-    left = [j for j, name in enumerate(header) if name in _LEFT]
-    return html_text(_title(rows, with_upper), header, cells, figures, left=left)
-
-
-def certificates_json(rows: Sequence[CertificateRow]) -> str:
-    """Return the ``mtpp-certificates`` document, version 1, a line per row and k."""
-    from mtpp.formats.io.json_text import dump_lines
-    from mtpp.inference.certificate_table import table_document
-    from mtpp.solvers.certify.summary import summarise
-
-    document = table_document(rows, [summary.to_document() for summary in summarise(rows)])
-    return dump_lines(document, ("rows", "summary")) + "\n"
+    if terminal:
+        return [*_on_terminal(title, rows, figures, medium.terminal.width, with_upper=with_upper), *means]
+    table = Table(title, _COLUMNS, _cells(rows), figures) if with_upper else bounds_table(title, rows, figures)
+    return [table] if medium.form == "html" else [table, *means]
 
 
 def unmet_ratio(rows: Sequence[CertificateRow], ratio: Fraction | float) -> list[str]:
@@ -153,14 +127,15 @@ def _above(ratio: Fraction, asked: Fraction) -> str:
     return f"{ratio.numerator}/{ratio.denominator}"
 
 
-def _csv(rows: Sequence[CertificateRow], with_upper: bool) -> str:
+def _raw(rows: Sequence[CertificateRow], with_upper: bool) -> Table:
     """Return a line per cell, with every bound in ticks and the seconds that it took."""
     from mtpp.solvers.certify.summary import ladder
 
     fixed = [name for name in _FIXED_COLUMNS if with_upper or name not in _UPPER_COLUMNS]
     names = ladder(rows)
     header = [*fixed, *names, *(f"{name}_seconds" for name in names)]
-    return csv_text(header, ([_plain(row)[name] for name in fixed] + _bound_cells(row, names) for row in rows))
+    lines = [[_plain(row)[name] for name in fixed] + _bound_cells(row, names) for row in rows]
+    return Table(columns=list(map(Column, header)), rows=lines)
 
 
 def _plain(row: CertificateRow) -> dict[str, Any]:
@@ -242,18 +217,14 @@ def _proven_text(rows: Sequence[CertificateRow], claimed: Sequence[CertificateRo
     return f"{text}; what is proven is at least {least:.4f} of it"
 
 
-def _cell_texts(row: CertificateRow, label: str) -> list[str]:
+def _cells(rows: Sequence[CertificateRow]) -> list[list[Any]]:
+    labels = model_labels(rows)
     return [
-        label,
-        f"{row.ops:,}",
-        str(row.k),
-        ticks_text(row, row.upper),
-        row.upper_algorithm or NONE,
-        ticks_text(row, row.lower.value),
-        row.lower.method,
-        row.lower.tier,
-        _ratio(row),
-        seconds_text(row.total_seconds),
+        [
+            *(labels[row.path], row.ops, row.k, ticks_text(row, row.upper), row.upper_algorithm or None),
+            *(ticks_text(row, row.lower.value), row.lower.method, row.lower.tier, _ratio(row), row.total_seconds),
+        ]
+        for row in rows
     ]
 
 
@@ -269,20 +240,6 @@ def _ratio(row: CertificateRow) -> str:
     return f"{1 + excess:.4f}" if excess >= _LEAST_SHOWN else f"1 + {excess:.1e}"
 
 
-def _markdown(
-    rows: Sequence[CertificateRow], means: Sequence[Means], figures: Sequence[tuple[str, str]], with_upper: bool
-) -> str:
-    labels = model_labels(rows)
-    header: Sequence[str] = _HEADER
-    if with_upper:
-        cells = [_cell_texts(row, labels[row.path]) for row in rows]
-    else:
-        header, cells = bounds_cells(rows)
-    parts = [markdown_result(_title(rows, with_upper), header, cells, figures)]
-    parts += [f"{markdown_title(one.title)}{markdown_text(one.header, one.rows)}\n{one.caption}\n" for one in means]
-    return "\n".join(parts)
-
-
 def _title(rows: Sequence[CertificateRow], with_upper: bool) -> str:
     what = "Certificates" if with_upper else "Lower bounds"
     if not rows:
@@ -293,59 +250,46 @@ def _title(rows: Sequence[CertificateRow], with_upper: bool) -> str:
     return f"{what}: {over}, k = {counts}"
 
 
-def _terminal(
-    rows: Sequence[CertificateRow], means: Sequence[Means], figures: Sequence[tuple[str, str]], with_upper: bool
-) -> str:
+def _on_terminal(
+    title: str, rows: Sequence[CertificateRow], figures: Sequence[Figure], width: int, *, with_upper: bool
+) -> list[Table | str]:
+    """Return a line per cell; where those are too wide, and of bounds, each model's name with its table below it."""
+    by_model = {path: [rows[i] for i in places] for path, places in rows_by_graph(rows).items()}
+    if with_upper:
+        columns = [replace(one, form=_starred) if one.name == "ratio" else one for one in _COLUMNS]
+        whole = Table(title, columns, _cells(rows), figures, styles=_closed_styles(rows, _RATIO))
+        widths = [max(map(len, column)) for column in zip(whole.header, *whole.cells, strict=True)]
 
-    terminal, endless = result_terminal(), result_terminal(endless=True)
-    text = rendered(terminal, safe_text(_title(rows, with_upper), "bold"))
-    text += rendered(endless, *(_cell_tables if with_upper else bounds_tables)(rows, terminal.width))
-    text += rendered(terminal, "", figures_grid(figures))
-    for one in means:
-        text += rendered(terminal, "", safe_text(one.title, "bold"))
-        text += rendered(endless, *one.tables(terminal.width)) + rendered(terminal, safe_text(one.caption, "dim"))
-    return text
+        def fits(kept: Sequence[int], gap: int = 2) -> bool:
+            return sum(widths[j] + gap for j in kept) - gap <= width
 
-
-def _cell_tables(rows: Sequence[CertificateRow], width: int) -> Iterator[Table | Text]:
-    """Yield a line per cell; where those are too wide, each model's name with a line per k below it."""
+        kept = list(range(len(columns)))
+        if fits(kept):
+            return [whole]
+        kept = kept[2:]
+        if not fits(kept):
+            kept.remove(_UPPER_BY)
+        gap, columns = 2 if fits(kept) else 1, [replace(columns[j], width=widths[j]) for j in kept]
+        lines = {path: [[cells[j] for j in kept] for cells in _cells(own)] for path, own in by_model.items()}
+        ratio = kept.index(_RATIO)
+        tables = {
+            path: Table("", columns, lines[path], styles=_closed_styles(own, ratio), gap=gap)
+            for path, own in by_model.items()
+        }
+    else:
+        tables = {path: bounds_of_model(own) for path, own in by_model.items()}
+    if not with_upper and len(tables) == 1:
+        return [replace(table, title=title, figures=figures) for table in tables.values()]
     labels = model_labels(rows)
-    cells = [_cell_texts(row, labels[row.path]) for row in rows]
-    for texts in cells:
-        texts[_RATIO] = texts[_RATIO].replace(TOLERANCE, _STARRED)
-    widths = [max(len(texts[j]) for texts in (_HEADER, *cells)) for j in range(len(_HEADER))]
-
-    def fits(kept: Sequence[int], gap: int = 2) -> bool:
-        return sum(widths[j] + gap for j in kept) - gap <= width
-
-    kept = list(range(len(_HEADER)))
-    if fits(kept):
-        yield _lines(rows, cells, kept, widths, 2)
-        return
-    kept = kept[2:]
-    if not fits(kept):
-        kept.remove(_UPPER_BY)
-    gap = 2 if fits(kept) else 1
-    for path, own in rows_by_graph(rows).items():
-        yield safe_text("")
-        yield safe_text(f"{labels[path]}: {rows[own[0]].ops:,} ops")
-        yield _lines([rows[i] for i in own], [cells[i] for i in own], kept, widths, gap)
+    *before, last = [Table(title), *tables.values()]
+    named = [f"{labels[path]}: {own[0].ops:,} ops" for path, own in by_model.items()]
+    tables_above = [*before, replace(last, figures=figures)]
+    return [part for pair in zip_longest(tables_above, named) for part in pair if part is not None]
 
 
-def _lines(
-    rows: Sequence[CertificateRow],
-    cells: Sequence[Sequence[str]],
-    kept: Sequence[int],
-    widths: Sequence[int],
-    gap: int,
-) -> Table:
-    from rich.table import Table
+def _closed_styles(rows: Sequence[CertificateRow], column: int) -> dict[tuple[int, int], str]:
+    return {(i, column): "bold green" for i, row in enumerate(rows) if row.closed}
 
-    table = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0))
-    for j in kept:
-        justify: JustifyMethod = "left" if _HEADER[j] in _LEFT else "right"
-        table.add_column(_HEADER[j], justify=justify, no_wrap=True, min_width=widths[j])
-    for row, texts in zip(rows, cells, strict=True):
-        style = "bold green" if row.closed else ""
-        table.add_row(*(safe_text(texts[j], style if j == _RATIO else "") for j in kept))
-    return table
+
+def _starred(ratio: str) -> str:
+    return ratio.replace(TOLERANCE, _STARRED)

@@ -1,67 +1,48 @@
-"""Text of an inspection: totals of a model, and its kinds of ops, its modules or its ops in a table."""
+"""Table of an inspection: totals of a model, and its kinds of ops, its modules or its ops."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from mtpp.formats.modelled.control_notes import UNKNOWN_TRIPS
-from mtpp.terminal_safe import terminal_safe
 from mtpp.units import format_bytes, format_count, format_picoseconds, format_share
-from mtpp.views.html import html_text
+from mtpp.views.renderer import view
 from mtpp.views.structure import structure_text
-from mtpp.views.tables import csv_text, markdown_figures, markdown_text, markdown_title
+from mtpp.views.table import Column, Table
+
+if TYPE_CHECKING:
+    from mtpp.views.terminal import Medium
 
 _LISTED = 8
 
 
-def inspection_text(document: Mapping[str, Any], output_format: str) -> str:
-    """Return a text in one of four formats: the ops or modules that the document lists, else the kinds of ops."""
-    header, rows = _rows(document, raw=output_format == "csv")
-    if output_format == "csv":
-        return csv_text(header, rows)
-    if output_format == "html":
-        return html_text(document["model"]["name"], header, rows, _summary(document), left=_left(header))
-    summary = [(name, terminal_safe(value)) for name, value in _summary(document)]
-    if output_format == "markdown":
-        lines = markdown_figures(summary)
-        return f"{markdown_title(document['model']['name'])}{lines}\n\n{markdown_text(header, rows)}"
-    width = max(len(name) for name, _ in summary)
-    lines = "\n".join(f"{name:<{width}}  {value}" for name, value in summary)
-    return f"{lines}\n\n{_aligned(header, rows)}"
-
-
-def _rows(document: Mapping[str, Any], *, raw: bool) -> tuple[list[str], list[list[Any]]]:
+@view
+def inspection_text(document: Mapping[str, Any], medium: Medium) -> Iterable[Table]:
+    """Return a table of the ops or modules that the document lists, else of the kinds of ops."""
+    key = next(key for key in ("op", "module", "kind") if f"{key}s" in document)
+    rows = document[f"{key}s"]
+    if medium.form == "csv":
+        keys = (key, "kind" if key == "op" else "ops", "work", "param_bytes")
+        return [Table(columns=list(map(Column, keys)), rows=[list(row.values()) for row in rows])]
     total = document["work"] or 1
-    if "ops" in document:
-        if raw:
-            return ["op", "kind", "work", "param_bytes"], [list(op.values()) for op in document["ops"]]
-        return ["op", "kind", "work", "share", "parameters"], [
-            [op["name"], op["kind"] or "–", _cost(document, op["work"]), format_share(op["work"], total), _size(op)]
-            for op in document["ops"]
-        ]
-    key = "module" if "modules" in document else "kind"
-    if raw:
-        return [key, "ops", "work", "param_bytes"], [list(row.values()) for row in document[f"{key}s"]]
-    return [key, "ops", "work", "share", "parameters"], [
-        [row[key] or "–", row["ops"], _cost(document, row["work"]), format_share(row["work"], total), _size(row)]
-        for row in document[f"{key}s"]
+    columns = [
+        Column(key, left=True),
+        Column("kind", left=True) if key == "op" else Column("ops"),
+        Column("work", lambda ticks: _cost(document, ticks)),
+        Column("share", lambda ticks: format_share(ticks, total)),
+        Column("parameters", format_bytes),
     ]
-
-
-def _left(header: list[str]) -> tuple[int, ...]:
-    """Return the columns of text."""
-    return tuple(i for i, name in enumerate(header) if name in {"op", "kind", "module"})
+    cells = [
+        [name or None, what or None, work, work, size or None] for name, what, work, size in map(dict.values, rows)
+    ]
+    return [Table(document["model"]["name"], columns, cells, _summary(document), layout="plain")]
 
 
 def _cost(document: Mapping[str, Any], ticks: int) -> str:
     if document["time_unit"] == "1":
         return f"{ticks / document['ticks_per_unit']:,.6g}"
     return format_picoseconds(ticks)
-
-
-def _size(row: Mapping[str, Any]) -> str:
-    return format_bytes(row["param_bytes"]) if row["param_bytes"] else "–"
 
 
 def _summary(document: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -137,16 +118,3 @@ def _control(entry: Mapping[str, Any]) -> str:
     trips = entry.get("trip_count")
     detail = entry.get("note") or (f"{trips} trips" if trips is not None else "")
     return f"{entry['op']} ({entry['kind']}{', ' + detail if detail else ''})"
-
-
-def _aligned(header: list[str], rows: list[list[Any]]) -> str:
-    cells = [header, *([terminal_safe(str(cell)) for cell in row] for row in rows)]
-    widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
-    left = _left(header)
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if i in left else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in cells
-    )  # fmt: skip

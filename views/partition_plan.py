@@ -1,21 +1,25 @@
-"""Stage table of a plan and the figures below it, for terminals, Markdown, CSV and HTML."""
+"""Stage table of a plan, and the figures below it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mtpp.inference.cost_columns import CostColumns, Ticks
 from mtpp.units import format_bytes, format_share
-from mtpp.views.html import html_text
-from mtpp.views.shown_plan import ShownPlan, shown_plan
-from mtpp.views.tables import csv_text, figures_grid, markdown_result, rendered, result_terminal, safe_text
+from mtpp.views.renderer import view
+from mtpp.views.shown_plan import ShownPlan
+from mtpp.views.table import Column, Table, table_of_records
+from mtpp.views.terminal import middle_out
 from mtpp.wording import counted
 
 if TYPE_CHECKING:
     from rich.console import Console as RichConsole
 
     from mtpp.inference.plan import Plan
+    from mtpp.views.terminal import Medium
 
 _BAR_WIDTH = 12
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
@@ -26,22 +30,17 @@ _EMPTY_LISTED = 8
 _NAMES = (2, 3)
 """Columns that hold names."""
 
-
-def plan_text(plan: Plan, output_format: str, assumptions: Sequence[str]) -> str:
-    """Return *plan* as ``table``, ``markdown`` or ``csv``."""
-    return shown_text(shown_plan(plan, assumptions), output_format)
+_PARTS = ("work", "input", "output", "overflow", "cost", "cost")
+"""Keys of the costs of a stage, and of its share."""
 
 
-def shown_text(plan: ShownPlan, output_format: str, terminal: RichConsole | None = None) -> str:
-    """Return what is shown of a plan as ``table`` (on *terminal*), ``markdown``, ``csv`` or ``html``."""
-    if output_format == "csv":
-        return csv_text(list(plan.stages[0]), [list(row.values()) for row in plan.stages])
-    if output_format == "html":
-        return html_text(_title(plan), *_stage_cells(plan), _figures(plan), left=_NAMES)
-    if output_format == "markdown":
-        header, rows_shown = _stage_cells(plan)
-        return markdown_result(_title(plan), header, rows_shown, _figures(plan))
-    return _table(plan, terminal or result_terminal())
+@view
+def shown_text(plan: ShownPlan, medium: Medium) -> Iterable[Table]:
+    """Return a table of the stages."""
+    if medium.form == "csv":
+        return [table_of_records(plan.stages)]
+    table = Table(_title(plan), _columns(plan), _rows(plan), _figures(plan))
+    return [_fitted(table, plan, medium.terminal) if medium.form == "table" else table]
 
 
 def _title(plan: ShownPlan) -> str:
@@ -49,20 +48,27 @@ def _title(plan: ShownPlan) -> str:
     return f"{plan.name}: {plan.ops:,} ops, {plan.tensors:,} tensors, k = {plan.k}{times}"
 
 
-def _stage_cells(plan: ShownPlan) -> tuple[list[str], list[list[str]]]:
-    bottleneck = plan.certificate.upper
-    costs = CostColumns.of(plan, bottleneck)
-    no_memory = plan.system.fast_memory_bytes is None
-    rows = []
-    for row in _listed_stages(plan):
-        figures = [costs.text(row[part]) for part in ("work", "input", "output", "overflow", "cost")]
-        if no_memory:
-            figures[3] = "–"
-        share = format_share(row["cost"], bottleneck)
-        if not row["ops"]:
-            figures, share = ["–"] * 5, "–"
-        rows.append([str(row["index"]), str(row["ops"]), row["first"] or "–", row["last"] or "–", *figures, share])
-    return ["stage", "ops", "first op", "last op", "work", "in", "out", "overflow", "cost", "share"], rows
+def _columns(plan: ShownPlan) -> list[Column]:
+    costs = CostColumns.of(plan, plan.certificate.upper)
+    return [
+        Column("stage"),
+        Column("ops"),
+        Column("first op", left=True),
+        Column("last op", left=True),
+        *(Column(name, costs.text) for name in ("work", "in", "out", "overflow", "cost")),
+        Column("share", lambda cost: format_share(cost, plan.certificate.upper)),
+    ]
+
+
+def _rows(plan: ShownPlan) -> list[list[Any]]:
+    hidden = {"overflow"} if plan.system.fast_memory_bytes is None else set()
+    return [
+        [
+            *(row["index"], row["ops"], row["first"] or None, row["last"] or None),
+            *(None if part in hidden or not row["ops"] else row[part] for part in _PARTS),
+        ]
+        for row in _listed_stages(plan)
+    ]
 
 
 def _listed_stages(plan: ShownPlan) -> Sequence[Mapping[str, Any]]:
@@ -147,46 +153,25 @@ def _rate(per_second: float) -> str:
     return f"{per_second:,.0f}" if per_second >= 100 else f"{per_second:.3g}"
 
 
-def _table(plan: ShownPlan, console: RichConsole) -> str:
-    from rich.table import Table
-
-    header, rows = _stage_cells(plan)
-    fixed = _fixed_width(header, rows)
+def _fitted(table: Table, plan: ShownPlan, console: RichConsole) -> Table:
+    """Return a table with bars where there is room for them, and with names that leave room for the figures."""
+    widths = [max(map(len, column)) for column in zip(table.header, *table.cells, strict=True)]
+    fixed = sum(width for j, width in enumerate(widths) if j not in _NAMES) + 2 * (len(widths) - 1)
     bars = console.width >= fixed + 2 * _NAME_WIDTHS[0] + _BAR_WIDTH + 2
-    limit = _name_limit(console.width - fixed - (_BAR_WIDTH + 2 if bars else 0))
-    rows = [[*row[:2], _shortened(row[2], limit), _shortened(row[3], limit), *row[4:]] for row in rows]
-    table = Table(
-        title=safe_text(_title(plan), "bold"), title_justify="left", box=None, pad_edge=False, padding=(0, 2, 0, 0)
-    )
-    for index, name in enumerate(header):
-        table.add_column(safe_text(name), justify="left" if index in _NAMES else "right", no_wrap=True)
-    if bars:
-        table.add_column("", no_wrap=True)
-    bottleneck = plan.certificate.upper
-    for row, stage in zip(rows, _listed_stages(plan), strict=True):
-        share = stage["cost"] / bottleneck if bottleneck else 0.0
-        style = "bold red" if share == 1 else "cyan"
-        bar = [safe_text(_bar(share, console), style)] if bars else []
-        table.add_row(*(safe_text(cell) for cell in row), *bar)
-    return rendered(console, table, "", figures_grid(_figures(plan)))
-
-
-def _fixed_width(header: list[str], rows: list[list[str]]) -> int:
-    """Return the width of all columns but the names and the bar, gaps included."""
-    others = [max(len(name), *(len(row[i]) for row in rows)) for i, name in enumerate(header) if i not in _NAMES]
-    return sum(others) + 2 * (len(header) - 1)
-
-
-def _name_limit(room: int) -> int:
     least, most = _NAME_WIDTHS
-    return min(max(room // 2, least), most)
-
-
-def _shortened(name: str, limit: int) -> str:
-    if len(name) <= limit:
-        return name
-    kept = limit - 1
-    return f"{name[: kept // 2]}…{name[len(name) - (kept - kept // 2) :]}"
+    limit = min(max((console.width - fixed - (_BAR_WIDTH + 2 if bars else 0)) // 2, least), most)
+    columns = [replace(column, form=partial(middle_out, limit=limit)) if j in _NAMES else column
+               for j, column in enumerate(table.columns)]  # fmt: skip
+    if not bars:
+        return replace(table, columns=columns)
+    bottleneck = plan.certificate.upper
+    shares = [stage["cost"] / bottleneck if bottleneck else 0.0 for stage in _listed_stages(plan)]
+    return replace(
+        table,
+        columns=[*columns, Column("", partial(_bar, console=console), left=True)],
+        rows=[[*row, share] for row, share in zip(table.rows, shares, strict=True)],
+        styles={(i, len(columns)): "bold red" if share == 1 else "cyan" for i, share in enumerate(shares)},
+    )
 
 
 def _bar(share: float, console: RichConsole) -> str:

@@ -3,59 +3,33 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from mtpp.units import PICOSECONDS, format_bytes, format_picoseconds, format_share
-from mtpp.views.html import html_text
-from mtpp.views.tables import (
-    csv_text,
-    figures_grid,
-    markdown_figures,
-    markdown_text,
-    markdown_title,
-    rendered,
-    result_terminal,
-    safe_text,
-)
+from mtpp.views.renderer import view
+from mtpp.views.table import Column, Table
 
 if TYPE_CHECKING:
     from mtpp.inference.graph import CostGraph
     from mtpp.runtime.profiling.profiled_graph import BackwardTimes, MeasuredProfile
     from mtpp.units import Exact
+    from mtpp.views.terminal import Medium
 
 _MOST_SHOWN = 10
 _NOTICED = Fraction(1, 2000)
 _PS = PICOSECONDS["us"]
 
 
-def profile_text(profile: MeasuredProfile, output_format: str) -> str:
-    """Return a profile as ``table``, ``markdown``, ``html`` or ``csv``: every op, in microseconds."""
-    if output_format == "csv":
-        return csv_text(*_every_op(profile))
-    figures = _figures(profile)
-    tables = [_kinds(profile), _most_expensive(profile)]
-    if output_format == "html":
-        kinds, ops = tables
-        return html_text(profile.graph.name, *kinds, figures, left=(0,)) + html_text(
-            "most expensive ops", *ops, left=(0, 1)
-        )
-    if output_format == "markdown":
-        lines = markdown_figures(figures)
-        parts = [markdown_text(header, rows) for header, rows in tables]
-        return markdown_title(profile.graph.name) + "\n\n".join([lines, *(part.rstrip() for part in parts)]) + "\n"
-    from rich.table import Table
-
-    shown: list[Any] = [figures_grid(figures)]
-    for header, rows in tables:
-        table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-        for i, name in enumerate(header):
-            table.add_column(name, justify="left" if i == 0 or name == "kind" else "right", overflow="fold")
-        for row in rows:
-            table.add_row(*(safe_text(str(cell)) for cell in row))
-        shown += ["", table]
-    return rendered(result_terminal(), *shown)
+@view
+def profile_text(profile: MeasuredProfile, medium: Medium) -> Iterable[Table]:
+    """Return a table of kinds of ops and one of the most expensive ops; as CSV every op, in microseconds."""
+    if medium.form == "csv":
+        return [_every_op(profile)]
+    title = "most expensive ops" if medium.form == "html" else ""
+    kinds = Table(profile.graph.name, *_kinds(profile), _figures(profile), layout="above")
+    return [kinds, Table(title, *_most_expensive(profile), layout="above")]
 
 
 def _figures(profile: MeasuredProfile) -> list[tuple[str, str]]:
@@ -117,7 +91,7 @@ def _kernels(profile: MeasuredProfile) -> str:
     return f"slowed down by the profiler: each op shrunk by {float(shrunk):.1%}"
 
 
-def _kinds(profile: MeasuredProfile) -> tuple[list[str], list[list[str]]]:
+def _kinds(profile: MeasuredProfile) -> tuple[list[Column], list[list[Any]]]:
     graph = profile.graph
     rows: dict[str, list[Fraction]] = {}
     counts: dict[str, int] = {}
@@ -127,38 +101,54 @@ def _kinds(profile: MeasuredProfile) -> tuple[list[str], list[list[str]]]:
         row[:] = map(operator.add, row, costs)
         counts[kind] = counts.get(kind, 0) + 1
     total = sum(graph.work) or 1
-    header = ["kind", "ops", "measured", "share", "modelled", "ratio"]
-    if profile.ops.backward is not None:
-        header.append("backward")
-    return header, [
-        [kind or "–", f"{counts[kind]:,}", _time(cost), format_share(float(cost), float(total)), _time(modelled),
-         _times(cost, modelled), _time(backward)][: len(header)]
+    columns = [
+        Column("kind", left=True),
+        Column("ops", "{:,}".format),
+        Column("measured", _time),
+        Column("share"),
+        Column("modelled", _time),
+        Column("ratio"),
+        *([] if profile.ops.backward is None else [Column("backward", _time)]),
+    ]
+    return columns, [
+        [kind or None, counts[kind], cost, format_share(float(cost), float(total)), modelled, _times(cost, modelled),
+         backward][: len(columns)]
         for kind, (cost, modelled, backward) in sorted(rows.items(), key=lambda item: -item[1][0])
     ]  # fmt: skip
 
 
-def _most_expensive(profile: MeasuredProfile) -> tuple[list[str], list[list[str]]]:
+def _most_expensive(profile: MeasuredProfile) -> tuple[list[Column], list[list[Any]]]:
     graph = profile.graph
     total = sum(graph.work) or 1
     modelled = _each_modelled(profile.modelled)
     shown = sorted(range(graph.op_count), key=lambda op: -graph.work[op])[:_MOST_SHOWN]
     back = _each_backward(profile)
-    header = ["op", "kind", "measured", "share", "quartiles", "modelled", "ratio", *(["backward"] if back else [])]
-    return header, [
-        [graph.op_names[op], graph.op_kinds[op] or "–", _time(graph.work[op]),
+    columns = [
+        Column("op", left=True),
+        Column("kind", left=True),
+        Column("measured", _time),
+        Column("share"),
+        Column("quartiles"),
+        Column("modelled", _time),
+        Column("ratio"),
+        *([Column("backward", _time)] if back else []),
+    ]
+    return columns, [
+        [graph.op_names[op], graph.op_kinds[op] or None, graph.work[op],
          format_share(float(graph.work[op]), float(total)),
-         f"{_time(profile.ops.quartiles[op][0])} – {_time(profile.ops.quartiles[op][2])}", _time(modelled[op]),
-         _times(graph.work[op], modelled[op]), *([_time(back[op])] if back else [])]
+         f"{_time(profile.ops.quartiles[op][0])} – {_time(profile.ops.quartiles[op][2])}", modelled[op],
+         _times(graph.work[op], modelled[op]), *back[op : op + 1]]
         for op in shown
     ]  # fmt: skip
 
 
-def _every_op(profile: MeasuredProfile) -> tuple[list[str], list[list[Any]]]:
+def _every_op(profile: MeasuredProfile) -> Table:
     graph = profile.graph
     header = ["op", "kind", "work_us", "kernel_us", "first_quartile_us", "median_us", "third_quartile_us"]
+    header += ["modelled_us", *(["backward_us"] if profile.ops.backward else [])]
     back = [[cost] for cost in _each_backward(profile)] or [[] for _ in graph.op_names]
-    return [*header, "modelled_us", *(["backward_us"] if profile.ops.backward else [])], [
-        [name, kind, *(_microseconds(figure) for figure in (cost, kernel, *figures, modelled, *backward))]
+    rows = [
+        [name, kind, *map(_microseconds, (cost, kernel, *figures, modelled, *backward))]
         for name, kind, cost, kernel, figures, modelled, backward in zip(
             graph.op_names,
             graph.op_kinds,
@@ -170,6 +160,7 @@ def _every_op(profile: MeasuredProfile) -> tuple[list[str], list[list[Any]]]:
             strict=True,
         )
     ]
+    return Table(columns=list(map(Column, header)), rows=rows)
 
 
 def _each_modelled(graph: CostGraph) -> list[Fraction]:

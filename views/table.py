@@ -105,8 +105,8 @@ def table_of_records(records: Iterable[Mapping[str, Any]], keys: Iterable[str] |
 
 
 def table_of_columns(
-    title: str, columns: Iterable[tuple[Column, Iterable[Any]] | None], figures: Sequence[Figure] = ()
+    title: str, columns: Iterable[tuple[Column, Iterable[Any]]], figures: Sequence[Figure] = ()
 ) -> Table:
-    """Return a table of columns with their values; there may be None in the place of a column that is not needed."""
-    own = [column for column in columns if column is not None]
-    return Table(title, [column for column, _ in own], list(zip(*(values for _, values in own), strict=True)), figures)
+    """Return a table of columns with their values."""
+    names, values = zip(*columns, strict=True)
+    return Table(title, names, list(zip(*values, strict=True)), figures)

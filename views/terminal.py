@@ -28,24 +28,20 @@ _WIDE = 100
 class Medium:
     """Format of a text, and of ``table`` the terminal that it is for: by default the one that standard output is."""
 
-    def __init__(self, form: str, terminal: RichConsole | None = None) -> None:
+    def __init__(self, form: str, terminal: RichConsole | None = None, *, plain: bool = False) -> None:
         self.form = form
         self._terminal = terminal
-
-    @classmethod
-    def plain(cls) -> Medium:
-        """Return a file, which has neither colours nor an edge."""
-        return cls("table", plain_terminal())
+        self._plain = plain
 
     @cached_property
     def terminal(self) -> RichConsole:
-        """Terminal for texts and tables that fit into its width."""
-        return self._terminal or result_terminal()
+        """Terminal for texts and tables that fit into its width; of a plain medium a file without an edge."""
+        return self._terminal or (plain_terminal() if self._plain else result_terminal())
 
     @cached_property
     def endless(self) -> RichConsole:
         """Terminal for tables that lose no figure, however wide they are."""
-        return self._terminal or result_terminal(endless=True)
+        return self._terminal or (self.terminal if self._plain else result_terminal(endless=True))
 
 
 def result_terminal(*, endless: bool = False) -> RichConsole:
@@ -96,10 +92,11 @@ def _plain_text(table: Table) -> str:
 
 def _styled_text(table: Table, medium: Medium, left_out: list[str]) -> str:
     """Return a title, the columns that fit and figures; *left_out* are columns that no figures were below yet."""
-    kept, cells = _fitted(table, medium.terminal.width) if table.columns else ([], [])
-    left_out += [name for j, name in enumerate(table.header) if j not in kept]
+    kept, cells, spared = _fitted(table, medium.terminal.width) if table.columns else ([], [], [])
+    left_out += spared
     figures = list(table.figures_beside(left_out))
-    if figures and (lost := [name for name in left_out if name not in {one[-1] for one in table.figures}]):
+    said = {column for _, _, *columns in table.figures for column in columns}
+    if figures and (lost := [name for name in left_out if name not in said]):
         figures.append(("not shown", f"{', '.join(lost)}: the terminal is too narrow"))
     grids = [_grid(table, cells, block) for block in _blocks(table, kept, cells, medium.terminal.width)]
     endless = medium.terminal if table.layout == "above" else medium.endless
@@ -178,12 +175,18 @@ def _widths(table: Table, kept: Iterable[int], cells: Sequence[Sequence[str]]) -
     return {j: max(map(len, (table.columns[j].name, *(row[j] for row in cells)))) for j in kept}
 
 
-def _fitted(table: Table, width: int) -> tuple[list[int], list[list[str]]]:
-    """Leave columns out and shorten names until a table fits, if it can; return the columns left, and all cells."""
+def _fitted(table: Table, width: int) -> tuple[list[int], list[list[str]], list[str]]:
+    """Leave columns out and shorten names until a table fits, if it can.
+
+    Returns
+    -------
+    The columns that are left, the cells of all, and the names of those left out.
+    """
     kept, cells = list(range(len(table.columns))), [list(row) for row in table.cells]
     names = next((j for j in kept if table.columns[j].names), None)
     *fewest, most = _NAME_WIDTHS
     least = fewest[width >= _WIDE]
+    left_out: list[str] = []
     while True:
         wide = _widths(table, kept, cells)
         over = sum(wide.values()) + table.gap * (len(kept) - 1) - width
@@ -191,14 +194,15 @@ def _fitted(table: Table, width: int) -> tuple[list[int], list[list[str]]]:
         room = min(longest - over, most)
         spared = not any(table.columns[j].spare for j in kept)
         if over <= 0 and (names is None or room >= longest):
-            return kept, cells
+            return kept, cells, left_out
         if names is not None and (room >= least or spared):
             for row in cells:
                 row[names] = _shortened(row[names], max(room, least))
-            return kept, cells
+            return kept, cells, left_out
         if spared:
-            return kept, cells
-        kept.remove(max(kept, key=lambda j: table.columns[j].spare))
+            return kept, cells, left_out
+        kept.remove(first := max(kept, key=lambda j: table.columns[j].spare))
+        left_out.append(table.columns[first].name)
 
 
 def _shortened(ends: str, limit: int) -> str:

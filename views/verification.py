@@ -2,31 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 from mtpp.checker.report import BOUND_CHECK, Report, Verdict, listed
 from mtpp.checker.single_bounds import NAME as BOUNDS_TRIED
 from mtpp.checker.table_report import TableReport
 from mtpp.terminal_safe import terminal_safe
-from mtpp.views.html import html_text
+from mtpp.views.renderer import view
+from mtpp.views.table import Column, Table
+
+if TYPE_CHECKING:
+    from mtpp.views.terminal import Medium
 
 MARKS: dict[Verdict | None, str] = {**{verdict: str(verdict) for verdict in Verdict}, None: "–"}
 """Beginning of a row of a report, by its verdict."""
 
-_CLAIMS = ("verdict", "claim", "detail")
-_ROWS = ("verdict", "model", "k", "tier", "outcome")
-"""Columns in a notebook: of a report on one result, and on the rows of a table."""
+
+@view
+def verification_text(report: Report | TableReport, medium: Medium) -> Iterable[Table | str]:
+    """Return lines for a terminal, and elsewhere a table of the claims, or of the rows of a table."""
+    if isinstance(report, TableReport):
+        if medium.form == "table":
+            return [_table_text(report)]
+        figures = [(MARKS[check.verdict], f"{check.name}: {check.detail}") for check in report.means]
+        figures += [(MARKS[None], setting) for setting in _settings(report)]
+        return [Table(report.sentence(), _columns("model", "k", "tier", "outcome"), _row_cells(report), figures)]
+    if medium.form == "table":
+        return [_plan_text(report)]
+    rows = [(MARKS[check.verdict], check.name, check.detail) for check in report.checks]
+    return [Table(report.sentence(), _columns("claim", "detail"), rows)]
 
 
-def verification_text(report: Report | TableReport, output_format: str) -> str:
-    """Return a report as ``table``, ``json`` or ``html``."""
-    if output_format == "json":
-        from mtpp.formats.io.json_text import dump_json
-
-        return dump_json(report.to_document())
-    if output_format == "html":
-        return _table_html(report) if isinstance(report, TableReport) else _plan_html(report)
-    return _table_text(report) if isinstance(report, TableReport) else _plan_text(report)
+def _columns(*names: str) -> list[Column]:
+    return [Column(name, left=True) for name in ("verdict", *names)]
 
 
 def _plan_text(report: Report) -> str:
@@ -34,17 +43,6 @@ def _plan_text(report: Report) -> str:
     names = max(len(check.name) for check in report.checks)
     lines = [f"{MARKS[check.verdict]:<{marks}}  {check.name:<{names}}  {check.detail}" for check in report.checks]
     return "\n".join(map(terminal_safe, [*lines, "", report.sentence()]))  # no name makes a row of its own
-
-
-def _plan_html(report: Report) -> str:
-    rows = [(MARKS[check.verdict], check.name, check.detail) for check in report.checks]
-    return html_text(report.sentence(), _CLAIMS, rows, left=range(3))
-
-
-def _table_html(report: TableReport) -> str:
-    means = [(MARKS[check.verdict], f"{check.name}: {check.detail}") for check in report.means]
-    settings = [(MARKS[None], setting) for setting in _settings(report)]
-    return html_text(report.sentence(), _ROWS, _row_cells(report), [*means, *settings], left=range(5))
 
 
 def _row_cells(report: TableReport) -> list[tuple[str, ...]]:

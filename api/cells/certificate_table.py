@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self
 
-from mtpp.api.output import SavedResult
+from mtpp.api.output import SavedResult, checked_format
 from mtpp.errors import InconsistentResult, Interrupted, renamed
 from mtpp.host.stop_reason import StopReason
 from mtpp.units import PICOSECONDS
@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     from mtpp.errors import MtppError
     from mtpp.inference.certificate import Tier
     from mtpp.inference.certificate_table import CertificateRow
-
-
-_FORMATS = ("table", "markdown", "csv", "json")
+    from mtpp.views.terminal import Medium
 
 
 @dataclass(frozen=True, repr=False)
@@ -68,7 +66,7 @@ class CellTable(SavedResult):
         return replace(self, cells=tuple(map(sealed, self.cells)), problems=frozen(self.problems))
 
     def text(self, output_format: str = "table", *, as_fraction: bool = False) -> str:
-        """Return the table as ``table``, ``markdown``, ``csv`` or ``json``.
+        """Return the table as ``table``, ``markdown``, ``csv``, ``html`` or ``json``.
 
         Parameters
         ----------
@@ -80,23 +78,24 @@ class CellTable(SavedResult):
         InputError
             If there is no such format.
         """
-        from mtpp.api.parameters import choice
-        from mtpp.views.certificates import certificates_text
+        chosen = checked_format(output_format)
+        return self.to_json() if chosen == "json" else self._shown(chosen, as_fraction=as_fraction)
 
-        if choice(output_format, "output_format", _FORMATS) == "json":
-            return self.to_json()
-        return certificates_text(
-            self.cells, output_format, as_fraction=as_fraction, with_upper=self._with_upper, notes=self._notes()
-        )
-
-    def to_json(self) -> str:
-        """Return the ``mtpp-certificates`` document, which ``mtpp verify`` checks."""
-        from mtpp.formats.io.json_text import dump_lines
-        from mtpp.views.certificates import certificates_json
+    def _said(self) -> Mapping[str, Any]:
+        from mtpp.formats.results.certificates import table_document
+        from mtpp.solvers.certify.summary import summarise
 
         if self.loaded is not None:
-            return dump_lines(self.loaded, ("rows", "summary")) + "\n"
-        return certificates_json(self.cells)
+            return self.loaded
+        return table_document(self.cells, [summary.to_document() for summary in summarise(self.cells)])
+
+    def _shown(self, medium: str | Medium, *, as_fraction: bool = False) -> str:
+        from mtpp.views.certificates import certificates_text
+
+        notes = self._notes()
+        if medium == "html":
+            notes += [("", line) for line in self._remarks()]
+        return certificates_text(self.cells, medium, as_fraction=as_fraction, with_upper=self._with_upper, notes=notes)
 
     def raise_if_empty(self, observer: Observer) -> None:
         """Raise what ended the run before there was any row; where there are some, warn of a failure.
@@ -115,18 +114,6 @@ class CellTable(SavedResult):
             observer.warn(f"ended before all cells had their turn: {self.failure}" if ended else str(self.failure))
         elif self.stopped == StopReason.INTERRUPTED and not self.cells:
             raise Interrupted("interrupted before there was any row")
-
-    def __repr__(self) -> str:
-        """Return the table as a terminal shows it, without colours."""
-        from mtpp.views.colourless import colourless
-
-        return "\n".join([colourless(self.text()).rstrip(), *self._remarks()])
-
-    def _repr_html_(self) -> str:
-        from mtpp.views.certificates import certificates_html
-
-        notes = [*self._notes(), *(("", line) for line in self._remarks())]
-        return certificates_html(self.cells, with_upper=self._with_upper, notes=notes)
 
     @property
     def _with_upper(self) -> bool:

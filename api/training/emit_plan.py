@@ -10,10 +10,10 @@ from mtpp.errors import InputError
 from mtpp.names import FORMS
 
 if TYPE_CHECKING:
+    from mtpp.formats.results.graph_plan import PlannedGraph
+    from mtpp.formats.results.split_plan import PlannedSplit
     from mtpp.training.graph_problem import GraphProblem
     from mtpp.training.pfeife.problem import SplitProblem
-    from mtpp.views.training.planned_graph import PlannedGraph
-    from mtpp.views.training.planned_split import PlannedSplit
 
 
 def check_emitted(form: Any, folder: Any, *, force: Any = False) -> None:
@@ -66,18 +66,16 @@ def emit_plan(
         As :func:`check_emitted` and :func:`check_runnable`, and if there is no plan.
     """
     from mtpp.formats.io.new_folder import new_folder, write_file
+    from mtpp.formats.results.document_text import document_text
+    from mtpp.formats.results.split_plan import PlannedSplit
     from mtpp.formats.training.torch_pipelining import OURS, torch_pipelining_files
-    from mtpp.views.training.graph_plan import graph_plan_json
-    from mtpp.views.training.planned_split import PlannedSplit
-    from mtpp.views.training.split_plan import split_plan_json
 
     check_emitted(form, folder, force=force)
     if planned.plan is None:
         raise InputError("there is no plan to write", parameter="plan")
-    if isinstance(planned, PlannedSplit):
-        files = torch_pipelining_files(planned.plan, planned.about, split_plan_json(planned))
-    else:
-        files = torch_pipelining_files(planned.plan, planned.document()["model"], graph_plan_json(planned))
+    document = planned.document()
+    about = planned.about if isinstance(planned, PlannedSplit) else document["model"]
+    files = torch_pipelining_files(planned.plan, about, document_text(document))
     with new_folder(path_text(folder, "folder"), OURS, force=force) as draft:
         for name, text in files.items():
             write_file(draft / name, text.encode())

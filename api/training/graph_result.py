@@ -6,14 +6,15 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mtpp.api.output import SavedResult
 
 if TYPE_CHECKING:
+    from mtpp.formats.results.graph_plan import PlannedGraph
     from mtpp.host.stop_reason import StopReason
     from mtpp.training.graph_plan import GraphPlan
-    from mtpp.views.training.planned_graph import PlannedGraph
+    from mtpp.views.terminal import Medium
 
 _SECOND = 10**12
 
@@ -152,19 +153,10 @@ class GraphPlanResult(SavedResult):
 
         emit_plan(self.planned, form, folder, force=force)
 
-    def to_json(self) -> str:
-        """Return the text of the ``mtpp-training-plan`` document, which ``mtpp verify`` checks."""
-        from mtpp.views.training.graph_plan import graph_plan_json
+    def _said(self) -> dict[str, Any]:
+        return self.planned.document()
 
-        return graph_plan_json(self.planned)
-
-    def __repr__(self) -> str:
-        from mtpp.views.tables import plain_terminal
+    def _shown(self, medium: str | Medium) -> str:
         from mtpp.views.training.graph_plan import graph_plan_text
 
-        return graph_plan_text(self.planned, "table", plain_terminal()).removesuffix("\n")
-
-    def _repr_html_(self) -> str:
-        from mtpp.views.training.graph_plan import graph_plan_text
-
-        return graph_plan_text(self.planned, "html")
+        return graph_plan_text(self.planned, medium)

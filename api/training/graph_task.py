@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from mtpp.api.options.devices import Devices
     from mtpp.api.options.graphpipe import GraphPipe
     from mtpp.formats.io.source import Source
+    from mtpp.formats.results.graph_plan import PlannedGraph
     from mtpp.host.deadline import Deadline
     from mtpp.training.graph_problem import GraphProblem
-    from mtpp.views.training.planned_graph import PlannedGraph
 
 _EXAMPLES = {
     "devices": "‹devices› 8",
@@ -86,6 +86,7 @@ def plan_graph_task(task: GraphTask, deadline: Deadline, jobs: int | None, obser
     Interrupted
         If the user interrupted it before there was any plan.
     """
+    from mtpp.formats.results.graph_plan import PlannedGraph
     from mtpp.host.stop_reason import StopReason
     from mtpp.solvers.compilation import search_clock
     from mtpp.solvers.limits import Limits
@@ -94,7 +95,6 @@ def plan_graph_task(task: GraphTask, deadline: Deadline, jobs: int | None, obser
     from mtpp.solvers.planners.graphpipe.least_memory import nothing_found
     from mtpp.solvers.planners.registry import GRAPH_PLANNERS
     from mtpp.training.graph_plan import PLANNER
-    from mtpp.views.training.planned_graph import PlannedGraph
 
     with limited(Limits, deadline, jobs, observer, Picoseconds()) as limits:
         start = search_clock()

@@ -12,6 +12,7 @@ from mtpp.api.output import SavedResult
 if TYPE_CHECKING:
     from mtpp.formats.results.training_plan import AnyTrainingPlan
     from mtpp.host.stop_reason import StopReason
+    from mtpp.views.terminal import Medium
     from mtpp.views.training.training_results import Planned
 
 
@@ -116,29 +117,13 @@ class TrainingPlanResult(SavedResult):
             frozen({model.layers[layer].name: named[layer] for layer in ordered}),
         )
 
-    def document(self) -> dict[str, Any]:
-        """Return the ``mtpp-training-plan`` document, which ``mtpp verify`` checks, as a copy that may be changed."""
-        from mtpp.inference.frozen import thawed
+    def _said(self) -> dict[str, Any]:
+        return self.planned.document()
 
-        document: dict[str, Any] = thawed(self.planned.document())
-        return document
-
-    def to_json(self) -> str:
-        """Return the text of the document."""
-        from mtpp.views.training.training_plan import plan_json
-
-        return plan_json(self.planned)
-
-    def __repr__(self) -> str:
-        from mtpp.views.tables import plain_terminal
+    def _shown(self, medium: str | Medium) -> str:
         from mtpp.views.training.training_plan import training_plan_text
 
-        return training_plan_text(self.planned, "table", plain_terminal()).removesuffix("\n")
-
-    def _repr_html_(self) -> str:
-        from mtpp.views.training.training_plan import training_plan_text
-
-        return training_plan_text(self.planned, "html")
+        return training_plan_text(self.planned, medium)
 
 
 def _seconds(ticks: Any) -> float:

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from mtpp.api.inputs.own_files import refuse_inputs
 from mtpp.api.output import SavedResult, check_output, write_text_atomically
@@ -16,10 +16,9 @@ from mtpp.errors import InputError
 from mtpp.wording import counted
 
 if TYPE_CHECKING:
-    from rich.console import Console as RichConsole
-
     from mtpp.training.pfeife.schedule_run import DeviceTimes, ScheduleRun
     from mtpp.training.simulation import Simulation, StageTimes
+    from mtpp.views.terminal import Medium
 
 _CHARTS = (".txt", ".svg", ".html")
 _TEXT_WIDTH = 160
@@ -49,10 +48,6 @@ class SimulatedIteration(SavedResult, Generic[R]):
     @abstractmethod
     def size_text(self) -> str:
         """What a chart of it has rows for: ``4 stages``, ``4 devices``."""
-
-    @abstractmethod
-    def text(self, output_format: str, terminal: RichConsole | None = None) -> str:
-        """Return the figures as ``table``, ``markdown``, ``csv`` or ``html``; the first for a terminal, or stdout."""
 
     def gantt(self, path: str | os.PathLike[str]) -> None:
         """Draw a Gantt chart into a file that ends in ``.txt``, ``.svg`` or ``.html``, over what may be there.
@@ -98,15 +93,10 @@ class SimulatedIteration(SavedResult, Generic[R]):
 
         return write_trace(self.record.timeline)
 
-    def __repr__(self) -> str:
-        from mtpp.views.tables import plain_terminal
-
-        return self.text("table", plain_terminal()).removesuffix("\n")
-
     def _repr_html_(self) -> str:
         from mtpp.views.training.gantt_svg import gantt_svg
 
-        return gantt_svg(self.record.timeline) + self.text("html")
+        return gantt_svg(self.record.timeline) + super()._repr_html_()
 
 
 class SimulatedPipeline(SimulatedIteration["Simulation"]):
@@ -127,17 +117,15 @@ class SimulatedPipeline(SimulatedIteration["Simulation"]):
         """Figures of each stage, in picoseconds."""
         return self.record.stages
 
-    def to_json(self) -> str:
-        """Return the text of the ``mtpp-simulation`` document."""
-        from mtpp.formats.results.simulation import write_simulation
+    def _said(self) -> dict[str, Any]:
+        from mtpp.formats.results.simulation import simulation_document
 
-        return write_simulation(self.record)
+        return simulation_document(self.record)
 
-    def text(self, output_format: str, terminal: RichConsole | None = None) -> str:
-        """Return the figures as ``table``, ``markdown``, ``csv`` or ``html``; the first for a terminal, or stdout."""
+    def _shown(self, medium: str | Medium) -> str:
         from mtpp.views.training.simulation import simulation_text
 
-        return simulation_text(self.record, output_format, terminal)
+        return simulation_text(self.record, medium)
 
 
 class SimulatedSchedule(SimulatedIteration["ScheduleRun"]):
@@ -168,17 +156,15 @@ class SimulatedSchedule(SimulatedIteration["ScheduleRun"]):
         """Passes and hand-overs without a gap between them, from the first pass to the end: ``0F0``, ``0F0→1``, …."""
         return [part.name for part in self.record.critical_path]
 
-    def to_json(self) -> str:
-        """Return the text of the ``mtpp-simulation`` document, version 2."""
-        from mtpp.formats.results.schedule_simulation import write_schedule_simulation
+    def _said(self) -> dict[str, Any]:
+        from mtpp.formats.results.schedule_simulation import schedule_simulation_document
 
-        return write_schedule_simulation(self.record)
+        return schedule_simulation_document(self.record)
 
-    def text(self, output_format: str, terminal: RichConsole | None = None) -> str:
-        """Return the figures as ``table``, ``markdown``, ``csv`` or ``html``; the first for a terminal, or stdout."""
+    def _shown(self, medium: str | Medium) -> str:
         from mtpp.views.training.schedule_simulation import schedule_simulation_text
 
-        return schedule_simulation_text(self.record, output_format, terminal)
+        return schedule_simulation_text(self.record, medium)
 
 
 def check_gantt(path: str, parameter: str = "gantt") -> None:

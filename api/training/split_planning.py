@@ -11,11 +11,11 @@ from mtpp.errors import Deadlock, Interrupted
 if TYPE_CHECKING:
     from mtpp.api.observer import Observer
     from mtpp.api.training.split_task import SplitTask
+    from mtpp.formats.results.split_plan import PlannedSplit
     from mtpp.host.deadline import Deadline
     from mtpp.host.stop_reason import StopReason
     from mtpp.training.pfeife.plan import NoSplitPlan, SplitPlan
     from mtpp.training.pfeife.problem import SplitProblem
-    from mtpp.views.training.planned_split import PlannedSplit
 
 
 def plan_split_task(task: SplitTask, deadline: Deadline, jobs: int | None, observer: Observer) -> PlannedSplit:
@@ -28,6 +28,7 @@ def plan_split_task(task: SplitTask, deadline: Deadline, jobs: int | None, obser
     Deadlock
         If the passes of the schedule wait for each other.
     """
+    from mtpp.formats.results.split_plan import PlannedSplit
     from mtpp.host.stop_reason import StopReason
     from mtpp.solvers.compilation import search_clock
     from mtpp.solvers.limits import Limits
@@ -36,7 +37,6 @@ def plan_split_task(task: SplitTask, deadline: Deadline, jobs: int | None, obser
     from mtpp.solvers.planners.pfeife.least_memory import nothing_found
     from mtpp.solvers.planners.registry import SPLIT_PLANNERS
     from mtpp.training.pfeife.plan import PLANNER, NoSplitPlan
-    from mtpp.views.training.planned_split import PlannedSplit
 
     with limited(Limits, deadline, jobs, observer, _Ticks(task.problem)) as limits:
         start = search_clock()

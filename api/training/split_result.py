@@ -6,15 +6,16 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mtpp.api.output import SavedResult
 
 if TYPE_CHECKING:
+    from mtpp.formats.results.split_plan import PlannedSplit
     from mtpp.host.stop_reason import StopReason
     from mtpp.training.pfeife.plan import SplitPlan
     from mtpp.training.pfeife.schedule import PassSchedule
-    from mtpp.views.training.planned_split import PlannedSplit
+    from mtpp.views.terminal import Medium
 
 _SECOND = 10**12
 
@@ -159,19 +160,10 @@ class SplitPlanResult(SavedResult):
 
         emit_plan(self.planned, form, folder, force=force)
 
-    def to_json(self) -> str:
-        """Return the text of the ``mtpp-training-plan`` document, which ``mtpp verify`` checks."""
-        from mtpp.views.training.split_plan import split_plan_json
+    def _said(self) -> dict[str, Any]:
+        return self.planned.document()
 
-        return split_plan_json(self.planned)
-
-    def __repr__(self) -> str:
-        from mtpp.views.tables import plain_terminal
+    def _shown(self, medium: str | Medium) -> str:
         from mtpp.views.training.split_plan import split_plan_text
 
-        return split_plan_text(self.planned, "table", plain_terminal()).removesuffix("\n")
-
-    def _repr_html_(self) -> str:
-        from mtpp.views.training.split_plan import split_plan_text
-
-        return split_plan_text(self.planned, "html")
+        return split_plan_text(self.planned, medium)

@@ -6,18 +6,42 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from mtpp.api.output import ShownResult
 from mtpp.api.verification.files_beside import FilesBeside
 from mtpp.api.verification.reporting import read_result, report_on, within_time
 from mtpp.api.verify import Verification
 from mtpp.errors import InputError, Interrupted, MtppError
+from mtpp.formats.results.verifications import VerifiedFile
 
 if TYPE_CHECKING:
     from mtpp.api.observer import Observer
     from mtpp.api.verification.request import VerifyRequest
     from mtpp.formats.io.source import Source
+    from mtpp.views.terminal import Medium
+
+__all__ = ["FileVerdict", "VerifiedFile", "VerifiedFiles", "verify_files", "worst_code"]
 
 WORST_FIRST = (1, 2, 3, 0)
 """Exit codes: something false, something malformed, something unchecked, all well."""
+
+
+@dataclass(frozen=True, repr=False)
+class VerifiedFiles(ShownResult):
+    """Verdicts on several files; shown as the line below the sections on each."""
+
+    files: Sequence[VerifiedFile]
+    exit_code: int
+
+    def _said(self) -> dict[str, Any]:
+        from mtpp.formats.results.verifications import verifications_document
+
+        return verifications_document(self.files, self.exit_code)
+
+    def _shown(self, medium: str | Medium) -> str:
+        from mtpp.views.verified_files import closing_text
+
+        del medium
+        return closing_text(self.files)
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from mtpp.cli.terminal.delivery import deliver
+from mtpp.cli.terminal.delivery import deliver_texts
 
 if TYPE_CHECKING:
+    from mtpp.api.evaluate import ComparedStages
     from mtpp.api.partition_plan import PartitionPlan
     from mtpp.cli.terminal.console import Console
-    from mtpp.views.stage_comparison import StageComparison
 
 _LISTED = 8
 
@@ -22,7 +22,7 @@ def deliver_plan(
     output_format: str,
     *,
     embed: bool,
-    instead: StageComparison | None = None,
+    instead: ComparedStages | None = None,
 ) -> None:
     """Write and print a plan, and warn of what its reader should know; *instead* is printed in its place."""
     from mtpp.host.process_age import process_age_s
@@ -32,7 +32,7 @@ def deliver_plan(
 
     def shown() -> str:
         if instead is not None:
-            return instead.shown(output_format, plan.assumptions)
+            return instead.text(output_format)
         return json_text() if output_format == "json" else plan.text(output_format)
 
     empty = plan.empty_stages
@@ -40,7 +40,7 @@ def deliver_plan(
         reason = f"k = {plan.k} is more than the {plan.op_count} ops: " if plan.k > plan.op_count else ""
         listed = ", ".join(map(str, empty[:_LISTED])) + (", …" if len(empty) > _LISTED else "")
         console.warn(f"{reason}{len(empty)} of {plan.k} stages stay empty: {listed}")
-    deliver(output, json_text, shown)
+    deliver_texts(output, json_text, shown)
 
 
 def unmet_requirements(plan: PartitionPlan, ratio: float | None, *, optimal: bool) -> str | None:

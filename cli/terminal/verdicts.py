@@ -14,10 +14,9 @@ from mtpp.terminal_safe import terminal_safe
 
 if TYPE_CHECKING:
     from mtpp.api.verification.request import VerifyRequest
-    from mtpp.api.verification.verified_files import FileVerdict
+    from mtpp.api.verification.verified_files import FileVerdict, VerifiedFile
     from mtpp.api.verify import Verification
     from mtpp.cli.terminal.console import Console
-    from mtpp.views.verified_files import VerifiedFile
 
 FALSE, UNCHECKED = 1, 3
 """Exit codes."""
@@ -52,10 +51,9 @@ class Requirements:
 def verify_one(request: VerifyRequest, console: Console, requirements: Requirements, output_format: str) -> int:
     """Verify one result, print its report and return the exit code."""
     from mtpp.api.verify import verify_document
-    from mtpp.views.verification import verification_text
 
     found = verify_document(request, console).told(flag_of)
-    write_stdout(verification_text(found.report, output_format))
+    write_stdout(found.text(output_format))
     unmet = requirements.unmet(found)
     _say(_needed(found, unmet))
     return requirements.exit_code(found, unmet)
@@ -71,8 +69,8 @@ def verify_many(
     beside: bool,
 ) -> int:
     """Verify results in files and folders, print a section for each or one JSON document, and return the exit code."""
-    from mtpp.api.verification.verified_files import verify_files, worst_code
-    from mtpp.views.verified_files import closing_text, files_json, section_text
+    from mtpp.api.verification.verified_files import VerifiedFiles, verify_files, worst_code
+    from mtpp.views.verified_files import section_text
 
     files: list[VerifiedFile] = []
     for verdict in verify_files(paths, request, console, beside=beside):
@@ -82,14 +80,14 @@ def verify_many(
             write_stdout(section_text(file))
         _say(said)
     code = worst_code(file.exit_code for file in files)
-    write_stdout(files_json(files, code) if output_format == "json" else closing_text(files))
+    write_stdout(VerifiedFiles(files, code).text(output_format))
     return code
 
 
 def _shown(verdict: FileVerdict, requirements: Requirements) -> tuple[VerifiedFile, list[str]]:
     """Return what standard output shows of a file, and what standard error says."""
+    from mtpp.api.verification.verified_files import VerifiedFile
     from mtpp.api.verify import Verification
-    from mtpp.views.verified_files import VerifiedFile
 
     path, model, outcome = verdict.path, verdict.model, verdict.outcome
     if not isinstance(outcome, Verification):

@@ -11,6 +11,7 @@ from mtpp.formats.io.json_text import dump_json, dump_lines
 _BY_LINE: Mapping[str, tuple[str, ...]] = {
     "mtpp-certificates": ("rows", "summary"),
     "mtpp-comparison": ("models", "rows", "summary"),
+    native.FORMAT: native.ROWS,
     "mtpp-plan": ("stages", "assignment", *(f"graph.{key}" for key in native.ROWS)),
     "mtpp-run": ("stages",),
     "mtpp-simulation": ("stages", "devices", "channels"),

@@ -3,12 +3,79 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
+from mtpp.host.stop_reason import LIMITS_REACHED, StopReason
 from mtpp.training.graph_plan import FORMAT, PLANNER, VERSION, GraphPlan, NoGraphPlan
 from mtpp.training.graph_problem import GraphProblem
 from mtpp.training.stage_costs import ScheduledStage
 from mtpp.units import PICOSECONDS
+from mtpp.wording import counted
+
+if TYPE_CHECKING:
+    from mtpp.formats.io.source import Source
+
+
+@dataclass(frozen=True)
+class PlannedGraph:
+    """A model as read, without the bytes of its file, with its plan, or that there is none.
+
+    Attributes
+    ----------
+    elapsed_s
+        Seconds of planning.
+    """
+
+    source: Source
+    result: GraphPlan | NoGraphPlan
+    elapsed_s: float
+
+    @property
+    def problem(self) -> GraphProblem:
+        """What was to be planned."""
+        return self.result.problem
+
+    @property
+    def plan(self) -> GraphPlan | None:
+        """The plan, None if there is none."""
+        return self.result if isinstance(self.result, GraphPlan) else None
+
+    @property
+    def no_plan(self) -> NoGraphPlan | None:
+        """What is known where there is no plan."""
+        return self.result if isinstance(self.result, NoGraphPlan) else None
+
+    @property
+    def stopped(self) -> StopReason:
+        """Reason that planning ended."""
+        return self.result.stopped
+
+    def document(self) -> dict[str, Any]:
+        """Return the ``mtpp-training-plan`` document, version 2."""
+        sha256, none = self.source.sha256, self.no_plan
+        if none is not None:
+            reason = no_plan_reason(none)
+            return no_graph_plan_document(none, reason=reason, sha256=sha256, elapsed_s=self.elapsed_s)
+        assert self.plan is not None
+        return graph_plan_document(self.plan, sha256=sha256, elapsed_s=self.elapsed_s)
+
+
+def no_plan_reason(none: NoGraphPlan) -> str:
+    """Return on one line why there is no plan."""
+    if none.stopped in LIMITS_REACHED and not none.proven and not none.fits:
+        memory = none.stopped == StopReason.MEMORY_LIMIT
+        return "the memory did not suffice to find a plan" if memory else "no plan was found in the time"
+    devices = counted(none.problem.devices, "device")
+    if none.hopeless:
+        return (
+            f"there is no plan for {devices}, whatever memory they have: no stages that their layers "
+            "have costs of make up the model"
+        )
+    if not none.proven and not none.fits:
+        return f"no plan for {devices} was found, with any memory"
+    text = f"no plan fits into the memory of {devices}"
+    return text if none.proven else f"{text}, as far as was found"
 
 
 def graph_plan_document(plan: GraphPlan, *, sha256: str | None, elapsed_s: float) -> dict[str, Any]:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from mtpp.errors import InputError
 from mtpp.formats.graphs import native
 from mtpp.formats.io.json_shape import attributed, check_header
-from mtpp.formats.io.json_text import dump_lines, parse_json
+from mtpp.formats.io.json_text import parse_json
 
 FORMAT = "mtpp-plan"
 VERSION = 1
-
-_ROWS = ("stages", "assignment", *(f"graph.{key}" for key in native.ROWS))
 
 
 def read_plan(data: bytes, source: str) -> dict[str, Any]:
@@ -42,8 +39,3 @@ def as_plan(document: Any, source: str) -> dict[str, Any]:
                 "a graph, not a plan", where="/format", remedy="give the plan here and the graph with ‹model›"
             )
         return check_header(document, FORMAT, VERSION)
-
-
-def write_plan(document: Mapping[str, Any]) -> str:
-    """Return the text of a plan: one line per key, stage, op in the assignment, op and tensor of the graph."""
-    return dump_lines(document, _ROWS) + "\n"

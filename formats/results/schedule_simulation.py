@@ -8,16 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from mtpp.formats.io.json_text import dump_lines
 from mtpp.formats.results.simulation import FORMAT
 from mtpp.training.pfeife.schedule_run import ScheduleRun
 
 VERSION = 2
-
-
-def write_schedule_simulation(run: ScheduleRun) -> str:
-    """Return the text of a document: one line per key, device and channel."""
-    return dump_lines(schedule_simulation_document(run), ("devices", "channels")) + "\n"
 
 
 def schedule_simulation_document(run: ScheduleRun) -> dict[str, Any]:

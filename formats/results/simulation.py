@@ -7,17 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from mtpp.formats.io.json_text import dump_lines
 from mtpp.training.simulation import Simulation
 from mtpp.units import PICOSECONDS
 
 FORMAT = "mtpp-simulation"
 VERSION = 1
-
-
-def write_simulation(simulation: Simulation) -> str:
-    """Return the text of a document: one line per key, stage and channel."""
-    return dump_lines(simulation_document(simulation), ("stages", "channels")) + "\n"
 
 
 def simulation_document(simulation: Simulation) -> dict[str, Any]:

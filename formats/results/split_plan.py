@@ -3,18 +3,78 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from mtpp.host.stop_reason import LIMITS_REACHED, StopReason
+from mtpp.inference.counted_weights import as_weights_count
 from mtpp.training.graph_plan import FORMAT, VERSION
 from mtpp.training.pfeife.looped import LoopedSchedule
 from mtpp.training.pfeife.plan import PLANNER, NoSplitPlan, SplitPlan
 from mtpp.training.pfeife.problem import SplitProblem
 from mtpp.training.pfeife.schedule import PassSchedule
 from mtpp.units import Exact
+from mtpp.wording import counted
 
-ROWS = ("stages", "devices", "baselines")
-"""Keys whose items get a line each."""
+if TYPE_CHECKING:
+    from mtpp.formats.io.source import Source
+
+
+@dataclass(frozen=True)
+class PlannedSplit:
+    """A model as read, without the bytes of its file, with its plan, or that there is none.
+
+    Attributes
+    ----------
+    about
+        What a document says of the model.
+    elapsed_s
+        Seconds of planning.
+    """
+
+    source: Source
+    about: Mapping[str, Any]
+    result: SplitPlan | NoSplitPlan
+    elapsed_s: float
+
+    @property
+    def problem(self) -> SplitProblem:
+        """What was to be planned; its ops in the order that was found, where that was searched."""
+        return self.result.problem
+
+    @property
+    def plan(self) -> SplitPlan | None:
+        """The plan, None if there is none."""
+        return self.result if isinstance(self.result, SplitPlan) else None
+
+    @property
+    def no_plan(self) -> NoSplitPlan | None:
+        """What is known where there is no plan."""
+        return self.result if isinstance(self.result, NoSplitPlan) else None
+
+    @property
+    def stopped(self) -> StopReason:
+        """Reason that planning ended."""
+        return self.result.stopped
+
+    def document(self) -> dict[str, Any]:
+        """Return the ``mtpp-training-plan`` document, version 2."""
+        none, about = self.no_plan, self.about
+        if none is not None:
+            return no_split_plan_document(none, reason=no_plan_reason(none), model=about, elapsed_s=self.elapsed_s)
+        assert self.plan is not None
+        return split_plan_document(self.plan, model=about, elapsed_s=self.elapsed_s)
+
+
+def no_plan_reason(none: NoSplitPlan) -> str:
+    """Return on one line why there is no plan."""
+    if none.stopped in LIMITS_REACHED and not none.excluded and none.schedule is None:
+        memory = none.stopped == StopReason.MEMORY_LIMIT
+        return "the memory did not suffice to find a plan" if memory else "no plan was found in the time"
+    devices = counted(none.problem.devices, "device")
+    text = f"no plan fits into the memory of {devices}{as_weights_count(none.problem.line.counted_weights)}"
+    return text if none.excluded else f"{text}, as far as was found"
 
 
 def split_plan_document(plan: SplitPlan, *, model: Mapping[str, Any], elapsed_s: float) -> dict[str, Any]:

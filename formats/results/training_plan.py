@@ -6,11 +6,10 @@ Times are given twice: as floats in the model's unit, for people and plots, and 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from mtpp.formats.io.json_text import dump_lines
 from mtpp.host.stop_reason import StopReason
 from mtpp.training.nested_plan import NestedPlan, SuperstageFigures
 from mtpp.training.nested_problem import NestedProblem
@@ -20,11 +19,6 @@ from mtpp.units import PICOSECONDS
 
 AnyTrainingPlan = TrainingPlan | NestedPlan
 AnyTrainingProblem = PlanningProblem | NestedProblem
-
-
-def write_training_plan(document: Mapping[str, Any]) -> str:
-    """Return the text of a plan: one line per key, stage and superstage of the outermost level."""
-    return dump_lines(document, ("stages", "superstages")) + "\n"
 
 
 def training_plan_document(

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from mtpp.formats.io.json_text import dump_lines
 from mtpp.formats.results.training_plan import fraction, header, in_units, per_second
 from mtpp.host.stop_reason import StopReason
 from mtpp.training.plan import time_ratio
@@ -14,11 +13,6 @@ from mtpp.training.problem import PlanningProblem
 
 FORMAT = "mtpp-training-sweep"
 VERSION = 1
-
-
-def write_training_sweep(document: Mapping[str, Any]) -> str:
-    """Return the text of a table: one line per key and per row."""
-    return dump_lines(document, ("rows",)) + "\n"
 
 
 def sweep_document(

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from mtpp.host.stop_reason import StopReason
 from mtpp.inference.certificate import Certificate, LowerBound, Tier, approximation_ratio
-
-FORMAT = "mtpp-certificates"
-VERSION = 1
 
 
 @dataclass(frozen=True)
@@ -218,13 +215,3 @@ _SAME = (
     *("model", "path", "sha256", "dims", "ops", "tensors", "time_unit", "ticks_per_unit"),
     *("system", "k"),
 )
-
-
-def table_document(rows: Sequence[CertificateRow], summary: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return a table of certificates as JSON values."""
-    return {
-        "format": FORMAT,
-        "version": VERSION,
-        "rows": [row.to_document() for row in rows],
-        "summary": [dict(entry) for entry in summary],
-    }

@@ -13,12 +13,13 @@ from pathlib import Path
 import pytest
 from given_training_plans import chain_problem
 
+from mtpp.api.sweep_training import Sweep
 from mtpp.formats.io.source import Source
 from mtpp.solvers.planners.piper.sweep import SweepCell
 from mtpp.solvers.planners.registry import PLANNERS
 from mtpp.training.micro_batches import MicroBatches
 from mtpp.views.training.training_results import Swept, TrainingTask
-from mtpp.views.training.training_sweep import sweep_json, sweep_text
+from mtpp.views.training.training_sweep import sweep_text
 
 MS = 10**9
 
@@ -64,7 +65,7 @@ def test_cells_without_a_plan_and_cells_not_reached_differ() -> None:
     assert "| 4 | ? | – | – | – |" in text
     assert "- **–**: no plan fits, proven: 1 of 3\n- **?**: not reached, so not known: 1 of 3" in text
     assert "- **stopped**: interrupted: best times and bounds so far" in text
-    assert [row["feasible"] for row in json.loads(sweep_json(swept))["rows"]] == [False, True, None]
+    assert [row["feasible"] for row in json.loads(Sweep(swept).to_json())["rows"]] == [False, True, None]
     rows = csv.DictReader(io.StringIO(sweep_text(swept, "csv")))
     assert [row["feasible"] for row in rows] == ["False", "True", ""]
 
@@ -80,7 +81,7 @@ def test_tables_without_a_plan_say_whether_that_is_proven() -> None:
 def test_json_and_csv_hold_every_cell() -> None:
     """Exact times are there, and none where no plan fits."""
     swept = _swept(TABLE, [1, 2, 4], [2, 8])
-    document = json.loads(sweep_json(swept))
+    document = json.loads(Sweep(swept).to_json())
     assert (document["format"], document["version"], document["planner"]) == ("mtpp-training-sweep", 1, "piper")
     assert (document["devices"], document["degrees_sums"]) == ([1, 2, 4], [2, 8])
     assert document["rows"][0] == {
@@ -108,5 +109,5 @@ def test_nothing_feasible_is_known() -> None:
 @pytest.mark.parametrize("total", [0, 1])
 def test_bounds_of_nothing_prove_no_ratio(total: int) -> None:
     """A lower bound of 0 leaves the ratio open, unless the time is 0 as well."""
-    document = json.loads(sweep_json(_swept({(1, 2): (total, 0)}, [1], [2])))
+    document = json.loads(Sweep(_swept({(1, 2): (total, 0)}, [1], [2])).to_json())
     assert document["rows"][0]["ratio"] == (None if total else 1.0)

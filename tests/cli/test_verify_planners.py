@@ -11,7 +11,8 @@ from training_models import random_problem
 from mtpp.checker.training.model import training_model_in_ticks
 from mtpp.checker.training.plan import training_claim, verify_training_plan
 from mtpp.formats.io.json_text import parse_json
-from mtpp.formats.results.training_plan import no_plan_document, training_plan_document, write_training_plan
+from mtpp.formats.results.document_text import document_text
+from mtpp.formats.results.training_plan import no_plan_document, training_plan_document
 from mtpp.formats.training.models import read_training_model
 from mtpp.names import CONVENTIONS
 from mtpp.solvers.planners.limits import NoPlan, PlanLimits
@@ -39,7 +40,7 @@ def document_of(problem: PlanningProblem, planner: str) -> Any:
         )
     else:
         document = training_plan_document(result, sha256=SHA256, knapsack="exact", heuristic_differs=[], elapsed_s=0.1)
-    return parse_json(write_training_plan(document).encode(), "plan")
+    return parse_json(document_text(document).encode(), "plan")
 
 
 @pytest.mark.parametrize("planner", list(PLANNERS))

@@ -11,12 +11,10 @@ import pytest
 from processes import run
 
 import mtpp
-from mtpp.api.inspect import inspection_document
-from mtpp.api.output import dump_json
+from mtpp.api.inspect import inspection
 from mtpp.cli.terminal.output import write_stdout
 from mtpp.errors import InputError
 from mtpp.terminal_safe import StyledText, terminal_safe
-from mtpp.views.inspection import inspection_text
 
 ORDERS = "\x1b]0;title\x9b2J\u202egnp"
 SHOWN = "\\x1b]0;title\\x9b2J\\u202egnp"
@@ -66,8 +64,7 @@ def test_names_are_written_out_on_a_terminal(output_format: str, monkeypatch: py
         stdout = StringIO()
         monkeypatch.setattr(stdout, "isatty", lambda terminal=terminal: terminal)
         monkeypatch.setattr(sys, "stdout", stdout)
-        found = inspection_document(model, ops=False, modules=None)
-        write_stdout(dump_json(found) if output_format == "json" else inspection_text(found, output_format))
+        write_stdout(inspection(model, ops=False).text(output_format))
         if terminal:
             assert "\x1b[8m" not in stdout.getvalue()
             assert "\x1b[31;1m" not in stdout.getvalue()

@@ -27,7 +27,8 @@ from mtpp.checker.training.plan import verify_training_plan
 from mtpp.errors import Infeasible, InputError
 from mtpp.formats.graphs.native import ticks_document, to_document
 from mtpp.formats.io.json_text import dump_json, parse_json
-from mtpp.formats.results.training_plan import no_plan_document, training_plan_document, write_training_plan
+from mtpp.formats.results.document_text import document_text
+from mtpp.formats.results.training_plan import no_plan_document, training_plan_document
 from mtpp.host.stop_reason import StopReason
 from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance
@@ -404,7 +405,7 @@ def training_case(rng: random.Random) -> Case:
         )
     else:
         written = training_plan_document(result, sha256=SHA256, knapsack="exact", heuristic_differs=[], elapsed_s=0.1)
-    document = parse_json(write_training_plan(written).encode(), "plan")
+    document = parse_json(document_text(written).encode(), "plan")
 
     def verify(plan: Any) -> tuple[int, list[str]]:
         return _run(lambda: verify_training_plan(plan, problem.model, SHA256, searches=training_searches(_QUIET)))

@@ -8,7 +8,7 @@ import pytest
 from certificate_rows import row
 from rich.console import Console
 
-from mtpp.views import certificates as certificate_view
+from mtpp.views import terminal as terminals
 from mtpp.views.certificates import certificates_text
 
 ASSUMED = "assumptions  system reference: 20 TFLOP/s, memory 200 GB/s, link 25 GB/s, no fast-memory limit"
@@ -65,7 +65,7 @@ def test_several_graphs_on_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) ->
     def terminal(*, endless: bool = False) -> Console:
         return Console(file=io.StringIO(), width=1000 if endless else 30, no_color=True, highlight=False)
 
-    monkeypatch.setattr(certificate_view, "result_terminal", terminal)
+    monkeypatch.setattr(terminals, "result_terminal", terminal)
     rows = [row("a", k, simple=10 * k) for k in (2, 4, 8)] + [row("b", 2, simple=3, time_unit_="1")]
     assert certificates_text(rows, "table", with_upper=False).splitlines()[:20] == [
         "Lower bounds: 2 graphs, k = 2,",

@@ -11,10 +11,11 @@ import pytest
 from certificate_rows import row
 from rich.console import Console
 
+from mtpp.api.cells.certificate_table import CertificateTable
 from mtpp.inference.certificate import LowerBound
 from mtpp.inference.certificate_table import CertificateRow
-from mtpp.views import certificates as certificate_view
-from mtpp.views.certificates import certificates_json, certificates_text, unmet_ratio
+from mtpp.views import terminal as terminals
+from mtpp.views.certificates import certificates_text, unmet_ratio
 
 MICRO = 10**6
 
@@ -44,7 +45,7 @@ def narrow(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
     def terminal(*, endless: bool = False) -> Console:
         return Console(file=io.StringIO(), width=1000 if endless else width, no_color=True, highlight=False)
 
-    monkeypatch.setattr(certificate_view, "result_terminal", terminal)
+    monkeypatch.setattr(terminals, "result_terminal", terminal)
 
 
 def test_table() -> None:
@@ -247,7 +248,7 @@ def test_csv_of_bounds_has_no_upper_side() -> None:
 
 def test_json_reads_back() -> None:
     """The document's rows are the rows, and its summary is that of the tables."""
-    document = json.loads(certificates_json(mixed()))
+    document = json.loads(CertificateTable(mixed()).to_json())
     assert (document["format"], document["version"]) == ("mtpp-certificates", 1)
     assert [CertificateRow.from_document(one) for one in document["rows"]] == mixed()
     assert [(one["k"], one["models"]) for one in document["summary"]] == [(2, 2), (8, 1)]
@@ -303,7 +304,7 @@ def test_equal_numbers_of_tier_solver_are_not_optimal() -> None:
     assert "closed*" in lines[2]
     assert "1 of 1, 0 of them optimal, 1 closed to solver tolerance" in lines[4]
     assert next(line for line in lines if line.startswith("exact-mip  ")).split() == ["exact-mip", "1.0000"]
-    (document,) = json.loads(certificates_json([cell]))["rows"]
+    (document,) = json.loads(CertificateTable([cell]).to_json())["rows"]
     assert (document["ratio"], document["optimal"]) == (1.0, False)
     assert document["proven"] == {"value": 80, "method": "node", "tier": "exact", "proof": {}, "ratio": 1.25}
     (line,) = csv.DictReader(io.StringIO(certificates_text([cell], "csv")))
@@ -313,6 +314,6 @@ def test_equal_numbers_of_tier_solver_are_not_optimal() -> None:
 
 def test_rows_of_exact_bounds_carry_no_second_proof() -> None:
     """What is proven is the bound itself."""
-    (document,) = json.loads(certificates_json([row(upper=9, simple=9)]))["rows"]
+    (document,) = json.loads(CertificateTable([row(upper=9, simple=9)]).to_json())["rows"]
     assert "proven" not in document
     assert document["optimal"] is True

@@ -12,8 +12,8 @@ from graph_strategies import chain
 from processes import run
 
 from mtpp.inference.graph import CostGraph, Op, Tensor
-from mtpp.views import structure
-from mtpp.views.structure import structure_document, structure_text
+from mtpp.solvers.series_parallel import structure
+from mtpp.views.structure import structure_text
 
 
 def bridges(*lengths: int) -> CostGraph:
@@ -33,7 +33,7 @@ def bridges(*lengths: int) -> CostGraph:
 
 def line(graph: CostGraph) -> str:
     """Return what is said of a graph."""
-    document = structure_document(graph)
+    document = structure.structure(graph)
     assert document is not None
     return structure_text(document)
 
@@ -75,5 +75,5 @@ def test_inspect_shows_it(tmp_path: Path, checkout: Path) -> None:
 def test_very_large_graphs_are_not_decomposed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Above the limit there are no figures."""
     monkeypatch.setattr(structure, "MOST_OPS", 3)
-    assert structure_document(chain([1, 2, 3, 4], [1, 1, 1])) is None
-    assert structure_document(chain([1, 2, 3], [1, 1])) is not None
+    assert structure.structure(chain([1, 2, 3, 4], [1, 1, 1])) is None
+    assert structure.structure(chain([1, 2, 3], [1, 1])) is not None

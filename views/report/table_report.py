@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mtpp.checker.single_bounds import without_proof
-from mtpp.views.certificate_texts import NONE, model_labels
+from mtpp.views.certificate_texts import model_labels
 from mtpp.views.report.bound_ladders import bound_ladders
 from mtpp.views.report.cell_map import cell_map_section
 from mtpp.views.report.claims import table_verdict, verdict_cell
 from mtpp.views.report.origin import facts_section
 from mtpp.views.report.page import Cell, Page, Row, Section, Table
 from mtpp.views.report.stated import StatedRow, ratio_text
+from mtpp.views.table import NONE
 from mtpp.wording import counted
 
 if TYPE_CHECKING:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from mtpp.training.timeline import (
     BACKWARD,
@@ -15,6 +16,9 @@ from mtpp.training.timeline import (
     Timeline,
 )
 from mtpp.views.training.timeline_texts import time_text
+
+if TYPE_CHECKING:
+    from mtpp.views.terminal import Medium
 
 _MARKS = {FORWARD: "░", BACKWARD: "█", BACKWARD_INPUT: "█", BACKWARD_WEIGHT: "▄", SYNCHRONISATION: "▒"}
 """Of passes where each row has one stage."""
@@ -34,6 +38,16 @@ _MOSTLY = 0.8
 """Part of its busy time from which on it shows one kind alone, even so."""
 
 _LEAST_WIDTH = 20
+_CHART_WIDTH = 100
+"""Columns of a chart that is for no terminal."""
+
+
+def chart(timeline: Timeline, medium: Medium) -> list[str]:
+    """Return a chart for a terminal, and nothing in other formats."""
+    if medium.form != "table":
+        return []
+    width = medium.terminal.width if medium.terminal.is_terminal else _CHART_WIDTH
+    return ["\n".join(line.rstrip() for line in gantt_text(timeline, width).rstrip("\n").split("\n"))]
 
 
 def gantt_text(timeline: Timeline, width: int) -> str:

@@ -1,29 +1,36 @@
-"""Tables of a planned stage graph, its stages and the figures below them, for terminals, Markdown and CSV; and JSON."""
+"""Table of a planned stage graph: its stages, and the figures below them."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from mtpp.formats.results.graph_plan import no_plan_reason
 from mtpp.host.stop_reason import LIMITS_REACHED, StopReason
 from mtpp.inference.cost_columns import CostColumns
 from mtpp.terminal_safe import terminal_safe
 from mtpp.units import format_bytes, format_picoseconds, format_share
-from mtpp.views.html import html_text
-from mtpp.views.tables import csv_text, figures_grid, markdown_result, rendered, result_terminal, safe_text
-from mtpp.views.training.graph_plan_texts import no_plan_reason
-from mtpp.views.training.stage_columns import StageColumn, fitting_columns
-from mtpp.views.training.training_texts import GRAPHS, proven_text, size_text, throughput, unit_of, whole_mebibytes
+from mtpp.views.renderer import view
+from mtpp.views.table import Column, Figure, Table, table_of_columns, table_of_records
+from mtpp.views.training.training_texts import (
+    GRAPHS,
+    alike_text,
+    proven_text,
+    size_text,
+    throughput,
+    unit_of,
+    whole_mebibytes,
+)
 from mtpp.wording import counted
 
 if TYPE_CHECKING:
-    from rich.console import Console as RichConsole
-
+    from mtpp.formats.results.graph_plan import PlannedGraph
     from mtpp.training.graph_plan import GraphPlan, NoGraphPlan
     from mtpp.training.graph_problem import GraphProblem
     from mtpp.training.stage_costs import ScheduledStage
-    from mtpp.views.training.planned_graph import PlannedGraph
+    from mtpp.views.terminal import Medium
 
 _CSV = (
     "index", "layers", "first", "last", "data_parallel", "devices", "micro_batch", "forwards_backwards", "in_flight",
@@ -34,33 +41,15 @@ _MOST_SIZES = 8
 """Sizes of micro-batches that are listed one by one."""
 
 
-def graph_plan_text(planned: PlannedGraph, output_format: str, terminal: RichConsole | None = None) -> str:
-    """Return a plan, or that there is none, as ``table``, ``markdown``, ``csv`` or ``html``.
-
-    Parameters
-    ----------
-    terminal
-        The one that a table is for; None: standard output.
-    """
+@view
+def graph_plan_text(planned: PlannedGraph, medium: Medium) -> Iterable[Table]:
+    """Return a table of the stages; figures alone where there is no plan."""
     plan = planned.plan
-    if output_format == "csv":
-        return csv_text(_CSV, [] if plan is None else _csv_rows(plan))
-    columns = [] if plan is None else _columns(plan)
-    if output_format == "markdown":
-        rows = zip(*(column.cells for column in columns), strict=True)
-        return markdown_result(_title(planned), [column.name for column in columns], rows, _figures(planned))
-    if output_format == "html":
-        rows = zip(*(column.cells for column in columns), strict=True)
-        left = [i for i, column in enumerate(columns) if column.left]
-        return html_text(_title(planned), [column.name for column in columns], rows, _figures(planned), left=left)
-    return _table(planned, columns, terminal or result_terminal())
-
-
-def graph_plan_json(planned: PlannedGraph) -> str:
-    """Return the text of the ``mtpp-training-plan`` document, version 2, of a plan or of there being none."""
-    from mtpp.formats.io.json_text import dump_lines
-
-    return dump_lines(planned.document(), ("stages", "transfers", "least_memory_stages")) + "\n"
+    if medium.form == "csv":
+        return [table_of_records([] if plan is None else _records(plan), _CSV)]
+    if plan is None:
+        return [Table(_title(planned), figures=_figures(planned))]
+    return [table_of_columns(_title(planned), _columns(plan), _figures(planned))]
 
 
 def _title(planned: PlannedGraph) -> str:
@@ -82,35 +71,33 @@ def _ticks(plan: GraphPlan) -> Fraction:
     return Fraction(max(map(max, times)))
 
 
-def _columns(plan: GraphPlan) -> list[StageColumn]:
+def _columns(plan: GraphPlan) -> Iterator[tuple[Column, Sequence[Any]]]:
     limit = plan.problem.memory_bytes
     unit, ticks = unit_of(_ticks(plan))
-    columns = CostColumns(unit, Fraction(ticks), 0 if ticks == 1 else 3)
-    graph = plan.graph
-    before: list[list[str]] = [[] for _ in plan.stages]
+    time = CostColumns(unit, Fraction(ticks), 0 if ticks == 1 else 3).text
+    graph, stages = plan.graph, plan.stages
+    before: list[list[str]] = [[] for _ in stages]
     for one in graph.transfers:
         before[one.target].append(str(one.source))
+    yield Column("stage"), range(len(stages))
+    yield Column("after", left=True), [" ".join(one) or "-" for one in before]
+    yield Column("layers"), [len(stage.configurations) for stage in stages]
+    yield Column("first … last", left=True, names=True), [terminal_safe(one.name) for one in graph.stages]
+    yield Column("d"), [stage.data_parallel for stage in stages]
+    yield Column("b", "{:,}".format), [stage.micro_batch for stage in stages]
+    if any(stage.interval != 1 for stage in stages):
+        yield Column("k"), [stage.interval for stage in stages]
+    yield Column("in flight", spare=5), [stage.in_flight for stage in stages]
+    yield Column("memory", format_bytes, spare=4), plan.memory_bytes
+    yield Column(f"of {size_text(limit)}"), [_share(size, limit) for size in plan.memory_bytes]
+    yield Column("forward", time, spare=2), [one.forward_ticks for one in graph.stages]
+    yield Column("backward", time, spare=3), [one.backward_ticks for one in graph.stages]
+    if any(one.synchronisation_ticks for one in graph.stages):
+        yield Column("gradients", time, spare=1), [one.synchronisation_ticks for one in graph.stages]
     busy = [one.micro_batches * (one.forward_ticks + one.backward_ticks) for one in graph.stages]
-    intervals = [stage.interval for stage in plan.stages]
-    mixes = [] if _alike(plan) else [StageColumn("configurations", list(map(_mix, plan.stages)), 7, left=True)]
-    gradients = [columns.text(Fraction(one.synchronisation_ticks)) for one in graph.stages]
-    return [
-        StageColumn("stage", [str(i) for i in range(len(plan.stages))]),
-        StageColumn("after", [" ".join(one) or "-" for one in before], left=True),
-        StageColumn("layers", [str(len(stage.configurations)) for stage in plan.stages]),
-        StageColumn("first … last", [terminal_safe(one.name) for one in graph.stages], left=True),
-        StageColumn("d", [str(stage.data_parallel) for stage in plan.stages]),
-        StageColumn("b", [f"{stage.micro_batch:,}" for stage in plan.stages]),
-        *([StageColumn("k", list(map(str, intervals)))] if set(intervals) != {1} else []),
-        StageColumn("in flight", [str(stage.in_flight) for stage in plan.stages], 5),
-        StageColumn("memory", [format_bytes(size) for size in plan.memory_bytes], 4),
-        StageColumn(f"of {size_text(limit)}", [_share(size, limit) for size in plan.memory_bytes]),
-        StageColumn("forward", [columns.text(Fraction(one.forward_ticks)) for one in graph.stages], 2),
-        StageColumn("backward", [columns.text(Fraction(one.backward_ticks)) for one in graph.stages], 3),
-        *([StageColumn("gradients", gradients, 1)] if any(one.synchronisation_ticks for one in graph.stages) else []),
-        StageColumn("busy", [_share(ticks, plan.iteration) for ticks in busy]),
-        *mixes,
-    ]  # fmt: skip
+    yield Column("busy"), [_share(ticks, plan.iteration) for ticks in busy]
+    if _alike(plan) is None:
+        yield Column("configurations", left=True, spare=7), list(map(_mix, stages))
 
 
 def _share(part: int, whole: int) -> str:
@@ -129,14 +116,16 @@ def _alike(plan: GraphPlan) -> str | None:
     return names.pop() if len(names) == 1 else None
 
 
-def _figures(planned: PlannedGraph, dropped: tuple[str, ...] = ()) -> list[tuple[str, str]]:
+def _figures(planned: PlannedGraph) -> list[Figure]:
     plan, problem = planned.plan, planned.problem
     if plan is None:
         none = planned.no_plan
         assert none is not None
         return [("no plan", no_plan_reason(none)), ("least memory", _memory_needed(none)), *_rules(problem)]
     iteration = plan.iteration
-    figures = [("iteration", f"{format_picoseconds(iteration)} for {_batch(problem)}, planned by graphpipe")]
+    figures: list[Figure] = [
+        ("iteration", f"{format_picoseconds(iteration)} for {_batch(problem)}, planned by graphpipe")
+    ]
     if iteration:
         figures.append(("throughput", f"{throughput(Fraction(iteration, problem.mini_batch))} samples/s"))
     among = f"{'lines of stages' if problem.rules.sequential else 'stage graphs'} {GRAPHS}"
@@ -154,20 +143,11 @@ def _figures(planned: PlannedGraph, dropped: tuple[str, ...] = ()) -> list[tuple
     stage = plan.memory_bytes.index(max(plan.memory_bytes))
     held = format_bytes(plan.memory_bytes[stage])
     figures.append(("memory", f"at most {held} on a device (stage {stage}) of {size_text(problem.memory_bytes)}"))
-    alike = _alike(plan)
-    if alike is not None:
-        layers = counted(len(problem.model.layers), "layer")
-        figures.append(
-            (
-                "configurations",
-                alike
-                if layers == "1 layer"
-                else f"{alike} for {'both layers' if layers == '2 layers' else f'all {layers}'}",
-            )
-        )
-    elif "configurations" in dropped:
+    if (alike := _alike(plan)) is not None:
+        figures.append(("configurations", alike_text(alike, len(problem.model.layers))))
+    else:
         mixes = (f"stage {s}: {_mix(stage)}" for s, stage in enumerate(plan.stages))
-        figures.append(("configurations", "; ".join(mixes)))
+        figures.append(("configurations", "; ".join(mixes), "configurations"))
     if plan.stopped in (*LIMITS_REACHED, StopReason.INTERRUPTED):
         figures.append(("stopped", f"{plan.stopped.replace('-', ' ')}: best plan and bound so far"))
     return [*figures, *_rules(problem)]
@@ -213,15 +193,14 @@ def _rules(problem: GraphProblem) -> list[tuple[str, str]]:
     return [("rules", "; ".join(texts)), *(("note", text) for text in notes(problem))]
 
 
-def _csv_rows(plan: GraphPlan) -> list[list[Any]]:
+def _records(plan: GraphPlan) -> Iterator[dict[str, Any]]:
     from mtpp.formats.results.graph_plan import stage_documents
 
-    rows = []
+    model = plan.problem.model
     for index, (row, stage) in enumerate(zip(stage_documents(plan.problem, plan.stages), plan.stages, strict=True)):
-        model = plan.problem.model
         names = [model.layers[layer].name for layer in model.order if layer in stage.configurations]
         before = [str(one.source) for one in plan.graph.transfers if one.target == index]
-        shown = {
+        yield {
             **row,
             "layers": len(names),
             "first": names[0],
@@ -229,24 +208,3 @@ def _csv_rows(plan: GraphPlan) -> list[list[Any]]:
             "reads_from": " ".join(before),
             "configurations": _mix(stage),
         }
-        rows.append([shown[name] for name in _CSV])
-    return rows
-
-
-def _table(planned: PlannedGraph, columns: list[StageColumn], console: RichConsole) -> str:
-    from rich.table import Table
-
-    title = safe_text(_title(planned), "bold")
-    if not columns:
-        return rendered(console, title, figures_grid(_figures(planned)))
-    shown, dropped = fitting_columns(columns, console.width)
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for column in shown:
-        table.add_column(safe_text(column.name), justify="left" if column.left else "right", no_wrap=True)
-    for cells in zip(*(column.cells for column in shown), strict=True):
-        table.add_row(*map(safe_text, cells))
-    lines = _figures(planned, tuple(dropped))
-    left_out = [name for name in dropped if name != "configurations"]
-    if left_out:
-        lines.append(("not shown", f"{', '.join(left_out)}: the terminal is too narrow"))
-    return rendered(console, title, table, "", figures_grid(lines))

@@ -1,26 +1,25 @@
-"""Table of a simulated schedule, its devices and the figures below them, for terminals, Markdown, CSV and HTML."""
+"""Table of a simulated schedule: its devices, the figures below them, and a chart."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mtpp.inference.cost_columns import CostColumns
 from mtpp.terminal_safe import terminal_safe
 from mtpp.units import format_share
-from mtpp.views.tables import csv_text
-from mtpp.views.training.simulation_table import SimulationTable, busiest_channels, table_text
-from mtpp.views.training.stage_columns import StageColumn
-from mtpp.views.training.timeline_texts import time_text
+from mtpp.views.renderer import view
+from mtpp.views.table import Column, Table, table_of_columns, table_of_records
+from mtpp.views.training.gantt import chart
+from mtpp.views.training.timeline_texts import busiest_channels, time_text
 from mtpp.views.training.training_texts import unit_of
 from mtpp.wording import counted
 
 if TYPE_CHECKING:
-    from rich.console import Console as RichConsole
-
     from mtpp.training.pfeife.schedule_run import PathPart, ScheduleRun
     from mtpp.training.timeline import Timeline
+    from mtpp.views.terminal import Medium
 
 _CSV = (
     "index", "stages", "passes", "first_start_ticks", "last_end_ticks", "first_forward_start_ticks",
@@ -32,26 +31,18 @@ _MOST_NAMED = 12
 """Passes and hand-overs of a critical path that are shown; JSON has all."""
 
 
-def schedule_simulation_text(run: ScheduleRun, output_format: str, terminal: RichConsole | None = None) -> str:
-    """Return a simulated schedule as ``table`` with a chart below it, ``markdown``, ``csv`` or ``html``.
-
-    Parameters
-    ----------
-    terminal
-        The one that a table is for; None: standard output.
-    """
-    if output_format == "csv":
+@view
+def schedule_simulation_text(run: ScheduleRun, medium: Medium) -> Iterable[Table | str]:
+    """Return a table of the devices, and in a terminal a chart below it."""
+    if medium.form == "csv":
         from mtpp.formats.results.schedule_simulation import schedule_simulation_document
 
         rows = schedule_simulation_document(run)["devices"]
-        return csv_text(_CSV, [[" ".join(map(str, row[k])) if k == "stages" else row[k] for k in _CSV] for row in rows])
-    timeline = run.timeline
+        return [table_of_records([{**row, "stages": " ".join(map(str, row["stages"]))} for row in rows], _CSV)]
     title, unit = _title(run), _unit(run)
     if unit.unit:
         title += f" (times in {unit.unit})"
-    return table_text(
-        SimulationTable(title, _columns(run, unit), _figures(run, timeline)), timeline, output_format, terminal
-    )
+    return [table_of_columns(title, _columns(run, unit), _figures(run, run.timeline)), *chart(run.timeline, medium)]
 
 
 def _title(run: ScheduleRun) -> str:
@@ -69,20 +60,22 @@ def _unit(run: ScheduleRun) -> CostColumns:
     return CostColumns(unit, Fraction(ticks), 0 if ticks == 1 else 3)
 
 
-def _columns(run: ScheduleRun, times: CostColumns) -> list[StageColumn]:
-    devices, rows = run.devices, run.timed.schedule.rows
-    return [
-        StageColumn("device", [str(d) for d in range(len(devices))]),
-        StageColumn("stages", [_stages(one.stages) for one in devices], left=True),
-        StageColumn("passes", [f"{len(row):,}" for row in rows], 1),
-        StageColumn("first F", [times.text(one.first_forward_start) for one in devices], 2),
-        StageColumn("first B", [times.text(one.first_backward_start) for one in devices], 3),
-        StageColumn("last F ends", [times.text(one.last_forward_end) for one in devices], 4),
-        StageColumn("last B ends", [times.text(one.last_backward_end) for one in devices], 5),
-        StageColumn("busy", [format_share(one.busy, run.iteration) for one in devices]),
-        StageColumn("idle", [format_share(one.bubble, run.iteration) for one in devices]),
-        StageColumn("in flight", [f"{one.peak_in_flight:,}" for one in devices]),
-    ]
+def _columns(run: ScheduleRun, times: CostColumns) -> Iterator[tuple[Column, Sequence[Any]]]:
+    devices = run.devices
+
+    def share(part: int) -> str:
+        return format_share(part, run.iteration)
+
+    yield Column("device"), range(len(devices))
+    yield Column("stages", _stages, left=True), [one.stages for one in devices]
+    yield Column("passes", "{:,}".format, spare=1), list(map(len, run.timed.schedule.rows))
+    yield Column("first F", times.text, spare=2), [one.first_forward_start for one in devices]
+    yield Column("first B", times.text, spare=3), [one.first_backward_start for one in devices]
+    yield Column("last F ends", times.text, spare=4), [one.last_forward_end for one in devices]
+    yield Column("last B ends", times.text, spare=5), [one.last_backward_end for one in devices]
+    yield Column("busy", share), [one.busy for one in devices]
+    yield Column("idle", share), [one.bubble for one in devices]
+    yield Column("in flight", "{:,}".format), [one.peak_in_flight for one in devices]
 
 
 def _stages(stages: Sequence[int]) -> str:

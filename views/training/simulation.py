@@ -1,23 +1,24 @@
-"""Table of a simulated pipeline, its stages and the figures below them, for terminals, Markdown, CSV and HTML."""
+"""Table of a simulated pipeline: its stages, the figures below them, and a chart."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mtpp.inference.cost_columns import CostColumns
 from mtpp.terminal_safe import terminal_safe
 from mtpp.units import format_picoseconds, format_share
-from mtpp.views.tables import csv_text
-from mtpp.views.training.simulation_table import SimulationTable, busiest_channels, table_text
-from mtpp.views.training.stage_columns import StageColumn
+from mtpp.views.renderer import view
+from mtpp.views.table import Column, Table, table_of_columns, table_of_records
+from mtpp.views.training.gantt import chart
+from mtpp.views.training.timeline_texts import busiest_channels
 from mtpp.views.training.training_texts import throughput, unit_of
 from mtpp.wording import counted
 
 if TYPE_CHECKING:
-    from rich.console import Console as RichConsole
-
     from mtpp.training.simulation import Simulation
+    from mtpp.views.terminal import Medium
 
 _CSV = (
     "index", "name", "micro_batch", "micro_batches", "first_forward_start_ticks", "first_backward_start_ticks",
@@ -26,20 +27,15 @@ _CSV = (
 )  # fmt: skip
 
 
-def simulation_text(simulation: Simulation, output_format: str, terminal: RichConsole | None = None) -> str:
-    """Return a simulated pipeline as ``table`` with a chart below it, ``markdown``, ``csv`` or ``html``.
-
-    Parameters
-    ----------
-    terminal
-        The one that a table is for; None: standard output.
-    """
-    if output_format == "csv":
+@view
+def simulation_text(simulation: Simulation, medium: Medium) -> Iterable[Table | str]:
+    """Return a table of the stages, and in a terminal a chart below it."""
+    if medium.form == "csv":
         from mtpp.formats.results.simulation import simulation_document
 
-        return csv_text(_CSV, [[row[key] for key in _CSV] for row in simulation_document(simulation)["stages"]])
-    table = SimulationTable(_title(simulation), _columns(simulation), _figures(simulation))
-    return table_text(table, simulation.timeline, output_format, terminal)
+        return [table_of_records(simulation_document(simulation)["stages"], _CSV)]
+    table = table_of_columns(_title(simulation), _columns(simulation), _figures(simulation))
+    return [table, *chart(simulation.timeline, medium)]
 
 
 def _title(simulation: Simulation) -> str:
@@ -51,31 +47,28 @@ def _title(simulation: Simulation) -> str:
     )
 
 
-def _columns(simulation: Simulation) -> list[StageColumn]:
+def _columns(simulation: Simulation) -> Iterator[tuple[Column, Sequence[Any]]]:
     unit, ticks = unit_of(Fraction(simulation.iteration))
-    whole = simulation.iteration
-    times = CostColumns(unit, Fraction(ticks), 0 if ticks == 1 else 3)
+    time = CostColumns(unit, Fraction(ticks), 0 if ticks == 1 else 3).text
     stages, runs = simulation.graph.stages, simulation.stages
-    columns = [
-        StageColumn("stage", [str(s) for s in range(len(stages))]),
-        StageColumn("name", [terminal_safe(stage.name) for stage in stages], left=True),
-        StageColumn("passes", [f"{2 * stage.micro_batches:,}" for stage in stages], 2),
-        StageColumn("of samples", [f"{stage.micro_batch:,}" for stage in stages], 3),
-        StageColumn("first F", [times.text(one.first_forward_start) for one in runs], 4),
-        StageColumn("first B", [times.text(one.first_backward_start) for one in runs], 5),
-        StageColumn("last F ends", [times.text(one.last_forward_end) for one in runs], 6),
-        StageColumn("last B ends", [times.text(one.last_backward_end) for one in runs], 7),
-        StageColumn("busy", [format_share(one.busy, whole) for one in runs]),
-        StageColumn("waits", [format_share(one.bubble, whole) for one in runs]),
-        StageColumn("gradients", [times.text(one.synchronisation) for one in runs], 1),
-        StageColumn("in flight", [str(one.peak_in_flight) for one in runs]),
-    ]
-    dropped = set()
-    if all(stage.name == f"stage {s}" for s, stage in enumerate(stages)):
-        dropped.add("name")
-    if not any(one.synchronisation for one in runs):
-        dropped.add("gradients")
-    return [column for column in columns if column.name not in dropped]
+
+    def share(part: int) -> str:
+        return format_share(part, simulation.iteration)
+
+    yield Column("stage"), range(len(stages))
+    if any(stage.name != f"stage {s}" for s, stage in enumerate(stages)):
+        yield Column("name", terminal_safe, left=True, names=True), [stage.name for stage in stages]
+    yield Column("passes", "{:,}".format, spare=2), [2 * stage.micro_batches for stage in stages]
+    yield Column("of samples", "{:,}".format, spare=3), [stage.micro_batch for stage in stages]
+    yield Column("first F", time, spare=4), [one.first_forward_start for one in runs]
+    yield Column("first B", time, spare=5), [one.first_backward_start for one in runs]
+    yield Column("last F ends", time, spare=6), [one.last_forward_end for one in runs]
+    yield Column("last B ends", time, spare=7), [one.last_backward_end for one in runs]
+    yield Column("busy", share), [one.busy for one in runs]
+    yield Column("waits", share), [one.bubble for one in runs]
+    if any(one.synchronisation for one in runs):
+        yield Column("gradients", time, spare=1), [one.synchronisation for one in runs]
+    yield Column("in flight"), [one.peak_in_flight for one in runs]
 
 
 def _figures(simulation: Simulation) -> list[tuple[str, str]]:

@@ -1,45 +1,36 @@
-"""Tables of planned split points: stages, devices and the figures below them; and JSON."""
+"""Tables of planned split points: stages, devices, and the figures below them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from mtpp.formats.results.split_plan import no_plan_reason
 from mtpp.host.stop_reason import LIMITS_REACHED, StopReason
 from mtpp.inference.cost_columns import CostColumns
 from mtpp.inference.counted_weights import as_weights_count
 from mtpp.names import TORCH_PIPELINING
 from mtpp.terminal_safe import terminal_safe
 from mtpp.units import format_bytes, format_picoseconds, format_share
-from mtpp.views.html import html_text
-from mtpp.views.tables import (
-    csv_text,
-    figures_grid,
-    markdown_figures,
-    markdown_text,
-    markdown_title,
-    rendered,
-    result_terminal,
-    safe_text,
-)
+from mtpp.views.renderer import view
+from mtpp.views.table import Column, Figure, Table, table_of_columns, table_of_records
 from mtpp.views.training.split_plan_texts import (
     configurations_text,
     enough_memory,
     family_scope,
-    no_plan_reason,
     own_scope,
     schedule_text,
     ticks_text,
 )
-from mtpp.views.training.stage_columns import StageColumn, fitting_columns
 from mtpp.views.training.training_texts import size_text
 from mtpp.wording import counted
 
 if TYPE_CHECKING:
-    from rich.console import Console as RichConsole
-
+    from mtpp.formats.results.split_plan import PlannedSplit
     from mtpp.training.pfeife.plan import NoSplitPlan, SplitPlan
     from mtpp.training.pfeife.problem import SplitProblem
-    from mtpp.views.training.planned_split import PlannedSplit
+    from mtpp.views.terminal import Medium
 
 _CSV = (
     "index", "device", "ops", "first", "last", "forward_ticks", "backward_ticks", "handover_ticks",
@@ -48,37 +39,18 @@ _CSV = (
 _VISIBLY_ABOVE_1 = 1.00005
 
 
-def split_plan_text(planned: PlannedSplit, output_format: str, terminal: RichConsole | None = None) -> str:
-    """Return a plan, or that there is none, as ``table``, ``markdown``, ``csv`` or ``html``.
-
-    Parameters
-    ----------
-    terminal
-        The one that a table is for; None: standard output.
-    """
+@view
+def split_plan_text(planned: PlannedSplit, medium: Medium) -> Iterable[Table]:
+    """Return a table of the stages and one of the devices; figures alone where there is no plan."""
     plan = planned.plan
-    if output_format == "csv":
-        return csv_text(_CSV, [] if plan is None else _csv_rows(plan))
-    tables = [] if plan is None else [_stages(plan), _devices(plan)]
-    if output_format == "markdown":
-        texts = [markdown_text([c.name for c in t], zip(*(c.cells for c in t), strict=True)) + "\n" for t in tables]
-        lines = markdown_figures(_figures(planned))
-        return markdown_title(_title(planned)) + "\n".join([*texts, lines]) + "\n"
-    if output_format == "html":
-        columns = tables[0] if tables else []
-        rows = zip(*(column.cells for column in columns), strict=True)
-        left = [i for i, column in enumerate(columns) if column.left]
-        figures = [*_figures(planned), *_device_figures(plan)]
-        return html_text(_title(planned), [column.name for column in columns], rows, figures, left=left)
-    return _table(planned, tables, terminal or result_terminal())
-
-
-def split_plan_json(planned: PlannedSplit) -> str:
-    """Return the text of the ``mtpp-training-plan`` document, version 2, of a plan or of there being none."""
-    from mtpp.formats.io.json_text import dump_lines
-    from mtpp.formats.results.split_plan import ROWS
-
-    return dump_lines(planned.document(), ROWS) + "\n"
+    if medium.form == "csv":
+        return [table_of_records([] if plan is None else _records(plan), _CSV)]
+    if plan is None:
+        return [Table(_title(planned), figures=_figures(planned))]
+    stages, devices = table_of_columns(_title(planned), _stages(plan)), table_of_columns("", _devices(plan))
+    if medium.form == "html":
+        return [replace(stages, figures=[*_figures(planned), *_device_figures(devices)])]
+    return [stages, devices, Table(figures=_figures(planned))]
 
 
 def _title(planned: PlannedSplit) -> str:
@@ -101,20 +73,18 @@ def _cost_columns(plan: SplitPlan) -> CostColumns:
     return CostColumns.of(plan.problem.line, max(map(max, plan.stage_ticks)))
 
 
-def _stages(plan: SplitPlan) -> list[StageColumn]:
-    columns = _cost_columns(plan)
-    named = [plan.layers(s) for s in range(plan.stages)]
+def _stages(plan: SplitPlan) -> Iterator[tuple[Column, Sequence[Any]]]:
+    time, places = _cost_columns(plan).text, range(plan.stages)
+    named = [plan.layers(s) for s in places]
     forward, backward, handover = zip(*plan.stage_ticks, strict=True)
-    neighbours = plan.problem.rules.transport == "neighbours"
-    return [
-        StageColumn("stage", [str(s) for s in range(plan.stages)]),
-        StageColumn("device", [str(s % plan.problem.devices) for s in range(plan.stages)], 3),
-        StageColumn("ops" if plan.problem.line.kind == "graph" else "layers", [f"{len(one):,}" for one in named]),
-        StageColumn("first … last", [_ends(one) for one in named], left=True),
-        StageColumn("forward", [columns.text(ticks) for ticks in forward]),
-        StageColumn("backward", [columns.text(ticks) for ticks in backward], 2),
-        *([StageColumn("hand-over", [columns.text(ticks) for ticks in handover], 1)] if neighbours else []),
-    ]
+    yield Column("stage"), places
+    yield Column("device", spare=3), [s % plan.problem.devices for s in places]
+    yield Column("ops" if plan.problem.line.kind == "graph" else "layers", "{:,}".format), list(map(len, named))
+    yield Column("first … last", left=True, names=True), list(map(_ends, named))
+    yield Column("forward", time), forward
+    yield Column("backward", time, spare=2), backward
+    if plan.problem.rules.transport == "neighbours":
+        yield Column("hand-over", time, spare=1), handover
 
 
 def _ends(names: Any) -> str:
@@ -122,38 +92,35 @@ def _ends(names: Any) -> str:
     return first if len(names) == 1 else f"{first} … {last}"
 
 
-def _devices(plan: SplitPlan) -> list[StageColumn]:
+def _devices(plan: SplitPlan) -> Iterator[tuple[Column, Sequence[Any]]]:
     problem, iteration = plan.problem, plan.iteration
     busy = [ticks / iteration if iteration else 1.0 for ticks in plan.busy_ticks]
-    columns = [
-        StageColumn("device", [str(d) for d in range(problem.devices)]),
-        StageColumn("busy", [format_share(share, 1) for share in busy]),
-        StageColumn("idle", [format_share(1 - share, 1) for share in busy], 3),
-        StageColumn("in flight", [str(count) for count in plan.schedule.in_flight], 2),
-    ]
+    yield Column("device"), range(problem.devices)
+    yield Column("busy", _share), busy
+    yield Column("idle", _share, spare=3), [1 - share for share in busy]
+    yield Column("in flight", spare=2), plan.schedule.in_flight
     if plan.looped is not None:
-        columns.append(StageColumn("warm-up", [str(count) for count in plan.looped.warm_up], 4))
+        yield Column("warm-up", spare=4), plan.looped.warm_up
     if problem.line.sizes_known:
-        columns.append(StageColumn("memory", [format_bytes(size) for size in plan.peak_bytes]))
+        yield Column("memory", format_bytes), plan.peak_bytes
     if problem.memory_bytes is not None:
         shares = zip(plan.peak_bytes, problem.memory_bytes, strict=True)
-        columns.append(StageColumn("of its memory", [format_share(size / limit, 1) for size, limit in shares], 1))
-    return columns
+        yield Column("of its memory", _share, spare=1), [size / limit for size, limit in shares]
 
 
-def _device_figures(plan: SplitPlan | None) -> list[tuple[str, str]]:
-    if plan is None:
-        return []
-    columns = _devices(plan)
-    rows = zip(*(column.cells for column in columns), strict=True)
-    names = [column.name for column in columns]
+def _share(share: float) -> str:
+    return format_share(share, 1)
+
+
+def _device_figures(devices: Table) -> list[Figure]:
+    names = devices.header[1:]
     return [
-        (f"device {cells[0]}", ", ".join(f"{n} {c}" for n, c in zip(names[1:], cells[1:], strict=True)))
-        for cells in rows
+        (f"device {cells[0]}", ", ".join(f"{name} {cell}" for name, cell in zip(names, cells[1:], strict=True)))
+        for cells in devices.cells
     ]
 
 
-def _figures(planned: PlannedSplit) -> list[tuple[str, str]]:
+def _figures(planned: PlannedSplit) -> list[Figure]:
     plan, problem = planned.plan, planned.problem
     if plan is None:
         none = planned.no_plan
@@ -161,7 +128,7 @@ def _figures(planned: PlannedSplit) -> list[tuple[str, str]]:
         return [("no plan", no_plan_reason(none)), ("least memory", _memory_needed(none)), *_rules(problem)]
     line = problem.line
     count = counted(problem.micro_batches, "micro-batch")
-    figures = [("iteration", f"{ticks_text(line, plan.iteration)} for {count}, planned by pfeife")]
+    figures: list[Figure] = [("iteration", f"{ticks_text(line, plan.iteration)} for {count}, planned by pfeife")]
     figures.append(("schedule", schedule_text(plan)))
     figures.append(("ratio", _proven(plan, plan.lower.value, plan.ratio, own_scope(plan))))
     figures.append(("over all", _proven(plan, plan.family.value, plan.family_ratio, family_scope(plan))))
@@ -227,29 +194,9 @@ def _rules(problem: SplitProblem) -> list[tuple[str, str]]:
     return [("rules", "; ".join(texts))]
 
 
-def _csv_rows(plan: SplitPlan) -> list[list[Any]]:
-    rows = []
+def _records(plan: SplitPlan) -> Iterator[dict[str, Any]]:
     for s, (forward, backward, handover) in enumerate(plan.stage_ticks):
         names = plan.layers(s)
         moved = handover if plan.problem.rules.transport == "neighbours" else ""
-        rows.append([s, s % plan.problem.devices, len(names), names[0], names[-1], forward, backward, moved])
-    return rows
-
-
-def _table(planned: PlannedSplit, tables: list[list[StageColumn]], console: RichConsole) -> str:
-    from rich.table import Table
-
-    parts: list[Any] = [safe_text(_title(planned), "bold")]
-    lines, left_out = _figures(planned), []
-    for columns in tables:
-        shown, dropped = fitting_columns(columns, console.width)
-        left_out += dropped
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-        for column in shown:
-            table.add_column(safe_text(column.name), justify="left" if column.left else "right", no_wrap=True)
-        for cells in zip(*(column.cells for column in shown), strict=True):
-            table.add_row(*map(safe_text, cells))
-        parts += [table, ""]
-    if left_out:
-        lines.append(("not shown", f"{', '.join(left_out)}: the terminal is too narrow"))
-    return rendered(console, *parts, figures_grid(lines))
+        row = (s, s % plan.problem.devices, len(names), names[0], names[-1], forward, backward, moved)
+        yield dict(zip(_CSV, row, strict=True))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mtpp.host.stop_reason import LIMITS_REACHED, StopReason
-from mtpp.inference.counted_weights import as_weights_count
+from mtpp.formats.results.split_plan import no_plan_reason
 from mtpp.training.pfeife.line import FASTEST, LEAST_KEPT, SMALLEST
 from mtpp.training.pfeife.looped import LoopedSchedule
 from mtpp.training.pfeife.plan import FAMILY, LOADS, SCHEDULE
@@ -74,16 +73,6 @@ def _schedules(problem: SplitProblem) -> str:
         which += ", any loop batch"
     prefetch = "any prefetch" if rules.prefetch is None else "this prefetch"
     return f"looped schedules with whole backward passes, {which}, {prefetch}"
-
-
-def no_plan_reason(none: NoSplitPlan) -> str:
-    """Return on one line why there is no plan."""
-    if none.stopped in LIMITS_REACHED and not none.excluded and none.schedule is None:
-        memory = none.stopped == StopReason.MEMORY_LIMIT
-        return "the memory did not suffice to find a plan" if memory else "no plan was found in the time"
-    devices = counted(none.problem.devices, "device")
-    text = f"no plan fits into the memory of {devices}{as_weights_count(none.problem.line.counted_weights)}"
-    return text if none.excluded else f"{text}, as far as was found"
 
 
 def no_split_plan_text(none: NoSplitPlan) -> str:

@@ -1,9 +1,10 @@
-"""Tables of a plan for training, its stages and the figures below them, for terminals, Markdown and CSV; and JSON."""
+"""Table of a plan for training: its stages, and the figures below them."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -15,11 +16,11 @@ from mtpp.terminal_safe import terminal_safe
 from mtpp.training.nested_plan import NestedPlan, all_superstages
 from mtpp.training.plan import chosen_of
 from mtpp.units import format_bytes, format_picoseconds, format_share
-from mtpp.views.html import html_text
-from mtpp.views.tables import csv_text, figures_grid, markdown_result, rendered, result_terminal, safe_text
-from mtpp.views.training.stage_columns import StageColumn, fitting_columns
+from mtpp.views.renderer import view
+from mtpp.views.table import Column, Figure, Table, table_of_columns, table_of_records
 from mtpp.views.training.training_texts import (
     LINES,
+    alike_text,
     least_memory_text,
     proven_text,
     rate_text,
@@ -31,10 +32,9 @@ from mtpp.views.training.training_texts import (
 from mtpp.wording import counted
 
 if TYPE_CHECKING:
-    from rich.console import Console as RichConsole
-
     from mtpp.formats.results.training_plan import AnyTrainingPlan
     from mtpp.training.plan import LayerStage
+    from mtpp.views.terminal import Medium
     from mtpp.views.training.training_results import Planned
 
 _CSV = (
@@ -43,33 +43,17 @@ _CSV = (
 )  # fmt: skip
 
 
-def training_plan_text(planned: Planned, output_format: str, terminal: RichConsole | None = None) -> str:
-    """Return a plan, or that there is none, as ``table``, ``markdown``, ``csv`` or ``html``.
-
-    Parameters
-    ----------
-    terminal
-        The one that a table is for; None: standard output.
-    """
+@view
+def training_plan_text(planned: Planned, medium: Medium) -> Iterable[Table]:
+    """Return a table of the stages; figures alone where there is no plan."""
     plan = planned.plan
-    if output_format == "csv":
-        return csv_text(_CSV, [] if plan is None else _csv_rows(plan))
-    columns = [] if plan is None else _columns(plan)
-    if output_format == "markdown":
-        rows = zip(*(column.cells for column in columns), strict=True)
-        return markdown_result(_title(planned), [column.name for column in columns], rows, _figures(planned))
-    if output_format == "html":
-        rows = zip(*(column.cells for column in columns), strict=True)
-        left = [i for i, column in enumerate(columns) if column.left]
-        return html_text(_title(planned), [column.name for column in columns], rows, _figures(planned), left=left)
-    return _table(planned, columns, terminal or result_terminal())
-
-
-def plan_json(planned: Planned) -> str:
-    """Return the text of the ``mtpp-training-plan`` document, version 1, of a plan or of there being none."""
-    from mtpp.formats.results.training_plan import write_training_plan
-
-    return write_training_plan(planned.document())
+    if medium.form == "csv":
+        return [table_of_records([] if plan is None else _records(plan), _CSV)]
+    if plan is None:
+        return [Table(_title(planned), figures=_figures(planned))]
+    table = table_of_columns(_title(planned), _columns(plan), _figures(planned))
+    slowest = [i for i, one in enumerate(plan.figures) if one.time == plan.time_per_sample]
+    return [replace(table, styles=dict.fromkeys(slowest, "bold")) if medium.form == "table" else table]
 
 
 def _title(planned: Planned) -> str:
@@ -81,35 +65,30 @@ def _title(planned: Planned) -> str:
     return f"{terminal_safe(model.name)}: {sizes} on {system_text(planned.task)}{times}"
 
 
-def _columns(plan: AnyTrainingPlan) -> list[StageColumn]:
+def _columns(plan: AnyTrainingPlan) -> Iterator[tuple[Column, Sequence[Any]]]:
     limit = level_one(plan.problem).memory_bytes
     _, ticks = unit_of(plan.time_per_sample)
     stages, figures = plan.stages, plan.figures
     digits = next((n for n, limit in ((3, 10), (2, 100)) if plan.time_per_sample < limit * ticks), 1)
-
-    def times(part: str) -> list[str]:
-        columns = CostColumns("", Fraction(ticks), digits)
-        return [columns.text(getattr(one, part)) for one in figures]
-
-    mixes = [terminal_safe(_mix(plan, stage)) for stage in stages]
-    return [
-        StageColumn("stage", [str(i) for i in range(len(stages))]),
-        StageColumn("layers", [str(len(stage.layers)) for stage in stages]),
-        StageColumn("first … last", [terminal_safe(_ends(plan, stage)) for stage in stages], left=True),
-        StageColumn("d", [str(stage.data_parallel) for stage in stages]),
-        StageColumn("t", [str(stage.tensor_parallel) for stage in stages]),
-        *([StageColumn("copies", list(map(str, plan.replicas)))] if isinstance(plan, NestedPlan) else []),
-        StageColumn("devices", [str(count) for count in _devices(plan)], 6),
-        StageColumn("in flight", [str(one.in_flight) for one in figures], 5),
-        StageColumn("memory", [format_bytes(one.memory_bytes) for one in figures], 4),
-        StageColumn(f"of {size_text(limit)}", [_share(one.memory_bytes, limit) for one in figures]),
-        StageColumn("compute", times("compute"), 1),
-        StageColumn("edges", times("edges"), 2),
-        StageColumn("gradients", times("gradients"), 3),
-        StageColumn("time", times("time")),
-        StageColumn("busy", [_share(one.time, plan.time_per_sample) for one in figures]),
-        *([] if _alike(plan) else [StageColumn("configurations", mixes, 7, left=True)]),
-    ]  # fmt: skip
+    time = CostColumns("", Fraction(ticks), digits).text
+    yield Column("stage"), range(len(stages))
+    yield Column("layers"), [len(stage.layers) for stage in stages]
+    yield Column("first … last", left=True, names=True), [terminal_safe(_ends(plan, stage)) for stage in stages]
+    yield Column("d"), [stage.data_parallel for stage in stages]
+    yield Column("t"), [stage.tensor_parallel for stage in stages]
+    if isinstance(plan, NestedPlan):
+        yield Column("copies"), plan.replicas
+    yield Column("devices", spare=6), _devices(plan)
+    yield Column("in flight", spare=5), [one.in_flight for one in figures]
+    yield Column("memory", format_bytes, spare=4), [one.memory_bytes for one in figures]
+    yield Column(f"of {size_text(limit)}"), [_share(one.memory_bytes, limit) for one in figures]
+    yield Column("compute", time, spare=1), [one.compute for one in figures]
+    yield Column("edges", time, spare=2), [one.edges for one in figures]
+    yield Column("gradients", time, spare=3), [one.gradients for one in figures]
+    yield Column("time", time), [one.time for one in figures]
+    yield Column("busy"), [_share(one.time, plan.time_per_sample) for one in figures]
+    if _alike(plan) is None:
+        yield Column("configurations", left=True, spare=7), [terminal_safe(_mix(plan, stage)) for stage in stages]
 
 
 def _devices(plan: AnyTrainingPlan) -> list[int]:
@@ -146,14 +125,16 @@ def _alike(plan: AnyTrainingPlan) -> str | None:
     return names.pop() if len(names) == 1 else None
 
 
-def _figures(planned: Planned, dropped: Sequence[str] = ()) -> list[tuple[str, str]]:
+def _figures(planned: Planned) -> list[Figure]:
     plan, task = planned.plan, planned.task
     sign = "exactly" if task.flat.exact_micro_batches else "at most"
     batch, rules = f"{sign} {task.micro_batches.text}", ("rules", rules_text(task))
     if plan is None:
         none = planned.no_plan
         assert none is not None
-        figures = [("no plan", none.reason if none.proven else f"{none.reason} (not proven that there is none)")]
+        figures: list[Figure] = [
+            ("no plan", none.reason if none.proven else f"{none.reason} (not proven that there is none)")
+        ]
         return [*figures, ("least memory", least_memory_text(none)), ("micro-batches", f"{batch} at once"), rules]
     time = plan.time_per_sample
     slowest = f"{format_picoseconds(float(time))} a micro-batch ({_slowest(plan)})"
@@ -165,19 +146,10 @@ def _figures(planned: Planned, dropped: Sequence[str] = ()) -> list[tuple[str, s
     figures.append(("devices", _devices_text(plan)))
     figures.append(("micro-batches", f"{plan.degrees_sum:,} at once (Σ d), {batch} allowed"))
     figures.append(("memory", _memory_text(plan)))
-    alike = _alike(plan)
-    if alike is not None:
-        layers = counted(len(plan.problem.model.layers), "layer")
-        figures.append(
-            (
-                "configurations",
-                alike
-                if layers == "1 layer"
-                else f"{alike} for {'both layers' if layers == '2 layers' else f'all {layers}'}",
-            )
-        )
-    elif "configurations" in dropped:
-        figures.append(("configurations", _mixes_text(plan)))
+    if (alike := _alike(plan)) is not None:
+        figures.append(("configurations", alike_text(alike, len(plan.problem.model.layers))))
+    else:
+        figures.append(("configurations", _mixes_text(plan), "configurations"))
     if isinstance(plan, NestedPlan):
         figures += _levels(plan)
     if task.planner.knapsack:
@@ -250,13 +222,12 @@ def _knapsack_text(planned: Planned) -> str:
     return f"would make {'stage' if len(stages) == 1 else 'stages'} {numbers} slower, or find nothing that fits"
 
 
-def _csv_rows(plan: AnyTrainingPlan) -> list[list[Any]]:
+def _records(plan: AnyTrainingPlan) -> Iterator[dict[str, Any]]:
     from mtpp.formats.results.training_plan import stage_document
 
-    rows = []
     for i, stage in enumerate(plan.stages):
         names = _ordered(plan, stage)
-        shown = {
+        yield {
             **stage_document(plan, i),
             "stage": i,
             "layers": len(names),
@@ -265,26 +236,3 @@ def _csv_rows(plan: AnyTrainingPlan) -> list[list[Any]]:
             "configurations": _mix(plan, stage),
             "time_unit": plan.problem.model.time_unit,
         }
-        rows.append([shown[name] for name in _CSV])
-    return rows
-
-
-def _table(planned: Planned, columns: list[StageColumn], console: RichConsole) -> str:
-    from rich.table import Table
-
-    title, figures = safe_text(_title(planned), "bold"), figures_grid
-    if not columns:
-        return rendered(console, title, figures(_figures(planned)))
-    shown, dropped = fitting_columns(columns, console.width)
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for column in shown:
-        table.add_column(safe_text(column.name), justify="left" if column.left else "right", no_wrap=True)
-    assert planned.plan is not None
-    time = planned.plan.time_per_sample
-    for cells, stage in zip(zip(*(column.cells for column in shown), strict=True), planned.plan.figures, strict=True):
-        table.add_row(*map(safe_text, cells), style="bold" if stage.time == time else "")
-    lines = _figures(planned, dropped)
-    left_out = [name for name in dropped if name != "configurations"]
-    if left_out:
-        lines.append(("not shown", f"{', '.join(left_out)}: the terminal is too narrow"))
-    return rendered(console, title, table, "", figures(lines))

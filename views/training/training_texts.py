@@ -100,6 +100,12 @@ def distance_text(time: Fraction, lower: Fraction) -> str:
     return f"{above:.2g} %" if above < 100 else f"{above / 100 + 1:.3g}×"
 
 
+def alike_text(configuration: str, layers: int) -> str:
+    """Return that all layers run as one configuration."""
+    both = {1: "", 2: " for both layers"}
+    return configuration + both.get(layers, f" for all {counted(layers, 'layer')}")
+
+
 def least_memory_text(none: NoPlan) -> str:
     """Return how much memory a device would need, rounded up to what can be given as ``--memory``."""
     least = none.least_memory_bytes

@@ -8,7 +8,8 @@ from fractions import Fraction
 import pytest
 from given_training_plans import MIB, chain_problem, given_training_plan
 
-from mtpp.formats.results.training_plan import no_plan_document, training_plan_document, write_training_plan
+from mtpp.formats.results.document_text import document_text
+from mtpp.formats.results.training_plan import no_plan_document, training_plan_document
 from mtpp.training.device_tree import DeviceTree, Level
 from mtpp.training.nested_plan import NestedPlan, Superstage
 from mtpp.training.nested_problem import NestedProblem
@@ -69,7 +70,7 @@ def test_text_reads_back_with_a_line_for_each_stage() -> None:
     document = training_plan_document(
         given_training_plan(), sha256="", knapsack="exact", heuristic_differs=[], elapsed_s=0
     )
-    text = write_training_plan(document)
+    text = document_text(document)
     assert json.loads(text) == document
     assert sum(line.startswith('  {"index": ') for line in text.splitlines()) == 3
 

@@ -15,7 +15,8 @@ from mtpp.checker.training.plan import verify_training_plan
 from mtpp.checker.unchecked import unchecked_plan
 from mtpp.errors import Infeasible, InputError
 from mtpp.formats.io.json_text import dump_json, parse_json
-from mtpp.formats.results.training_plan import training_plan_document, write_training_plan
+from mtpp.formats.results.document_text import document_text
+from mtpp.formats.results.training_plan import training_plan_document
 from mtpp.host.stop_reason import StopReason
 from mtpp.inference.graph import CostGraph, Op
 from mtpp.inference.instance import Instance
@@ -130,7 +131,7 @@ def test_plans_of_every_planner_pass(planner: str) -> None:
         if isinstance(result, NoPlan):
             continue
         written = training_plan_document(result, sha256=SHA256, knapsack="exact", heuristic_differs=[], elapsed_s=0.1)
-        plan = parse_json(write_training_plan(written).encode(), "plan")
+        plan = parse_json(document_text(written).encode(), "plan")
 
         def found(document: Any, model: Any = problem.model) -> list[str]:
             report = verify_training_plan(document, model, SHA256)

@@ -19,7 +19,8 @@ from mtpp.checker.training.model import training_model_in_ticks
 from mtpp.checker.training.plan import training_claim, verify_training_plan
 from mtpp.errors import InputError
 from mtpp.formats.io.json_text import parse_json
-from mtpp.formats.results.training_plan import no_plan_document, training_plan_document, write_training_plan
+from mtpp.formats.results.document_text import document_text
+from mtpp.formats.results.training_plan import no_plan_document, training_plan_document
 from mtpp.formats.training.models import read_training_model
 from mtpp.solvers.planners.limits import NoPlan, PlanLimits
 from mtpp.solvers.planners.nested.planner import plan_nested
@@ -148,7 +149,7 @@ def document_of(problem: NestedProblem) -> Any:
         )
     else:
         written = training_plan_document(result, sha256=SHA256, knapsack="exact", heuristic_differs=[], elapsed_s=0.1)
-    return parse_json(write_training_plan(written).encode(), "plan")
+    return parse_json(document_text(written).encode(), "plan")
 
 
 def check_document(seed: int) -> str:

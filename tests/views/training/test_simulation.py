@@ -18,6 +18,7 @@ from mtpp.solvers.planners.simulation.simulate import simulate
 from mtpp.training.pass_order import interleaved_order
 from mtpp.training.simulation import Simulation
 from mtpp.training.stage_graph import PipelineStage, StageGraph, StageTransfer
+from mtpp.views.terminal import Medium
 from mtpp.views.training.gantt import gantt_text
 from mtpp.views.training.gantt_svg import gantt_html, gantt_svg
 from mtpp.views.training.simulation import simulation_text
@@ -144,9 +145,9 @@ def test_traces_are_events_side_by_side() -> None:
 def test_narrow_tables_leave_columns_out_and_no_figure_is_cut() -> None:
     """What is shown is whole; what is not shown is named."""
     simulation = line(4, transfer=5, synchronisation=7, name="narrow")
-    wide = simulation_text(simulation, "table", Console(width=200, force_terminal=True, color_system=None))
+    wide = simulation_text(simulation, Medium("table", Console(width=200, force_terminal=True, color_system=None)))
     assert "not shown" not in wide
-    narrow = simulation_text(simulation, "table", Console(width=66, force_terminal=True, color_system=None))
+    narrow = simulation_text(simulation, Medium("table", Console(width=66, force_terminal=True, color_system=None)))
     title, header, *rest = narrow.splitlines()
     assert "…" not in header
     assert all(len(row) <= 66 for row in (title, header, *rest[:3]))

@@ -8,6 +8,7 @@ from rich.console import Console
 
 import mtpp
 from mtpp.datasets.multi_branch_training import multi_branch_model
+from mtpp.views.terminal import Medium
 from mtpp.views.training.split_plan import split_plan_text
 
 
@@ -17,7 +18,7 @@ def test_numbers_are_whole_at_every_width(width: int) -> None:
     model = multi_branch_model("mmt", branches=2, layers=3)
     sizes = {"devices": 3, "micro_batches": 12, "memory": "16GiB"}
     plan = plan_with(model, planner="pfeife", **sizes)
-    text = split_plan_text(plan.planned, "table", Console(width=width, no_color=True, force_terminal=False))
+    text = split_plan_text(plan.planned, Medium("table", Console(width=width, no_color=True, force_terminal=False)))
     _, stages, devices, figures = text.split("\n\n")[-4:] if text.count("\n\n") > 2 else ("", *text.split("\n\n"))
     assert all("…" not in cell for line in devices.splitlines() for cell in line.split())
     for line in stages.splitlines()[2:]:

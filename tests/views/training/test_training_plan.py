@@ -23,8 +23,7 @@ from mtpp.training.nested_problem import NestedProblem
 from mtpp.training.plan import LayerStage, TimeBound, TrainingPlan
 from mtpp.training.problem import Schemes
 from mtpp.units import exact_bytes, parse_bytes
-from mtpp.views.training import stage_columns
-from mtpp.views.training import training_plan as training_plan_view
+from mtpp.views import terminal as terminals
 from mtpp.views.training.training_plan import training_plan_text
 from mtpp.views.training.training_results import Planned, TrainingTask
 from mtpp.views.training.training_texts import LINES, size_text
@@ -112,7 +111,7 @@ def test_a_ratio_just_above_1_does_not_read_as_1() -> None:
 )
 def test_narrow_terminals_lose_columns_and_say_which(monkeypatch: pytest.MonkeyPatch, width: int, missing: str) -> None:
     """No line is wider than the terminal; what is left out is named, configurations move below the table."""
-    monkeypatch.setattr(training_plan_view, "result_terminal", lambda: Console(file=io.StringIO(), width=width))
+    monkeypatch.setattr(terminals, "result_terminal", lambda **_: Console(file=io.StringIO(), width=width))
     text = training_plan_text(_planned(given_training_plan()), "table")
     assert max(map(len, text.splitlines())) <= width
     figures = _figures(text)
@@ -124,7 +123,7 @@ def test_narrow_terminals_lose_columns_and_say_which(monkeypatch: pytest.MonkeyP
 
 def test_names_lose_their_middles_where_room_is_short() -> None:
     """Both ends of a stage stay recognisable."""
-    assert stage_columns._shortened("decoder.layers.10 … decoder.layers.31", 23) == "deco…rs.10 … deco…rs.31"
+    assert terminals._shortened("decoder.layers.10 … decoder.layers.31", 23) == "deco…rs.10 … deco…rs.31"
 
 
 def test_what_all_layers_run_as_is_said_once() -> None:

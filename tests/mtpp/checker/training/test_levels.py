@@ -15,7 +15,8 @@ from training_models import four_layers
 from mtpp.checker.training.plan import verify_training_plan
 from mtpp.errors import InputError
 from mtpp.formats.io.json_text import parse_json
-from mtpp.formats.results.training_plan import training_plan_document, write_training_plan
+from mtpp.formats.results.document_text import document_text
+from mtpp.formats.results.training_plan import training_plan_document
 from mtpp.training.device_tree import DeviceTree, Level
 from mtpp.training.nested_plan import NestedPlan, Superstage
 from mtpp.training.nested_problem import NestedProblem
@@ -47,7 +48,7 @@ def nested_plan() -> NestedPlan:
 def document(plan: NestedPlan) -> Any:
     """Return a plan as it is read from its file."""
     written = training_plan_document(plan, sha256=SHA256, knapsack="exact", heuristic_differs=[], elapsed_s=0.1)
-    return parse_json(write_training_plan(written).encode(), "plan")
+    return parse_json(document_text(written).encode(), "plan")
 
 
 def failures(plan: Any) -> list[str]:

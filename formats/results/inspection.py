@@ -1,0 +1,87 @@
+"""Figures of a model, ``mtpp-inspection`` version 1: what it is made of, and what its ops cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mtpp.inference.graph import CostGraph
+    from mtpp.inference.instance import Instance
+
+_METADATA_KEYS = (
+    "dims", "proposed_dims", "symbolic_dims", "inputs", "outputs", "macs", "flops", "parameter_bytes",
+    "folded_constants", "shared_parameters", "control_flow", "not_modelled", "assumptions", "costs",
+)  # fmt: skip
+
+
+def inspection_document(
+    graph: CostGraph,
+    instance: Instance,
+    sha256: str | None,
+    structure: Mapping[str, Any] | None,
+    *,
+    ops: bool,
+    modules: tuple[Sequence[str], Sequence[int | None]] | None,
+) -> dict[str, Any]:
+    """Return totals, kinds of ops by cost, and what the reader put down, as JSON takes them.
+
+    Work is in ticks (picoseconds for graphs with a time unit), sizes are in bytes.
+
+    Parameters
+    ----------
+    sha256
+        Of the model's file.
+    structure
+        Composition of the graph in figures; None where it is too large.
+    ops
+        Whether every op is listed.
+    modules
+        Modules to be listed, and the number of the one that each op belongs to, where it is known.
+    """
+    work = instance.work.tolist()
+    params = graph.param_bytes.tolist()
+    sizes = instance.tensor_bytes.tolist()
+    heaviest = max(range(graph.op_count), key=work.__getitem__)
+    document: dict[str, Any] = {
+        "format": "mtpp-inspection",
+        "version": 1,
+        "model": {"name": graph.name, "sha256": sha256, "ops": graph.op_count, "tensors": len(sizes)},
+        "system": instance.system.to_document(),
+        "time_unit": graph.time_unit,
+        "ticks_per_unit": instance.ticks_per_unit,
+        "work": sum(work),
+        "largest_op": {"name": graph.op_names[heaviest], "work": work[heaviest]},
+        "param_bytes": sum(params),
+        "tensor_bytes": sum(sizes),
+        "largest_tensor_bytes": max(sizes, default=0),
+        "structure": structure,
+        "kinds": _kinds(graph.op_kinds, work, params),
+        "reader": {key: graph.metadata[key] for key in _METADATA_KEYS if key in graph.metadata},
+    }
+    if ops:
+        document["ops"] = [
+            {"name": name, "kind": kind, "work": ticks, "param_bytes": size}
+            for name, kind, ticks, size in zip(graph.op_names, graph.op_kinds, work, params, strict=True)
+        ]
+    if modules is not None:
+        names, group_of = modules
+        listed = [*names, None]
+        rows = _totals("module", [listed[-1 if group is None else group] for group in group_of], work, params)
+        document["modules"] = sorted(rows, key=lambda row: row["module"] is None)
+    return document
+
+
+def _kinds(kinds: tuple[str, ...], work: list[int], params: list[int]) -> list[dict[str, Any]]:
+    return sorted(_totals("kind", kinds, work, params), key=lambda row: (-row["work"], row["kind"]))
+
+
+def _totals(key: str, values: Sequence[str | None], work: list[int], params: list[int]) -> list[dict[str, Any]]:
+    """Return the ops, work and parameters of each value that ops have, in the order of their first ops."""
+    rows: dict[str | None, dict[str, Any]] = {}
+    for value, ticks, size in zip(values, work, params, strict=True):
+        row = rows.setdefault(value, {key: value, "ops": 0, "work": 0, "param_bytes": 0})
+        row["ops"] += 1
+        row["work"] += ticks
+        row["param_bytes"] += size
+    return list(rows.values())
