@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from mtpp.checker.report import Check, Report, Verdict
 from mtpp.checker.table_report import TableReport
-from mtpp.views.report.page import MARKS, Cell, PageVerdict, Row, Section, Table
+from mtpp.views.report.page import MARKS, Cell, PageVerdict, Section, TableBlock
+from mtpp.views.table import Column, Table
 
 _MOST_REASONS = 12
 
 
 def claims_section(checks: Sequence[Check]) -> Section:
     """Return what ``mtpp verify`` says of each claim; what a document merely records has no verdict."""
-    rows = [
-        Row(
-            [
-                verdict_cell(check.verdict),
-                Cell(check.name),
-                Cell(check.detail),
-            ]
-        )
-        for check in checks
-    ]
     caption = "What mtpp verify says of each claim; lines with – are what the file records or chose itself"
-    table = Table("claims", caption, ("verdict", "claim", "detail"), rows, left=(0, 1, 2))
+    table = TableBlock("claims", checks_table(caption, checks))
     return Section("checked", "What was checked", [table])
+
+
+def checks_table(caption: str, checks: Iterable[Check]) -> Table:
+    """Return a line for each check."""
+    columns = [Column(name, left=True) for name in ("verdict", "claim", "detail")]
+    return Table(caption, columns, [(verdict_cell(one.verdict), one.name, one.detail) for one in checks])
 
 
 def verdict_cell(verdict: Verdict | None) -> Cell:

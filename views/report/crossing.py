@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from mtpp.inference.graph import UNKNOWN_BYTES
 from mtpp.units import format_bytes
-from mtpp.views.report.page import Block, Cell, Prose, Row, Section, Table
+from mtpp.views.report.page import Block, Prose, Section, TableBlock
 from mtpp.views.report.stated import StatedPlan
+from mtpp.views.table import Column, Table
 from mtpp.wording import counted
 
 if TYPE_CHECKING:
@@ -30,29 +31,30 @@ def crossing_section(graph: CostGraph, shown: StatedPlan, instance: Instance, st
     sizes = [size for _, t, _, _ in found if (size := int(graph.tensor_bytes[t])) != UNKNOWN_BYTES]
     total = f", {format_bytes(sum(sizes))}" if sizes and len(sizes) == len(found) else ""
     rows = [
-        Row(
-            [
-                Cell(graph.tensor_names[t]),
-                Cell(graph.op_names[producer]),
-                Cell(str(stages[producer]), stages[producer]),
-                Cell(", ".join(map(str, readers))),
-                _size(int(graph.tensor_bytes[t])),
-                Cell(shown.describe(ticks), ticks),
-            ]
-        )
+        [
+            *(graph.tensor_names[t], graph.op_names[producer], stages[producer], ", ".join(map(str, readers))),
+            *(int(graph.tensor_bytes[t]), ticks),
+        ]
         for ticks, t, producer, readers in found[:_MOST_LISTED]
+    ]
+    columns = [
+        Column("tensor", left=True),
+        Column("made by", left=True),
+        Column("in stage"),
+        Column("read in stages"),
+        Column("size", _size),
+        Column("transfer", shown.describe),
     ]
     verb = "crosses" if len(found) == 1 else "cross"
     caption = (
         f"{len(found):,} of {counted(graph.tensor_count, 'tensor')} {verb}{total}; "
         "each is paid once by every stage it touches"
     )
-    header = ("tensor", "made by", "in stage", "read in stages", "size", "transfer")
-    blocks: list[Block] = [Table("crossing", caption, header, rows, left=(0, 1), sortable=True)]
+    blocks: list[Block] = [TableBlock("crossing", Table(caption, columns, rows), sortable=True)]
     if len(found) > _MOST_LISTED:
         blocks.append(Prose(f"The {_MOST_LISTED:,} most expensive of them are listed.", quiet=True))
     return Section("crossing-part", "Tensors between stages", blocks)
 
 
-def _size(count: int) -> Cell:
-    return Cell("unknown", -1) if count == UNKNOWN_BYTES else Cell(format_bytes(count), count)
+def _size(count: int) -> str:
+    return "unknown" if count == UNKNOWN_BYTES else format_bytes(count)

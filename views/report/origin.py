@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from mtpp.views.report.page import Cell, Row, Section, Table
+from mtpp.views.report.page import Section, TableBlock
 from mtpp.views.report.stated import StatedPlan
+from mtpp.views.table import Column, Table
 from mtpp.wording import counted
 
 
@@ -31,8 +32,8 @@ def origin_section(document: Mapping[str, Any], shown: StatedPlan) -> Section:
 
 def facts_section(name: str, title: str, caption: str, facts: Iterable[tuple[str, str]]) -> Section:
     """Return a section with a table of names and what they stand for."""
-    rows = [Row([Cell(what), Cell(value)]) for what, value in facts]
-    return Section(name, title, [Table(f"{name}-table", caption, ("what", "value"), rows, left=(0, 1))])
+    columns = [Column(header, left=True) for header in ("what", "value")]
+    return Section(name, title, [TableBlock(f"{name}-table", Table(caption, columns, list(facts)))])
 
 
 def _found_by(document: Mapping[str, Any]) -> str:

@@ -9,14 +9,16 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
+from itertools import zip_longest
 from typing import Any, ClassVar
 
 from mtpp import __version__
 from mtpp.terminal_safe import terminal_safe
 from mtpp.views.report.drawing import script
+from mtpp.views.table import Table
 
 _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 """Characters that could end a script, or a line of one."""
@@ -26,43 +28,45 @@ MARKS = {"ok": "✓", "false": "✗", "unchecked": "?"}
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a table.
+    """A value of a table that is not written by the form of its column.
 
     Attributes
     ----------
     key
         What it is sorted by, and for figures the exact number; None: the text.
-    swatch
-        A colour shown beside the text.
     state
         Verdict that the text is: ``ok``, ``false`` or ``unchecked``.
     """
 
     text: str
     key: str | int | float | None = None
-    swatch: str = ""
     state: str = ""
 
-
-@dataclass(frozen=True)
-class Row:
-    """A row of a table; *marks* are attributes by which the page's script and style know it."""
-
-    cells: Sequence[Cell]
-    marks: Mapping[str, str] = field(default_factory=dict)
+    def __str__(self) -> str:
+        return self.text
 
 
 @dataclass(frozen=True)
-class Table:
-    """A table with a caption; columns are right-aligned but for those in *left*."""
+class TableBlock:
+    """A table whose title is a caption; *marks* are attributes by which the page's script and style know its rows."""
 
     block: ClassVar[str] = "table"
     name: str
-    caption: str
-    header: Sequence[str]
-    rows: Sequence[Row]
-    left: Sequence[int] = ()
+    table: Table
+    marks: Sequence[Mapping[str, str]] = ()
     sortable: bool = False
+
+    @property
+    def rows(self) -> Iterator[tuple[Mapping[str, str], list[Cell]]]:
+        """Marks and cells of each row; texts are sorted by themselves, what is missing comes before all numbers."""
+        for marks, values, texts in zip_longest(self.marks, self.table.rows, self.table.cells):
+            yield marks or {}, [_cell(*pair) for pair in zip(values, texts, strict=True)]
+
+
+def _cell(value: Any, text: str) -> Cell:
+    if isinstance(value, Cell):
+        return value
+    return Cell(text, None if isinstance(value, str) else -1 if value is None else value)
 
 
 @dataclass(frozen=True)
@@ -119,7 +123,7 @@ class GraphView:
     note: str
 
 
-Block = Table | Prose | Chart | Switch | GraphView
+Block = TableBlock | Prose | Chart | Switch | GraphView
 
 
 @dataclass(frozen=True)

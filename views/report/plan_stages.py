@@ -9,18 +9,17 @@ from typing import Any
 from mtpp.inference.cost_columns import CostColumns
 from mtpp.units import format_bandwidth, format_bytes, format_share
 from mtpp.views.report.colours import PARTS as PART_COLOURS
-from mtpp.views.report.page import Block, Cell, Chart, Prose, Row, Section, Switch, Table
+from mtpp.views.report.page import Block, Cell, Chart, Prose, Section, Switch, TableBlock
 from mtpp.views.report.stage_bars import COST_PARTS, NAMES, bars, bars_height
 from mtpp.views.report.stated import StatedPlan
 from mtpp.views.report.what_if import PARTS, Variant
+from mtpp.views.table import NONE, Column, Table
 
 _MOST_EMPTY = 8
 """Empty stages that are shown, at most."""
 
 _FIRST_COST = 4
 """Column of the table with the work."""
-
-_HEADER = ("stage", "ops", "first op", "last op", "work", "in", "out", "overflow", "cost", "share", "parameters")
 
 
 def stages_section(
@@ -71,26 +70,34 @@ def stages_section(
     return Section("stages-part", "Stages", blocks)
 
 
-def _table(shown: StatedPlan, listed: Sequence[Mapping[str, Any]], costs: CostColumns) -> Table:
-    upper = shown.bottleneck
-    rows = []
-    for i, row in enumerate(listed):
-        cells = [
-            Cell(str(row["index"]), row["index"]),
-            Cell(f"{row['ops']:,}", row["ops"]),
-            Cell(row["first"] or "–"),
-            Cell(row["last"] or "–"),
-            *(Cell(text, row[part]) for part, text in zip(PARTS, _texts([_parts(row)], costs, shown)[0], strict=True)),
-            Cell(format_share(row["cost"], upper), row["cost"]),
-            Cell(format_bytes(row["param_bytes"]), row["param_bytes"]),
+def _table(shown: StatedPlan, listed: Sequence[Mapping[str, Any]], costs: CostColumns) -> TableBlock:
+    texts = _texts([_parts(row) for row in listed], costs, shown)
+    rows = [
+        [
+            *(row["index"], row["ops"], row["first"] or NONE, row["last"] or NONE),
+            *(Cell(text, row[part]) for part, text in zip(PARTS, own, strict=True)),
+            *(row["cost"], row["param_bytes"]),
         ]
-        marks = {"stage": str(row["index"]), "shown": str(i), "worst": str(row["index"] == shown.slowest).lower()}
-        rows.append(Row(cells, marks))
+        for row, own in zip(listed, texts, strict=True)
+    ]
+    marks = [
+        {"stage": str(row["index"]), "shown": str(i), "worst": str(row["index"] == shown.slowest).lower()}
+        for i, row in enumerate(listed)
+    ]
     what = f"Times are in {costs.unit}" if shown.timed else "Costs are in units of the graph"
     if not shown.timed and costs.unit:
         what = f"Costs are in {costs.unit} of the graph's unit"
     caption = f"{what}; share is of the bottleneck. The slowest stage is in bold."
-    return Table("stage-table", caption, _HEADER, rows, left=(2, 3), sortable=True)
+    columns = [
+        Column("stage"),
+        Column("ops", "{:,}".format),
+        Column("first op", left=True),
+        Column("last op", left=True),
+        *map(Column, ("work", "in", "out", "overflow", "cost")),
+        Column("share", lambda cost: format_share(cost, shown.bottleneck)),
+        Column("parameters", format_bytes),
+    ]
+    return TableBlock("stage-table", Table(caption, columns, rows), marks, sortable=True)
 
 
 def _columns(shown: StatedPlan) -> CostColumns:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 from mtpp.inference.cost_columns import CostColumns
 from mtpp.units import format_share
 from mtpp.views.report.claims import claims_section, plan_verdict
-from mtpp.views.report.page import Block, Cell, Chart, Page, Prose, Row, Section, Table
+from mtpp.views.report.page import Block, Chart, Page, Prose, Section, TableBlock
 from mtpp.views.report.stage_bars import BarPart, bars, bars_height
 from mtpp.views.report.timeline_section import timeline_sections
 from mtpp.views.report.training_stages import TrainingTimes
+from mtpp.views.table import NONE, Column, Table
 from mtpp.wording import counted
 
 if TYPE_CHECKING:
@@ -112,19 +113,23 @@ def _rows_section(
     caption = f"What each {noun} does in the iteration"
     legend = [(part.colour, part.title) for part in parts]
     blocks: list[Block] = [Chart("stages", caption, bars_height(len(rows)), legend)]
-    names = () if by_device else ("name",)
-    header = (noun, *names, "first F", "first B", "last F ends", "last B ends", "busy", "waiting", "in flight")
-    lines = []
-    for row, parts_of in zip(rows, values, strict=True):
-        cells = [Cell(str(row["index"]), row["index"])]
-        cells += [] if by_device else [Cell(row["name"] or "–")]
-        cells += [Cell(times.describe(row[key]), row[key]) for key in _SHOWN]
-        cells += [Cell(times.describe(parts_of[0]), parts_of[0])]
-        cells.append(Cell(format_share(parts_of[-1], document["iteration_ticks"]), parts_of[-1]))
-        cells.append(Cell(f"{row['peak_in_flight']:,}", row["peak_in_flight"]))
-        lines.append(Row(cells, {noun: str(row["index"])}))
+    columns = [
+        Column(noun),
+        *([] if by_device else [Column("name", left=True)]),
+        *(Column(name, times.describe) for name in ("first F", "first B", "last F ends", "last B ends", "busy")),
+        Column("waiting", lambda ticks: format_share(ticks, document["iteration_ticks"])),
+        Column("in flight", "{:,}".format),
+    ]
+    lines = [
+        [
+            *(row["index"], *([] if by_device else [row["name"] or NONE]), *(row[key] for key in _SHOWN)),
+            *(row["busy_ticks"], row["bubble_ticks"], row["peak_in_flight"]),
+        ]
+        for row in rows
+    ]
     said = f"Each {noun}, as the file says: F forward and B backward passes"
-    blocks.append(Table("stage-table", said, header, lines, left=() if by_device else (1,), sortable=True))
+    marks = [{noun: str(row["index"])} for row in rows]
+    blocks.append(TableBlock("stage-table", Table(said, columns, lines), marks, sortable=True))
     return Section("stages-part", "Devices" if by_device else "Stages", blocks)
 
 
@@ -139,18 +144,15 @@ def _path(document: Mapping[str, Any]) -> Section:
 def _channels(document: Mapping[str, Any], times: TrainingTimes) -> Section:
     busiest = sorted(document["channels"], key=lambda one: -one["busy_ticks"])[:_MOST_CHANNELS]
     lines = [
-        Row(
-            [
-                Cell(f"{one['source']} → {one['target']}"),
-                Cell(f"{one['messages']:,}", one["messages"]),
-                Cell(times.describe(one["busy_ticks"]), one["busy_ticks"]),
-                Cell(format_share(one["busy_ticks"], document["iteration_ticks"]), one["busy_ticks"]),
-            ]
-        )
-        for one in busiest
+        [f"{one['source']} → {one['target']}", one["messages"], one["busy_ticks"], one["busy_ticks"]] for one in busiest
     ]
     caption = "Channels, the busiest first"
     if len(busiest) < len(document["channels"]):
         caption += f"; {len(document['channels']) - len(busiest):,} more are not listed"
-    header = ("from, to", "messages", "busy", "share of the iteration")
-    return Section("channels-part", "Channels", [Table("channels", caption, header, lines, left=(0,), sortable=True)])
+    columns = [
+        Column("from, to", left=True),
+        Column("messages", "{:,}".format),
+        Column("busy", times.describe),
+        Column("share of the iteration", lambda ticks: format_share(ticks, document["iteration_ticks"])),
+    ]
+    return Section("channels-part", "Channels", [TableBlock("channels", Table(caption, columns, lines), sortable=True)])

@@ -9,29 +9,27 @@ from mtpp.checker.single_bounds import without_proof
 from mtpp.views.certificate_texts import model_labels
 from mtpp.views.report.bound_ladders import bound_ladders
 from mtpp.views.report.cell_map import cell_map_section
-from mtpp.views.report.claims import table_verdict, verdict_cell
+from mtpp.views.report.claims import checks_table, table_verdict, verdict_cell
 from mtpp.views.report.origin import facts_section
-from mtpp.views.report.page import Cell, Page, Row, Section, Table
+from mtpp.views.report.page import Cell, Page, Section, TableBlock
 from mtpp.views.report.stated import StatedRow, ratio_text
-from mtpp.views.table import NONE
+from mtpp.views.table import NONE, Column, Table
 from mtpp.wording import counted
 
 if TYPE_CHECKING:
     from mtpp.checker.report import Check, Report
     from mtpp.checker.table_report import TableReport
 
-_HEADER = (
-    "model",
-    "ops",
-    "k",
-    "verdict",
-    "ratio",
-    "bottleneck",
-    "found by",
-    "lower bound",
-    "method",
-    "tier",
-    "seconds",
+_COLUMNS = (
+    Column("model", left=True),
+    Column("ops", "{:,}".format),
+    Column("k"),
+    Column("verdict", left=True),
+    *map(Column, ("ratio", "bottleneck")),
+    Column("found by", left=True),
+    Column("lower bound"),
+    *(Column(name, left=True) for name in ("method", "tier")),
+    Column("seconds", "{:,.2f}".format),
 )
 
 
@@ -96,25 +94,18 @@ def _figures(
     return figures
 
 
-def _cells(rows: Sequence[StatedRow], labels: Mapping[str, str], reports: Sequence[Report]) -> Table:
-    lines = []
-    for i, (row, found) in enumerate(zip(rows, reports, strict=True)):
-        cells = [
-            Cell(labels[row.path]),
-            Cell(f"{row.ops:,}", row.ops),
-            Cell(str(row.k), row.k),
-            verdict_cell(found.verdict),
+def _cells(rows: Sequence[StatedRow], labels: Mapping[str, str], reports: Sequence[Report]) -> TableBlock:
+    lines = [
+        [
+            *(labels[row.path], row.ops, row.k, verdict_cell(found.verdict)),
             Cell(ratio_text(row.ratio), 10.0**9 if row.ratio is None else row.ratio),
-            _ticks(row, row.upper),
-            Cell(row.found_by or NONE),
-            _ticks(row, row.lower),
-            Cell(row.method),
-            Cell(row.tier),
-            Cell(NONE, -1) if row.seconds is None else Cell(f"{row.seconds:,.2f}", row.seconds),
+            *(_ticks(row, row.upper), row.found_by or NONE, _ticks(row, row.lower), row.method, row.tier, row.seconds),
         ]
-        lines.append(Row(cells, {"cell": str(i), "k": str(row.k), "model": labels[row.path]}))
+        for row, found in zip(rows, reports, strict=True)
+    ]
+    marks = [{"cell": str(i), "k": str(row.k), "model": labels[row.path]} for i, row in enumerate(rows)]
     caption = "Click a line, or press Enter on it, to see its bounds below; a heading to sort"
-    return Table("cell-table", caption, _HEADER, lines, left=(0, 3, 6, 8, 9), sortable=True)
+    return TableBlock("cell-table", Table(caption, _COLUMNS, lines), marks, sortable=True)
 
 
 def _ticks(row: StatedRow, ticks: int | None) -> Cell:
@@ -129,33 +120,25 @@ def _checked(rows: Sequence[StatedRow], labels: Mapping[str, str], report: Table
         others = [one for one in found.checks if one.verdict is not None and str(one.verdict) != "ok"]
         bound = next(one.detail for one in found.checks if one.name == "lower bound")
         detail = "; ".join(f"{one.name} {one.verdict}: {one.detail}" for one in others) or f"lower bound: {bound}"
-        cells = [verdict_cell(found.verdict), Cell(labels[row.path]), Cell(str(row.k), row.k)]
-        lines.append(Row([*cells, Cell(str(held), held), Cell(detail)]))
-    caption = "What mtpp verify says of each cell"
-    header = ("verdict", "model", "k", "claims that hold", "detail")
-    return Section(
-        "checked", "What was checked", [Table("claims", caption, header, lines, left=(0, 1, 4), sortable=True)]
-    )
+        lines.append([verdict_cell(found.verdict), labels[row.path], row.k, held, detail])
+    columns = [Column(name, left=True) for name in ("verdict", "model", "detail")]
+    columns[2:2] = [Column("k"), Column("claims that hold")]
+    table = Table("What mtpp verify says of each cell", columns, lines)
+    return Section("checked", "What was checked", [TableBlock("claims", table, sortable=True)])
 
 
 def _means(summary: Sequence[Mapping[str, Any]], checks: Sequence[Check]) -> Section:
-    header = ("k", "cells", "closed", "geometric mean of ratios")
     lines = [
-        Row(
-            [
-                Cell(str(one["k"]), one["k"]),
-                Cell(str(one["cells"]), one["cells"]),
-                Cell(str(one["closed"]), one["closed"]),
-                Cell(NONE if one["geomean_ratio"] is None else f"{float(one['geomean_ratio']):.4f}"),
-            ]
-        )
+        [
+            *(one[key] for key in ("k", "cells", "closed")),
+            NONE if one["geomean_ratio"] is None else f"{float(one['geomean_ratio']):.4f}",
+        ]
         for one in summary
     ]
-    blocks = [Table("means", "Over all models, as the table says", header, lines)]
-    verdicts = [Row([verdict_cell(one.verdict), Cell(one.name), Cell(one.detail)]) for one in checks]
-    caption = "What mtpp verify says of the means"
-    blocks.append(Table("means-checked", caption, ("verdict", "claim", "detail"), verdicts, left=(0, 1, 2)))
-    return Section("means-part", "Means", blocks)
+    columns = list(map(Column, ("k", "cells", "closed", "geometric mean of ratios")))
+    means = Table("Over all models, as the table says", columns, lines)
+    checked = checks_table("What mtpp verify says of the means", checks)
+    return Section("means-part", "Means", [TableBlock("means", means), TableBlock("means-checked", checked)])
 
 
 def _origin(rows: Sequence[StatedRow]) -> Section:

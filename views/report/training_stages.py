@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from mtpp.inference.cost_columns import CostColumns
 from mtpp.units import format_bytes, format_picoseconds, format_share
-from mtpp.views.report.page import Block, Cell, Chart, Row, Section, Table
+from mtpp.views.report.page import Block, Chart, Section, TableBlock
 from mtpp.views.report.stage_bars import BarPart, bars, bars_height
+from mtpp.views.table import NONE, Column, Table
 
 _COMPUTE, _FORWARD, _BACKWARD, _EDGES, _GRADIENTS, _IDLE = (
     "#3b7dd8", "#3b7dd8", "#2b9a78", "#c8750f", "#8a63c9", "#98a3af",
@@ -163,64 +164,60 @@ _COLUMNS: Mapping[str, tuple[str, str]] = {
 """Keys of a stage, what its columns are called, and what they hold."""
 
 
-def _table(document: Mapping[str, Any], times: TrainingTimes) -> Table:
+def _table(document: Mapping[str, Any], times: TrainingTimes) -> TableBlock:
     stages = document["stages"]
     keys = [key for key in _COLUMNS if any(row.get(key) is not None for row in stages)]
     keys = [key for key in keys if key != "tensor_parallel" or any(row[key] != 1 for row in stages)]
-    header = ("stage", "layers", "first layer", "last layer", *(_COLUMNS[key][0] for key in keys))
+    columns = [
+        Column("stage"),
+        Column("layers", "{:,}".format),
+        Column("first layer", left=True),
+        Column("last layer", left=True),
+        *(Column(_COLUMNS[key][0], _form(_COLUMNS[key][1], times)) for key in keys),
+    ]
     rows = []
     for s, row in enumerate(stages):
         layers = row["layers"]
-        names = [str(layers[0]), str(layers[-1])] if layers else ["–", "–"]
-        cells = [Cell(str(s), s), Cell(f"{len(layers):,}", len(layers)), *map(Cell, names)]
-        cells += [_cell(row.get(key), _COLUMNS[key][1], document, times) for key in keys]
-        rows.append(Row(cells, {"stage": str(s)}))
+        names = [str(layers[0]), str(layers[-1])] if layers else [NONE, NONE]
+        rows.append([s, len(layers), *names, *(_value(row.get(key), _COLUMNS[key][1], document) for key in keys)])
     caption = "Stages, as the plan says; samples and times are of one micro-batch, memory of a device"
-    return Table("stage-table", caption, header, rows, left=(2, 3), sortable=True)
+    marks = [{"stage": str(s)} for s in range(len(stages))]
+    return TableBlock("stage-table", Table(caption, columns, rows), marks, sortable=True)
 
 
-def _cell(value: Any, kind: str, document: Mapping[str, Any], times: TrainingTimes) -> Cell:
-    if value is None:
-        return Cell("–", -1)
-    if kind == "count":
-        return Cell(f"{value:,}", value)
-    if kind == "bytes":
-        return Cell(format_bytes(value), value)
-    if kind == "ticks":
-        return Cell(times.describe(value), value)
-    ticks = Fraction(*value) if kind == "fraction" else Fraction(value) * document["ticks_per_unit"]
-    return Cell(times.describe(ticks), float(ticks))
+def _form(kind: str, times: TrainingTimes) -> Callable[[Any], str]:
+    return {"count": "{:,}".format, "bytes": format_bytes}.get(kind, times.describe)
 
 
-def _devices(document: Mapping[str, Any], times: TrainingTimes) -> Table:
-    rows = [
-        Row(
-            [
-                Cell(str(row["index"]), row["index"]),
-                Cell(times.describe(row["busy_ticks"]), row["busy_ticks"]),
-                Cell(times.describe(row["idle_ticks"]), row["idle_ticks"]),
-                Cell(format_share(row["idle_ticks"], float(times.upper)), row["idle_ticks"]),
-                Cell(f"{row['in_flight']:,}", row["in_flight"]),
-                Cell("–", -1)
-                if row["peak_bytes"] is None
-                else Cell(format_bytes(row["peak_bytes"]), row["peak_bytes"]),
-            ],
-            {"device": str(row["index"])},
-        )
-        for row in document["devices"]
+def _value(value: Any, kind: str, document: Mapping[str, Any]) -> Any:
+    """Return the value of a column: of times the ticks."""
+    if value is None or kind in ("count", "bytes", "ticks"):
+        return value
+    return float(Fraction(*value) if kind == "fraction" else Fraction(value) * document["ticks_per_unit"])
+
+
+def _devices(document: Mapping[str, Any], times: TrainingTimes) -> TableBlock:
+    devices = document["devices"]
+    keys = ("index", "busy_ticks", "idle_ticks", "idle_ticks", "in_flight", "peak_bytes")
+    columns = [
+        Column("device"),
+        Column("busy", times.describe),
+        Column("idle", times.describe),
+        Column("share idle", lambda ticks: format_share(ticks, float(times.upper))),
+        Column("in flight", "{:,}".format),
+        Column("memory", format_bytes),
     ]
-    header = ("device", "busy", "idle", "share idle", "in flight", "memory")
-    return Table("device-table", "Devices in an iteration, as the plan says", header, rows, sortable=True)
+    table = Table("Devices in an iteration, as the plan says", columns, [[row[key] for key in keys] for row in devices])
+    return TableBlock("device-table", table, [{"device": str(row["index"])} for row in devices], sortable=True)
 
 
-def _baselines(document: Mapping[str, Any], times: TrainingTimes) -> Table:
+def _baselines(document: Mapping[str, Any], times: TrainingTimes) -> TableBlock:
     own = float(times.upper)
     rows = []
     for row in document["baselines"]:
         ticks = row["iteration_ticks"]
-        told = [Cell("–", -1)] * 2
-        if ticks is not None:
-            told = [Cell(times.describe(ticks), ticks), Cell(f"{ticks / own:.3f}×" if own else "–")]
-        rows.append(Row([Cell(str(row["name"])), *told, Cell("yes" if row["fits"] else "no")]))
-    header = ("schedule", "iteration", "over the plan's", "fits into memory")
-    return Table("baselines", "Even splits under known schedules, as the plan says", header, rows, left=(0,))
+        over = None if ticks is None else f"{ticks / own:.3f}×" if own else NONE
+        rows.append([str(row["name"]), ticks, over, "yes" if row["fits"] else "no"])
+    columns = [Column("schedule", left=True), Column("iteration", times.describe)]
+    columns += map(Column, ("over the plan's", "fits into memory"))
+    return TableBlock("baselines", Table("Even splits under known schedules, as the plan says", columns, rows))
