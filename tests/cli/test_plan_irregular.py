@@ -19,7 +19,7 @@ from training_oracles import best_time
 from mtpp.cli.main import root
 from mtpp.errors import InputError
 
-FEW = [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 60))]
+FEW = [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 24))]
 
 
 def planned(folder: Path, model: Any, options: list[str]) -> Any:

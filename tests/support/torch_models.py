@@ -34,13 +34,13 @@ class Block(nn.Module):
 
 
 class Transformer(nn.Module):
-    """Four blocks between an embedding and an output layer, which may share their weight."""
+    """Two blocks between an embedding and an output layer, which may share their weight."""
 
     def __init__(self, *, tied: bool) -> None:
         super().__init__()
         self.tokens = nn.Embedding(1000, 64)
         self.positions = nn.Parameter(torch.randn(1, 32, 64))
-        self.blocks = nn.ModuleList(Block(64, 4) for _ in range(4))
+        self.blocks = nn.ModuleList(Block(64, 4) for _ in range(2))
         self.norm, self.head = nn.LayerNorm(64), nn.Linear(64, 1000, bias=False)
         if tied:
             self.head.weight = self.tokens.weight
@@ -322,6 +322,6 @@ MODELS: dict[str, tuple[Callable[[], Any], Callable[[], tuple[Tensor, ...]]]] = 
     "bags": (Bags, lambda: (_ids(6, 5), _ids(6, 3))),
     "quantised": (Quantised, lambda: (_numbers(6, 24),)),
     "products": (Products, lambda: (_numbers(3, 2, 90, 5),)),
-    "recurrent": (Recurrent, lambda: (_numbers(3, 7, 12),)),
+    "recurrent": (Recurrent, lambda: (_numbers(3, 3, 12),)),
 }
 """Makers of modules and of their inputs, by name."""

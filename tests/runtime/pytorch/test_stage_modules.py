@@ -23,7 +23,7 @@ from mtpp.runtime.pytorch.stage_modules import SplitProgram, split_program  # no
 
 torch.set_num_threads(1)  # sums over several threads are split as these happen to run
 
-SEEDS = [pytest.param(seed, marks=() if seed < 40 else pytest.mark.slow) for seed in range(80)]
+SEEDS = [pytest.param(seed, marks=() if seed < 12 else pytest.mark.slow) for seed in range(28)]
 
 
 def cut(seed: int, *, trained: bool) -> tuple[Any, SplitProgram, bool]:

@@ -30,7 +30,7 @@ def flow_of(nodes: int, arcs: list[tuple[int, int, int]], enough: int = 2**62) -
     return int(value), capacity - residual[network.forward]
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(24))
 def test_the_value_is_that_of_scipy(seed: int) -> None:
     """And the flow keeps to the capacities, and comes out of every node as it went in."""
     random = np.random.default_rng(seed)

@@ -80,7 +80,7 @@ def test_a_load_without_micro_batches_is_no_way_back_in_time() -> None:
     assert not accepted(forged, model)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(24))
 def test_stages_that_take_no_time_are_proven_as_well(seed: int) -> None:
     """A path begins with the pass that sends its first message, even if that takes no time."""
     rng = Random(seed)
