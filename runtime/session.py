@@ -120,11 +120,6 @@ def open_session(
         Contents of initializers whose external data is absent, by name; kept alive by the session.
     folder
         Where the external data of a serialized model lies.
-
-    Raises
-    ------
-    InputError
-        If ONNX Runtime is not installed or cannot load the model.
     """
     ort = onnxruntime()
     choices = choices or SessionChoices()

@@ -30,12 +30,9 @@ def absent_weights(
     limit
         Bytes that a session with them may take; None where that has been seen to.
 
-    Raises
-    ------
-    InputError
-        If a place is refused (:func:`mtpp.formats.onnx.external_data.external_place`), or contents are absent that
-        cannot be given to a session: those of an attribute, of a sparse tensor or of the body of control flow. If they
-        take more than *limit*.
+    Notes
+    -----
+    Contents cannot be given to a session where they are of an attribute, a sparse tensor or the body of control flow.
     """
     from mtpp.formats.onnx.external_data import all_tensors, external_place
     from mtpp.formats.onnx.tensor_type import TensorType, is_known_dtype

@@ -108,15 +108,6 @@ class Crew:
         ----------
         descriptors
             That are to be read meanwhile, by *read*, whenever there is something to be read.
-
-        Raises
-        ------
-        WorkerDied
-            If one has died.
-        MtppError
-            If one refuses its job: its own error.
-        EndedEarly
-            If the time is up or the user has enough.
         """
         said: dict[WorkerProcess, Any] = {}
         while len(said) < len(self._workers):

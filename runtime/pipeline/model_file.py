@@ -89,11 +89,7 @@ class ModelFile(ABC):
     def check_declared(self) -> None:
         """Hold what the manifest says against what the file declares, before anything is set aside for it.
 
-        Raises
-        ------
-        InputError
-            If the file is no model, or does not read and make the tensors that the manifest says. Sizes that it leaves
-            open show only when it runs.
+        Sizes that the file leaves open show only when it runs.
         """
 
     def _check(self, what: str, found: Sequence[Declared], expected: Sequence[Expected], *, all_of_them: bool) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from math import ceil
 from typing import NamedTuple
 
 from mtpp.checker.document import PICOSECONDS_PER_UNIT
@@ -61,7 +62,7 @@ class LayerChoice:
         if self.listed:
             return self.listed.get(samples)
         time = self.per_sample * samples
-        return Passes(_up(time / 3), _up(2 * time / 3), _up(self.kept_per_sample * samples))
+        return Passes(ceil(time / 3), ceil(2 * time / 3), ceil(self.kept_per_sample * samples))
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ def graph_model(model: StatedModel, setting: Setting) -> GraphModel:
             synchronised(stated),
             stated.memory_b,
             {
-                samples: Passes(_up(costs.forward * unit), _up(costs.backward * unit), costs.memory_bytes)
+                samples: Passes(ceil(costs.forward * unit), ceil(costs.backward * unit), costs.memory_bytes)
                 for samples, costs in stated.micro_batches.items()
             },
             Fraction(stated.time_per_sample) * unit / setting.times_of,
@@ -135,7 +136,3 @@ def transfer_ticks(size: int, width: int, setting: Setting) -> int:
 def synchronisation_ticks(parameter_bytes: int, d: int, setting: Setting) -> int:
     """Return what a ring over d replicas takes for the gradients of a stage."""
     return -(-2 * (d - 1) * parameter_bytes * PER_SECOND // (d * setting.bandwidth))
-
-
-def _up(value: Fraction | int) -> int:
-    return -(-value.numerator // value.denominator)

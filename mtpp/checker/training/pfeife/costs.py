@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import ceil
 from typing import Any, NamedTuple
 
 from mtpp.checker.checks import model_graph
 from mtpp.checker.counted_weights import counted_of
 from mtpp.checker.document import PICOSECONDS_PER_UNIT
-from mtpp.checker.graph import TickGraph, ceil_div, first_come_order
+from mtpp.checker.graph import TickGraph, first_come_order
 from mtpp.checker.training.model import StatedConfiguration, StatedModel, layer_ids, transfer_ticks
 from mtpp.checker.training.pfeife.document import ALL_TRAINED, STATED, as_fraction, each_device
 from mtpp.document_shape import refuse
@@ -119,17 +120,17 @@ def graph_line(plan: dict[str, Any], document: Any) -> Line | str:
         touching = (graph.producer[t], *graph.consumers[t])
         if trained is None or any(trained[v].runs for v in touching):
             kept[graph.producer[t]] += size or 0
-    backward = [_ceil(ratio * work) for work in graph.work]
-    fixed = [_ceil(state * size) for size in graph.param_bytes]
+    backward = [ceil(ratio * work) for work in graph.work]
+    fixed = [ceil(state * size) for size in graph.param_bytes]
     if trained is not None:
-        backward = [_ceil(ratio * one.part * work) for one, work in zip(trained, graph.work, strict=True)]
+        backward = [ceil(ratio * one.part * work) for one, work in zip(trained, graph.work, strict=True)]
         fixed = [
-            _ceil(state * one.parameters) + size - one.parameters
+            ceil(state * one.parameters) + size - one.parameters
             for one, size in zip(trained, graph.param_bytes, strict=True)
         ]
     for v, op in enumerate(document["ops"]):
         if "backward" in op:
-            backward[v] = _ceil(Fraction(*op["backward"].as_integer_ratio()) * graph.ticks_per_unit)
+            backward[v] = ceil(Fraction(*op["backward"].as_integer_ratio()) * graph.ticks_per_unit)
         if "kept_bytes" in op:
             kept[v] = op["kept_bytes"]
     order = _order(plan["order"], graph.order, graph.op_names, [(u, v) for _, u, v in graph.edges()])
@@ -225,10 +226,10 @@ def _rank(one: StatedConfiguration, rule: str) -> tuple[Any, ...]:
 def _passes(one: StatedConfiguration, model: StatedModel, ratio: Fraction, unit: int) -> tuple[int, int]:
     listed = one.micro_batches.get(model.micro_batch_size or 0)
     if listed is not None:
-        return _ceil(Fraction(listed.forward) * unit), _ceil(Fraction(listed.backward) * unit)
+        return ceil(Fraction(listed.forward) * unit), ceil(Fraction(listed.backward) * unit)
     whole = Fraction(one.time_per_sample) * unit
     forward = whole / (1 + ratio)
-    return _ceil(forward), _ceil(whole - forward)
+    return ceil(forward), ceil(whole - forward)
 
 
 def _line(
@@ -246,7 +247,7 @@ def _line(
     speeds = [as_fraction(one) for one in each_device(plan["system"]["speed"], plan["system"]["devices"])]
     rows: dict[Fraction, tuple[list[int], list[int]]] = {}
     for speed in set(speeds):
-        rows[speed] = ([_ceil(one / speed) for one in forward], [_ceil(one / speed) for one in backward])
+        rows[speed] = ([ceil(one / speed) for one in forward], [ceil(one / speed) for one in backward])
         if sum(rows[speed][0]) + sum(rows[speed][1]) + sum(tensor.ticks for tensor in tensors) >= LARGEST:
             refuse("the costs are too large", ("system",))
     return Line(
@@ -264,11 +265,6 @@ def _line(
         held or [a + b for a, b in zip(fixed, kept, strict=True)],
         list(counted),
     )
-
-
-def _ceil(value: Fraction | int) -> int:
-    exact = Fraction(value)
-    return ceil_div(exact.numerator, exact.denominator)
 
 
 def _order(stated: Any, own: Sequence[int], names: Sequence[Any], edges: Sequence[tuple[int, int]]) -> list[int]:

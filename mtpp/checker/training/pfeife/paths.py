@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import accumulate
+from math import ceil
 from typing import Any
 
 from mtpp.checker.graph import ceil_div
@@ -240,7 +242,7 @@ def _lesser(one: int | None, other: int | None) -> int | None:
     return min(one, other)
 
 
-def load_bound(line: Line, speeds: Sequence[Any], micro_batches: int, *, halves: bool) -> int:
+def load_bound(line: Line, speeds: Sequence[Fraction], micro_batches: int, *, halves: bool) -> int:
     """Return what no iteration is below, from all work on all devices, and from the longest path of ops.
 
     Where backward passes come in halves, gradients go back after the half for inputs, which is at least half of it.
@@ -251,8 +253,4 @@ def load_bound(line: Line, speeds: Sequence[Any], micro_batches: int, *, halves:
     for tensor in sorted(line.tensors, key=lambda one: one.producer):
         for reader in tensor.readers:
             longest[reader] = max(longest[reader], longest[tensor.producer] + twice[reader])
-    return max(_ceil_over(work, sum(speeds)), _ceil_over(max(longest), 2 * max(speeds)))
-
-
-def _ceil_over(ticks: int, speed: Any) -> int:
-    return ceil_div(ticks * speed.denominator, speed.numerator)
+    return max(ceil(work / sum(speeds, Fraction(0))), ceil(max(longest) / (2 * max(speeds))))
