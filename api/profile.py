@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from mtpp.api.inputs.model import MAX_INPUT_BYTES, Model
 from mtpp.api.observer import Observer, listener
+from mtpp.api.options.profiling import Profiling
 from mtpp.api.output import SavedResult
 from mtpp.errors import InputError, Interrupted
 
@@ -20,58 +21,6 @@ if TYPE_CHECKING:
     from mtpp.inference.system import System
     from mtpp.runtime.profiling.profiled_graph import MeasuredProfile
     from mtpp.views.terminal import Medium
-
-MOST_REPEATS = 10_000
-MOST_THREADS = 1024
-MOST_BESIDE = 1024
-
-
-@dataclass(frozen=True)
-class ProfileModelRequest:
-    """Terms of a profile.
-
-    Attributes
-    ----------
-    model
-        Path of an ONNX model or an exported program, ``-`` for standard input, or its content.
-    system
-        Models the costs that measured ones are compared with: one, the name of a preset, or a TOML file; None for the
-        preset ``reference``.
-    warmup, repeats
-        Runs before those that count, and those.
-    threads
-        Of one kernel; kernels run one after the other.
-    optimise
-        Whether ONNX Runtime may fuse and rearrange ops.
-    beside
-        How many others run the model at the same time.
-    backward
-        Whether the backward pass of each op is measured too.
-    inputs
-        Contents of inputs by name, or the path of an ``.npz`` file with them; random where there are none.
-    dims
-        Sizes of symbolic dimensions.
-    seed
-        Of all that is made up.
-    memory_bytes
-        That may be taken; None for what is free.
-    max_input_bytes
-        A larger file is refused.
-    """
-
-    model: str | Source
-    system: System | str | None = None
-    warmup: int = 3
-    repeats: int = 20
-    threads: int = 1
-    optimise: bool = False
-    beside: int = 0
-    backward: bool = False
-    inputs: str | Mapping[str, Array] | None = None
-    dims: SizeTerms = field(default_factory=dict)
-    seed: int = 0
-    memory_bytes: int | None = None
-    max_input_bytes: int = MAX_INPUT_BYTES
 
 
 @dataclass(frozen=True, repr=False)
@@ -126,6 +75,8 @@ def profile(
 ) -> Profile:
     """Measure on this machine what each op of a model takes.
 
+    Keywords that are not listed are fields of :class:`mtpp.api.options.profiling.Profiling`.
+
     An ONNX model runs in ONNX Runtime (``mtpp[run]``): an op costs the mean of the middle half of its times, and op
     times are scaled to sum to an unprofiled run. An exported program (``.pt2``) runs in PyTorch (``mtpp[torch]``), on a
     GPU if there is one: an op costs the median of its times as they are.
@@ -134,28 +85,6 @@ def profile(
     ----------
     model
         Path of an ONNX model or an exported program, or one as read. Weights that are absent are random.
-    warmup, repeats
-        Runs before those that count, and those: at most 10,000.
-    threads
-        Of one kernel, at most 1024; kernels run one after the other.
-    optimise
-        Whether ONNX Runtime may fuse and rearrange ops; a fused kernel's time is shared out.
-    beside
-        Number of others that run an ONNX model at the same time, as stages have others beside them.
-    backward
-        Whether to measure the backward pass of each op of an exported program too, as training runs it.
-    inputs
-        Contents of inputs by name, or a ``.npz`` file with them. None: random.
-    dims
-        Sizes of symbolic dimensions; those that a model was read for hold unless they are set here.
-    seed
-        Of all that is made up.
-    system
-        System that models the costs to compare with: one, the name of a preset, or a TOML file.
-    memory_limit
-        Bytes that may be taken, such as ``"8GiB"``; an ONNX model is run in chunks if need be. None: what is free.
-    max_input_size
-        Bytes beyond which the file is refused. None: 2 GiB.
     observer
         Listener to what is being done.
 
@@ -178,34 +107,30 @@ def profile(
     >>> measured.graph.op_count, measured.graph.time_unit
     (122, 'us')
     """
-    from mtpp.api.inputs.given_arrays import checked_inputs
     from mtpp.api.inputs.model_path import model_file
-    from mtpp.api.inputs.model_terms import bytes_or_none, sizes
-    from mtpp.api.options.reading import Machine
-    from mtpp.api.parameters import flag, whole
-    from mtpp.ranges import MOST_SEED
 
     file, read_for = model_file(model)
-    request = ProfileModelRequest(
-        file,
-        model.system if system is None and isinstance(model, Model) else Machine(system=system).machine,
-        warmup=whole(warmup, "warmup", least=0),
-        repeats=whole(repeats, "repeats", most=MOST_REPEATS),
-        threads=whole(threads, "threads", most=MOST_THREADS),
-        optimise=flag(optimise, "optimise"),
-        beside=whole(beside, "beside", least=0, most=MOST_BESIDE),
-        backward=flag(backward, "backward"),
-        inputs=checked_inputs(inputs),
-        dims=read_for | sizes(dims),
-        seed=whole(seed, "seed", least=0, most=MOST_SEED),
-        memory_bytes=bytes_or_none(memory_limit, "memory_limit"),
-        max_input_bytes=bytes_or_none(max_input_size, "max_input_size") or MAX_INPUT_BYTES,
+    terms = Profiling(
+        warmup=warmup,
+        repeats=repeats,
+        threads=threads,
+        optimise=optimise,
+        beside=beside,
+        backward=backward,
+        inputs=inputs,
+        seed=seed,
+        dims=dims,
+        system=model.system if system is None and isinstance(model, Model) else system,
+        memory_limit=memory_limit,
+        max_input_size=MAX_INPUT_BYTES if max_input_size is None else max_input_size,
     )
-    return profile_model_file(request, listener(observer))
+    return profile_model_file(file, terms, listener(observer), read_for)
 
 
-def profile_model_file(request: ProfileModelRequest, observer: Observer) -> Profile:
-    """Measure a model.
+def profile_model_file(
+    file: str | Source, asked: Profiling, observer: Observer, read_for: SizeTerms | None = None
+) -> Profile:
+    """Measure a model, with the sizes that it was *read_for* where others are not set.
 
     Raises
     ------
@@ -216,23 +141,24 @@ def profile_model_file(request: ProfileModelRequest, observer: Observer) -> Prof
     """
     from mtpp.api.inputs.given_arrays import given_arrays
     from mtpp.api.inputs.model_path import read_measurable
+    from mtpp.api.options.reading import Machine
     from mtpp.host.free_memory import free_bytes
     from mtpp.runtime.profiling.profile_request import ProfileRequest
     from mtpp.runtime.profiling.timing import ProfileChoices
 
-    arrays = given_arrays(request.inputs)
+    values: dict[str, Any] = asked.values()
     terms = ProfileRequest(
-        ProfileChoices(request.warmup, request.repeats, request.threads, request.optimise, request.beside),
-        _system(request.system),
-        dims=request.dims,
-        arrays=arrays,
-        seed=request.seed,
-        memory_bytes=free_bytes() if request.memory_bytes is None else request.memory_bytes,
-        backward=request.backward,
+        ProfileChoices(*(values[name] for name in ("warmup", "repeats", "threads", "optimise", "beside"))),
+        Machine(system=asked.system).machine,
+        dims={**(read_for or {}), **(values["dims"] or {})},
+        arrays=given_arrays(values["inputs"]),
+        seed=asked.seed,
+        memory_bytes=free_bytes() if asked.memory_limit is None else values["memory_limit"],
+        backward=asked.backward,
     )
     try:
-        source, exported = read_measurable(request.model, request.max_input_bytes)
-        _refuse_idle(request, source.display, exported=exported)
+        source, exported = read_measurable(file, values["max_input_size"])
+        _refuse_idle(asked, source.display, exported=exported)
         if exported:
             from mtpp.runtime.pytorch.profiling.profile_program import profile_program as measure
         else:
@@ -244,21 +170,15 @@ def profile_model_file(request: ProfileModelRequest, observer: Observer) -> Prof
         raise Interrupted("the measurement was interrupted") from None
 
 
-def _refuse_idle(request: ProfileModelRequest, display: str, *, exported: bool) -> None:
+def _refuse_idle(asked: Profiling, display: str, *, exported: bool) -> None:
     """Raise InputError if an option was given that means nothing to the model."""
-    if not exported and request.backward:
+    if not exported and asked.backward:
         raise InputError(
             f"ONNX Runtime does not train: {display} has no backward pass",
             parameter="backward",
             remedy="export the module with torch.export.save, and profile the .pt2",
         )
     for name in ("optimise", "beside") if exported else ():
-        if getattr(request, name):
+        if getattr(asked, name):
             problem = "has no effect: PyTorch runs the nodes of an exported program as they are, one after the other"
             raise InputError(problem, parameter=name, remedy="leave it out")
-
-
-def _system(system: System | str | None) -> System:
-    from mtpp.inference.system import DEFAULT_PRESET, load_system
-
-    return load_system(system or DEFAULT_PRESET) if system is None or isinstance(system, str) else system

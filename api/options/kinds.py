@@ -110,6 +110,10 @@ class Quantity(Kind):
         return parse_bytes(text, round_down=self.round_down)
 
 
+class MemoryLimit(Quantity):
+    """Limit on memory, which a shell sets for the whole process at once."""
+
+
 class Rate(Quantity):
     """Bytes per second, as such or as ``25GB/s``."""
 

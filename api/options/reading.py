@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from mtpp.inference.system import System
 
 
-def _presets() -> Iterable[str]:
+def preset_names() -> Iterable[str]:
+    """Return the names of the systems that come with the package."""
     from mtpp.inference.system import preset_tables
 
     return preset_tables()
@@ -29,7 +30,7 @@ class Machine(Options):
     """Machine of equal stages: a system, with values in place of its own."""
 
     system: str | os.PathLike[str] | System | None = option(
-        None, InputPath("the system", names=_presets, other="System"), "Preset or TOML file [default: reference].",
+        None, InputPath("the system", names=preset_names, other="System"), "Preset or TOML file [default: reference].",
         "NAME|FILE", more="Or a :class:`mtpp.inference.system.System`.",
     )  # fmt: skip
     bandwidth: int | str | None = option(None, Rate(), "Of the link between stages, such as 25GB/s.", "RATE")

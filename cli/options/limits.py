@@ -13,12 +13,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 def memory_limit_option(more: str = "") -> Callable[[F], F]:
     """Add ``--memory-limit``, which holds for the whole process from here on; *more* ends its help."""
     return click.option(
-        "--memory-limit", metavar="SIZE", callback=_limit_memory,
+        "--memory-limit", metavar="SIZE", callback=limit_memory,
         help=f"Of all processes together, at least 512MiB{more}.",
     )  # fmt: skip
 
 
-def _limit_memory(ctx: click.Context, param: click.Parameter, text: str | None) -> str | None:
+def limit_memory(ctx: click.Context, param: click.Parameter, text: str | None) -> str | None:
+    """Hold the process to a limit on memory from here on."""
     from mtpp.cli.options.values import bytes_option
     from mtpp.errors import InputError
     from mtpp.host.memory_limit import LEAST_BYTES, memory_limited

@@ -13,6 +13,7 @@ from mtpp.api.options.option import Option, Options, options_of
 from mtpp.cli.flags import flag_of
 from mtpp.cli.options.completing import names_completion
 from mtpp.cli.options.file_types import InputFile
+from mtpp.cli.options.limits import limit_memory
 from mtpp.cli.options.sizes import size_options, sizes_of
 from mtpp.cli.options.values import FiniteRange, counts, whole_numbers
 from mtpp.errors import InputError
@@ -106,6 +107,8 @@ def _terms(one: Option) -> dict[str, Any]:
     kind, default = one.kind, one.default
     if isinstance(kind, kinds.Flag):
         return {"is_flag": True, "callback": _opposite} if default else {"is_flag": True}
+    if isinstance(kind, kinds.MemoryLimit):
+        return {"callback": limit_memory}
     if isinstance(kind, kinds.Wholes):
         return {"callback": whole_numbers(kind.most)}
     if isinstance(kind, kinds.Counts):

@@ -12,16 +12,18 @@ import mtpp
 from mtpp.api.options.devices import Devices, Planning
 from mtpp.api.options.option import Options, options_of
 from mtpp.api.options.planners import PLANNERS
+from mtpp.api.options.profiling import Profiling
 from mtpp.api.options.reading import Machine, Measured, Reading
 
 KEYWORDS: dict[str, tuple[tuple[type[Options], ...], tuple[str, ...]]] = {
     "plan_training": ((Devices, Planning), ()),
+    "profile": ((Profiling,), ("max_input_size",)),
     "read": ((Reading,), ()),
     "sweep_training": ((Devices, Planning), ("devices", "topology")),
 }
 """Function → records whose fields are its keywords, and names of fields that it has in another way or not at all."""
 
-RECORDS = (Reading, Machine, Measured, Devices, Planning, *PLANNERS.values())
+RECORDS = (Reading, Machine, Measured, Devices, Planning, Profiling, *PLANNERS.values())
 
 
 @pytest.mark.parametrize("function", KEYWORDS)

@@ -1,0 +1,60 @@
+"""Measurements of ops on this machine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mtpp.api.options.kinds import Flag, InputPath, MemoryLimit, Quantity, Sizes, Whole
+from mtpp.api.options.option import Options, option
+from mtpp.api.options.reading import preset_names
+from mtpp.ranges import MOST_SEED
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping
+
+    from mtpp.array_types import Array
+    from mtpp.formats.modelled.size_terms import SizeTerms
+    from mtpp.inference.system import System
+
+
+class Contents(InputPath):
+    """Arrays by name, or a file of them."""
+
+    def _read(self, value: Any, parameter: str) -> Any:
+        from mtpp.api.inputs.given_arrays import checked_inputs
+
+        return checked_inputs(value)
+
+
+class Profiling(Options):
+    """Terms of a profile."""
+
+    warmup: int = option(3, Whole(0), "Runs that do not count.")
+    repeats: int = option(20, Whole(1, 10_000), "Runs that count.")
+    threads: int = option(1, Whole(1, 1024), "Of one kernel.", more="Kernels run one after the other.")
+    optimise: bool = option(
+        False, Flag(), "Let ONNX Runtime fuse and rearrange ops; a fused kernel's time is shared out."
+    )
+    beside: int = option(
+        0, Whole(0, 1024), "Run an ONNX model N times more at the same time: stages have others beside them.", "N"
+    )
+    backward: bool = option(False, Flag(), "Of an exported program: measure the backward pass of each op too.")
+    inputs: Mapping[str, Array] | str | os.PathLike[str] | None = option(
+        None, Contents("the file of inputs"), "Contents of the inputs by name [default: random].", "FILE.npz"
+    )
+    seed: int = option(0, Whole(0, MOST_SEED), "Of all that is made up.")
+    dims: SizeTerms | str | None = option(
+        None, Sizes("Propose the sizes that are left open."),
+        "Set a size that the model leaves open; '*=1': all others.",
+        more="Sizes that a model was read for hold unless they are set here.",
+    )  # fmt: skip
+    system: System | str | os.PathLike[str] | None = option(
+        None, InputPath("the system", names=preset_names, other="System"), "Whose modelled costs to compare with.",
+        "NAME|FILE",
+    )  # fmt: skip
+    memory_limit: int | str | None = option(
+        None, MemoryLimit(), "Of all processes together, at least 512MiB; an ONNX model is run in pieces if need be "
+        "[default: what is free].", "SIZE",
+    )  # fmt: skip
+    max_input_size: int | str = option("2GiB", Quantity(), "Refuse larger files.", "SIZE")
