@@ -41,7 +41,8 @@ class Option:
     @property
     def told(self) -> str:
         """The sentences of the reference; a shell has a flag for the opposite of what is so by default."""
-        return f"{'False: ' if self.default is True else ''}{self.help} {self.more}".rstrip()
+        help = self.help.replace("'*=1'", "``*=1``")
+        return f"{'False: ' if self.default is True else ''}{help} {self.more}".rstrip()
 
 
 def option(
