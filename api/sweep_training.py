@@ -88,7 +88,7 @@ def sweep_training(
     >>> sweep.time_per_sample_s(4, 4) <= sweep.time_per_sample_s(1, 4)
     True
     """
-    refuse_keywords("sweep_training", of_planner, planner)
+    refuse_keywords("sweep_training", of_planner, planner, Piper, Equi, PipeDream2BW)
     deadline = deadline_of(time_limit_s)
     numbers, asked = _devices(devices), planner_of(planner, Piper, Equi, PipeDream2BW)
     system = Devices(devices=numbers[-1], memory=memory, bandwidth=bandwidth)

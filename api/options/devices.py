@@ -37,7 +37,7 @@ class Devices(Options):
     def __post_init__(self) -> None:
         for name in ("devices", "bandwidth") if self.topology is not None else ():
             if getattr(self, name) is not None:
-                raise InputError(f"‹topology› says what ‹{name}› does: give one of them")
+                raise InputError(f"says what ‹{name}› does", parameter="topology", remedy="give one of them")
 
     @cached_property
     def tree(self) -> DeviceTree | None:

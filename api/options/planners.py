@@ -22,32 +22,57 @@ PLANNERS: Mapping[str, type[TrainingPlanner[Any]]] = {
 def planner_of(value: Any, *allowed: type[TrainingPlanner[Any]]) -> Any:
     """Return a planner with its options, :class:`Piper` for None.
 
+    Parameters
+    ----------
+    allowed
+        Planners that the caller runs; all of them by default.
+
     Raises
     ------
     InputError
-        If it is none of those *allowed*.
+        If it is none of those.
     """
+    allowed = allowed or tuple(PLANNERS.values())
     if value is None:
         return Piper()
-    if isinstance(value, allowed or tuple(PLANNERS.values())):
+    if isinstance(value, allowed):
         return value
-    named = PLANNERS.get(value, Piper) if isinstance(value, str) else Piper
-    remedy = f"write planner=mtpp.{named.__name__}(…)"
-    raise InputError(f"{shortened(value)} is no planner with its options", parameter="planner", remedy=remedy)
+    named = _class_of(value)
+    written = named if named in allowed else Piper
+    problem = f"{shortened(value)} is no planner with its options"
+    if isinstance(value, TrainingPlanner):
+        problem = f"mtpp.{type(value).__name__} is not for this"
+    raise InputError(problem, parameter="planner", remedy=f"write planner=mtpp.{written.__name__}(…)")
 
 
-def refuse_keywords(function: str, given: Mapping[str, object], planner: object) -> None:
+def _class_of(value: object) -> type[TrainingPlanner[Any]] | None:
+    """Return the class of a planner that is given by its name, as a class, or with its options."""
+    if isinstance(value, str):
+        return PLANNERS.get(value)
+    found = value if isinstance(value, type) else type(value)
+    return found if issubclass(found, TrainingPlanner) else None
+
+
+def refuse_keywords(
+    function: str, given: Mapping[str, object], planner: object, *allowed: type[TrainingPlanner[Any]]
+) -> None:
     """Refuse keywords that a function does not have, and say which planner has them.
+
+    Parameters
+    ----------
+    allowed
+        Planners that the function runs; all of them by default.
 
     Raises
     ------
     TypeError
         If there are any.
     """
-    named = [PLANNERS[planner]] if isinstance(planner, str) and planner in PLANNERS else []
+    runs = allowed or tuple(PLANNERS.values())
     for name in given:
-        owners = [one for one in (*named, *PLANNERS.values()) if name in options_of(one)]
+        owners = [one for one in runs if name in options_of(one)]
         if not owners:
             raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
-        form = f"planner=mtpp.{owners[0].__name__}({name}=…)"
+        meant = _class_of(planner)
+        form = f"planner=mtpp.{(meant if meant in owners else owners[0]).__name__}({name}=…)"
         raise TypeError(f"{function}() has no keyword {name!r}, which belongs to a planner: write {form}")

@@ -48,8 +48,9 @@ def read_graph_task(
     from mtpp.training.graph_problem import GraphProblem, GraphRules
 
     refuse_topology(devices, planner.name)
+    memory_bytes = devices.equal_memory()  # refused at the door
     model, source = read_training_model(given, time_unit)
-    values = (devices.devices, devices.equal_memory(), devices.bandwidth, planner.batch_size)
+    values = (devices.devices, memory_bytes, devices.bandwidth, planner.batch_size)
     missing = [name for name, value in zip(_EXAMPLES, values, strict=True) if value is None]
     if missing:
         names = ", ".join(f"‹{name}›" for name in missing)

@@ -52,6 +52,7 @@ def read_training_task(
     from mtpp.solvers.planners.registry import PLANNERS
     from mtpp.views.training.training_results import TrainingTask
 
+    devices.equal_memory()  # refused at the door
     model, source = read_training_model(given, time_unit)
     problem, micro_batches = _problem(planner, devices, model, source), planner.micro_batches
     assert micro_batches is not None

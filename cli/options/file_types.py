@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mtpp.cli.options.overwriting import MODELS, STAGES
-from mtpp.names import ALGORITHMS, SCHEDULES
+from mtpp.names import ALGORITHMS
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -135,10 +135,6 @@ def _algorithms() -> Iterable[str]:
     return ALGORITHMS
 
 
-def _schedules() -> Iterable[str]:
-    return SCHEDULES
-
-
 def _csv_of_plot(path: str) -> Iterable[str]:
     from mtpp.views.certificate_plot import csv_path
 
@@ -163,8 +159,6 @@ ASSIGNMENT_OR_ALGORITHM = InputFile("an assignment", names=_algorithms)
 COSTS = InputFile("the file of costs")
 INPUTS = InputFile("the file of inputs")
 SYSTEM = InputFile("the system", names=_presets)
-SCHEDULE = InputFile("the schedule", names=_schedules)
-TOPOLOGY = InputFile("the topology")
 PIPELINE = InputFile("the pipeline")
 
 OUTPUT = OutputFile()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypedDict, TypeVar
+from typing import Any, TypeVar
 
 import click
 
@@ -16,14 +16,6 @@ _OTHERS = "*"
 _DIM_DIGITS = 19
 _TRIPS = ":trips"
 """Behind the name of a loop: the key of its trips among the sizes."""
-
-
-class SizeOptions(TypedDict):
-    """Values of :func:`size_options`."""
-
-    dims: tuple[str, ...]
-    auto_dims: str | None
-    trips: tuple[str, ...]
 
 
 def size_options(dim: str, auto: str) -> Callable[[F], F]:

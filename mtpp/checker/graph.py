@@ -191,7 +191,7 @@ def _connect(document: Any, ticks_per_unit: int, work: list[int], transfer: list
 
 
 def first_come_order(count: int, edges: Iterable[tuple[int, int]]) -> list[int]:
-    """Return the topological order that always takes the first node of those that may come; shorter for a cycle."""
+    """Return the topological order that always takes the earliest node that is ready; shorter for a cycle."""
     successors: list[list[int]] = [[] for _ in range(count)]
     missing = [0] * count
     for u, v in edges:

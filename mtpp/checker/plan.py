@@ -1,6 +1,6 @@
 """The independent verifier: everything a plan says, re-derived from documents in plain Python integers.
 
-It imports nothing from the rest of the program but the errors, so that a mistake made there is not repeated here.
+Of the rest of the program it imports errors and rules of documents: no mistake made elsewhere is repeated here.
 :mod:`mtpp.checker.document` knows the documents' shape, :mod:`mtpp.checker.graph` turns costs into ticks,
 :mod:`mtpp.checker.stages` adds up stages, :mod:`mtpp.checker.bounds.registry` re-checks the proofs of lower bounds,
 :mod:`mtpp.checker.merges` the merges that some of them rest on, and :mod:`mtpp.checker.table` does for tables of

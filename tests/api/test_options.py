@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import mtpp
+from mtpp.api.options import kinds
 from mtpp.api.options.devices import Devices, Planning
 from mtpp.api.options.option import Options, options_of
 from mtpp.api.options.planners import PLANNERS
@@ -59,3 +60,46 @@ def test_values_are_read_once(record: type[Options]) -> None:
         with pytest.raises(mtpp.InputError) as caught:
             record(**{name: object()})
         assert caught.value.parameter == name
+
+
+WRONG: dict[type[kinds.Kind], tuple[Any, ...]] = {
+    kinds.Whole: (-1, True, 0.5, float("nan"), "nonsense", [1], print),
+    kinds.Flag: (0, 1, "no", [True]),
+    kinds.Choice: ("nonsense", 3, True, ["nonsense"]),
+    kinds.Quantity: (-1, True, 0.5, float("nan"), "nonsense", print),
+    kinds.Rate: (-1, 0, True, 0.5, float("nan"), "nonsense", print),
+    kinds.Wholes: ([], "nonsense", [0.5], [True], 3.5),
+    kinds.InputPath: (3, True, 0.5, [1], print),
+}
+"""Wrong values by kind."""
+
+
+@pytest.mark.parametrize("record", RECORDS)
+def test_wrong_values_are_refused_by_name(record: type[Options]) -> None:
+    """Those of each kind, and None for a flag or a word, which have values by default."""
+    for name, one in options_of(record).items():
+        more = (None,) if isinstance(one.kind, kinds.Flag) else ()
+        for value in (*WRONG.get(type(one.kind), ()), *more):
+            with pytest.raises(mtpp.InputError) as caught:
+                record(**{name: value})
+            assert (value, caught.value.parameter) == (value, name)
+
+
+@pytest.mark.parametrize("planner", ["best", "piper", ["piper"], 3, mtpp.Piper, object()])
+def test_planners_are_records(planner: Any) -> None:
+    """Their names are those of a shell, and a class holds no options; the refusal names the record to write."""
+    with pytest.raises(mtpp.InputError, match=r"no planner with its options; write planner=mtpp\.Piper\(…\)") as caught:
+        mtpp.plan_training({}, planner=planner)
+    assert caught.value.parameter == "planner"
+
+
+def test_refusals_name_the_planner_that_is_meant() -> None:
+    """The class that is given in place of its record, the record that has no sweep, and the owner of a keyword."""
+    with pytest.raises(mtpp.InputError, match=r"write planner=mtpp\.Pfeife\(…\)"):
+        mtpp.plan_training({}, planner=mtpp.Pfeife)  # type: ignore[arg-type]
+    with pytest.raises(mtpp.InputError, match=r"planner: mtpp\.Pfeife is not for this; write planner=mtpp\.Piper\(…\)"):
+        mtpp.sweep_training({}, devices=[2], planner=mtpp.Pfeife())  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"write planner=mtpp\.GraphPipe\(batch_size=…\)"):
+        mtpp.plan_training({}, planner=mtpp.GraphPipe(), batch_size=8)
+    with pytest.raises(TypeError, match=r"sweep_training\(\) got an unexpected keyword argument 'micro_batches'"):
+        mtpp.sweep_training({}, devices=[2], micro_batches=8)

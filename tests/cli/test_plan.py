@@ -153,7 +153,7 @@ def test_infeasible_exits_1_with_the_memory_that_would_do(plan: Called, model_fi
         ((*SYSTEM, *BATCH, "--sweep", "8", "--sums", "65"), "--sums: 65 is more than the 64 micro-batches"),
         ((*SYSTEM, *BATCH, "--sweep", "--planner", "equi"), "--sweep: the planner equi has none"),
         ((*SYSTEM, *BATCH, "--knapsack", "heuristic", "--planner", "equi"), "--knapsack: has no effect"),
-        ((*SYSTEM, *BATCH, "--topology", "none.toml"), "--topology says what --devices does"),
+        ((*SYSTEM, *BATCH, "--topology", "none.toml"), "--topology: says what --devices does; give one of them"),
         (("--topology", "none.toml"), "none.toml: no such file"),
         ((*SYSTEM, *BATCH, "-o", "/nowhere/plan.json"), "/nowhere/plan.json: there is no directory"),
         ((*SYSTEM, *BATCH, "--time-limit", "nan"), "--time-limit"),

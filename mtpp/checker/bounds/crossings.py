@@ -60,11 +60,11 @@ def check_crossings(claim: BoundClaim) -> Verdict:
     """
     rules = {"cutoff": whole(1), "stages": whole(1), "streamed": flag, "steps": array(_check_step)}
     record(rules, {"merges": check_merges})(claim.proof, claim.path)
+    if claim.k > _MOST_STAGES:
+        return False, f"crossings: proofs for more than {_MOST_STAGES} stages are not checked"
     graph = claim.merged_by_terms()
     if isinstance(graph, str):
         return False, f"crossings: {graph}"
-    if claim.k > _MOST_STAGES:
-        return False, f"crossings: proofs for more than {_MOST_STAGES} stages are not checked"
     weights = stage_weights(graph, claim.system, streamed=claim.proof["streamed"])
     if weights is None:
         return False, f"crossings: {WITHOUT_MEMORY}"

@@ -1,6 +1,7 @@
 """The independent verifier of training plans: everything that one says, re-derived from the model in exact fractions.
 
-It imports nothing from the rest of the program but the errors: :mod:`mtpp.checker.training.document` knows the shape of
+Of the rest of the program it imports errors and rules of documents.
+:mod:`mtpp.checker.training.document` knows the shape of
 the documents, :mod:`mtpp.checker.training.model` turns costs into ticks, :mod:`mtpp.checker.training.pipeline` checks
 that the stages are a plan at all, :mod:`mtpp.checker.training.stages` says what they take, and
 :mod:`mtpp.checker.training.bounds` re-derives lower bounds. Documents of version 2 go to the verifier of their planner

@@ -1,6 +1,6 @@
 """The independent verifier of plans by ``graphpipe``: everything that one says, re-derived from the model in integers.
 
-It imports nothing from the rest of the program but the errors: :mod:`.document` knows the shape of the documents,
+Of the rest of the program it imports errors and rules of documents. :mod:`.document` knows the shape of documents,
 :mod:`.costs` turns costs into ticks, :mod:`.validity` checks that stages are a plan at all, :mod:`.pipeline` says what
 they take, :mod:`.simulation` how long an iteration is, and :mod:`.bounds` re-derives lower bounds. Not checked: how the
 plan was found (times, what stopped it), its notes, and the model's name.

@@ -1,6 +1,6 @@
 """The independent verifier of plans by ``pfeife``: everything that one says, re-derived from the model in integers.
 
-It imports nothing from the rest of the program but the errors: :mod:`.document` knows the shape of the documents,
+Of the rest of the program it imports errors and rules of documents. :mod:`.document` knows the shape of documents,
 :mod:`.costs` turns costs into ticks, :mod:`.schedule` holds names of schedules to their passes and replays an
 iteration, and :mod:`.paths` re-derives lower bounds. Not checked: how the plan was found (times, which search), and
 the model's name.

@@ -289,7 +289,7 @@ def device_bytes(
 
 
 NAMES = ("gpipe", "1f1b", "interleaved", "bfs", "zero-bubble")
-"""Names that stand for passes; any other one is that of a file, or of whatever a caller calls a schedule."""
+"""Names that stand for passes; any other one is that of a file, or one that a caller chose."""
 
 _OF_ONE_LOOP = ("gpipe", "1f1b")
 
