@@ -188,13 +188,13 @@ class CertifiedCells(Session["CertificateCell", Certification]):
                 if digest and self._restore(number, digest, instance):
                     continue
                 limits = self._limits_now(number, time.monotonic() - began, instance.op_count)
-                began = time.monotonic()
                 if limits is None:
                     self.out_of_time = True
                     return
                 label = cell_label(file, k)
                 self._show(label)
                 yield CertificateCell(number, label, instance, limits)
+                began = time.monotonic()  # the work on a cell is not on the clock of the next one
 
     def failed(self, error: MtppError) -> None:
         """Keep what ended the run, beside what is done."""
