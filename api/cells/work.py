@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 C = TypeVar("C")
 
 
-class Session(Generic[C, S]):
+class Session(ABC, Generic[C, S]):
     """Cells of one run, for each model and number of stages.
 
     Attributes
@@ -80,13 +81,13 @@ class Session(Generic[C, S]):
         """Return the models to be worked at, of those that were found; called once, before the first cell."""
         return models
 
+    @abstractmethod
     def cells(self) -> Iterator[C]:
         """Give the cells that are to be worked at, each when its turn comes."""
-        raise NotImplementedError
 
+    @abstractmethod
     def ended(self, outcome: Outcome[S]) -> None:
         """Take in what became of a cell."""
-        raise NotImplementedError
 
     def failed(self, error: MtppError) -> None:
         """Take in what ended the run half-way, such as a store on a full disk; by default it is raised."""
