@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
@@ -13,7 +14,7 @@ MODELS, STAGES = "models", "stages"
 """Folders that may be given in place of a file: of models, the weights beside them included, and of stages."""
 
 
-class Kind:
+class Kind(ABC):
     """Kind of a value.
 
     Attributes
@@ -34,8 +35,8 @@ class Kind:
         """
         return self._read(value, parameter)
 
-    def _read(self, value: Any, parameter: str) -> Any:
-        raise NotImplementedError
+    @abstractmethod
+    def _read(self, value: Any, parameter: str) -> Any: ...
 
 
 class Flag(Kind):
@@ -152,7 +153,8 @@ class InputPath(Kind):
         self.other = other
 
     def _read(self, value: Any, parameter: str) -> Any:
-        return value if type(value).__name__ == self.other else given.path_text(value, parameter)
+        is_other = any(one.__name__ == self.other for one in type(value).__mro__)  # not imported to be asked for
+        return value if is_other else given.path_text(value, parameter)
 
 
 class Sizes(Kind):

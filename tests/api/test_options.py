@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import FrozenInstanceError, replace
+from dataclasses import fields as dataclass_fields
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from mtpp.api.options.option import Options, options_of
 from mtpp.api.options.planners import PLANNERS
 from mtpp.api.options.profiling import Profiling
 from mtpp.api.options.reading import Machine, Measured, Reading
+from mtpp.inference.system import System, load_system
 
 KEYWORDS: dict[str, tuple[tuple[type[Options], ...], tuple[str, ...]]] = {
     "plan_training": ((Devices, Planning), ()),
@@ -103,3 +105,13 @@ def test_refusals_name_the_planner_that_is_meant() -> None:
         mtpp.plan_training({}, planner=mtpp.GraphPipe(), batch_size=8)
     with pytest.raises(TypeError, match=r"sweep_training\(\) got an unexpected keyword argument 'micro_batches'"):
         mtpp.sweep_training({}, devices=[2], micro_batches=8)
+
+
+def test_objects_of_subclasses_stand_for_files() -> None:
+    """A machine of the caller's own class is one."""
+
+    class Own(System):
+        pass
+
+    own = Own(**{one.name: getattr(load_system("reference"), one.name) for one in dataclass_fields(System)})
+    assert Machine(system=own).system is own
