@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import Field, FrozenInstanceError, dataclass, field
 from inspect import cleandoc
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from mtpp.api.options.kinds import Kind
 
 _KEY = "option"
+_QUOTED = re.compile(r"(?<!\w)'(\S+?)'(?!\w)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,7 @@ class Option:
     @property
     def told(self) -> str:
         """The sentences of the reference; a shell has a flag for the opposite of what is so by default."""
-        help = self.help.replace("'*=1'", "``*=1``")
+        help = _QUOTED.sub(r"``\1``", self.help)  # a star in it would begin an emphasis
         return f"{'False: ' if self.default is True else ''}{help} {self.more}".rstrip()
 
 
@@ -106,8 +108,8 @@ class Options:
         return hash((type(self), *self.values().values()))
 
     def __repr__(self) -> str:
-        default = {name: one.default for name, one in options_of(type(self)).items()}
-        told = [f"{name}={value!r}" for name, value in self.values().items() if value != default[name]]
+        values = ((name, getattr(self, name), one.default) for name, one in options_of(type(self)).items())
+        told = [f"{name}={value!r}" for name, value, default in values if value != default]
         return f"{type(self).__name__}({', '.join(told)})"
 
     def values(self) -> dict[str, Any]:
