@@ -48,7 +48,7 @@ def read_graph_task(
     from mtpp.training.graph_problem import GraphProblem, GraphRules
 
     refuse_topology(devices, planner.name)
-    memory_bytes = devices.equal_memory()  # refused at the door
+    memory_bytes = devices.equal_memory()  # refused before the model is read
     model, source = read_training_model(given, time_unit)
     values = (devices.devices, memory_bytes, devices.bandwidth, planner.batch_size)
     missing = [name for name, value in zip(_EXAMPLES, values, strict=True) if value is None]

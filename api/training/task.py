@@ -52,9 +52,9 @@ def read_training_task(
     from mtpp.solvers.planners.registry import PLANNERS
     from mtpp.views.training.training_results import TrainingTask
 
-    devices.equal_memory()  # refused at the door
+    memory_bytes = devices.equal_memory()  # refused before the model is read
     model, source = read_training_model(given, time_unit)
-    problem, micro_batches = _problem(planner, devices, model, source), planner.micro_batches
+    problem, micro_batches = _problem(planner, devices, memory_bytes, model, source), planner.micro_batches
     assert micro_batches is not None
     stated = model.micro_batch_size
     if stated is not None and micro_batches.size not in (None, stated):
@@ -116,7 +116,9 @@ def _several_levels(devices: Devices) -> DeviceTree | None:
     return devices.tree if devices.tree is not None and len(devices.tree.levels) > 1 else None
 
 
-def _problem(planner: LinePlanner, devices: Devices, model: TrainingModel, source: Source) -> AnyTrainingProblem:
+def _problem(
+    planner: LinePlanner, devices: Devices, memory: int | None, model: TrainingModel, source: Source
+) -> AnyTrainingProblem:
     """Return the problem that *model* makes on the devices, with the rules asked for.
 
     Raises
@@ -129,7 +131,7 @@ def _problem(planner: LinePlanner, devices: Devices, model: TrainingModel, sourc
     from mtpp.training.nested_problem import NestedProblem
     from mtpp.training.problem import PlanningProblem, Schemes
 
-    tree, memory, micro_batches = devices.tree, devices.equal_memory(), planner.micro_batches
+    tree, micro_batches = devices.tree, planner.micro_batches
     count = devices.devices if tree is None else tree.devices
     bandwidth = devices.bandwidth if tree is None else tree.levels[0].bandwidth_bytes_per_s
     if count is None or memory is None or bandwidth is None or micro_batches is None:
