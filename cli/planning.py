@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
@@ -17,13 +17,21 @@ from mtpp.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from mtpp.api.observer import Observer
     from mtpp.api.options.devices import Devices, Planning
     from mtpp.api.output import ShownResult
+    from mtpp.api.training.graph_task import GraphTask
+    from mtpp.api.training.split_task import SplitTask
     from mtpp.cli.terminal.console import Console
+    from mtpp.formats.results.graph_plan import PlannedGraph
+    from mtpp.formats.results.split_plan import PlannedSplit
     from mtpp.host.deadline import Deadline
     from mtpp.host.stop_reason import StopReason
     from mtpp.views.training.training_results import Swept as SweptTask
     from mtpp.views.training.training_results import TrainingTask
+
+Task = TypeVar("Task", "SplitTask", "GraphTask")
+Planned = TypeVar("Planned", "PlannedSplit", "PlannedGraph")
 
 
 class PlanResult(NamedTuple):
@@ -91,47 +99,46 @@ def check_target(output: str | None, emitted: Emitted) -> None:
 
 def _planned_split(model: str, asked: Asked, console: Console) -> Callable[[], PlanResult]:
     """Read a model for split points and a schedule, and return what plans them."""
-    from mtpp.api.training.emit_plan import check_runnable, emit_plan
     from mtpp.api.training.split_planning import plan_split_task
     from mtpp.api.training.split_result import SplitPlanResult
     from mtpp.api.training.split_task import SplitTerms, read_split_task
     from mtpp.views.training.split_plan_texts import no_split_plan_text
 
     task = read_split_task(model, SplitTerms(asked.planner, asked.devices, asked.time_unit), console)
-
-    def plan() -> PlanResult:
-        form, force = asked.emitted
-        if form is not None:
-            check_runnable(task.problem, form)
-        deadline = asked.deadline(task.problem.line.costs.ops)
-        planned = plan_split_task(task, deadline, asked.planning.jobs, console)
-        problem = None if planned.no_plan is None else no_split_plan_text(planned.no_plan)
-        emitted = None if form is None else partial(emit_plan, planned, form, force=force)
-        return PlanResult(task.source.display, planned.stopped, problem, SplitPlanResult(planned), emitted)
-
-    return plan
+    size = task.problem.line.costs.ops
+    return lambda: _emitted(task, size, asked, console, plan_split_task, SplitPlanResult, no_split_plan_text)
 
 
 def _planned_graph(model: str, asked: Asked, console: Console) -> Callable[[], PlanResult]:
     """Read a model for a stage graph, and return what plans it."""
-    from mtpp.api.training.emit_plan import check_runnable, emit_plan
     from mtpp.api.training.graph_result import GraphPlanResult
     from mtpp.api.training.graph_task import plan_graph_task, read_graph_task
     from mtpp.views.training.graph_plan_texts import no_graph_plan_text
 
     task = read_graph_task(model, asked.planner, asked.devices, asked.time_unit, console)
+    size = len(task.problem.model.layers)
+    return lambda: _emitted(task, size, asked, console, plan_graph_task, GraphPlanResult, no_graph_plan_text)
 
-    def plan() -> PlanResult:
-        form, force = asked.emitted
-        if form is not None:
-            check_runnable(task.problem, form)
-        deadline = asked.deadline(len(task.problem.model.layers))
-        planned = plan_graph_task(task, deadline, asked.planning.jobs, console)
-        problem = None if planned.no_plan is None else no_graph_plan_text(planned.no_plan)
-        emitted = None if form is None else partial(emit_plan, planned, form, force=force)
-        return PlanResult(task.source.display, planned.stopped, problem, GraphPlanResult(planned), emitted)
 
-    return plan
+def _emitted(
+    task: Task,
+    size: int,
+    asked: Asked,
+    console: Console,
+    plan: Callable[[Task, Deadline, int | None, Observer], Planned],
+    result: Callable[[Planned], ShownResult],
+    no_plan_text: Callable[[Any], str],
+) -> PlanResult:
+    """Plan a model of *size* layers or ops; a plan can be written for another program, where that takes it."""
+    from mtpp.api.training.emit_plan import check_runnable, emit_plan
+
+    form, force = asked.emitted
+    if form is not None:
+        check_runnable(task.problem, form)
+    planned = plan(task, asked.deadline(size), asked.planning.jobs, console)
+    problem = None if planned.no_plan is None else no_plan_text(planned.no_plan)
+    emitted = None if form is None else partial(emit_plan, planned, form, force=force)
+    return PlanResult(task.source.display, planned.stopped, problem, result(planned), emitted)
 
 
 def _planned_line(model: str, asked: Asked, console: Console) -> Callable[[], PlanResult]:
