@@ -35,8 +35,9 @@ def view(
         found = [part for part in parts if isinstance(part, Table)]
         if medium.form == "csv":
             return csv_text(found[0].header, found[0].rows)
-        write = {"markdown": _markdown, "html": _html}[medium.form]
-        return "".join(write(table, first=i == 0) for i, table in enumerate(found))
+        if medium.form == "html":
+            return "".join(map(_html, found))
+        return "".join(_markdown(table, first=i == 0) for i, table in enumerate(found))
 
     return text
 
@@ -70,9 +71,8 @@ def _numeric(cell: str) -> bool:
     return cell in ("", "-", NONE, "?") or cell.lstrip("*")[:1].isdigit()
 
 
-def _html(table: Table, *, first: bool) -> str:
+def _html(table: Table) -> str:
     """Return a title, a table and named figures below; whatever comes out of a file is escaped."""
-    del first
     sides = [_LEFT if column.left else _RIGHT for column in table.columns]
     head = "".join(f"<th {side}>{_safe(name)}</th>" for side, name in zip(sides, table.header, strict=True))
     body = "".join(
