@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
-from importlib import import_module
 from itertools import count
 
 from mtpp.errors import Infeasible
@@ -60,14 +59,6 @@ def compiled(instance: Instance, algorithms: Iterable[str]) -> bool:
 
         kernels += [side_by_side, series_front]
     return all(on_disk(kernel) for kernel in kernels)
-
-
-def compiled_bounds(names: Iterable[str]) -> bool:
-    """Return whether the kernels that the modules of some bounds call have machine code on disk; only a forecast."""
-    from mtpp.solvers.bounds.registry import bound_entry
-
-    called = [value for name in names for value in vars(import_module(bound_entry(name).module)).values()]
-    return all(on_disk(value) for value in called if hasattr(value, "py_func"))
 
 
 def load_bounds(names: Iterable[str], system: System) -> None:

@@ -86,40 +86,11 @@ def compiled_simulation(*, stage_graph: bool) -> bool:
     return on_disk(pass_times) and (not stage_graph or on_disk(stage_passes))
 
 
-_GRAPHPIPE = tuple(
-    f"mtpp.solvers.planners.{name}"
-    for name in ("graphpipe.annealed_pipelines", "graphpipe.chain_search", "graphpipe.candidate", "simulation.simulate")
-)
-"""Modules that call the kernels of the planner of stage graphs."""
-
-
-def compiled_graph_planner() -> bool:
-    """Return whether the kernels of the planner of stage graphs have machine code on disk; only a forecast."""
-    called = [value for caller in _GRAPHPIPE for value in vars(import_module(caller)).values()]
-    return all(on_disk(value) for value in called if hasattr(value, "py_func"))
-
-
 def load_graph_planner() -> None:
     """Have the kernels of the planner of stage graphs ready."""
     for memory in (_ENOUGH_MEMORY, _TOO_LITTLE_MEMORY):
         for planner in GRAPH_PLANNERS.values():
             planner.load()(tiny_graph_problem(memory), Limits())
-
-
-_PFEIFE = tuple(
-    f"mtpp.solvers.planners.pfeife.{name}"
-    for name in ("schedule_arrays", "candidate", "families", "path_network", "path_game")
-)
-"""Modules that call the kernels of the planner of split points."""
-
-_RARE = {"best_of_all_splits", "extend_beam"}
-"""Kernels that are compiled only where they are asked for."""
-
-
-def compiled_split_planner() -> bool:
-    """Return whether the kernels of the planner of split points have machine code on disk; only a forecast."""
-    called = [value for caller in _PFEIFE for value in vars(import_module(caller)).values()]
-    return all(on_disk(value) for value in called if hasattr(value, "py_func") and value.__name__ not in _RARE)
 
 
 def load_split_planner(*, rare: bool = False) -> None:
