@@ -23,15 +23,12 @@ if TYPE_CHECKING:
     from mtpp.api.training.graph_task import GraphTask
     from mtpp.api.training.split_task import SplitTask
     from mtpp.cli.terminal.console import Console
-    from mtpp.formats.results.graph_plan import PlannedGraph
-    from mtpp.formats.results.split_plan import PlannedSplit
     from mtpp.host.deadline import Deadline
     from mtpp.host.stop_reason import StopReason
     from mtpp.views.training.training_results import Swept as SweptTask
     from mtpp.views.training.training_results import TrainingTask
 
 Task = TypeVar("Task", "SplitTask", "GraphTask")
-Planned = TypeVar("Planned", "PlannedSplit", "PlannedGraph")
 
 
 class PlanResult(NamedTuple):
@@ -125,8 +122,8 @@ def _emitted(
     size: int,
     asked: Asked,
     console: Console,
-    plan: Callable[[Task, Deadline, int | None, Observer], Planned],
-    result: Callable[[Planned], ShownResult],
+    plan: Callable[[Task, Deadline, int | None, Observer], Any],
+    result: Callable[[Any], ShownResult],
     no_plan_text: Callable[[Any], str],
 ) -> PlanResult:
     """Plan a model of *size* layers or ops; a plan can be written for another program, where that takes it."""
