@@ -8,16 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mtpp.api.observer import Observer, listener
-from mtpp.api.parameters import path_text, shortened, whole
+from mtpp.api.parameters import path_text, shortened
+from mtpp.api.recipes import Drawing
 from mtpp.errors import InputError
-from mtpp.ranges import MOST_SEED
 
 if TYPE_CHECKING:
     from mtpp.api.recipes import Recipe
     from mtpp.inference.graph import CostGraph
     from mtpp.training.model import TrainingModel
-
-MOST_GRAPHS = 1_000_000
 
 _FILE_SUFFIXES = (".json", ".gz")
 
@@ -29,8 +27,8 @@ def generate(recipe: Recipe, *, seed: int = 0, count: int = 1) -> Iterator[CostG
     ----------
     recipe
         A family with its sizes, one of :mod:`mtpp.api.recipes`.
-    count
-        Number of graphs.
+    seed, count
+        As in :class:`mtpp.api.recipes.Drawing`.
 
     Raises
     ------
@@ -90,40 +88,6 @@ def graph_text(graph: CostGraph) -> str:
     return write_native(graph)
 
 
-def generate_transformer_training(system: str = "a100", **sizes: int) -> TrainingModel:
-    """Make a transformer to be trained, with configurations for 1, 2, 4 and 8 devices.
-
-    Parameters
-    ----------
-    system
-        Name or TOML file of the system whose peak rates times follow.
-    sizes
-        Those of :func:`mtpp.datasets.transformer_training.transformer_training`.
-    """
-    from mtpp.datasets.transformer_training import transformer_training
-    from mtpp.inference.system import load_system
-
-    return transformer_training(system=load_system(system), **sizes)
-
-
-def generate_multi_branch(family: str, system: str = "v100", **sizes: Any) -> TrainingModel:
-    """Make a model of parallel branches to be trained, with costs for several sizes of micro-batches.
-
-    Parameters
-    ----------
-    family
-        ``mmt``, ``dlrm`` or ``candle-uno``.
-    system
-        Name or TOML file of the system whose peak rates times follow.
-    sizes
-        Those of :func:`mtpp.datasets.multi_branch_training.multi_branch_model`.
-    """
-    from mtpp.datasets.multi_branch_training import multi_branch_model
-    from mtpp.inference.system import load_system
-
-    return multi_branch_model(family, system=load_system(system), **sizes)
-
-
 def training_model_text(model: TrainingModel) -> str:
     """Return the text of a model to be trained in the native format."""
     from mtpp.formats.training.native import write_training_model
@@ -148,8 +112,7 @@ def _check(recipe: Any, seed: Any, count: Any) -> None:
     if not hasattr(recipe, "draw"):
         remedy = "give one of mtpp.api.recipes"
         raise InputError(f"{shortened(recipe)} is no recipe", parameter="recipe", remedy=remedy)
-    whole(seed, "seed", least=0, most=MOST_SEED)
-    whole(count, "count", most=MOST_GRAPHS)
+    Drawing(seed=seed, count=count)
     if count > 1 and not recipe.varies:
         remedy = "give a range such as ‹layers› 2-12"
         raise InputError("all graphs would be the same", parameter="count", remedy=remedy)

@@ -1,20 +1,34 @@
-"""Recipes of synthetic graphs: a family with its sizes, from which each seed draws one graph."""
+"""Recipes of synthetic graphs, from which each seed draws one, and of models to be trained."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from mtpp.api.parameters import choice, flag, whole, whole_or_none
-from mtpp.errors import InputError
+from mtpp.api.options import kinds
+from mtpp.api.options.kinds import Choice, Flag, InputPath, Whole, Wholes
+from mtpp.api.options.option import Options, option
+from mtpp.api.options.reading import preset_names
+from mtpp.names import RANDOM_GRAPHS, TRANSFORMERS
+from mtpp.ranges import MOST_GRAPHS, MOST_MICRO_BATCH, MOST_SEED
 
 if TYPE_CHECKING:
-    from mtpp.inference.graph import CostGraph
+    import os
+    from collections.abc import Iterable
 
-LARGEST_SIZE = 2_000_000
+    from mtpp.inference.graph import CostGraph
+    from mtpp.inference.system import System
+    from mtpp.training.model import TrainingModel
 
 Size = int | tuple[int, int]
 """A size of all graphs, or a range, both ends included, from which each graph draws its own."""
+
+
+class Drawing(Options):
+    """Seeds that graphs are drawn for."""
+
+    seed: int = option(0, Whole(0, MOST_SEED), "Of all random choices.", "S")
+    count: int = option(1, Whole(1, MOST_GRAPHS), "Graphs, of seeds S to S + N - 1, into a folder.", "N")
 
 
 class Recipe(Protocol):
@@ -28,160 +42,83 @@ class Recipe(Protocol):
         """Return the graph of a seed."""
 
 
-@dataclass(frozen=True)
-class RegalStyle:
-    """Random graphs after the recipe of the REGAL data set (Archer et al. 2024, appendix C.2).
+def _size(default: Size, help: str, least: int = 1) -> Any:
+    return option(default, kinds.Size(least), help, "N|LOW-HIGH")
 
-    Attributes
-    ----------
-    n
-        Ops, at least 5.
-    family
-        ``er``, ``ba``, ``ws`` or ``sbm``; None: by turns, seed by seed.
 
-    Examples
-    --------
-    >>> RegalStyle(n=(10, 20), family="ws").draw(3).op_count in range(10, 21)
-    True
-    """
+class RegalStyle(Options):
+    """Random graphs after the recipe of the REGAL data set (Archer et al. 2024, appendix C.2)."""
 
-    n: Size = (50, 200)
-    family: str | None = None
-
-    def __post_init__(self) -> None:
-        from mtpp.datasets.regal_style import FAMILIES
-
-        _check_size(self.n, "n", 5)
-        if self.family is not None:
-            choice(self.family, "family", FAMILIES)
-
+    family: str | None = option(
+        None, Choice(RANDOM_GRAPHS),
+        "Erdős-Rényi, Barabási-Albert, Watts-Strogatz or stochastic block model [default: by turns, seed by seed].",
+    )  # fmt: skip
+    n: Size = _size((50, 200), "Ops.", 5)
     varies = True
 
     def draw(self, seed: int) -> CostGraph:
-        """Return the graph of a seed."""
-        from mtpp.datasets import regal_style
+        """Return the graph of a seed.
 
-        family: Any = self.family or regal_style.FAMILIES[seed % len(regal_style.FAMILIES)]
-        return regal_style.regal_style(family, drawn(self.n, "-n", seed), seed)
+        Examples
+        --------
+        >>> RegalStyle(n=(10, 20), family="ws").draw(3).op_count in range(10, 21)
+        True
+        """
+        from mtpp.datasets.regal_style import regal_style
+
+        return regal_style(self.family or RANDOM_GRAPHS[seed % len(RANDOM_GRAPHS)], drawn(self.n, "-n", seed), seed)
 
 
-@dataclass(frozen=True)
-class Transformer:
-    """Transformers op by op, with the shapes of real ones; nothing is random but sizes given as ranges.
+class Transformer(Options):
+    """Transformers op by op, with the shapes of real ones; nothing is random but sizes given as ranges."""
 
-    Attributes
-    ----------
-    layers
-        Of each kind, for an encoder with a decoder.
-    sequence
-        Tokens at once.
-    kind
-        ``decoder``, ``encoder`` or ``encoder-decoder``.
-    hidden, heads, vocabulary
-        Width of a token, attention heads, words that a token may be.
-    split_heads
-        Whether each head has ops of its own.
-    """
-
-    layers: Size = 12
-    sequence: Size = 128
-    kind: str = "decoder"
-    hidden: int = 768
-    heads: int = 12
-    vocabulary: int = 32_000
-    split_heads: bool = False
-
-    def __post_init__(self) -> None:
-        from mtpp.datasets.transformer import KINDS
-
-        _check_size(self.layers, "layers", 1)
-        _check_size(self.sequence, "sequence", 1)
-        choice(self.kind, "kind", KINDS)
-        for name, most in (("hidden", 10**6), ("heads", 10**4), ("vocabulary", 10**7)):
-            whole(getattr(self, name), name, most=most)
-        flag(self.split_heads, "split_heads")
+    kind: str = option(TRANSFORMERS[0], Choice(TRANSFORMERS), "Of the layers.")
+    layers: Size = _size(12, "Layers; an encoder-decoder has so many of each kind.")
+    sequence: Size = _size(128, "Tokens at once.")
+    hidden: int = option(768, Whole(1, 10**6), "Width of a token.")
+    heads: int = option(12, Whole(1, 10**4), "Attention heads.")
+    vocabulary: int = option(32_000, Whole(1, 10**7), "Words that a token may be.")
+    split_heads: bool = option(False, Flag(), "Give each head ops of its own.")
 
     @property
     def varies(self) -> bool:
         """Whether graphs of different seeds may differ."""
-        return _is_range(self.layers) or _is_range(self.sequence)
+        return any(isinstance(size, tuple) and size[0] < size[1] for size in (self.layers, self.sequence))
 
     def draw(self, seed: int) -> CostGraph:
         """Return the graph of a seed, whose name tells the seed where sizes are ranges."""
         from mtpp.datasets.transformer import transformer
 
-        kind: Any = self.kind
-        graph = transformer(
-            drawn(self.layers, "--layers", seed),
-            sequence=drawn(self.sequence, "--sequence", seed),
-            kind=kind,
-            hidden=self.hidden,
-            heads=self.heads,
-            vocabulary=self.vocabulary,
-            split_heads=self.split_heads,
-        )
+        sizes = {name: drawn(getattr(self, name), f"--{name}", seed) for name in ("layers", "sequence")}
+        graph = transformer(**{**self.values(), **sizes})
         return replace(graph, name=f"{graph.name}-{seed}") if self.varies else graph
 
 
-@dataclass(frozen=True)
-class MultiBranch:
-    """Parallel branches, block after block: cells as in Inception or NASNet, towers as in CLIP.
+class MultiBranch(Options):
+    """Parallel branches, block after block: cells as in Inception or NASNet, towers as in CLIP."""
 
-    Attributes
-    ----------
-    branches, length
-        Branches of a block, and ops of a branch.
-    blocks
-        Blocks in a row, each joined before the next.
-    cross_links
-        Edges between branches, per block.
-    """
-
-    branches: Size = 4
-    length: Size = 8
-    blocks: Size = 4
-    cross_links: Size = 0
-
-    def __post_init__(self) -> None:
-        for one in fields(self):
-            _check_size(getattr(self, one.name), one.name, 0 if one.name == "cross_links" else 1)
-
+    branches: Size = _size(4, "Parallel branches of a block.")
+    length: Size = _size(8, "Ops of a branch.")
+    blocks: Size = _size(4, "Blocks in a row, each joined before the next.")
+    cross_links: Size = _size(0, "Edges between branches, per block.", 0)
     varies = True
 
     def draw(self, seed: int) -> CostGraph:
         """Return the graph of a seed."""
         from mtpp.datasets.multi_branch import multi_branch
 
+        streams = {name: f"--{name.replace('_', '-')}" for name in self.values()}
         return multi_branch(
-            drawn(self.branches, "--branches", seed),
-            drawn(self.length, "--length", seed),
-            seed,
-            blocks=drawn(self.blocks, "--blocks", seed),
-            cross_links=drawn(self.cross_links, "--cross-links", seed),
+            seed=seed, **{name: drawn(getattr(self, name), stream, seed) for name, stream in streams.items()}
         )
 
 
-@dataclass(frozen=True)
-class Chain:
-    """Paths of ops, with or without edges that skip some.
+class Chain(Options):
+    """Paths of ops, with or without edges that skip some."""
 
-    Attributes
-    ----------
-    n, skips
-        Ops, and edges that skip ops.
-    longest_skip
-        Ops that a skip may go ahead, at least 2; None: any number.
-    """
-
-    n: Size = (50, 200)
-    skips: Size = 0
-    longest_skip: int | None = None
-
-    def __post_init__(self) -> None:
-        _check_size(self.n, "n", 1)
-        _check_size(self.skips, "skips", 0)
-        whole_or_none(self.longest_skip, "longest_skip", least=2)
-
+    n: Size = _size((50, 200), "Ops.")
+    skips: Size = _size(0, "Edges that skip ops.", 0)
+    longest_skip: int | None = option(None, Whole(2), "Ops that a skip may go ahead [default: any number].")
     varies = True
 
     def draw(self, seed: int) -> CostGraph:
@@ -192,23 +129,11 @@ class Chain:
         return chain(n, seed, skips=skips, longest_skip=self.longest_skip)
 
 
-@dataclass(frozen=True)
-class InTree:
-    """Trees that reduce many results to one.
+class InTree(Options):
+    """Trees that reduce many results to one."""
 
-    Attributes
-    ----------
-    leaves, fan_in
-        Ops without inputs, and results that an op combines, at least 2.
-    """
-
-    leaves: Size = 64
-    fan_in: Size = 2
-
-    def __post_init__(self) -> None:
-        _check_size(self.leaves, "leaves", 1)
-        _check_size(self.fan_in, "fan_in", 2)
-
+    leaves: Size = _size(64, "Ops without inputs.")
+    fan_in: Size = _size(2, "Results that an op combines.", 2)
     varies = True
 
     def draw(self, seed: int) -> CostGraph:
@@ -216,6 +141,102 @@ class InTree:
         from mtpp.datasets.in_tree import in_tree
 
         return in_tree(drawn(self.leaves, "--leaves", seed), drawn(self.fan_in, "--fan-in", seed), seed)
+
+
+def _system(default: str) -> Any:
+    kind = InputPath("the system", names=preset_names, other="System")
+    return option(default, kind, "Whose peak rates times follow.", "NAME|FILE")
+
+
+class TransformerTraining(Options):
+    """A decoder with configurations for 1, 2, 4 and 8 devices, with and without recomputation.
+
+    Nothing is random. Memory is that of PipeDream-2BW with Adam; the system's link joins devices that share a layer.
+    """
+
+    layers: int = option(24, Whole(1, 10_000), "Layers between the embedding and the head.")
+    hidden: int = option(2048, Whole(1, 10**6), "Width of a token.")
+    heads: int = option(16, Whole(1, 10**4), "Attention heads.")
+    sequence: int = option(1024, Whole(1, 10**6), "Tokens of a sample.")
+    vocabulary: int = option(51_200, Whole(1, 10**7), "Words that a token may be.")
+    micro_batch_size: int = option(1, Whole(1, 10**6), "Samples of a micro-batch.")
+    system: str | os.PathLike[str] | System = _system("a100")
+
+    def make(self) -> TrainingModel:
+        """Return the model."""
+        from mtpp.datasets.transformer_training import transformer_training
+
+        values: dict[str, Any] = self.values()
+        return transformer_training(**{**values, "system": _loaded(values["system"])})
+
+
+_SEED = option(None, Whole(0, MOST_SEED), "Draw the size of each branch [default: all are equal].", "S")
+
+
+def _micro_batch_sizes(default: str) -> Any:
+    help = f"Samples that a device may take at once [default: {default}]."
+    return option(None, Wholes(MOST_MICRO_BATCH), help, "LIST")
+
+
+class Branches(Options):
+    """Parallel branches, with costs by micro-batch size."""
+
+    family: ClassVar[str]
+
+    def make(self) -> TrainingModel:
+        """Return the model."""
+        from mtpp.datasets.multi_branch_training import multi_branch_model
+
+        values: dict[str, Any] = self.values()
+        return multi_branch_model(self.family, **{**values, "system": _loaded(values["system"])})
+
+
+class MultiModalTransformer(Branches):
+    """Branches of Transformer layers that are concatenated at the end, with costs by micro-batch size.
+
+    Shapes are those of GraphPipe's evaluation: 256 tokens of width 1024, 16 heads, feed-forward layers of width 4096,
+    float32. Times are a roofline of whole layers, for each size, at the system's peak rates: 125 TFLOP/s of a V100.
+    """
+
+    family: ClassVar[str] = "mmt"
+
+    branches: int = option(4, Whole(1, 1000), "Modalities.")
+    layers: int = option(8, Whole(1, 10_000), "Transformer layers of each branch.")
+    micro_batch_sizes: Iterable[int] | None = _micro_batch_sizes("1,2,4,8,16,32")
+    seed: int | None = _SEED
+    system: str | os.PathLike[str] | System = _system("v100")
+
+
+class Dlrm(Branches):
+    """A recommendation model of dense and sparse branches, with costs by micro-batch size.
+
+    Shapes are those of GraphPipe's evaluation: feed-forward layers of width 4096, tables of a million embeddings of
+    width 64 in bags of 100, and four feed-forward layers behind the join, whose number the paper does not state.
+    """
+
+    family: ClassVar[str] = "dlrm"
+
+    dense: int = option(7, Whole(1, 1000), "Branches of dense features.")
+    sparse: int = option(7, Whole(0, 1000), "Branches of sparse features, a table each.")
+    layers: int = option(4, Whole(1, 10_000), "Feed-forward layers of each dense branch.")
+    micro_batch_sizes: Iterable[int] | None = _micro_batch_sizes("16,32,64,128,256,512,1024,2048")
+    seed: int | None = _SEED
+    system: str | os.PathLike[str] | System = _system("v100")
+
+
+class CandleUno(Branches):
+    """Branches of feed-forward layers that are concatenated, with costs by micro-batch size.
+
+    Shapes are those of GraphPipe's evaluation: layers of width 4096, and four more behind the join.
+    """
+
+    family: ClassVar[str] = "candle-uno"
+
+    branches: int = option(7, Whole(1, 1000), "Branches.")
+    layers: int = option(4, Whole(1, 10_000), "Feed-forward layers of each branch.")
+    micro_batch_sizes: Iterable[int] | None = _micro_batch_sizes("64,128,256,512,1024,2048,4096")
+    seed: int | None = _SEED
+    system: str | os.PathLike[str] | System = _system("v100")
 
 
 def drawn(size: Size, stream: str, seed: int) -> int:
@@ -232,16 +253,7 @@ def drawn(size: Size, stream: str, seed: int) -> int:
     return int(np.random.default_rng([seed, *stream.encode()]).integers(low, high + 1))
 
 
-def _is_range(size: Size) -> bool:
-    return isinstance(size, tuple) and size[0] < size[1]
+def _loaded(system: Any) -> System:
+    from mtpp.inference.system import System, load_system
 
-
-def _check_size(size: Any, parameter: str, least: int) -> None:
-    if not isinstance(size, tuple):
-        whole(size, parameter, least=least, most=LARGEST_SIZE)
-        return
-    if len(size) != 2:
-        raise InputError("is no range", parameter=parameter, remedy="give a whole number, or two: (50, 200)")
-    low, high = (whole(end, parameter, least=least, most=LARGEST_SIZE) for end in size)
-    if low > high:
-        raise InputError(f"({low}, {high}) is a range that ends before it begins", parameter=parameter)
+    return system if isinstance(system, System) else load_system(system)

@@ -24,12 +24,13 @@ from pathlib import Path
 from time import perf_counter
 
 from benchmarks.report import print_report
-from mtpp.datasets.regal_style import FAMILIES, regal_style
+from mtpp.datasets.regal_style import regal_style
 from mtpp.formats.graphs.recognise import read_graph
 from mtpp.formats.io.source import read_source
 from mtpp.inference.graph import CostGraph
 from mtpp.inference.instance import Instance
 from mtpp.inference.system import load_system
+from mtpp.names import RANDOM_GRAPHS
 from mtpp.solvers.bounds.registry import BOUNDS, BY_DEFAULT
 from mtpp.solvers.certify.cell_limits import CellLimits
 from mtpp.solvers.certify.cell_work import certify
@@ -89,7 +90,7 @@ def tasks(options: argparse.Namespace) -> Iterator[Task]:
         paths += sorted(path.glob(f"{pattern}.json")) if path.is_dir() else [path]
     sources: dict[str, str | tuple[str, int]] = {path.stem: str(path) for path in paths}
     if not sources:
-        sources = {f"regal-style-{family}-{n}": (family, n) for family in FAMILIES for n in SIZES}
+        sources = {f"regal-style-{family}-{n}": (family, n) for family in RANDOM_GRAPHS for n in SIZES}
     for name, source in sources.items():
         for k in options.k:
             yield Task(name, source, k, options.bounds, options.time_limit, options.threads, options.each)

@@ -6,15 +6,29 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mtpp.cli.generate_training import candle_uno, dlrm, mmt, transformer_training
-from mtpp.cli.options.generating import choice_option, number_option, run_options, size_option, write_graphs
+from mtpp.api.options.option import Options
+from mtpp.api.recipes import (
+    CandleUno,
+    Chain,
+    Dlrm,
+    Drawing,
+    InTree,
+    MultiBranch,
+    MultiModalTransformer,
+    RegalStyle,
+    Transformer,
+    TransformerTraining,
+)
+from mtpp.cli.options.file_types import OUTPUT, OUTPUT_FOLDER
+from mtpp.cli.options.made import options
+from mtpp.cli.options.shared import noise_options
+from mtpp.errors import InputError
 
 if TYPE_CHECKING:
-    from mtpp.api.recipes import Size
     from mtpp.cli.terminal.console import Console
 
 
-@click.group("generate", commands=[transformer_training, mmt, dlrm, candle_uno])
+@click.group("generate")
 def command() -> None:
     """Draw synthetic graphs for test beds, in the native formats.
 
@@ -23,68 +37,65 @@ def command() -> None:
     """
 
 
-@command.command("regal-style", short_help="Random graphs after the recipe of the REGAL data set.")
-@choice_option("--family", "er", "ba", "ws", "sbm", help="Erdős-Rényi, Barabási-Albert, Watts-Strogatz or stochastic "
-               "block model [default: by turns, seed by seed].", default=None)  # fmt: skip
-@size_option("-n", "n", default="50-200", least=5, help="Ops.")
-@run_options
-def regal_style(family: str | None, n: Size, **run: Any) -> None:
-    """Draw random graphs after the recipe of the REGAL data set (Archer et al. 2024, appendix C.2)."""
-    from mtpp.api.recipes import RegalStyle
+def _graphs(name: str, recipe: type[Options], verb: str, short_help: str) -> None:
+    """Add a family of random graphs, whose record says what the command does."""
 
-    write_graphs(RegalStyle(n, family), **run)
+    @command.command(name, help=_sentence(verb, recipe), short_help=short_help)
+    @options(recipe, Drawing)
+    @click.option(
+        "-o", "--output", type=OUTPUT_FOLDER, default="-", metavar="FILE|FOLDER/",
+        help="Where to write [default: standard output]; a folder is made if missing.",
+    )  # fmt: skip
+    @noise_options()
+    def family(drawing: Drawing, output: str, console: Console, **of_family: Any) -> None:
+        from mtpp.api.generate import generate, generate_files, graph_text
+        from mtpp.cli.terminal.output import write_stdout
 
-
-@command.command("transformer", short_help="Encoders, decoders and both, op by op.")
-@choice_option("--kind", "decoder", "encoder", "encoder-decoder", default="decoder", help="Of the layers.")
-@size_option("--layers", "layers", default="12", help="Layers; an encoder-decoder has so many of each kind.")
-@size_option("--sequence", "sequence", default="128", help="Tokens at once.")
-@number_option("--hidden", default=768, most=10**6, help="Width of a token.")
-@number_option("--heads", default=12, most=10**4, help="Attention heads.")
-@number_option("--vocabulary", default=32_000, most=10**7, help="Words that a token may be.")
-@click.option("--split-heads", is_flag=True, help="Give each head ops of its own.")
-@run_options
-def transformer(seed: int, count: int, output: str, console: Console, **shape: Any) -> None:
-    """Make transformers op by op, with the shapes of real ones; nothing is random but sizes given as ranges."""
-    from mtpp.api.recipes import Transformer
-
-    recipe = Transformer(**shape)
-    if count > 1 and not recipe.varies:
-        raise click.UsageError("--count: all graphs would be the same; give a range such as --layers 2-12")
-    write_graphs(recipe, seed=seed, count=count, output=output, console=console)
+        (asked,) = of_family.values()
+        graphs = generate(asked, seed=drawing.seed, count=drawing.count)
+        if output != "-":
+            generate_files(asked, output, seed=drawing.seed, count=drawing.count, observer=console)
+        elif drawing.count == 1:
+            write_stdout(graph_text(next(graphs)))
+        else:
+            raise InputError("several graphs are no single output", parameter="count", remedy="add ‹folder› FOLDER/")
 
 
-@command.command("multi-branch", short_help="Parallel branches, as cells or towers.")
-@size_option("--branches", "branches", default="4", help="Parallel branches of a block.")
-@size_option("--length", "length", default="8", help="Ops of a branch.")
-@size_option("--blocks", "blocks", default="4", help="Blocks in a row, each joined before the next.")
-@size_option("--cross-links", "links", default="0", least=0, help="Edges between branches, per block.")
-@run_options
-def multi_branch(branches: Size, length: Size, blocks: Size, links: Size, **run: Any) -> None:
-    """Draw parallel branches, block after block: cells as in Inception or NASNet, towers as in CLIP."""
-    from mtpp.api.recipes import MultiBranch
+def _trained(name: str, recipe: type[Options], short_help: str) -> None:
+    """Add a family of models to be trained, whose record says what the command does."""
 
-    write_graphs(MultiBranch(branches, length, blocks, links), **run)
+    @command.command(name, help=_sentence("Make", recipe), short_help=short_help)
+    @options(recipe)
+    @click.option(
+        "-o", "--output", type=OUTPUT, default="-", metavar="FILE", help="Where to write [default: standard output]."
+    )
+    @noise_options()
+    def family(output: str, console: Console, **of_family: Any) -> None:
+        from mtpp.api.generate import training_model_text, write_training_model_file
+        from mtpp.api.output import check_output
+        from mtpp.cli.terminal.output import write_stdout
+
+        (asked,) = of_family.values()
+        if output != "-":
+            check_output(output)
+        model = asked.make()
+        if output == "-":
+            write_stdout(training_model_text(model))
+            return
+        write_training_model_file(model, output)
+        console.say(f"{output}: {len(model.layers):,} layers, {len(model.edges):,} edges")
 
 
-@command.command("chain", short_help="Paths of ops, with or without skips.")
-@size_option("-n", "n", default="50-200", help="Ops.")
-@size_option("--skips", "skips", default="0", least=0, help="Edges that skip ops.")
-@number_option("--longest-skip", least=2, help="Ops that a skip may go ahead [default: any number].")
-@run_options
-def chain(n: Size, skips: Size, longest_skip: int | None, **run: Any) -> None:
-    """Draw paths of ops, with or without edges that skip some."""
-    from mtpp.api.recipes import Chain
-
-    write_graphs(Chain(n, skips, longest_skip), **run)
+def _sentence(verb: str, recipe: type[Options]) -> str:
+    return f"{verb} {recipe.about[0].lower()}{recipe.about[1:]}"
 
 
-@command.command("in-tree", short_help="Reductions of many results to one.")
-@size_option("--leaves", "leaves", default="64", help="Ops without inputs.")
-@size_option("--fan-in", "fan_in", default="2", least=2, help="Results that an op combines.")
-@run_options
-def in_tree(leaves: Size, fan_in: Size, **run: Any) -> None:
-    """Draw trees that reduce many results to one."""
-    from mtpp.api.recipes import InTree
-
-    write_graphs(InTree(leaves, fan_in), **run)
+_graphs("regal-style", RegalStyle, "Draw", "Random graphs after the recipe of the REGAL data set.")
+_graphs("transformer", Transformer, "Make", "Encoders, decoders and both, op by op.")
+_graphs("multi-branch", MultiBranch, "Draw", "Parallel branches, as cells or towers.")
+_graphs("chain", Chain, "Draw", "Paths of ops, with or without skips.")
+_graphs("in-tree", InTree, "Draw", "Reductions of many results to one.")
+_trained("transformer-training", TransformerTraining, "Transformers to be trained, for `mtpp plan`.")
+_trained("mmt", MultiModalTransformer, "Multi-modal transformers to be trained: branches that join at the end.")
+_trained("dlrm", Dlrm, "Recommendation models to be trained: dense and sparse branches.")
+_trained("candle-uno", CandleUno, "CANDLE-Uno to be trained: branches of feed-forward layers.")

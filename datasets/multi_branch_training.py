@@ -15,6 +15,7 @@ from mtpp.datasets.sizes import check_graph_size, check_least
 from mtpp.datasets.training_network import TrainingNetwork, Work
 from mtpp.errors import InputError
 from mtpp.inference.system import System, load_system
+from mtpp.ranges import MOST_MICRO_BATCH
 from mtpp.training.model import Layer, TrainingModel
 
 WIDTH = 4096
@@ -153,7 +154,7 @@ MICRO_BATCH_SIZES = {
 }
 """Samples of micro-batches that :func:`multi_branch_model` has costs of."""
 
-_LARGEST_MICRO_BATCH, _MOST_SIZES = 10**6, 64
+_MOST_SIZES = 64
 
 
 def multi_branch_model(
@@ -183,8 +184,8 @@ def multi_branch_model(
     for they read all parameters.
     """
     wanted = sorted(set(MICRO_BATCH_SIZES[family] if micro_batch_sizes is None else micro_batch_sizes))
-    if not wanted or wanted[0] < 1 or wanted[-1] > _LARGEST_MICRO_BATCH or len(wanted) > _MOST_SIZES:
-        problem = f"sizes of micro-batches must be up to {_MOST_SIZES} whole numbers from 1 to {_LARGEST_MICRO_BATCH:,}"
+    if not wanted or wanted[0] < 1 or wanted[-1] > MOST_MICRO_BATCH or len(wanted) > _MOST_SIZES:
+        problem = f"sizes of micro-batches must be up to {_MOST_SIZES} whole numbers from 1 to {MOST_MICRO_BATCH:,}"
         raise InputError(problem, parameter="micro_batch_sizes", remedy="write 1,2,4")
     machine = system or load_system("v100")
     models = [

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
-
 import networkx as nx
 import numpy as np
 
@@ -11,12 +9,7 @@ from mtpp.datasets.recipe_costs import recipe_graph
 from mtpp.datasets.sizes import check_graph_size
 from mtpp.errors import InputError
 from mtpp.inference.graph import CostGraph
-
-Family = Literal["er", "ba", "ws", "sbm"]
-"""Random graph models: Erdős-Rényi, Barabási-Albert, Watts-Strogatz, stochastic block model."""
-
-FAMILIES: tuple[Family, ...] = get_args(Family)
-"""In the order that seeds know them by: a new one goes to the end."""
+from mtpp.names import RANDOM_GRAPHS
 
 SMALLEST = 5
 """Least number of ops: the Watts-Strogatz ring joins each op to four others."""
@@ -30,13 +23,13 @@ PROBABILITY_WITHIN_BLOCKS = 0.3
 PROBABILITY_ACROSS_BLOCKS = 0.001
 
 
-def regal_style(family: Family, n: int, seed: int = 0) -> CostGraph:
+def regal_style(family: str, n: int, seed: int = 0) -> CostGraph:
     """Draw one synthetic computation graph with integer costs and no time unit.
 
     Parameters
     ----------
     family
-        One of :data:`FAMILIES`.
+        One of :data:`mtpp.names.RANDOM_GRAPHS`.
     n
         Number of ops, at least :data:`SMALLEST`; the published graphs have 50 to 200.
     seed
@@ -61,12 +54,12 @@ def regal_style(family: Family, n: int, seed: int = 0) -> CostGraph:
     * Ops are numbered in the random order that directs the edges, so file order is topological. Isolated ops stay.
     * No filter for graphs that are hard to schedule in little memory: that is another problem's notion of hard.
     """
-    if family not in FAMILIES:
-        raise InputError(f"unknown family {family!r}", remedy=f"use one of {', '.join(FAMILIES)}")
+    if family not in RANDOM_GRAPHS:
+        raise InputError(f"unknown family {family!r}", remedy=f"use one of {', '.join(RANDOM_GRAPHS)}")
     if n < SMALLEST:
         raise InputError(f"{n} ops are too few for this recipe", remedy=f"ask for at least {SMALLEST}")
     check_graph_size(n, round(_density(family, n) * n))
-    random = np.random.default_rng([seed, n, FAMILIES.index(family)])
+    random = np.random.default_rng([seed, n, RANDOM_GRAPHS.index(family)])
     position = random.permutation(n)
     successors: list[list[int]] = [[] for _ in range(n)]
     for u, v in _base_graph(family, n, random).edges:

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 from mtpp.datasets.roofline_network import RooflineNetwork
 from mtpp.datasets.sizes import check_graph_size, check_least
 from mtpp.errors import InputError
 from mtpp.inference.graph import CostGraph
 from mtpp.inference.system import load_system
-
-Kind = Literal["decoder", "encoder", "encoder-decoder"]
-
-KINDS: tuple[Kind, ...] = get_args(Kind)
+from mtpp.names import TRANSFORMERS
 
 MLP_FACTOR = 4
 NORMALISATION_COST = ACTIVATION_COST = 8
@@ -26,7 +22,7 @@ _MOST_OPS_OF_A_LAYER = 24
 def transformer(
     layers: int,
     *,
-    kind: Kind = "decoder",
+    kind: str = "decoder",
     hidden: int = 768,
     heads: int = 12,
     sequence: int = 128,
@@ -38,8 +34,8 @@ def transformer(
     Parameters
     ----------
     kind
-        One of :data:`KINDS`: self-attention with a causal mask, without one, or an encoder whose output the
-        cross-attention of every decoder layer reads.
+        One of :data:`mtpp.names.TRANSFORMERS`: self-attention with a causal mask, without one, or an encoder whose
+        output the cross-attention of every decoder layer reads.
     hidden, heads, sequence, vocabulary
         Width of the residual stream, attention heads (a divisor of it), tokens at once, and rows of the embeddings.
     split_heads
@@ -61,8 +57,8 @@ def transformer(
     :class:`~mtpp.datasets.roofline_network.RooflineNetwork` on the preset ``reference``, in picoseconds.
     O(ops) time and memory.
     """
-    if kind not in KINDS:
-        raise InputError(f"unknown kind of transformer {kind!r}", remedy=f"use one of {', '.join(KINDS)}")
+    if kind not in TRANSFORMERS:
+        raise InputError(f"unknown kind of transformer {kind!r}", remedy=f"use one of {', '.join(TRANSFORMERS)}")
     sizes = {"layers": layers, "hidden": hidden, "heads": heads, "sequence": sequence, "vocabulary": vocabulary}
     for what, value in sizes.items():
         check_least(f"for {what}", value, 1)

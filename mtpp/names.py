@@ -40,6 +40,11 @@ FORMATS_WRITTEN = (NATIVE, NODE_LINK, GRAPHML, DOT, CSV, MODEL_EXPLORER)
 CUT_NAMES, _, VLLM, MEGATRON, TFLITE_SEGMENTS = EXPORTERS = ("cut-names", TORCH, "vllm", "megatron", "tflite-segments")
 """Programs that plans are handed over to."""
 
+RANDOM_GRAPHS = ("er", "ba", "ws", "sbm")
+"""Erdős-Rényi, Barabási-Albert, Watts-Strogatz, stochastic block model: a new one goes to the end, for seeds count."""
+
+TRANSFORMERS = ("decoder", "encoder", "encoder-decoder")
+
 GPIPE, ONE_F_ONE_B, INTERLEAVED, BFS, ZERO_BUBBLE = SCHEDULES = ("gpipe", "1f1b", "interleaved", "bfs", "zero-bubble")
 """Schedules of the passes of an iteration."""
 

@@ -7,6 +7,9 @@ MOST_STAGES = 1_000_000
 
 MOST_SEED = 2**63 - 1
 
+MOST_GRAPHS, MOST_OPS = 1_000_000, 2_000_000
+"""Of a test bed: graphs, and ops or whatever else a graph has so many of."""
+
 MOST_DEPTH = 1000
 """Names in the path of a module."""
 
@@ -18,6 +21,9 @@ MOST_SPLIT_DEVICES, MOST_SPLIT_MICRO_BATCHES = 10_000, 10**6
 
 MOST_MICRO_BATCHES = 10**9
 MOST_SAMPLES = 10**9
+MOST_MICRO_BATCH = 10**6
+"""Samples of a micro-batch of a model that is made."""
+
 MOST_LOOPS = 1_000
 MOST_INTERVALS = 64
 """The largest k of kFkB orders."""

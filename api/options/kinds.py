@@ -9,6 +9,7 @@ from typing import Any
 
 from mtpp.api import parameters as given
 from mtpp.errors import InputError
+from mtpp.ranges import MOST_OPS
 
 MODELS, STAGES = "models", "stages"
 """Folders that may be given in place of a file: of models, the weights beside them included, and of stages."""
@@ -55,6 +56,23 @@ class Whole(Kind):
 
     def _read(self, value: Any, parameter: str) -> int:
         return given.whole(value, parameter, least=self.least, most=self.most)
+
+
+class Size(Whole):
+    """Whole number from *least* on, or two of them: a range, both ends included, such as ``50-200`` in a shell."""
+
+    def __init__(self, least: int = 1) -> None:
+        super().__init__(least, MOST_OPS)
+
+    def _read(self, value: Any, parameter: str) -> Any:
+        if not isinstance(value, tuple):
+            return super()._read(value, parameter)
+        if len(value) != 2:
+            raise InputError("is no range", parameter=parameter, remedy="give a whole number, or two: (50, 200)")
+        low, high = (Whole._read(self, end, parameter) for end in value)
+        if low > high:
+            raise InputError(f"({low}, {high}) is a range that ends before it begins", parameter=parameter)
+        return low, high
 
 
 class Wholes(Kind):

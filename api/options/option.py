@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import Field, FrozenInstanceError, dataclass, field
 from inspect import cleandoc
-from typing import TYPE_CHECKING, Any, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, dataclass_transform
 
 if TYPE_CHECKING:
     from mtpp.api.options.kinds import Kind
@@ -75,12 +75,16 @@ class Options:
 
     __signature__ = _Signature()
 
+    about: ClassVar[str]
+    """The docstring without the list."""
+
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()  # of Generic
         # Methods that the base class has for all of them: writing some for each takes a millisecond.
         dataclass(init=False, repr=False, eq=False, kw_only=True)(cls)
         told = [f"{name}\n    {one.told}" for name, one in options_of(cls).items()]
-        cls.__doc__ = "\n".join([cleandoc(cls.__doc__ or ""), "", "Parameters", "----------", *told])
+        cls.about = cleandoc(cls.__doc__ or "")
+        cls.__doc__ = "\n".join([cls.about, "", "Parameters", "----------", *told])
 
     def __init__(self, **given: Any) -> None:
         for name, one in options_of(type(self)).items():

@@ -15,8 +15,9 @@ from mtpp.cli.options.completing import names_completion
 from mtpp.cli.options.file_types import InputFile
 from mtpp.cli.options.limits import limit_memory
 from mtpp.cli.options.sizes import size_options, sizes_of
-from mtpp.cli.options.values import FiniteRange, counts, whole_numbers
+from mtpp.cli.options.values import FiniteRange, counts, size, whole_numbers
 from mtpp.errors import InputError
+from mtpp.ranges import MOST_OPS
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -113,6 +114,9 @@ def _terms(one: Option) -> dict[str, Any]:
         return {"callback": whole_numbers(kind.most)}
     if isinstance(kind, kinds.Counts):
         return {"callback": counts}
+    if isinstance(kind, kinds.Size):
+        text = "-".join(map(str, default)) if isinstance(default, tuple) else str(default)
+        return {"callback": size(kind.least, MOST_OPS), "default": text, "show_default": True}
     terms: dict[str, Any] = {} if default is None else {"default": default, "show_default": True}
     if isinstance(kind, kinds.Seconds):
         return terms | {"type": FiniteRange(min=0, min_open=True)}

@@ -91,3 +91,23 @@ def counts(ctx: click.Context, param: click.Parameter, text: str | None) -> list
     if not all(word.isascii() and word.isdecimal() and len(word) < 8 for word in words):
         raise click.BadParameter(f"{text!r} is no list of whole numbers, one for each device: write 2,1,0", ctx, param)
     return [int(word) for word in words]
+
+
+def size(least: int, most: int) -> Callable[[click.Context, click.Parameter, str], tuple[int, int]]:
+    """Return the callback of an option whose value is a whole number, or two with a hyphen between them."""
+
+    def read(ctx: click.Context, param: click.Parameter, text: str) -> tuple[int, int]:
+        parts = text.split("-")
+        # isdecimal alone is true of digits of every script.
+        if len(parts) > 2 or not all(part.isascii() and part.isdecimal() for part in parts):
+            raise click.BadParameter(f"{text!r} is neither a whole number nor a range such as 50-200")
+        if max(map(len, parts)) > len(str(most)) or max(map(int, parts)) > most:
+            raise click.BadParameter(f"{text} is above {most:,}")
+        low, high = int(parts[0]), int(parts[-1])
+        if low > high:
+            raise click.BadParameter(f"{text} is a range that ends before it begins")
+        if low < least:
+            raise click.BadParameter(f"{low} is below {least}, the least there is")
+        return low, high
+
+    return read

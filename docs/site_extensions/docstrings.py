@@ -13,6 +13,7 @@ CONSTRUCTED = (
     "mtpp.Observer",
     *(f"mtpp.{name}" for name in ("Equi", "GraphPipe", "Pfeife", "PipeDream2BW", "Piper", "Reading")),
     *(f"mtpp.api.recipes.{name}" for name in ("Chain", "InTree", "MultiBranch", "RegalStyle", "Transformer")),
+    *(f"mtpp.api.recipes.{name}" for name in ("TransformerTraining", "MultiModalTransformer", "Dlrm", "CandleUno")),
 )
 """Classes that callers make themselves: only their signatures are shown."""
 

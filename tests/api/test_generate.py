@@ -12,13 +12,12 @@ from processes import run
 from mtpp.api.generate import (
     generate,
     generate_files,
-    generate_transformer_training,
     graph_text,
     training_model_text,
     write_training_model_file,
 )
 from mtpp.api.observer import Observer
-from mtpp.api.recipes import Chain, InTree, MultiBranch, RegalStyle, Transformer
+from mtpp.api.recipes import Chain, InTree, MultiBranch, RegalStyle, Transformer, TransformerTraining
 from mtpp.errors import InputError
 from mtpp.formats.graphs.native import read_native
 
@@ -103,7 +102,7 @@ def test_bad_parameters_are_named(make: Callable[[], object], parameter: str) ->
 def test_models_to_be_trained_are_those_of_the_command(tmp_path: Path) -> None:
     """The same sizes give the same text, and the same file."""
     sizes = ("--layers", "2", "--hidden", "64", "--heads", "4", "--system", "reference")
-    model = generate_transformer_training("reference", layers=2, hidden=64, heads=4)
+    model = TransformerTraining(system="reference", layers=2, hidden=64, heads=4).make()
     assert training_model_text(model) == run("generate", "transformer-training", *sizes).stdout
     write_training_model_file(model, tmp_path / "model.json")
     assert (tmp_path / "model.json").read_text() == training_model_text(model)

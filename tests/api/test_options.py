@@ -16,9 +16,25 @@ from mtpp.api.options.option import Options, options_of
 from mtpp.api.options.planners import PLANNERS
 from mtpp.api.options.profiling import Profiling
 from mtpp.api.options.reading import Machine, Measured, Reading
+from mtpp.api.recipes import (
+    CandleUno,
+    Chain,
+    Dlrm,
+    Drawing,
+    InTree,
+    MultiBranch,
+    MultiModalTransformer,
+    RegalStyle,
+    Transformer,
+    TransformerTraining,
+)
 from mtpp.inference.system import System, load_system
 
+GRAPHS: tuple[type[Options], ...] = (RegalStyle, Transformer, MultiBranch, Chain, InTree)
+TRAINED: tuple[type[Options], ...] = (TransformerTraining, MultiModalTransformer, Dlrm, CandleUno)
+
 KEYWORDS: dict[str, tuple[tuple[type[Options], ...], tuple[str, ...]]] = {
+    "generate": ((Drawing,), ()),
     "plan_training": ((Devices, Planning), ()),
     "profile": ((Profiling,), ("max_input_size",)),
     "read": ((Reading,), ()),
@@ -26,7 +42,7 @@ KEYWORDS: dict[str, tuple[tuple[type[Options], ...], tuple[str, ...]]] = {
 }
 """Function → records whose fields are its keywords, and names of fields that it has in another way or not at all."""
 
-RECORDS = (Reading, Machine, Measured, Devices, Planning, Profiling, *PLANNERS.values())
+RECORDS = (Reading, Machine, Measured, Devices, Planning, Profiling, Drawing, *PLANNERS.values(), *GRAPHS, *TRAINED)
 
 
 @pytest.mark.parametrize("function", KEYWORDS)
@@ -66,6 +82,7 @@ def test_values_are_read_once(record: type[Options]) -> None:
 
 WRONG: dict[type[kinds.Kind], tuple[Any, ...]] = {
     kinds.Whole: (-1, True, 0.5, float("nan"), "nonsense", [1], print),
+    kinds.Size: (-1, True, 0.5, "50-200", (9, 5), (5, 6, 7), [5, 6]),
     kinds.Flag: (0, 1, "no", [True]),
     kinds.Choice: ("nonsense", 3, True, ["nonsense"]),
     kinds.Quantity: (-1, True, 0.5, float("nan"), "nonsense", print),

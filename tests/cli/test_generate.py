@@ -12,13 +12,13 @@ from processes import run, run_afresh
 from mtpp.cli.generate import command
 from mtpp.datasets.chain import chain
 from mtpp.datasets.multi_branch_training import MICRO_BATCH_SIZES, multi_branch_model
-from mtpp.datasets.regal_style import FAMILIES, regal_style
-from mtpp.datasets.transformer import KINDS
+from mtpp.datasets.regal_style import regal_style
 from mtpp.datasets.transformer_training import transformer_training
 from mtpp.formats.graphs.native import read_native, write_native
 from mtpp.formats.training.models import read_training_model
 from mtpp.formats.training.native import write_training_model
 from mtpp.inference.system import load_system
+from mtpp.names import RANDOM_GRAPHS, TRANSFORMERS
 
 SMALL = {
     "regal-style": ("-n", "20"),
@@ -39,7 +39,7 @@ def test_every_family_has_a_small_draw_here() -> None:
         for parameter in family.params
         if isinstance(parameter.type, click.Choice)
     }
-    assert choices == {"family": FAMILIES, "kind": KINDS}
+    assert choices == {"family": RANDOM_GRAPHS, "kind": TRANSFORMERS}
 
 
 @pytest.mark.parametrize("family", SMALL)
@@ -88,7 +88,7 @@ def test_a_bed_of_all_random_families(tmp_path: Path) -> None:
     graphs = [read_native(path.read_bytes(), path.name) for path in files]
     assert [graph.name for graph in graphs] == [path.stem for path in files]
     assert {graph.metadata["seed"] for graph in graphs} == set(range(3, 15))
-    assert sorted(graph.metadata["family"] for graph in graphs) == sorted([*FAMILIES] * 3)
+    assert sorted(graph.metadata["family"] for graph in graphs) == sorted([*RANDOM_GRAPHS] * 3)
     assert all(20 <= graph.op_count <= 40 for graph in graphs)
     assert len({graph.op_count for graph in graphs}) > 3
     notes = done.stderr.splitlines()

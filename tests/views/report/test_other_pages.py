@@ -11,7 +11,7 @@ from headless import Browser
 from planning import plan_with
 
 import mtpp
-from mtpp.api.generate import generate_multi_branch
+from mtpp.api.recipes import MultiModalTransformer
 from mtpp.formats.training.native import write_training_model
 from mtpp.units import format_bytes
 from mtpp.views.report.colours import NO_RATIO, RATIOS
@@ -127,7 +127,7 @@ def test_training_plans(browser: Browser, tmp_path: Path) -> None:
 @pytest.mark.parametrize("planner", ["piper", "graphpipe"])
 def test_plans_of_layers(browser: Browser, tmp_path: Path, planner: str) -> None:
     """Plans of the other planners show their stages, and their iterations simulated."""
-    model = json.loads(write_training_model(generate_multi_branch("mmt", branches=2, layers=2)))
+    model = json.loads(write_training_model(MultiModalTransformer(branches=2, layers=2).make()))
     given: dict[str, Any] = {"devices": 4, "memory": "16GiB", "bandwidth": "12.5GB/s", "planner": planner}
     given |= {"max_micro_batches": 8} if planner == "piper" else {"batch_size": 16}
     plan = plan_with(model, **given)
