@@ -193,12 +193,13 @@ def certify(
     from mtpp.api.cells import parameters as of_cells
     from mtpp.api.cells.limits import CellLimits
     from mtpp.api.observer import listener
+    from mtpp.api.options.kinds import StageCounts
     from mtpp.ranges import MOST_SEED
 
     deadline = parameters.deadline_of(total_time_limit_s, "total_time_limit_s")
     request = CertifyRequest(
         models=of_cells.models_of(models, observer),
-        stage_counts=of_cells.stage_counts_of(k),
+        stage_counts=StageCounts().read(k, "k"),
         reading=of_cells.reading_of(reading),
         limits=CellLimits(
             time_limit_s=parameters.deadline_of(time_limit_s).limit_s,

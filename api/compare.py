@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from mtpp.api.cells.overheads import Overheads
 from mtpp.api.cells.work import Session
 from mtpp.api.inputs.counted_weights import problem_as_counted
+from mtpp.api.options.search import Comparing
 from mtpp.api.output import SavedResult
 from mtpp.errors import InputError, Interrupted
 from mtpp.host.stop_reason import StopReason
-from mtpp.solvers.certify.comparison import RunLimits
 from mtpp.units import PICOSECONDS, format_picoseconds
 
 if TYPE_CHECKING:
@@ -23,48 +23,22 @@ if TYPE_CHECKING:
     from mtpp.inference.model_file import ModelFile
     from mtpp.inference.system import System
     from mtpp.solvers.certify.cells.cell import Outcome
-    from mtpp.solvers.certify.comparison import ComparedRuns, Mean, Run, RunCell
+    from mtpp.solvers.certify.comparison import ComparedRuns, Mean, Run, RunCell, RunLimits
     from mtpp.solvers.variants import Variant
     from mtpp.views.terminal import Medium
 
-__all__ = ["CompareRequest", "Comparison", "RunLimits", "compare", "compare_algorithms", "variants_of", "warn_of_gaps"]
 
-
-@dataclass(frozen=True)
-class CompareRequest:
-    """Models, numbers of stages, algorithms, and the limits of each run.
-
-    Attributes
-    ----------
-    models
-        Files, folders, ``-`` for standard input, and models at hand.
-    variants
-        Algorithms, each with its number of evaluations where its name says one.
-    reading
-        How files are read.
-    limits
-        Of each run.
-    overheads
-        Seconds that are gone before the first model is read.
-    """
-
-    models: tuple[str | Model, ...]
-    stage_counts: tuple[int, ...]
-    variants: tuple[Variant, ...]
-    reading: Reading
-    limits: RunLimits
-    overheads: Overheads = field(default_factory=Overheads)
-
-    @property
-    def runs(self) -> int:
-        """Number of runs on each model."""
-        return len(self.stage_counts) * len(self.variants)
-
-
-def compare_algorithms(request: CompareRequest, observer: Observer) -> ComparedRuns:
+def compare_algorithms(
+    models: Sequence[str | Model], asked: Comparing, reading: Reading, observer: Observer, overheads: Overheads
+) -> ComparedRuns:
     """Check all models, then run every algorithm on each of them for each k.
 
     Ctrl-C ends the work with the runs there are.
+
+    Parameters
+    ----------
+    overheads
+        Seconds that are gone before the first model is read.
 
     Raises
     ------
@@ -73,28 +47,24 @@ def compare_algorithms(request: CompareRequest, observer: Observer) -> ComparedR
     """
     from mtpp.api.inputs.model_files import ReadingLimits
     from mtpp.solvers.certify.cells.serial import run_here
-    from mtpp.solvers.certify.comparison import ComparedRuns
+    from mtpp.solvers.certify.comparison import ComparedRuns, RunLimits
+    from mtpp.solvers.variants import default_variants, parse_variants
 
-    runs = _Runs(request, observer)
-    limits = ReadingLimits(request.limits.time_limit_s, overheads=request.overheads)
-    runs.work(request.models, request.reading, limits, run_here)
-    names = tuple(variant.name for variant in request.variants)
+    variants = default_variants() if asked.algorithms is None else parse_variants(asked.algorithms)
+    system = _system_of(models, reading)
+    runs = _Runs(asked.k, variants, RunLimits(asked.time_limit_s, asked.work_limit, **asked.limits()), observer)
+    runs.work(models, reading, ReadingLimits(asked.time_limit_s, overheads=overheads), run_here)
+    names = tuple(variant.name for variant in variants)
     return ComparedRuns(
-        tuple(runs.models),
-        tuple(runs.done),
-        request.stage_counts,
-        names,
-        runs.system,
-        request.limits,
-        interrupted=runs.interrupted,
+        tuple(runs.models), tuple(runs.done), asked.k, names, system, runs.limits, interrupted=runs.interrupted
     )
 
 
-def _system_of(request: CompareRequest) -> System:
+def _system_of(models: Sequence[str | Model], reading: Reading) -> System:
     """Return the machine of all models; raise InputError if there are several."""
     from mtpp.api.inputs.model import Model
 
-    first, *others = (one.system if isinstance(one, Model) else request.reading.machine for one in request.models)
+    first, *others = (one.system if isinstance(one, Model) else reading.machine for one in models)
     if any(system != first for system in others):
         raise InputError("are not all for one system", parameter="models", remedy="compare on one at a time")
     return first
@@ -103,10 +73,12 @@ def _system_of(request: CompareRequest) -> System:
 class _Runs(Session["RunCell", "Run"]):
     """Hands out the runs of a comparison, and tells an observer of each."""
 
-    def __init__(self, request: CompareRequest, observer: Observer) -> None:
-        super().__init__(request.stage_counts, observer)
-        self.request = request
-        self.system = _system_of(request)
+    def __init__(
+        self, stage_counts: Sequence[int], variants: Sequence[Variant], limits: RunLimits, observer: Observer
+    ) -> None:
+        super().__init__(stage_counts, observer)
+        self.variants = variants
+        self.limits = limits
         self.done: list[Run] = []
 
     def begin(self, models: Sequence[ModelFile]) -> Sequence[ModelFile]:
@@ -131,14 +103,15 @@ class _Runs(Session["RunCell", "Run"]):
         model = None if self.interrupted else self.files.read_again(file, self.observer.warn)
         if model is None:
             return
+        runs = len(self.models) * len(self.stage_counts) * len(self.variants)
         for k in self.stage_counts:
             instance = model.instance(k)
-            for variant in self.request.variants:
+            for variant in self.variants:
                 if self.interrupted:
                     return
                 label = f"{file.name} · k = {k} · {variant.name}"
-                self.progress.show(label, len(self.done), len(self.models) * self.request.runs)
-                yield RunCell(number, label, instance, file.path, variant, self.request.limits)
+                self.progress.show(label, len(self.done), runs)
+                yield RunCell(number, label, instance, file.path, variant, self.limits)
 
     def ended(self, outcome: Outcome[Run]) -> None:
         """Keep a run."""
@@ -238,23 +211,12 @@ def compare(
 ) -> Comparison:
     """Measure algorithms against each other on models, as Table 2 of Archer et al. (2024) does.
 
+    Keywords that are not listed are fields of :class:`mtpp.api.options.search.Comparing`.
+
     Parameters
     ----------
     models
         One, or a list: models of :func:`mtpp.read` or anything that it reads, and folders of models.
-    k
-        Number of stages at most, or several of them.
-    algorithms
-        Names such as ``"auto"``, ``"random-100"`` and ``"brkga-10000"``, where the number is that of evaluations; by
-        default those of the paper, then ours.
-    time_limit_s
-        Seconds of each run: one algorithm on one model for one k.
-    work_limit
-        Evaluations of each run at most.
-    seed
-        Of all random choices.
-    jobs
-        Threads of each run; all cores by default. Without a time limit they never change the result.
     memory_limit
         What an exhaustive search may keep, in bytes or as ``"4GiB"``; half of what is free by default.
     reading
@@ -281,45 +243,23 @@ def compare(
     >>> [(run.k, run.algorithm, round(run.ratio, 3)) for run in comparison]
     [(2, 'slice', 1.095), (2, 'random-10', 1.095), (4, 'slice', 1.312), (4, 'random-10', 1.312)]
     """
-    from mtpp.api import parameters
-    from mtpp.api.cells import parameters as of_cells
+    from mtpp.api.cells.parameters import models_of, reading_of
     from mtpp.api.observer import listener
-    from mtpp.host.cores import available_cores
-    from mtpp.host.free_memory import memory_budget
-    from mtpp.ranges import MOST_SEED
-    from mtpp.units import parse_bytes
 
     begin = time.monotonic()
-    memory_bytes = parameters.quantity(memory_limit, "memory_limit", parse_bytes)
-    request = CompareRequest(
-        models=of_cells.models_of(models, observer),
-        stage_counts=of_cells.stage_counts_of(k),
-        variants=variants_of(None if algorithms is None else parameters.names(algorithms, "algorithms")),
-        reading=of_cells.reading_of(reading),
-        limits=RunLimits(
-            time_limit_s=parameters.deadline_of(time_limit_s).limit_s,
-            work_limit=parameters.whole_or_none(work_limit, "work_limit"),
-            seed=parameters.whole(seed, "seed", least=0, most=MOST_SEED),
-            jobs=parameters.whole_or_none(jobs, "jobs") or available_cores(),
-            memory_bytes=memory_budget() if memory_bytes is None else memory_bytes,
-        ),
+    asked = Comparing.of(
+        k=k,
+        algorithms=algorithms,
+        time_limit_s=time_limit_s,
+        work_limit=work_limit,
+        seed=seed,
+        jobs=jobs,
+        memory_limit=memory_limit,
     )
+    given, read = models_of(models, observer), reading_of(reading)
     heard = listener(observer)
-    compared = compare_algorithms(request, heard)
+    compared = compare_algorithms(given, asked, read, heard, Overheads())
     if compared.interrupted and not compared.cells:
         raise Interrupted("interrupted before the first run")
     warn_of_gaps(compared, heard)
     return Comparison(compared, time.monotonic() - begin)
-
-
-def variants_of(names: Sequence[str] | None) -> tuple[Variant, ...]:
-    """Return algorithms by name, each once; None: those of the paper, then ours.
-
-    Raises
-    ------
-    InputError
-        If there is none of that name, or no name.
-    """
-    from mtpp.solvers.variants import default_variants, parse_variants
-
-    return default_variants() if names is None else parse_variants(",".join(names))

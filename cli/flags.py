@@ -14,6 +14,7 @@ _OTHERS = {
     "k": "-k",
     "models": "MODEL",
     "n": "-n",
+    "output_format": "--format",
     "path": "-o",
     "paths": "MODEL",
     "pipeline": "FILE",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import isqrt
 from typing import Any
@@ -89,15 +90,15 @@ def parse_variant(name: str, parameter: str = "algorithms") -> Variant:
     return Variant(name, entry, evaluations)
 
 
-def parse_variants(text: str) -> tuple[Variant, ...]:
-    """Read a list such as ``auto,brkga-10000,random-100``; a name given twice counts once.
+def parse_variants(names: Iterable[str]) -> tuple[Variant, ...]:
+    """Return the algorithms of these names; a name given twice counts once.
 
     Raises
     ------
     InputError
         As :func:`parse_variant`, and if the list is empty.
     """
-    names = dict.fromkeys(name.strip() for name in text.split(",") if name.strip())
+    names = dict.fromkeys(name.strip() for name in names if name.strip())
     if not names:
         raise InputError("names no algorithm", parameter="algorithms", remedy=f"use some of {', '.join(PARTITIONERS)}")
     return tuple(parse_variant(name) for name in names)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -39,22 +39,6 @@ def _model_of(one: Any, observer: Observer | None) -> str | Model:
     if isinstance(one, str | os.PathLike):
         return given.path_text(one, "models")
     return as_model(one, observer, "models")
-
-
-def stage_counts_of(k: Any) -> tuple[int, ...]:
-    """Return numbers of stages in the order given, each once: of one, or of several.
-
-    Raises
-    ------
-    InputError
-        If there is none, or one is no whole number above zero.
-    """
-    if isinstance(k, str | bytes) or not isinstance(k, Iterable):
-        return (given.stage_count(k),)
-    counts = tuple(dict.fromkeys(given.stage_count(one) for one in k))
-    if not counts:
-        raise InputError("there is none", parameter="k", remedy="give a number of stages")
-    return counts
 
 
 def bounds_of(names: Any, *, every: bool = False) -> tuple[str, ...]:

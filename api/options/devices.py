@@ -59,4 +59,4 @@ class Planning(Options):
     """Limits of a planner."""
 
     time_limit_s: float | None = option(None, Seconds(), "From process start.", "S")
-    jobs: int | None = option(None, Whole(), "Threads [default: all cores].", short="-j")
+    jobs: int | None = option(None, Whole(), "Threads [default: all cores].", also="-j")

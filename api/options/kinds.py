@@ -9,7 +9,7 @@ from typing import Any
 
 from mtpp.api import parameters as given
 from mtpp.errors import InputError
-from mtpp.ranges import MOST_OPS
+from mtpp.ranges import MOST_OPS, MOST_STAGES
 
 MODELS, STAGES = "models", "stages"
 """Folders that may be given in place of a file: of models, the weights beside them included, and of stages."""
@@ -88,6 +88,28 @@ class Wholes(Kind):
         return numbers
 
 
+class StageCounts(Kind):
+    """Numbers of stages in the order given, each once: one, or several; a shell has a list such as ``2,4,8``."""
+
+    def _read(self, value: Any, parameter: str) -> tuple[int, ...]:
+        if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+            value = [value]
+        counts = tuple(dict.fromkeys(given.whole(one, parameter, most=MOST_STAGES) for one in value))
+        if not counts:
+            raise InputError("there is none", parameter=parameter, remedy="give a number of stages")
+        return counts
+
+
+class Names(Kind):
+    """Names, in a sequence or in one text with commas between them; some of those that mean something are *names*."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = lambda: names
+
+    def _read(self, value: Any, parameter: str) -> tuple[str, ...]:
+        return given.names(value, parameter)
+
+
 class Choice(Kind):
     """One of a few words; *noun* is what messages call them."""
 
@@ -131,6 +153,9 @@ class Quantity(Kind):
 
 class MemoryLimit(Quantity):
     """Limit on memory, which a shell sets for the whole process at once."""
+
+    def __init__(self) -> None:
+        super().__init__(round_down=True)
 
 
 class Rate(Quantity):

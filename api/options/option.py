@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import Field, FrozenInstanceError, dataclass, field
+from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field
 from inspect import cleandoc
-from typing import TYPE_CHECKING, Any, ClassVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
+
+from mtpp.errors import renamed
 
 if TYPE_CHECKING:
     from mtpp.api.options.kinds import Kind
+
+REQUIRED = MISSING
+"""Default of a field that has to be given."""
 
 _KEY = "option"
 _QUOTED = re.compile(r"(?<!\w)'(\S+?)'(?!\w)")
@@ -24,11 +29,11 @@ class Option:
     kind
         Reads values, and says what a shell has for them.
     help
-        Sentence that a shell shows.
+        Sentence that a shell shows; it names other fields as ``‹k›``.
     metavar
         Value in a shell's help.
-    short
-        Another flag, of one letter.
+    also
+        Another flag.
     more
         Sentences that the reference adds.
     """
@@ -37,21 +42,21 @@ class Option:
     kind: Kind
     help: str
     metavar: str | None = None
-    short: str | None = None
+    also: str | None = None
     more: str = ""
 
     @property
     def told(self) -> str:
         """The sentences of the reference; a shell has a flag for the opposite of what is so by default."""
-        help = _QUOTED.sub(r"``\1``", self.help)  # a star in it would begin an emphasis
+        help = _QUOTED.sub(r"``\1``", renamed(self.help, "*{}*".format))  # a star in it would begin an emphasis
         return f"{'False: ' if self.default is True else ''}{help} {self.more}".rstrip()
 
 
 def option(
-    default: Any, kind: Kind, help: str, metavar: str | None = None, *, short: str | None = None, more: str = ""
+    default: Any, kind: Kind, help: str, metavar: str | None = None, *, also: str | None = None, more: str = ""
 ) -> Any:
     """Declare a field of a record; see :class:`Option`."""
-    return field(default=default, metadata={_KEY: Option(default, kind, help, metavar, short, more)})
+    return field(default=default, metadata={_KEY: Option(default, kind, help, metavar, also, more)})
 
 
 class _Signature:
@@ -62,7 +67,9 @@ class _Signature:
 
         kind = Parameter.KEYWORD_ONLY
         fields = [one for one in _fields(record).values() if _KEY in one.metadata]
-        return Signature([Parameter(one.name, kind, default=one.default, annotation=one.type) for one in fields])
+        given = [Parameter.empty if one.default is REQUIRED else one.default for one in fields]
+        pairs = zip(fields, given, strict=True)
+        return Signature([Parameter(one.name, kind, default=value, annotation=one.type) for one, value in pairs])
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
@@ -89,12 +96,19 @@ class Options:
     def __init__(self, **given: Any) -> None:
         for name, one in options_of(type(self)).items():
             value = given.pop(name, one.default)
+            if value is REQUIRED:
+                raise TypeError(f"{type(self).__name__}() needs the keyword argument {name!r}")
             if value is not None or one.default is not None:
                 value = one.kind.read(value, name)
             object.__setattr__(self, name, value)
         for name in given:
             raise TypeError(f"{type(self).__name__}() got an unexpected keyword argument {name!r}")
         self.__post_init__()
+
+    @classmethod
+    def of(cls, **given: Any) -> Self:
+        """Do the same where fields are annotated with the types that their values are read as, not given in."""
+        return cls(**given)
 
     def __post_init__(self) -> None:
         """Refuse values that do not go together."""

@@ -34,7 +34,7 @@ def limit_memory(ctx: click.Context, param: click.Parameter, text: str | None) -
     return text
 
 
-def search_memory(text: str | None) -> int:
+def search_memory(limit: object) -> int:
     """Return what an exhaustive search may keep in memory, in bytes: a share of what the limit leaves.
 
     Without a limit half of what is free.
@@ -42,5 +42,5 @@ def search_memory(text: str | None) -> int:
     from mtpp.host.free_memory import memory_budget
     from mtpp.host.memory_limit import memory_left, search_share
 
-    left = memory_left() if text is not None else None
+    left = memory_left() if limit is not None else None
     return memory_budget() if left is None else search_share(left)

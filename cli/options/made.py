@@ -9,14 +9,15 @@ from typing import Any, TypeVar, cast
 import click
 
 from mtpp.api.options import kinds
-from mtpp.api.options.option import Option, Options, options_of
+from mtpp.api.options.option import REQUIRED, Option, Options, options_of
 from mtpp.cli.flags import flag_of
-from mtpp.cli.options.completing import names_completion
+from mtpp.cli.options.completing import list_completion, names_completion
 from mtpp.cli.options.file_types import InputFile
 from mtpp.cli.options.limits import limit_memory
 from mtpp.cli.options.sizes import size_options, sizes_of
+from mtpp.cli.options.stage_counts import StageCounts
 from mtpp.cli.options.values import FiniteRange, counts, size, whole_numbers
-from mtpp.errors import InputError
+from mtpp.errors import InputError, renamed
 from mtpp.ranges import MOST_OPS
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -96,10 +97,10 @@ def stack(*decorators: Callable[[Any], Any]) -> Callable[[F], F]:
 
 def made(name: str, one: Option, said: Mapping[str, str] | None = None) -> Callable[[Any], Any]:
     """Return the decorator that adds an option of a record to a command; *said* is help in place of its own."""
-    help = (said or {}).get(name, one.help)
+    help = renamed((said or {}).get(name, one.help), flag_of)
     if isinstance(one.kind, kinds.Sizes):
         return size_options(help, one.kind.proposed)
-    flags = [flag_of(name)] if one.short is None else [one.short, flag_of(name)]
+    flags = sorted(filter(None, (one.also, flag_of(name))), key=len)
     return click.option(*flags, name, help=help, metavar=one.metavar, **_terms(one))
 
 
@@ -117,7 +118,14 @@ def _terms(one: Option) -> dict[str, Any]:
     if isinstance(kind, kinds.Size):
         text = "-".join(map(str, default)) if isinstance(default, tuple) else str(default)
         return {"callback": size(kind.least, MOST_OPS), "default": text, "show_default": True}
-    terms: dict[str, Any] = {} if default is None else {"default": default, "show_default": True}
+    if default is REQUIRED:
+        terms: dict[str, Any] = {"required": True}
+    else:
+        terms = {} if default is None else {"default": default, "show_default": True}
+    if isinstance(kind, kinds.StageCounts):
+        return terms | {"type": StageCounts()}
+    if isinstance(kind, kinds.Names):
+        return terms | {"shell_complete": list_completion(kind.names())}
     if isinstance(kind, kinds.Seconds):
         return terms | {"type": FiniteRange(min=0, min_open=True)}
     if isinstance(kind, kinds.Whole):

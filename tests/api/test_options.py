@@ -12,10 +12,11 @@ import pytest
 import mtpp
 from mtpp.api.options import kinds
 from mtpp.api.options.devices import Devices, Planning
-from mtpp.api.options.option import Options, options_of
+from mtpp.api.options.option import REQUIRED, Options, options_of
 from mtpp.api.options.planners import PLANNERS
 from mtpp.api.options.profiling import Profiling
 from mtpp.api.options.reading import Machine, Measured, Reading
+from mtpp.api.options.search import Comparing
 from mtpp.api.recipes import (
     CandleUno,
     Chain,
@@ -34,6 +35,7 @@ GRAPHS: tuple[type[Options], ...] = (RegalStyle, Transformer, MultiBranch, Chain
 TRAINED: tuple[type[Options], ...] = (TransformerTraining, MultiModalTransformer, Dlrm, CandleUno)
 
 KEYWORDS: dict[str, tuple[tuple[type[Options], ...], tuple[str, ...]]] = {
+    "compare": ((Comparing,), ("k",)),
     "generate": ((Drawing,), ()),
     "plan_training": ((Devices, Planning), ()),
     "profile": ((Profiling,), ("max_input_size",)),
@@ -42,7 +44,14 @@ KEYWORDS: dict[str, tuple[tuple[type[Options], ...], tuple[str, ...]]] = {
 }
 """Function → records whose fields are its keywords, and names of fields that it has in another way or not at all."""
 
-RECORDS = (Reading, Machine, Measured, Devices, Planning, Profiling, Drawing, *PLANNERS.values(), *GRAPHS, *TRAINED)
+OF_FUNCTIONS = dict.fromkeys(record for records, _ in KEYWORDS.values() for record in records)
+RECORDS = (*OF_FUNCTIONS, Machine, Measured, *PLANNERS.values(), *GRAPHS, *TRAINED)
+NEEDED = {"k": 2}
+"""Values of fields that have none by default."""
+
+
+def _made(record: type[Options]) -> Any:
+    return record(**{name: NEEDED[name] for name, one in options_of(record).items() if one.default is REQUIRED})
 
 
 @pytest.mark.parametrize("function", KEYWORDS)
@@ -67,7 +76,7 @@ def test_records_list_their_options(record: type[Options]) -> None:
 @pytest.mark.parametrize("record", RECORDS)
 def test_values_are_read_once(record: type[Options]) -> None:
     """What a record holds is what it would make of it again; a value of another kind is refused by its name."""
-    first: Any = record()
+    first = _made(record)
     assert record(**first.values()) == first == replace(first)
     assert list(inspect.signature(record).parameters) == list(options_of(record))
     with pytest.raises(FrozenInstanceError):
