@@ -8,8 +8,10 @@ from typing import Any, TypedDict, TypeVar, cast
 
 import click
 
+from mtpp.api.options.kinds import Choice, Flag
+from mtpp.api.options.option import Option, Options, option
 from mtpp.cli.options.limits import memory_limit_option
-from mtpp.cli.options.made import stack
+from mtpp.cli.options.made import made, options, stack
 from mtpp.cli.options.values import FiniteRange
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -25,15 +27,18 @@ class SearchOptions(TypedDict):
     memory_limit: str | None
 
 
+class Noise(Options):
+    """Things that a command says on standard error."""
+
+    quiet: bool = option(False, Flag(), "No progress and no warnings on standard error.", also="-q")
+    verbose: bool = option(False, Flag(), "Say on standard error what is being done.", also="-v")
+    debug: bool = option(False, Flag(), "Show a traceback when something fails.")
+
+
 def output_options(*formats: str) -> Callable[[F], F]:
     """Add ``--format``, ``-q``, ``-v`` and ``--debug``."""
-    return stack(
-        click.option(
-            "--format", "output_format", type=click.Choice(formats), default=formats[0], show_default=True,
-            help="What to print on standard output.",
-        ),
-        noise_options(),
-    )  # fmt: skip
+    form = Option(formats[0], Choice(formats), "What to print on standard output.")
+    return stack(made("output_format", form), noise_options())
 
 
 def noise_options() -> Callable[[F], F]:
@@ -41,18 +46,13 @@ def noise_options() -> Callable[[F], F]:
 
     def decorate(command: F) -> F:
         @wraps(command)
-        def run(*arguments: Any, quiet: bool, verbose: bool, **values: Any) -> Any:
+        def run(*arguments: Any, noise: Noise, **values: Any) -> Any:
             from mtpp.cli.terminal.console import Console
 
-            return command(*arguments, console=Console(quiet=quiet, verbose=verbose), **values)
+            return command(*arguments, console=Console(quiet=noise.quiet, verbose=noise.verbose), **values)
 
-        return cast(F, _noise(run))
+        return cast(F, options(Noise)(run))
 
-    _noise = stack(
-        click.option("-q", "--quiet", is_flag=True, help="No progress and no warnings on standard error."),
-        click.option("-v", "--verbose", is_flag=True, help="Say on standard error what is being done."),
-        click.option("--debug", is_flag=True, expose_value=False, help="Show a traceback when something fails."),
-    )
     return decorate
 
 
