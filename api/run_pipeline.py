@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from mtpp.api.inputs.model import Model
 from mtpp.api.observer import Observer, listener
+from mtpp.api.options.running import Pipelining, Workers
 from mtpp.api.output import ShownResult
 from mtpp.errors import InputError, Interrupted, LimitReached
+from mtpp.host.deadline import Deadline
 from mtpp.host.stop_reason import StopReason
 from mtpp.runtime.pipeline.run_request import RunRequest
 
 if TYPE_CHECKING:
-    from mtpp.host.deadline import Deadline
     from mtpp.runtime.pipeline.comparison import Comparison, StageComparison
     from mtpp.views.terminal import Medium
 
@@ -24,12 +25,6 @@ __all__ = ["PipelineRun", "RunRequest", "run_pipeline", "run_stages"]
 
 _OTHER_MACHINE = 3
 """Times as slow or as fast as predicted: beyond, the prediction was for another machine."""
-
-MOST_BATCHES = 10**7
-MOST_WARMUP = 10**6
-MOST_THREADS = 1024
-MOST_QUEUE_DEPTH = 1000
-_MOST_CORES = 65536
 
 
 @dataclass(frozen=True, repr=False)
@@ -107,6 +102,9 @@ def run_pipeline(
 ) -> PipelineRun:
     """Run the stages of a model as a pipeline: a process for each stage.
 
+    Keywords that are not listed are fields of :class:`mtpp.api.options.running.Pipelining` and
+    :class:`mtpp.api.options.running.Workers`.
+
     Measured first, with nothing else running: the unsplit model, or all stages in turn in one process. Inputs are
     random, and so are weights whose files are absent. Outputs of the pipeline are compared with those of the stages in
     turn, and those with the unsplit model's. Needs ``mtpp[run]``.
@@ -117,23 +115,6 @@ def run_pipeline(
         Folder that :func:`mtpp.api.split.split` wrote, or what that returned.
     model
         The unsplit model, to compare with.
-    batches, warmup
-        Batches to be timed, and before those.
-    queue_depth
-        Batches that may wait between two stages.
-    threads
-        Of each worker.
-    optimise
-        Whether ONNX Runtime may fuse ops. By default ops run as :func:`mtpp.api.profile.profile` measures them.
-    pin
-        Cores, each worker being kept to one of its own, or ``"all"`` for those that this process may use. None: that
-        is left to the system.
-    inputs
-        Contents of the model's inputs by name, or a ``.npz`` file with them: the same for all batches. None: random.
-    seed
-        Of made-up values.
-    time_limit_s
-        Seconds from the call after which the run ends with what is done.
     observer
         Listener to what is being done, and to warnings of what makes the figures other than one may think.
 
@@ -164,25 +145,31 @@ def run_pipeline(
     >>> run.agrees, run.batches, len(run.stages)
     (True, 2, 2)
     """
-    from mtpp.api.inputs.given_arrays import checked_inputs, given_arrays
-    from mtpp.api.parameters import deadline_of, flag, path_text, whole
-    from mtpp.ranges import MOST_SEED
+    from mtpp.api.parameters import path_text
 
     written = getattr(folder, "folder", None)
-    deadline = deadline_of(time_limit_s)
-    request = RunRequest(
-        Path(path_text(folder if written is None else written, "folder")),
-        None if model is None else Path(_model_path(model)),
-        batches=whole(batches, "batches", most=MOST_BATCHES),
-        warmup=whole(warmup, "warmup", least=0, most=MOST_WARMUP),
-        queue_depth=whole(queue_depth, "queue_depth", most=MOST_QUEUE_DEPTH),
-        threads=whole(threads, "threads", most=MOST_THREADS),
-        optimise=flag(optimise, "optimise"),
-        pin=_cores(pin),
-        seed=whole(seed, "seed", least=0, most=MOST_SEED),
-        inputs=given_arrays(checked_inputs(inputs)),
+    workers = Workers(threads=threads, seed=seed, time_limit_s=time_limit_s)
+    deadline = Deadline(workers.time_limit_s)
+    asked = Pipelining(
+        batches=batches, warmup=warmup, pin=pin, queue_depth=queue_depth, inputs=inputs, optimise=optimise
     )
+    place = Path(path_text(folder if written is None else written, "folder"))
+    request = run_request(place, None if model is None else Path(_model_path(model)), asked, workers)
     return run_stages(request, deadline, listener(observer))
+
+
+def run_request(folder: Path, model: Path | None, asked: Pipelining, workers: Workers) -> RunRequest:
+    """Return the terms of a run, with the contents of its inputs.
+
+    Raises
+    ------
+    InputError
+        If these cannot be read.
+    """
+    from mtpp.api.inputs.given_arrays import given_arrays
+
+    values: dict[str, Any] = {**asked.values(), **workers.values_of(RunRequest)}
+    return RunRequest(folder, model, **{**values, "inputs": given_arrays(values["inputs"])})
 
 
 def run_stages(request: RunRequest, deadline: Deadline, observer: Observer) -> PipelineRun:
@@ -258,15 +245,3 @@ def _model_path(model: Any) -> str:
     if not isinstance(file, str):
         raise InputError("is in no file", parameter="model", remedy="give the path of its file")
     return file
-
-
-def _cores(pin: Any) -> tuple[int, ...] | None:
-    from mtpp.api.parameters import shortened, whole
-
-    if pin is None:
-        return None
-    if pin == "all":
-        return ()
-    if isinstance(pin, str | bytes) or not isinstance(pin, Sequence) or not pin:
-        raise InputError(f"{shortened(pin)} is no list of cores", parameter="pin", remedy='give numbers, or "all"')
-    return tuple(whole(core, "pin", least=0, most=_MOST_CORES) for core in pin)

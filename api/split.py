@@ -157,9 +157,9 @@ def split(
 
 
 def _inputs_of_check(inputs: Any, *, wanted: bool) -> str | dict[str, Any] | None:
-    from mtpp.api.inputs.given_arrays import checked_inputs
+    from mtpp.api.options.kinds import Contents
 
-    found = checked_inputs(inputs)
+    found: str | dict[str, Any] | None = None if inputs is None else Contents("an archive").read(inputs, "inputs")
     if found is not None and not wanted:
         raise InputError("are for a check", parameter="inputs", remedy="give ‹check› too, or leave them out")
     return found

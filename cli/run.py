@@ -4,35 +4,52 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
+from mtpp.api.options.option import options_of
+from mtpp.api.options.running import Pipelining, Training, Workers
 from mtpp.cli.flags import flag_of
 from mtpp.cli.options.file_types import FOLDER_OF_STAGES, MODEL, OUTPUT
-from mtpp.cli.options.running import common_options, inference_options, refuse_idle, training_options
+from mtpp.cli.options.limits import memory_limit_option
+from mtpp.cli.options.made import options
 from mtpp.cli.options.shared import output_options
 from mtpp.host.interrupts import INTERRUPTED
+from mtpp.names import TORCH
 
 if TYPE_CHECKING:
     from mtpp.cli.terminal.console import Console
-
-_ASKED = ("batches", "warmup", "queue_depth", "threads", "optimise", "pin", "seed")
-"""Options that are terms of the run."""
 
 
 @click.command("run")
 @click.argument("folder", type=FOLDER_OF_STAGES)
 @click.option("--model", type=MODEL, metavar="FILE", help="The unsplit model, to compare with.")
-@training_options()
-@inference_options()
-@common_options()
+@click.option(
+    "--engine", type=click.Choice([TORCH]),
+    help="Train the plan in FOLDER, which `mtpp plan --emit torch-pipelining` wrote, with PyTorch.",
+)  # fmt: skip
+@options(Training, Pipelining, Workers, steps="Of training with --engine.")
+@memory_limit_option()
 @click.option(
     "-o", "--output", type=OUTPUT, metavar="FILE", help="Write what was measured as JSON, whole or not at all."
 )
 @output_options("table", "json", "csv", "markdown")
 @click.pass_context
-def command(ctx: click.Context, /, output: str | None, output_format: str, console: Console, **options: Any) -> None:
+def command(
+    ctx: click.Context,
+    /,
+    folder: str,
+    model: str | None,
+    engine: str | None,
+    training: Training,
+    pipelining: Pipelining,
+    workers: Workers,
+    memory_limit: str | None,
+    output: str | None,
+    output_format: str,
+    console: Console,
+) -> None:
     """Run the stages in FOLDER, which `mtpp split` wrote, as a pipeline: a process for each stage.
 
     Measured first, with nothing else running: the unsplit model, or all stages in turn in one process. Inputs are
@@ -42,32 +59,50 @@ def command(ctx: click.Context, /, output: str | None, output_format: str, conso
     With --engine torch FOLDER holds a training plan: its stages are trained, a process for each device, and losses,
     gradients and buffers are compared with those of --model.
     """
-    from mtpp.api.inputs.given_arrays import given_arrays
     from mtpp.api.output import check_output
-    from mtpp.api.run_pipeline import RunRequest, run_stages
+    from mtpp.api.run_pipeline import run_request, run_stages
+    from mtpp.api.training.run_training import train_stages
     from mtpp.cli.terminal.clock import deadline_from_start
     from mtpp.cli.terminal.console import TalkativeConsole
     from mtpp.cli.terminal.delivery import deliver
-    from mtpp.cli.training_run import trained
     from mtpp.host.stop_reason import StopReason
 
-    refuse_idle(ctx, options["engine"])
+    _refuse_idle(ctx, engine)
     if output not in (None, "-"):
         check_output(output)
     # Nothing that moves: drawing it would take time from what is being measured.
     talkative = sys.stderr is not None and sys.stderr.isatty()
     console = TalkativeConsole(quiet=console.quiet, verbose=console.verbose) if talkative else console
-    deadline = deadline_from_start(options["time_limit"])
-    if options["engine"] is not None:
-        trained(ctx, options, deadline, console, output, output_format)
+    deadline = deadline_from_start(workers.time_limit_s)
+    file = None if model is None else Path(model)
+    if engine is not None:
+        if file is None:
+            raise click.UsageError("--engine torch trains a model: give --model FILE", ctx)
+        trained = train_stages(Path(folder), file, training, workers, deadline, console)
+        deliver(output, trained, output_format)
+        if not trained.agrees:
+            console.complain("the stages do not train as the unsplit model does")
+            ctx.exit(1)
         return
-    model = None if options["model"] is None else Path(options["model"])
-    inputs = given_arrays(options["inputs"])
-    request = RunRequest(Path(options["folder"]), model, inputs=inputs, **{name: options[name] for name in _ASKED})
-    run = run_stages(request, deadline, console)
+    run = run_stages(run_request(Path(folder), file, pipelining, workers), deadline, console)
     deliver(output, run.told(flag_of), output_format)
     if not run.agrees:
         console.complain("the outputs are not those of the unsplit model")
         ctx.exit(1)
     if run.stopped == StopReason.INTERRUPTED:
         ctx.exit(INTERRUPTED)
+
+
+def _refuse_idle(ctx: click.Context, engine: str | None) -> None:
+    """Refuse options that have no effect with the engine.
+
+    Raises
+    ------
+    click.UsageError
+        If one was given.
+    """
+    for name in options_of(Training if engine is None else Pipelining):
+        if ctx.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE:
+            if engine is None:
+                raise click.UsageError(f"{flag_of(name)} goes with --engine {TORCH}", ctx)
+            raise click.UsageError(f"{flag_of(name)} has no effect with --engine {engine}: leave it out", ctx)

@@ -10,6 +10,9 @@ MOST_SEED = 2**63 - 1
 MOST_GRAPHS, MOST_OPS = 1_000_000, 2_000_000
 """Of a test bed: graphs, and ops or whatever else a graph has so many of."""
 
+MOST_THREADS, MOST_CORES = 1024, 65536
+"""Of a process, and of a machine."""
+
 MOST_DEPTH = 1000
 """Names in the path of a module."""
 

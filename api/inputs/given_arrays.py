@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mtpp.errors import InputError
 
@@ -26,29 +26,6 @@ def read_arrays(path: str) -> dict[str, Array]:
         raise InputError(
             f"no arrays by name can be read: {error}", source=path, remedy="write it with numpy.savez(FILE, NAME=array)"
         ) from None
-
-
-def checked_inputs(inputs: Any) -> str | dict[str, Array] | None:
-    """Return contents of inputs as callers give them: the path of their file, or arrays by name.
-
-    Raises
-    ------
-    InputError
-        If they are neither.
-    """
-    import numpy as np
-
-    from mtpp.api.parameters import path_text, shortened
-
-    if inputs is None:
-        return None
-    if not isinstance(inputs, Mapping):
-        return path_text(inputs, "inputs")
-    for name, array in inputs.items():
-        if not isinstance(name, str) or not isinstance(array, np.ndarray):
-            problem = f"{shortened(array)} is no array" if isinstance(name, str) else f"{shortened(name)} is no name"
-            raise InputError(problem, parameter="inputs", remedy="give NumPy arrays by the names of inputs")
-    return dict(inputs)
 
 
 def given_arrays(inputs: str | Mapping[str, Array] | None) -> dict[str, Array]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from mtpp.api import parameters as given
 from mtpp.errors import InputError
-from mtpp.ranges import MOST_OPS, MOST_STAGES
+from mtpp.ranges import MOST_CORES, MOST_OPS, MOST_STAGES
 
 MODELS, STAGES = "models", "stages"
 """Folders that may be given in place of a file: of models, the weights beside them included, and of stages."""
@@ -198,6 +198,34 @@ class InputPath(Kind):
     def _read(self, value: Any, parameter: str) -> Any:
         is_other = any(one.__name__ == self.other for one in type(value).__mro__)  # not imported to be asked for
         return value if is_other else given.path_text(value, parameter)
+
+
+class Contents(InputPath):
+    """Arrays by name, or a file of them."""
+
+    def _read(self, value: Any, parameter: str) -> Any:
+        import numpy as np
+
+        if not isinstance(value, Mapping):
+            return super()._read(value, parameter)
+        for name, array in value.items():
+            if not isinstance(name, str) or not isinstance(array, np.ndarray):
+                wrong = f"{given.shortened(array)} is no array"
+                problem = wrong if isinstance(name, str) else f"{given.shortened(name)} is no name"
+                raise InputError(problem, parameter=parameter, remedy="give NumPy arrays by the names of inputs")
+        return dict(value)
+
+
+class Cores(Kind):
+    """Numbers of cores, or ``all`` for those that this process may use: read as none."""
+
+    def _read(self, value: Any, parameter: str) -> tuple[int, ...]:
+        if isinstance(value, str | tuple) and value in ("all", ()):
+            return ()
+        if isinstance(value, str | bytes) or not isinstance(value, Sequence) or not value:
+            problem = f"{given.shortened(value)} is no list of cores"
+            raise InputError(problem, parameter=parameter, remedy='give numbers, or "all"')
+        return tuple(given.whole(core, parameter, least=0, most=MOST_CORES) for core in value)
 
 
 class Sizes(Kind):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mtpp.api.options.kinds import Flag, InputPath, MemoryLimit, Quantity, Sizes, Whole
 from mtpp.api.options.option import Options, option
 from mtpp.api.options.reading import preset_names
-from mtpp.ranges import MOST_SEED
+from mtpp.api.options.running import INPUTS
+from mtpp.ranges import MOST_SEED, MOST_THREADS
 
 if TYPE_CHECKING:
     import os
@@ -18,21 +19,12 @@ if TYPE_CHECKING:
     from mtpp.inference.system import System
 
 
-class Contents(InputPath):
-    """Arrays by name, or a file of them."""
-
-    def _read(self, value: Any, parameter: str) -> Any:
-        from mtpp.api.inputs.given_arrays import checked_inputs
-
-        return checked_inputs(value)
-
-
 class Profiling(Options):
     """Terms of a profile."""
 
     warmup: int = option(3, Whole(0), "Runs that do not count.")
     repeats: int = option(20, Whole(1, 10_000), "Runs that count.")
-    threads: int = option(1, Whole(1, 1024), "Of one kernel.", more="Kernels run one after the other.")
+    threads: int = option(1, Whole(1, MOST_THREADS), "Of one kernel.", more="Kernels run one after the other.")
     optimise: bool = option(
         False, Flag(), "Let ONNX Runtime fuse and rearrange ops; a fused kernel's time is shared out."
     )
@@ -40,9 +32,7 @@ class Profiling(Options):
         0, Whole(0, 1024), "Run an ONNX model N times more at the same time: stages have others beside them.", "N"
     )
     backward: bool = option(False, Flag(), "Of an exported program: measure the backward pass of each op too.")
-    inputs: Mapping[str, Array] | str | os.PathLike[str] | None = option(
-        None, Contents("the file of inputs"), "Contents of the inputs by name [default: random].", "FILE.npz"
-    )
+    inputs: Mapping[str, Array] | str | os.PathLike[str] | None = INPUTS
     seed: int = option(0, Whole(0, MOST_SEED), "Of all that is made up.")
     dims: SizeTerms | str | None = option(
         None, Sizes("Propose the sizes that are left open."),

@@ -9,44 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mtpp.api.observer import Observer, listener
+from mtpp.api.options.running import Training, Workers
 from mtpp.api.output import ShownResult
 from mtpp.errors import InputError, Interrupted, LimitReached
+from mtpp.host.deadline import Deadline
 from mtpp.host.stop_reason import StopReason
 
 if TYPE_CHECKING:
     from mtpp.formats.training.training_folder import TrainingFolder
-    from mtpp.host.deadline import Deadline
     from mtpp.runtime.training.trained import Trained
     from mtpp.runtime.training.training_run import TrainingRun
     from mtpp.views.terminal import Medium
-
-MOST_STEPS = 10**6
-MOST_THREADS = 1024
-
-
-@dataclass(frozen=True)
-class TrainingRequest:
-    """Terms of a training run.
-
-    Attributes
-    ----------
-    folder
-        That the plan was written to for PyTorch's pipelining.
-    model
-        File of the program that was planned for.
-    steps
-        Iterations; the first one is not counted in times where there are more.
-    threads
-        Of each process.
-    seed
-        Of inputs, and of weights that the file has no values of.
-    """
-
-    folder: Path
-    model: Path
-    steps: int = 5
-    threads: int = 1
-    seed: int = 0
 
 
 @dataclass(frozen=True, repr=False)
@@ -107,6 +80,9 @@ def run_training(
 ) -> TrainedPipeline:
     """Train the stages of a plan with PyTorch's pipelining, and compare with the unsplit model.
 
+    Keywords that are not listed are fields of :class:`mtpp.api.options.running.Training` and
+    :class:`mtpp.api.options.running.Workers`.
+
     A process for each device, on this machine, talking over gloo. Inputs are random, and so are weights that the file
     has no values of. The loss is the program's result where that is one number, else the mean of the squares of all of
     its results; each step ends with one of stochastic gradient descent, with gradients of norm 1 at most. Needs
@@ -118,14 +94,6 @@ def run_training(
         What ``mtpp plan MODEL --planner pfeife --emit torch-pipelining -o FOLDER`` wrote.
     model
         The exported program (``.pt2``) that was planned for.
-    steps
-        Iterations; the first one is not counted in times where there are more.
-    threads
-        Of each process.
-    seed
-        Of made-up values.
-    time_limit_s
-        Seconds from the call after which the run ends.
     observer
         Listener to what is being done, and to warnings.
 
@@ -146,22 +114,19 @@ def run_training(
     Interrupted
         If Ctrl-C ended the run.
     """
-    from mtpp.api.parameters import deadline_of, path_text, whole
-    from mtpp.ranges import MOST_SEED
+    from mtpp.api.parameters import path_text
 
-    deadline = deadline_of(time_limit_s)
-    request = TrainingRequest(
-        Path(path_text(folder, "folder")),
-        Path(path_text(model, "model")),
-        steps=whole(steps, "steps", most=MOST_STEPS),
-        threads=whole(threads, "threads", most=MOST_THREADS),
-        seed=whole(seed, "seed", least=0, most=MOST_SEED),
-    )
-    return train_stages(request, deadline, listener(observer))
+    workers = Workers(threads=threads, seed=seed, time_limit_s=time_limit_s)
+    deadline = Deadline(workers.time_limit_s)
+    asked = Training(steps=steps)
+    paths = Path(path_text(folder, "folder")), Path(path_text(model, "model"))
+    return train_stages(*paths, asked, workers, deadline, listener(observer))
 
 
-def train_stages(request: TrainingRequest, deadline: Deadline, observer: Observer) -> TrainedPipeline:
-    """Train the stages of a folder as processes.
+def train_stages(
+    place: Path, file: Path, asked: Training, workers: Workers, deadline: Deadline, observer: Observer
+) -> TrainedPipeline:
+    """Train the stages of a folder as processes; *file* is that of the program that was planned for.
 
     Raises
     ------
@@ -177,9 +142,9 @@ def train_stages(request: TrainingRequest, deadline: Deadline, observer: Observe
     from mtpp.runtime.training.trained import Trained
     from mtpp.runtime.training.training_run import train
 
-    folder, model = read_trained(request.folder, request.model, request.seed)
+    folder, model = read_trained(place, file, workers.seed)
     pytorch()  # says so at once if it is not there
-    terms = TrainingTerms(folder.devices, folder.micro_batches, request.steps, request.threads)
+    terms = TrainingTerms(folder.devices, folder.micro_batches, asked.steps, workers.threads)
     with Interruption() as interruption:
         try:
             limits = RunLimits(deadline, lambda: interruption.requested)

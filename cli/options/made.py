@@ -16,7 +16,7 @@ from mtpp.cli.options.file_types import InputFile
 from mtpp.cli.options.limits import limit_memory
 from mtpp.cli.options.sizes import size_options, sizes_of
 from mtpp.cli.options.stage_counts import StageCounts
-from mtpp.cli.options.values import FiniteRange, counts, size, whole_numbers
+from mtpp.cli.options.values import CoreList, FiniteRange, counts, size, whole_numbers
 from mtpp.errors import InputError, renamed
 from mtpp.ranges import MOST_OPS
 
@@ -115,6 +115,8 @@ def _terms(one: Option) -> dict[str, Any]:
         return {"callback": whole_numbers(kind.most)}
     if isinstance(kind, kinds.Counts):
         return {"callback": counts}
+    if isinstance(kind, kinds.Cores):
+        return {"type": CoreList(), "is_flag": False, "flag_value": "all"}
     if isinstance(kind, kinds.Size):
         text = "-".join(map(str, default)) if isinstance(default, tuple) else str(default)
         return {"callback": size(kind.least, MOST_OPS), "default": text, "show_default": True}

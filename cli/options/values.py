@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from mtpp.errors import InputError
+from mtpp.ranges import MOST_CORES
 
 
 class FiniteRange(click.FloatRange):
@@ -111,3 +112,18 @@ def size(least: int, most: int) -> Callable[[click.Context, click.Parameter, str
         return low, high
 
     return read
+
+
+class CoreList(click.ParamType):  # type: ignore[type-arg]  # generic in new versions of click only
+    """Numbers of cores, separated by commas; ``all`` for those that this process may use."""
+
+    name = "cores"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the numbers, or ``all``, or fail."""
+        if value == "all" or isinstance(value, tuple):
+            return value
+        parts = [part.strip() for part in str(value).split(",")]
+        if not all(part.isascii() and part.isdigit() and len(part) <= len(str(MOST_CORES)) for part in parts):
+            self.fail(f"{value!r} is no list of cores: write --pin 0,1, or --pin after the folder", param, ctx)
+        return tuple(map(int, parts))

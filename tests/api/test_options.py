@@ -16,6 +16,7 @@ from mtpp.api.options.option import REQUIRED, Options, options_of
 from mtpp.api.options.planners import PLANNERS
 from mtpp.api.options.profiling import Profiling
 from mtpp.api.options.reading import Machine, Measured, Reading
+from mtpp.api.options.running import Pipelining, Training, Workers
 from mtpp.api.options.search import Comparing
 from mtpp.api.recipes import (
     CandleUno,
@@ -40,6 +41,8 @@ KEYWORDS: dict[str, tuple[tuple[type[Options], ...], tuple[str, ...]]] = {
     "plan_training": ((Devices, Planning), ()),
     "profile": ((Profiling,), ("max_input_size",)),
     "read": ((Reading,), ()),
+    "run_pipeline": ((Pipelining, Workers), ()),
+    "run_training": ((Training, Workers), ()),
     "sweep_training": ((Devices, Planning), ("devices", "topology")),
 }
 """Function → records whose fields are its keywords, and names of fields that it has in another way or not at all."""
@@ -97,6 +100,8 @@ WRONG: dict[type[kinds.Kind], tuple[Any, ...]] = {
     kinds.Quantity: (-1, True, 0.5, float("nan"), "nonsense", print),
     kinds.Rate: (-1, 0, True, 0.5, float("nan"), "nonsense", print),
     kinds.Wholes: ([], "nonsense", [0.5], [True], 3.5),
+    kinds.Cores: ([], "0,1", 3, [0.5], [-1], [True], print),
+    kinds.Contents: (3, True, [1], {"x": 1}, {3: None}),
     kinds.InputPath: (3, True, 0.5, [1], print),
 }
 """Wrong values by kind."""

@@ -1,0 +1,46 @@
+"""Runs of stages as processes: of pipelines that infer, and of those that train."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mtpp.api.options.kinds import Contents, Cores, Flag, Seconds, Whole
+from mtpp.api.options.option import Options, option
+from mtpp.ranges import MOST_SEED, MOST_THREADS
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping, Sequence
+
+    from mtpp.array_types import Array
+
+
+INPUTS = option(None, Contents("the file of inputs"), "Contents of the inputs by name [default: random].", "FILE.npz")
+
+
+class Pipelining(Options):
+    """A pipeline that infers."""
+
+    batches: int = option(200, Whole(1, 10**7), "To be timed.")
+    warmup: int = option(10, Whole(0, 10**6), "Batches before those.")
+    pin: Sequence[int] | str | None = option(
+        None, Cores(), "Keep each worker to a core of its own, of these or of all [default: leave that to the system].",
+        "[CORE,…]",
+    )  # fmt: skip
+    queue_depth: int = option(2, Whole(1, 1000), "Batches that may wait between two stages.")
+    inputs: str | os.PathLike[str] | Mapping[str, Array] | None = INPUTS
+    optimise: bool = option(False, Flag(), "Let ONNX Runtime fuse ops [default: as `mtpp profile` measures them].")
+
+
+class Training(Options):
+    """A pipeline that trains."""
+
+    steps: int = option(5, Whole(1, 10**6), "Iterations.", more="The first of several is not counted in times.")
+
+
+class Workers(Options):
+    """Processes of either pipeline."""
+
+    threads: int = option(1, Whole(1, MOST_THREADS), "Of each worker.")
+    seed: int = option(0, Whole(0, MOST_SEED), "Of made-up values.")
+    time_limit_s: float | None = option(None, Seconds(), "End the run then.", "S")
