@@ -193,7 +193,7 @@ def certify(
     from mtpp.api.cells import parameters as of_cells
     from mtpp.api.cells.limits import CellLimits
     from mtpp.api.observer import listener
-    from mtpp.api.options.kinds import StageCounts
+    from mtpp.api.options.kinds import Ratio, StageCounts
     from mtpp.ranges import MOST_SEED
 
     deadline = parameters.deadline_of(total_time_limit_s, "total_time_limit_s")
@@ -203,7 +203,7 @@ def certify(
         reading=of_cells.reading_of(reading),
         limits=CellLimits(
             time_limit_s=parameters.deadline_of(time_limit_s).limit_s,
-            target_ratio=of_cells.ratio_of(target_ratio, "target_ratio"),
+            target_ratio=Ratio().read(target_ratio, "target_ratio"),
             bounds=of_cells.bounds_of(bounds),
             algorithm=of_cells.algorithm_of(algorithm),
             seed=parameters.whole(seed, "seed", least=0, most=MOST_SEED),

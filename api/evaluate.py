@@ -101,7 +101,6 @@ def compare_stages(
     observer: Observer,
     *,
     name: str,
-    memory_bytes: int,
 ) -> tuple[PartitionPlan, ComparedStages]:
     """Hold a scored partition against another one, stage by stage.
 
@@ -111,8 +110,6 @@ def compare_stages(
         Of the given one, for people.
     against
         An algorithm, whose best partition into as many stages it is, or the path of an assignment.
-    memory_bytes
-        Of that algorithm; see :class:`mtpp.api.partition.PartitionRequest`.
 
     Returns
     -------
@@ -126,24 +123,19 @@ def compare_stages(
     from pathlib import PurePath
 
     from mtpp.api.inputs.user_assignment import labels_of_assignment
-    from mtpp.api.partition import PartitionRequest, search
+    from mtpp.api.options.search import Partitioning
+    from mtpp.api.partition import prepare, search
     from mtpp.api.partition_plan import PartitionPlan
     from mtpp.formats.results.stage_comparison import StageComparison
-    from mtpp.host.cores import available_cores
+    from mtpp.host.deadline import Deadline
 
     record, model = given.record, given.model
     assert record is not None
     assert model is not None
     k = given.k
     if against in ALGORITHMS:
-        request = PartitionRequest(
-            model,
-            k,
-            algorithm=against,
-            jobs=available_cores(),
-            memory_bytes=memory_bytes,
-        )
-        other = search(request, observer)
+        asked = Partitioning.of(k=k, algorithm=against, ignore_engine=True)
+        other = search(prepare(model, asked), Deadline(), observer)
     else:
         labels = labels_of_assignment(model.graph, against)
         other = plan_of_labels(model, labels, max(k, max(labels) + 1))

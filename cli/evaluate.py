@@ -63,7 +63,6 @@ def command(
     from mtpp.api.inputs.model import read_model
     from mtpp.api.inputs.user_assignment import labels_of_assignment, labels_of_cuts
     from mtpp.api.output import check_output
-    from mtpp.cli.options.limits import search_memory
     from mtpp.cli.terminal.plan_delivery import deliver_plan
 
     if (assignment is None) == (cuts is None):
@@ -81,7 +80,7 @@ def command(
     comparison = None
     if against is not None:
         name = PurePath(assignment or "cuts").name
-        plan, comparison = compare_stages(plan, against, console, name=name, memory_bytes=search_memory(None))
+        plan, comparison = compare_stages(plan, against, console, name=name)
     deliver_plan(plan, console, output, output_format, embed=embed, instead=comparison)
     if comparison is not None and comparison.comparison.interrupted:
         ctx.exit(INTERRUPTED)

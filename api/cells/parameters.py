@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Iterator
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from mtpp.api import parameters as given
@@ -65,24 +63,6 @@ def algorithm_of(name: Any) -> str:
     from mtpp.solvers.registry import partitioner
 
     return partitioner(given.text(name, "algorithm")).name
-
-
-def ratio_of(value: Any, parameter: str) -> Fraction:
-    """Return a ratio exactly, a float as the decimal number that it is written as.
-
-    Raises
-    ------
-    InputError
-        If it is no finite number from 1 on.
-    """
-    number = given.real(value)
-    if number is None:
-        raise InputError(f"{given.shortened(value)} is not a number", parameter=parameter)
-    if not math.isfinite(number):
-        raise InputError(f"{value} is not a finite number", parameter=parameter)
-    if value < 1:
-        raise InputError(f"{value} is out of range", parameter=parameter, remedy="it must be at least 1")
-    return Fraction(str(value))
 
 
 def memory_of(value: Any) -> int | None:

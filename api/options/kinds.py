@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -108,6 +109,23 @@ class Names(Kind):
 
     def _read(self, value: Any, parameter: str) -> tuple[str, ...]:
         return given.names(value, parameter)
+
+
+class Groups(Kind):
+    """Groups of two names at least, each a sequence or a text with commas; a shell's option may be repeated."""
+
+    def _read(self, value: Any, parameter: str) -> tuple[tuple[str, ...], ...]:
+        if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+            problem = f"{given.shortened(value)} is not a list of groups"
+            raise InputError(problem, parameter=parameter, remedy='write [["a", "b"]]')
+        return tuple(self._group(group, parameter) for group in value)
+
+    def _group(self, group: Any, parameter: str) -> tuple[str, ...]:
+        found = given.names(group, parameter)
+        if len(set(found)) < 2:
+            problem = f"{group!r} names fewer than two ops"
+            raise InputError(problem, parameter=parameter, remedy=f"write ‹{parameter}› a,b")
+        return found
 
 
 class Choice(Kind):
@@ -228,6 +246,25 @@ class Cores(Kind):
         return tuple(given.whole(core, parameter, least=0, most=MOST_CORES) for core in value)
 
 
+class OutputPath(Kind):
+    """File that is written; ``-`` is standard output.
+
+    Parameters
+    ----------
+    beside
+        Paths of further files that are written for a value.
+    folder
+        Whether it is a folder, whose files are all replaced.
+    """
+
+    def __init__(self, *, beside: Callable[[str], Iterable[str]] = lambda path: (), folder: bool = False) -> None:
+        self.beside = beside
+        self.folder = folder
+
+    def _read(self, value: Any, parameter: str) -> str:
+        return given.path_text(value, parameter)
+
+
 class Sizes(Kind):
     """Sizes by name, which a shell has ``--dim``, ``--dims auto`` and ``--trips`` for.
 
@@ -270,6 +307,35 @@ class Duration(Quantity):
 
         ticks = parse_duration(text)
         return ceil_ratio(ticks.numerator, ticks.denominator)
+
+
+class Cost(Kind):
+    """Cost of a stage: a text such as ``5ms``, or a number in a graph whose costs have no unit."""
+
+    def _read(self, value: Any, parameter: str) -> Any:
+        from fractions import Fraction
+
+        if isinstance(value, str | Fraction):
+            return value
+        if not given.is_number(value):
+            raise InputError(f"{given.shortened(value)} is not a time", parameter=parameter, remedy='write "5ms"')
+        return str(value)
+
+
+class Ratio(Kind):
+    """Exact ratio from 1 on, a float as the decimal number that it is written as."""
+
+    def _read(self, value: Any, parameter: str) -> Any:
+        from fractions import Fraction
+
+        number = given.real(value)
+        if number is None:
+            raise InputError(f"{given.shortened(value)} is not a number", parameter=parameter)
+        if not math.isfinite(number):
+            raise InputError(f"{value} is not a finite number", parameter=parameter)
+        if value < 1:
+            raise InputError(f"{value} is out of range", parameter=parameter, remedy="it must be at least 1")
+        return Fraction(str(value))
 
 
 class Seconds(Kind):

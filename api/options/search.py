@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mtpp.api.options.kinds import MemoryLimit, Names, Seconds, StageCounts, Whole
+from mtpp.api.options.kinds import Cost, Flag, Groups, MemoryLimit, Names, Seconds, StageCounts, Text, Whole
 from mtpp.api.options.option import REQUIRED, Options, option
-from mtpp.names import ALGORITHMS
-from mtpp.ranges import MOST_SEED
+from mtpp.names import ALGORITHMS, AUTO
+from mtpp.ranges import MOST_SEED, MOST_STAGES
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 
 class Search(Options):
@@ -32,6 +35,38 @@ class Search(Options):
 
         memory_bytes = memory_budget() if self.memory_limit is None else self.memory_limit
         return {"seed": self.seed, "jobs": self.jobs or available_cores(), "memory_bytes": memory_bytes}
+
+
+class _Cut(Options):
+    """Stages that are asked for."""
+
+    k: int | None = option(None, Whole(1, MOST_STAGES), "Number of stages at most.", also="--stages")
+    max_bottleneck: str | Fraction | None = option(
+        None, Cost(), "In place of ‹k›: the fewest stages that all stay within TIME.", "TIME",
+        more="A plain number where the graph's costs have no unit.",
+    )  # fmt: skip
+    algorithm: str = option(
+        AUTO, Text(ALGORITHMS),
+        "auto, downset (also called piper), series-parallel, anneal, brkga, mla, mla-weighted, random or slice; "
+        "random-100: 100 orders, brkga-100: 10 × 10.",
+    )  # fmt: skip
+    together: tuple[tuple[str, ...], ...] = option(
+        (), Groups(), "Keep these ops in one stage (repeatable).", "OP,OP",
+        more='Each group a list of names, or ``"a,b"``.',
+    )  # fmt: skip
+    together_blocks: bool = option(False, Flag(), "Keep each repeated block of an ONNX model, as layers.7, in one.")
+    ignore_engine: bool = option(False, Flag(), "Cut where `mtpp split` cannot, too: for who only wants the number.")
+
+
+class _Evolution(Options):
+    """Sizes of evolutionary searches."""
+
+    population: int | None = option(None, Whole(2, 100_000), "Of brkga and mla [default: 100].", "P")
+    generations: int | None = option(None, Whole(), "Of brkga and mla [default: 100 if no limit is set].", "G")
+
+
+class Partitioning(_Evolution, Search, _Cut):
+    """Stages that are asked for, and limits of the search for a partition."""
 
 
 class _Table(Options):

@@ -12,7 +12,7 @@ from mtpp.api.options import kinds
 from mtpp.api.options.option import REQUIRED, Option, Options, options_of
 from mtpp.cli.flags import flag_of
 from mtpp.cli.options.completing import list_completion, names_completion
-from mtpp.cli.options.file_types import InputFile
+from mtpp.cli.options.file_types import InputFile, OutputFile
 from mtpp.cli.options.limits import limit_memory
 from mtpp.cli.options.sizes import size_options, sizes_of
 from mtpp.cli.options.stage_counts import StageCounts
@@ -113,6 +113,8 @@ def _terms(one: Option) -> dict[str, Any]:
         return {"callback": limit_memory}
     if isinstance(kind, kinds.Wholes):
         return {"callback": whole_numbers(kind.most)}
+    if isinstance(kind, kinds.Groups):
+        return {"multiple": True}
     if isinstance(kind, kinds.Counts):
         return {"callback": counts}
     if isinstance(kind, kinds.Cores):
@@ -132,6 +134,10 @@ def _terms(one: Option) -> dict[str, Any]:
         return terms | {"type": FiniteRange(min=0, min_open=True)}
     if isinstance(kind, kinds.Whole):
         return terms | {"type": click.IntRange(kind.least, kind.most)}
+    if isinstance(kind, kinds.Ratio):
+        return terms | {"type": FiniteRange(min=1)}
+    if isinstance(kind, kinds.OutputPath):
+        return terms | {"type": OutputFile(beside=kind.beside, folder=kind.folder)}
     if isinstance(kind, kinds.InputPath):
         return terms | {"type": InputFile(kind.noun, folder=kind.folder, names=kind.names)}
     if isinstance(kind, kinds.Choice) and one.metavar is None:

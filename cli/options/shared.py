@@ -4,27 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, TypedDict, TypeVar, cast
+from typing import Any, TypeVar, cast
 
-import click
-
-from mtpp.api.options.kinds import Choice, Flag
+from mtpp.api.options.kinds import Choice, Flag, OutputPath
 from mtpp.api.options.option import Option, Options, option
-from mtpp.cli.options.limits import memory_limit_option
 from mtpp.cli.options.made import made, options, stack
-from mtpp.cli.options.values import FiniteRange
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class SearchOptions(TypedDict):
-    """Values of :func:`search_options`."""
+EMBED = option(False, Flag(), "Put the graph into the plan, so that `mtpp verify` needs no model.")
 
-    time_limit: float | None
-    work_limit: int | None
-    seed: int
-    jobs: int | None
-    memory_limit: str | None
+
+def output_option(help: str, metavar: str = "FILE", *, folder: bool = False) -> Any:
+    """Return the field of a record for the file, or the folder, that a command writes: ``-o``."""
+    return option(None, OutputPath(folder=folder), help, metavar, also="-o")
 
 
 class Noise(Options):
@@ -54,19 +48,3 @@ def noise_options() -> Callable[[F], F]:
         return cast(F, options(Noise)(run))
 
     return decorate
-
-
-def search_options(*, time_limit: str) -> Callable[[F], F]:
-    """Add what bounds a search; *time_limit* says in the help what the seconds are counted from."""
-    return stack(
-        click.option("--time-limit", type=FiniteRange(min=0, min_open=True), metavar="S", help=time_limit),
-        click.option("--work-limit", type=click.IntRange(min=1), metavar="N", help="Evaluate at most N candidates."),
-        click.option(
-            "--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, help="Of all random choices."
-        ),
-        click.option(
-            "-j", "--jobs", type=click.IntRange(min=1),
-            help="Threads [default: all cores]; without --time-limit they never change the result.",
-        ),
-        memory_limit_option("; by default an exhaustive search may take half of what is free"),
-    )  # fmt: skip

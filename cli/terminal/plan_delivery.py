@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from mtpp.cli.terminal.delivery import deliver_texts
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from mtpp.api.evaluate import ComparedStages
     from mtpp.api.partition_plan import PartitionPlan
     from mtpp.cli.terminal.console import Console
@@ -43,18 +44,19 @@ def deliver_plan(
     deliver_texts(output, json_text, shown)
 
 
-def unmet_requirements(plan: PartitionPlan, ratio: float | None, *, optimal: bool) -> str | None:
+def unmet_requirements(plan: PartitionPlan, ratio: Fraction | None, *, optimal: bool) -> str | None:
     """Return what a requirement of the user's lacks, or None."""
     if optimal and not plan.optimal:
         known = plan.ratio is not None and plan.lower_bound.is_proof
         proven = f"the proven ratio is {plan.ratio:.6g}" if known else "no ratio is proven"
         return f"--require-optimal: not proven optimal; {proven}"
+    required = None if ratio is None else f"--require-ratio {float(ratio):g}"
     if ratio is not None and not plan.lower_bound.is_proof:
-        return f"--require-ratio {ratio:g}: no ratio is proven, the bound is of tier {plan.lower_bound.tier}"
-    allowed = None if ratio is None else Fraction(repr(ratio)) * plan.lower_bound.value
+        return f"{required}: no ratio is proven, the bound is of tier {plan.lower_bound.tier}"
+    allowed = None if ratio is None else ratio * plan.lower_bound.value
     if allowed is not None and (plan.ratio is None or plan.bottleneck > allowed):
         proven = "none" if plan.ratio is None else f"{plan.ratio:.6g}"
         if plan.ratio is not None and plan.ratio <= 1:
             proven = "above 1"
-        return f"--require-ratio {ratio:g}: the proven ratio is {proven}"
+        return f"{required}: the proven ratio is {proven}"
     return None

@@ -17,7 +17,7 @@ from mtpp.api.options.planners import PLANNERS
 from mtpp.api.options.profiling import Profiling
 from mtpp.api.options.reading import Machine, Measured, Reading
 from mtpp.api.options.running import Pipelining, Training, Workers
-from mtpp.api.options.search import Comparing
+from mtpp.api.options.search import Comparing, Partitioning
 from mtpp.api.recipes import (
     CandleUno,
     Chain,
@@ -38,6 +38,7 @@ TRAINED: tuple[type[Options], ...] = (TransformerTraining, MultiModalTransformer
 KEYWORDS: dict[str, tuple[tuple[type[Options], ...], tuple[str, ...]]] = {
     "compare": ((Comparing,), ("k",)),
     "generate": ((Drawing,), ()),
+    "partition": ((Partitioning,), ()),
     "plan_training": ((Devices, Planning), ()),
     "profile": ((Profiling,), ("max_input_size",)),
     "read": ((Reading,), ()),
