@@ -6,15 +6,14 @@ import os
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
+from mtpp.api.options.graphs import Converting
 from mtpp.errors import InputError
+from mtpp.names import MODEL_EXPLORER
 
 if TYPE_CHECKING:
     from mtpp.api.inputs.model import Model
     from mtpp.api.observer import Observer
     from mtpp.formats.graphs.graph_format import GraphFormat
-
-MODEL_EXPLORER = "model-explorer"
-"""Name of the format of node data, which needs the nodes of the model's file besides the plan."""
 
 
 def writer_of(output: str, to_format: str | None, *, stages: bool, parameter: str = "plan") -> GraphFormat:
@@ -131,6 +130,8 @@ def convert(
 ) -> str:
     """Write a model as a graph with costs.
 
+    Keywords that are not listed are fields of :class:`mtpp.api.options.graphs.Converting`.
+
     Parameters
     ----------
     model
@@ -138,14 +139,8 @@ def convert(
         becomes part of the graph.
     path
         File to write, whole or not at all; a name that ends in ``.gz`` is compressed. None: none is written.
-    to
-        Name of the format, such as "native", "node-link", "graphml", "dot", "csv" or "model-explorer"; by default the
-        suffix of *path* decides, and with *plan* JSON is for Model Explorer.
     plan
         Stages to show: a plan, or anything that :func:`mtpp.evaluate` takes as an assignment.
-    modules
-        Draw modules in place of ops, in DOT: names of a module's path down to which they are told apart, 2 for
-        ``layers.7``. For ONNX models and exported programs.
     observer
         Is warned where stages are numbered anew, see :class:`mtpp.Observer`.
 
@@ -175,13 +170,12 @@ def convert(
     from mtpp.api.inputs.user_assignment import brought_along
     from mtpp.api.observer import listener
     from mtpp.api.output import check_output, write_text_atomically
-    from mtpp.api.parameters import path_text, text_or_none, whole
-    from mtpp.ranges import MOST_DEPTH
+    from mtpp.api.parameters import path_text
 
     target = None if path is None else path_text(path, "path")
-    writer = writer_of(target or "", text_or_none(to, "to"), stages=plan is not None)
-    depth = None if modules is None else whole(modules, "modules", most=MOST_DEPTH)
-    if depth is not None:
+    asked = Converting(to=to, modules=modules)
+    writer = writer_of(target or "", asked.to, stages=plan is not None)
+    if asked.modules is not None:
         check_drawing(writer)
     if target is not None:
         check_output(target)
@@ -189,7 +183,7 @@ def convert(
     if target is not None:
         refuse_own_file(target, read)
     with brought_along(plan, "plan"):
-        content = converted_text(read, writer, plan, listener(observer), modules=depth)
+        content = converted_text(read, writer, plan, listener(observer), modules=asked.modules)
     if target is not None:
         write_text_atomically(target, content)
     return content

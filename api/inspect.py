@@ -6,8 +6,8 @@ import copy
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from mtpp.api.options.graphs import Inspecting
 from mtpp.api.output import ShownResult
-from mtpp.errors import InputError
 from mtpp.units import PICOSECONDS
 
 if TYPE_CHECKING:
@@ -69,8 +69,8 @@ class Inspection(ShownResult):
         return inspection_text(self._document, medium)
 
 
-def inspection(model: Model, *, ops: bool, modules: int | None = None) -> Inspection:
-    """Return the figures of a model: with *ops*, every op is listed; with *modules*, modules down to that depth.
+def inspection(model: Model, asked: Inspecting) -> Inspection:
+    """Return the figures of a model, with the lists asked for.
 
     Raises
     ------
@@ -81,12 +81,13 @@ def inspection(model: Model, *, ops: bool, modules: int | None = None) -> Inspec
     from mtpp.solvers.series_parallel.structure import structure
 
     groups = None
-    if modules is not None:
+    if asked.modules is not None:
         from mtpp.api.inputs.module_paths import module_groups
 
-        groups = module_groups(model, modules)
+        groups = module_groups(model, asked.modules)
     graph, sha256 = model.graph, model.source.sha256
-    return Inspection(inspection_document(graph, model.instance(1), sha256, structure(graph), ops=ops, modules=groups))
+    of_graph = graph, model.instance(1), sha256, structure(graph)
+    return Inspection(inspection_document(*of_graph, ops=asked.ops, modules=groups))
 
 
 def inspect(
@@ -94,15 +95,12 @@ def inspect(
 ) -> Inspection:
     """Say what a model is made of, what its ops cost, and what the cost model does not know.
 
+    Keywords that are not listed are fields of :class:`mtpp.api.options.graphs.Inspecting`.
+
     Parameters
     ----------
     model
         A model of :func:`mtpp.read`, or anything that it reads.
-    ops
-        Whether every op is listed, in place of the kinds of ops.
-    modules
-        List modules in their place, with the ops, work and parameters of each: names of a module's path down to which
-        they are told apart, 2 for ``layers.7``. For ONNX models and exported programs.
     observer
         Is warned of what was assumed, see :class:`mtpp.Observer`.
 
@@ -119,11 +117,5 @@ def inspect(
     (122, 'Conv')
     """
     from mtpp.api.inputs.reading import as_model
-    from mtpp.api.parameters import flag, whole
-    from mtpp.ranges import MOST_DEPTH
 
-    listed = flag(ops, "ops")
-    if listed and modules is not None:
-        raise InputError("ops and modules cannot both be listed", parameter="modules", remedy="choose one of them")
-    depth = None if modules is None else whole(modules, "modules", most=MOST_DEPTH)
-    return inspection(as_model(model, observer), ops=listed, modules=depth)
+    return inspection(as_model(model, observer), Inspecting(ops=ops, modules=modules))

@@ -6,15 +6,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mtpp.api.options.graphs import Converting
 from mtpp.api.options.reading import Reading
-from mtpp.cli.options.completing import names_completion
 from mtpp.cli.options.file_types import ASSIGNMENT, MODEL, OUTPUT
 from mtpp.cli.options.limits import memory_limit_option
-from mtpp.cli.options.made import options
+from mtpp.cli.options.made import fields, options
 from mtpp.cli.options.shared import noise_options
-from mtpp.names import FORMATS_WRITTEN
-from mtpp.ranges import MOST_DEPTH
-from mtpp.wording import one_of
 
 if TYPE_CHECKING:
     from mtpp.cli.terminal.console import Console
@@ -23,22 +20,14 @@ if TYPE_CHECKING:
 @click.command("convert")
 @click.argument("model", type=MODEL)
 @click.argument("output", type=OUTPUT)
-@click.option(
-    "--to", "to_format", metavar="FORMAT", shell_complete=names_completion(FORMATS_WRITTEN),
-    help=f"Write as {one_of(FORMATS_WRITTEN)} [default: by OUTPUT's suffix].",
-)  # fmt: skip
+@fields(Converting, "to")
 @click.option(
     "--assignment",
     type=ASSIGNMENT,
     metavar="FILE",
     help='Stages to show: a plan, JSON {"op": stage, …}, or such a CSV.',
 )
-@click.option(
-    "--modules",
-    type=click.IntRange(1, MOST_DEPTH),
-    metavar="DEPTH",
-    help="Draw modules in place of ops (DOT): 2 names of a path tell layers.0 from layers.1.",
-)
+@fields(Converting, "modules")
 @memory_limit_option()
 @options(Reading)
 @noise_options()
@@ -48,7 +37,7 @@ def command(
     /,
     model: str,
     output: str,
-    to_format: str | None,
+    to: str | None,
     assignment: str | None,
     modules: int | None,
     memory_limit: str | None,
@@ -68,7 +57,7 @@ def command(
 
     if assignment == "-" and model == "-":
         raise click.UsageError("model and assignment cannot both be standard input", ctx)
-    writer = writer_of(output, to_format, stages=assignment is not None, parameter="assignment")
+    writer = writer_of(output, to, stages=assignment is not None, parameter="assignment")
     if modules is not None:
         check_drawing(writer)
     if output != "-":

@@ -22,7 +22,6 @@ _OTHERS = {
     "recompute": "--no-recompute",
     "tensor_parallel": "--no-tensor-parallel",
     "time_limit_s": "--time-limit",
-    "to_format": "--to",
 }
 """Parameters whose flags are not their names with dashes, or that are arguments."""
 

@@ -12,6 +12,7 @@ import pytest
 import mtpp
 from mtpp.api.options import kinds
 from mtpp.api.options.devices import Devices, Planning
+from mtpp.api.options.graphs import Converting, Inspecting
 from mtpp.api.options.option import REQUIRED, Options, options_of
 from mtpp.api.options.planners import PLANNERS
 from mtpp.api.options.profiling import Profiling
@@ -37,8 +38,10 @@ TRAINED: tuple[type[Options], ...] = (TransformerTraining, MultiModalTransformer
 
 KEYWORDS: dict[str, tuple[tuple[type[Options], ...], tuple[str, ...]]] = {
     "compare": ((Comparing,), ("k",)),
+    "convert": ((Converting,), ()),
     "generate": ((Drawing,), ()),
     "partition": ((Partitioning,), ()),
+    "inspect": ((Inspecting,), ()),
     "plan_training": ((Devices, Planning), ()),
     "profile": ((Profiling,), ("max_input_size",)),
     "read": ((Reading,), ()),
