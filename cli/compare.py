@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -43,15 +42,13 @@ def command(
     bound, so 1 is optimal and lower is better. Ctrl-C ends the run with the table of what is done.
     """
     from mtpp.api.compare import Comparison, compare_algorithms, warn_of_gaps
-    from mtpp.cli.options.limits import search_memory
     from mtpp.cli.options.overheads import ProcessOverheads
     from mtpp.cli.options.table_outputs import check_table_outputs
     from mtpp.cli.terminal.delivery import deliver
     from mtpp.host.process_age import process_age_s
 
     check_table_outputs(output=output)
-    asked = replace(comparing, memory_limit=search_memory(comparing.memory_limit))
-    comparison = compare_algorithms(paths, asked, reading, console, ProcessOverheads())
+    comparison = compare_algorithms(paths, comparing, reading, console, ProcessOverheads())
     warn_of_gaps(comparison, console)
     deliver(output, Comparison(comparison, process_age_s()), output_format)
     if comparison.interrupted:

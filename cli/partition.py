@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -67,7 +66,6 @@ def command(
     from mtpp.api.inputs.reading_in_time import refuse_too_late
     from mtpp.api.output import check_output
     from mtpp.api.partition import find_partition, prepare
-    from mtpp.cli.options.limits import search_memory
     from mtpp.cli.options.overheads import ProcessOverheads, searching_s
     from mtpp.cli.terminal.clock import deadline_from_start
     from mtpp.cli.terminal.page_delivery import check_page, deliver_page
@@ -85,7 +83,7 @@ def command(
         check_page(report)
     with being_read(model, deadline_from_start(limit_s)):
         read = read_model(model, reading, console.warn)
-        prepared = prepare(read, replace(asked, memory_limit=search_memory(asked.memory_limit)))
+        prepared = prepare(read, asked)
     refuse_too_late(read.source.display, limit_s, process_age_s(), read.graph, ProcessOverheads())
     plan = find_partition(prepared, deadline_from_start(searching_s(limit_s, read.graph.op_count)), console)
     deliver_plan(plan, console, output, output_format, embed=written.embed)

@@ -13,6 +13,20 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
 
+def search_memory(limit: int | None) -> int:
+    """Return what an exhaustive search may keep in memory, in bytes: a share of what this process's own limit leaves.
+
+    Where there is none it is *limit*, or half of what is free.
+    """
+    from mtpp.host.free_memory import memory_budget
+    from mtpp.host.memory_limit import memory_left, search_share
+
+    left = memory_left()
+    if left is not None:
+        return search_share(left)
+    return memory_budget() if limit is None else limit
+
+
 class Search(Options):
     """Limits of a search."""
 
@@ -31,10 +45,9 @@ class Search(Options):
     def limits(self) -> dict[str, Any]:
         """Return seed, threads and memory as :class:`mtpp.solvers.limits.InstanceLimits` has them."""
         from mtpp.host.cores import available_cores
-        from mtpp.host.free_memory import memory_budget
 
-        memory_bytes = memory_budget() if self.memory_limit is None else self.memory_limit
-        return {"seed": self.seed, "jobs": self.jobs or available_cores(), "memory_bytes": memory_bytes}
+        jobs = self.jobs or available_cores()
+        return {"seed": self.seed, "jobs": jobs, "memory_bytes": search_memory(self.memory_limit)}
 
 
 class _Cut(Options):

@@ -1,4 +1,4 @@
-"""Limits of a whole command: the option for memory, and the share of it that a search may have."""
+"""The limit on the memory of a whole command."""
 
 from __future__ import annotations
 
@@ -32,15 +32,3 @@ def limit_memory(ctx: click.Context, param: click.Parameter, text: str | None) -
         raise InputError(f"{text} is too little to work with", source="--memory-limit", remedy="give at least 512MiB")
     ctx.with_resource(memory_limited(size))
     return text
-
-
-def search_memory(limit: object) -> int:
-    """Return what an exhaustive search may keep in memory, in bytes: a share of what the limit leaves.
-
-    Without a limit half of what is free.
-    """
-    from mtpp.host.free_memory import memory_budget
-    from mtpp.host.memory_limit import memory_left, search_share
-
-    left = memory_left() if limit is not None else None
-    return memory_budget() if left is None else search_share(left)

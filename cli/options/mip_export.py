@@ -45,7 +45,7 @@ def write_mip(
 ) -> None:
     """Write the MIP of a bound to *path*, whole or not at all, and say on standard error what it is about."""
     from mtpp.api.mip_export import ExportRequest, export_mip
-    from mtpp.cli.options.limits import search_memory
+    from mtpp.api.options.search import search_memory
     from mtpp.cli.terminal.output import write_stdout
 
     request = ExportRequest(
@@ -57,7 +57,7 @@ def write_mip(
         position=options["position"],
         cutoff=options["cutoff"],
         seed=options["seed"],
-        memory_bytes=search_memory(options["memory_limit"]),
+        memory_bytes=search_memory(None),
     )
     mip = export_mip(request, console)
     if request.path == "-":
