@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from mtpp.api.inputs.pipeline import read_pipeline
 from mtpp.api.observer import Observer, compilation_told, listener
+from mtpp.api.options.simulating import Simulating
 from mtpp.api.training.simulated import SimulatedPipeline, SimulatedSchedule, check_gantt, check_trace
 from mtpp.errors import FalseClaim
 
@@ -69,6 +70,8 @@ def simulate(
 ) -> SimulatedPipeline | SimulatedSchedule:
     """Simulate one iteration of a training pipeline: every pass starts as soon as it can.
 
+    Keywords that are not listed are fields of :class:`mtpp.api.options.simulating.Simulating`.
+
     A stage runs its passes one after the other, in its order. Forward pass j waits for the forward passes of the stages
     before that have samples of its micro-batch, its backward pass for the backward passes of the stages behind. Each
     transfer has a channel of its own in each direction, beside computing: first come, first served. After its last pass
@@ -86,11 +89,6 @@ def simulate(
     model
         That a training plan is for, as :func:`mtpp.plan_training` takes it; one in memory brings its own. Plans of the
         planner ``pfeife`` need none.
-    batch_size, micro_batch_size
-        Of a training plan of version 1: samples of an iteration, and those that a device takes at once; d replicas make
-        micro-batches of d times as many.
-    time_unit
-        Of times in a model that names none, by default that of the plan.
     observer
         Is told if inner loops have to be compiled first.
 
@@ -136,7 +134,8 @@ def simulate(
     from mtpp.training.stage_graph import StageGraph
 
     heard = listener(observer)
-    given = {"model": model, "batch_size": batch_size, "micro_batch_size": micro_batch_size, "time_unit": time_unit}
+    asked = Simulating(batch_size=batch_size, micro_batch_size=micro_batch_size, time_unit=time_unit)
+    given = {"model": model, **asked.values()}
     read = read_pipeline(pipeline, {name: value for name, value in given.items() if value is not None}, heard)
     with attributed(read.display), compilation_told(heard):
         if isinstance(read.pipeline, StageGraph):

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mtpp.cli.options.completing import names_completion
+from mtpp.api.options.simulating import Simulating
 from mtpp.cli.options.file_types import MODEL, OUTPUT, PIPELINE
+from mtpp.cli.options.made import options
 from mtpp.cli.options.shared import output_options
-from mtpp.names import TIME_UNITS
 
 if TYPE_CHECKING:
     from mtpp.cli.terminal.console import Console
@@ -23,22 +23,7 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Model that a training plan was made for; plans of pfeife need none.",
 )
-@click.option(
-    "--batch-size",
-    type=click.IntRange(1),
-    metavar="B",
-    help="Samples of an iteration; plans of graphpipe and pfeife state theirs, those of others need it.",
-)
-@click.option(
-    "--micro-batch-size",
-    type=click.IntRange(1),
-    metavar="b",
-    help="Samples that a device takes at once; d replicas make micro-batches of d · b. As --batch-size.",
-)
-@click.option(
-    "--time-unit", metavar="UNIT", shell_complete=names_completion(TIME_UNITS),
-    help="Of times in a model that names none: ps, ns, us, ms or s.",
-)  # fmt: skip
+@options(Simulating)
 @click.option("--gantt", type=OUTPUT, metavar="FILE.svg|html|txt", help="Draw the passes over time.")
 @click.option("--trace", type=OUTPUT, metavar="FILE.json", help="Write the passes for chrome://tracing and Perfetto.")
 @click.option("-o", "--output", type=OUTPUT, metavar="FILE", help="Write the figures as JSON, whole or not at all.")
@@ -46,9 +31,7 @@ if TYPE_CHECKING:
 def command(
     pipeline: str,
     model: str | None,
-    batch_size: int | None,
-    micro_batch_size: int | None,
-    time_unit: str | None,
+    simulating: Simulating,
     gantt: str | None,
     trace: str | None,
     output: str | None,
@@ -71,14 +54,7 @@ def command(
         check_trace(trace)
     if output not in (None, "-"):
         check_output(output)
-    simulated = simulate(
-        pipeline,
-        model=model,
-        batch_size=batch_size,
-        micro_batch_size=micro_batch_size,
-        time_unit=time_unit,
-        observer=console,
-    )
+    simulated = simulate(pipeline, model=model, **simulating.values(), observer=console)
     if gantt is not None:
         simulated.gantt(gantt)
         console.say(f"{gantt}: chart of {simulated.size_text}")

@@ -96,7 +96,6 @@ def _of_plan(document: Any, given: Mapping[str, Any], observer: Observer) -> tup
     """Return the stage graph of a training plan, and the file of its model; warn if that is another one."""
     from mtpp.api.inputs.planned_graph import planned_graph
     from mtpp.api.inputs.planned_pipeline import planned_pipeline
-    from mtpp.api.parameters import time_unit_or_none, whole
     from mtpp.checker.training.versions import check_any_training_plan
     from mtpp.formats.io.json_shape import check_header
     from mtpp.training.graph_plan import VERSION as GRAPH_VERSION
@@ -105,14 +104,13 @@ def _of_plan(document: Any, given: Mapping[str, Any], observer: Observer) -> tup
     check_header(document, FORMAT, VERSION, GRAPH_VERSION)
     graph = document["version"] == GRAPH_VERSION
     check_any_training_plan(document, ())
-    unit = time_unit_or_none(given.get("time_unit"))
     if graph:
         for name in ("batch_size", "micro_batch_size"):
             if name in given:
                 raise InputError("the plan states it itself", parameter=name, remedy="leave it out")
         if "model" not in given:
             raise InputError("must be given with a training plan", parameter="model", remedy=_PLANNED)
-        model, source = _checked_model(given["model"], document, unit, observer)
+        model, source = _checked_model(document, given, observer)
         return planned_graph(document, model), None if source is None else source.path
     for name, remedy in (
         ("model", _PLANNED),
@@ -121,15 +119,13 @@ def _of_plan(document: Any, given: Mapping[str, Any], observer: Observer) -> tup
     ):
         if name not in given:
             raise InputError("must be given with a training plan", parameter=name, remedy=remedy)
-    sizes = [whole(given[name], name) for name in ("batch_size", "micro_batch_size")]
-    model, source = _checked_model(given["model"], document, unit, observer)
-    return planned_pipeline(document, model, *sizes), None if source is None else source.path
+    model, source = _checked_model(document, given, observer)
+    graph_of_line = planned_pipeline(document, model, given["batch_size"], given["micro_batch_size"])
+    return graph_of_line, None if source is None else source.path
 
 
-def _checked_model(
-    value: Any, document: Any, unit: str | None, observer: Observer
-) -> tuple[TrainingModel, Source | None]:
-    model, source = _model(value, document["time_unit"], unit)
+def _checked_model(document: Any, given: Mapping[str, Any], observer: Observer) -> tuple[TrainingModel, Source | None]:
+    model, source = _model(given["model"], document["time_unit"], given.get("time_unit"))
     if source is not None and source.sha256 != document["model"]["sha256"]:
         observer.warn(f"{source.display}: not the file that the plan was made for; its costs are taken")
     return model, source

@@ -19,6 +19,7 @@ from mtpp.api.options.profiling import Profiling
 from mtpp.api.options.reading import Machine, Measured, Reading
 from mtpp.api.options.running import Pipelining, Training, Workers
 from mtpp.api.options.search import Comparing, Partitioning
+from mtpp.api.options.simulating import Simulating
 from mtpp.api.recipes import (
     CandleUno,
     Chain,
@@ -47,6 +48,7 @@ KEYWORDS: dict[str, tuple[tuple[type[Options], ...], tuple[str, ...]]] = {
     "read": ((Reading,), ()),
     "run_pipeline": ((Pipelining, Workers), ()),
     "run_training": ((Training, Workers), ()),
+    "simulate": ((Simulating,), ()),
     "sweep_training": ((Devices, Planning), ("devices", "topology")),
 }
 """Function → records whose fields are its keywords, and names of fields that it has in another way or not at all."""
