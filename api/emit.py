@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from mtpp.api.observer import Observer, listener
+from mtpp.api.options.splitting import Planned
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
@@ -22,10 +23,12 @@ def emit(
     form: str | Sequence[str],
     *,
     dims: SizeTerms | str | None = None,
-    max_input_size: int | str | None = None,
+    max_input_size: int | str = "2GiB",
     observer: Observer | None = None,
 ) -> str:
     """Return a plan in the form that another program takes.
+
+    Keywords that are not listed are fields of :class:`mtpp.api.options.splitting.Planned`.
 
     Parameters
     ----------
@@ -35,10 +38,6 @@ def emit(
         A plan: a path, bytes, a parsed document, an object that has one, or the stages of ops by name.
     form
         ``"cut-names"``, ``"torch"``, ``"vllm"``, ``"megatron"`` or ``"tflite-segments"``; several give one text.
-    dims
-        Sizes of symbolic dimensions that the plan has not.
-    max_input_size
-        Bytes beyond which inputs are refused. None: 2 GiB.
     observer
         Listener to warnings.
 
@@ -62,9 +61,9 @@ def emit(
     from mtpp.api.inputs.user_assignment import brought_along
     from mtpp.api.parameters import names
 
-    forms = names(form, "form")
+    forms, asked = names(form, "form"), Planned.of(dims=dims, max_input_size=max_input_size)
     with brought_along(plan, "plan"):
-        return emit_files(plan_files(model, plan, dims, max_input_size), forms, listener(observer))
+        return emit_files(plan_files(model, plan, asked), forms, listener(observer))
 
 
 def emit_files(files: PlanFiles, forms: Sequence[str], observer: Observer) -> str:

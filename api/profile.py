@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from mtpp.api.inputs.model import MAX_INPUT_BYTES, Model
+from mtpp.api.inputs.model import Model
 from mtpp.api.observer import Observer, listener
 from mtpp.api.options.profiling import Profiling
 from mtpp.api.output import SavedResult
@@ -70,7 +70,7 @@ def profile(
     seed: int = 0,
     system: System | str | os.PathLike[str] | None = None,
     memory_limit: int | str | None = None,
-    max_input_size: int | str | None = None,
+    max_input_size: int | str = "2GiB",
     observer: Observer | None = None,
 ) -> Profile:
     """Measure on this machine what each op of a model takes.
@@ -122,7 +122,7 @@ def profile(
         dims=dims,
         system=model.system if system is None and isinstance(model, Model) else system,
         memory_limit=memory_limit,
-        max_input_size=MAX_INPUT_BYTES if max_input_size is None else max_input_size,
+        max_input_size=max_input_size,
     )
     return profile_model_file(file, terms, listener(observer), read_for)
 

@@ -4,28 +4,25 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mtpp.api.observer import Observer, listener
+from mtpp.api.options.splitting import Planned, Splitting
 from mtpp.api.output import ShownResult
-from mtpp.api.splitting.request import SplitRequest
 from mtpp.errors import InputError, Interrupted
 from mtpp.host.interrupts import unwinding
 
 if TYPE_CHECKING:
     from mtpp.api.inputs.model import Model
-    from mtpp.api.inputs.stage_plan import PlannedModel
+    from mtpp.api.inputs.stage_plan import PlanFiles, PlannedModel
     from mtpp.formats.modelled.size_terms import SizeTerms
     from mtpp.formats.results.split import WrittenStages
     from mtpp.formats.results.stage_manifest import StageManifest
     from mtpp.views.terminal import Medium
-
-
-__all__ = ["SplitRequest", "SplitResult", "split", "split_files"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -79,13 +76,15 @@ def split(
     inputs: str | os.PathLike[str] | Mapping[str, Any] | None = None,
     seed: int = 0,
     dims: SizeTerms | str | None = None,
-    max_input_size: int | str | None = None,
+    max_input_size: int | str = "2GiB",
     observer: Observer | None = None,
 ) -> SplitResult:
     """Write one model per stage of a plan: ONNX models of an ONNX model, exported programs of a PyTorch program.
 
     The stages are for the sizes that the plan was made for. External weights are copied once, and shared by the stages.
-    Each stage reads what earlier ones made: see ``manifest.json``.
+    Each stage reads what earlier ones made: see ``manifest.json``. A check needs ``mtpp[run]``, and PyTorch programs
+    need ``mtpp[torch]``. Keywords that are not listed are fields of :class:`mtpp.api.options.splitting.Splitting` and
+    :class:`mtpp.api.options.splitting.Planned`.
 
     Parameters
     ----------
@@ -95,19 +94,6 @@ def split(
         A plan: a path, bytes, a parsed document, an object that has one, or the stages of ops by name.
     folder
         Folder for the stages and their manifest, written whole or not at all. None: they are only checked.
-    check
-        Whether to run whole and split on several sets of inputs and compare; needs ``mtpp[run]``, of PyTorch programs
-        ``mtpp[torch]``, as cutting them does.
-    force
-        Whether to replace the stages that an earlier split wrote to that folder.
-    inputs
-        Contents of inputs for the check by name, or a ``.npz`` file with them; others are random.
-    seed
-        Of random inputs and weights.
-    dims
-        Sizes of symbolic dimensions that the plan has not.
-    max_input_size
-        Bytes beyond which inputs are refused. None: 2 GiB.
     observer
         Listener to what is being done, and to warnings.
 
@@ -138,34 +124,19 @@ def split(
     """
     from mtpp.api.inputs.stage_plan import plan_files
     from mtpp.api.inputs.user_assignment import brought_along
-    from mtpp.api.parameters import flag, path_text, whole
-    from mtpp.ranges import MOST_SEED
+    from mtpp.api.parameters import path_text
 
-    seed = whole(seed, "seed", least=0, most=MOST_SEED)
-    wanted = flag(check, "check")
-    if folder is None and not wanted:
+    asked = Splitting.of(check=check, inputs=inputs, force=force, seed=seed)
+    if folder is None and not asked.check:
         raise InputError("is missing", parameter="folder", remedy="give one, or ‹check› without one")
-    request = SplitRequest(
-        plan_files(model, plan, dims, max_input_size),
-        None if folder is None else path_text(folder, "folder"),
-        force=flag(force, "force"),
-        check_seed=seed if wanted else None,
-        inputs=_inputs_of_check(inputs, wanted=wanted),
-    )
+    files = plan_files(model, plan, Planned.of(dims=dims, max_input_size=max_input_size))
     with brought_along(plan, "plan"):
-        return split_files(request, listener(observer))
+        return split_files(files, None if folder is None else path_text(folder, "folder"), asked, listener(observer))
 
 
-def _inputs_of_check(inputs: Any, *, wanted: bool) -> str | dict[str, Any] | None:
-    from mtpp.api.options.kinds import Contents
-
-    found: str | dict[str, Any] | None = None if inputs is None else Contents("an archive").read(inputs, "inputs")
-    if found is not None and not wanted:
-        raise InputError("are for a check", parameter="inputs", remedy="give ‹check› too, or leave them out")
-    return found
-
-
-def split_files(request: SplitRequest, observer: Observer) -> SplitResult:
+def split_files(
+    files: PlanFiles, folder: str | None, asked: Splitting, observer: Observer, forms: Sequence[str] = ()
+) -> SplitResult:
     """Split a model; write the stages, all or nothing, and check them if asked to.
 
     Raises
@@ -178,32 +149,33 @@ def split_files(request: SplitRequest, observer: Observer) -> SplitResult:
     from mtpp.formats.io.new_folder import check_folder
     from mtpp.formats.results.stage_manifest import OURS
 
-    if request.folder is not None:
-        check_folder(request.folder, OURS, force=request.force)
-    check_forms(request.forms)
+    if folder is not None:
+        check_folder(folder, OURS, force=asked.force)
+    check_forms(forms)
     try:
-        planned = read_planned_model(request.files, observer)
-        text = forms_text(request_of(planned), request.forms) if request.forms else None
-        return SplitResult(_split(planned, request, observer), text)
+        planned = read_planned_model(files, observer)
+        text = forms_text(request_of(planned), forms) if forms else None
+        return SplitResult(_split(planned, folder, asked, observer), text)
     except KeyboardInterrupt:
         raise Interrupted("the split was interrupted") from None
 
 
-def _split(model: PlannedModel, request: SplitRequest, observer: Observer) -> WrittenStages:
+def _split(model: PlannedModel, target: str | None, asked: Splitting, observer: Observer) -> WrittenStages:
     from mtpp.api.splitting.stage_files import onnx_stages, program_stages
     from mtpp.formats.torch_export import ProgramReading
 
     write = program_stages if isinstance(model.reading, ProgramReading) else onnx_stages
-    with observer.steps() as steps, unwinding(), _place(request) as folder:
-        return write(model, request, folder, observer, steps.show)
+    with observer.steps() as steps, unwinding(), _place(target, force=asked.force) as folder:
+        return replace(write(model, asked, folder, observer, steps.show), folder=target)
 
 
 @contextmanager
-def _place(request: SplitRequest) -> Iterator[Path]:
+def _place(target: str | None, *, force: bool) -> Iterator[Path]:
+    """Give the stages a folder that becomes the target when all of them are written; without one a temporary one."""
     from mtpp.formats.io.new_folder import new_folder
     from mtpp.formats.results.stage_manifest import OURS
 
-    if request.folder is None:
+    if target is None:
         try:
             with tempfile.TemporaryDirectory(prefix="mtpp-split-") as folder:
                 yield Path(folder)
@@ -214,5 +186,5 @@ def _place(request: SplitRequest) -> Iterator[Path]:
                 remedy="set TMPDIR to a folder with room for the stages, or give ‹folder› FOLDER",
             ) from None
     else:
-        with new_folder(request.folder, OURS, force=request.force) as draft:
+        with new_folder(target, OURS, force=force) as draft:
             yield draft

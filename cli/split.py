@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
+from mtpp.api.options.splitting import Planned, Splitting
 from mtpp.cli.options.completing import names_completion
-from mtpp.cli.options.file_types import ASSIGNMENT, INPUTS, MODEL, OUTPUT_FOLDER
+from mtpp.cli.options.file_types import ASSIGNMENT, MODEL, OUTPUT_FOLDER
 from mtpp.cli.options.limits import memory_limit_option
+from mtpp.cli.options.made import fields, options
 from mtpp.cli.options.shared import output_options
-from mtpp.cli.options.sizes import size_options, sizes_of
 from mtpp.names import EXPORTERS
 
 if TYPE_CHECKING:
@@ -30,14 +31,7 @@ UNCHECKED = 3
     metavar="FOLDER",
     help="Write the stages and their manifest there, all or nothing.",
 )
-@click.option("--check", is_flag=True, help="Run whole and split on several inputs and compare; exit 1 if they differ.")
-@click.option(
-    "--inputs", type=INPUTS, metavar="FILE.npz", help="For --check: contents of inputs by name [default: random]."
-)
-@click.option("--force", is_flag=True, help="Replace the stages that an earlier run wrote to FOLDER.")
-@click.option(
-    "--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, help="Of random inputs and weights."
-)
+@options(Splitting)
 @click.option(
     "--emit",
     "forms",
@@ -46,9 +40,9 @@ UNCHECKED = 3
     shell_complete=names_completion(EXPORTERS),
     help="Print the plan for another program: cut-names, torch, vllm, megatron or tflite-segments (repeatable).",
 )
-@size_options("Set a size that PLAN has not; '*=1': all others.", "Propose the sizes that PLAN has not.")
+@fields(Planned, "dims")
 @memory_limit_option()
-@click.option("--max-input-size", default="2GiB", show_default=True, metavar="SIZE", help="Refuse larger inputs.")
+@fields(Planned, "max_input_size")
 @output_options("table", "json", "csv", "markdown")
 @click.pass_context
 def command(
@@ -57,9 +51,13 @@ def command(
     model: str,
     plan: str,
     output: str | None,
+    splitting: Splitting,
+    forms: tuple[str, ...],
+    dims: dict[str, int | str] | None,
+    memory_limit: str | None,
+    max_input_size: int,
     output_format: str,
     console: Console,
-    **options: Any,
 ) -> None:
     """Write one model per stage of PLAN, which `mtpp partition MODEL -k 4 -o PLAN` made.
 
@@ -69,35 +67,29 @@ def command(
     may be a graph in any format.
 
     --check runs whole and split on several sets of inputs, which lean to different sides, so that sizes and branches
-    that depend on data differ. It warns of branches that none of them reaches. Exit code 3: the stages are written, and
-    no values could be made up for an input.
+    that depend on data differ. It warns of branches that none of them reaches. Exit codes: 1 results differ; 3 the
+    stages are written, and no values could be made up for an input.
     """
     from mtpp.api.emit import emit_files
     from mtpp.api.inputs.stage_plan import PlanFiles
-    from mtpp.api.split import SplitRequest, split_files
-    from mtpp.cli.options.values import input_limit
+    from mtpp.api.split import split_files
     from mtpp.cli.terminal.output import write_stdout
 
-    forms = options["forms"]
-    if output is None and not options["check"] and not forms:
+    if output is None and not splitting.check and not forms:
         raise click.UsageError("give -o FOLDER, --check or --emit NAME", ctx)
-    if options["inputs"] is not None and not options["check"]:
-        raise click.UsageError("--inputs goes with --check", ctx)
     if model == plan == "-":
         raise click.UsageError("model and plan cannot both be standard input", ctx)
     if output == "-":
         raise click.UsageError("stages go to a folder, not to standard output", ctx)
-    files = PlanFiles(model, plan, sizes_of(options), input_limit(options["max_input_size"]))
-    if output is None and not options["check"]:
+    files = PlanFiles(model, plan, dims or {}, max_input_size)
+    if output is None and not splitting.check:
         write_stdout(emit_files(files, forms, console))
         return
-    seed = options["seed"] if options["check"] else None
-    request = SplitRequest(files, output, options["force"], seed, forms, options["inputs"])
-    result = split_files(request, console)
+    result = split_files(files, output, splitting, console, forms)
     write_stdout(result.text(output_format) if result.emitted is None else result.emitted)
     if result.passed is False:
         failure = result.stages.check.failure if result.stages.check is not None else None
         console.complain(failure or "the outputs of the stages are not those of the whole model")
         ctx.exit(1)
-    if options["check"] and result.passed is None:
+    if splitting.check and result.passed is None:
         ctx.exit(UNCHECKED)

@@ -15,6 +15,7 @@ from mtpp.formats.modelled.size_terms import SizeTerms, named_sizes
 if TYPE_CHECKING:
     from mtpp.api.inputs.model import Model
     from mtpp.api.observer import Observer
+    from mtpp.api.options.splitting import Planned
     from mtpp.formats.io.source import Source
     from mtpp.formats.onnx.reader import Reading
     from mtpp.formats.torch_export import ProgramReading
@@ -86,7 +87,7 @@ class PlanFiles:
         return read_source(file, max_bytes=self.max_input_bytes) if isinstance(file, str) else file
 
 
-def plan_files(model: Any, plan: Any, dims: SizeTerms | str | None, max_input_size: int | str | None) -> PlanFiles:
+def plan_files(model: Any, plan: Any, asked: Planned) -> PlanFiles:
     """Return a model and a plan as callers give them.
 
     Raises
@@ -96,12 +97,10 @@ def plan_files(model: Any, plan: Any, dims: SizeTerms | str | None, max_input_si
     """
     from mtpp.api.inputs.document_source import document_source
     from mtpp.api.inputs.model_path import model_file
-    from mtpp.api.inputs.model_terms import bytes_or_none, sizes
 
     file, read_for = model_file(model)
     stages, _ = document_source(plan, "plan")
-    largest = bytes_or_none(max_input_size, "max_input_size")
-    return PlanFiles(file, stages, read_for | sizes(dims), MAX_INPUT_BYTES if largest is None else largest)
+    return PlanFiles(file, stages, {**read_for, **(asked.dims or {})}, asked.max_input_size)
 
 
 def read_planned_model(files: PlanFiles, observer: Observer, source: Source | None = None) -> PlannedModel:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mtpp.api.inputs.stage_plan import PlannedModel
     from mtpp.api.observer import Observer
-    from mtpp.api.splitting.request import SplitRequest
+    from mtpp.api.options.splitting import Splitting
     from mtpp.array_types import Array
     from mtpp.formats.onnx.stages import Split
     from mtpp.formats.results.split import SplitCheck, WrittenStages
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def onnx_stages(
-    model: PlannedModel, request: SplitRequest, folder: Path, observer: Observer, show: Callable[[str], None]
+    model: PlannedModel, asked: Splitting, folder: Path, observer: Observer, show: Callable[[str], None]
 ) -> WrittenStages:
     """Write one ONNX model per stage into an empty folder; check them if asked to.
 
@@ -36,7 +36,7 @@ def onnx_stages(
 
     source, plan, reading = model.source, model.plan, model.reading
     assert isinstance(reading, Reading)
-    if request.check_seed is not None:
+    if asked.check:
         from mtpp.runtime.session import require_onnxruntime
 
         require_onnxruntime()
@@ -48,10 +48,10 @@ def onnx_stages(
     shared, calls = _shared(split, folder), (split.calls_kept, split.calls_inlined)
     del split  # and the weights with it
     result = None
-    if request.check_seed is not None:
-        result = _checked(model, manifest, folder, request, observer, show)
+    if asked.check:
+        result = _checked(model, manifest, folder, asked, observer, show)
     return WrittenStages(
-        request.folder,
+        None,
         manifest,
         tuple(plan.param_bytes),
         tuple((folder / stage.file).stat().st_size for stage in manifest.stages),
@@ -62,7 +62,7 @@ def onnx_stages(
 
 
 def program_stages(
-    model: PlannedModel, request: SplitRequest, folder: Path, observer: Observer, show: Callable[[str], None]
+    model: PlannedModel, asked: Splitting, folder: Path, observer: Observer, show: Callable[[str], None]
 ) -> WrittenStages:
     """Write one exported program per stage into an empty folder; check them if asked to.
 
@@ -92,7 +92,7 @@ def program_stages(
     manifest = write_program_stages(folder, split, _predicted(model), _about(model), source.display)
     del loaded, flat, split  # and the weights with them
     check = None
-    if request.check_seed is not None:
+    if asked.check:
         from mtpp.runtime.checking.program_check import check_split_program
 
         check = check_split_program(
@@ -100,14 +100,14 @@ def program_stages(
             manifest,
             folder,
             display=source.display,
-            seed=request.check_seed,
-            inputs=_inputs_of(request, manifest),
+            seed=asked.seed,
+            inputs=_inputs_of(asked, manifest),
             tell=_told(observer, show),
         )
         _warn_of(check, observer)
         _warn_of_run(manifest, observer)
     sizes = tuple((folder / stage.file).stat().st_size for stage in manifest.stages)
-    return WrittenStages(request.folder, manifest, tuple(plan.param_bytes), sizes, {}, 0, 0, check)
+    return WrittenStages(None, manifest, tuple(plan.param_bytes), sizes, {}, 0, 0, check)
 
 
 def _about(model: PlannedModel) -> dict[str, Any]:
@@ -162,7 +162,7 @@ def _checked(
     model: PlannedModel,
     manifest: StageManifest,
     folder: Path,
-    request: SplitRequest,
+    asked: Splitting,
     observer: Observer,
     show: Callable[[str], None],
 ) -> SplitCheck | None:
@@ -178,8 +178,8 @@ def _checked(
         "manifest": manifest,
         "stages": folder,
         "display": source.display,
-        "seed": request.check_seed,
-        "inputs": _inputs_of(request, manifest),
+        "seed": asked.seed,
+        "inputs": _inputs_of(asked, manifest),
     }
     try:
         found = guarded(
@@ -194,12 +194,12 @@ def _checked(
     return found
 
 
-def _inputs_of(request: SplitRequest, manifest: StageManifest) -> dict[str, Array]:
+def _inputs_of(asked: Splitting, manifest: StageManifest) -> dict[str, Array]:
     """Return contents of inputs that were given for the check."""
     from mtpp.api.inputs.given_arrays import given_arrays
     from mtpp.runtime.checking.draws import check_names
 
-    arrays = given_arrays(request.inputs)
+    arrays = given_arrays(asked.inputs)
     check_names(manifest, arrays)
     return arrays
 

@@ -125,12 +125,6 @@ class OutputFile(FileType):
         files.write(path, self, max(param.opts, key=len) if param.opts[0].startswith("-") else param.opts[0].upper())
 
 
-def _presets() -> Iterable[str]:
-    from mtpp.api.names import presets
-
-    return presets()
-
-
 def _algorithms() -> Iterable[str]:
     return ALGORITHMS
 
@@ -157,8 +151,6 @@ RESULT = InputFile("the result")
 ASSIGNMENT = InputFile("an assignment")
 ASSIGNMENT_OR_ALGORITHM = InputFile("an assignment", names=_algorithms)
 COSTS = InputFile("the file of costs")
-INPUTS = InputFile("the file of inputs")
-SYSTEM = InputFile("the system", names=_presets)
 PIPELINE = InputFile("the pipeline")
 
 OUTPUT = OutputFile()

@@ -99,7 +99,7 @@ def made(name: str, one: Option, said: Mapping[str, str] | None = None) -> Calla
     """Return the decorator that adds an option of a record to a command; *said* is help in place of its own."""
     help = renamed((said or {}).get(name, one.help), flag_of)
     if isinstance(one.kind, kinds.Sizes):
-        return size_options(help, one.kind.proposed)
+        return size_options(help, renamed(one.kind.proposed, flag_of))
     flags = sorted(filter(None, (one.also, flag_of(name))), key=len)
     return click.option(*flags, name, help=help, metavar=one.metavar, **_terms(one))
 

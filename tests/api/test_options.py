@@ -20,6 +20,7 @@ from mtpp.api.options.reading import Machine, Measured, Reading
 from mtpp.api.options.running import Pipelining, Training, Workers
 from mtpp.api.options.search import Comparing, Partitioning
 from mtpp.api.options.simulating import Simulating
+from mtpp.api.options.splitting import Planned, Splitting
 from mtpp.api.recipes import (
     CandleUno,
     Chain,
@@ -40,15 +41,17 @@ TRAINED: tuple[type[Options], ...] = (TransformerTraining, MultiModalTransformer
 KEYWORDS: dict[str, tuple[tuple[type[Options], ...], tuple[str, ...]]] = {
     "compare": ((Comparing,), ("k",)),
     "convert": ((Converting,), ()),
+    "emit": ((Planned,), ()),
     "generate": ((Drawing,), ()),
     "partition": ((Partitioning,), ()),
     "inspect": ((Inspecting,), ()),
     "plan_training": ((Devices, Planning), ()),
-    "profile": ((Profiling,), ("max_input_size",)),
+    "profile": ((Profiling,), ()),
     "read": ((Reading,), ()),
     "run_pipeline": ((Pipelining, Workers), ()),
     "run_training": ((Training, Workers), ()),
     "simulate": ((Simulating,), ()),
+    "split": ((Planned, Splitting), ()),
     "sweep_training": ((Devices, Planning), ("devices", "topology")),
 }
 """Function → records whose fields are its keywords, and names of fields that it has in another way or not at all."""
