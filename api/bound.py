@@ -2,58 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mtpp.api.cells.certificate_table import BoundTable, outcome_of
 from mtpp.api.cells.overheads import Overheads
+from mtpp.api.options.cells import Bounding
 from mtpp.host.deadline import Deadline
 
 if TYPE_CHECKING:
     from mtpp.api.inputs.model import Model
     from mtpp.api.observer import Observer
     from mtpp.api.options.reading import Reading
-    from mtpp.solvers.certify.cell_limits import CellLimits
 
 
-@dataclass(frozen=True)
-class BoundRequest:
-    """Models, numbers of stages, and how to work at the bounds of each pair of them.
-
-    Attributes
-    ----------
-    models, stage_counts, reading, deadline, overheads
-        As in :class:`mtpp.api.certify.CertifyRequest`.
-    limits
-        Of each cell; every bound gets an equal share of its time and is worked at for itself.
-    """
-
-    models: tuple[str | Model, ...]
-    stage_counts: tuple[int, ...]
-    reading: Reading
-    limits: CellLimits
-    deadline: Deadline = field(default_factory=Deadline)
-    overheads: Overheads = field(default_factory=Overheads)
-
-
-def bound_cells(request: BoundRequest, observer: Observer) -> BoundTable:
-    """Work at the cells of a request one after the other in this process.
+def bound_cells(
+    models: Sequence[str | Model],
+    asked: Bounding,
+    reading: Reading,
+    observer: Observer,
+    deadline: Deadline,
+    overheads: Overheads,
+) -> BoundTable:
+    """Work at cells one after the other in this process, until the deadline.
 
     Ctrl-C ends the work with the rows there are.
 
     Raises
     ------
     InputError
-        If a model cannot be read; before the first cell.
+        If a model cannot be read, or there is no such bound; before the first cell.
     """
+    from mtpp.api.cells.limits import cell_limits
     from mtpp.api.cells.rows import bounds_alone
     from mtpp.api.cells.session import CellRun, certified_cells
     from mtpp.solvers.certify.cells.serial import run_here
 
-    limits = replace(request.limits, each=True)
-    run = CellRun(limits, run_here, jobs=1, deadline=request.deadline, processes=False, overheads=request.overheads)
-    cells = certified_cells(request.models, request.stage_counts, request.reading, run, observer)
+    limits = cell_limits(asked, each=True, cutoff=asked.cutoff)
+    run = CellRun(limits, run_here, jobs=1, deadline=deadline, processes=False, overheads=overheads)
+    cells = certified_cells(models, asked.k, reading, run, observer)
     rows = [bounds_alone(row) for row in cells.rows]
     return BoundTable(rows, **outcome_of(cells, limits.bounds), cutoff=limits.cutoff)
 
@@ -77,28 +64,15 @@ def bound(
     Every bound gets an equal share of the time of a cell and is worked at for itself; :func:`mtpp.certify` goes from
     cheap to strong ones and stops when the ratio will do.
 
+    Keywords that are not listed are fields of :class:`mtpp.api.options.cells.Bounding`.
+
     Parameters
     ----------
     models
         One, or a list: models of :func:`mtpp.read` or anything that it reads, and folders of models.
-    k
-        Number of stages at most, or several of them.
-    bounds
-        Names of bounds, in :data:`mtpp.solvers.bounds.registry.BOUNDS`; None: all.
-    cutoff
-        Look for no partition, and for no bound above so many ticks, which need not be what any partition costs.
-    time_limit_s
-        Seconds for each model and k, reading the model included; None: until every bound has come to its end.
-    total_time_limit_s
-        Seconds from this call for all; what had no turn by then has no row.
-    seed
-        Of all random choices.
     memory_limit
         What the exhaustive searches may take, in bytes or as ``"8GiB"``, at least 512 MiB; half of what is free by
         default.
-    proof_limit
-        Size of the proof of a bound by branch and bound, in bytes or as ``"8MB"``; what takes more is of tier
-        ``solver``.
     reading
         How files are read: machine, dimensions and so on; by default for the reference system.
     observer
@@ -123,29 +97,21 @@ def bound(
     >>> [(row.bound, row.ticks, row.tier) for row in table]
     [('simple', 852996053, 'exact'), ('downset', 933743466, 'enumerated'), ('node', 357585920, 'exact')]
     """
-    from mtpp.api import parameters
-    from mtpp.api.cells import parameters as of_cells
-    from mtpp.api.cells.limits import CellLimits
+    from mtpp.api.cells.parameters import models_of, reading_of
     from mtpp.api.observer import listener
-    from mtpp.api.options.kinds import StageCounts
-    from mtpp.ranges import MOST_SEED
 
-    deadline = parameters.deadline_of(total_time_limit_s, "total_time_limit_s")
-    request = BoundRequest(
-        models=of_cells.models_of(models, observer),
-        stage_counts=StageCounts().read(k, "k"),
-        reading=of_cells.reading_of(reading),
-        limits=CellLimits(
-            time_limit_s=parameters.deadline_of(time_limit_s).limit_s,
-            bounds=of_cells.bounds_of(bounds, every=True),
-            seed=parameters.whole(seed, "seed", least=0, most=MOST_SEED),
-            memory_bytes=of_cells.memory_of(memory_limit),
-            proof_bytes=of_cells.proof_bytes_of(proof_limit),
-            cutoff=parameters.whole_or_none(cutoff, "cutoff", most=2**62 - 1),
-        ),
-        deadline=deadline,
+    asked = Bounding.of(
+        k=k,
+        bounds=bounds,
+        cutoff=cutoff,
+        time_limit_s=time_limit_s,
+        total_time_limit_s=total_time_limit_s,
+        seed=seed,
+        memory_limit=memory_limit,
+        proof_limit=proof_limit,
     )
-    heard = listener(observer)
-    table = bound_cells(request, heard).sealed()
+    deadline, heard = Deadline(asked.total_time_limit_s), listener(observer)
+    given, read = models_of(models, observer), reading_of(reading)
+    table = bound_cells(given, asked, read, heard, deadline, Overheads()).sealed()
     table.raise_if_empty(heard)
     return table

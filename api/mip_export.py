@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mtpp.api.options.cells import Bounding
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
@@ -17,35 +19,6 @@ if TYPE_CHECKING:
 
 _ENDINGS = (".mps", ".lp")
 _WITH_POSITIONS = "bottleneck-guess"
-
-
-@dataclass(frozen=True)
-class ExportRequest:
-    """A model, a number of stages, a bound that is a MIP, and the file for it.
-
-    Attributes
-    ----------
-    models, stage_counts, bounds
-        As the user gave them: one of each is needed.
-    path
-        Says by its ending whether MPS or LP is written; ``-`` for MPS on standard output.
-    position
-        For a bound with a MIP for each of them: the stage that has the average work, from 1.
-    cutoff
-        Partitions of so many ticks and more are left out; None: those worse than the best one found.
-    memory_bytes
-        What an exhaustive search may keep.
-    """
-
-    models: tuple[str | Model, ...]
-    stage_counts: tuple[int, ...]
-    bounds: tuple[str, ...]
-    path: str
-    reading: Reading
-    position: int | None = None
-    cutoff: int | None = None
-    seed: int = 0
-    memory_bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -108,8 +81,8 @@ def check_export(path: str) -> None:
         check_output(path)
 
 
-def export_mip(request: ExportRequest, observer: Observer) -> ExportedMip:
-    """Make the MIP of a bound.
+def export_mip(given: Sequence[str | Model], asked: Bounding, reading: Reading, observer: Observer) -> ExportedMip:
+    """Make the MIP of a bound, in the format that the name of the file to export to says; MPS for ``-``.
 
     It is that of the reduced graph, with everything fixed that no partition as good as the best one found can have, or
     none up to the cutoff. The best one stays in, so the least value of the model is proven for all partitions.
@@ -119,29 +92,32 @@ def export_mip(request: ExportRequest, observer: Observer) -> ExportedMip:
     InputError
         Unless there is one model, one k, and one bound that is a MIP.
     """
+    from mtpp.api.cells.limits import bound_names
     from mtpp.api.inputs.model_files import ModelFiles
     from mtpp.host.interrupts import unwinding
 
-    if len(request.bounds) != 1:
+    assert asked.export is not None
+    bounds = () if asked.bounds is None else bound_names(asked.bounds)
+    if len(bounds) != 1:
         raise InputError("needs one bound", parameter="export", remedy="name it: ‹bounds› exact-mip")
-    if len(request.stage_counts) != 1:
+    if len(asked.k) != 1:
         raise InputError("needs one number of stages", parameter="export", remedy="give one with ‹k›")
-    (bound,), (k,) = request.bounds, request.stage_counts
-    if request.position is not None and bound != _WITH_POSITIONS:
+    (bound,), (k,) = bounds, asked.k
+    if asked.position is not None and bound != _WITH_POSITIONS:
         raise InputError(f"{bound} is one MIP", parameter="position", remedy="leave it out")
-    files = ModelFiles(request.reading, observer.warn, lambda text: None)
-    models = files.check(request.models, k)
+    files = ModelFiles(reading, observer.warn, lambda text: None)
+    models = files.check(given, k)
     if len(models) != 1:
         raise InputError(f"needs one model, not {len(models)}", parameter="export", remedy="name one file")
     from mtpp.solvers.bounds.mip.exported_model import export_mps
     from mtpp.solvers.reduction.reduction import reduce_instance
 
     instance = files.read(models[0].path).instance(k)
-    cutoff = _bottleneck(instance, request) + 1 if request.cutoff is None else request.cutoff
+    cutoff = _bottleneck(instance, asked) + 1 if asked.cutoff is None else asked.cutoff
     reduced = reduce_instance(instance).instance
     with unwinding(), tempfile.TemporaryDirectory() as folder:
-        draft = Path(folder) / f"model{_ending(request.path)}"
-        written = export_mps(reduced, bound, draft, cutoff=cutoff, position=request.position)
+        draft = Path(folder) / f"model{_ending(asked.export)}"
+        written = export_mps(reduced, bound, draft, cutoff=cutoff, position=asked.position)
         data = draft.read_bytes()
     return ExportedMip(data, bound, written.columns, written.rows, written.ticks_per_objective, written.cutoff)
 
@@ -160,22 +136,18 @@ def export(
 ) -> ExportedMip:
     """Write the MIP of a lower bound to a file, for another solver.
 
+    Keywords that are not listed are fields of :class:`mtpp.api.options.cells.Bounding`.
+
     Parameters
     ----------
     model
         A model of :func:`mtpp.read`, or anything that it reads.
-    k
-        Number of stages at most.
     path
         Of the file, whose name ends in ``.mps`` or ``.lp``, or in one of them and ``.gz``.
     bound
         Name of a bound that is a MIP.
-    position
-        For ``"bottleneck-guess"``, a MIP for each: the stage that has the average work, from 1.
     cutoff
         Ticks: partitions of so many and more are left out; by default those worse than the best one found.
-    seed
-        Of the search for that one.
     reading
         How a file is read; by default for the reference system.
     observer
@@ -200,37 +172,36 @@ def export(
     >>> mip.bound, mip.data[:4]
     ('exact-mip', b'NAME')
     """
-    from mtpp.api import parameters
-    from mtpp.api.cells import parameters as of_cells
+    from mtpp.api.cells.parameters import models_of, reading_of
     from mtpp.api.observer import listener
-    from mtpp.ranges import MOST_SEED
+    from mtpp.api.parameters import path_text, stage_count, text
 
-    target = parameters.path_text(path, "path")
+    target = path_text(path, "path")
     check_export(target)
-    request = ExportRequest(
-        models=of_cells.models_of(model, observer),
-        stage_counts=(parameters.stage_count(k),),
-        bounds=of_cells.bounds_of(parameters.text(bound, "bound")),
-        path=target,
-        reading=of_cells.reading_of(reading),
-        position=parameters.whole_or_none(position, "position"),
-        cutoff=parameters.whole_or_none(cutoff, "cutoff", most=2**62 - 1),
-        seed=parameters.whole(seed, "seed", least=0, most=MOST_SEED),
+    asked = Bounding.of(
+        k=stage_count(k),
+        bounds=[text(bound, "bound")],
+        export=target,
+        position=position,
+        cutoff=cutoff,
+        seed=seed,
     )
-    found = export_mip(request, listener(observer))
+    found = export_mip(models_of(model, observer), asked, reading_of(reading), listener(observer))
     found.save(target)
     return found
 
 
-def _bottleneck(instance: Instance, request: ExportRequest) -> int:
+def _bottleneck(instance: Instance, asked: Bounding) -> int:
     """Return the bottleneck of a good partition, found within a budget that depends on the graph alone."""
+    from mtpp.api.options.search import search_memory
     from mtpp.solvers.feasibility import refuse_infeasible
     from mtpp.solvers.limits import SearchLimits
     from mtpp.solvers.registry import DEFAULT, partitioner
 
     refuse_infeasible(instance)
     entry = partitioner(DEFAULT)
-    limits = SearchLimits(entry.budget(instance), seed=request.seed, memory_bytes=request.memory_bytes)
+    memory_bytes = search_memory(asked.memory_limit)
+    limits = SearchLimits(entry.budget(instance), seed=asked.seed, memory_bytes=memory_bytes)
     return entry.load()(instance, limits).bottleneck
 
 

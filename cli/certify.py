@@ -2,54 +2,41 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING
 
 import click
 
+from mtpp.api.options.cells import Certifying
+from mtpp.api.options.kinds import OutputPath, Ratio
+from mtpp.api.options.option import Options, option
 from mtpp.api.options.reading import Reading
-from mtpp.cli.options.cells import CellOptions, RunOptions, cell_limits, cell_options, run_options
-from mtpp.cli.options.completing import names_completion
-from mtpp.cli.options.file_types import MODEL, OUTPUT, PLOT
+from mtpp.cli.options.file_types import MODEL, csv_beside
 from mtpp.cli.options.made import options
-from mtpp.cli.options.shared import output_options
-from mtpp.cli.options.values import FiniteRange
+from mtpp.cli.options.shared import SHOWN_AS, output_option, output_options
 from mtpp.cli.options.warming import warm_up_behind_option
 from mtpp.host.interrupts import INTERRUPTED
-from mtpp.names import ALGORITHMS
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from mtpp.cli.terminal.console import Console
 
 
-class CertifyOptions(CellOptions, RunOptions):
-    """Values of the options of ``mtpp certify``."""
+class Written(Options):
+    """The table, what is required of it, and how it is written."""
 
-    algorithm: str
-    target_ratio: float
-    require_ratio: float | None
-    plot: str | None
+    require_ratio: Fraction | None = option(None, Ratio(), "Exit 1 unless each cell's ratio is proven ≤ R.", "R")
+    plot: str | None = option(
+        None, OutputPath(beside=csv_beside), "Draw seconds of each method against ops; a CSV lands beside it.",
+        "FILE.png",
+    )  # fmt: skip
+    shown_as: str = SHOWN_AS
+    output: str | None = output_option("Write the table as JSON, whole or not at all.")
 
 
 @click.command("certify")
 @click.argument("paths", type=MODEL, nargs=-1, required=True, metavar="PATH...")
-@cell_options(bounds="Those to try, or all [default: those that pay], of")
-@click.option(
-    "--algorithm", default="auto", show_default=True, shell_complete=names_completion(ALGORITHMS),
-    help="Of the partitions, as in `mtpp partition`.",
-)  # fmt: skip
-@click.option(
-    "--target-ratio", type=FiniteRange(min=1), default=1.0, show_default=True, metavar="R",
-    help="A cell is done when a ratio ≤ R is proven.",
-)  # fmt: skip
-@run_options()
-@click.option(
-    "--require-ratio", type=FiniteRange(min=1), metavar="R", help="Exit 1 unless each cell's ratio is proven ≤ R."
-)
-@click.option(
-    "--plot", type=PLOT, metavar="FILE.png", help="Draw seconds of each method against ops; a CSV lands beside it."
-)
-@click.option("-o", "--output", type=OUTPUT, metavar="FILE", help="Write the table as JSON, whole or not at all.")
-@options(Reading)
+@options(Certifying, Written, Reading)
 @output_options("table", "json", "csv", "markdown")
 @warm_up_behind_option("certify")
 @click.pass_context
@@ -57,18 +44,18 @@ def command(
     ctx: click.Context,
     /,
     paths: tuple[str, ...],
-    output: str | None,
+    certifying: Certifying,
+    written: Written,
     reading: Reading,
     output_format: str,
     console: Console,
-    **asked: Unpack[CertifyOptions],
 ) -> None:
     """Partition models and prove how good the partitions are: a table with a row for each model and k.
 
     PATH is a model or a folder of models. At each cell the bounds are tried from cheap to strong until the ratio will
     do or the time is up. Ctrl-C ends the run with the table of what is done; with a store, the next run goes on there.
     """
-    from mtpp.api.certify import CertifyRequest, certify_cells
+    from mtpp.api.certify import certify_cells
     from mtpp.cli.options.overheads import ProcessOverheads
     from mtpp.cli.options.table_outputs import check_table_outputs
     from mtpp.cli.terminal.clock import deadline_from_start
@@ -76,33 +63,19 @@ def command(
     from mtpp.host.stop_reason import StopReason
     from mtpp.views.certificate_plot import write_plot
 
-    check_table_outputs(output=output, plot=asked["plot"])
-    request = CertifyRequest(
-        models=paths,
-        stage_counts=asked["stage_counts"],
-        reading=reading,
-        limits=cell_limits(
-            asked,
-            target_ratio=asked["target_ratio"],
-            algorithm=asked["algorithm"],
-            proofs_only=asked["require_ratio"] is not None,
-        ),
-        deadline=deadline_from_start(asked["total_time_limit"]),
-        jobs=asked["jobs"],
-        store=asked["store"],
-        scheduler=asked["scheduler"],
-        overheads=ProcessOverheads(),
+    check_table_outputs(output=written.output, plot=written.plot)
+    required, deadline = written.require_ratio, deadline_from_start(certifying.total_time_limit_s)
+    table = certify_cells(
+        paths, certifying, reading, console, deadline, ProcessOverheads(), proofs_only=required is not None
     )
-    table = certify_cells(request, console)
     if table.cells:
-        deliver(output, table, output_format, as_fraction=asked["shown_as"] == "fraction")
-        if asked["plot"] is not None:
-            write_plot(asked["plot"], table.cells, asked["time_limit"])
+        deliver(written.output, table, output_format, as_fraction=written.shown_as == "fraction")
+        if written.plot is not None:
+            write_plot(written.plot, table.cells, certifying.time_limit_s)
     if table.failure is not None:
         raise table.failure
     if table.stopped == StopReason.INTERRUPTED:
         ctx.exit(INTERRUPTED)
-    required = asked["require_ratio"]
     unmet = [] if required is None else table.unmet(required)
     for line in unmet:
         click.echo(f"unmet: {line}", err=True)

@@ -21,7 +21,9 @@ _OTHERS = {
     "plan": "PLAN",
     "recompute": "--no-recompute",
     "tensor_parallel": "--no-tensor-parallel",
+    "shown_as": "--as",
     "time_limit_s": "--time-limit",
+    "total_time_limit_s": "--total-time-limit",
 }
 """Parameters whose flags are not their names with dashes, or that are arguments."""
 

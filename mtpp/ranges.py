@@ -7,6 +7,9 @@ MOST_STAGES = 1_000_000
 
 MOST_SEED = 2**63 - 1
 
+MOST_CUTOFF = 2**62 - 1
+"""In ticks."""
+
 MOST_GRAPHS, MOST_OPS = 1_000_000, 2_000_000
 """Of a test bed: graphs, and ops or whatever else a graph has so many of."""
 

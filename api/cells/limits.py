@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from mtpp.errors import InputError
 from mtpp.solvers.certify.cell_limits import CellLimits
 
-__all__ = ["CellLimits", "bound_names", "most_at_once", "shared_out"]
+if TYPE_CHECKING:
+    from mtpp.api.options.cells import Cells
+
+__all__ = ["CellLimits", "bound_names", "cell_limits", "most_at_once", "shared_out"]
 
 _PROCESS_BYTES = 160 * 2**20
 """Memory of a process for cells before it has any, with all that is imported and compiled."""
@@ -18,6 +22,25 @@ _PARENT_GROWS_BYTES = 32 * 2**20
 
 _TOGETHER = 2
 """Bounds at a cell that may keep much in memory at once: an exhaustive search, and HiGHS in its own process."""
+
+
+def cell_limits(asked: Cells, *, each: bool = False, **more: Any) -> CellLimits:
+    """Return the limits of every cell, *more* of them as :class:`CellLimits` has them.
+
+    Raises
+    ------
+    InputError
+        As :func:`bound_names`.
+    """
+    return CellLimits(
+        time_limit_s=asked.time_limit_s,
+        bounds=bound_names(asked.bounds, every=each),
+        seed=asked.seed,
+        memory_bytes=asked.memory_limit,
+        proof_bytes=asked.proof_limit,
+        each=each,
+        **more,
+    )
 
 
 def bound_names(names: Sequence[str] | None, *, every: bool = False) -> tuple[str, ...]:

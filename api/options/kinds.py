@@ -170,10 +170,26 @@ class Quantity(Kind):
 
 
 class MemoryLimit(Quantity):
-    """Limit on memory, which a shell sets for the whole process at once."""
+    """Limit on memory, which a shell sets for the whole process at once.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    processes
+        Whether it has to suffice for processes as they are.
+    """
+
+    def __init__(self, *, processes: bool = False) -> None:
         super().__init__(round_down=True)
+        self.processes = processes
+
+    def _read(self, value: Any, parameter: str) -> int:
+        from mtpp.host.memory_limit import LEAST_BYTES
+
+        size = super()._read(value, parameter)
+        if self.processes and size < LEAST_BYTES:
+            problem = f"{value} is too little to work with"
+            raise InputError(problem, parameter=parameter, remedy="give at least 512MiB")
+        return size
 
 
 class Rate(Quantity):
@@ -339,12 +355,10 @@ class Ratio(Kind):
 
 
 class Seconds(Kind):
-    """Finite number of seconds above zero."""
+    """Finite number of seconds above zero; None is no limit."""
 
-    def _read(self, value: Any, parameter: str) -> float:
-        limit_s = given.deadline_of(value, parameter).limit_s
-        assert limit_s is not None
-        return limit_s
+    def _read(self, value: Any, parameter: str) -> float | None:
+        return given.deadline_of(value, parameter).limit_s
 
 
 class Counts(Kind):

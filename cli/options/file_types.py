@@ -129,17 +129,14 @@ def _algorithms() -> Iterable[str]:
     return ALGORITHMS
 
 
-def _csv_of_plot(path: str) -> Iterable[str]:
+def csv_beside(path: str) -> Iterable[str]:
+    """Return the path of the CSV beside a picture."""
     from mtpp.views.certificate_plot import csv_path
 
     try:
         return (csv_path(path),)
     except ValueError:  # no name to change the ending of
         return ()
-
-
-def _journals_of_store(path: str) -> Iterable[str]:
-    return (f"{path}-journal", f"{path}-wal", f"{path}-shm")
 
 
 MODEL = InputFile("a model", folder=MODELS)
@@ -157,10 +154,6 @@ OUTPUT = OutputFile()
 REPORT = OutputFile()
 OUTPUT_FOLDER = OutputFile(folder=True)
 """A folder, or a file where that is none yet."""
-
-PLOT = OutputFile(beside=_csv_of_plot)
-STORE = OutputFile(beside=_journals_of_store)
-"""Rows of earlier runs are read from it, and no model: it is compared as what it is written as."""
 
 
 def _files_of(ctx: click.Context) -> FilesOfCommand:

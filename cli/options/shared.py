@@ -13,6 +13,9 @@ from mtpp.cli.options.made import made, options, stack
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+SHOWN_AS = option(
+    "ratio", Choice(("ratio", "fraction")), "Bounds in summaries: best partition / bound, or bound / best partition."
+)
 EMBED = option(False, Flag(), "Put the graph into the plan, so that `mtpp verify` needs no model.")
 
 

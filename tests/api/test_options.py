@@ -11,6 +11,7 @@ import pytest
 
 import mtpp
 from mtpp.api.options import kinds
+from mtpp.api.options.cells import Bounding, Certifying
 from mtpp.api.options.devices import Devices, Planning
 from mtpp.api.options.graphs import Converting, Inspecting
 from mtpp.api.options.option import REQUIRED, Options, options_of
@@ -39,6 +40,8 @@ GRAPHS: tuple[type[Options], ...] = (RegalStyle, Transformer, MultiBranch, Chain
 TRAINED: tuple[type[Options], ...] = (TransformerTraining, MultiModalTransformer, Dlrm, CandleUno)
 
 KEYWORDS: dict[str, tuple[tuple[type[Options], ...], tuple[str, ...]]] = {
+    "bound": ((Bounding,), ("k", "export", "position")),
+    "certify": ((Certifying,), ("k",)),
     "compare": ((Comparing,), ("k",)),
     "convert": ((Converting,), ()),
     "emit": ((Planned,), ()),

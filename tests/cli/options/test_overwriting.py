@@ -61,7 +61,7 @@ NO_FILES = {
 }
 """Options that take text and name no file; a new one belongs here or gets one of :mod:`mtpp.cli.options.file_types`."""
 
-NEEDED = {"stage_counts": ["-k", "2"]}
+NEEDED = {"k": ["-k", "2"]}
 WAYS = ("direct", "around", "symbolic link", "hard link")
 
 
