@@ -8,10 +8,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mtpp.api.observer import Observer, listener
+from mtpp.api.options.reading import Formats, Machine
+from mtpp.api.options.verifying import Verifying
 from mtpp.api.output import ShownResult
 from mtpp.api.verification.reporting import read_result, report_on, within_time
 from mtpp.api.verification.request import VerifyRequest
 from mtpp.checker.report import Verdict
+from mtpp.host.deadline import Deadline
 
 if TYPE_CHECKING:
     from mtpp.api.inputs.model import Model
@@ -134,7 +137,7 @@ def verify(
 
     Stages, costs, bounds and ratios are derived again in plain integers and fractions, by code that shares nothing with
     the solvers. The exhaustive search behind a bound of tier enumerated runs again, which takes about as long as the
-    first time.
+    first time. Keywords that are not listed are fields of :class:`mtpp.api.options.verifying.Verifying`.
 
     Parameters
     ----------
@@ -145,23 +148,9 @@ def verify(
         The model that the result is about: a path, a :class:`mtpp.api.inputs.model.Model`, or a graph. Not needed for
         plans that embed their graph. For tables also several of them, or folders; models that the rows name are found.
         A graph that comes from no file is taken as the one that the plan is for.
-    system
-        System that the result has to be for: one, the name of a preset, or a TOML file. None: that of the model where
-        it is a :class:`mtpp.api.inputs.model.Model`, else the result's own choice.
-    dims
-        Sizes of symbolic dimensions that it has to be for; None as for *system*.
-    costs
-        File with the measured costs that it was made with.
-    time_unit
-        Unit of times in the model's file, where that names none: ps, ns, us, ms or s.
-    shallow
-        Whether exhaustive searches are left out; claims that rest on them are unchecked.
-    time_limit_s
-        Seconds from the call; what is not checked by then is unchecked. Outside the main thread it ends searches alone.
-    memory_limit
-        Bytes that an exhaustive search may take, such as ``"4GiB"``. None: its own limit.
-    max_input_size
-        Bytes beyond which inputs are refused. None: 2 GiB for models, 256 MiB for the result.
+    system, time_unit
+        As in :class:`mtpp.api.options.reading.Reading`: what the result has to be for, and the unit of its model's
+        times. None: the system of the model where it is as read, else the result's own choice.
     observer
         Listener to what is being done.
 
@@ -198,66 +187,40 @@ def verify(
     >>> [row.claim for row in mtpp.verify(document, model).rows if row.verdict == "false"]
     ['bottleneck']
     """
-    request = request_of(
-        result,
-        model,
-        system=system,
-        dims=dims,
+    asked = Verifying.of(
         costs=costs,
-        time_unit=time_unit,
         shallow=shallow,
         time_limit_s=time_limit_s,
         memory_limit=memory_limit,
         max_input_size=max_input_size,
+        dims=dims,
     )
+    request = request_of(result, model, asked, Machine(system=system), Formats(time_unit=time_unit))
     return verify_document(request, listener(observer)).told(str)
 
 
 def request_of(
-    result: object,
-    model: Any,
-    *,
-    system: Any = None,
-    dims: SizeTerms | str | None = None,
-    costs: Any = None,
-    time_unit: str | None = None,
-    shallow: bool = False,
-    time_limit_s: float | None = None,
-    memory_limit: int | str | None = None,
-    max_input_size: int | str | None = None,
+    result: object, model: Any, asked: Verifying, machine: Machine | None = None, read_as: Formats | None = None
 ) -> VerifyRequest:
-    """Return what the parameters of :func:`verify` ask for.
+    """Return the request to verify a result at hand; a model as read says what is not asked for otherwise.
 
     Raises
     ------
     InputError
-        If one is of the wrong type.
+        If the result or the model is of the wrong type.
     """
     from mtpp.api.inputs.document_source import document_source
     from mtpp.api.inputs.model import Model
-    from mtpp.api.inputs.model_terms import bytes_or_none, sizes
-    from mtpp.api.options.reading import Formats
-    from mtpp.api.parameters import deadline_of, flag, path_text
     from mtpp.api.verification.supplied_model import supplied_models
 
-    deadline = deadline_of(time_limit_s)
-    largest = bytes_or_none(max_input_size, "max_input_size")
+    deadline = Deadline(asked.time_limit_s)
     source, in_memory = document_source(result, "result")
-    request = VerifyRequest(
-        source,
-        supplied_models(model),
-        deadline,
-        shallow=flag(shallow, "shallow"),
-        costs=None if costs is None else path_text(costs, "costs"),
-        read_as=Formats(time_unit=time_unit),
-        system_due=system_values(due) if (due := _system_due(system, model)) is not None else {},
-        dims_due=sizes(dims) if dims is not None or not isinstance(model, Model) else dict(model.dims),
-        memory_bytes=bytes_or_none(memory_limit, "memory_limit"),
-        trusted_size=in_memory or largest is not None,
-    )
-    if largest is None:
-        return request
-    return replace(request, max_model_bytes=largest, max_result_bytes=largest)
+    machine = machine or Machine()
+    if isinstance(model, Model):
+        asked = replace(asked, dims=model.dims) if asked.dims is None else asked
+        machine = Machine(system=model.system) if machine.system is None else machine
+    models = supplied_models(model)
+    return VerifyRequest(source, models, asked, machine, read_as or Formats(), deadline, in_memory=in_memory)
 
 
 def verify_document(request: VerifyRequest, observer: Observer) -> Verification:
@@ -275,23 +238,6 @@ def verify_document(request: VerifyRequest, observer: Observer) -> Verification:
     with within_time(request):
         claims, source = read_result(request)
         return Verification(report_on(claims, source, request, observer))
-
-
-def _system_due(system: Any, model: Any) -> System | None:
-    """Return the system that a result has to be for: the one asked for, else that of the model at hand."""
-    from mtpp.api.inputs.model import Model
-    from mtpp.api.options.reading import Machine
-
-    if system is not None:
-        return Machine(system=system).machine
-    return model.system if isinstance(model, Model) else None
-
-
-def system_values(system: System) -> dict[str, Any]:
-    """Return what a result has to say of its system to be for this one; its name does not count."""
-    values = system.to_document()
-    del values["name"]
-    return values
 
 
 def _told(report: Report, name_of: Callable[[str], str]) -> Report:

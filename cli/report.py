@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING
 
 import click
 
-from mtpp.api.options.reading import Formats
+from mtpp.api.options.reading import Formats, Machine
+from mtpp.api.options.verifying import Verifying
 from mtpp.cli.flags import flag_of
 from mtpp.cli.options.file_types import MODEL, REPORT, RESULT
-from mtpp.cli.options.limits import memory_limit_option
-from mtpp.cli.options.made import options
 from mtpp.cli.options.shared import noise_options
-from mtpp.cli.options.verify_terms import VerifyOptions, checking_options, held_to_options, result_size_option
+from mtpp.cli.options.verify_terms import verifying_options
 
 if TYPE_CHECKING:
     from mtpp.cli.terminal.console import Console
@@ -31,11 +30,7 @@ FALSE = 1
     help="The model that a plan is for, if it embeds none. Models of a table, or folders of them; repeatable. "
     "The pipeline of a simulation, and its model.",
 )  # fmt: skip
-@checking_options()
-@memory_limit_option()
-@held_to_options()
-@options(Formats)
-@result_size_option()
+@verifying_options()
 @noise_options()
 @click.pass_context
 def command(
@@ -44,8 +39,10 @@ def command(
     result: str,
     output: str,
     models: tuple[str, ...],
+    verifying: Verifying,
+    machine: Machine,
+    formats: Formats,
     console: Console,
-    **asked: Unpack[VerifyOptions],
 ) -> None:
     """Make a page to look at of FILE: a plan, a table of certificates, a training plan or a simulation.
 
@@ -58,13 +55,15 @@ def command(
     """
     from mtpp.api.output import write_text_atomically
     from mtpp.api.reporting.report import check_report, result_page
-    from mtpp.cli.options.verify_terms import verify_request
+    from mtpp.api.verification.request import VerifyRequest
+    from mtpp.cli.terminal.clock import deadline_from_start
     from mtpp.cli.terminal.output import write_stdout
 
-    if [result, asked["costs"], *models].count("-") > 1:
+    if [result, verifying.costs, *models].count("-") > 1:
         raise click.UsageError("only one of result, model and costs can be standard input", ctx)
     check_report(None if output == "-" else output, "output")
-    made = result_page(verify_request(result, models, asked), console, named=flag_of)
+    deadline = deadline_from_start(verifying.time_limit_s)
+    made = result_page(VerifyRequest(result, models, verifying, machine, formats, deadline), console, named=flag_of)
     if output == "-":
         write_stdout(made.html)
     else:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING
 
 import click
 
-from mtpp.api.options.reading import Formats
+from mtpp.api.options.reading import Formats, Machine
+from mtpp.api.options.verifying import Verifying
 from mtpp.cli.options.file_types import DOCUMENT, MODEL
-from mtpp.cli.options.limits import memory_limit_option
 from mtpp.cli.options.made import options
 from mtpp.cli.options.shared import output_options
-from mtpp.cli.options.verify_terms import VerifyOptions, checking_options, held_to_options, result_size_option
+from mtpp.cli.options.verify_terms import Requirements, verifying_options
 from mtpp.cli.options.warming import warm_up_behind_option
 
 if TYPE_CHECKING:
@@ -30,15 +30,8 @@ if TYPE_CHECKING:
     help="Find the model of each FILE, and its measured costs, by SHA-256: among those of --model, in FILE's folder, "
     "and in those above it up to the root of its repository.",
 )  # fmt: skip
-@checking_options()
-@click.option("--accept-unchecked", is_flag=True, help="Exit 0 in place of 3.")
-@click.option(
-    "--require-tier", type=click.Choice(["exact", "enumerated", "solver"]), help="Exit 1 if a bound is less trusted."
-)
-@memory_limit_option()
-@held_to_options()
-@options(Formats)
-@result_size_option()
+@options(Requirements)
+@verifying_options()
 @output_options("table", "json")
 @warm_up_behind_option("verify")
 @click.pass_context
@@ -48,11 +41,12 @@ def command(
     documents: tuple[str, ...],
     models: tuple[str, ...],
     beside: bool,
-    accept_unchecked: bool,
-    require_tier: str | None,
+    requirements: Requirements,
+    verifying: Verifying,
+    machine: Machine,
+    formats: Formats,
     output_format: str,
     console: Console,
-    **asked: Unpack[VerifyOptions],
 ) -> None:
     """Check each FILE, a plan, a training plan or a table of certificates (- for standard input), and its proofs.
 
@@ -71,13 +65,14 @@ def command(
     Exit codes: 0 every claim was checked and holds; 1 something is false; 2 bad usage or a malformed FILE; 3 nothing is
     false, but some claim is unchecked. Of several FILEs the worst one decides: 1 before 2 before 3.
     """
-    from mtpp.cli.options.verify_terms import verify_request
-    from mtpp.cli.terminal.verdicts import Requirements, verify_many, verify_one
+    from mtpp.api.verification.request import VerifyRequest
+    from mtpp.cli.terminal.clock import deadline_from_start
+    from mtpp.cli.terminal.verdicts import verify_many, verify_one
 
-    if [*documents, asked["costs"], *models].count("-") > 1:
+    if [*documents, verifying.costs, *models].count("-") > 1:
         raise click.UsageError("only one of plan, model and costs can be standard input", ctx)
-    requirements = Requirements(require_tier, accept_unchecked=accept_unchecked)
-    request = verify_request(documents[0], models, asked)
+    deadline = deadline_from_start(verifying.time_limit_s)
+    request = VerifyRequest(documents[0], models, verifying, machine, formats, deadline)
     if beside or len(documents) > 1 or os.path.isdir(documents[0]):
         code = verify_many(documents, request, console, requirements, output_format, beside=beside)
     else:

@@ -42,7 +42,10 @@ class Kind(ABC):
 
 
 class Flag(Kind):
-    """Truth value; a shell has a flag for the one that is not the default."""
+    """Truth value; a shell has a flag for the one that is not the default, and *opposite* for the other one."""
+
+    def __init__(self, opposite: str | None = None) -> None:
+        self.opposite = opposite
 
     def _read(self, value: Any, parameter: str) -> bool:
         return given.flag(value, parameter)

@@ -36,6 +36,8 @@ class Option:
         Another flag.
     more
         Sentences that the reference adds.
+    shown
+        Default in a shell's help where it depends.
     """
 
     default: Any
@@ -44,6 +46,7 @@ class Option:
     metavar: str | None = None
     also: str | None = None
     more: str = ""
+    shown: str | None = None
 
     @property
     def told(self) -> str:
@@ -53,10 +56,11 @@ class Option:
 
 
 def option(
-    default: Any, kind: Kind, help: str, metavar: str | None = None, *, also: str | None = None, more: str = ""
-) -> Any:
+    default: Any, kind: Kind, help: str, metavar: str | None = None, *,
+    also: str | None = None, more: str = "", shown: str | None = None,
+) -> Any:  # fmt: skip
     """Declare a field of a record; see :class:`Option`."""
-    return field(default=default, metadata={_KEY: Option(default, kind, help, metavar, also, more)})
+    return field(default=default, metadata={_KEY: Option(default, kind, help, metavar, also, more, shown)})
 
 
 class _Signature:

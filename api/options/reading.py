@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mtpp.api.options.kinds import Choice, Flag, InputPath, Quantity, Rate, Sizes, Text
 from mtpp.api.options.option import Options, option
@@ -59,14 +59,25 @@ class Machine(Options):
         except InputError as error:
             place = ": ".join(part for part in (error.source, error.where) if part)
             raise InputError(error.problem, parameter="system", where=place or None, remedy=error.remedy) from None
-        return override(
-            system,
-            bandwidth_bytes_per_s=self.bandwidth,
-            fast_memory_bytes=self.fast_memory,
-            activation_reserve_bytes=self.activation_reserve,
-            peak=self.peak,
-            stage_memory_bytes=self.stage_memory,
-        )
+        return override(system, **self._overrides)
+
+    @cached_property
+    def due(self) -> dict[str, Any]:
+        """Values that a document's system has to have to be for this: all but the name where one is given."""
+        values = self.machine.to_document()
+        del values["name"]
+        given = {key for key, value in self._overrides.items() if value is not None}
+        return {key: value for key, value in values.items() if self.system is not None or key in given}
+
+    @property
+    def _overrides(self) -> dict[str, Any]:
+        return {
+            "bandwidth_bytes_per_s": self.bandwidth,
+            "fast_memory_bytes": self.fast_memory,
+            "activation_reserve_bytes": self.activation_reserve,
+            "peak": self.peak,
+            "stage_memory_bytes": self.stage_memory,
+        }
 
 
 class Measured(Machine):

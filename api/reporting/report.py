@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from mtpp.api.observer import Observer, listener
+from mtpp.api.options.reading import Formats, Machine
+from mtpp.api.options.verifying import Verifying
 from mtpp.checker.report import Verdict
 from mtpp.errors import InputError
 
@@ -121,6 +123,8 @@ def report(
 ) -> ResultPage:
     """Make a page of a plan, a table of certificates, a training plan or a simulation, and verify what it claims.
 
+    Keywords that are not listed are those of :func:`mtpp.verify`.
+
     Parameters
     ----------
     result
@@ -130,8 +134,6 @@ def report(
     model
         That the result is about, as :func:`mtpp.verify` takes it. A plan that embeds its graph needs none; of a
         simulation the pipeline, and the model that it is for, if that is a training plan.
-    system, dims, costs, time_unit, shallow, time_limit_s, memory_limit, max_input_size
-        As for :func:`mtpp.verify`.
     observer
         Listener to what is being done.
 
@@ -162,18 +164,15 @@ def report(
 
     target = None if path is None else path_text(path, "path")
     check_report(target)
-    request = request_of(
-        result,
-        model,
-        system=system,
-        dims=dims,
+    asked = Verifying.of(
         costs=costs,
-        time_unit=time_unit,
         shallow=shallow,
         time_limit_s=time_limit_s,
         memory_limit=memory_limit,
         max_input_size=max_input_size,
+        dims=dims,
     )
+    request = request_of(result, model, asked, Machine(system=system), Formats(time_unit=time_unit))
     made = result_page(request, listener(observer), named=str)
     if target is not None:
         _refuse_inputs(target, request)
@@ -240,6 +239,6 @@ def _refuse_inputs(target: str, request: VerifyRequest) -> None:
 
     from mtpp.api.inputs.own_files import refuse_inputs
 
-    given: list[tuple[str, str | Source | None]] = [("the result", request.result), ("the costs", request.costs)]
+    given: list[tuple[str, str | Source | None]] = [("the result", request.result), ("the costs", request.asked.costs)]
     given += [("a model", one) for one in request.models if isinstance(one, str)]
     refuse_inputs(target, {noun: Path(one) for noun, one in given if isinstance(one, str)})

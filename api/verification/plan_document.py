@@ -54,7 +54,7 @@ def verify_plan_document(plan: Any, source: Source, request: VerifyRequest, obse
             costs_sha256=costs_digest,
             model_given=digest is not None,
             model_unfound=request.unfound,
-            search=None if request.shallow else downset_search(observer, request.memory_bytes, request.deadline),
+            search=None if request.asked.shallow else downset_search(observer, request.memory_bytes, request.deadline),
             system_due=request.system_due,
             dims_due=due_sizes(request.dims_due, plan["model"]["dims"], model, plan["system"], request),
             ended_by=(TimeIsUp,),
@@ -114,9 +114,9 @@ def costs_for(request: VerifyRequest) -> MeasuredCosts | None:
     from mtpp.formats.io.source import read_source
     from mtpp.formats.measured.measured_costs import read_costs
 
-    if request.costs is None:
+    if request.asked.costs is None:
         return None
-    return read_costs(read_source(request.costs, max_bytes=request.max_model_bytes))
+    return read_costs(read_source(request.asked.costs, max_bytes=request.max_model_bytes))
 
 
 def refuse_missing_costs(stated: Mapping[str, Any], costs: MeasuredCosts | None) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from mtpp.api.inputs.model import MAX_INPUT_BYTES
-from mtpp.api.options.reading import Formats
+from mtpp.api.options.reading import Formats, Machine
+from mtpp.api.options.verifying import Verifying
 from mtpp.host.deadline import Deadline
+from mtpp.host.memory_limit import memory_left
 
 if TYPE_CHECKING:
     from mtpp.api.verification.supplied_model import SuppliedModel
@@ -29,40 +30,56 @@ class VerifyRequest:
         Path of a document, ``-`` for standard input, or its content.
     models
         Paths of models and, for tables, of folders of them; models that are at hand.
+    asked
+        What is checked, and for how long.
+    machine, read_as
+        The system that the result has to be for, and things that the formats of the models leave open.
     deadline
         When work has to end; what is not checked by then is unchecked.
-    shallow
-        Whether exhaustive searches are left out.
-    costs
-        Path of the file with the measured costs that the result was made with.
-    read_as
-        Things that the formats of the models leave open.
-    system_due, dims_due
-        Values that the result's system and dimensions have to have, by their names in documents; of all dimensions that
-        are not named under ``*``, ``auto`` for the sizes that are proposed for the model.
-    memory_bytes
-        That a search may take; None: its own limit.
-    max_model_bytes, max_result_bytes
-        Larger files are refused.
-    trusted_size
-        Whether the result may take any amount of memory once it is read.
+    in_memory
+        Whether the result was parsed already: then it may take any amount of memory.
     unfound
         Why there is no model although one was looked for: the claim to be about it is unchecked then. None otherwise.
     """
 
     result: str | Source
     models: tuple[str | SuppliedModel, ...] = ()
-    deadline: Deadline = field(default_factory=Deadline)
-    shallow: bool = False
-    costs: str | None = None
+    asked: Verifying = field(default_factory=Verifying)
+    machine: Machine = field(default_factory=Machine)
     read_as: Formats = field(default_factory=Formats)
-    system_due: Mapping[str, Any] = field(default_factory=dict)
-    dims_due: SizeTerms = field(default_factory=dict)
-    memory_bytes: int | None = None
-    max_model_bytes: int = MAX_INPUT_BYTES
-    max_result_bytes: int = MAX_RESULT_BYTES
-    trusted_size: bool = False
+    deadline: Deadline = field(default_factory=Deadline)
+    in_memory: bool = False
     unfound: str | None = None
+
+    @property
+    def system_due(self) -> dict[str, Any]:
+        """Values that the result's system has to have, by their names in documents."""
+        return self.machine.due
+
+    @property
+    def dims_due(self) -> SizeTerms:
+        """Sizes that its dimensions have to have; ``*`` is all that are not named, ``auto`` what is proposed."""
+        return self.asked.dims or {}
+
+    @property
+    def memory_bytes(self) -> int | None:
+        """Bytes that a search may take; None: its own limit, as where the whole process has one."""
+        return None if memory_left() is not None else self.asked.memory_limit
+
+    @property
+    def max_model_bytes(self) -> int:
+        """Size beyond which a model is refused."""
+        return self.asked.max_input_size or MAX_INPUT_BYTES
+
+    @property
+    def max_result_bytes(self) -> int:
+        """Size beyond which a result is refused."""
+        return self.asked.max_input_size or MAX_RESULT_BYTES
+
+    @property
+    def trusted_size(self) -> bool:
+        """Whether the result may take any amount of memory once it is read."""
+        return self.in_memory or self.asked.max_input_size is not None
 
     @property
     def display(self) -> str:

@@ -106,7 +106,7 @@ def _verify_row(
             graph,
             sha256,
             costs_sha256,
-            search=None if request.shallow else downset_search(observer, request.memory_bytes, request.deadline),
+            search=None if request.asked.shallow else downset_search(observer, request.memory_bytes, request.deadline),
             system_due=request.system_due,
             dims_due=dims_due,
             ended_by=(TimeIsUp,),

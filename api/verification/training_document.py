@@ -49,7 +49,7 @@ def verify_training_document(plan: Any, source: Source, request: VerifyRequest, 
             model,
             sha256,
             costs_sha256=costs_sha256,
-            searches=None if request.shallow else training_searches(observer, request.deadline),
+            searches=None if request.asked.shallow else training_searches(observer, request.deadline),
             system_due=request.system_due,
             ended_by=(TimeIsUp,),
         )
@@ -89,7 +89,7 @@ def _refuse_idle_system(request: VerifyRequest) -> None:
 
 def _refuse_graph_terms(request: VerifyRequest) -> None:
     """Raise InputError if a plan for layers is held to what only graphs have."""
-    for parameter, supplied in (("‹costs›", request.costs is not None), ("‹dims›", bool(request.dims_due))):
+    for parameter, supplied in (("‹costs›", request.asked.costs is not None), ("‹dims›", bool(request.dims_due))):
         if supplied:
             raise _idle(parameter)
 

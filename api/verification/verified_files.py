@@ -131,11 +131,11 @@ def _with_files(
     model = files.find(wanted, source.path, name)
     if model.path is None:
         return replace(request, unfound=model.why), None
-    if isinstance(costs := stated.get("costs_sha256"), str) and request.costs is None:
+    if isinstance(costs := stated.get("costs_sha256"), str) and request.asked.costs is None:
         measured = files.find(costs, source.path, name)
         if measured.path is None:
             return replace(request, unfound=f"its measured costs are not here: {measured.why}"), None
-        request = replace(request, costs=measured.path)
+        request = replace(request, asked=replace(request.asked, costs=measured.path))
     return replace(request, models=(model.path,)), model.path
 
 

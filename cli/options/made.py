@@ -100,6 +100,9 @@ def made(name: str, one: Option, said: Mapping[str, str] | None = None) -> Calla
     help = renamed((said or {}).get(name, one.help), flag_of)
     if isinstance(one.kind, kinds.Sizes):
         return size_options(help, renamed(one.kind.proposed, flag_of))
+    if isinstance(one.kind, kinds.Flag) and one.kind.opposite:
+        both = f"--{one.kind.opposite}/{flag_of(name)}"
+        return click.option(both, name, default=True, show_default=True, callback=_opposite, help=help)
     flags = sorted(filter(None, (one.also, flag_of(name))), key=len)
     return click.option(*flags, name, help=help, metavar=one.metavar, **_terms(one))
 
@@ -125,7 +128,7 @@ def _terms(one: Option) -> dict[str, Any]:
     if default is REQUIRED:
         terms: dict[str, Any] = {"required": True}
     else:
-        terms = {} if default is None else {"default": default, "show_default": True}
+        terms = {"show_default": one.shown} if default is None else {"default": default, "show_default": True}
     if isinstance(kind, kinds.StageCounts):
         return terms | {"type": StageCounts()}
     if isinstance(kind, kinds.Names):

@@ -29,11 +29,12 @@ def check_page(path: str) -> None:
 
 def deliver_page(plan: PartitionPlan, model: Model, path: str, console: Console, *, shallow: bool) -> None:
     """Verify a plan and write its report; *shallow* leaves exhaustive searches out."""
+    from mtpp.api.options.verifying import Verifying
     from mtpp.api.reporting.report import result_page
     from mtpp.api.verify import request_of
     from mtpp.cli.flags import flag_of
 
-    request = request_of(plan, model, shallow=shallow)
+    request = request_of(plan, model, Verifying(shallow=shallow))
     made = result_page(request, console, named=flag_of)
     made.save(path)
     console.say(f"{path}: {made.said}")

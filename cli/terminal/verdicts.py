@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
 from mtpp.cli.flags import flag_of
+from mtpp.cli.options.verify_terms import FALSE
 from mtpp.cli.terminal.output import write_stdout
 from mtpp.terminal_safe import terminal_safe
 
@@ -16,36 +16,8 @@ if TYPE_CHECKING:
     from mtpp.api.verification.request import VerifyRequest
     from mtpp.api.verification.verified_files import FileVerdict, VerifiedFile
     from mtpp.api.verify import Verification
+    from mtpp.cli.options.verify_terms import Requirements
     from mtpp.cli.terminal.console import Console
-
-FALSE, UNCHECKED = 1, 3
-"""Exit codes."""
-
-
-@dataclass(frozen=True)
-class Requirements:
-    """What a result has to meet.
-
-    Attributes
-    ----------
-    tier
-        That its bounds have at least; None for any.
-    accept_unchecked
-        Whether it is enough that nothing is false.
-    """
-
-    tier: str | None
-    accept_unchecked: bool
-
-    def unmet(self, found: Verification) -> list[str]:
-        """Say what is unmet of them."""
-        return [f"--require-tier {self.tier}: {why}" for why in found.unmet(self.tier)] if self.tier else []
-
-    def exit_code(self, found: Verification, unmet: Sequence[str]) -> int:
-        """Return the exit code of a run on one result."""
-        if unmet:
-            return FALSE
-        return 0 if self.accept_unchecked and found.exit_code == UNCHECKED else found.exit_code
 
 
 def verify_one(request: VerifyRequest, console: Console, requirements: Requirements, output_format: str) -> int:

@@ -22,6 +22,7 @@ from mtpp.api.options.running import Pipelining, Training, Workers
 from mtpp.api.options.search import Comparing, Partitioning
 from mtpp.api.options.simulating import Simulating
 from mtpp.api.options.splitting import Planned, Splitting
+from mtpp.api.options.verifying import Verifying
 from mtpp.api.recipes import (
     CandleUno,
     Chain,
@@ -51,11 +52,13 @@ KEYWORDS: dict[str, tuple[tuple[type[Options], ...], tuple[str, ...]]] = {
     "plan_training": ((Devices, Planning), ()),
     "profile": ((Profiling,), ()),
     "read": ((Reading,), ()),
+    "report": ((Verifying,), ()),
     "run_pipeline": ((Pipelining, Workers), ()),
     "run_training": ((Training, Workers), ()),
     "simulate": ((Simulating,), ()),
     "split": ((Planned, Splitting), ()),
     "sweep_training": ((Devices, Planning), ("devices", "topology")),
+    "verify": ((Verifying,), ()),
 }
 """Function → records whose fields are its keywords, and names of fields that it has in another way or not at all."""
 
