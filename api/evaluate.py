@@ -156,6 +156,8 @@ def evaluate(
 ) -> PartitionPlan:
     """Score a partition that was made by hand or by another tool.
 
+    Keywords that are not listed are fields of :class:`mtpp.api.options.search.Scoring`.
+
     Parameters
     ----------
     model
@@ -163,10 +165,6 @@ def evaluate(
     assignment
         The path of a plan, of a JSON object op → stage, of a CSV with op and stage or of a split of a placement
         workload; a dictionary op → stage; a plan; or a list of stages, one per op in the order of the model.
-    cuts
-        In place of *assignment*: the names of the ops that end a stage, in the order in which the model lists its ops.
-    k
-        Stages at most; by default as many as are used.
     observer
         Is warned where stages are numbered anew, see :class:`mtpp.Observer`.
 
@@ -195,14 +193,12 @@ def evaluate(
     from mtpp.api.inputs.reading import as_model
     from mtpp.api.inputs.user_assignment import brought_along, labels_of_cuts, stage_labels
     from mtpp.api.observer import listener
-    from mtpp.api.parameters import names, whole_or_none
-    from mtpp.ranges import MOST_STAGES
+    from mtpp.api.options.search import Scoring
 
     if (assignment is None) == (cuts is None):
         raise InputError("give either ‹assignment› or ‹cuts›", parameter="assignment")
-    most = whole_or_none(k, "k", most=MOST_STAGES)
-    ends, heard = None if cuts is None else names(cuts, "cuts"), listener(observer)
+    asked, heard = Scoring.of(cuts=cuts, k=k), listener(observer)
     read = as_model(model, observer, assignment=assignment)
-    with brought_along(assignment, "assignment" if ends is None else "cuts"):
-        labels = stage_labels(read.graph, assignment) if ends is None else labels_of_cuts(read.graph, ends)
-        return score(read, labels, most, heard)
+    with brought_along(assignment, "assignment" if asked.cuts is None else "cuts"):
+        own = stage_labels(read.graph, assignment) if asked.cuts is None else labels_of_cuts(read.graph, asked.cuts)
+        return score(read, own, asked.k, heard)

@@ -50,15 +50,16 @@ def command(
     itself; `mtpp certify` goes from cheap to strong ones and stops when the ratio will do.
     """
     from mtpp.api.bound import bound_cells
-    from mtpp.api.mip_export import export_mip
+    from mtpp.api.mip_export import check_export, export_mip
     from mtpp.cli.options.overheads import ProcessOverheads
-    from mtpp.cli.options.table_outputs import check_table_outputs
     from mtpp.cli.terminal.clock import deadline_from_start
-    from mtpp.cli.terminal.delivery import deliver
+    from mtpp.cli.terminal.delivery import check_output, deliver
     from mtpp.host.stop_reason import StopReason
 
     asked, output = bounding, written.output
-    check_table_outputs(output=output, export=asked.export)
+    check_output(output)
+    if asked.export is not None:
+        check_export(asked.export)
     if asked.export is None and asked.position is not None:
         raise InputError("goes with --export alone", parameter="position", remedy="leave it out")
     if asked.export is not None:

@@ -57,13 +57,14 @@ def command(
     """
     from mtpp.api.certify import certify_cells
     from mtpp.cli.options.overheads import ProcessOverheads
-    from mtpp.cli.options.table_outputs import check_table_outputs
     from mtpp.cli.terminal.clock import deadline_from_start
-    from mtpp.cli.terminal.delivery import deliver
+    from mtpp.cli.terminal.delivery import check_output, deliver
     from mtpp.host.stop_reason import StopReason
-    from mtpp.views.certificate_plot import write_plot
+    from mtpp.views.certificate_plot import check_plot, write_plot
 
-    check_table_outputs(output=written.output, plot=written.plot)
+    check_output(written.output)
+    if written.plot is not None:
+        check_plot(written.plot)
     required, deadline = written.require_ratio, deadline_from_start(certifying.total_time_limit_s)
     table = certify_cells(
         paths, certifying, reading, console, deadline, ProcessOverheads(), proofs_only=required is not None

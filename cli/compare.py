@@ -8,9 +8,9 @@ import click
 
 from mtpp.api.options.reading import Reading
 from mtpp.api.options.search import Comparing
-from mtpp.cli.options.file_types import MODEL, OUTPUT
-from mtpp.cli.options.made import options
-from mtpp.cli.options.shared import output_options
+from mtpp.cli.options.file_types import MODEL
+from mtpp.cli.options.made import fields, options
+from mtpp.cli.options.shared import Output, output_options
 from mtpp.host.interrupts import INTERRUPTED
 
 if TYPE_CHECKING:
@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 @click.command("compare")
 @click.argument("paths", type=MODEL, nargs=-1, required=True, metavar="PATH...")
 @options(Comparing, time_limit_s="For each run: one algorithm on one graph for one k.")
-@click.option(
-    "-o", "--output", type=OUTPUT, metavar="FILE", help="Write all runs and their means as JSON, whole or not at all."
-)
+@fields(Output, "output", output="Write all runs and their means as JSON, whole or not at all.")
 @options(Reading)
 @output_options("table", "json", "csv", "markdown")
 @click.pass_context
@@ -43,11 +41,10 @@ def command(
     """
     from mtpp.api.compare import Comparison, compare_algorithms, warn_of_gaps
     from mtpp.cli.options.overheads import ProcessOverheads
-    from mtpp.cli.options.table_outputs import check_table_outputs
-    from mtpp.cli.terminal.delivery import deliver
+    from mtpp.cli.terminal.delivery import check_output, deliver
     from mtpp.host.process_age import process_age_s
 
-    check_table_outputs(output=output)
+    check_output(output)
     comparison = compare_algorithms(paths, comparing, reading, console, ProcessOverheads())
     warn_of_gaps(comparison, console)
     deliver(output, Comparison(comparison, process_age_s()), output_format)

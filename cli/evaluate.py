@@ -7,49 +7,44 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mtpp.api.options.kinds import InputPath, MemoryLimit
+from mtpp.api.options.option import Options, option
 from mtpp.api.options.reading import Reading
-from mtpp.cli.options.file_types import ASSIGNMENT, ASSIGNMENT_OR_ALGORITHM, MODEL, OUTPUT
-from mtpp.cli.options.limits import memory_limit_option
+from mtpp.api.options.search import Scoring
+from mtpp.cli.options.file_types import MODEL
 from mtpp.cli.options.made import options
-from mtpp.cli.options.shared import output_options
+from mtpp.cli.options.shared import EMBED, output_option, output_options
 from mtpp.host.interrupts import INTERRUPTED
-from mtpp.ranges import MOST_STAGES
+from mtpp.names import ALGORITHMS
 
 if TYPE_CHECKING:
     from mtpp.cli.terminal.console import Console
 
 
+class Written(Options):
+    """The comparison and the plan, and how they are written."""
+
+    against: str | None = option(
+        None, InputPath("an assignment", names=lambda: ALGORITHMS),
+        "Compare, stage by stage, with another assignment, or with what an algorithm finds (auto: the usual one).",
+        "FILE|ALGORITHM",
+    )  # fmt: skip
+    output: str | None = output_option("Write the scored plan as JSON.")
+    embed: bool = EMBED
+    memory_limit: int | None = option(None, MemoryLimit(), "Of all processes together, at least 512MiB.", "SIZE")
+
+
 @click.command("evaluate")
 @click.argument("model", type=MODEL)
-@click.option(
-    "--assignment", type=ASSIGNMENT, metavar="FILE",
-    help='A plan, JSON {"op": stage, …}, a CSV with op and stage, or a split of a placement workload; -: stdin.',
-)  # fmt: skip
-@click.option("--cuts", metavar="OP,OP", help="Ops that end a stage, in the order in which the file lists the ops.")
-@click.option(
-    "-k", "--stages", "k", type=click.IntRange(1, MOST_STAGES), help="Stages at most [default: as many as are used]."
-)
-@click.option(
-    "--against", type=ASSIGNMENT_OR_ALGORITHM, metavar="FILE|ALGORITHM",
-    help="Compare, stage by stage, with another assignment, or with what an algorithm finds (auto: the usual one).",
-)  # fmt: skip
-@click.option("-o", "--output", type=OUTPUT, metavar="FILE", help="Write the scored plan as JSON.")
-@click.option("--embed", is_flag=True, help="Put the graph into the plan, so that `mtpp verify` needs no model.")
-@memory_limit_option()
-@options(Reading)
+@options(Scoring, Written, Reading)
 @output_options("table", "json", "csv", "markdown")
 @click.pass_context
 def command(
     ctx: click.Context,
     /,
     model: str,
-    assignment: str | None,
-    cuts: str | None,
-    against: str | None,
-    k: int | None,
-    output: str | None,
-    embed: bool,
-    memory_limit: str | None,
+    scoring: Scoring,
+    written: Written,
     reading: Reading,
     output_format: str,
     console: Console,
@@ -62,25 +57,25 @@ def command(
     from mtpp.api.evaluate import compare_stages, score
     from mtpp.api.inputs.model import read_model
     from mtpp.api.inputs.user_assignment import labels_of_assignment, labels_of_cuts
-    from mtpp.api.output import check_output
+    from mtpp.cli.terminal.delivery import check_output
     from mtpp.cli.terminal.plan_delivery import deliver_plan
 
-    if (assignment is None) == (cuts is None):
+    assignment, against = scoring.assignment, written.against
+    if (assignment is None) == (scoring.cuts is None):
         raise click.UsageError("give either --assignment or --cuts", ctx)
     if [assignment, against, model].count("-") > 1:
         raise click.UsageError("only one of model and assignments can be standard input", ctx)
-    if output not in (None, "-"):
-        check_output(output)
+    check_output(written.output)
     read = read_model(model, reading, console.warn, assignment=assignment)
     if assignment is not None:
         labels = labels_of_assignment(read.graph, assignment)
     else:
-        labels = labels_of_cuts(read.graph, [name.strip() for name in (cuts or "").split(",")])
-    plan = score(read, labels, k, console)
+        labels = labels_of_cuts(read.graph, scoring.cuts or [""])  # as an empty text says
+    plan = score(read, labels, scoring.k, console)
     comparison = None
     if against is not None:
         name = PurePath(assignment or "cuts").name
         plan, comparison = compare_stages(plan, against, console, name=name)
-    deliver_plan(plan, console, output, output_format, embed=embed, instead=comparison)
+    deliver_plan(plan, console, written.output, output_format, embed=written.embed, instead=comparison)
     if comparison is not None and comparison.comparison.interrupted:
         ctx.exit(INTERRUPTED)

@@ -64,10 +64,10 @@ def command(
     from mtpp.api.inputs.model import read_model
     from mtpp.api.inputs.reading_in_time import reading as being_read
     from mtpp.api.inputs.reading_in_time import refuse_too_late
-    from mtpp.api.output import check_output
     from mtpp.api.partition import find_partition, prepare
     from mtpp.cli.options.overheads import ProcessOverheads, searching_s
     from mtpp.cli.terminal.clock import deadline_from_start
+    from mtpp.cli.terminal.delivery import check_output
     from mtpp.cli.terminal.page_delivery import check_page, deliver_page
     from mtpp.cli.terminal.plan_delivery import deliver_plan, unmet_requirements
     from mtpp.host.process_age import process_age_s
@@ -77,8 +77,7 @@ def command(
     limit_s = asked.time_limit_s
     if (asked.k is None) == (asked.max_bottleneck is None):
         raise click.UsageError("give either -k or --max-bottleneck", ctx)
-    if output not in (None, "-"):
-        check_output(output)
+    check_output(output)
     if report is not None:
         check_page(report)
     with being_read(model, deadline_from_start(limit_s)):

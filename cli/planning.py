@@ -80,14 +80,13 @@ def check_target(output: str | None, emitted: Emitted) -> None:
     click.UsageError
         If options do not go together.
     """
-    from mtpp.api.output import check_output
     from mtpp.api.training.emit_plan import check_emitted
+    from mtpp.cli.terminal.delivery import check_output
 
     if emitted.form is None:
         if emitted.force:
             raise click.UsageError("--force goes with --emit")
-        if output not in (None, "-"):
-            check_output(output)
+        check_output(output)
         return
     if output in (None, "-"):
         raise click.UsageError("--emit writes a folder: give -o FOLDER")

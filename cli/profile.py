@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from mtpp.api.options.profiling import Profiling
-from mtpp.cli.options.file_types import MODEL, OUTPUT
-from mtpp.cli.options.made import options
-from mtpp.cli.options.shared import output_options
+from mtpp.cli.options.file_types import MODEL
+from mtpp.cli.options.made import fields, options
+from mtpp.cli.options.shared import Output, output_options
 
 if TYPE_CHECKING:
     from mtpp.cli.terminal.console import Console
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @click.command("profile")
 @click.argument("model", type=MODEL)
-@click.option("-o", "--output", type=OUTPUT, metavar="FILE", help="Write the graph with measured costs there, as JSON.")
+@fields(Output, "output", output="Write the graph with measured costs there, as JSON.")
 @options(Profiling)
 @output_options("table", "json", "csv", "markdown")
 def command(model: str, output: str | None, output_format: str, console: Console, profiling: Profiling) -> None:
@@ -30,11 +30,9 @@ def command(model: str, output: str | None, output_format: str, console: Console
     the profiler takes. A .pt2 (needs mtpp[torch]): an op costs the median of its times, on a GPU if there is one; with
     --backward also that of its backward pass, which `mtpp plan --planner pfeife --costs` takes.
     """
-    from mtpp.api.output import check_output
     from mtpp.api.profile import profile_model_file
-    from mtpp.cli.terminal.delivery import deliver
+    from mtpp.cli.terminal.delivery import check_output, deliver
 
-    if output not in (None, "-"):
-        check_output(output)
+    check_output(output)
     profile = profile_model_file(model, profiling, console)
     deliver(output, profile, output_format)

@@ -107,7 +107,7 @@ class StageCounts(Kind):
 class Names(Kind):
     """Names, in a sequence or in one text with commas between them; some of those that mean something are *names*."""
 
-    def __init__(self, names: Sequence[str]) -> None:
+    def __init__(self, names: Sequence[str] = ()) -> None:
         self.names = lambda: names
 
     def _read(self, value: Any, parameter: str) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mtpp.api.options.kinds import Cost, Flag, Groups, MemoryLimit, Names, Seconds, StageCounts, Text, Whole
+from mtpp.api.options.kinds import Cost, Flag, Groups, InputPath, MemoryLimit, Names, Seconds, StageCounts, Text, Whole
 from mtpp.api.options.option import REQUIRED, Options, option
 from mtpp.names import ALGORITHMS, AUTO
 from mtpp.ranges import MOST_SEED, MOST_STAGES
@@ -80,6 +80,21 @@ class _Evolution(Options):
 
 class Partitioning(_Evolution, Search, _Cut):
     """Stages that are asked for, and limits of the search for a partition."""
+
+
+class Scoring(Options):
+    """A partition that is brought along."""
+
+    assignment: str | None = option(
+        None, InputPath("an assignment"),
+        'A plan, JSON {"op": stage, …}, a CSV with op and stage, or a split of a placement workload; -: stdin.', "FILE",
+    )  # fmt: skip
+    cuts: tuple[str, ...] | None = option(
+        None, Names(), "Ops that end a stage, in the order in which the file lists the ops.", "OP,OP"
+    )
+    k: int | None = option(
+        None, Whole(1, MOST_STAGES), "Stages at most [default: as many as are used].", also="--stages"
+    )
 
 
 class _Table(Options):

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mtpp.cli.options.overwriting import MODELS, STAGES
-from mtpp.names import ALGORITHMS
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -125,10 +124,6 @@ class OutputFile(FileType):
         files.write(path, self, max(param.opts, key=len) if param.opts[0].startswith("-") else param.opts[0].upper())
 
 
-def _algorithms() -> Iterable[str]:
-    return ALGORITHMS
-
-
 def csv_beside(path: str) -> Iterable[str]:
     """Return the path of the CSV beside a picture."""
     from mtpp.views.certificate_plot import csv_path
@@ -146,7 +141,6 @@ FOLDER_OF_STAGES = InputFile("the folder of stages", folder=STAGES)
 DOCUMENT = InputFile("the document")
 RESULT = InputFile("the result")
 ASSIGNMENT = InputFile("an assignment")
-ASSIGNMENT_OR_ALGORITHM = InputFile("an assignment", names=_algorithms)
 COSTS = InputFile("the file of costs")
 PIPELINE = InputFile("the pipeline")
 

@@ -24,6 +24,12 @@ def output_option(help: str, metavar: str = "FILE", *, folder: bool = False) -> 
     return option(None, OutputPath(folder=folder), help, metavar, also="-o")
 
 
+class Output(Options):
+    """The file that a command writes."""
+
+    output: str | None = output_option("Write the result as JSON, whole or not at all.")
+
+
 class Noise(Options):
     """Things that a command says on standard error."""
 

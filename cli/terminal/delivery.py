@@ -12,6 +12,20 @@ if TYPE_CHECKING:
     from mtpp.api.output import ShownResult
 
 
+def check_output(output: str | None) -> None:
+    """Check that a result can be written where it should be, before the work; nothing is in the way of none.
+
+    Raises
+    ------
+    InputError
+        If there is no place for a file.
+    """
+    from mtpp.formats.io.sink import check_output as check
+
+    if output not in (None, "-"):
+        check(output)
+
+
 def deliver(output: str | None, result: ShownResult, output_format: str, **choices: Any) -> None:
     """Write a result as JSON to *output* if given, and show it in a format; *choices* are more of its method ``text``.
 

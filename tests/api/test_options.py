@@ -19,7 +19,7 @@ from mtpp.api.options.planners import PLANNERS
 from mtpp.api.options.profiling import Profiling
 from mtpp.api.options.reading import Machine, Measured, Reading
 from mtpp.api.options.running import Pipelining, Training, Workers
-from mtpp.api.options.search import Comparing, Partitioning
+from mtpp.api.options.search import Comparing, Partitioning, Scoring
 from mtpp.api.options.simulating import Simulating
 from mtpp.api.options.splitting import Planned, Splitting
 from mtpp.api.options.verifying import Verifying
@@ -46,6 +46,7 @@ KEYWORDS: dict[str, tuple[tuple[type[Options], ...], tuple[str, ...]]] = {
     "compare": ((Comparing,), ("k",)),
     "convert": ((Converting,), ()),
     "emit": ((Planned,), ()),
+    "evaluate": ((Scoring,), ("assignment",)),
     "generate": ((Drawing,), ()),
     "partition": ((Partitioning,), ()),
     "inspect": ((Inspecting,), ()),
