@@ -41,12 +41,12 @@ def load(plan: Any, *, max_input_size: int | str = "2GiB") -> PartitionPlan | Ce
     >>> again.bottleneck == plan.bottleneck, again.verified
     (True, False)
     """
-    from mtpp.api.inputs.model_terms import given_size
     from mtpp.api.inputs.reading import source_of
+    from mtpp.api.options.kinds import Quantity
     from mtpp.formats.io.json_shape import attributed
     from mtpp.formats.results.verifiable import is_table, is_training_plan, read_verifiable, verifiable
 
-    limit = given_size(max_input_size)
+    limit = Quantity().read(max_input_size, "max_input_size")
     if isinstance(plan, Mapping):
         display, document = "<dict>", verifiable(copy.deepcopy(dict(plan)), "<dict>")
     else:

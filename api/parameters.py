@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from mtpp.errors import InputError
 from mtpp.host.deadline import Deadline
-from mtpp.names import TIME_UNITS
 from mtpp.ranges import MOST_STAGES
 
 if TYPE_CHECKING:
@@ -141,11 +140,6 @@ def text(value: Any, parameter: str) -> str:
     return value
 
 
-def text_or_none(value: Any, parameter: str) -> str | None:
-    """Return what :func:`text` does, and None for None."""
-    return None if value is None else text(value, parameter)
-
-
 def choice(value: Any, parameter: str, known: Sequence[str], noun: str | None = None) -> str:
     """Return one of a few texts.
 
@@ -158,17 +152,6 @@ def choice(value: Any, parameter: str, known: Sequence[str], noun: str | None = 
         problem = f"{shortened(value)} is unknown" if noun is None else f"unknown {noun} {shortened(value)}"
         raise InputError(problem, parameter=parameter, remedy=f"use one of {', '.join(known)}")
     return value
-
-
-def time_unit_or_none(value: Any) -> str | None:
-    """Return the name of a unit of time, None for None.
-
-    Raises
-    ------
-    InputError
-        If there is none of that name.
-    """
-    return None if value is None else choice(value, "time_unit", TIME_UNITS, "unit of time")
 
 
 def listed(value: Any, parameter: str, one: Callable[[Any], int]) -> Sequence[int]:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from mtpp.api.inputs.reading_in_time import reading_given
 from mtpp.api.observer import Observer, listener
-from mtpp.api.options.devices import Devices
+from mtpp.api.options.devices import Devices, Planning
 from mtpp.api.options.planners import GraphPipe, Pfeife, TrainingPlanner, planner_of, refuse_keywords
-from mtpp.api.parameters import deadline_of, time_unit_or_none, whole_or_none
+from mtpp.api.options.reading import Formats
 from mtpp.api.training.graph_result import GraphPlanResult
 from mtpp.api.training.graph_task import plan_graph_task, read_graph_task
 from mtpp.api.training.line_result import TrainingPlanResult
@@ -20,6 +20,7 @@ from mtpp.api.training.split_result import SplitPlanResult
 from mtpp.api.training.split_task import SplitTerms, read_split_task
 from mtpp.api.training.task import Picoseconds, SuppliedModel, model_parameter, read_training_task
 from mtpp.errors import Infeasible, InputError, Interrupted
+from mtpp.host.deadline import Deadline
 from mtpp.host.stop_reason import StopReason
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
     from mtpp.api.inputs.model import Model
     from mtpp.formats.results.training_plan import AnyTrainingPlan
-    from mtpp.host.deadline import Deadline
     from mtpp.inference.graph import CostGraph
     from mtpp.solvers.planners.limits import NoPlan, PlanLimits
     from mtpp.training.device_tree import DeviceTree
@@ -100,12 +100,8 @@ def plan_training(
         ``mtpp.Pfeife(micro_batches=8)``. None: Piper with its defaults.
     devices, memory, bandwidth, topology
         As in :class:`mtpp.api.options.devices.Devices`; *topology* is for planners of stages in a line.
-    time_unit
-        Of times in a file that names none: ps, ns, us, ms or s.
-    time_limit_s
-        Seconds from this call on, after which the best plan so far is returned; None: no limit.
-    jobs
-        Threads; None: one for each core. The result does not depend on it.
+    time_unit, time_limit_s, jobs
+        As in :class:`mtpp.api.options.reading.Formats` and :class:`mtpp.api.options.devices.Planning`.
     observer
         Is told of warnings, of phases of the search, and of plans and bounds in picoseconds.
 
@@ -145,10 +141,11 @@ def plan_training(
     ['embedding', 'head', 'layer 0', 'layer 1']
     """
     refuse_keywords("plan_training", of_planner, planner)
-    deadline = deadline_of(time_limit_s)
+    planning = Planning(time_limit_s=time_limit_s, jobs=jobs)
+    deadline = Deadline(planning.time_limit_s)
     asked = planner_of(planner)
     system = Devices(devices=devices, memory=memory, bandwidth=bandwidth, topology=topology)
-    unit, threads, heard = time_unit_or_none(time_unit), whole_or_none(jobs, "jobs"), listener(observer)
+    unit, threads, heard = Formats(time_unit=time_unit).time_unit, planning.jobs, listener(observer)
     if isinstance(asked, Pfeife):
         with reading_given(model, "model", deadline):
             splits = read_split_task(model, SplitTerms(asked, system, unit), heard)

@@ -8,20 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 from mtpp.api.inputs.reading_in_time import reading_given
 from mtpp.api.observer import Observer, listener
-from mtpp.api.options.devices import Devices
+from mtpp.api.options.devices import Devices, Planning
 from mtpp.api.options.planners import Equi, LinePlanner, PipeDream2BW, Piper, planner_of, refuse_keywords
+from mtpp.api.options.reading import Formats
 from mtpp.api.output import SavedResult
-from mtpp.api.parameters import deadline_of, shortened, time_unit_or_none, whole, whole_or_none
+from mtpp.api.parameters import shortened, whole
 from mtpp.api.training.running import limited, run_planner
 from mtpp.api.training.task import Picoseconds, SuppliedModel, model_parameter, read_training_task
 from mtpp.errors import Infeasible, InputError, Interrupted
+from mtpp.host.deadline import Deadline
 from mtpp.host.stop_reason import StopReason
 from mtpp.ranges import MOST_DEVICES
 
 if TYPE_CHECKING:
     import os
 
-    from mtpp.host.deadline import Deadline
     from mtpp.solvers.planners.piper.sweep import SweepCell
     from mtpp.training.problem import PlanningProblem
     from mtpp.views.terminal import Medium
@@ -56,10 +57,8 @@ def sweep_training(
         Sums of degrees, each at most N; by default N, and a half and a quarter of what the devices can reach.
     planner
         :class:`mtpp.Piper` with its options; None: with its defaults.
-    model, memory, bandwidth, time_unit, jobs, observer
-        As in :func:`mtpp.plan_training`.
-    time_limit_s
-        Seconds from this call on, after which the cells so far are returned; None: no limit.
+    model, memory, bandwidth, time_unit, time_limit_s, jobs, observer
+        As in :func:`mtpp.plan_training`; after the time limit the cells so far are returned.
 
     Returns
     -------
@@ -89,11 +88,12 @@ def sweep_training(
     True
     """
     refuse_keywords("sweep_training", of_planner, planner, Piper, Equi, PipeDream2BW)
-    deadline = deadline_of(time_limit_s)
+    planning = Planning(time_limit_s=time_limit_s, jobs=jobs)
+    deadline = Deadline(planning.time_limit_s)
     numbers, asked = _devices(devices), planner_of(planner, Piper, Equi, PipeDream2BW)
     system = Devices(devices=numbers[-1], memory=memory, bandwidth=bandwidth)
     chosen_sums = None if sums is None else _numbers(sums, "sums")
-    unit, threads, heard = time_unit_or_none(time_unit), whole_or_none(jobs, "jobs"), listener(observer)
+    unit, threads, heard = Formats(time_unit=time_unit).time_unit, planning.jobs, listener(observer)
     given = model_parameter(model)
     with reading_given(given, "model", deadline):
         task = read_training_task(given, asked, system, unit, heard)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mtpp.errors import InputError
 
@@ -129,14 +129,14 @@ def read_model(
     InputError
         If it is no graph, broken, or does not fit its measured costs.
     """
-    from mtpp.api.inputs.model_terms import sizes
     from mtpp.api.inputs.planned_sizes import planned_sizes
     from mtpp.api.inputs.python_models import source_at
     from mtpp.formats.graphs.recognise import read_graph, takes_sizes
     from mtpp.formats.modelled.open_sizes import OpenSizes
     from mtpp.inference.frozen import frozen
 
-    largest, given = int(how.max_input_size), sizes(how.dims)
+    values: dict[str, Any] = how.values()
+    largest, given = values["max_input_size"], values["dims"] or {}
     source = source or source_at(path, how.from_format, largest)
     read = partial(
         read_graph,

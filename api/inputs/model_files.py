@@ -11,7 +11,6 @@ from pathlib import Path
 
 from mtpp.api.cells.overheads import Overheads
 from mtpp.api.inputs.model import Model, read_model
-from mtpp.api.inputs.model_terms import sizes
 from mtpp.api.inputs.python_models import TORCH, source_at
 from mtpp.api.inputs.reading_in_time import reading, refuse_too_late
 from mtpp.api.options.reading import Reading
@@ -101,7 +100,7 @@ class ModelFiles:
         for source in sources:
             for file in self._checked(source, most_stages, found):
                 found[_place(file.path)] = file
-        for name in named_sizes(sizes(self._how.dims)):
+        for name in named_sizes(self._how.values()["dims"] or {}):
             if not any(name in file.dims for file in found.values()):
                 raise InputError(
                     f"no model has a dimension {name!r}", parameter="dims", remedy="`mtpp inspect` lists them"

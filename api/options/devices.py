@@ -58,5 +58,7 @@ class Devices(Options):
 class Planning(Options):
     """Limits of a planner."""
 
-    time_limit_s: float | None = option(None, Seconds(), "From process start.", "S")
-    jobs: int | None = option(None, Whole(), "Threads [default: all cores].", also="-j")
+    time_limit_s: float | None = option(None, Seconds(), "From process start.", "S", more="In Python: from the call.")
+    jobs: int | None = option(
+        None, Whole(), "Threads [default: all cores].", also="-j", more="The result does not depend on it."
+    )

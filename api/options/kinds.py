@@ -285,7 +285,9 @@ class OutputPath(Kind):
 
 
 class Sizes(Kind):
-    """Sizes by name, which a shell has ``--dim``, ``--dims auto`` and ``--trips`` for.
+    """Sizes by name, each above zero, which a shell has ``--dim``, ``--dims auto`` and ``--trips`` for.
+
+    ``"auto"`` is the same as ``{"*": "auto"}``: all that is not named is proposed. ``{"*": 1}`` sets all of it.
 
     Parameters
     ----------
@@ -293,13 +295,25 @@ class Sizes(Kind):
         Help of ``--dims``; that of ``--dim`` is the option's own.
     """
 
+    largest = 10**18
+
     def __init__(self, proposed: str) -> None:
         self.proposed = proposed
 
     def _read(self, value: Any, parameter: str) -> dict[str, int | str]:
-        from mtpp.api.inputs.model_terms import sizes
+        from mtpp.formats.modelled.size_terms import AUTO, OTHERS
 
-        return sizes(value, parameter)
+        if isinstance(value, str) and value == AUTO:
+            return {OTHERS: AUTO}
+        if not isinstance(value, Mapping):
+            problem = f"{given.shortened(value)} is not a mapping"
+            raise InputError(problem, parameter=parameter, remedy='write {"batch": 1}, or "auto"')
+        return {
+            given.text(name, parameter): AUTO
+            if name == OTHERS and isinstance(size, str) and size == AUTO
+            else given.whole(size, parameter, most=self.largest)
+            for name, size in value.items()
+        }
 
 
 class Amounts(Kind):

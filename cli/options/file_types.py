@@ -141,7 +141,6 @@ FOLDER_OF_STAGES = InputFile("the folder of stages", folder=STAGES)
 DOCUMENT = InputFile("the document")
 RESULT = InputFile("the result")
 ASSIGNMENT = InputFile("an assignment")
-COSTS = InputFile("the file of costs")
 PIPELINE = InputFile("the pipeline")
 
 OUTPUT = OutputFile()

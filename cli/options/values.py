@@ -25,14 +25,6 @@ class FiniteRange(click.FloatRange):
         return number
 
 
-def input_limit(text: str) -> int:
-    """Read ``--max-input-size``, in bytes."""
-    from mtpp.units import parse_bytes
-
-    limit: int = option_value("--max-input-size", parse_bytes, text)
-    return limit
-
-
 def bytes_option(option: str, text: str | None) -> int | None:
     """Read an option that is a size, in bytes; None if it is not given."""
     from mtpp.units import parse_bytes
