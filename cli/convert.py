@@ -9,9 +9,8 @@ import click
 from mtpp.api.options.graphs import Converting
 from mtpp.api.options.reading import Reading
 from mtpp.cli.options.file_types import ASSIGNMENT, MODEL, OUTPUT
-from mtpp.cli.options.limits import memory_limit_option
 from mtpp.cli.options.made import fields, options
-from mtpp.cli.options.shared import noise_options
+from mtpp.cli.options.shared import memory_limit_option, noise_options
 
 if TYPE_CHECKING:
     from mtpp.cli.terminal.console import Console
@@ -40,7 +39,6 @@ def command(
     to: str | None,
     assignment: str | None,
     modules: int | None,
-    memory_limit: str | None,
     reading: Reading,
     console: Console,
 ) -> None:

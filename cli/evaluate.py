@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mtpp.api.options.kinds import InputPath, MemoryLimit
+from mtpp.api.options.kinds import InputPath
 from mtpp.api.options.option import Options, option
 from mtpp.api.options.reading import Reading
 from mtpp.api.options.search import Scoring
 from mtpp.cli.options.file_types import MODEL
 from mtpp.cli.options.made import options
-from mtpp.cli.options.shared import EMBED, output_option, output_options
+from mtpp.cli.options.shared import EMBED, memory_limit_option, output_option, output_options
 from mtpp.host.interrupts import INTERRUPTED
 from mtpp.names import ALGORITHMS
 
@@ -31,12 +31,13 @@ class Written(Options):
     )  # fmt: skip
     output: str | None = output_option("Write the scored plan as JSON.")
     embed: bool = EMBED
-    memory_limit: int | None = option(None, MemoryLimit(), "Of all processes together, at least 512MiB.", "SIZE")
 
 
 @click.command("evaluate")
 @click.argument("model", type=MODEL)
-@options(Scoring, Written, Reading)
+@options(Scoring, Written)
+@memory_limit_option()
+@options(Reading)
 @output_options("table", "json", "csv", "markdown")
 @click.pass_context
 def command(

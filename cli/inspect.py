@@ -9,9 +9,8 @@ import click
 from mtpp.api.options.graphs import Inspecting
 from mtpp.api.options.reading import Reading
 from mtpp.cli.options.file_types import MODEL
-from mtpp.cli.options.limits import memory_limit_option
 from mtpp.cli.options.made import options
-from mtpp.cli.options.shared import output_options
+from mtpp.cli.options.shared import memory_limit_option, output_options
 
 if TYPE_CHECKING:
     from mtpp.cli.terminal.console import Console
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 def command(
     model: str,
     inspecting: Inspecting,
-    memory_limit: str | None,
     reading: Reading,
     output_format: str,
     console: Console,

@@ -9,9 +9,8 @@ import click
 from mtpp.api.options.devices import Devices, Planning
 from mtpp.api.options.reading import Formats
 from mtpp.cli.options.file_types import MODEL, OUTPUT_FOLDER
-from mtpp.cli.options.limits import memory_limit_option
 from mtpp.cli.options.made import fields, options
-from mtpp.cli.options.shared import output_options
+from mtpp.cli.options.shared import memory_limit_option, output_options
 from mtpp.cli.options.training import knapsack_option, planner_options
 from mtpp.cli.options.warming import warm_up_behind_option
 from mtpp.host.interrupts import INTERRUPTED
@@ -41,7 +40,6 @@ def command(
     ctx: click.Context,
     /,
     model: str,
-    memory_limit: str | None,
     output: str | None,
     output_format: str,
     console: Console,

@@ -12,9 +12,8 @@ from mtpp.api.options.option import options_of
 from mtpp.api.options.running import Pipelining, Training, Workers
 from mtpp.cli.flags import flag_of
 from mtpp.cli.options.file_types import FOLDER_OF_STAGES, MODEL, OUTPUT
-from mtpp.cli.options.limits import memory_limit_option
 from mtpp.cli.options.made import options
-from mtpp.cli.options.shared import output_options
+from mtpp.cli.options.shared import memory_limit_option, output_options
 from mtpp.host.interrupts import INTERRUPTED
 from mtpp.names import TORCH
 
@@ -45,7 +44,6 @@ def command(
     training: Training,
     pipelining: Pipelining,
     workers: Workers,
-    memory_limit: str | None,
     output: str | None,
     output_format: str,
     console: Console,

@@ -9,9 +9,8 @@ import click
 from mtpp.api.options.splitting import Planned, Splitting
 from mtpp.cli.options.completing import names_completion
 from mtpp.cli.options.file_types import ASSIGNMENT, MODEL, OUTPUT_FOLDER
-from mtpp.cli.options.limits import memory_limit_option
 from mtpp.cli.options.made import fields, options
-from mtpp.cli.options.shared import output_options
+from mtpp.cli.options.shared import memory_limit_option, output_options
 from mtpp.names import EXPORTERS
 
 if TYPE_CHECKING:
@@ -54,7 +53,6 @@ def command(
     splitting: Splitting,
     forms: tuple[str, ...],
     dims: dict[str, int | str] | None,
-    memory_limit: str | None,
     max_input_size: int,
     output_format: str,
     console: Console,

@@ -13,10 +13,8 @@ from mtpp.api.options.option import REQUIRED, Option, Options, options_of
 from mtpp.cli.flags import flag_of
 from mtpp.cli.options.completing import list_completion, names_completion
 from mtpp.cli.options.file_types import InputFile, OutputFile
-from mtpp.cli.options.limits import limit_memory
 from mtpp.cli.options.sizes import size_options, sizes_of
-from mtpp.cli.options.stage_counts import StageCounts
-from mtpp.cli.options.values import CoreList, FiniteRange, counts, size, whole_numbers
+from mtpp.cli.options.values import CoreList, FiniteRange, StageCounts, counts, size, whole_numbers
 from mtpp.errors import InputError, renamed
 from mtpp.ranges import MOST_OPS
 
@@ -113,7 +111,7 @@ def _terms(one: Option) -> dict[str, Any]:
     if isinstance(kind, kinds.Flag):
         return {"is_flag": True, "callback": _opposite} if default else {"is_flag": True}
     if isinstance(kind, kinds.MemoryLimit):
-        return {"callback": limit_memory}
+        return {"callback": _limit_memory}
     if isinstance(kind, kinds.Wholes):
         return {"callback": whole_numbers(kind.most)}
     if isinstance(kind, kinds.Groups):
@@ -146,6 +144,15 @@ def _terms(one: Option) -> dict[str, Any]:
     if isinstance(kind, kinds.Choice) and one.metavar is None:
         return terms | {"type": click.Choice(kind.known)}
     return terms | {"shell_complete": names_completion(kind.names)}
+
+
+def _limit_memory(ctx: click.Context, param: click.Parameter, text: str | None) -> str | None:
+    """Hold the process to a limit on memory from here on."""
+    from mtpp.host.memory_limit import memory_limited
+
+    if text is not None and not ctx.resilient_parsing:
+        ctx.with_resource(memory_limited(kinds.MemoryLimit(processes=True).read(text, str(param.name))))
+    return text
 
 
 def _opposite(ctx: click.Context, param: click.Parameter, value: bool) -> bool:

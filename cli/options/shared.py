@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar, cast
 
-from mtpp.api.options.kinds import Choice, Flag, OutputPath
+from mtpp.api.options.kinds import Choice, Flag, MemoryLimit, OutputPath
 from mtpp.api.options.option import Option, Options, option
 from mtpp.cli.options.made import made, options, stack
 
@@ -28,6 +28,25 @@ class Output(Options):
     """The file that a command writes."""
 
     output: str | None = output_option("Write the result as JSON, whole or not at all.")
+
+
+class Process(Options):
+    """Limits of the process that a command runs in."""
+
+    memory_limit: int | None = option(None, MemoryLimit(), "Of all processes together, at least 512MiB.", "SIZE")
+
+
+def memory_limit_option() -> Callable[[F], F]:
+    """Add ``--memory-limit``, which holds for the whole process from here on; the command does not see it."""
+
+    def decorate(command: F) -> F:
+        @wraps(command)
+        def run(*arguments: Any, process: Process, **values: Any) -> Any:
+            return command(*arguments, **values)
+
+        return cast(F, options(Process)(run))
+
+    return decorate
 
 
 class Noise(Options):

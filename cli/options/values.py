@@ -8,8 +8,7 @@ from typing import Any
 
 import click
 
-from mtpp.errors import InputError
-from mtpp.ranges import MOST_CORES
+from mtpp.ranges import MOST_CORES, MOST_STAGES
 
 
 class FiniteRange(click.FloatRange):
@@ -25,23 +24,25 @@ class FiniteRange(click.FloatRange):
         return number
 
 
-def bytes_option(option: str, text: str | None) -> int | None:
-    """Read an option that is a size, in bytes; None if it is not given."""
-    from mtpp.units import parse_bytes
+class StageCounts(click.ParamType):  # type: ignore[type-arg]  # generic in new versions of click only
+    """Numbers of stages with commas between them, in the order given; one given twice counts once."""
 
-    size: int | None = option_value(option, parse_bytes, text)
-    return size
+    name = "stage counts"
 
-
-def option_value(option: str, parse: Callable[[str], Any], text: str | None) -> Any:
-    """Read an option's value; what is wrong with it is said of the option. None if it is not given."""
-    if text is None:
-        return None
-    try:
-        return parse(text)
-    except InputError as error:
-        place = ": ".join(part for part in (error.source, error.where) if part)
-        raise InputError(error.problem, source=option, where=place or None, remedy=error.remedy) from None
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
+        """Read the list or fail, naming the part that is wrong."""
+        if isinstance(value, tuple):
+            return value
+        counts = []
+        for part in (part.strip() for part in str(value).split(",")):
+            if not part:
+                self.fail(f"a number is missing in {value!r}; write them one by one, such as 2,4,8", param, ctx)
+            if not part.isdecimal() or len(part) > 2 * len(str(MOST_STAGES)):
+                self.fail(f"{part!r} is not a number of stages; write them one by one, such as 2,4,8", param, ctx)
+            if not 1 <= int(part) <= MOST_STAGES:
+                self.fail(f"{part} is not in the range 1<=k<={MOST_STAGES}", param, ctx)
+            counts.append(int(part))
+        return tuple(dict.fromkeys(counts))
 
 
 def whole_numbers(most: int) -> Callable[[click.Context, click.Parameter, str | None], list[int] | None]:
