@@ -174,12 +174,12 @@ def export(
     """
     from mtpp.api.cells.parameters import models_of, reading_of
     from mtpp.api.observer import listener
-    from mtpp.api.parameters import path_text, stage_count, text
+    from mtpp.api.parameters import path_text, text, whole
 
     target = path_text(path, "path")
     check_export(target)
     asked = Bounding.of(
-        k=stage_count(k),
+        k=whole(k, "k"),
         bounds=[text(bound, "bound")],
         export=target,
         position=position,

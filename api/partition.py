@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Any
 from mtpp.api.inputs.counted_weights import as_counted
 from mtpp.api.observer import Observer, Search, compilation_told
 from mtpp.api.options.search import Partitioning
-from mtpp.api.parameters import deadline_of
 from mtpp.errors import Infeasible, InputError, Interrupted
+from mtpp.host.deadline import Deadline
 from mtpp.host.stop_reason import StopReason
 from mtpp.names import ALGORITHMS
 
 if TYPE_CHECKING:
     from mtpp.api.inputs.model import Model
     from mtpp.api.partition_plan import PartitionPlan
-    from mtpp.host.deadline import Deadline
     from mtpp.host.interruption import Interruption
     from mtpp.inference.contraction import Contraction
     from mtpp.inference.instance import Instance
@@ -297,7 +296,6 @@ def partition(
     from mtpp.api.observer import listener
 
     begin = time.monotonic()
-    deadline = deadline_of(time_limit_s)
     if (k is None) == (max_bottleneck is None):
         raise InputError("give either ‹k› or ‹max_bottleneck›", parameter="k")
     asked = Partitioning.of(
@@ -315,7 +313,7 @@ def partition(
         population=population,
         generations=generations,
     )
-    heard = listener(observer)
+    deadline, heard = Deadline(asked.time_limit_s), listener(observer)
     with reading_given(model, "model", deadline):
         prepared = prepare(as_model(model, observer), asked)
     return find_partition(prepared, deadline, heard, spent_s=time.monotonic() - begin)

@@ -86,7 +86,7 @@ class Wholes(Kind):
         self.most = most
 
     def _read(self, value: Any, parameter: str) -> Sequence[int]:
-        numbers = given.listed(value, parameter, partial(given.whole, parameter=parameter))
+        numbers = _listed(value, parameter, partial(given.whole, parameter=parameter))
         if not numbers:
             raise InputError("names nothing", parameter=parameter, remedy="give one number at least")
         return numbers
@@ -161,10 +161,18 @@ class Quantity(Kind):
         self.round_down = round_down
 
     def _read(self, value: Any, parameter: str) -> int:
-        size = given.quantity(value, parameter, self._parse, least=self.least)
-        if size is None:
+        if value is None:
             raise InputError("None is no size", parameter=parameter, remedy='write "2GiB"')
-        return size
+        if isinstance(value, str):
+            try:
+                return self._parse(value)
+            except InputError as error:
+                raise InputError(error.problem, parameter=parameter, where=error.where, remedy=error.remedy) from None
+        number = given.real(value)
+        if number is None or not math.isfinite(number) or number != math.floor(number):
+            problem = f"{given.shortened(value)} is neither a whole number nor a text with a unit"
+            raise InputError(problem, parameter=parameter)
+        return given.whole(int(value), parameter, least=self.least, most=2**63 - 1)
 
     def _parse(self, text: str) -> int:
         from mtpp.units import parse_bytes
@@ -375,7 +383,14 @@ class Seconds(Kind):
     """Finite number of seconds above zero; None is no limit."""
 
     def _read(self, value: Any, parameter: str) -> float | None:
-        return given.deadline_of(value, parameter).limit_s
+        if value is None:
+            return None
+        number = given.real(value)
+        if number is None or not math.isfinite(number):
+            raise InputError(f"{given.shortened(value)} is not a number of seconds", parameter=parameter)
+        if number <= 0:
+            raise InputError(f"{number:g} is not above zero", parameter=parameter, remedy="leave it out for no limit")
+        return number
 
 
 class Counts(Kind):
@@ -385,7 +400,7 @@ class Counts(Kind):
         self.most = most
 
     def _read(self, value: Any, parameter: str) -> Sequence[int]:
-        return given.listed(value, parameter, lambda one: given.whole(one, parameter, least=0, most=self.most))
+        return _listed(value, parameter, lambda one: given.whole(one, parameter, least=0, most=self.most))
 
 
 class Number(Kind):
@@ -408,7 +423,7 @@ class Number(Kind):
         return _each(value, one) if self.several else one(value)
 
     def _number(self, value: Any, parameter: str) -> Any:
-        number = given.exact(value, parameter)
+        number = self._exact(value, parameter)
         if not 0 < number <= self.largest:
             remedy = f"it must be above 0 and at most {self.largest:,}"
             raise InputError(f"{given.shortened(value)} is out of range", parameter=parameter, remedy=remedy)
@@ -416,6 +431,25 @@ class Number(Kind):
             problem = f"{given.shortened(value)} has too many digits"
             raise InputError(problem, parameter=parameter, remedy="round it to nine")
         return number
+
+    def _exact(self, value: Any, parameter: str) -> Any:
+        from fractions import Fraction
+
+        from mtpp.units import exact_decimal
+
+        if isinstance(value, int | Fraction) and not isinstance(value, bool):
+            return value
+        try:
+            return exact_decimal(str(value))
+        except ValueError:
+            raise InputError(f"{given.shortened(value)} is not a number", parameter=parameter) from None
+
+
+def _listed(value: Any, parameter: str, one: Callable[[Any], int]) -> Sequence[int]:
+    """Return whole numbers that *one* reads, of anything that holds some but a text."""
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        raise InputError(f"{given.shortened(value)} is no list of whole numbers", parameter=parameter)
+    return tuple(map(one, value))
 
 
 def _each(value: Any, one: Callable[[Any], Any]) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mtpp.api.parameters import whole_or_none
+from mtpp.api.parameters import whole
 from mtpp.api.training.graph_task import refuse_topology
 from mtpp.api.training.task import read_training_model
 from mtpp.errors import InputError
@@ -94,7 +94,7 @@ def read_split_task(given: Any, terms: SplitTerms, observer: Observer) -> SplitT
     refuse_topology(devices, planner.name)
     if planner.schedule == STDIN and given == STDIN:
         raise InputError("only one of model and schedule can be standard input", parameter="schedule")
-    whole_or_none(devices.devices, "devices", most=MOST_SPLIT_DEVICES)
+    whole(devices.devices or 1, "devices", most=MOST_SPLIT_DEVICES)
     values = (devices.devices, planner.micro_batches)
     missing = [name for name, value in zip(_EXAMPLES, values, strict=True) if value is None]
     if missing:

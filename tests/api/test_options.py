@@ -119,6 +119,14 @@ WRONG: dict[type[kinds.Kind], tuple[Any, ...]] = {
     kinds.Cores: ([], "0,1", 3, [0.5], [-1], [True], print),
     kinds.Contents: (3, True, [1], {"x": 1}, {3: None}),
     kinds.InputPath: (3, True, 0.5, [1], print),
+    kinds.OutputPath: (3, True, "", print),
+    kinds.StageCounts: ("2", [], [2, 0], True, 0.5, None),
+    kinds.Names: (3, [1], print),
+    kinds.Groups: ("a,b", [["a"]], ["a"], 3, [3], None),
+    kinds.Ratio: ("1", 0.5, True, float("nan"), None),
+    kinds.Cost: (True, [], print),
+    kinds.Seconds: ("60", 0, True, float("nan"), float("inf")),
+    kinds.MemoryLimit: ("lots", [], -1, 0, True, 0.5),
 }
 """Wrong values by kind."""
 

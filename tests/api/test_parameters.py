@@ -80,25 +80,15 @@ WRONG = (
     "nonsense",
 )
 ALSO_WRONG: dict[str, dict[str, tuple[Any, ...]]] = {
-    "bound": {"k": ("2",), "cutoff": (0, "5ms"), "time_limit_s": (0,), "total_time_limit_s": ("1",)},
     "certify": {
-        "k": ("2", [], [2, 0]),
         "models": ([],),
         "bounds": ([], ["none such"]),
-        "target_ratio": ("1",),
-        "time_limit_s": ("60",),
-        "total_time_limit_s": (0,),
-        "jobs": (0,),
         "scheduler": ("nowhere",),
         "memory_limit": ("1 MiB",),
         "reading": ({},),
     },
-    "compare": {"algorithms": ([], [1]), "work_limit": (0,), "jobs": ("2",), "memory_limit": ([],)},
-    "evaluate": {
-        "assignment": (b"{}", ["0", 0, 0, 0], [0, 0, 0, -1]),
-        "cuts": ("op9", 3, [3]),
-        "k": ("2",),
-    },
+    "compare": {"algorithms": ([],)},
+    "evaluate": {"assignment": (b"{}", ["0", 0, 0, 0], [0, 0, 0, -1]), "cuts": ("op9",)},
     "profile": {"repeats": (0, "20", 10_001), "inputs": ({"x": 1},), "dims": ("batch=2", {"batch": True})},
     "run_pipeline": {
         "batches": (0, "200"),
