@@ -9,8 +9,8 @@ import click
 from mtpp.api.options.reading import Reading
 from mtpp.api.options.search import Comparing
 from mtpp.cli.options.file_types import MODEL
-from mtpp.cli.options.made import fields, options
-from mtpp.cli.options.shared import Output, output_options
+from mtpp.cli.options.made import options
+from mtpp.cli.options.shared import output_options, output_path
 from mtpp.host.interrupts import INTERRUPTED
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @click.command("compare")
 @click.argument("paths", type=MODEL, nargs=-1, required=True, metavar="PATH...")
 @options(Comparing, time_limit_s="For each run: one algorithm on one graph for one k.")
-@fields(Output, "output", output="Write all runs and their means as JSON, whole or not at all.")
+@output_path("Write all runs and their means as JSON, whole or not at all.")
 @options(Reading)
 @output_options("table", "json", "csv", "markdown")
 @click.pass_context

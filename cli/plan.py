@@ -8,9 +8,9 @@ import click
 
 from mtpp.api.options.devices import Devices, Planning
 from mtpp.api.options.reading import Formats
-from mtpp.cli.options.file_types import MODEL, OUTPUT_FOLDER
+from mtpp.cli.options.file_types import MODEL
 from mtpp.cli.options.made import fields, options
-from mtpp.cli.options.shared import memory_limit_option, output_options
+from mtpp.cli.options.shared import memory_limit_option, output_options, output_path
 from mtpp.cli.options.training import knapsack_option, planner_options
 from mtpp.cli.options.warming import warm_up_behind_option
 from mtpp.host.interrupts import INTERRUPTED
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 @knapsack_option()
 @options(Planning)
 @memory_limit_option()
-@click.option("-o", "--output", type=OUTPUT_FOLDER, metavar="FILE", help="Write the plan as JSON, whole or not at all.")
+@output_path("Write the plan as JSON, whole or not at all.", folder=True)
 @output_options("table", "json", "csv", "markdown")
 @warm_up_behind_option("plan")
 @click.pass_context

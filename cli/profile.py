@@ -8,8 +8,8 @@ import click
 
 from mtpp.api.options.profiling import Profiling
 from mtpp.cli.options.file_types import MODEL
-from mtpp.cli.options.made import fields, options
-from mtpp.cli.options.shared import Output, output_options
+from mtpp.cli.options.made import options
+from mtpp.cli.options.shared import output_options, output_path
 
 if TYPE_CHECKING:
     from mtpp.cli.terminal.console import Console
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @click.command("profile")
 @click.argument("model", type=MODEL)
-@fields(Output, "output", output="Write the graph with measured costs there, as JSON.")
+@output_path("Write the graph with measured costs there, as JSON.")
 @options(Profiling)
 @output_options("table", "json", "csv", "markdown")
 def command(model: str, output: str | None, output_format: str, console: Console, profiling: Profiling) -> None:

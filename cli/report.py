@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mtpp.api.options.option import REQUIRED
 from mtpp.api.options.reading import Formats, Machine
 from mtpp.api.options.verifying import Verifying
 from mtpp.cli.flags import flag_of
-from mtpp.cli.options.file_types import MODEL, REPORT, RESULT
-from mtpp.cli.options.shared import noise_options
+from mtpp.cli.options.file_types import MODEL, RESULT
+from mtpp.cli.options.shared import noise_options, output_path
 from mtpp.cli.options.verify_terms import verifying_options
 
 if TYPE_CHECKING:
@@ -22,9 +23,7 @@ FALSE = 1
 
 @click.command("report")
 @click.argument("result", type=RESULT, metavar="FILE")
-@click.option(
-    "-o", "--output", type=REPORT, metavar="PAGE", required=True, help="HTML file to write, whole or not at all."
-)
+@output_path("HTML file to write, whole or not at all.", "PAGE", default=REQUIRED)
 @click.option(
     "--model", "models", type=MODEL, multiple=True, metavar="PATH",
     help="The model that a plan is for, if it embeds none. Models of a table, or folders of them; repeatable. "

@@ -11,9 +11,9 @@ import click
 from mtpp.api.options.option import options_of
 from mtpp.api.options.running import Pipelining, Training, Workers
 from mtpp.cli.flags import flag_of
-from mtpp.cli.options.file_types import FOLDER_OF_STAGES, MODEL, OUTPUT
+from mtpp.cli.options.file_types import FOLDER_OF_STAGES, MODEL
 from mtpp.cli.options.made import options
-from mtpp.cli.options.shared import memory_limit_option, output_options
+from mtpp.cli.options.shared import memory_limit_option, output_options, output_path
 from mtpp.host.interrupts import INTERRUPTED
 from mtpp.names import TORCH
 
@@ -30,9 +30,7 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @options(Training, Pipelining, Workers, steps="Of training with --engine.")
 @memory_limit_option()
-@click.option(
-    "-o", "--output", type=OUTPUT, metavar="FILE", help="Write what was measured as JSON, whole or not at all."
-)
+@output_path("Write what was measured as JSON, whole or not at all.")
 @output_options("table", "json", "csv", "markdown")
 @click.pass_context
 def command(

@@ -9,7 +9,7 @@ import click
 from mtpp.api.options.simulating import Simulating
 from mtpp.cli.options.file_types import MODEL, OUTPUT, PIPELINE
 from mtpp.cli.options.made import options
-from mtpp.cli.options.shared import output_options
+from mtpp.cli.options.shared import output_options, output_path
 
 if TYPE_CHECKING:
     from mtpp.cli.terminal.console import Console
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @options(Simulating)
 @click.option("--gantt", type=OUTPUT, metavar="FILE.svg|html|txt", help="Draw the passes over time.")
 @click.option("--trace", type=OUTPUT, metavar="FILE.json", help="Write the passes for chrome://tracing and Perfetto.")
-@click.option("-o", "--output", type=OUTPUT, metavar="FILE", help="Write the figures as JSON, whole or not at all.")
+@output_path("Write the figures as JSON, whole or not at all.")
 @output_options("table", "json", "csv", "markdown")
 def command(
     pipeline: str,

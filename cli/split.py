@@ -8,9 +8,9 @@ import click
 
 from mtpp.api.options.splitting import Planned, Splitting
 from mtpp.cli.options.completing import names_completion
-from mtpp.cli.options.file_types import ASSIGNMENT, MODEL, OUTPUT_FOLDER
+from mtpp.cli.options.file_types import ASSIGNMENT, MODEL
 from mtpp.cli.options.made import fields, options
-from mtpp.cli.options.shared import memory_limit_option, output_options
+from mtpp.cli.options.shared import memory_limit_option, output_options, output_path
 from mtpp.names import EXPORTERS
 
 if TYPE_CHECKING:
@@ -23,13 +23,7 @@ UNCHECKED = 3
 @click.command("split")
 @click.argument("model", type=MODEL)
 @click.argument("plan", type=ASSIGNMENT)
-@click.option(
-    "-o",
-    "--output",
-    type=OUTPUT_FOLDER,
-    metavar="FOLDER",
-    help="Write the stages and their manifest there, all or nothing.",
-)
+@output_path("Write the stages and their manifest there, all or nothing.", "FOLDER", folder=True)
 @options(Splitting)
 @click.option(
     "--emit",

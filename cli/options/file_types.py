@@ -144,7 +144,6 @@ ASSIGNMENT = InputFile("an assignment")
 PIPELINE = InputFile("the pipeline")
 
 OUTPUT = OutputFile()
-REPORT = OutputFile()
 OUTPUT_FOLDER = OutputFile(folder=True)
 """A folder, or a file where that is none yet."""
 

@@ -24,10 +24,9 @@ def output_option(help: str, metavar: str = "FILE", *, folder: bool = False) -> 
     return option(None, OutputPath(folder=folder), help, metavar, also="-o")
 
 
-class Output(Options):
-    """The file that a command writes."""
-
-    output: str | None = output_option("Write the result as JSON, whole or not at all.")
+def output_path(help: str, metavar: str = "FILE", *, folder: bool = False, default: Any = None) -> Callable[[F], F]:
+    """Add ``-o``, the file or the folder that a command writes."""
+    return made("output", Option(default, OutputPath(folder=folder), help, metavar, "-o"))
 
 
 class Process(Options):
