@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mtpp.api.options.devices import Devices, Planning
+from mtpp.api.options.kinds import Choice
+from mtpp.api.options.option import Option
 from mtpp.api.options.reading import Formats
 from mtpp.cli.options.file_types import MODEL
-from mtpp.cli.options.made import fields, options
+from mtpp.cli.options.made import fields, made, options
 from mtpp.cli.options.shared import memory_limit_option, output_options, output_path
 from mtpp.cli.options.training import knapsack_option, planner_options
 from mtpp.cli.options.warming import warm_up_behind_option
@@ -22,9 +24,12 @@ if TYPE_CHECKING:
 
 @click.command("plan")
 @click.argument("model", type=MODEL)
-@click.option(
-    "--planner", type=click.Choice(PLANNERS), show_default=True, default=PLANNERS[0],
-    help="Any stages, the equal ones of two baselines, a graph of stages, or splits with a schedule.",
+@made(
+    "planner",
+    Option(
+        PLANNERS[0], Choice(PLANNERS),
+        "Any stages, the equal ones of two baselines, a graph of stages, or splits with a schedule.",
+    ),
 )  # fmt: skip
 @options(Devices)
 @planner_options()

@@ -128,7 +128,7 @@ def _emitted(
     """Plan a model of *size* layers or ops; a plan can be written for another program, where that takes it."""
     from mtpp.api.training.emit_plan import check_runnable, emit_plan
 
-    form, force = asked.emitted
+    form, force = asked.emitted.form, asked.emitted.force
     if form is not None:
         check_runnable(task.problem, form)
     planned = plan(task, asked.deadline(size), asked.planning.jobs, console)

@@ -19,9 +19,9 @@ SHOWN_AS = option(
 EMBED = option(False, Flag(), "Put the graph into the plan, so that `mtpp verify` needs no model.")
 
 
-def output_option(help: str, metavar: str = "FILE", *, folder: bool = False) -> Any:
-    """Return the field of a record for the file, or the folder, that a command writes: ``-o``."""
-    return option(None, OutputPath(folder=folder), help, metavar, also="-o")
+def output_option(help: str) -> Any:
+    """Return the field of a record for the file that a command writes: ``-o``."""
+    return option(None, OutputPath(), help, "FILE", also="-o")
 
 
 def output_path(help: str, metavar: str = "FILE", *, folder: bool = False, default: Any = None) -> Callable[[F], F]:

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, TypeVar, cast
 import click
 
 from mtpp.api.options.devices import Devices
-from mtpp.api.options.kinds import Sizes
-from mtpp.api.options.option import Option, options_of
+from mtpp.api.options.kinds import Choice, Flag, Sizes, Wholes
+from mtpp.api.options.option import Option, Options, option, options_of
 from mtpp.api.options.planners import PLANNERS, GraphPipe, LinePlanner, Pfeife, Piper, TrainingPlanner
 from mtpp.cli.flags import flag_of
 from mtpp.cli.options.made import checked, given, made, stack
@@ -33,11 +33,14 @@ class Swept(NamedTuple):
     sums: list[int] | None
 
 
-class Emitted(NamedTuple):
-    """Values of ``--emit`` and ``--force``."""
+class Emitted(Options):
+    """Files for another program."""
 
-    form: str | None
-    force: bool
+    form: str | None = option(
+        None, Choice(FORMS),
+        "Of pfeife, graphpipe: write plan, schedule and stages for PyTorch's pipelining; -o is a folder.",
+    )  # fmt: skip
+    force: bool = option(False, Flag(), "Of --emit: replace what an earlier run wrote there.")
 
 
 def planner_options() -> Callable[[F], F]:
@@ -48,13 +51,13 @@ def planner_options() -> Callable[[F], F]:
 
     def decorate(command: F) -> F:
         @wraps(command)
-        def run(*arguments: Any, devices: Devices, sweep: Any, sums: Any, emit: Any, force: bool, **values: Any) -> Any:
-            planner = _planner_of(values, devices.topology, emit)
+        def run(*arguments: Any, devices: Devices, sweep: Any, sums: Any, form: Any, force: bool, **values: Any) -> Any:
+            planner = _planner_of(values, devices.topology, form)
             if sweep is not None and not isinstance(planner, LinePlanner):
                 raise InputError(
                     f"the planner {planner.name} has none", parameter="sweep", remedy="use ‹planner› piper"
                 )
-            swept, emitted = Swept(sweep, sums), Emitted(emit, force)
+            swept, emitted = Swept(sweep, sums), Emitted(form=form, force=force)
             return command(*arguments, planner=planner, devices=devices, swept=swept, emitted=emitted, **values)
 
         return cast(F, stack(*_decorators())(run))
@@ -72,18 +75,12 @@ def _decorators() -> list[Callable[[Any], Any]]:
     names = dict.fromkeys(name for planner in (LinePlanner, GraphPipe, Pfeife) for name in options_of(planner))
     return [
         *(_made(name, every[name]) for name in names),
-        click.option(
-            "--emit", type=click.Choice(FORMS),
-            help="Of pfeife, graphpipe: write plan, schedule and stages for PyTorch's pipelining; -o is a folder.",
-        ),
-        click.option("--force", is_flag=True, help="Of --emit: replace what an earlier run wrote there."),
+        *(made(name, one) for name, one in options_of(Emitted).items()),
         click.option(
             "--sweep", is_flag=False, flag_value=DEFAULT, callback=_numbers, metavar="[LIST]",
             help="In place of a plan: best times for numbers of devices up to K, or for those listed, as 8,16,32-64.",
         ),
-        click.option(
-            "--sums", callback=_numbers, metavar="LIST", help="Of --sweep: sums of degrees [default: N and below]."
-        ),
+        made("sums", Option(None, Wholes(MOST_DEVICES), "Of --sweep: sums of degrees [default: N and below].", "LIST")),
     ]  # fmt: skip
 
 
@@ -120,8 +117,8 @@ def _planner_of(values: dict[str, Any], topology: object, form: str | None) -> T
     kind = PLANNERS[values.pop("planner")]
     every = {**options_of(Pfeife), **options_of(GraphPipe), **options_of(Piper)}
     asked = {name: value for name, value in given(every, values).items() if value != every[name].default}
-    own = {*options_of(kind), "topology" if issubclass(kind, LinePlanner) else "emit"}
-    for name, value in {**asked, "emit": form, "topology": topology}.items():
+    own = {*options_of(kind), "topology" if issubclass(kind, LinePlanner) else "form"}
+    for name, value in {**asked, "form": form, "topology": topology}.items():
         if value is not None and name not in own:
             error = InputError(f"has no effect on the planner {kind.name}", parameter=name, remedy="leave it out")
             raise click.UsageError(error.told(flag_of))
@@ -130,6 +127,4 @@ def _planner_of(values: dict[str, Any], topology: object, form: str | None) -> T
 
 def _numbers(ctx: click.Context, param: click.Parameter, text: str | None) -> list[int] | str | None:
     """Read a list such as ``8,16,32-64`` of whole numbers above zero."""
-    if text is None or (text == DEFAULT and param.name == "sweep"):
-        return text
-    return parse_whole_numbers(text, MOST_DEVICES, ", after MODEL" if param.name == "sweep" else "")
+    return text if text in (None, DEFAULT) else parse_whole_numbers(str(text), MOST_DEVICES, ", after MODEL")
