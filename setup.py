@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
-from logging import INFO, WARNING
+import time
+from contextlib import suppress
 from pathlib import Path
 from shutil import rmtree
 
@@ -12,11 +14,13 @@ from setuptools import setup
 from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_py import build_py
 
-COMPILED = Path("mtpp", "solvers", "machine_code", "compiled")
-PROGRAM = (
-    "import sys; sys.path.insert(0, sys.argv[1]); "
-    "from mtpp.solvers.machine_code.shipping import main; main(sys.argv[1])"
-)
+COMPILED = Path("mtpp", "solvers", "compiled")
+PROGRAM = "import sys; sys.path.insert(0, sys.argv[1]); from mtpp.api.shipping import main; main()"
+ANY_PROCESSOR = {
+    "NUMBA_CPU_NAME": "generic",
+    "NUMBA_CPU_FEATURES": "",
+    "NUMBA_DISABLE_INTEL_SVML": "1",  # a library that is not everywhere
+}
 
 
 class BuildWithKernels(build_py):
@@ -31,16 +35,32 @@ class BuildWithKernels(build_py):
         if self.editable_mode:
             return
         folder = str(Path(self.build_lib).absolute())
-        rmtree(Path(folder, COMPILED), ignore_errors=True)
-        self.announce("compiling kernels: about a minute", level=INFO)
-        command = [sys.executable, "-B", "-c", PROGRAM, folder]  # bytecode would end up in the wheel
-        done = subprocess.run(command, capture_output=True, text=True, cwd=folder)
+        compiled = Path(folder, COMPILED)
+        rmtree(compiled, ignore_errors=True)
+        self.say("compiling inner loops: about a minute on two cores, seconds if an earlier build did it")
+        settings = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
+        if "NUMBA_CACHE_DIR" in os.environ:
+            settings["NUMBA_CACHE_DIR"] = os.path.abspath(os.environ["NUMBA_CACHE_DIR"])
+        began = time.monotonic()
+        done = subprocess.run(
+            [sys.executable, "-B", "-c", PROGRAM, folder],  # bytecode would end up in the wheel
+            env=settings | ANY_PROCESSOR | {"PYTHONDONTWRITEBYTECODE": "1"},
+            capture_output=True,
+            text=True,
+            cwd=folder,
+        )
+        *_, last = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
         if done.returncode:
-            rmtree(
-                Path(folder, COMPILED), ignore_errors=True
-            )  # a part of it would make the wheel one for this platform
-            *_, last = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
-            self.announce(f"no kernels are compiled ahead: {last}", level=WARNING)
+            rmtree(compiled, ignore_errors=True)  # a part of it would make the wheel one for this platform
+            self.say(f"no inner loops are compiled ahead: {last}")
+        else:
+            self.say(f"{last}, in {time.monotonic() - began:.0f} s")
+
+    def say(self, message: str) -> None:
+        """Tell the log, and the terminal if there is one: of a build that succeeds, pip shows the log to nobody."""
+        print(f"mtpp: {message}", flush=True)
+        with suppress(OSError), open("/dev/tty", "w", encoding="utf-8") as terminal:
+            terminal.write(f"mtpp: {message}\n")
 
 
 class TaggedWheel(bdist_wheel):

@@ -1,16 +1,71 @@
-"""Compilation of inner loops ahead of their use."""
+"""Compilation of inner loops ahead of their use, by command lines on samples that call them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+_GPT2 = "gpt2.onnx --dim batch=1 --dim sequence=64"
+_TRAIN = "plan training.json --memory 3GiB --batch-size 16 --micro-batch-size 2"
+
+_PARTITION = (
+    ("partition resnet50.onnx -k 4 -o plan.json -q",),
+    (f"partition {_GPT2} -k 6 --fast-memory 30MiB --peak order",),
+    (
+        "generate multi-branch --branches 3 --length 4 --blocks 3 --cross-links 2 -o branches.json",
+        "partition branches.json -k 4 --algorithm series-parallel",
+    ),
+    (
+        "generate transformer --split-heads --layers 120 -o large.json",
+        "partition large.json -k 8 --work-limit 2000",
+    ),
+)
+_BOUND = (("bound resnet50.onnx -k 4 --time-limit 5",),)
+_PIPER = (
+    "generate transformer-training --layers 4 --sequence 512 --micro-batch-size 2 -o training.json",
+    f"{_TRAIN} --devices 8 --bandwidth 50GB/s -o line.json",
+    f"{_TRAIN} --topology two-levels.toml -o nested.json",
+)
+_GRAPHPIPE = (
+    "generate mmt --branches 2 --layers 4 -o mmt.json",
+    "plan mmt.json --planner graphpipe --devices 4 --memory 16GiB --bandwidth 12.5GB/s --batch-size 64 -o graph.json",
+)
+_PFEIFE = ("plan resnet50.onnx --planner pfeife --devices 4 --micro-batches 4 --memory 8GiB --bandwidth 25GB/s",)
+_SIMULATE = (("simulate three-towers.json",),)
+_VERIFY = (
+    (*_PARTITION[0], "verify plan.json --model resnet50.onnx"),
+    (*_PIPER, "verify line.json nested.json --model training.json"),
+    (*_GRAPHPIPE, "verify graph.json --model mmt.json"),
+)
+
+COMMANDS: Mapping[str, Sequence[tuple[str, ...]]] = {
+    "partition": _PARTITION,
+    "certify": (*_PARTITION, *_BOUND),
+    "bound": _BOUND,
+    "evaluate": _PARTITION,
+    "compare": _PARTITION,
+    "simulate": _SIMULATE,
+    "verify": _VERIFY,
+    "report": (*_VERIFY, *_SIMULATE),
+    "run": _SIMULATE,
+    "plan": (_GRAPHPIPE, _PIPER, _PFEIFE),
+}
+"""Command → command lines that call its inner loops, each group one after the other in a folder of samples."""
+
+_PROCESSES = 2
+"""At a time: each kernel is compiled by whichever calls it first, and waits are short."""
 
 
 def warmup(commands: str | Sequence[str] | None = None) -> tuple[str, ...]:
     """Compile inner loops now, so that later calls start at once.
 
     An installed package has most of them compiled already, for the versions of Python and numba that it was built with.
-    What is missing is compiled for this processor, and kept beside the package, or in the user's cache folder where
-    that cannot be written. Without any that is a minute's work the first time, and seconds after that.
+    What is missing is compiled for this processor, and kept in the user's cache folder, by command lines on samples in
+    processes of their own. Without any that is a minute's work the first time, and seconds after that.
 
     Parameters
     ----------
@@ -26,30 +81,62 @@ def warmup(commands: str | Sequence[str] | None = None) -> tuple[str, ...]:
     ------
     InputError
         If there is no such command, or it has no inner loops.
+    RuntimeError
+        If one of the command lines fails, with its last line on standard error.
 
     Examples
     --------
     >>> warmup("simulate")
     ('simulate',)
     """
-    from mtpp.solvers.warming import load_for
+    from concurrent.futures import ThreadPoolExecutor
+    from shutil import copytree, ignore_patterns
+    from tempfile import TemporaryDirectory
+
+    from mtpp.datasets import sample_path
 
     names = names_of_commands() if commands is None else _commands(commands)
-    load_for(names)
+    groups = {lines for name in names for lines in COMMANDS[name]}
+    begun = {other[:n] for other in groups for n in range(len(other))}
+    with TemporaryDirectory() as folder, ThreadPoolExecutor(_PROCESSES) as pool:
+        copytree(sample_path("resnet50").parent, folder, dirs_exist_ok=True, ignore=ignore_patterns("pytorch"))
+        list(pool.map(partial(_run, folder), sorted(groups - begun, key=len, reverse=True)))
     return names
+
+
+def _run(folder: str, lines: Sequence[str]) -> None:
+    """Run command lines in a folder.
+
+    Raises
+    ------
+    RuntimeError
+        If one fails.
+    """
+    path = os.pathsep.join(os.path.abspath(entry) for entry in sys.path)
+    for line in lines:
+        done = subprocess.run(
+            [sys.executable, "-m", "mtpp", *shlex.split(line)],
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": path},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        if done.returncode:
+            *_, last = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+            raise RuntimeError(f"mtpp {line}: {last}")
 
 
 def names_of_commands() -> tuple[str, ...]:
     """Return the names of the commands that have inner loops."""
-    from mtpp.solvers.warming import COMMANDS
-
     return tuple(COMMANDS)
 
 
 def warm_up_behind(commands: str | Sequence[str]) -> bool:
     """Start to compile what *commands* may need in a process that goes on after this one; tell whether it was started.
 
-    It is not where the package came with all of it, or where no process can be started.
+    It is not where this process had to compile nothing, or where no process can be started.
 
     Raises
     ------
@@ -57,10 +144,10 @@ def warm_up_behind(commands: str | Sequence[str]) -> bool:
         As :func:`warmup`.
     """
     from mtpp.host.child_process import start_detached
-    from mtpp.solvers.machine_code.shipped import ships_code
+    from mtpp.solvers.compilation import has_compiled
 
     names = _commands(commands)
-    if ships_code():
+    if not has_compiled():
         return False
     try:
         start_detached("mtpp.api.warmup", "_warm_up", *names)

@@ -10,12 +10,12 @@ import argparse
 from time import perf_counter
 from typing import Any
 
+import mtpp
 from benchmarks.report import print_report
 from mtpp.api.options.graphpipe import GraphPipe
 from mtpp.api.plan_training import plan_training
 from mtpp.api.training.graph_result import GraphPlanResult
 from mtpp.datasets.multi_branch_training import multi_branch_model
-from mtpp.solvers.planners.compiling import load_graph_planner
 from mtpp.training.model import TrainingModel
 
 DEVICES = (4, 8, 16, 32)
@@ -133,7 +133,7 @@ def main() -> None:
     parser.add_argument("--table", action="append", choices=list(TABLES))
     parser.add_argument("--bandwidth", default="12.5GB/s")
     given = parser.parse_args()
-    load_graph_planner()
+    mtpp.warmup("plan")
     for name in given.table or TABLES:
         TABLES[name](given.bandwidth)
 

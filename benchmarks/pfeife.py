@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
+import mtpp
 from benchmarks.report import print_report, seconds_per_call
 from mtpp.api.options.pfeife import Pfeife
 from mtpp.api.plan_training import plan_training
 from mtpp.api.training.split_result import SplitPlanResult
 from mtpp.datasets.transformer import transformer
 from mtpp.inference.graph import CostGraph
-from mtpp.solvers.planners.compiling import load_split_planner
 from mtpp.solvers.planners.pfeife.candidate import Scheduled
 from mtpp.solvers.planners.pfeife.kernels.split_annealing import split_iteration
 from mtpp.solvers.planners.pfeife.schedule_arrays import looped_arrays
@@ -110,7 +110,7 @@ def main() -> None:
     parser.add_argument("--table", action="append", choices=TABLES, help="one of them [default: all]")
     parser.add_argument("models", nargs="*", help="further graphs")
     arguments = parser.parse_args()
-    load_split_planner(rare=True)
+    mtpp.warmup("plan")
     graphs: dict[str, Any] = {**models(), **{path.rsplit("/", 1)[-1]: path for path in arguments.models}}
     for name in arguments.table or TABLES:
         TABLES[name](graphs)

@@ -18,6 +18,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+import mtpp
 from benchmarks.report import print_report
 from mtpp.formats.graphs.recognise import read_graph
 from mtpp.formats.io.source import read_source
@@ -26,7 +27,6 @@ from mtpp.inference.system import load_system
 from mtpp.solvers.certify.cell_limits import CellLimits
 from mtpp.solvers.certify.cell_work import certify
 from mtpp.solvers.certify.certification import Certification
-from mtpp.solvers.compiling import load_bounds, load_kernels
 
 STAGES = (2, 4, 8, 16, 32, 64)
 REFERENCE = Path(__file__).with_suffix(".json")
@@ -112,8 +112,7 @@ def main(arguments: list[str]) -> None:
     limit_s = float(rest[0]) if rest else 10.0
     stages = [int(k) for k in rest[1].split(",")] if len(rest) > 1 else list(STAGES)
     reference = known_cells(*rest[2:3])
-    load_kernels(["auto"], load_system())
-    load_bounds(["node", "crossings", "fraction", "relaxation", "configuration", "exact-mip"], load_system())
+    mtpp.warmup("certify")
     found = []
     for cell in cells(Path(folder), limit_s, stages, reference):
         print("  ".join(cell.row()), file=sys.stderr, flush=True)

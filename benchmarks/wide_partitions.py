@@ -11,11 +11,10 @@ from math import exp, log
 from pathlib import Path
 from time import process_time
 
+import mtpp
 from benchmarks.report import print_report
 from benchmarks.wide_graphs import STAGES, instances, known_cells
-from mtpp.inference.system import load_system
 from mtpp.solvers.bounds.simple import simple_bound
-from mtpp.solvers.compiling import load_kernels
 from mtpp.solvers.limits import SearchLimits
 from mtpp.solvers.registry import partitioner
 
@@ -27,7 +26,7 @@ def main(arguments: list[str]) -> None:
     folder, *rest = arguments
     stages = [int(k) for k in rest[0].split(",")] if rest else list(STAGES)
     reference = known_cells(*rest[1:2])
-    load_kernels(["auto"], load_system())
+    mtpp.warmup("partition")
     entry = partitioner("auto")
     rows, shares, seconds = [], [], 0.0
     for name, instance in instances(Path(folder), stages):

@@ -30,8 +30,8 @@ def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
 def command(commands: str | None, console: Console) -> None:
     """Compile inner loops now, so that later runs start at once.
 
-    An installed package has most of them compiled. What is missing is compiled and kept beside the package (or in the
-    user's cache folder where that cannot be written). Run it once when building a container image.
+    An installed package has most of them compiled. What is missing is compiled and kept in the user's cache folder, by
+    command lines on samples. Run it once when building a container image.
     """
     from mtpp.api.warmup import warmup
     from mtpp.cli.terminal.output import write_stdout

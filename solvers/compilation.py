@@ -13,6 +13,7 @@ from contextlib import contextmanager
 class _Work:
     """Loading and compiling in this process, one kernel at a time but for those that it calls."""
 
+    compiled = False
     depth = 0
     began = 0.0
     seconds = 0.0
@@ -40,8 +41,19 @@ def search_clock() -> float:
 
 def tell_watchers() -> None:
     """Tell those who watch that something is compiled, in this process or one of its children."""
+    _Work.compiled = True
     while _WATCHERS:
         _WATCHERS.pop()()
+
+
+def has_compiled() -> bool:
+    """Return whether this process or one of its children has compiled anything."""
+    return _Work.compiled
+
+
+def at_work() -> bool:
+    """Return whether a kernel is being loaded or compiled in this process."""
+    return _Work.depth > 0
 
 
 def work_begins() -> None:

@@ -10,7 +10,7 @@ import numba
 from numba.core import event
 
 from mtpp.solvers.compilation import tell_watchers, work_begins, work_ends
-from mtpp.solvers.machine_code.kernel_cache import KernelCache
+from mtpp.solvers.kernel_cache import KernelCache
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -72,12 +72,6 @@ def inlined(function: F) -> F:
     A call passes tuples of arrays by value and counts references to each array; that takes longer than a small loop.
     """
     return cast(F, numba.njit(**_OPTIONS, inline="always")(function))
-
-
-def on_disk(kernel: object) -> bool:
-    """Return whether a kernel has machine code on disk, for some signature; only a forecast."""
-    cached = getattr(kernel, "_cache", None)
-    return isinstance(cached, KernelCache) and cached.on_disk()
 
 
 class _Compilations(event.Listener):  # type: ignore[misc]  # numba is not typed

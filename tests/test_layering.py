@@ -193,8 +193,7 @@ def test_the_core_imports_no_heavy_library_at_the_door(checkout: Path) -> None:
 def test_one_module_imports_numba_with_its_cache(checkout: Path) -> None:
     """Kernels are compiled in one way, and kept in one, which live in one place each."""
     users = {path for _, path in _modules(checkout) if any(m.startswith("numba") for m in _imports(path))}
-    cache = checkout / "solvers" / "machine_code"
-    assert users == {checkout / "solvers" / "jit.py", cache / "kernel_cache.py", cache / "saved_kernel.py"}
+    assert users == {checkout / "solvers" / "jit.py", checkout / "solvers" / "kernel_cache.py"}
 
 
 @pytest.mark.parametrize(("library", "module"), [("bokeh", "drawing"), ("igraph", "layered"), ("jinja2", "page")])

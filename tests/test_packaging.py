@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import re
 import subprocess
 import sys
 import tomllib
 import zipfile
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from itertools import chain
 from pathlib import Path
@@ -138,6 +140,7 @@ def _python(site: Path, *arguments: str, **settings: str) -> subprocess.Complete
         "PYTHONPATH": str(site),
         "PYTHONDONTWRITEBYTECODE": "1",
         "HOME": str(site / "none"),
+        "XDG_CACHE_HOME": str(site / "none"),
         **settings,
     }
     command = [sys.executable, *arguments]
@@ -175,7 +178,7 @@ def test_wheel_runs_without_compiling(wheel: Path, tmp_path: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path / "site")
     site = tmp_path / "site"
-    package = site / "mtpp" / "solvers" / "machine_code"
+    package = site / "mtpp" / "solvers"
     assert len(list((package / "compiled").glob("*.kernel"))) > 50
     (package / "__pycache__").write_text("")  # no folder can be made here, nor in the home folder
     (site / "none").write_text("")
@@ -211,6 +214,43 @@ def _timeless(text: str) -> Any:
 
 
 @pytest.mark.slow
+def test_building_again_compiles_nothing(wheel: Path, checkout: Path, tmp_path: Path) -> None:
+    """While no kernel has changed, a build takes the code of the last one, whatever else was edited; it says so."""
+    source = _source(checkout, tmp_path / "source")
+    (source / "api" / "bound.py").write_text((source / "api" / "bound.py").read_text() + "# edited\n")
+    again, said = _build(source, tmp_path / "built")
+    assert re.search(
+        r"mtpp: compiling inner loops: about a minute .*\n(.*\n)*.*mtpp: \d+ .* ahead, 0 of them now", said
+    )
+    assert _kernels(again) == _kernels(wheel) != set()
+
+
+def _kernels(wheel: Path) -> set[str]:
+    with zipfile.ZipFile(wheel) as archive:
+        return {name for name in archive.namelist() if name.endswith(".kernel")}
+
+
+@pytest.mark.slow
+def test_builds_tell_a_terminal(checkout: Path, tmp_path: Path) -> None:
+    """However quiet pip is: somebody waits there."""
+    source = _source(checkout, tmp_path / "source")
+    (source / "api" / "shipping.py").write_text("import sys\n\n\ndef main():\n    sys.exit('no reason')\n")
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", str(source)]
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(tmp_path)
+        os.execv(sys.executable, command)
+    said = b""
+    with suppress(OSError):  # the other end is closed
+        while more := os.read(terminal, 1000):
+            said += more
+    assert os.waitpid(pid, 0)[1] == 0
+    first, last = (line for line in said.decode().splitlines() if line.startswith("mtpp: "))
+    assert first.startswith("mtpp: compiling inner loops: about a minute on two cores")
+    assert last == "mtpp: no inner loops are compiled ahead: no reason"
+
+
+@pytest.mark.slow
 def test_builds_without_numba_compile_nothing(checkout: Path, tmp_path: Path) -> None:
     """Where kernels cannot be compiled the wheel is one for all platforms, and the build says so in a line."""
     (tmp_path / "libraries" / "numba").mkdir(parents=True)
@@ -219,7 +259,7 @@ def test_builds_without_numba_compile_nothing(checkout: Path, tmp_path: Path) ->
     settings = {"PYTHONPATH": str(tmp_path / "libraries")}
     wheel, said = _build(source, tmp_path / "built", "--no-build-isolation", **settings)
     assert wheel.name.endswith("-py3-none-any.whl")
-    assert "no kernels are compiled ahead: ImportError: no numba here" in said
+    assert "no inner loops are compiled ahead: ImportError: no numba here" in said
     with zipfile.ZipFile(wheel) as archive:
         assert not [name for name in archive.namelist() if name.endswith(".kernel")]
 
@@ -228,13 +268,14 @@ def test_builds_without_numba_compile_nothing(checkout: Path, tmp_path: Path) ->
 def test_builds_that_fail_halfway_ship_nothing(checkout: Path, tmp_path: Path) -> None:
     """What was compiled before an error came, such as of a full disk, does not make the wheel one for this platform."""
     source = _source(checkout, tmp_path / "source")
-    (source / "solvers" / "machine_code" / "shipping.py").write_text(
-        "import sys\nfrom mtpp.solvers.machine_code.code_folders import SHIPPED\n\n\ndef main(package_path):\n"
-        "    SHIPPED.mkdir()\n    (SHIPPED / 'half.kernel').touch()\n    sys.exit('No space left on device')\n"
+    (source / "api" / "shipping.py").write_text(
+        "import sys\nfrom pathlib import Path\nimport mtpp.solvers\n\n\ndef main():\n"
+        "    folder = Path(mtpp.solvers.__file__).with_name('compiled')\n    folder.mkdir()\n"
+        "    (folder / 'half.kernel').touch()\n    sys.exit('No space left on device')\n"
     )
     wheel, said = _build(source, tmp_path / "built", "--no-build-isolation")
     assert wheel.name.endswith("-py3-none-any.whl")
-    assert "no kernels are compiled ahead: No space left on device" in said
+    assert "no inner loops are compiled ahead: No space left on device" in said
     with zipfile.ZipFile(wheel) as archive:
         assert not [name for name in archive.namelist() if name.endswith(".kernel")]
 
@@ -245,6 +286,6 @@ def test_editable_installs_compile_nothing(checkout: Path, tmp_path: Path) -> No
     source = _source(checkout, tmp_path / "source")
     code = f"import setuptools.build_meta as backend; backend.build_editable({str(tmp_path)!r})"
     done = subprocess.run([sys.executable, "-c", code], check=True, cwd=source, capture_output=True, text=True)
-    assert "compiling kernels" not in done.stdout + done.stderr
+    assert "compiling inner loops" not in done.stdout + done.stderr
     assert not list(source.rglob("*.kernel"))
     assert [wheel.name.endswith("-py3-none-any.whl") for wheel in tmp_path.glob("*.whl")] == [True]

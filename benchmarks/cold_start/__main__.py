@@ -61,7 +61,6 @@ class Installation:
         self._venv = venv
         self.command = venv / "bin" / "mtpp"
         (self._package,) = venv.glob("lib/python*/site-packages/mtpp")
-        self._forget_code()
         self._installed = set(self._files())
 
     def clean(self) -> None:
@@ -71,10 +70,6 @@ class Installation:
 
     def _files(self) -> Iterator[Path]:
         return (path for path in self._package.rglob("*") if path.is_file())
-
-    def _forget_code(self) -> None:
-        for path in self._package.rglob("__pycache__/*.kernel"):
-            path.unlink()
 
 
 def run(installation: Installation, case: Case, folder: Path, *, one_core: bool = False) -> Spent:

@@ -10,11 +10,12 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from downset_proofs import narrow_case
 from graph_strategies import random_graph
 
 import mtpp
 from mtpp.errors import Interrupted
-from mtpp.solvers.recheck.compiling import load_recheck
+from mtpp.solvers.recheck.compiled import Unwatched, search_compiled
 
 SEARCH = "work with a limit"
 """Name of the threads that searches run in."""
@@ -23,7 +24,8 @@ SEARCH = "work with a limit"
 @pytest.fixture(scope="module")
 def endless() -> dict[str, Any]:
     """Return a plan for ops that any order is right for, with the proof of a search that takes days."""
-    load_recheck()
+    case = narrow_case(0)
+    search_compiled(case.claim(case.optimum, ["crossings", "fit", "maximal"]), 100, 100, Unwatched())  # now, not then
     graph = random_graph(5, 60, consumers_per_tensor=0.05)
     document = mtpp.partition(graph, 8, algorithm="slice").document(embed=True)
     value = document["bottleneck"]

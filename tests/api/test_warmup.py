@@ -13,49 +13,66 @@ import pytest
 
 import mtpp
 from mtpp.api import warmup as module
+from mtpp.cli.main import COMMANDS as CLI_COMMANDS
 from mtpp.host import child_process
-from mtpp.solvers import warming
+from mtpp.solvers import compilation
 
 
 @pytest.fixture
-def loaded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return the commands whose kernels are asked for; nothing is compiled."""
+def lines(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the command lines that are run; nothing is compiled."""
     found: list[str] = []
-    monkeypatch.setattr(warming, "load_for", found.extend)
+    monkeypatch.setattr(module, "_run", lambda folder, lines: found.extend(lines))
     return found
+
+
+def test_commands_are_those_of_the_command_line() -> None:
+    """Whatever can be named is a command, and so is the first word of each line."""
+    assert set(module.COMMANDS) <= set(CLI_COMMANDS)
+    assert {line.split()[0] for groups in module.COMMANDS.values() for lines in groups for line in lines} <= set(
+        CLI_COMMANDS
+    )
 
 
 @pytest.mark.parametrize(
     ("given", "due"),
     [
-        (None, list(warming.COMMANDS)),
+        (None, list(module.COMMANDS)),
         ("verify", ["verify"]),
-        (" partition , verify,partition", ["partition", "verify"]),
+        (" bound , verify,bound", ["bound", "verify"]),
         (("plan", "simulate"), ["plan", "simulate"]),
     ],
 )
-def test_what_is_named_is_compiled(given: str | Sequence[str] | None, due: list[str], loaded: list[str]) -> None:
-    """Names come as a text or as a sequence, each counts once; without any it is all of them."""
-    assert list(mtpp.warmup(given)) == due == loaded
+def test_what_is_named_is_run(given: str | Sequence[str] | None, due: list[str], lines: list[str]) -> None:
+    """Names come as a text or as a sequence, each counts once; without any it is all of them; no line is run twice."""
+    assert list(mtpp.warmup(given)) == due
+    assert set(lines) == {line for name in due for group in module.COMMANDS[name] for line in group}
+    assert len(lines) == len(set(lines))
 
 
-@pytest.mark.parametrize("given", ["nonsense", "partition,", "convert", ["partition", "Verify"], 7, [7], "", [], ","])
-def test_other_names_are_refused(given: Any, loaded: list[str]) -> None:
+@pytest.mark.parametrize("given", ["nonsense", "partition,convert", ["partition", "Verify"], 7, [7], "", [], ","])
+def test_other_names_are_refused(given: Any, lines: list[str]) -> None:
     """A command that does not exist, or compiles nothing, is refused with those that there are."""
-    if given == "partition,":
-        assert mtpp.warmup(given) == ("partition",)
-        return
     with pytest.raises(mtpp.InputError) as error:
         mtpp.warmup(given)
     assert error.value.parameter == "commands"
-    assert not loaded
+    assert not lines
+
+
+def test_a_line_that_fails_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command that cannot do its work leaves no doubt about it."""
+    monkeypatch.setitem(module.COMMANDS, "run", (("inspect three-towers.json", "inspect nowhere.onnx"),))  # type: ignore[arg-type]
+    with pytest.raises(RuntimeError, match=r"mtpp inspect three-towers\.json: error: three-towers\.json"):
+        mtpp.warmup("run")
 
 
 def test_behind_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process is started for what is missing, none where the package came with it; its failure is no error."""
+    """A process is started where something had to be compiled, none otherwise; its failure is no error."""
     calls: list[tuple[str, ...]] = []
     monkeypatch.setattr(child_process, "start_detached", lambda *call: calls.append(call))
-    monkeypatch.setattr("mtpp.solvers.machine_code.shipped.ships_code", lambda: False)
+    monkeypatch.setattr(compilation._Work, "compiled", False)
+    assert not module.warm_up_behind("partition")
+    compilation.tell_watchers()
     assert module.warm_up_behind(["partition", "verify"])
     assert calls == [("mtpp.api.warmup", "_warm_up", "partition", "verify")]
     with pytest.raises(mtpp.InputError):
@@ -66,9 +83,6 @@ def test_behind_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(child_process, "start_detached", fails)
     assert not module.warm_up_behind("partition")
-    monkeypatch.setattr("mtpp.solvers.machine_code.shipped.ships_code", lambda: True)
-    assert not module.warm_up_behind("partition")
-    assert len(calls) == 1
 
 
 @pytest.mark.slow
@@ -78,19 +92,19 @@ def test_reports_find_what_was_compiled_for_them(checkout: Path, tmp_path: Path)
     sample = mtpp.datasets.sample_path("resnet50")
     mtpp.partition(sample, 3).save(tmp_path / "plan.json")
     program = (
-        "import sys, mtpp; from pathlib import Path; cache = Path(sys.argv[1])\n"
-        "from mtpp.solvers.machine_code.kernel_cache import code_folders; code_folders().shipped = None\n"
-        "mtpp.warmup('report'); before = set(cache.iterdir())\n"
-        "assert mtpp.report(sys.argv[2], model=sys.argv[3]).passed\n"
-        "pipeline = Path('examples', 'three-towers.json'); mtpp.report(mtpp.simulate(pipeline), model=pipeline)\n"
-        "assert len(before) > 20; print(*sorted(path.name for path in set(cache.iterdir()) - before))\n"
+        "import sys, mtpp; from pathlib import Path; from mtpp.solvers.compilation import watched_compilation\n"
+        "mtpp.warmup('report'); pipeline = Path('datasets', 'samples', 'three-towers.json')\n"
+        "with watched_compilation(lambda: print('compiled')):\n"
+        "    assert mtpp.report(sys.argv[1], model=sys.argv[2]).passed\n"
+        "    mtpp.report(mtpp.simulate(pipeline), model=pipeline)\n"
+        "print('done')"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program, str(tmp_path / "cache"), str(tmp_path / "plan.json"), str(sample)],
+        [sys.executable, "-c", program, str(tmp_path / "plan.json"), str(sample)],
         check=True,
         cwd=checkout,
         env={**os.environ, "PYTHONPATH": str(checkout), "NUMBA_CACHE_DIR": str(tmp_path / "cache")},
         capture_output=True,
         text=True,
     )
-    assert done.stdout.strip() == ""
+    assert done.stdout.strip() == "done"

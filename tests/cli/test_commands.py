@@ -40,6 +40,16 @@ def test_version_and_no_arguments() -> None:
     assert "Commands:" in bare.stderr
 
 
+def test_unknown_command_and_option_are_one_line(chain_file: Path) -> None:
+    """Usage errors are one line with a pointer to the help."""
+    for arguments in (("portition",), ("partition", chain_file, "--stage", "3"), ("partition", chain_file)):
+        done = run(*arguments)
+        assert done.returncode == 2
+        assert done.stdout == ""
+        assert done.stderr.startswith("error: ")
+        assert done.stderr.count("\n") == 1
+
+
 def test_evaluate_scores_cuts_and_assignments(chain_file: Path, tmp_path: Path) -> None:
     """Cuts by name, a JSON object and a plan give the same scored partition, which verifies."""
     by_hand = tmp_path / "assignment.json"

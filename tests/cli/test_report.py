@@ -156,7 +156,7 @@ def test_missing_libraries(chain_file: Path, plan: Path, tmp_path: Path, module:
 def test_simulations_ask_for_their_pipeline(chain_file: Path, tmp_path: Path) -> None:
     """Alone they are unchecked, and the reason names the option; other files, and too many, are refused by name."""
     simulated, page = tmp_path / "simulated.json", tmp_path / "page.html"
-    pipeline = ROOT / "examples" / "three-towers.json"
+    pipeline = ROOT / "datasets" / "samples" / "three-towers.json"
     assert run("simulate", pipeline, "-o", simulated, "-q").returncode == 0
     alone = run("report", simulated, "-o", page)
     assert alone.returncode == 0

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from processes import LONGEST_S, MTPP, ROOT, environment, run
 
-EXAMPLE = ROOT / "examples" / "three-towers.json"
+EXAMPLE = ROOT / "datasets" / "samples" / "three-towers.json"
 
 
 def test_a_table_and_files(tmp_path: Path) -> None:

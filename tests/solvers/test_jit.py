@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from mtpp.solvers.compilation import watched_compilation
-from mtpp.solvers.jit import kernel, on_disk, subroutine
-from mtpp.solvers.machine_code.code_file import write_code
+from mtpp.solvers.jit import kernel, subroutine
+from mtpp.solvers.kernel_cache import CodeFiles, CodeName
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -72,14 +72,12 @@ def outer_of(n):
 PROGRAM = """
 import sys
 from mtpp.solvers.compilation import watched_compilation
-from mtpp.solvers.jit import on_disk
 import caller
 
 said = []
-before = on_disk(caller.scaled)
 with watched_compilation(lambda: said.append("compiled")):
     value = caller.scaled(4)
-print(value, *said, "known" if before else "new")
+print(value, *said)
 """
 
 
@@ -108,29 +106,29 @@ def modules(tmp_path: Path) -> Path:
 def test_code_is_found_again_wherever_the_source_is(modules: Path, tmp_path: Path) -> None:
     """A later process compiles nothing, nor does one that finds the same source in another folder, on other lines."""
     cache = tmp_path / "cache"
-    assert _call(modules, cache) == "50 compiled new"
-    assert _call(modules, cache) == "50 known"
+    assert _call(modules, cache) == "50 compiled"
+    assert _call(modules, cache) == "50"
     elsewhere = tmp_path / "elsewhere"
     shutil.copytree(modules, elsewhere)
     for path in elsewhere.glob("*.py"):
         path.write_text(f'"""Moved."""\n\n\n{path.read_text()}\n# the end\n')
-    assert _call(elsewhere, cache) == "50 known"
+    assert _call(elsewhere, cache) == "50"
 
 
 @pytest.mark.slow
 def test_an_edit_counts_in_whichever_file(modules: Path, tmp_path: Path) -> None:
     """A callee in another file, or a constant, that has changed is seen, although the kernel's own file has not."""
     cache = tmp_path / "cache"
-    assert _call(modules, cache) == "50 compiled new"
+    assert _call(modules, cache) == "50 compiled"
     times = (modules / "callee.py").stat()
     (modules / "callee.py").write_text(CALLEE.replace("x + 1", "x + 2"))
     os.utime(modules / "callee.py", ns=(times.st_atime_ns, times.st_mtime_ns))
-    assert _call(modules, cache) == "60 compiled new"
+    assert _call(modules, cache) == "60 compiled"
     (modules / "caller.py").write_text(CALLER.replace("FACTOR = 10", "FACTOR = 20"))
-    assert _call(modules, cache) == "120 compiled new"
+    assert _call(modules, cache) == "120 compiled"
     (modules / "callee.py").write_text(CALLEE)
     (modules / "caller.py").write_text(CALLER)
-    assert _call(modules, cache) == "50 known"
+    assert _call(modules, cache) == "50"
 
 
 @pytest.mark.slow
@@ -141,12 +139,12 @@ def test_broken_files_are_made_anew(modules: Path, tmp_path: Path) -> None:
     whole = {path: path.read_bytes() for path in cache.glob("*.kernel")}
     for path, data in whole.items():
         path.write_bytes(data[:-100])
-    assert _call(modules, cache) == "50 compiled known"
+    assert _call(modules, cache) == "50 compiled"
     for content in (b"no code", pickle.dumps((pickle.dumps((("name", "object", (b"no code", b"")), None)), b""))):
         for path in whole:
-            assert write_code(path, content)
-        assert _call(modules, cache) == "50 compiled known"
-    assert _call(modules, cache) == "50 known"
+            CodeFiles(cache).save(CodeName(*path.stem.split("-")), content, part=False)
+        assert _call(modules, cache) == "50 compiled"
+    assert _call(modules, cache) == "50"
 
 
 @pytest.mark.slow
@@ -154,17 +152,17 @@ def test_folders_that_cannot_be_written_are_no_error(modules: Path, tmp_path: Pa
     """Where no folder takes the code it is compiled each time, without a word about it."""
     (tmp_path / "file").write_text("")
     for _ in range(2):
-        assert _call(modules, tmp_path / "file" / "cache") == "50 compiled new"
+        assert _call(modules, tmp_path / "file" / "cache") == "50 compiled"
 
 
 @pytest.mark.slow
 def test_code_for_other_processors_and_settings_is_not_taken(modules: Path, tmp_path: Path) -> None:
     """What was compiled for this processor is not run on another, nor without the checks that were asked for."""
     cache = tmp_path / "cache"
-    assert _call(modules, cache) == "50 compiled new"
-    assert _call(modules, cache, NUMBA_CPU_NAME="generic", NUMBA_CPU_FEATURES="") == "50 compiled known"
-    assert _call(modules, cache, NUMBA_BOUNDSCHECK="1") == "50 compiled new"
-    assert _call(modules, cache) == "50 known"
+    assert _call(modules, cache) == "50 compiled"
+    assert _call(modules, cache, NUMBA_CPU_NAME="generic", NUMBA_CPU_FEATURES="") == "50 compiled"
+    assert _call(modules, cache, NUMBA_BOUNDSCHECK="1") == "50 compiled"
+    assert _call(modules, cache) == "50"
 
 
 @pytest.mark.slow
@@ -289,5 +287,3 @@ def test_compilation_is_told_once() -> None:
     with watched_compilation(lambda: said.append("again")):
         fresh(4)
     assert said == ["compiling"]
-    assert not on_disk(fresh)
-    assert not on_disk(len)

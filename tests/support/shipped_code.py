@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
-COMPILED = Path("solvers", "machine_code", "compiled")
+COMPILED = Path("solvers", "compiled")
 
 
 def take_shipped_code(checkout: Path) -> None:

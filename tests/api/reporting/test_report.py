@@ -56,7 +56,7 @@ def test_changed_documents(kind: str) -> None:
     elif kind == "table":
         document, model = mtpp.certify([str(sample)], [2]).document(), [str(sample)]
     else:
-        model = ROOT / "examples" / "three-towers.json"
+        model = ROOT / "datasets" / "samples" / "three-towers.json"
         document = mtpp.simulate(model).document()
     drawn = random.Random(7)
     verdicts = set()

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from ladder_problems import ladder_problem
 from looped_oracles import random_line
 from nested_models import random_question
 from training_models import four_layers
@@ -23,7 +24,6 @@ from mtpp.solvers.last_look.replayed_schedule import replayed_iteration
 from mtpp.solvers.last_look.split_plans import look_at_split_plan
 from mtpp.solvers.limits import Limits
 from mtpp.solvers.planners import registry
-from mtpp.solvers.planners.compiling import tiny_graph_problem
 from mtpp.solvers.planners.limits import NoPlan, PlanLimits
 from mtpp.solvers.planners.registry import GRAPH_PLANNERS, PLANNERS, SPLIT_PLANNERS
 from mtpp.solvers.planners.simulation.simulate_schedule import simulate_schedule
@@ -58,7 +58,7 @@ def line_plan() -> tuple[PlanningProblem, TrainingPlan]:
 
 def graph_plan() -> tuple[Any, GraphPlan]:
     """Return a plan by graphpipe."""
-    problem = tiny_graph_problem(9)
+    problem = ladder_problem()
     found = GRAPH_PLANNERS["graphpipe"].load()(problem, Limits())
     assert isinstance(found, GraphPlan)
     return problem, found

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
+from ladder_problems import ladder_problem
 from looped_oracles import random_line
 from training_models import four_layers
 
@@ -16,7 +17,6 @@ from mtpp.host.deadline import Deadline
 from mtpp.host.stop_reason import StopReason
 from mtpp.inference.certificate import LowerBound, Tier
 from mtpp.solvers.limits import Limits
-from mtpp.solvers.planners.compiling import tiny_graph_problem
 from mtpp.solvers.planners.ended_search import result_beside_first
 from mtpp.solvers.planners.first_plans import first_graph_plan, first_plan, first_split_plan
 from mtpp.solvers.planners.limits import NoPlan
@@ -38,7 +38,7 @@ def line_plan() -> Any:
 
 def graph_plan() -> Any:
     """Return a first plan of stages that form a graph."""
-    return first_graph_plan(tiny_graph_problem(9), ENDED)
+    return first_graph_plan(ladder_problem(), ENDED)
 
 
 def split_plan() -> Any:

@@ -148,7 +148,7 @@ def test_plans_of_layers(browser: Browser, tmp_path: Path, planner: str) -> None
 
 def test_simulations(browser: Browser, tmp_path: Path) -> None:
     """A simulation is held against its pipeline; alone it is unchecked, and changed it is false."""
-    pipeline = ROOT / "examples" / "three-towers.json"
+    pipeline = ROOT / "datasets" / "samples" / "three-towers.json"
     simulated = mtpp.simulate(pipeline)
     document = simulated.document()
     assert mtpp.report(document, tmp_path / "page.html", pipeline).passed

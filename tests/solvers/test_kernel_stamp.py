@@ -1,4 +1,4 @@
-"""Digests of kernels: the same wherever they stand, another one for whatever they do otherwise."""
+"""Stamps of kernels: the same wherever they stand, another one for whatever they do otherwise."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import mtpp.solvers
-from mtpp.solvers.machine_code.kernel_digest import NoDigest, kernel_digest
+from mtpp.solvers.kernel_stamp import NoStamp, kernel_stamp
 
 BASE = '''
 def callee(x):
@@ -33,11 +33,11 @@ class _Kernel:
         self.targetoptions = options
 
 
-def _digest(source: str = BASE, *, file: str = "a.py", options: Any = None, **values: Any) -> bytes:
+def _stamp(source: str = BASE, *, file: str = "a.py", options: Any = None, **values: Any) -> str:
     names: dict[str, Any] = {"np": np, "STEP": 3, **values, "__name__": "mtpp.example"}
     exec(compile(source, file, "exec"), names)
     names["callee"] = _Kernel(names["callee"])
-    return kernel_digest(_Kernel(names["kernel"], **(options or {})))
+    return kernel_stamp(_Kernel(names["kernel"], **(options or {})))
 
 
 @pytest.mark.parametrize(
@@ -50,8 +50,8 @@ def _digest(source: str = BASE, *, file: str = "a.py", options: Any = None, **va
     ids=["lines", "docstring", "comment"],
 )
 def test_what_it_does_is_all_that_counts(source: str) -> None:
-    """Neither the place nor what is said of a kernel changes its digest."""
-    assert _digest(source, file="/elsewhere/b.py") == _digest()
+    """Neither the place nor what is said of a kernel changes its stamp."""
+    assert _stamp(source, file="/elsewhere/b.py") == _stamp()
 
 
 @pytest.mark.parametrize(
@@ -73,21 +73,21 @@ def test_what_it_does_is_all_that_counts(source: str) -> None:
     ],
     ids=str,
 )
-def test_whatever_else_it_does_is_another_digest(source: str, values: dict[str, Any]) -> None:
+def test_whatever_else_it_does_is_another_stamp(source: str, values: dict[str, Any]) -> None:
     """Callees, defaults, constants, types of constants, names of parameters and options all count."""
-    assert _digest(source, **values) != _digest()
+    assert _stamp(source, **values) != _stamp()
 
 
 def test_fields_of_records_count() -> None:
     """A named tuple with other fields is another type to the kernel that makes it."""
     source = BASE.replace("x + STEP", "STEP(x, 1)[0]")
     made = {
-        fields: _digest(source, STEP=namedtuple("Pair", fields, module="mtpp.example"))
+        fields: _stamp(source, STEP=namedtuple("Pair", fields, module="mtpp.example"))
         for fields in ("a b", "b a", "a b c")
     }
     assert len(set(made.values())) == 3
     defaults = [
-        _digest(source, STEP=namedtuple("Pair", "a b", defaults=values, module="mtpp.example")) for values in ([1], [2])
+        _stamp(source, STEP=namedtuple("Pair", "a b", defaults=values, module="mtpp.example")) for values in ([1], [2])
     ]
     assert len({made["a b"], *defaults}) == 3
 
@@ -95,23 +95,23 @@ def test_fields_of_records_count() -> None:
 def test_fields_of_a_record_that_is_a_value_count() -> None:
     """What a kernel reads by name from a constant is another constant under another name."""
     pairs = [namedtuple("Pair", fields, module="mtpp.example")(1, 2) for fields in ("a b", "b a")]
-    assert len({_digest(BASE.replace("STEP", "STEP.a"), STEP=pair) for pair in pairs}) == 2
+    assert len({_stamp(BASE.replace("STEP", "STEP.a"), STEP=pair) for pair in pairs}) == 2
 
 
 def test_functions_of_one_name_are_told_apart() -> None:
     """``floor`` returns a whole number in one library and a fraction in the other."""
     source = BASE.replace("x + STEP", "STEP(x)")
-    assert len({_digest(source, STEP=function) for function in (math.floor, np.floor, np.ceil, round)}) == 4
+    assert len({_stamp(source, STEP=function) for function in (math.floor, np.floor, np.ceil, round)}) == 4
 
 
 def test_kernels_may_call_themselves() -> None:
     """A digest ends where a kernel comes round to itself."""
 
-    def digest(step: int) -> bytes:
+    def digest(step: int) -> str:
         names: dict[str, Any] = {"__name__": "mtpp.example"}
         exec(f"def count(n):\n    return 0 if n <= 0 else 1 + count(n - {step})\n", names)
         names["count"] = _Kernel(names["count"])
-        return kernel_digest(names["count"])
+        return kernel_stamp(names["count"])
 
     assert digest(1) == digest(1) != digest(2)
 
@@ -127,8 +127,8 @@ def test_kernels_that_call_each_other_have_none() -> None:
     for name in ("even", "odd", "outer", "middle"):
         names[name] = _Kernel(names[name])
     for name in ("even", "odd", "outer", "middle"):
-        with pytest.raises(NoDigest):
-            kernel_digest(names[name])
+        with pytest.raises(NoStamp):
+            kernel_stamp(names[name])
 
 
 def test_values_hold_at_the_moment() -> None:
@@ -136,9 +136,9 @@ def test_values_hold_at_the_moment() -> None:
     names: dict[str, Any] = {"STEP": 1, "__name__": "mtpp.example"}
     exec("def kernel(x):\n    return x + STEP\n", names)
     kernel = _Kernel(names["kernel"])
-    before = kernel_digest(kernel)
+    before = kernel_stamp(kernel)
     names["STEP"] = 2
-    assert kernel_digest(kernel) != before
+    assert kernel_stamp(kernel) != before
 
 
 @pytest.mark.parametrize(
@@ -146,10 +146,10 @@ def test_values_hold_at_the_moment() -> None:
     [object(), enum.IntEnum("Kind", "A B"), type("Record", (tuple,), {}), np.dtype(np.int32), [3], {3: 4}],
     ids=lambda value: type(value).__name__,
 )
-def test_unknown_values_have_no_digest(value: object) -> None:
+def test_unknown_values_have_no_stamp(value: object) -> None:
     """What might mean anything, or has values inside that are not looked at, is no reason to take old machine code."""
-    with pytest.raises(NoDigest):
-        _digest(STEP=value)
+    with pytest.raises(NoStamp):
+        _stamp(STEP=value)
 
 
 def test_functions_inside_functions_have_none() -> None:
@@ -161,10 +161,10 @@ def test_functions_inside_functions_have_none() -> None:
 
         return _Kernel(local)
 
-    with pytest.raises(NoDigest):
-        kernel_digest(make(1))
-    with pytest.raises(NoDigest):
-        _digest(BASE.replace("x + STEP", "STEP(x)"), STEP=make(1))
+    with pytest.raises(NoStamp):
+        kernel_stamp(make(1))
+    with pytest.raises(NoStamp):
+        _stamp(BASE.replace("x + STEP", "STEP(x)"), STEP=make(1))
 
 
 def test_every_kernel_has_one() -> None:
@@ -174,5 +174,5 @@ def test_every_kernel_has_one() -> None:
         for value in vars(importlib.import_module(module.name)).values():
             if hasattr(value, "py_func") and hasattr(value, "targetoptions"):
                 kernels[id(value)] = value
-    digests = {kernel_digest(kernel) for kernel in kernels.values()}
+    digests = {kernel_stamp(kernel) for kernel in kernels.values()}
     assert len(digests) == len(kernels) > 200

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from numba import njit, typeof, types
 
-from mtpp.solvers.machine_code.kernel_digest import NoDigest
-from mtpp.solvers.machine_code.signature_text import signature_text
+from mtpp.solvers.kernel_stamp import NoStamp, signature_text
 
 
 class Ends(NamedTuple):
@@ -68,5 +67,5 @@ def test_types_that_text_does_not_tell_have_none() -> None:
         types.Omitted(function),
     )
     for kind in kinds:
-        with pytest.raises(NoDigest):
+        with pytest.raises(NoStamp):
             signature_text([types.int64, kind])

@@ -1,4 +1,4 @@
-"""Digest of what a kernel does: its bytecode, the constants that it reads, and the same of all that it calls.
+"""Stamp of a kernel: its bytecode, the values that it reads, the same of all that it calls, and types of arguments.
 
 Paths, line numbers, comments and docstrings do not count, so that a kernel keeps its machine code wherever it is
 installed; the value of a constant and the body of a function in another file do.
@@ -6,27 +6,31 @@ installed; the value of a constant and the body of a function in another file do
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from graphlib import CycleError, TopologicalSorter
 from hashlib import sha256
-from types import CodeType, FunctionType, ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 LIBRARIES = ("math", "numpy")
-"""Modules whose functions kernels may call; their versions belong to the key of machine code."""
+"""Modules whose functions kernels may call; their versions belong to the stamp of the compiler."""
 
 _CODE: WeakKeyDictionary[CodeType, str] = WeakKeyDictionary()
 
+_NUMBERS = ("Integer", "Float", "Complex", "Boolean", "IntegerLiteral", "BooleanLiteral")
+_TOLD_BY_NAME = frozenset((*_NUMBERS, "NoneType", "UnicodeType", "StringLiteral", "Array"))
+"""Types of numba, as their classes are called, whose text says all of them."""
 
-class NoDigest(Exception):
+
+class NoStamp(Exception):
     """A kernel cannot be told from others by its parts."""
 
 
-def kernel_digest(kernel: Any) -> bytes:
-    """Return the SHA-256 of what a kernel does.
+def kernel_stamp(kernel: Any) -> str:
+    """Return the SHA-256 of what a kernel does, in hexadecimal digits.
 
     Parameters
     ----------
@@ -35,7 +39,7 @@ def kernel_digest(kernel: Any) -> bytes:
 
     Raises
     ------
-    NoDigest
+    NoStamp
         If it, or what it calls, reads a global value other than numbers, text, tuples, arrays, records, types of
         numbers, other kernels and the modules of :data:`LIBRARIES`. If it stands inside a function: all that such a
         function makes has one name in machine code, where a name stands for one kernel. If kernels call each other in
@@ -58,25 +62,21 @@ def kernel_digest(kernel: Any) -> bytes:
     try:
         TopologicalSorter(calls).prepare()
     except CycleError:
-        raise NoDigest(f"{_place(kernel.py_func)} calls kernels that call each other") from None
+        raise NoStamp(f"{_place(kernel.py_func)} calls kernels that call each other") from None
     first, *others = parts.values()
-    return sha256("\n".join([first, *sorted(others)]).encode()).digest()
+    return sha256("\n".join([first, *sorted(others)]).encode()).hexdigest()
 
 
 def _own_part(kernel: Any, called: list[Any]) -> str:
     """Describe a kernel by itself; add those that it calls to *called*."""
-    function: FunctionType = kernel.py_func
+    function = kernel.py_func
     if "<locals>" in function.__qualname__:
-        raise NoDigest(f"{_place(function)} is made by a function")
-    code = function.__code__
+        raise NoStamp(f"{_place(function)} is made by a function")
+    code, globals_ = function.__code__, function.__globals__
     text = _CODE.get(code)
     if text is None:
         text = _CODE[code] = repr(_code_parts(code, function.__doc__))
-    values = [
-        (name, _value(function.__globals__[name], called))
-        for name in sorted(set(_names(code)))
-        if name in function.__globals__
-    ]
+    values = [(name, _value(globals_[name], called)) for name in sorted(set(_names(code))) if name in globals_]
     defaults = [_value(value, called) for value in function.__defaults__ or ()]
     named = [(name, _value(value, called)) for name, value in sorted((function.__kwdefaults__ or {}).items())]
     options = sorted((name, repr(value)) for name, value in kernel.targetoptions.items())
@@ -96,15 +96,9 @@ def _code_parts(code: CodeType, doc: str | None) -> tuple[object, ...]:
     if doc is not None and code.co_consts[:1] == (doc,):
         constants[0] = "None"
     return (
-        code.co_name,
-        code.co_code,
-        constants,
-        code.co_names,
-        code.co_varnames,
-        code.co_freevars,
-        code.co_cellvars,
+        (code.co_name, code.co_code, constants, code.co_exceptiontable),
+        (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars),
         (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags),
-        code.co_exceptiontable,
     )
 
 
@@ -141,7 +135,7 @@ def _value(value: Any, called: list[Any]) -> str:
     home = str(getattr(value, "__module__", ""))
     if callable(value) and hasattr(value, "__name__") and home.partition(".")[0] in (*LIBRARIES, "builtins"):
         return f"function {home}.{value.__name__}"
-    raise NoDigest(f"{type(value).__name__} {value!r}")
+    raise NoStamp(f"{type(value).__name__} {value!r}")
 
 
 def _type(cls: Any, called: list[Any]) -> str:
@@ -151,8 +145,38 @@ def _type(cls: Any, called: list[Any]) -> str:
     if issubclass(cls, tuple) and hasattr(cls, "_fields"):
         defaults = [(name, _value(value, called)) for name, value in cls._field_defaults.items()]
         return f"type {_place(cls)} {cls._fields} {defaults}"
-    raise NoDigest(f"type {_place(cls)}")
+    raise NoStamp(f"type {_place(cls)}")
 
 
 def _place(named: Any) -> str:
     return f"{named.__module__}.{named.__qualname__}"
+
+
+def signature_text(types: Iterable[Any]) -> str:
+    """Return the types of a kernel's arguments as text.
+
+    numba's own text of a named tuple leaves out its fields and where its class stands; both are part of it here.
+
+    Raises
+    ------
+    NoStamp
+        If there is a type among them that text may not tell from others, such as that of a function, which numba names
+        by an address.
+    """
+    return ", ".join(map(_type_text, types))
+
+
+def _type_text(kind: Any) -> str:
+    name = type(kind).__name__
+    inner = getattr(kind, "types", None)
+    if isinstance(inner, tuple):
+        cls = getattr(kind, "instance_class", None)
+        named = "" if cls is None else f" {cls.__module__}.{cls.__qualname__} {getattr(cls, '_fields', '')}"
+        return f"{name}{named} ({', '.join(map(_type_text, inner))})"
+    if name == "Optional":
+        return f"{name} ({_type_text(kind.type)})"
+    if name == "Omitted" and (kind.value is None or isinstance(kind.value, bool | int | float)):
+        return f"{name} {type(kind.value).__name__} {kind.value!r}"
+    if name not in _TOLD_BY_NAME:
+        raise NoStamp(f"argument {kind}")
+    return str(kind)
