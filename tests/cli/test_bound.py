@@ -73,36 +73,6 @@ def test_infeasible(chain_file: Path, tmp_path: Path) -> None:
     assert line.startswith(f"error: {chain_file}, k = 2: ")
 
 
-BAD = [
-    ((), ("-k",)),
-    (("-k", "2,x"), ("-k", "'x'")),
-    (("-k", "2", "--bounds", "simple,magic"), ("--bounds", "magic")),
-    (("-k", "2", "--time-limit", "inf"), ("--time-limit",)),
-    (("-k", "2", "--export", "m.mps"), ("--export", "one bound")),
-    (("-k", "2", "--bounds", "simple", "--export", "m.txt"), ("--export", ".mps")),
-    (("-k", "2", "--bounds", "simple", "--export", "nowhere/m.mps"), ("nowhere",)),
-    (("-k", "2", "--bounds", "simple", "--position", "1"), ("--position", "--export")),
-    (("-k", "2", "--bounds", "exact-mip", "--export", "m.mps", "--position", "1"), ("--position", "exact-mip")),
-    (("-k", "2", "--bounds", "exact-mip", "--export", "m.mps", "-o", "t.json"), ("--output", "--export")),
-    (("-k", "2,4", "--bounds", "simple", "--export", "m.mps"), ("--export", "one number of stages")),
-    (("-k", "2", "--cutoff", "0"), ("--cutoff",)),
-    (("-k", "2", "--cutoff", "1.5ms"), ("--cutoff",)),
-    (("-k", "2", "--cutoff", str(2**62)), ("--cutoff",)),
-]
-
-
-@pytest.mark.parametrize(("options", "words"), BAD, ids=lambda value: " ".join(value) or "none")
-def test_bad_options(chain_file: Path, options: tuple[str, ...], words: tuple[str, ...]) -> None:
-    """One line that names the option, exit code 2, nothing on standard output and no file."""
-    done = run("bound", chain_file, *options)
-    assert (done.returncode, done.stdout) == (2, "")
-    (line,) = done.stderr.splitlines()
-    assert line.startswith("error: ")
-    for word in words:
-        assert word in line
-    assert not Path("m.mps").exists()
-
-
 @pytest.mark.parametrize("above", [-(10**9), -1, 0, 1, 2, 61])
 def test_a_cutoff_by_hand_is_no_partition(chain_file: Path, above: int) -> None:
     """Bounds of tier solver stay below it and below the optimum, 61 ms; others may prove it."""
@@ -192,13 +162,3 @@ def test_a_long_proof_is_not_claimed(tmp_path: Path) -> None:
     assert [rows[limit]["lower"] for limit in rows] == [16 * MS, 16 * MS]
     assert [rows[limit]["tier"] for limit in rows] == ["exact", "solver"]
     assert "too long" in rows["1B"]["lower_proof"]["status"]
-
-
-@pytest.mark.parametrize("limit", ["many", "8", "-1MB", "1.5B"])
-def test_bad_proof_limits(chain_file: Path, limit: str) -> None:
-    """One line, and exit code 2."""
-    done = run("bound", chain_file, "-k", "2", "--bounds", "simple", "--proof-limit", limit)
-    assert done.returncode == 2
-    assert done.stderr.startswith("error: ")
-    assert "--proof-limit" in done.stderr
-    assert done.stderr.count("\n") == 1

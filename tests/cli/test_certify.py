@@ -202,42 +202,6 @@ def test_infeasible_cells(folder: Path) -> None:
     assert line.startswith(f"error: {graph}, k = 2: ")
 
 
-BAD = [
-    (("-k", "0"), ("-k",)),
-    ((), ("-k",)),
-    (("-k", "2", "--bounds", "guess"), ("--bounds", "guess", "simple")),
-    (("-k", "2", "--bounds", " , "), ("--bounds", "no bound")),
-    (("-k", "2", "--algorithm", "magic"), ("--algorithm", "magic")),
-    (("-k", "2", "--target-ratio", "0.5"), ("--target-ratio",)),
-    (("-k", "2", "--target-ratio", "nan"), ("--target-ratio",)),
-    (("-k", "2", "--target-ratio", "x"), ("--target-ratio", "'x' is not a valid number")),
-    (("-k", "2", "--require-ratio", "0"), ("--require-ratio",)),
-    (("-k", "2", "--time-limit", "0"), ("--time-limit",)),
-    (("-k", "2", "--total-time-limit", "-1"), ("--total-time-limit",)),
-    (("-k", "2", "--jobs", "0"), ("--jobs",)),
-    (("-k", "2", "--memory-limit", "5"), ("--memory-limit",)),
-    (("-k", "2", "--as", "percent"), ("--as",)),
-    (("-k", "2", "--store", "nowhere/s.db"), ("nowhere/s.db",)),
-    (("-k", "2", "--store", "."), ("directory",)),
-    (("-k", "2", "-o", "nowhere/o.json"), ("nowhere/o.json",)),
-    (("-k", "2", "--store", "t.json", "-o", "./t.json"), ("--store", "t.json is the file of --output too")),
-    (("-k", "2", "--plot", "p.png", "-o", "p.csv"), ("--plot", "p.csv is the file of --output too")),
-    (("-k", "2", "--scheduler", "tcp://127.0.0.1:1", "--jobs", "2"), ("--jobs",)),
-    (("-k", "2", "--dim", "batch=2"), ("--dim",)),
-]
-
-
-@pytest.mark.parametrize(("options", "words"), BAD, ids=lambda value: " ".join(value) or "none")
-def test_bad_options(folder: Path, options: tuple[str, ...], words: tuple[str, ...]) -> None:
-    """One line that names the option, exit code 2, and nothing on standard output."""
-    done = run("certify", folder, *options)
-    assert (done.returncode, done.stdout) == (2, "")
-    (line,) = done.stderr.splitlines()
-    assert line.startswith("error: ")
-    for word in words:
-        assert word in line
-
-
 def test_bad_files(folder: Path, tmp_path: Path) -> None:
     """A missing file, a broken graph, a folder without graphs, a file that is no store: before the first cell."""
     broken = tmp_path / "broken.json"

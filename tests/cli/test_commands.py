@@ -40,16 +40,6 @@ def test_version_and_no_arguments() -> None:
     assert "Commands:" in bare.stderr
 
 
-def test_unknown_command_and_option_are_one_line(chain_file: Path) -> None:
-    """Usage errors are one line with a pointer to the help."""
-    for arguments in (("portition",), ("partition", chain_file, "--stage", "3"), ("partition", chain_file)):
-        done = run(*arguments)
-        assert done.returncode == 2
-        assert done.stdout == ""
-        assert done.stderr.startswith("error: ")
-        assert done.stderr.count("\n") == 1
-
-
 def test_evaluate_scores_cuts_and_assignments(chain_file: Path, tmp_path: Path) -> None:
     """Cuts by name, a JSON object and a plan give the same scored partition, which verifies."""
     by_hand = tmp_path / "assignment.json"
@@ -131,15 +121,6 @@ def test_verify_finds_what_is_wrong(chain_file: Path, tmp_path: Path) -> None:
     assert run("verify", output, "--model", other).returncode == 1
     assert json.loads(run("verify", output, "--model", chain_file, "--format", "json").stdout)["valid"] is True
     assert run("verify", output, "--model", chain_file, "--require-tier", "exact").returncode == 0
-
-
-def test_verify_without_a_model_needs_the_graph(chain_file: Path, tmp_path: Path) -> None:
-    """A plan that embeds nothing cannot be checked alone: exit code 2 and what to do."""
-    output = tmp_path / "plan.json"
-    run("partition", chain_file, "-k", "2", "-q", "-o", output)
-    done = run("verify", output)
-    assert done.returncode == 2
-    assert "--model" in done.stderr
 
 
 def test_inspect_in_every_format(chain_file: Path) -> None:

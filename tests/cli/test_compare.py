@@ -197,35 +197,6 @@ def test_each_model_takes_the_dimensions_it_has(folder: Path, tmp_path: Path) ->
     assert unknown.stderr.startswith("error: --dim: no model has a dimension 'depth'; ")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ((), ("-k",)),
-        (("-k", "2,,4"), ("-k", "missing", "2,4,8")),
-        (("-k", ""), ("-k", "missing")),
-        (("-k", "2-8"), ("-k", "'2-8'", "one by one")),
-        (("-k", "2,x"), ("-k", "'x'")),
-        (("-k", "0,2"), ("-k", "0 is not in the range")),
-        (("-k", "2,1000001"), ("-k", "1000001 is not in the range")),
-        (("-k", "9" * 5000), ("-k", "number of stages")),
-        (("-k", "2", "--algorithms", "auto,magic"), ("--algorithms", "'magic'", "auto, downset, anneal, brkga")),
-        (("-k", "2", "--algorithms", "slice-3"), ("--algorithms", "slice takes no number")),
-        (("-k", "2", "--algorithms", ","), ("--algorithms", "names no algorithm")),
-        (("-k", "2", "--time-limit", "0"), ("--time-limit",)),
-        (("-k", "2", "--fast-memory", "1MiB"), ("b.json", "/time_unit")),
-        (("-k", "2", "-o", "/no/such/folder/x.json"), ("no directory",)),
-    ],
-)
-def test_bad_options(arguments: tuple[str, ...], words: tuple[str, ...], folder: Path) -> None:
-    """One line that names the option, before anything is run."""
-    done = run("compare", folder, *arguments, "-q")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("error: ")
-    assert done.stderr.count("\n") == 1
-    for word in words:
-        assert word in done.stderr
-
-
 def test_repeated_stage_counts_count_once(folder: Path) -> None:
     """Columns stand in the order given."""
     document = _document(folder / "a.json", "-k", "4, 2,4", "--algorithms", "slice")

@@ -78,35 +78,6 @@ def test_nodes_without_names_of_their_own(tmp_path: Path, names: list[str], know
     assert set(json.loads((tmp_path / "o.json").read_text())["tiny"]["results"]) == set(known_as)
 
 
-def test_graphs_with_costs_are_no_models_of_model_explorer(chain_file: Path, assignment: Path, tmp_path: Path) -> None:
-    """One line says what to give, and nothing is written."""
-    done = run("convert", chain_file, tmp_path / "o.json", "--assignment", assignment)
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert "Model Explorer does not open it" in done.stderr
-    assert not (tmp_path / "o.json").exists()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["-", "--to", "csv"], "error: -: csv files list stages, and none were given; add --assignment plan.json"),
-        (
-            ["-", "--assignment", "A"],
-            "error: --assignment: native files have no place for stages; "
-            "choose --to node-link or graphml or dot or csv",
-        ),
-        (["a.png"], "error: a.png: no format goes with the suffix '.png'"),
-    ],
-)
-def test_what_does_not_go_together(chain_file: Path, assignment: Path, arguments: list[str], message: str) -> None:
-    """One line says what to do instead, before anything is read or written."""
-    given = [str(assignment) if argument == "A" else argument for argument in arguments]
-    done = run("convert", chain_file, *given)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(message)
-    assert done.stderr.count("\n") == 1
-
-
 def test_a_partition_that_is_none(chain_file: Path, assignment: Path) -> None:
     """Stages that wait for each other are refused with exit code 1, and nothing is written."""
     assignment.write_text(json.dumps(_STAGES | {"op1": 1, "op2": 0}))

@@ -119,49 +119,6 @@ def test_files_are_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ("regal-style -n 4", "-n: 4 is below 5"),
-        ("regal-style -n 200-50", "-n: 200-50 is a range that ends before it begins"),
-        ("regal-style -n 5-x", "-n: '5-x' is neither a whole number nor a range"),
-        ("regal-style -n 1-2-3", "-n: '1-2-3' is neither"),
-        ("regal-style -n -7", "-n: '-7' is neither"),
-        ("regal-style -n 1e3", "-n: '1e3' is neither"),
-        ("regal-style -n 99999999999999999999", "-n: 99999999999999999999 is above"),
-        ("regal-style -n 2000000", "too large"),
-        ("regal-style --family grid", "--family: 'grid' is not one of"),
-        ("chain --seed -1", "--seed: -1 is not in the range"),
-        ("chain --count 0 -o bed/", "--count: 0 is not in the range"),
-        ("chain --count 2", "--count: several graphs are no single output"),
-        ("chain --count 2 -o g.json", "g.json: several graphs do not go into one file"),
-        ("chain --count 2 -o file", "file: is not a directory"),
-        ("chain --count 2 -o nowhere/bed", "nowhere/bed: there is no directory 'nowhere'"),
-        ("chain -o nowhere/g.json", "nowhere/g.json: there is no directory"),
-        ("chain -n 4 --skips 4", "4 skips, where 3 pairs"),
-        ("chain --longest-skip 1", "--longest-skip: 1 is not in the range"),
-        ("transformer --heads 5", "5 heads cannot share"),
-        ("transformer --count 2 -o bed", "--count: all graphs would be the same"),
-        ("multi-branch --branches 1 --cross-links 1", "room for 0"),
-        ("multi-branch --branches 2000000 --length 2000000", "too large"),
-        ("in-tree --fan-in 1", "--fan-in: 1 is below 2"),
-        ("in-tree --leaves 0", "--leaves: 0 is below 1"),
-        ("transformer-training --heads 5", "5 heads cannot share"),
-        ("transformer-training -o nowhere/g.json", "nowhere/g.json: there is no directory"),
-        ("forest", "No such command 'forest'"),
-    ],
-)
-def test_what_cannot_be_generated(arguments: str, words: str, tmp_path: Path) -> None:
-    """Exit code 2, one line that says what and what else to ask for, and nothing written."""
-    (tmp_path / "file").write_text("")
-    done = run("generate", *arguments.split(), cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("error: ")
-    assert words in done.stderr
-    assert done.stderr.count("\n") == 1
-    assert [path.name for path in tmp_path.iterdir()] == ["file"]
-
-
-@pytest.mark.parametrize(
     ("family", "options", "sizes"),
     [
         ("mmt", ("--branches", "2", "--layers", "3", "--seed", "4"), {"branches": 2, "layers": 3, "seed": 4}),
@@ -175,11 +132,3 @@ def test_multi_branch_models_have_costs_by_size(family: str, options: tuple[str,
     model = multi_branch_model(family, micro_batch_sizes=(1, 2, 4), system=load_system("a100"), **sizes)
     assert (done.returncode, done.stdout, done.stderr) == (0, write_training_model(model), "")
     assert list(model.layers[0].configurations[1][0].micro_batches) == [1, 2, 4]
-
-
-def test_bad_sizes_of_micro_batches() -> None:
-    """Exit code 2, and the option's name."""
-    for sizes in ("0", "two", "2-1", "10000000"):
-        done = run("generate", "mmt", "--micro-batch-sizes", sizes)
-        assert (done.returncode, done.stdout) == (2, "")
-        assert "--micro-batch-sizes" in done.stderr

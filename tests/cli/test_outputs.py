@@ -73,20 +73,6 @@ def test_output_into_a_pipe(chain_file: Path) -> None:
     assert json.loads(done.stdout)["format"] == "mtpp-graph"
 
 
-def test_a_missing_argument_is_named() -> None:
-    """The message says which one."""
-    done = run("partition")
-    assert done.returncode == 2
-    assert "Missing argument 'MODEL'" in done.stderr
-
-
-def test_seeds_that_a_plan_can_hold(chain_file: Path) -> None:
-    """Larger ones are refused at once."""
-    done = run("partition", chain_file, "-k", "2", "--seed", str(2**63))
-    assert done.returncode == 2
-    assert "--seed" in done.stderr
-
-
 def test_a_ratio_of_one_is_one(tmp_path: Path) -> None:
     """2^53 + 2 over 2^53 + 1 is above 1, though not as a float."""
     ops = [Op("a", 2**53 + 2), Op("b", 2**53)]
@@ -157,11 +143,3 @@ def test_bandwidth_matters_to_a_fast_memory(chain_file: Path) -> None:
     chain_file.write_text(json.dumps(graph))
     assert "no effect" in run("partition", chain_file, "-k", "2", "--bandwidth", "1GB/s").stderr
     assert run("partition", chain_file, "-k", "2", "--bandwidth", "1GB/s", "--fast-memory", "1B").stderr == ""
-
-
-@pytest.mark.parametrize("command", [("inspect", ""), ("verify", ""), ("partition", "{model}", "-k", "2", "-o", "")])
-def test_an_empty_name_is_no_file(chain_file: Path, command: tuple[str, ...]) -> None:
-    """It comes of a variable of a shell that is not set; it is not the folder that one is in."""
-    done = run(*(word.format(model=chain_file) for word in command))
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "the name of a file is empty" in done.stderr

@@ -318,14 +318,6 @@ def test_algorithms_with_a_number_of_evaluations(random_file: Path) -> None:
     assert evolved["evaluations"] < 100
 
 
-def test_populations_go_with_what_evolves(random_file: Path) -> None:
-    """Elsewhere the options would do nothing, and are refused."""
-    for option in ("--population", "--generations"):
-        done = run("partition", random_file, "-k", "5", "--algorithm", "anneal", option, "5")
-        assert done.returncode == 2
-        assert done.stderr == f"error: {option}: anneal has no population; it goes with brkga, mla, mla-weighted\n"
-
-
 def test_what_a_search_left_out_is_said(tmp_path: Path) -> None:
     """A core with too many downsets is cut in one order: the table says so, and the plan verifies."""
     wide = [[f"{side}{i}" for i in range(12)] for side in "uv"]

@@ -119,26 +119,3 @@ def test_given_inputs_are_used(tmp_path: Path) -> None:
     done = run_mtpp("profile", "loop.onnx", "--inputs", "data.npz", "--repeats", "2", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "random" not in done.stdout
-
-
-@pytest.mark.parametrize(
-    ("arguments", "problem"),
-    [
-        (["graph.json"], "graph.json: neither an ONNX model nor an exported program; only ONNX models"),
-        (
-            ["model.onnx", "--backward"],
-            "--backward: ONNX Runtime does not train: model.onnx has no backward pass; export",
-        ),
-        (["model.onnx"], "set it: --dim batch=1, or take what is proposed: --dims auto"),
-        (["model.onnx", "--inputs", "graph.json"], "graph.json: no arrays by name can be read"),
-        (["model.onnx", "--inputs", "none.npz"], "none.npz: no arrays by name can be read"),
-        (["model.onnx", "--dim", "batch=2", "--memory-limit", "1KiB"], "give at least 512MiB"),
-        (["model.onnx", "--dim", "batch=2", "-o", "nowhere/graph.json"], "there is no directory"),
-    ],
-)
-def test_one_line_says_what_is_wrong(folder: Path, arguments: list[str], problem: str) -> None:
-    """Exit code 2, and no traceback."""
-    done = run_mtpp("profile", *arguments, cwd=folder)
-    assert done.returncode == 2
-    assert done.stderr.count("\n") == 1
-    assert problem in done.stderr

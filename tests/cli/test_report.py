@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -34,14 +33,6 @@ def test_a_page_of_a_plan(chain_file: Path, plan: Path, tmp_path: Path) -> None:
     assert page.read_text() == first
     piped = run("report", "-", "--model", chain_file, "-o", "-", stdin=plan.read_bytes())
     assert piped.stdout == first
-
-
-def test_a_plan_without_its_graph_asks_for_the_model(plan: Path, tmp_path: Path) -> None:
-    """Exit code 2, one line, and no page."""
-    done = run("report", plan, "-o", tmp_path / "page.html")
-    assert done.returncode == 2
-    assert done.stderr == f"error: {plan}: /graph: the plan embeds no graph; give the model with --model\n"
-    assert not (tmp_path / "page.html").exists()
 
 
 def test_a_false_plan_has_a_page_and_exit_code_1(chain_file: Path, plan: Path, tmp_path: Path) -> None:
@@ -110,37 +101,6 @@ def test_nothing_of_the_users_is_written_over(chain_file: Path, plan: Path, tmp_
     assert {path: path.read_bytes() for path in before} == before
 
 
-@pytest.mark.slow
-def test_a_page_that_cannot_be_written_leaves_nothing(chain_file: Path, plan: Path, tmp_path: Path) -> None:
-    """A folder that is missing, and one that takes no file, are told of before the work."""
-    done = run("report", plan, "--model", chain_file, "-o", tmp_path / "none" / "page.html")
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "there is no directory" in done.stderr
-    assert "is a directory" in run("report", plan, "--model", chain_file, "-o", tmp_path).stderr
-    assert not [name for name in os.listdir(tmp_path) if name.endswith(".tmp")]
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("[1]", "no result of mtpp"),
-        ('{"format": "mtpp-graph", "version": 1}', "'mtpp-graph' is no result that a report is made of"),
-        ('{"format": "mtpp-simulation", "version": 3}', "a version that this program does not know"),
-        ('{"format": "mtpp-simulation", "version": 1, "name": 5}', "missing key"),
-        ('{"format": "mtpp-plan", "version": 1}', ""),
-        ('{"format": "mtpp-certificates", "version": 1, "rows": [{}]}', "missing key"),
-    ],
-)
-@pytest.mark.slow
-def test_what_no_report_is_made_of(tmp_path: Path, chain_file: Path, text: str, message: str) -> None:
-    """One line says what is wrong, and nothing is written."""
-    (tmp_path / "result.json").write_text(text)
-    done = run("report", tmp_path / "result.json", "--model", chain_file, "-o", tmp_path / "page.html")
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert message in done.stderr
-    assert not (tmp_path / "page.html").exists()
-
-
 @pytest.mark.parametrize(("module", "library"), [("bokeh", "Bokeh"), ("igraph", "igraph"), ("jinja2", "Jinja")])
 def test_missing_libraries(chain_file: Path, plan: Path, tmp_path: Path, module: str, library: str) -> None:
     """Without the extra, one line says how to install it, before the work."""
@@ -153,8 +113,8 @@ def test_missing_libraries(chain_file: Path, plan: Path, tmp_path: Path, module:
 
 
 @pytest.mark.slow
-def test_simulations_ask_for_their_pipeline(chain_file: Path, tmp_path: Path) -> None:
-    """Alone they are unchecked, and the reason names the option; other files, and too many, are refused by name."""
+def test_simulations_ask_for_their_pipeline(tmp_path: Path) -> None:
+    """Alone they are unchecked, and the reason names the option."""
     simulated, page = tmp_path / "simulated.json", tmp_path / "page.html"
     pipeline = ROOT / "datasets" / "samples" / "three-towers.json"
     assert run("simulate", pipeline, "-o", simulated, "-q").returncode == 0
@@ -165,12 +125,3 @@ def test_simulations_ask_for_their_pipeline(chain_file: Path, tmp_path: Path) ->
         "give it, and the model of a plan, with --model"
     )
     assert "‹model›" not in page.read_text()
-    other = run("report", simulated, "--model", chain_file, "-o", tmp_path / "other.html")
-    assert (other.returncode, other.stderr.count("\n")) == (2, 1)
-    assert other.stderr.startswith(f"error: {chain_file}: ")
-    many = run("report", simulated, "--model", pipeline, "--model", chain_file, "-o", tmp_path / "many.html")
-    assert many.returncode == 2
-    assert (
-        many.stderr == "error: --model: 2 files for one simulation; give the pipeline alone, or a plan and its model\n"
-    )
-    assert sorted(path.name for path in tmp_path.glob("*.html")) == ["page.html"]

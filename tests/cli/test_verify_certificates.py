@@ -159,34 +159,6 @@ def test_a_table_without_rows_is_none(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout.strip()) == (1, "INVALID: the table has no rows")
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ('{"format": "mtpp-certificates", "version": 2}', "table.json: /version: "),
-        ('{"format": "mtpp-certificates", "version": 1}', "table.json: /rows: missing key"),
-        ('{"format": "mtpp-certificates", "version": 1, "rows": [{}], "summary": []}', "table.json: /rows/0/model"),
-        ("[1]", "table.json: neither a plan nor a table of certificates"),
-        ('{"format": "mtpp-comparison"}', "table.json: "),
-    ],
-)
-def test_malformed_tables_exit_2(text: str, said: str, tmp_path: Path) -> None:
-    """One line says where and what."""
-    (tmp_path / "table.json").write_text(text)
-    done = run("verify", tmp_path / "table.json")
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert said in done.stderr
-    assert done.stderr.count("\n") == 1
-
-
-def test_a_plan_takes_one_model(chain_file: Path, tmp_path: Path) -> None:
-    """Several are a mistake, one is as before."""
-    plan = tmp_path / "plan.json"
-    assert run("partition", chain_file, "-k", "2", "-q", "-o", plan).returncode == 0
-    assert run("verify", plan, "--model", chain_file).returncode == 0
-    assert run("verify", plan, "--model", chain_file, "--model", chain_file).returncode == 2
-
-
 @pytest.mark.slow
 def test_what_certify_and_bound_write_is_true(tmp_path: Path) -> None:
     """Rows of both commands pass with their means and those of single bounds; with another k none does."""

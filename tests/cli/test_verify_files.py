@@ -260,22 +260,6 @@ def test_training_plans_are_found_beside_their_models(tmp_path: Path) -> None:
     assert [file["exit_code"] for file in other["files"]] == [1] * len(plans)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("--beside", "--model", "nowhere", "x.json"), "error: nowhere: no such file or folder; check the path"),
-        (("--beside", "--model", "-", "x.json"), "error: MODEL: has to be a file or a folder; leave --beside out"),
-        (("good.plan.json", ""), "error: documents: the name of a file is empty; see `mtpp verify --help`"),
-        (("-", "-"), "error: only one of plan, model and costs can be standard input; see `mtpp verify --help`"),
-    ],
-)  # fmt: skip
-def test_bad_usage_is_one_line(arguments: tuple[str, ...], said: str, repository: Path) -> None:
-    """Exit code 2 before anything is checked."""
-    done = run("verify", *arguments, cwd=repository)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"{said}\n"
-
-
 def test_names_are_no_sections_of_their_own(repository: Path) -> None:
     """A file whose name has a line break in it stays on its line."""
     name = "x\n== valid.plan.json"
