@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     import os
 
     from mtpp.api.inputs.model import Model
-    from mtpp.formats.results.training_plan import AnyTrainingPlan
+    from mtpp.formats.results.training_plan import AnyTrainingPlan, Planned, TrainingTask
     from mtpp.inference.graph import CostGraph
-    from mtpp.solvers.planners.limits import NoPlan, PlanLimits
+    from mtpp.solvers.planners.limits import PlanLimits
     from mtpp.training.device_tree import DeviceTree
-    from mtpp.views.training.training_results import Planned, TrainingTask
+    from mtpp.training.plan import NoPlan
 
     AnyModel = SuppliedModel | os.PathLike[str] | CostGraph | Model
 
@@ -185,10 +185,11 @@ def plan_task(task: TrainingTask, deadline: Deadline, jobs: int | None, observer
     Interrupted
         If the user interrupted it before there was any plan.
     """
+    from mtpp.formats.results.training_plan import Planned
     from mtpp.solvers.compilation import search_clock
-    from mtpp.solvers.planners.limits import NoPlan, PlanLimits
+    from mtpp.solvers.planners.limits import PlanLimits
     from mtpp.solvers.planners.piper.bang_per_buck import slower_by_bang_per_buck
-    from mtpp.views.training.training_results import Planned
+    from mtpp.training.plan import NoPlan
 
     run = _planner_of(task)
     with limited(PlanLimits, deadline, jobs, observer, Picoseconds(), knapsack=task.knapsack) as limits:
@@ -211,30 +212,32 @@ def _in_time(
     """Return the result of a planner, or a first plan where it does not come to a better one in time."""
     from mtpp.solvers.planners.ended_search import result_beside_first
     from mtpp.solvers.planners.first_plans import first_nested_plan
-    from mtpp.solvers.planners.limits import NoPlan
+    from mtpp.solvers.planners.registry import PLANNERS
     from mtpp.training.nested_problem import NestedProblem
+    from mtpp.training.plan import NoPlan
 
     def first(stopped: StopReason) -> AnyTrainingPlan | None:
         problem = task.problem
         if isinstance(problem, NestedProblem):
-            return first_nested_plan(problem, task.planner.name, stopped)
-        return task.planner.load_first()(problem, stopped)
+            return first_nested_plan(problem, task.planner, stopped)
+        return PLANNERS[task.planner].load_first()(problem, stopped)
 
     result = run_from_first(lambda: run(limits), limits, first, result_beside_first)
     if not isinstance(result, StopReason):
         return cast("AnyTrainingPlan | NoPlan", result)
     reason = "the memory did not suffice" if result == StopReason.MEMORY_LIMIT else "none was found in the time"
-    return NoPlan(task.flat, task.planner.name, False, None, result, reason)
+    return NoPlan(task.flat, task.planner, False, None, result, reason)
 
 
 def _planner_of(task: TrainingTask) -> Callable[[PlanLimits], AnyTrainingPlan | NoPlan]:
+    from mtpp.solvers.planners.registry import PLANNERS
     from mtpp.training.nested_problem import NestedProblem
 
-    problem = task.problem
+    entry, problem = PLANNERS[task.planner], task.problem
     if isinstance(problem, NestedProblem):
-        nested = task.planner.load_nested()
+        nested = entry.load_nested()
         if nested is None:
-            problem_text = f"the planner {task.planner.name} plans for one level of devices"
+            problem_text = f"the planner {task.planner} plans for one level of devices"
             raise InputError(problem_text, parameter="topology", remedy="use ‹planner› piper")
         return partial(nested, problem)
-    return partial(task.planner.load(), problem)
+    return partial(entry.load(), problem)

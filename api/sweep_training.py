@@ -23,10 +23,11 @@ from mtpp.ranges import MOST_DEVICES
 if TYPE_CHECKING:
     import os
 
-    from mtpp.solvers.planners.piper.sweep import SweepCell
+    from mtpp.formats.results.training_plan import TrainingTask
+    from mtpp.formats.results.training_sweep import Swept
     from mtpp.training.problem import PlanningProblem
+    from mtpp.training.sweep_cell import SweepCell
     from mtpp.views.terminal import Medium
-    from mtpp.views.training.training_results import Swept, TrainingTask
 
 _ALL_UP_TO = 64
 _STEPS_TO_DOUBLE = 8
@@ -192,10 +193,12 @@ def _numbers(values: Any, parameter: str) -> list[int]:
 
 def refuse_unswept(task: TrainingTask) -> None:
     """Raise InputError where there is no sweep: over several levels of devices, and with most planners."""
+    from mtpp.solvers.planners.registry import PLANNERS
+
     if task.flat is not task.problem:
         raise InputError("goes with one level of devices", parameter="sweep", remedy="leave ‹topology› out")
-    if not task.planner.sweeps:
-        raise InputError(f"the planner {task.planner.name} has none", parameter="sweep", remedy="use ‹planner› piper")
+    if not PLANNERS[task.planner].sweeps:
+        raise InputError(f"the planner {task.planner} has none", parameter="sweep", remedy="use ‹planner› piper")
 
 
 def sweep_axes(
@@ -242,11 +245,11 @@ def sweep_task(
     InputError
         As :func:`refuse_unswept`.
     """
+    from mtpp.formats.results.training_sweep import Swept
     from mtpp.inference.frozen import frozen
     from mtpp.solvers.compilation import search_clock
     from mtpp.solvers.planners.limits import PlanLimits
     from mtpp.solvers.planners.piper.sweep import sweep
-    from mtpp.views.training.training_results import Swept
 
     refuse_unswept(task)
     with limited(PlanLimits, deadline, jobs, observer, Picoseconds(), knapsack=task.knapsack) as limits:

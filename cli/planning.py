@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from mtpp.api.training.graph_task import GraphTask
     from mtpp.api.training.split_task import SplitTask
     from mtpp.cli.terminal.console import Console
+    from mtpp.formats.results.training_plan import TrainingTask
+    from mtpp.formats.results.training_sweep import Swept as SweptTask
     from mtpp.host.deadline import Deadline
     from mtpp.host.stop_reason import StopReason
-    from mtpp.views.training.training_results import Swept as SweptTask
-    from mtpp.views.training.training_results import TrainingTask
 
 Task = TypeVar("Task", "SplitTask", "GraphTask")
 

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 from mtpp.api.output import SavedResult
 
 if TYPE_CHECKING:
-    from mtpp.formats.results.training_plan import AnyTrainingPlan
+    from mtpp.formats.results.training_plan import AnyTrainingPlan, Planned
     from mtpp.host.stop_reason import StopReason
     from mtpp.views.terminal import Medium
-    from mtpp.views.training.training_results import Planned
 
 
 @dataclass(frozen=True)

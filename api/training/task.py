@@ -17,10 +17,9 @@ if TYPE_CHECKING:
     from mtpp.api.options.devices import Devices
     from mtpp.api.options.line_planners import LinePlanner
     from mtpp.formats.io.source import Source
-    from mtpp.formats.results.training_plan import AnyTrainingProblem
+    from mtpp.formats.results.training_plan import AnyTrainingProblem, TrainingTask
     from mtpp.training.device_tree import DeviceTree
     from mtpp.training.micro_batches import MicroBatches
-    from mtpp.views.training.training_results import TrainingTask
 
 SuppliedModel = str | bytes | Mapping[str, Any] | TrainingModel
 """Path of a file, ``-`` for standard input; or its content as bytes or as parsed JSON; or the model itself."""
@@ -49,8 +48,7 @@ def read_training_task(
         If the model is broken, something was not given, or parameters do not go together.
     """
     from mtpp.api.options.line_planners import Piper
-    from mtpp.solvers.planners.registry import PLANNERS
-    from mtpp.views.training.training_results import TrainingTask
+    from mtpp.formats.results.training_plan import TrainingTask
 
     memory_bytes = devices.equal_memory()  # refused before the model is read
     model, source = read_training_model(given, time_unit)
@@ -65,7 +63,7 @@ def read_training_task(
         raise InputError("has no effect with several levels of devices", parameter="knapsack", remedy="leave it out")
     for text in model.assumptions:
         observer.warn(f"{source.display}: {text}")
-    return TrainingTask(replace(source, data=b""), problem, micro_batches, PLANNERS[planner.name], knapsack)
+    return TrainingTask(replace(source, data=b""), problem, micro_batches, planner.name, knapsack)
 
 
 def read_training_model(supplied: SuppliedModel, time_unit: str | None) -> tuple[TrainingModel, Source]:

@@ -35,7 +35,7 @@ from benchmarks.piper.cases import (
     shown,
 )
 from benchmarks.report import print_report
-from mtpp.solvers.planners.limits import NoPlan
+from mtpp.training.plan import NoPlan
 
 MEMORIES_GIB = (1, 2, 8, 80)
 FIG1_DEVICES = (8, 32, 64, 128, 512, 1024, 2048)

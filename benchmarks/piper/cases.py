@@ -13,10 +13,10 @@ from time import perf_counter
 from typing import Any
 
 from mtpp.formats.training.models import read_training_model
-from mtpp.solvers.planners.limits import NoPlan, PlanLimits
+from mtpp.solvers.planners.limits import PlanLimits
 from mtpp.solvers.planners.registry import PLANNERS
 from mtpp.training.model import TrainingModel
-from mtpp.training.plan import TrainingPlan
+from mtpp.training.plan import NoPlan, TrainingPlan
 from mtpp.training.problem import PlanningProblem, Schemes
 from mtpp.units import PICOSECONDS
 

@@ -7,18 +7,106 @@ Times are given twice: as floats in the model's unit, for people and plots, and 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mtpp.host.stop_reason import StopReason
 from mtpp.training.nested_plan import NestedPlan, SuperstageFigures
 from mtpp.training.nested_problem import NestedProblem
-from mtpp.training.plan import FORMAT, VERSION, TimeBound, TrainingPlan, chosen_of
+from mtpp.training.plan import FORMAT, VERSION, NoPlan, TimeBound, TrainingPlan, chosen_of
 from mtpp.training.problem import PlanningProblem
 from mtpp.units import PICOSECONDS
 
+if TYPE_CHECKING:
+    from mtpp.formats.io.source import Source
+    from mtpp.training.micro_batches import MicroBatches
+
 AnyTrainingPlan = TrainingPlan | NestedPlan
 AnyTrainingProblem = PlanningProblem | NestedProblem
+
+
+@dataclass(frozen=True)
+class TrainingTask:
+    """A model as read, without the bytes of its file, and the planning problem that it makes.
+
+    Attributes
+    ----------
+    planner
+        Name of a planner of lines.
+    knapsack
+        One of :data:`mtpp.names.KNAPSACKS`.
+    """
+
+    source: Source
+    problem: AnyTrainingProblem
+    micro_batches: MicroBatches
+    planner: str
+    knapsack: str
+
+    @property
+    def flat(self) -> PlanningProblem:
+        """The problem of the innermost level of devices; all of it where there is one level."""
+        return level_one(self.problem)
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A task with its plan, or the reason that there is none.
+
+    Attributes
+    ----------
+    elapsed_s
+        Seconds of planning.
+    heuristic_differs
+        Stages that bang per buck would have made slower.
+    """
+
+    task: TrainingTask
+    elapsed_s: float
+    plan: AnyTrainingPlan | None = None
+    no_plan: NoPlan | None = None
+    heuristic_differs: Sequence[int] = ()
+
+    def sealed(self) -> Planned:
+        """Return the same with a copy of the bound's proof that cannot be changed."""
+        from mtpp.inference.frozen import frozen
+
+        if self.plan is None:
+            return self
+        lower = replace(self.plan.lower, proof=frozen(self.plan.lower.proof))
+        return replace(self, plan=replace(self.plan, lower=lower))
+
+    @property
+    def stopped(self) -> StopReason:
+        """Reason that planning ended."""
+        result = self.plan or self.no_plan
+        assert result is not None
+        return result.stopped
+
+    def document(self) -> dict[str, Any]:
+        """Return the ``mtpp-training-plan`` document, version 1, of the plan or of there being none."""
+        sha256 = self.task.source.sha256
+        if self.plan is not None:
+            return training_plan_document(
+                self.plan,
+                sha256=sha256,
+                knapsack=self.task.knapsack,
+                heuristic_differs=self.heuristic_differs,
+                elapsed_s=self.elapsed_s,
+            )
+        none = self.no_plan
+        assert none is not None
+        return no_plan_document(
+            self.task.problem,
+            planner=none.planner,
+            sha256=sha256,
+            proven=none.proven,
+            least_memory_bytes=none.least_memory_bytes,
+            reason=none.reason,
+            stopped=none.stopped,
+            elapsed_s=self.elapsed_s,
+        )
 
 
 def training_plan_document(

@@ -3,16 +3,80 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from itertools import product
 from typing import Any
 
-from mtpp.formats.results.training_plan import fraction, header, in_units, per_second
+from mtpp.formats.results.training_plan import TrainingTask, fraction, header, in_units, per_second
 from mtpp.host.stop_reason import StopReason
 from mtpp.training.plan import time_ratio
 from mtpp.training.problem import PlanningProblem
+from mtpp.training.sweep_cell import SweepCell
 
 FORMAT = "mtpp-training-sweep"
 VERSION = 1
+
+
+@dataclass(frozen=True)
+class Swept:
+    """A task with the best times for numbers of devices and sums of degrees.
+
+    Attributes
+    ----------
+    cells
+        By (devices, sum of degrees); those that were not reached are missing.
+    stopped
+        Why planning ended.
+    elapsed_s
+        Seconds of planning.
+    """
+
+    task: TrainingTask
+    devices: Sequence[int]
+    sums: Sequence[int]
+    cells: Mapping[tuple[int, int], SweepCell]
+    stopped: StopReason
+    elapsed_s: float
+
+    @property
+    def feasible(self) -> bool:
+        """Whether there is a plan at all."""
+        return any(cell.time is not None for cell in self.cells.values())
+
+    @property
+    def open(self) -> int:
+        """Number of cells that were not reached: nothing is known of them."""
+        return len(self.devices) * len(self.sums) - len(self.cells)
+
+    @property
+    def problem(self) -> str | None:
+        """Fault of a sweep without any plan; None where there is a plan."""
+        if self.feasible:
+            return None
+        if self.open:
+            return "no plan was found before the search ended"
+        return "no plan fits on any of these numbers of devices"
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return a row per cell, as JSON and CSV have them."""
+        rows = []
+        for place in product(self.devices, self.sums):
+            cell = self.cells.get(place)
+            known = () if cell is None else (cell.time, cell.lower, cell.stages)
+            rows.append(sweep_row(self.task.flat, *place, *known))
+        return rows
+
+    def document(self) -> dict[str, Any]:
+        """Return the ``mtpp-training-sweep`` document, version 1."""
+        return sweep_document(
+            self.task.flat,
+            self.rows(),
+            planner=self.task.planner,
+            sha256=self.task.source.sha256,
+            stopped=self.stopped,
+            elapsed_s=self.elapsed_s,
+        )
 
 
 def sweep_document(

@@ -175,3 +175,29 @@ def stage_figures(
         parts = Fraction(compute, d), Fraction(edges, d)
         figures.append(LayerStageFigures(time, *parts, time - sum(parts), kept, memory))
     return figures
+
+
+@dataclass(frozen=True, eq=False)
+class NoPlan:
+    """No plan came out.
+
+    Attributes
+    ----------
+    proven
+        Whether there is none: every possibility was looked at. False: none was found before the search had to end, or
+        the planner only looks at some.
+    least_memory_bytes
+        The least memory of a device with which the planner finds a plan, the rest being as it is; None where no amount
+        of memory helps, or where it is not known.
+    stopped
+        Why it ended.
+    reason
+        What stands in the way, for people.
+    """
+
+    problem: PlanningProblem
+    planner: str
+    proven: bool
+    least_memory_bytes: int | None
+    stopped: StopReason
+    reason: str

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from mtpp.errors import InconsistentResult
 from mtpp.solvers.last_look.layers import look_at_equal, look_at_layers, look_at_least_memory, look_at_memory
 from mtpp.solvers.last_look.line_sums import LineSums, line_sums, nested_sums
-from mtpp.solvers.planners.limits import NoPlan
 from mtpp.training.nested_plan import NestedPlan, Superstage, all_superstages
 from mtpp.training.nested_problem import NestedProblem
-from mtpp.training.plan import LayerStage, TrainingPlan
+from mtpp.training.plan import LayerStage, NoPlan, TrainingPlan
 from mtpp.training.problem import PlanningProblem
 
 _TAKES = "takes {} ticks for a sample"

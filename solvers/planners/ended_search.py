@@ -7,11 +7,10 @@ from fractions import Fraction
 
 from mtpp.errors import InconsistentResult
 from mtpp.host.stop_reason import CUT_SHORT
-from mtpp.solvers.planners.limits import NoPlan
 from mtpp.training.graph_plan import GraphPlan, NoGraphPlan
 from mtpp.training.nested_plan import NestedPlan
 from mtpp.training.pfeife.plan import NoSplitPlan, SplitPlan
-from mtpp.training.plan import TrainingPlan
+from mtpp.training.plan import NoPlan, TrainingPlan
 
 AnyPlan = TrainingPlan | NestedPlan | GraphPlan | SplitPlan
 AnyNoPlan = NoPlan | NoGraphPlan | NoSplitPlan

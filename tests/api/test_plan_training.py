@@ -23,9 +23,9 @@ from mtpp.api.training.line_result import TrainingPlanResult
 from mtpp.datasets.multi_branch_training import multi_branch_model
 from mtpp.errors import Infeasible, InputError, Interrupted
 from mtpp.formats.training.native import write_training_model
-from mtpp.solvers.planners.limits import NoPlan
 from mtpp.solvers.planners.registry import PLANNERS
 from mtpp.training.device_tree import DeviceTree, Level
+from mtpp.training.plan import NoPlan
 
 SYSTEM: dict[str, Any] = {"devices": 4, "memory": "2GiB", "bandwidth": "25GB/s", "max_micro_batches": 4}
 OPTIONS = ("--devices", "4", "--memory", "2GiB", "--bandwidth", "25GB/s", "--max-micro-batches", "4")

@@ -21,9 +21,9 @@ from processes import run
 from mtpp.cli.main import main
 from mtpp.formats.training.native import write_training_model
 from mtpp.host.deadline import Deadline
-from mtpp.solvers.planners.limits import NoPlan, PlanLimits
+from mtpp.solvers.planners.limits import PlanLimits
 from mtpp.solvers.planners.registry import PLANNERS
-from mtpp.training.plan import TrainingPlan
+from mtpp.training.plan import NoPlan, TrainingPlan
 from mtpp.training.problem import PlanningProblem
 
 SYSTEM = ("--devices", "8", "--memory", "2GiB", "--bandwidth", "25GB/s")

@@ -15,10 +15,10 @@ from given_training_plans import chain_problem
 
 from mtpp.api.sweep_training import Sweep
 from mtpp.formats.io.source import Source
-from mtpp.solvers.planners.piper.sweep import SweepCell
-from mtpp.solvers.planners.registry import PLANNERS
+from mtpp.formats.results.training_plan import TrainingTask
+from mtpp.formats.results.training_sweep import Swept
 from mtpp.training.micro_batches import MicroBatches
-from mtpp.views.training.training_results import Swept, TrainingTask
+from mtpp.training.sweep_cell import SweepCell
 from mtpp.views.training.training_sweep import sweep_text
 
 MS = 10**9
@@ -35,7 +35,7 @@ def _swept(
         for place, pair in times.items()
     }
     source = Source("chain.json", b"", "ab", Path("chain.json"))
-    task = TrainingTask(source, chain_problem(), MicroBatches(64, "64"), PLANNERS["piper"], "exact")
+    task = TrainingTask(source, chain_problem(), MicroBatches(64, "64"), "piper", "exact")
     return Swept(task, devices, sums, cells, "finished", 0.5)
 
 

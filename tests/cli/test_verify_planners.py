@@ -15,10 +15,11 @@ from mtpp.formats.results.document_text import document_text
 from mtpp.formats.results.training_plan import no_plan_document, training_plan_document
 from mtpp.formats.training.models import read_training_model
 from mtpp.names import CONVENTIONS
-from mtpp.solvers.planners.limits import NoPlan, PlanLimits
+from mtpp.solvers.planners.limits import PlanLimits
 from mtpp.solvers.planners.registry import PLANNERS
 from mtpp.solvers.recheck.pipelines import Unwatched
 from mtpp.solvers.recheck.training import recheck_bound, recheck_no_plan
+from mtpp.training.plan import NoPlan
 from mtpp.training.problem import PlanningProblem
 
 SHA256 = "0" * 64

@@ -38,9 +38,10 @@ from mtpp.solvers.bounds.limits import BoundLimits
 from mtpp.solvers.bounds.registry import BOUNDS
 from mtpp.solvers.bounds.simple import simple_bound
 from mtpp.solvers.limits import SearchLimits
-from mtpp.solvers.planners.limits import NoPlan, PlanLimits
+from mtpp.solvers.planners.limits import PlanLimits
 from mtpp.solvers.planners.registry import PLANNERS
 from mtpp.solvers.solve import solve
+from mtpp.training.plan import NoPlan
 from mtpp.training.problem import PlanningProblem
 
 ALGORITHMS = ("auto", "slice", "anneal", "random", "series-parallel")

@@ -32,10 +32,9 @@ from mtpp.views.training.training_texts import (
 from mtpp.wording import counted
 
 if TYPE_CHECKING:
-    from mtpp.formats.results.training_plan import AnyTrainingPlan
+    from mtpp.formats.results.training_plan import AnyTrainingPlan, Planned
     from mtpp.training.plan import LayerStage
     from mtpp.views.terminal import Medium
-    from mtpp.views.training.training_results import Planned
 
 _CSV = (
     "stage", "layers", "first", "last", "data_parallel", "tensor_parallel", "devices", "in_flight", "memory_bytes",
@@ -126,6 +125,8 @@ def _alike(plan: AnyTrainingPlan) -> str | None:
 
 
 def _figures(planned: Planned) -> list[Figure]:
+    from mtpp.solvers.planners.registry import PLANNERS
+
     plan, task = planned.plan, planned.task
     sign = "exactly" if task.flat.exact_micro_batches else "at most"
     batch, rules = f"{sign} {task.micro_batches.text}", ("rules", rules_text(task))
@@ -152,7 +153,7 @@ def _figures(planned: Planned) -> list[Figure]:
         figures.append(("configurations", _mixes_text(plan), "configurations"))
     if isinstance(plan, NestedPlan):
         figures += _levels(plan)
-    if task.planner.knapsack:
+    if PLANNERS[task.planner].knapsack:
         figures.append(("bang per buck", _knapsack_text(planned)))
     figures += [("note", text) for text in plan.notes]
     if plan.stopped in (*LIMITS_REACHED, StopReason.INTERRUPTED):

@@ -12,9 +12,9 @@ from mtpp.views.table import NONE, Column, Table, table_of_records
 from mtpp.views.training.training_texts import distance_text, rules_text, system_text, throughput, unit_of
 
 if TYPE_CHECKING:
-    from mtpp.solvers.planners.piper.sweep import SweepCell
+    from mtpp.formats.results.training_sweep import Swept
+    from mtpp.training.sweep_cell import SweepCell
     from mtpp.views.terminal import Medium
-    from mtpp.views.training.training_results import Swept
 
 _COLUMNS = (
     "devices", "degrees_sum", "feasible", "time_per_sample", "throughput_per_s", "ratio", "optimal", "stages",

@@ -10,8 +10,8 @@ from mtpp.units import PICOSECONDS, format_bytes, format_picoseconds
 from mtpp.wording import counted
 
 if TYPE_CHECKING:
-    from mtpp.solvers.planners.limits import NoPlan
-    from mtpp.views.training.training_results import TrainingTask
+    from mtpp.formats.results.training_plan import TrainingTask
+    from mtpp.training.plan import NoPlan
 
 _MIB = 2**20
 _VISIBLY_ABOVE_1 = 1.0001

@@ -14,8 +14,8 @@ from mtpp.host.stop_reason import StopReason
 from mtpp.solvers.planners.bounds.work import no_plan_because, work_bound
 from mtpp.solvers.planners.equal.equal_division import Division, divisions
 from mtpp.solvers.planners.layer_options import most_degrees
-from mtpp.solvers.planners.limits import NoPlan, PlanLimits
-from mtpp.training.plan import LayerStage, TrainingPlan
+from mtpp.solvers.planners.limits import PlanLimits
+from mtpp.training.plan import LayerStage, NoPlan, TrainingPlan
 from mtpp.training.problem import Choice, PlanningProblem
 
 NAME = "equi"

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from mtpp.host.stop_reason import StopReason
 from mtpp.solvers.planners.equal.equi import first_equal_plan, plan_equally
-from mtpp.solvers.planners.limits import NoPlan, PlanLimits
-from mtpp.training.plan import TrainingPlan
+from mtpp.solvers.planners.limits import PlanLimits
+from mtpp.training.plan import NoPlan, TrainingPlan
 from mtpp.training.problem import PlanningProblem
 
 NAME = "pipedream-2bw"

@@ -14,7 +14,7 @@ from math import ceil
 from mtpp.host.stop_reason import StopReason
 from mtpp.inference.certificate import Tier
 from mtpp.solvers.planners.layer_options import layer_options
-from mtpp.solvers.planners.limits import NoPlan, PlanLimits
+from mtpp.solvers.planners.limits import PlanLimits
 from mtpp.solvers.planners.nested.segments import OutOfTime, nested_downsets
 from mtpp.solvers.planners.nested.splits import Limit, Parts, Splits, Splitter
 from mtpp.solvers.planners.piper.bisection import next_question
@@ -25,7 +25,7 @@ from mtpp.solvers.planners.topological_orders import topological_orders
 from mtpp.solvers.threads import Threads
 from mtpp.training.nested_plan import NestedPlan
 from mtpp.training.nested_problem import NestedProblem
-from mtpp.training.plan import TimeBound
+from mtpp.training.plan import NoPlan, TimeBound
 
 NAME = "piper"
 

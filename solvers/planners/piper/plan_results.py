@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from mtpp.host.stop_reason import StopReason
 from mtpp.inference.certificate import Tier
-from mtpp.solvers.planners.limits import NoPlan
 from mtpp.solvers.planners.piper.minimising import Minimum
-from mtpp.training.plan import TimeBound, TrainingPlan
+from mtpp.training.plan import NoPlan, TimeBound, TrainingPlan
 from mtpp.training.problem import PlanningProblem
 
 NAME = "piper"

@@ -22,7 +22,7 @@ from fractions import Fraction
 
 from mtpp.host.stop_reason import StopReason
 from mtpp.solvers.planners.bounds.work import least_memory, no_plan_because, work_bound
-from mtpp.solvers.planners.limits import NoPlan, PlanLimits
+from mtpp.solvers.planners.limits import PlanLimits
 from mtpp.solvers.planners.piper.arrays import choice_arrays
 from mtpp.solvers.planners.piper.layer_downsets import Sets, every_downset, prefixes
 from mtpp.solvers.planners.piper.least_memory import memory_that_would_do
@@ -32,7 +32,7 @@ from mtpp.solvers.planners.piper.sampled_downsets import plan_sampled
 from mtpp.solvers.planners.piper.threshold import PipelineSearch
 from mtpp.solvers.planners.topological_orders import topological_orders
 from mtpp.solvers.threads import Threads
-from mtpp.training.plan import LayerStage, TrainingPlan
+from mtpp.training.plan import LayerStage, NoPlan, TrainingPlan
 from mtpp.training.problem import PlanningProblem
 
 MOST_DOWNSETS = 2**16

@@ -16,7 +16,7 @@ import numpy as np
 
 from mtpp.host.stop_reason import StopReason
 from mtpp.solvers.planners.bounds.work import least_memory, no_plan_because
-from mtpp.solvers.planners.limits import NoPlan, PlanLimits
+from mtpp.solvers.planners.limits import PlanLimits
 from mtpp.solvers.planners.piper.downset_families import neighbours, useful_downsets
 from mtpp.solvers.planners.piper.layer_downsets import Sets, prefixes
 from mtpp.solvers.planners.piper.least_memory import memory_that_would_do
@@ -24,7 +24,7 @@ from mtpp.solvers.planners.piper.minimising import Minimum, least_time
 from mtpp.solvers.planners.piper.plan_results import no_plan, plan_of, too_little_memory
 from mtpp.solvers.planners.piper.threshold import PipelineSearch
 from mtpp.solvers.planners.topological_orders import random_orders, topological_orders
-from mtpp.training.plan import LayerStage, TimeBound, TrainingPlan
+from mtpp.training.plan import LayerStage, NoPlan, TimeBound, TrainingPlan
 from mtpp.training.problem import PlanningProblem
 
 MOST_USEFUL = 30_000

@@ -19,25 +19,7 @@ from mtpp.solvers.planners.piper.threshold import Decision, PipelineSearch
 from mtpp.solvers.threads import Threads
 from mtpp.training.plan import LayerStage, TimeBound, TrainingPlan
 from mtpp.training.problem import PlanningProblem
-
-
-@dataclass(frozen=True)
-class SweepCell:
-    """What is known for at most so many devices and a sum of degrees of at most so much.
-
-    Attributes
-    ----------
-    time
-        The best plan's time per sample in ticks, None if there is none.
-    lower
-        No plan takes less; equal to *time* once that is proven to be the least.
-    stages
-        Number of stages of that plan.
-    """
-
-    time: Fraction | None
-    lower: Fraction
-    stages: int | None
+from mtpp.training.sweep_cell import SweepCell
 
 
 @dataclass

@@ -24,11 +24,12 @@ from mtpp.inference.system import load_system
 from mtpp.names import PARTITIONER_ALIASES
 from mtpp.solvers.bounds.registry import BOUNDS
 from mtpp.solvers.limits import SearchLimits
-from mtpp.solvers.planners.limits import NoPlan, PlanLimits
+from mtpp.solvers.planners.limits import PlanLimits
 from mtpp.solvers.planners.registry import GRAPH_PLANNERS, PLANNERS, SPLIT_PLANNERS
 from mtpp.solvers.registry import PARTITIONERS
 from mtpp.solvers.solve import solve
 from mtpp.solvers.variants import parse_variant
+from mtpp.training.plan import NoPlan
 
 
 def plan_of(graph: CostGraph, algorithm: str, k: int = 3) -> dict[str, Any]:

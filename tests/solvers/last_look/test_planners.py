@@ -24,7 +24,7 @@ from mtpp.solvers.last_look.replayed_schedule import replayed_iteration
 from mtpp.solvers.last_look.split_plans import look_at_split_plan
 from mtpp.solvers.limits import Limits
 from mtpp.solvers.planners import registry
-from mtpp.solvers.planners.limits import NoPlan, PlanLimits
+from mtpp.solvers.planners.limits import PlanLimits
 from mtpp.solvers.planners.registry import GRAPH_PLANNERS, PLANNERS, SPLIT_PLANNERS
 from mtpp.solvers.planners.simulation.simulate_schedule import simulate_schedule
 from mtpp.training.graph_plan import GraphPlan, NoGraphPlan
@@ -35,7 +35,7 @@ from mtpp.training.pfeife.named import named_schedule
 from mtpp.training.pfeife.plan import NoSplitPlan, SplitPlan
 from mtpp.training.pfeife.problem import SplitProblem, SplitRules
 from mtpp.training.pfeife.timed_schedule import Handover, TimedSchedule, neighbour_handovers
-from mtpp.training.plan import TimeBound, TrainingPlan
+from mtpp.training.plan import NoPlan, TimeBound, TrainingPlan
 from mtpp.training.positions import LinePlace
 from mtpp.training.problem import PlanningProblem, Schemes
 

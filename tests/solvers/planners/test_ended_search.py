@@ -19,10 +19,9 @@ from mtpp.inference.certificate import LowerBound, Tier
 from mtpp.solvers.limits import Limits
 from mtpp.solvers.planners.ended_search import result_beside_first
 from mtpp.solvers.planners.first_plans import first_graph_plan, first_plan, first_split_plan
-from mtpp.solvers.planners.limits import NoPlan
 from mtpp.solvers.planners.registry import GRAPH_PLANNERS, SPLIT_PLANNERS
 from mtpp.training.pfeife.problem import SplitProblem
-from mtpp.training.plan import TimeBound
+from mtpp.training.plan import NoPlan, TimeBound
 from mtpp.training.problem import PlanningProblem
 
 ENDED = StopReason.TIME_LIMIT

@@ -22,7 +22,7 @@ from mtpp.formats.io.json_text import parse_json
 from mtpp.formats.results.document_text import document_text
 from mtpp.formats.results.training_plan import no_plan_document, training_plan_document
 from mtpp.formats.training.models import read_training_model
-from mtpp.solvers.planners.limits import NoPlan, PlanLimits
+from mtpp.solvers.planners.limits import PlanLimits
 from mtpp.solvers.planners.nested.planner import plan_nested
 from mtpp.solvers.recheck import levels as recheck_levels
 from mtpp.solvers.recheck.levels import search_levels
@@ -31,6 +31,7 @@ from mtpp.solvers.recheck.training import recheck_bound, recheck_no_plan
 from mtpp.training.device_tree import DeviceTree, Level
 from mtpp.training.model import TrainingModel
 from mtpp.training.nested_problem import NestedProblem
+from mtpp.training.plan import NoPlan
 from mtpp.training.problem import Schemes
 from mtpp.units import PICOSECONDS
 

@@ -14,25 +14,23 @@ from given_training_plans import chain_problem, given_training_plan
 from rich.console import Console
 
 from mtpp.formats.io.source import Source
-from mtpp.solvers.planners.limits import NoPlan
-from mtpp.solvers.planners.registry import PLANNERS
+from mtpp.formats.results.training_plan import Planned, TrainingTask
 from mtpp.training.device_tree import DeviceTree, Level
 from mtpp.training.micro_batches import MicroBatches
 from mtpp.training.nested_plan import NestedPlan, Superstage
 from mtpp.training.nested_problem import NestedProblem
-from mtpp.training.plan import LayerStage, TimeBound, TrainingPlan
+from mtpp.training.plan import LayerStage, NoPlan, TimeBound, TrainingPlan
 from mtpp.training.problem import Schemes
 from mtpp.units import exact_bytes, parse_bytes
 from mtpp.views import terminal as terminals
 from mtpp.views.training.training_plan import training_plan_text
-from mtpp.views.training.training_results import Planned, TrainingTask
 from mtpp.views.training.training_texts import LINES, size_text
 from mtpp.wording import counted
 
 
 def _task(problem: Any, **changes: Any) -> TrainingTask:
     batch = MicroBatches(64, "64 = 1,024 / (2 × 8)", 8)
-    task = TrainingTask(Source("chain.json", b"", "ab", Path("chain.json")), problem, batch, PLANNERS["piper"], "exact")
+    task = TrainingTask(Source("chain.json", b"", "ab", Path("chain.json")), problem, batch, "piper", "exact")
     return replace(task, **changes)
 
 
@@ -171,7 +169,7 @@ def test_the_heuristic_itself_and_planners_without_one_say_so() -> None:
     heuristic = _planned(open_plan, task=_task(plan.problem, knapsack="heuristic"))
     said = "chose the configurations (--knapsack heuristic): others may be faster"
     assert _figures(training_plan_text(heuristic, "table"))["bang per buck"] == said
-    equi = _planned(plan, task=_task(plan.problem, planner=PLANNERS["equi"]))
+    equi = _planned(plan, task=_task(plan.problem, planner="equi"))
     assert "bang per buck" not in training_plan_text(equi, "table")
 
 

@@ -13,9 +13,9 @@ from training_oracles import best_time, is_plan, time_of
 
 from mtpp.host.deadline import Deadline
 from mtpp.solvers.planners.equal import equi, pipedream_2bw
-from mtpp.solvers.planners.limits import NoPlan, PlanLimits
+from mtpp.solvers.planners.limits import PlanLimits
 from mtpp.solvers.planners.topological_orders import topological_orders
-from mtpp.training.plan import LayerStage, TrainingPlan
+from mtpp.training.plan import LayerStage, NoPlan, TrainingPlan
 from mtpp.training.problem import PlanningProblem, Schemes
 
 

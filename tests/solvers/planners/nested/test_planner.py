@@ -11,7 +11,7 @@ from training_models import random_problem
 
 from mtpp.errors import InputError
 from mtpp.host.deadline import Deadline
-from mtpp.solvers.planners.limits import NoPlan, PlanLimits
+from mtpp.solvers.planners.limits import PlanLimits
 from mtpp.solvers.planners.nested import planner as nested_planner
 from mtpp.solvers.planners.nested.planner import plan_nested
 from mtpp.solvers.planners.piper import planner as piper
@@ -19,6 +19,7 @@ from mtpp.training.device_tree import DeviceTree, Level
 from mtpp.training.model import Configuration, Edge, Layer, TrainingModel
 from mtpp.training.nested_plan import NestedPlan, all_superstages
 from mtpp.training.nested_problem import NestedProblem
+from mtpp.training.plan import NoPlan
 
 
 def question(seed: int) -> NestedProblem | None:

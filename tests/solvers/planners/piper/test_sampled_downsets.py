@@ -12,14 +12,14 @@ from training_oracles import best_plan
 from mtpp.datasets.multi_branch_training import candle_uno, multi_modal_transformer
 from mtpp.host.progress import Silent
 from mtpp.solvers.planners.bounds.work import work_bound
-from mtpp.solvers.planners.limits import NoPlan, PlanLimits
+from mtpp.solvers.planners.limits import PlanLimits
 from mtpp.solvers.planners.piper import planner as piper
 from mtpp.solvers.planners.piper import sampled_downsets as wide
 from mtpp.solvers.planners.piper.arrays import choice_arrays
 from mtpp.solvers.planners.piper.layer_downsets import Sets
 from mtpp.solvers.planners.piper.threshold import PipelineSearch
 from mtpp.solvers.threads import Threads
-from mtpp.training.plan import TrainingPlan
+from mtpp.training.plan import NoPlan, TrainingPlan
 from mtpp.training.problem import PlanningProblem
 
 
