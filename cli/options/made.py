@@ -12,7 +12,7 @@ from mtpp.api.options import kinds
 from mtpp.api.options.option import REQUIRED, Option, Options, options_of
 from mtpp.cli.flags import flag_of
 from mtpp.cli.options.completing import list_completion, names_completion
-from mtpp.cli.options.file_types import InputFile, OutputFile
+from mtpp.cli.options.file_types import FileType
 from mtpp.cli.options.sizes import size_options, sizes_of
 from mtpp.cli.options.values import CoreList, FiniteRange, StageCounts, counts, size, whole_numbers
 from mtpp.errors import InputError, renamed
@@ -137,10 +137,8 @@ def _terms(one: Option) -> dict[str, Any]:
         return terms | {"type": click.IntRange(kind.least, kind.most)}
     if isinstance(kind, kinds.Ratio):
         return terms | {"type": FiniteRange(min=1)}
-    if isinstance(kind, kinds.OutputPath):
-        return terms | {"type": OutputFile(beside=kind.beside, folder=kind.folder)}
-    if isinstance(kind, kinds.InputPath):
-        return terms | {"type": InputFile(kind.noun, folder=kind.folder, names=kind.names)}
+    if isinstance(kind, kinds.InputPath | kinds.OutputPath):
+        return terms | {"type": FileType(kind)}
     if isinstance(kind, kinds.Choice) and one.metavar is None:
         return terms | {"type": click.Choice(kind.known)}
     return terms | {"shell_complete": names_completion(kind.names)}

@@ -4,35 +4,15 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from mtpp.api.inputs.file_contents import holds_weights, is_result, may_be_model
+from mtpp.api.options.kinds import MODELS, InputPath, OutputPath
 from mtpp.errors import InputError
-
-MODELS, STAGES = "models", "stages"
-"""Folders that can be given in place of a file: of models, the weights beside them included, and of stages."""
 
 _MAIN = "--output"
 """Has the first right to a file that several options name, in whichever order they were given."""
-
-
-class InputFile(Protocol):
-    """Kind of a file that is read: :class:`mtpp.cli.options.file_types.InputFile`."""
-
-    noun: str
-    folder: str | None
-
-    def unless(self, text: str) -> bool:
-        """Return whether *text* is a name of something else than a file."""
-
-
-class OutputFile(Protocol):
-    """Kind of a file that is written: :class:`mtpp.cli.options.file_types.OutputFile`."""
-
-    folder: bool
-    beside: Callable[[str], Iterable[str]]
 
 
 @dataclass(frozen=True)
@@ -51,10 +31,10 @@ class FilesOfCommand:
     command would read it: results of earlier runs among models do not.
     """
 
-    _inputs: list[tuple[str, InputFile]] = field(default_factory=list)
+    _inputs: list[tuple[str, InputPath]] = field(default_factory=list)
     _outputs: list[_Output] = field(default_factory=list)
 
-    def read(self, path: str, kind: InputFile) -> None:
+    def read(self, path: str, kind: InputPath) -> None:
         """Add a file that is read.
 
         Raises
@@ -66,7 +46,7 @@ class FilesOfCommand:
             _compare(output, path, kind)
         self._inputs.append((path, kind))
 
-    def write(self, path: str, kind: OutputFile, option: str) -> None:
+    def write(self, path: str, kind: OutputPath, option: str) -> None:
         """Add a file that is written, with those beside it.
 
         Raises
@@ -92,14 +72,14 @@ def _taken(output: _Output, what: str) -> InputError:
     return InputError(f"{output.path} is {what} too", source=output.option, remedy="name another file")
 
 
-def _compare(output: _Output, path: str, kind: InputFile) -> None:
+def _compare(output: _Output, path: str, kind: InputPath) -> None:
     """Raise InputError if writing *output* destroys what is at *path*, or what belongs to it."""
     lost = (_lost_with_folder if output.folder else _lost_with_file)(output.path, path, kind)
-    if lost is not None and not kind.unless(path):
+    if lost is not None and path not in kind.names():
         raise _taken(output, lost)
 
 
-def _lost_with_file(target: str, path: str, kind: InputFile) -> str | None:
+def _lost_with_file(target: str, path: str, kind: InputPath) -> str | None:
     """Return what the file *target* is of an input, None if it is nothing of it."""
     if _same(target, path):
         return kind.noun
@@ -114,7 +94,7 @@ def _lost_with_file(target: str, path: str, kind: InputFile) -> str | None:
     return None
 
 
-def _lost_with_folder(folder: str, path: str, kind: InputFile) -> str | None:
+def _lost_with_folder(folder: str, path: str, kind: InputPath) -> str | None:
     """Return what of an input is in the folder, all of which is replaced."""
     members = [member for member in _entries(folder) if os.path.isfile(member)]
     if any(_same(member, path) for member in members):

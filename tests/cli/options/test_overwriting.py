@@ -16,8 +16,9 @@ from graph_strategies import chain
 from onnx import TensorProto, helper, numpy_helper
 from processes import MTPP, ROOT, environment, run
 
+from mtpp.api.options.kinds import InputPath, OutputPath
 from mtpp.cli.main import root
-from mtpp.cli.options.file_types import FileType, InputFile, OutputFile
+from mtpp.cli.options.file_types import FileType
 from mtpp.errors import InputError
 from mtpp.formats.graphs.native import write_native
 
@@ -80,15 +81,15 @@ def _leaves(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tupl
 COMMANDS = dict(_leaves(root))
 
 
-def _of_type(command: click.Command, kind: type[FileType]) -> list[click.Parameter]:
-    return [param for param in command.params if isinstance(param.type, kind)]
+def _of_type(command: click.Command, kind: type[InputPath | OutputPath]) -> list[click.Parameter]:
+    return [param for param in command.params if isinstance(getattr(param.type, "kind", None), kind)]
 
 
 PAIRS = [
     pytest.param(words, source, target, id=f"{' '.join(words)}: {target.name} over {source.name}")
     for words, command in COMMANDS.items()
-    for target in _of_type(command, OutputFile)
-    for source in _of_type(command, InputFile)
+    for target in _of_type(command, OutputPath)
+    for source in _of_type(command, InputPath)
 ]
 
 
@@ -147,8 +148,8 @@ def test_an_output_is_no_input(
     words: tuple[str, ...], source: click.Parameter, target: click.Parameter, way: str, tmp_path: Path
 ) -> None:
     """Refused before any work with one line and exit code 2, and what is there stays."""
-    kind = target.type
-    assert isinstance(kind, OutputFile)
+    kind = getattr(target.type, "kind", None)
+    assert isinstance(kind, OutputPath)
     place = tmp_path / "inputs"
     place.mkdir()
     file = place / "input.json"
@@ -181,7 +182,7 @@ def test_an_output_that_is_no_file_yet_is_no_input(
 def test_two_outputs_are_two_files(exists: bool, tmp_path: Path) -> None:
     """Of each command, files beside those that are named included."""
     for words, command in COMMANDS.items():
-        outputs = [param.name or "" for param in _of_type(command, OutputFile)]
+        outputs = [param.name or "" for param in _of_type(command, OutputPath)]
         for first in outputs:
             for second in outputs:
                 if first < second:
