@@ -27,11 +27,6 @@ def bound_cells(
     """Work at cells one after the other in this process, until the deadline.
 
     Ctrl-C ends the work with the rows there are.
-
-    Raises
-    ------
-    InputError
-        If a model cannot be read, or there is no such bound; before the first cell.
     """
     from mtpp.api.cells.limits import cell_limits
     from mtpp.api.cells.rows import bounds_alone

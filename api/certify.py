@@ -36,11 +36,6 @@ def certify_cells(
     """Work at cells in worker processes, or on a cluster, until the deadline.
 
     Ctrl-C ends the work with the rows there are, as does an error half-way, which the table holds.
-
-    Raises
-    ------
-    InputError
-        If a model cannot be read, the store cannot be used, or the cluster cannot be reached; before the first cell.
     """
     from mtpp.api.cells.limits import cell_limits
     from mtpp.api.cells.session import CellRun, certified_cells

@@ -27,12 +27,6 @@ def writer_of(output: str, to_format: str | None, *, stages: bool, parameter: st
         Whether stages are to be shown.
     parameter
         Name by which the caller knows them.
-
-    Raises
-    ------
-    InputError
-        If it has no place for stages and there are some, or the other way round; and as
-        :func:`mtpp.formats.graphs.recognise.writer_for`.
     """
     from mtpp.formats.graphs.recognise import writer_for
     from mtpp.formats.graphs.registry import FORMATS
@@ -89,11 +83,6 @@ def converted_text(
         Depth of the modules that are drawn, see :func:`mtpp.api.inputs.module_paths.module_groups`; None: all ops are.
     parameter
         Name by which the caller knows the assignment.
-
-    Raises
-    ------
-    InputError, InvalidPartition
-        If the assignment cannot be read, or is no partition of the model; or if nothing is known of its modules.
     """
     plan = None
     if assignment is not None:

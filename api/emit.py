@@ -67,13 +67,7 @@ def emit(
 
 
 def emit_files(files: PlanFiles, forms: Sequence[str], observer: Observer) -> str:
-    """Return a plan in each of the forms asked for, one after the other; the model may be a graph in any format.
-
-    Raises
-    ------
-    InputError, InvalidPartition
-        As :func:`emit`.
-    """
+    """Return a plan in each of the forms asked for, one after the other; the model may be a graph in any format."""
     check_forms(forms)
     return forms_text(_read_request(files, observer), forms)
 
@@ -111,13 +105,7 @@ def request_of(model: PlannedModel) -> Request:
 
 
 def forms_text(request: Request, forms: Sequence[str]) -> str:
-    """Return the plan in each of the forms asked for, one after the other.
-
-    Raises
-    ------
-    InputError
-        If the stages cannot be said in one of them.
-    """
+    """Return the plan in each of the forms asked for, one after the other."""
     from mtpp.formats.exporters.registry import emit
 
     return "".join(emit(name, request) for name in dict.fromkeys(forms))

@@ -43,13 +43,7 @@ class ComparedStages(ShownResult):
 
 
 def plan_of_labels(model: Model, labels: Sequence[int], k: int | None) -> Plan:
-    """Score a partition; *k* defaults to the number of stages that the labels span.
-
-    Raises
-    ------
-    InvalidPartition
-        If the quotient graph has a cycle, more than k stages are used, or one needs more than the stage memory.
-    """
+    """Score a partition; *k* defaults to the number of stages that the labels span."""
     from mtpp.solvers.bounds.simple import simple_bound
     from mtpp.solvers.last_look.partition import look_at_partition
 
@@ -73,13 +67,7 @@ def plan_of_labels(model: Model, labels: Sequence[int], k: int | None) -> Plan:
 
 
 def scored(model: Model, labels: Sequence[int], k: int | None, observer: Observer) -> Plan:
-    """Score a partition, and warn where its stages had to be numbered anew.
-
-    Raises
-    ------
-    InvalidPartition
-        As :func:`plan_of_labels`.
-    """
+    """Score a partition, and warn where its stages had to be numbered anew."""
     plan = plan_of_labels(model, labels, k)
     if plan.partition.assignment.tolist() != list(labels):
         observer.warn(RENUMBERED)
@@ -114,11 +102,6 @@ def compare_stages(
     Returns
     -------
     The given partition with the better lower bound of the two, and the comparison.
-
-    Raises
-    ------
-    InvalidPartition
-        If *against* is no partition.
     """
     from pathlib import PurePath
 

@@ -65,11 +65,6 @@ def generate_files(
     Returns
     -------
     Paths of the files, in the order of seeds.
-
-    Raises
-    ------
-    InputError
-        If the graphs cannot be drawn or written; those before stay.
     """
     _check(recipe, seed, count)
     output, told = path_text(path, "path"), listener(observer)
@@ -96,13 +91,7 @@ def training_model_text(model: TrainingModel) -> str:
 
 
 def write_training_model_file(model: TrainingModel, path: str | os.PathLike[str]) -> None:
-    """Write a model to be trained to a file, whole or not at all.
-
-    Raises
-    ------
-    InputError
-        If it cannot be written.
-    """
+    """Write a model to be trained to a file, whole or not at all."""
     from mtpp.formats.io.sink import write_text_atomically
 
     write_text_atomically(path_text(path, "path"), training_model_text(model))

@@ -70,13 +70,7 @@ class Inspection(ShownResult):
 
 
 def inspection(model: Model, asked: Inspecting) -> Inspection:
-    """Return the figures of a model, with the lists asked for.
-
-    Raises
-    ------
-    InputError
-        As :func:`mtpp.api.inputs.module_paths.module_groups`.
-    """
+    """Return the figures of a model, with the lists asked for."""
     from mtpp.formats.results.inspection import inspection_document
     from mtpp.solvers.series_parallel.structure import structure
 

@@ -54,13 +54,7 @@ class ExportedMip:
         )
 
     def save(self, path: str | Path) -> None:
-        """Write it to a file, whole or not at all; packed if the name ends in ``.gz``.
-
-        Raises
-        ------
-        InputError
-            If the file cannot be written.
-        """
+        """Write it to a file, whole or not at all; packed if the name ends in ``.gz``."""
         from mtpp.formats.io.sink import write_text_atomically
 
         write_text_atomically(path, self.data)
@@ -86,11 +80,6 @@ def export_mip(given: Sequence[str | Model], asked: Bounding, reading: Reading, 
 
     It is that of the reduced graph, with everything fixed that no partition as good as the best one found can have, or
     none up to the cutoff. The best one stays in, so the least value of the model is proven for all partitions.
-
-    Raises
-    ------
-    InputError
-        Unless there is one model, one k, and one bound that is a MIP.
     """
     from mtpp.api.cells.limits import bound_names
     from mtpp.api.inputs.model_files import ModelFiles
@@ -157,11 +146,6 @@ def export(
     -------
     The MIP and its size. The least value of its objective, times ``ticks_per_objective``, is a lower bound on the
     bottleneck of every partition of the model into *k* stages.
-
-    Raises
-    ------
-    InputError
-        If the model cannot be read, the file cannot be written, or a parameter is wrong.
 
     Examples
     --------

@@ -109,13 +109,7 @@ class Observer:
 
 
 def listener(observer: object) -> Observer:
-    """Return the listener that a caller gives, or one that only turns warnings into Python's for None.
-
-    Raises
-    ------
-    InputError
-        If it is no :class:`Observer`.
-    """
+    """Return the listener that a caller gives, or one that only turns warnings into Python's for None."""
     if observer is None:
         return Observer()
     if not isinstance(observer, Observer):

@@ -47,13 +47,7 @@ class ShownResult(ABC):
         return document_text(self._said())
 
     def text(self, output_format: str = "table") -> str:
-        """Return what standard output shows as ``table``, or ``markdown``, ``csv``, ``html`` or ``json``.
-
-        Raises
-        ------
-        InputError
-            If there is no such format.
-        """
+        """Return what standard output shows as ``table``, or ``markdown``, ``csv``, ``html`` or ``json``."""
         chosen = checked_format(output_format)
         return self.to_json() if chosen == "json" else self._shown(chosen)
 
@@ -68,13 +62,7 @@ class ShownResult(ABC):
 
 
 def checked_format(value: Any) -> str:
-    """Return the name of a format of output.
-
-    Raises
-    ------
-    InputError
-        If there is no such format.
-    """
+    """Return the name of a format of output."""
     from mtpp.api.parameters import choice
 
     return choice(value, "output_format", _FORMATS)
@@ -86,13 +74,7 @@ class SavedResult(ShownResult):
     _is_graph: ClassVar[bool] = False
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the document to a file, whole or not at all; a name that ends in ``.gz`` is compressed.
-
-        Raises
-        ------
-        InputError
-            If it cannot be written, or another file than an earlier result is there.
-        """
+        """Write the document to a file, whole or not at all; a name that ends in ``.gz`` is compressed."""
         save_result(path, self.to_json(), graph=self._is_graph)
 
 
@@ -105,11 +87,6 @@ def save_result(path: str | os.PathLike[str], text: str, *, graph: bool = False)
         Packed if the name ends in ``.gz``.
     graph
         Whether the result is a graph with costs, which may take the place of one.
-
-    Raises
-    ------
-    InputError
-        If there is another file by that name, such as the model, or it cannot be written.
     """
     from mtpp.api.inputs.file_contents import is_graph, is_result
     from mtpp.api.parameters import path_text

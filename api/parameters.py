@@ -11,13 +11,7 @@ from mtpp.errors import InputError
 
 
 def whole(value: Any, parameter: str, *, least: int = 1, most: int | None = None) -> int:
-    """Return a whole number from *least* to *most*; NumPy's are taken, truth values are not.
-
-    Raises
-    ------
-    InputError
-        If it is none, or out of this range.
-    """
+    """Return a whole number from *least* to *most*; NumPy's are taken, truth values are not."""
     try:
         number = None if isinstance(value, bool) else index(value)
     except TypeError:
@@ -47,26 +41,14 @@ def real(value: Any) -> float | None:
 
 
 def text(value: Any, parameter: str) -> str:
-    """Return a text.
-
-    Raises
-    ------
-    InputError
-        If it is none.
-    """
+    """Return a text."""
     if not isinstance(value, str):
         raise InputError(f"{shortened(value)} is not a text", parameter=parameter)
     return value
 
 
 def choice(value: Any, parameter: str, known: Sequence[str], noun: str | None = None) -> str:
-    """Return one of a few texts.
-
-    Raises
-    ------
-    InputError
-        If it is another one, with those that are known; *noun* is what messages call them.
-    """
+    """Return one of a few texts."""
     if not isinstance(value, str) or value not in known:
         problem = f"{shortened(value)} is unknown" if noun is None else f"unknown {noun} {shortened(value)}"
         raise InputError(problem, parameter=parameter, remedy=f"use one of {', '.join(known)}")
@@ -74,26 +56,14 @@ def choice(value: Any, parameter: str, known: Sequence[str], noun: str | None = 
 
 
 def flag(value: Any, parameter: str) -> bool:
-    """Return a truth value.
-
-    Raises
-    ------
-    InputError
-        If it is another thing that is true or false, as nearly all things are.
-    """
+    """Return a truth value."""
     if not isinstance(value, bool):
         raise InputError(f"{shortened(value)} is neither True nor False", parameter=parameter)
     return value
 
 
 def path_text(value: Any, parameter: str) -> str:
-    """Return a path as text.
-
-    Raises
-    ------
-    InputError
-        If it is no path.
-    """
+    """Return a path as text."""
     try:
         given = os.fspath(value)
     except TypeError:
@@ -106,13 +76,7 @@ def path_text(value: Any, parameter: str) -> str:
 
 
 def names(value: Any, parameter: str) -> tuple[str, ...]:
-    """Return names: of a sequence of them, or of one text with commas between them.
-
-    Raises
-    ------
-    InputError
-        If there are other things among them.
-    """
+    """Return names: of a sequence of them, or of one text with commas between them."""
     if isinstance(value, str):
         return tuple(name.strip() for name in value.split(",") if name.strip())
     if not isinstance(value, Iterable) or isinstance(value, bytes):

@@ -84,15 +84,7 @@ class Prepared:
 
 
 def prepare(model: Model, asked: Partitioning) -> Prepared:
-    """Make the instance to search, and refuse what is wrong with what is asked before the wait.
-
-    Raises
-    ------
-    InputError
-        If the algorithm or an op does not exist, or a parameter does not go with the algorithm or the graph.
-    Infeasible
-        If an op or the total is plainly above the stage memory.
-    """
+    """Make the instance to search, and refuse what is wrong with what is asked before the wait."""
     from mtpp.api.inputs.block_groups import block_groups
     from mtpp.api.inputs.engine_groups import engine_groups
     from mtpp.solvers import registry
@@ -129,15 +121,7 @@ def prepare(model: Model, asked: Partitioning) -> Prepared:
 
 
 def search(prepared: Prepared, deadline: Deadline, observer: Observer) -> Plan:
-    """Search until the deadline; Ctrl-C ends the search with the best partition so far.
-
-    Raises
-    ------
-    Infeasible
-        If there is no partition, or none was found.
-    Interrupted
-        If Ctrl-C came before there was any.
-    """
+    """Search until the deadline; Ctrl-C ends the search with the best partition so far."""
     from mtpp.host.interruption import Interruption
     from mtpp.solvers.solve import solve
 

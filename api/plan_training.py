@@ -176,15 +176,7 @@ def plan_training(
 
 
 def plan_task(task: TrainingTask, deadline: Deadline, jobs: int | None, observer: Observer) -> Planned:
-    """Plan as asked, until the deadline, with so many threads; all cores for None.
-
-    Raises
-    ------
-    InputError
-        If the planner is not for the devices asked for.
-    Interrupted
-        If the user interrupted it before there was any plan.
-    """
+    """Plan as asked, until the deadline, with so many threads; all cores for None."""
     from mtpp.formats.results.training_plan import Planned
     from mtpp.solvers.compilation import search_clock
     from mtpp.solvers.planners.limits import PlanLimits

@@ -130,15 +130,7 @@ def profile(
 def profile_model_file(
     file: str | Source, asked: Profiling, observer: Observer, read_for: SizeTerms | None = None
 ) -> Profile:
-    """Measure a model, with the sizes that it was *read_for* where others are not set.
-
-    Raises
-    ------
-    InputError
-        If it is no model that can be run or broken, takes more memory than there is, or an option means nothing to it.
-    Interrupted
-        If Ctrl-C ended the work.
-    """
+    """Measure a model, with the sizes that it was *read_for* where others are not set."""
     from mtpp.api.inputs.given_arrays import given_arrays
     from mtpp.api.inputs.model_path import read_measurable
     from mtpp.api.options.reading import Machine

@@ -159,13 +159,7 @@ def run_pipeline(
 
 
 def run_request(folder: Path, model: Path | None, asked: Pipelining, workers: Workers) -> RunRequest:
-    """Return the terms of a run, with the contents of its inputs.
-
-    Raises
-    ------
-    InputError
-        If these cannot be read.
-    """
+    """Return the terms of a run, with the contents of its inputs."""
     from mtpp.api.inputs.given_arrays import given_arrays
 
     values: dict[str, Any] = {**asked.values(), **workers.values_of(RunRequest)}
@@ -173,15 +167,7 @@ def run_request(folder: Path, model: Path | None, asked: Pipelining, workers: Wo
 
 
 def run_stages(request: RunRequest, deadline: Deadline, observer: Observer) -> PipelineRun:
-    """Measure the stages of a folder, and warn of what makes the figures other than one may think.
-
-    Raises
-    ------
-    MtppError
-        If the folder cannot be used, a worker dies, or the time is up before there is anything to tell.
-    Interrupted
-        If Ctrl-C ends the work before that.
-    """
+    """Measure the stages of a folder, and warn of what makes the figures other than one may think."""
     from mtpp.formats.io.folder import model_at
     from mtpp.host.ending import EndedEarly
     from mtpp.host.interruption import Interruption

@@ -19,11 +19,6 @@ def ship() -> tuple[int, int]:
     Returns
     -------
     Number of files, and how many of them were compiled.
-
-    Raises
-    ------
-    RuntimeError
-        If a command fails.
     """
     from mtpp.solvers.kernel_cache import BESIDE_SOURCE, SHIPPED, own_folders
 

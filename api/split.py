@@ -137,13 +137,7 @@ def split(
 def split_files(
     files: PlanFiles, folder: str | None, asked: Splitting, observer: Observer, forms: Sequence[str] = ()
 ) -> SplitResult:
-    """Split a model; write the stages, all or nothing, and check them if asked to.
-
-    Raises
-    ------
-    InputError, InvalidPartition, Interrupted
-        As :func:`split`.
-    """
+    """Split a model; write the stages, all or nothing, and check them if asked to."""
     from mtpp.api.emit import check_forms, forms_text, request_of
     from mtpp.api.inputs.stage_plan import read_planned_model
     from mtpp.formats.io.new_folder import check_folder

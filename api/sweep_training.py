@@ -210,11 +210,6 @@ def sweep_axes(
     ----------
     parameter
         Name of the parameter that gave the numbers of devices.
-
-    Raises
-    ------
-    InputError
-        If a number is above what the problem has, or there are too many cells.
     """
     devices = devices or default_devices(problem.devices)
     sums = sums or default_sums(devices[-1], problem.micro_batches)
@@ -238,13 +233,7 @@ def sweep_task(
     jobs: int | None,
     observer: Observer,
 ) -> Swept:
-    """Find the best times for all numbers of devices and sums of degrees, of :func:`sweep_axes`.
-
-    Raises
-    ------
-    InputError
-        As :func:`refuse_unswept`.
-    """
+    """Find the best times for all numbers of devices and sums of degrees, of :func:`sweep_axes`."""
     from mtpp.formats.results.training_sweep import Swept
     from mtpp.inference.frozen import frozen
     from mtpp.solvers.compilation import search_clock

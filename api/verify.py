@@ -202,13 +202,7 @@ def verify(
 def request_of(
     result: object, model: Any, asked: Verifying, machine: Machine | None = None, read_as: Formats | None = None
 ) -> VerifyRequest:
-    """Return the request to verify a result at hand; a model as read says what is not asked for otherwise.
-
-    Raises
-    ------
-    InputError
-        If the result or the model is of the wrong type.
-    """
+    """Return the request to verify a result at hand; a model as read says what is not asked for otherwise."""
     from mtpp.api.inputs.document_source import document_source
     from mtpp.api.inputs.model import Model
     from mtpp.api.verification.supplied_model import supplied_models

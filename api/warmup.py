@@ -105,13 +105,7 @@ def warmup(commands: str | Sequence[str] | None = None) -> tuple[str, ...]:
 
 
 def _run(folder: str, lines: Sequence[str]) -> None:
-    """Run command lines in a folder.
-
-    Raises
-    ------
-    RuntimeError
-        If one fails.
-    """
+    """Run command lines in a folder."""
     path = os.pathsep.join(os.path.abspath(entry) for entry in sys.path)
     for line in lines:
         done = subprocess.run(
@@ -137,11 +131,6 @@ def warm_up_behind(commands: str | Sequence[str]) -> bool:
     """Start to compile what *commands* may need in a process that goes on after this one; tell whether it was started.
 
     It is not where this process had to compile nothing, or where no process can be started.
-
-    Raises
-    ------
-    InputError
-        As :func:`warmup`.
     """
     from mtpp.host.child_process import start_detached
     from mtpp.solvers.compilation import has_compiled
@@ -161,13 +150,7 @@ def _warm_up(*commands: str) -> None:
 
 
 def _commands(given: str | Sequence[str]) -> tuple[str, ...]:
-    """Return names of commands, each once.
-
-    Raises
-    ------
-    InputError
-        If there is no such command, or none.
-    """
+    """Return names of commands, each once."""
     from mtpp.api import parameters
     from mtpp.errors import InputError
 

@@ -67,15 +67,6 @@ def guarded(
     tell
         Is called, in this process, with what the function tells its parameter *listener*.
 
-    Raises
-    ------
-    RuntimeCrashed
-        If the process was ended by a signal for what it did itself.
-    WorkerDied
-        If it was ended from outside.
-    MtppError
-        As the function does, or if no process can be started.
-
     Notes
     -----
     Beside the work it takes as long as Python and its imports do.

@@ -25,13 +25,7 @@ _TOGETHER = 2
 
 
 def cell_limits(asked: Cells, *, each: bool = False, **more: Any) -> CellLimits:
-    """Return the limits of every cell, *more* of them as :class:`CellLimits` has them.
-
-    Raises
-    ------
-    InputError
-        As :func:`bound_names`.
-    """
+    """Return the limits of every cell, *more* of them as :class:`CellLimits` has them."""
     return CellLimits(
         time_limit_s=asked.time_limit_s,
         bounds=bound_names(asked.bounds, every=each),
@@ -51,11 +45,6 @@ def bound_names(names: Sequence[str] | None, *, every: bool = False) -> tuple[st
     names
         Those asked for, ``all`` alone for every one; None: every one, or those that pay where the aim is one good
         bound.
-
-    Raises
-    ------
-    InputError
-        If there is no bound of one of the names, or no name.
     """
     from mtpp.solvers.bounds.registry import BOUNDS, BY_DEFAULT, bound_entry
 

@@ -16,13 +16,7 @@ if TYPE_CHECKING:
 
 
 def models_of(models: Any, observer: Observer | None = None) -> tuple[str | Model, ...]:
-    """Return models at hand and the paths of others: of one, or of several in a list.
-
-    Raises
-    ------
-    InputError
-        If there is none, or something is no model.
-    """
+    """Return models at hand and the paths of others: of one, or of several in a list."""
     listed = isinstance(models, list | tuple | set | Iterator)
     found = tuple(_model_of(one, observer) for one in (models if listed else [models]))
     if not found:
@@ -40,13 +34,7 @@ def _model_of(one: Any, observer: Observer | None) -> str | Model:
 
 
 def reading_of(value: Any) -> Reading:
-    """Return how files are read, by default for the reference system.
-
-    Raises
-    ------
-    InputError
-        If it is something else.
-    """
+    """Return how files are read, by default for the reference system."""
     if value is None:
         return Reading()
     if not isinstance(value, Reading):

@@ -11,14 +11,7 @@ if TYPE_CHECKING:
 
 
 def block_groups(model: Model) -> tuple[tuple[str, ...], ...]:
-    """Return the ops of each repeated block of a model, such as ``layers.7``; blocks of one op are left out.
-
-    Raises
-    ------
-    InputError
-        If the model is no ONNX model and no exported program, has no such blocks
-        (:func:`mtpp.formats.exporters.blocks.find_blocks`), or if its file has changed since it was read.
-    """
+    """Return the ops of each repeated block of a model, such as ``layers.7``; blocks of one op are left out."""
     import numpy as np
 
     from mtpp.api.inputs.module_paths import graph_with_modules

@@ -24,11 +24,6 @@ def document_source(given: Any, parameter: str) -> tuple[str | Source, bool]:
         A path, bytes, a parsed document, or an object whose method ``document()`` or ``to_document()`` returns one.
     parameter
         Name by which the caller knows it; messages call a document by that which is in no file.
-
-    Raises
-    ------
-    InputError
-        If it is none of these, or holds what JSON has no form for.
     """
     import hashlib
 

@@ -12,13 +12,7 @@ if TYPE_CHECKING:
 
 
 def explorer_nodes(model: Model) -> tuple[str, Mapping[str, str]]:
-    """Return the id of a model's graph and of the node of each of its ops, by the op's name.
-
-    Raises
-    ------
-    InputError
-        If it is no model that Model Explorer opens, or its file has changed since it was read.
-    """
+    """Return the id of a model's graph and of the node of each of its ops, by the op's name."""
     from mtpp.formats.onnx import looks_like_onnx, read_with_nodes
     from mtpp.formats.onnx.loading import parse_model
     from mtpp.formats.results.model_explorer import PROGRAM_GRAPH, onnx_nodes

@@ -29,11 +29,5 @@ def read_arrays(path: str) -> dict[str, Array]:
 
 
 def given_arrays(inputs: str | Mapping[str, Array] | None) -> dict[str, Array]:
-    """Return contents of inputs by name, read from their file if they are in one.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read without unpickling.
-    """
+    """Return contents of inputs by name, read from their file if they are in one."""
     return read_arrays(inputs) if isinstance(inputs, str) else dict(inputs or {})

@@ -184,13 +184,7 @@ def read_model(
 
 
 def measured(graph: CostGraph, path: str, max_input_bytes: int, model_path: str) -> tuple[MeasuredCosts, CostGraph]:
-    """Return the measured times in the file at *path*, without the file's content, and the graph with them.
-
-    Raises
-    ------
-    InputError
-        If they are not of this graph, or the file cannot be read.
-    """
+    """Return the measured times in the file at *path*, without the file's content, and the graph with them."""
     from mtpp.formats.io.source import read_source
     from mtpp.formats.measured.measured_costs import read_costs, with_costs
 

@@ -13,13 +13,7 @@ if TYPE_CHECKING:
 
 
 def model_file(model: Any, parameter: str = "model") -> tuple[str | Source, dict[str, int]]:
-    """Return the path of a model, or its content if it is in no file, and the sizes that it was read for.
-
-    Raises
-    ------
-    InputError
-        If it is nothing that :func:`mtpp.api.inputs.reading.read` takes.
-    """
+    """Return the path of a model, or its content if it is in no file, and the sizes that it was read for."""
     from mtpp.api.inputs.model import Model
     from mtpp.api.inputs.reading import source_of
     from mtpp.formats.io.folder import model_at

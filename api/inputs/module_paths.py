@@ -16,13 +16,7 @@ if TYPE_CHECKING:
 
 
 def graph_with_modules(source: Source, dims: SizeTerms, system: System) -> tuple[CostGraph, Mapping[str, str]] | None:
-    """Return the graph of an ONNX model or an exported program and the path of each op's module; None for others.
-
-    Raises
-    ------
-    InputError
-        If the model is broken.
-    """
+    """Return the graph of an ONNX model or an exported program and the path of each op's module; None for others."""
     from mtpp.formats.onnx import looks_like_onnx, read_with_nodes
     from mtpp.formats.onnx.module_names import module_names
     from mtpp.formats.torch_export import looks_like_archive, read_with_modules
@@ -45,12 +39,6 @@ def module_groups(model: Model, depth: int) -> tuple[list[str], list[int | None]
     ----------
     depth
         Names that are left of a path: at 2, ``layers.7.attention`` is a part of ``layers.7``.
-
-    Raises
-    ------
-    InputError
-        If the model is no ONNX model and no exported program, its file has changed since it was read, or no op of it
-        is known to belong to a module.
     """
     source = model.source_with_data()
     found = graph_with_modules(source, model.dims, model.system)

@@ -28,11 +28,6 @@ def scheduled_graph(plan: Mapping[str, Any], model: TrainingModel) -> tuple[Pipe
     ----------
     plan
         The document, whose shape has been checked.
-
-    Raises
-    ------
-    InputError
-        If the document says that there is no plan, or its stages are not those of the model.
     """
     from mtpp.training.pass_order import MOST_PASSES
     from mtpp.training.stage_costs import PipelineCosts, ScheduledStage

@@ -39,12 +39,6 @@ def scheduled_pipeline(
         Samples of an iteration.
     micro_batch_size
         Samples that a device takes at once: d replicas make micro-batches of d times as many.
-
-    Raises
-    ------
-    InputError
-        If the document says that there is no plan, or is of several levels of devices; if its stages are not those of
-        the model, or sizes do not divide each other.
     """
     from mtpp.training.pass_order import MOST_PASSES
     from mtpp.training.stage_costs import PipelineCosts
@@ -80,13 +74,7 @@ def _stage(row: Mapping[str, Any], where: str, model: TrainingModel, samples: in
 
 
 def stage_configurations(row: Mapping[str, Any], model: TrainingModel, where: str) -> dict[int, Configuration]:
-    """Return what each layer of a stage runs as, by its position in the model; *where* is the stage's place.
-
-    Raises
-    ------
-    InputError
-        If a layer is not the model's, is there twice, or has no such configuration.
-    """
+    """Return what each layer of a stage runs as, by its position in the model; *where* is the stage's place."""
     chosen: dict[int, Configuration] = {}
     for i, layer in enumerate(row["layers"]):
         place = f"{where}/layers/{i}"

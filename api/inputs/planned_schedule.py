@@ -22,11 +22,6 @@ def planned_schedule(plan: dict[str, Any], given: Mapping[str, Any]) -> tuple[Ti
         The document.
     given
         What the caller says besides.
-
-    Raises
-    ------
-    InputError
-        If the document says that there is no plan, is malformed, or leaves nothing to say.
     """
     from mtpp.checker.training.versions import check_any_training_plan
     from mtpp.formats.results.planned_schedule import timed_schedule

@@ -53,11 +53,6 @@ def is_torch_model(value: Any) -> bool:
 def exported_source(value: Any, terms: ExportTerms, parameter: str, max_bytes: int) -> Source:
     """Return the program of a module, exported with inputs, or of an exported program, without weights.
 
-    Raises
-    ------
-    InputError
-        If PyTorch is not installed or cannot export it, or inputs are missing, wrong or of no use.
-
     Notes
     -----
     O(size of the program) time and memory; no weight is copied.
@@ -94,11 +89,6 @@ def source_at(path: str, from_format: str | None, max_bytes: int) -> Source:
     path
         Of a file, of a folder with one model in it, or ``package.module:function``. Nothing is imported unless the
         format says so.
-
-    Raises
-    ------
-    InputError
-        If there is no such file or function, it fails, or what it returns cannot be exported.
     """
     from mtpp.formats.io.folder import model_at
     from mtpp.formats.io.source import read_source, source_of_bytes

@@ -113,11 +113,6 @@ def as_model(
     ----------
     assignment
         A plan for it, whose sizes it takes where it leaves some open.
-
-    Raises
-    ------
-    InputError
-        As :func:`read`, of *parameter* where that speaks of its own.
     """
     if isinstance(model, Model):
         return model
@@ -156,11 +151,6 @@ def source_of(
     ----------
     folders
         Whether a path may be that of a folder with one model in it.
-
-    Raises
-    ------
-    InputError
-        If it is none of these, cannot be read, or is larger than *max_bytes*.
     """
     from mtpp.api.parameters import path_text, shortened
     from mtpp.formats.io.folder import model_at

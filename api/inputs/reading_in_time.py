@@ -31,11 +31,6 @@ def reading(path: str, deadline: Deadline, limit_s: float | None = None) -> Iter
         By when it has to be read.
     limit_s
         The time limit as the user gave it, if *deadline* has another one.
-
-    Raises
-    ------
-    LimitReached
-        If the time is up, or the memory does not suffice.
     """
     from mtpp.host.alarm import TimeIsUp, alarm
     from mtpp.host.memory_limit import return_memory
@@ -88,11 +83,6 @@ def refuse_too_late(
         Seconds of the limit that are gone.
     start_s
         That it takes to start a process with a large graph.
-
-    Raises
-    ------
-    LimitReached
-        As :func:`reading`.
     """
     if limit_s is None:
         return

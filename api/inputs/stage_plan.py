@@ -88,13 +88,7 @@ class PlanFiles:
 
 
 def plan_files(model: Any, plan: Any, asked: Planned) -> PlanFiles:
-    """Return a model and a plan as callers give them.
-
-    Raises
-    ------
-    InputError
-        If one is of the wrong type.
-    """
+    """Return a model and a plan as callers give them."""
     from mtpp.api.inputs.document_source import document_source
     from mtpp.api.inputs.model_path import model_file
 

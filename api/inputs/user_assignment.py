@@ -59,11 +59,6 @@ def stage_labels(graph: CostGraph, assignment: Any, parameter: str = "assignment
         an ``assignment``, or another result by its document; or a list of stages in the order of the file's ops.
     parameter
         Name by which the caller knows it.
-
-    Raises
-    ------
-    InputError, InvalidPartition
-        As :func:`labels_of_assignment`; InputError also for anything else.
     """
     from mtpp.api.output import SavedResult
     from mtpp.api.parameters import path_text, shortened, whole
@@ -170,13 +165,7 @@ def labels_of_document(graph: CostGraph, document: Any, display: str) -> list[in
 
 
 def assignment_document(source: Source) -> Any:
-    """Return the JSON of a file with an assignment; of a CSV with the columns ``op`` and ``stage``, {op: stage}.
-
-    Raises
-    ------
-    InputError
-        If it is neither JSON nor such a CSV.
-    """
+    """Return the JSON of a file with an assignment; of a CSV with the columns ``op`` and ``stage``, {op: stage}."""
     from mtpp.formats.io.json_text import parse_json
     from mtpp.formats.results.stage_csv import looks_like_stage_csv, read_stage_csv
 
@@ -186,13 +175,7 @@ def assignment_document(source: Source) -> Any:
 
 
 def labels_of_cuts(graph: CostGraph, cuts: Iterable[str]) -> list[int]:
-    """Return the stage of each op when the stages end after the named ops, in the graph's own order.
-
-    Raises
-    ------
-    InputError
-        If a name is no op of the graph.
-    """
+    """Return the stage of each op when the stages end after the named ops, in the graph's own order."""
     position = {graph.op_names[v]: i for i, v in enumerate(graph.order.tolist())}
     ends = []
     for name in cuts:

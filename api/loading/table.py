@@ -13,13 +13,7 @@ if TYPE_CHECKING:
 
 
 def table_of(document: Mapping[str, Any]) -> CertificateTable | BoundTable:
-    """Return the table that a document of ``mtpp-certificates`` claims: of bounds alone where no row has a partition.
-
-    Raises
-    ------
-    InputError
-        If it is malformed, or a row contradicts itself: with the place.
-    """
+    """Return the table of a document of ``mtpp-certificates``; of bounds alone where no row has a partition."""
     from mtpp.api.cells.certificate_table import BoundTable, CertificateTable
     from mtpp.api.cells.rows import sealed
     from mtpp.checker.table import check_table

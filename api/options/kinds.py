@@ -28,13 +28,7 @@ class Kind(ABC):
     names: Callable[[], Iterable[str]] = tuple
 
     def read(self, value: Any, parameter: str) -> Any:
-        """Return a value in its own type, which is read as itself.
-
-        Raises
-        ------
-        InputError
-            If it is of another kind, or out of range; the error names the parameter.
-        """
+        """Return a value in its own type, which is read as itself."""
         return self._read(value, parameter)
 
     @abstractmethod

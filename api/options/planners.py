@@ -26,11 +26,6 @@ def planner_of(value: Any, *allowed: type[TrainingPlanner[Any]]) -> Any:
     ----------
     allowed
         Planners that the caller runs; all of them by default.
-
-    Raises
-    ------
-    InputError
-        If it is none of those.
     """
     allowed = allowed or tuple(PLANNERS.values())
     if value is None:

@@ -59,13 +59,7 @@ def stage_memory(
 def device_memory(
     plan: dict[str, Any], supplied: str | SuppliedModel, request: VerifyRequest
 ) -> Sequence[RowMemory] | None:
-    """Return what each device of a plan by ``pfeife`` holds, as the verifier derives it; None where it cannot.
-
-    Raises
-    ------
-    InputError
-        If the model cannot be read.
-    """
+    """Return what each device of a plan by ``pfeife`` holds, as the verifier derives it; None where it cannot."""
     from mtpp.api.verification.training_document import model_of_training_plan
     from mtpp.checker.training.pfeife.plan import held_bytes
     from mtpp.training.timeline import RowMemory

@@ -27,13 +27,7 @@ def refuse_missing_graph(document: Mapping[str, Any], request: VerifyRequest) ->
 
 
 def plan_report_page(document: Mapping[str, Any], report: Report, request: VerifyRequest) -> Page:
-    """Return the page of a plan that has been verified.
-
-    Raises
-    ------
-    InputError
-        If the model cannot be read.
-    """
+    """Return the page of a plan that has been verified."""
     from mtpp.views.report.plan_report import plan_page
 
     graph, modules = _graph(document, request)

@@ -50,11 +50,6 @@ def simulation_report_page(
     ----------
     named
         Names of parameters as the caller's front end has them.
-
-    Raises
-    ------
-    InputError
-        If it is malformed, or the pipeline that was given cannot be read or simulated.
     """
     from mtpp.api.reporting.drawn_timeline import drawn_timeline
     from mtpp.api.simulate import simulate

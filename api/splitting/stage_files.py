@@ -19,15 +19,7 @@ if TYPE_CHECKING:
 def onnx_stages(
     model: PlannedModel, asked: Splitting, folder: Path, observer: Observer, show: Callable[[str], None]
 ) -> WrittenStages:
-    """Write one ONNX model per stage into an empty folder; check them if asked to.
-
-    Raises
-    ------
-    InputError
-        If the model cannot be split, or run for the check.
-    OSError
-        If a file cannot be written.
-    """
+    """Write one ONNX model per stage into an empty folder; check them if asked to."""
     from mtpp.formats.onnx.reader import Reading
     from mtpp.formats.onnx.stages import split_model
     from mtpp.formats.onnx.stages.writing import write_split
@@ -64,15 +56,7 @@ def onnx_stages(
 def program_stages(
     model: PlannedModel, asked: Splitting, folder: Path, observer: Observer, show: Callable[[str], None]
 ) -> WrittenStages:
-    """Write one exported program per stage into an empty folder; check them if asked to.
-
-    Raises
-    ------
-    InputError
-        If PyTorch is not installed, or cannot load, cut, export or run the program.
-    OSError
-        If a file cannot be written.
-    """
+    """Write one exported program per stage into an empty folder; check them if asked to."""
     from mtpp.formats.results.split import WrittenStages
     from mtpp.formats.torch_export import ProgramReading
     from mtpp.runtime.pytorch.flat_program import flat_program

@@ -59,11 +59,6 @@ def emit_plan(
     ----------
     force
         Whether files that an earlier call wrote there may be replaced.
-
-    Raises
-    ------
-    InputError
-        As :func:`check_emitted` and :func:`check_runnable`, and if there is no plan.
     """
     from mtpp.formats.io.new_folder import new_folder, write_file
     from mtpp.formats.results.document_text import document_text

@@ -80,13 +80,7 @@ def refuse_topology(devices: Devices, planner: str) -> None:
 
 
 def plan_graph_task(task: GraphTask, deadline: Deadline, jobs: int | None, observer: Observer) -> PlannedGraph:
-    """Plan as asked, until the deadline, with so many threads; all cores for None.
-
-    Raises
-    ------
-    Interrupted
-        If the user interrupted it before there was any plan.
-    """
+    """Plan as asked, until the deadline, with so many threads; all cores for None."""
     from mtpp.formats.results.graph_plan import PlannedGraph
     from mtpp.host.stop_reason import StopReason
     from mtpp.solvers.compilation import search_clock

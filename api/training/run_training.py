@@ -126,13 +126,7 @@ def run_training(
 def train_stages(
     place: Path, file: Path, asked: Training, workers: Workers, deadline: Deadline, observer: Observer
 ) -> TrainedPipeline:
-    """Train the stages of a folder as processes; *file* is that of the program that was planned for.
-
-    Raises
-    ------
-    InputError, MtppError, LimitReached, Interrupted
-        As :func:`run_training`.
-    """
+    """Train the stages of a folder as processes; *file* is that of the program that was planned for."""
     from mtpp.host.ending import EndedEarly
     from mtpp.host.interruption import Interruption
     from mtpp.runtime.pipeline.crew import RunLimits

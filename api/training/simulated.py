@@ -50,13 +50,7 @@ class SimulatedIteration(SavedResult, Generic[R]):
         """What a chart of it has rows for: ``4 stages``, ``4 devices``."""
 
     def gantt(self, path: str | os.PathLike[str]) -> None:
-        """Draw a Gantt chart into a file that ends in ``.txt``, ``.svg`` or ``.html``, over what may be there.
-
-        Raises
-        ------
-        InputError
-            If it ends in something else, cannot be written, or is what the pipeline was read from.
-        """
+        """Draw a Gantt chart into a file that ends in ``.txt``, ``.svg`` or ``.html``, over what may be there."""
         target = path_text(path, "path")
         check_gantt(target, "path")
         refuse_inputs(target, self._inputs)
@@ -75,13 +69,7 @@ class SimulatedIteration(SavedResult, Generic[R]):
         return gantt_text(timeline, _TEXT_WIDTH)
 
     def trace(self, path: str | os.PathLike[str]) -> None:
-        """Write a trace for ``chrome://tracing`` and Perfetto, over what may be there.
-
-        Raises
-        ------
-        InputError
-            If it cannot be written, or is what the pipeline was read from.
-        """
+        """Write a trace for ``chrome://tracing`` and Perfetto, over what may be there."""
         target = path_text(path, "path")
         check_trace(target, "path")
         refuse_inputs(target, self._inputs)

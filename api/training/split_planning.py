@@ -19,15 +19,7 @@ if TYPE_CHECKING:
 
 
 def plan_split_task(task: SplitTask, deadline: Deadline, jobs: int | None, observer: Observer) -> PlannedSplit:
-    """Plan as asked, until the deadline, with so many threads; all cores for None.
-
-    Raises
-    ------
-    Interrupted
-        If the user interrupted it before there was any plan.
-    Deadlock
-        If the passes of the schedule wait for each other.
-    """
+    """Plan as asked, until the deadline, with so many threads; all cores for None."""
     from mtpp.formats.results.split_plan import PlannedSplit
     from mtpp.host.stop_reason import StopReason
     from mtpp.solvers.compilation import search_clock

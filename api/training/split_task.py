@@ -236,13 +236,7 @@ def _rules(terms: SplitTerms) -> SplitRules:
 
 
 def _schedule(terms: SplitTerms, given: str | PassSchedule, loops: Sequence[int] | None) -> tuple[str, PassSchedule]:
-    """Return the schedule that is meant, and what it is called.
-
-    Raises
-    ------
-    InputError
-        If the file is broken, or a name does not go with the numbers.
-    """
+    """Return the schedule that is meant, and what it is called."""
     from mtpp.formats.io.source import read_source
     from mtpp.formats.training.pass_schedule import EXPECTED, pass_schedule_from_source
     from mtpp.training.pfeife.named import named_schedule

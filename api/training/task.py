@@ -91,13 +91,7 @@ def read_training_model(supplied: SuppliedModel, time_unit: str | None) -> tuple
 
 
 def model_parameter(value: Any) -> SuppliedModel:
-    """Return a model as tasks read it.
-
-    Raises
-    ------
-    InputError
-        If it is neither a path, nor bytes, nor a document, nor a model to be trained.
-    """
+    """Return a model as tasks read it."""
     if isinstance(value, bytes | Mapping | TrainingModel):
         return value
     if isinstance(value, bytearray | memoryview):
@@ -117,14 +111,7 @@ def _several_levels(devices: Devices) -> DeviceTree | None:
 def _problem(
     planner: LinePlanner, devices: Devices, memory: int | None, model: TrainingModel, source: Source
 ) -> AnyTrainingProblem:
-    """Return the problem that *model* makes on the devices, with the rules asked for.
-
-    Raises
-    ------
-    InputError
-        If something was not given; the model's file may say what it was written for, but is not asked unsaid: its
-        numbers are examples as often as not (the published ones plan 5.9 billion parameters for 10 devices).
-    """
+    """Return the problem that *model* makes on the devices, with the rules asked for."""
     from mtpp.formats.io.json_shape import attributed
     from mtpp.training.nested_problem import NestedProblem
     from mtpp.training.problem import PlanningProblem, Schemes

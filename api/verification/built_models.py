@@ -11,13 +11,7 @@ if TYPE_CHECKING:
 
 
 def built_models(request: VerifyRequest) -> VerifyRequest:
-    """Return a request whose models are the programs that its functions build, where it says that they are functions.
-
-    Raises
-    ------
-    InputError
-        If a function fails, or what it returns cannot be exported.
-    """
+    """Return a request whose models are the programs that its functions build, where they are said to be functions."""
     from mtpp.api.inputs.python_models import TORCH, source_at
     from mtpp.api.verification.supplied_model import SuppliedModel
 

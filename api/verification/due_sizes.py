@@ -32,11 +32,6 @@ def due_sizes(
         The model that it is about, if it is at hand: proposals are made for it anew.
     system
         The document's.
-
-    Raises
-    ------
-    InputError
-        If proposals are asked for and there is no file of a model to make them for, or none fits.
     """
     sizes = named_sizes(due)
     others = size_of_others(due)

@@ -39,11 +39,6 @@ class FilesBeside:
         Paths of models, or of folders of them, that come first.
     max_bytes
         Larger files are passed over.
-
-    Raises
-    ------
-    InputError
-        If nothing is at a path given.
     """
 
     def __init__(self, given: Sequence[str], max_bytes: int) -> None:

@@ -19,15 +19,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def within_time(request: VerifyRequest) -> Iterator[None]:
-    """End what runs in the block with the time that the request leaves.
-
-    Raises
-    ------
-    LimitReached
-        If the time limit passed while something was read.
-    Interrupted
-        If Ctrl-C ended the work.
-    """
+    """End what runs in the block with the time that the request leaves."""
     try:
         with alarm(request.deadline):
             yield
@@ -53,13 +45,7 @@ def read_result(request: VerifyRequest) -> tuple[dict[str, Any], Source]:
 
 
 def result_source(request: VerifyRequest) -> Source:
-    """Return the bytes of the result that a request is about.
-
-    Raises
-    ------
-    InputError
-        If they cannot be read, or are too many.
-    """
+    """Return the bytes of the result that a request is about."""
     from mtpp.formats.io.source import read_source
     from mtpp.formats.results.verifiable import refuse_bloated
 
@@ -74,13 +60,7 @@ def result_source(request: VerifyRequest) -> Source:
 def report_on(
     claims: dict[str, Any], source: Source, request: VerifyRequest, observer: Observer
 ) -> Report | TableReport:
-    """Verify a document that was read from *source*.
-
-    Raises
-    ------
-    InputError
-        If the document or a model is malformed.
-    """
+    """Verify a document that was read from *source*."""
     from mtpp.api.verification.built_models import built_models
     from mtpp.api.verification.plan_document import verify_plan_document
     from mtpp.api.verification.table_document import verify_table_document

@@ -23,11 +23,6 @@ def result_files(paths: Iterable[str]) -> list[str]:
 
     In folders, plans, training plans and tables of certificates in files ``*.json`` and ``*.json.gz`` count, and
     damaged files that are called plans. Hidden files and folders are passed over; links to folders are not followed.
-
-    Raises
-    ------
-    InputError
-        If there is no result in a folder: nothing would have been checked.
     """
     found: dict[str, str] = {}
     for path in paths:

@@ -51,13 +51,7 @@ class SuppliedModel:
 
 
 def supplied_models(models: object) -> tuple[str | SuppliedModel, ...]:
-    """Return one model or a sequence of them as a verification takes them.
-
-    Raises
-    ------
-    InputError
-        If something among them is neither a model nor anything that one is read from.
-    """
+    """Return one model or a sequence of them as a verification takes them."""
     if models is None:
         return ()
     if isinstance(models, Sequence) and not isinstance(models, str | bytes | bytearray):

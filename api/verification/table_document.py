@@ -18,13 +18,7 @@ if TYPE_CHECKING:
 
 
 def verify_table_document(table: Any, source: Source, request: VerifyRequest, observer: Observer) -> TableReport:
-    """Find the models of the table that *source* was, and verify it row by row.
-
-    Raises
-    ------
-    InputError
-        If the table or a model is malformed, or the table is held to a dimension that none of its rows has.
-    """
+    """Find the models of the table that *source* was, and verify it row by row."""
     from mtpp.api.verification.plan_document import costs_for
     from mtpp.api.verification.table_models import TableModels
     from mtpp.checker.means import unchecked_summary, verify_summary

@@ -77,13 +77,6 @@ def verify_files(
     beside
         Whether models and measured costs are found by SHA-256 (:class:`FilesBeside`), those of the request first. What
         is not found leaves all claims about it unchecked.
-
-    Raises
-    ------
-    InputError
-        If there is nothing to verify in a folder, or nothing at the path of a model.
-    Interrupted
-        If Ctrl-C ended the work.
     """
     from mtpp.api.verification.result_files import result_files
 
@@ -140,13 +133,7 @@ def _with_files(
 
 
 def _named(models: Sequence[Any]) -> list[str]:
-    """Return the paths among models; only files can be found by SHA-256.
-
-    Raises
-    ------
-    InputError
-        If one comes from standard input, or is a function.
-    """
+    """Return the paths among models; only files can be found by SHA-256."""
     for model in models:
         if not isinstance(model, str) or model == "-":
             raise InputError("has to be a file or a folder", parameter="models", remedy="leave ‹beside› out")

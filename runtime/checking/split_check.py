@@ -73,14 +73,6 @@ def check_split(
     tell
         Is told what is being run.
 
-    Raises
-    ------
-    NoValues
-        If an input or a weight has a type for which no values can be made up, and none are given; if an output is of a
-        type that cannot be compared.
-    InputError
-        If ONNX Runtime is not installed, or cannot load or run one of the models.
-
     Notes
     -----
     Sets of inputs lean to different sides, so that sizes and branches that depend on data differ; others take the place

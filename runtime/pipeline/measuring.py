@@ -81,15 +81,6 @@ def measure(request: RunRequest, limits: RunLimits, tell: Callable[[str], None] 
     ----------
     tell
         Is told what is being done.
-
-    Raises
-    ------
-    WorkerDied
-        If a process dies.
-    InputError
-        If the folder or a model cannot be used, a core that is asked for, or there is too little memory.
-    EndedEarly
-        If the time is up, or the user has enough, before there is anything to report.
     """
     texts = {name: _text(array) for name, array in request.inputs.items() if array.dtype.kind in "OSU"}
     request = replace(request, inputs={**request.inputs, **texts})

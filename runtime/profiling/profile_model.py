@@ -40,11 +40,6 @@ def profile_model(
 ) -> MeasuredProfile:
     """Measure an ONNX model on this machine.
 
-    Raises
-    ------
-    InputError
-        If it is broken, takes more memory than there is, or cannot be run.
-
     Notes
     -----
     Memory: :class:`mtpp.runtime.profiling.profile_memory.MemoryNeed`. Time: two sessions, ``warm_up + repeats`` runs of

@@ -31,11 +31,6 @@ def built_program(place: str) -> ExportedProgram:
         ``package.module:function``; the current folder is searched too, as ``python -m`` does. The function returns a
         module and its example inputs as a tuple, with further ones by name as a dictionary, or an exported program.
         What is printed meanwhile goes to standard error.
-
-    Raises
-    ------
-    InputError
-        If PyTorch is not installed, there is no such function, it fails, or returns something else.
     """
     match = _PLACE.fullmatch(place)
     if match is None:

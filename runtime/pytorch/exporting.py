@@ -37,11 +37,6 @@ def export_module(
         As PyTorch takes them.
     source
         What messages call it.
-
-    Raises
-    ------
-    InputError
-        If PyTorch is not installed, or cannot export it.
     """
     torch = pytorch()
     stored = [*module.parameters(), *module.buffers()]
@@ -63,13 +58,7 @@ def export_module(
 
 
 def archive_of(exported: ExportedProgram, source: str) -> bytes:
-    """Return an exported program as a file without weights; see :func:`weightless_archive`.
-
-    Raises
-    ------
-    InputError
-        If PyTorch is not installed, or cannot serialise it.
-    """
+    """Return an exported program as a file without weights; see :func:`weightless_archive`."""
     torch = pytorch()
     with _quiet():
         try:

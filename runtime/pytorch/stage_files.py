@@ -36,13 +36,6 @@ def write_program_stages(
         Fields of the manifest that say what was split.
     source
         What messages call the program.
-
-    Raises
-    ------
-    InputError
-        If PyTorch cannot export a stage.
-    OSError
-        If a file cannot be written.
     """
     digits = len(str(max(stage.index for stage in split.stages)))
     stages = []

@@ -98,11 +98,6 @@ def split_program(
     stage that reads it. A tensor from another stage is laid out in memory as it is in the whole program; one that is
     written in place is copied first.
 
-    Raises
-    ------
-    InputError
-        If a node of the graph is not in the program, or a tensor between stages has no type.
-
     Notes
     -----
     O(nodes · stages that read what folds).

@@ -73,15 +73,6 @@ def train(
         Passes of each device. What PyTorch's runtime reads is written anew: the plan's own file may change meanwhile.
     tell
         Is told what is being done.
-
-    Raises
-    ------
-    InputError
-        If PyTorch is not installed, or cannot load, cut or train the program.
-    WorkerDied
-        If a process dies; the others end with it.
-    EndedEarly
-        If the time is up, or the user has enough.
     """
     with _folder_with(PASSES, write_schedule_csv(schedule)) as folder, Crew(limits) as unsplit:
         tell("the unsplit model: its first step")

@@ -50,11 +50,6 @@ def variants(graph: CostGraph, system: System, stages: Sequence[int], k: int) ->
         With bytes of tensors; what has a transfer time of its own pays that under every bandwidth.
     stages
         Stage of each op.
-
-    Raises
-    ------
-    InvalidPartition
-        If they are no partition of the graph.
     """
     found = []
     for numerator, denominator, name in FACTORS:

@@ -39,11 +39,6 @@ def profile_program(
 ) -> MeasuredProfile:
     """Measure an exported program on this machine: on its GPU if PyTorch finds one, else on its processor.
 
-    Raises
-    ------
-    InputError
-        If PyTorch is not installed, the program is broken, takes more memory than there is, or cannot be run.
-
     Notes
     -----
     An op costs the median of its times, forward and backward; nothing is added or taken away but what the call of a
