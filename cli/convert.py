@@ -9,7 +9,7 @@ import click
 from mtpp.api.options.graphs import Converting
 from mtpp.api.options.reading import Reading
 from mtpp.cli.options.file_types import ASSIGNMENT, MODEL, OUTPUT
-from mtpp.cli.options.made import fields, options
+from mtpp.cli.options.made import fields, options, single
 from mtpp.cli.options.shared import memory_limit_option, noise_options
 
 if TYPE_CHECKING:
@@ -20,12 +20,7 @@ if TYPE_CHECKING:
 @click.argument("model", type=MODEL)
 @click.argument("output", type=OUTPUT)
 @fields(Converting, "to")
-@click.option(
-    "--assignment",
-    type=ASSIGNMENT,
-    metavar="FILE",
-    help='Stages to show: a plan, JSON {"op": stage, …}, or such a CSV.',
-)
+@single("assignment", ASSIGNMENT.kind, 'Stages to show: a plan, JSON {"op": stage, …}, or such a CSV.', "FILE")
 @fields(Converting, "modules")
 @memory_limit_option()
 @options(Reading)

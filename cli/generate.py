@@ -19,9 +19,8 @@ from mtpp.api.recipes import (
     Transformer,
     TransformerTraining,
 )
-from mtpp.cli.options.file_types import OUTPUT, OUTPUT_FOLDER
 from mtpp.cli.options.made import options
-from mtpp.cli.options.shared import noise_options
+from mtpp.cli.options.shared import noise_options, output_path
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
@@ -42,18 +41,15 @@ def _graphs(name: str, recipe: type[Options], verb: str, short_help: str) -> Non
 
     @command.command(name, help=_sentence(verb, recipe), short_help=short_help)
     @options(recipe, Drawing)
-    @click.option(
-        "-o", "--output", type=OUTPUT_FOLDER, default="-", metavar="FILE|FOLDER/",
-        help="Where to write [default: standard output]; a folder is made if missing.",
-    )  # fmt: skip
+    @output_path("Where to write [default: standard output]; a folder is made if missing.", "FILE|FOLDER/", folder=True)
     @noise_options()
-    def family(drawing: Drawing, output: str, console: Console, **of_family: Any) -> None:
+    def family(drawing: Drawing, output: str | None, console: Console, **of_family: Any) -> None:
         from mtpp.api.generate import generate, generate_files, graph_text
         from mtpp.cli.terminal.output import write_stdout
 
         (asked,) = of_family.values()
         graphs = generate(asked, seed=drawing.seed, count=drawing.count)
-        if output != "-":
+        if output not in (None, "-"):
             generate_files(asked, output, seed=drawing.seed, count=drawing.count, observer=console)
         elif drawing.count == 1:
             write_stdout(graph_text(next(graphs)))
@@ -66,20 +62,17 @@ def _trained(name: str, recipe: type[Options], short_help: str) -> None:
 
     @command.command(name, help=_sentence("Make", recipe), short_help=short_help)
     @options(recipe)
-    @click.option(
-        "-o", "--output", type=OUTPUT, default="-", metavar="FILE", help="Where to write [default: standard output]."
-    )
+    @output_path("Where to write [default: standard output].")
     @noise_options()
-    def family(output: str, console: Console, **of_family: Any) -> None:
+    def family(output: str | None, console: Console, **of_family: Any) -> None:
         from mtpp.api.generate import training_model_text, write_training_model_file
-        from mtpp.api.output import check_output
+        from mtpp.cli.terminal.delivery import check_output
         from mtpp.cli.terminal.output import write_stdout
 
         (asked,) = of_family.values()
-        if output != "-":
-            check_output(output)
+        check_output(output)
         model = asked.make()
-        if output == "-":
+        if output is None or output == "-":
             write_stdout(training_model_text(model))
             return
         write_training_model_file(model, output)

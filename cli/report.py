@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mtpp.api.options.kinds import Repeated
 from mtpp.api.options.option import REQUIRED
 from mtpp.api.options.reading import Formats, Machine
 from mtpp.api.options.verifying import Verifying
 from mtpp.cli.flags import flag_of
 from mtpp.cli.options.file_types import MODEL, RESULT
+from mtpp.cli.options.made import single
 from mtpp.cli.options.shared import noise_options, output_path
-from mtpp.cli.options.verify_terms import verifying_options
+from mtpp.cli.options.verify_terms import MODELS, verifying_options
 
 if TYPE_CHECKING:
     from mtpp.cli.terminal.console import Console
@@ -24,11 +26,7 @@ FALSE = 1
 @click.command("report")
 @click.argument("result", type=RESULT, metavar="FILE")
 @output_path("HTML file to write, whole or not at all.", "PAGE", default=REQUIRED)
-@click.option(
-    "--model", "models", type=MODEL, multiple=True, metavar="PATH",
-    help="The model that a plan is for, if it embeds none. Models of a table, or folders of them; repeatable. "
-    "The pipeline of a simulation, and its model.",
-)  # fmt: skip
+@single("model", Repeated(MODEL.kind), f"{MODELS} The pipeline of a simulation, and its model.", "PATH")
 @verifying_options()
 @noise_options()
 @click.pass_context
@@ -37,7 +35,7 @@ def command(
     /,
     result: str,
     output: str,
-    models: tuple[str, ...],
+    model: tuple[str, ...],
     verifying: Verifying,
     machine: Machine,
     formats: Formats,
@@ -58,11 +56,11 @@ def command(
     from mtpp.cli.terminal.clock import deadline_from_start
     from mtpp.cli.terminal.output import write_stdout
 
-    if [result, verifying.costs, *models].count("-") > 1:
+    if [result, verifying.costs, *model].count("-") > 1:
         raise click.UsageError("only one of result, model and costs can be standard input", ctx)
     check_report(None if output == "-" else output, "output")
     deadline = deadline_from_start(verifying.time_limit_s)
-    made = result_page(VerifyRequest(result, models, verifying, machine, formats, deadline), console, named=flag_of)
+    made = result_page(VerifyRequest(result, model, verifying, machine, formats, deadline), console, named=flag_of)
     if output == "-":
         write_stdout(made.html)
     else:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mtpp.api.options.kinds import Choice
 from mtpp.api.options.option import options_of
 from mtpp.api.options.running import Pipelining, Training, Workers
 from mtpp.cli.flags import flag_of
 from mtpp.cli.options.file_types import FOLDER_OF_STAGES, MODEL
-from mtpp.cli.options.made import options
+from mtpp.cli.options.made import options, single
 from mtpp.cli.options.shared import memory_limit_option, output_options, output_path
 from mtpp.host.interrupts import INTERRUPTED
 from mtpp.names import TORCH
@@ -23,10 +24,10 @@ if TYPE_CHECKING:
 
 @click.command("run")
 @click.argument("folder", type=FOLDER_OF_STAGES)
-@click.option("--model", type=MODEL, metavar="FILE", help="The unsplit model, to compare with.")
-@click.option(
-    "--engine", type=click.Choice([TORCH]),
-    help="Train the plan in FOLDER, which `mtpp plan --emit torch-pipelining` wrote, with PyTorch.",
+@single("model", MODEL.kind, "The unsplit model, to compare with.", "FILE")
+@single(
+    "engine", Choice((TORCH,)),
+    "Train the plan in FOLDER, which `mtpp plan --emit torch-pipelining` wrote, with PyTorch.",
 )  # fmt: skip
 @options(Training, Pipelining, Workers, steps="Of training with --engine.")
 @memory_limit_option()
@@ -55,17 +56,15 @@ def command(
     With --engine torch FOLDER holds a training plan: its stages are trained, a process for each device, and losses,
     gradients and buffers are compared with those of --model.
     """
-    from mtpp.api.output import check_output
     from mtpp.api.run_pipeline import run_request, run_stages
     from mtpp.api.training.run_training import train_stages
     from mtpp.cli.terminal.clock import deadline_from_start
     from mtpp.cli.terminal.console import TalkativeConsole
-    from mtpp.cli.terminal.delivery import deliver
+    from mtpp.cli.terminal.delivery import check_output, deliver
     from mtpp.host.stop_reason import StopReason
 
     _refuse_idle(ctx, engine)
-    if output not in (None, "-"):
-        check_output(output)
+    check_output(output)
     # Nothing that moves: drawing it would take time from what is being measured.
     talkative = sys.stderr is not None and sys.stderr.isatty()
     console = TalkativeConsole(quiet=console.quiet, verbose=console.verbose) if talkative else console

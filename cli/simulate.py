@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mtpp.api.options.kinds import OutputPath
 from mtpp.api.options.simulating import Simulating
-from mtpp.cli.options.file_types import MODEL, OUTPUT, PIPELINE
-from mtpp.cli.options.made import options
+from mtpp.cli.options.file_types import MODEL, PIPELINE
+from mtpp.cli.options.made import options, single
 from mtpp.cli.options.shared import output_options, output_path
 
 if TYPE_CHECKING:
@@ -17,15 +18,10 @@ if TYPE_CHECKING:
 
 @click.command("simulate")
 @click.argument("pipeline", type=PIPELINE, metavar="FILE")
-@click.option(
-    "--model",
-    type=MODEL,
-    metavar="FILE",
-    help="Model that a training plan was made for; plans of pfeife need none.",
-)
+@single("model", MODEL.kind, "Model that a training plan was made for; plans of pfeife need none.", "FILE")
 @options(Simulating)
-@click.option("--gantt", type=OUTPUT, metavar="FILE.svg|html|txt", help="Draw the passes over time.")
-@click.option("--trace", type=OUTPUT, metavar="FILE.json", help="Write the passes for chrome://tracing and Perfetto.")
+@single("gantt", OutputPath(), "Draw the passes over time.", "FILE.svg|html|txt")
+@single("trace", OutputPath(), "Write the passes for chrome://tracing and Perfetto.", "FILE.json")
 @output_path("Write the figures as JSON, whole or not at all.")
 @output_options("table", "json", "csv", "markdown")
 def command(
@@ -44,16 +40,14 @@ def command(
     of the planners graphpipe and pfeife run as planned, those of others in a line. - is standard input. Every pass
     starts as soon as its device is free and what it needs has arrived. Exit code 1: passes wait for each other.
     """
-    from mtpp.api.output import check_output
     from mtpp.api.simulate import check_gantt, check_trace, simulate
-    from mtpp.cli.terminal.delivery import deliver
+    from mtpp.cli.terminal.delivery import check_output, deliver
 
     if gantt is not None:
         check_gantt(gantt)
     if trace is not None:
         check_trace(trace)
-    if output not in (None, "-"):
-        check_output(output)
+    check_output(output)
     simulated = simulate(pipeline, model=model, **simulating.values(), observer=console)
     if gantt is not None:
         simulated.gantt(gantt)

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mtpp.api.options.kinds import Repeated, Text
 from mtpp.api.options.splitting import Planned, Splitting
-from mtpp.cli.options.completing import names_completion
 from mtpp.cli.options.file_types import ASSIGNMENT, MODEL
-from mtpp.cli.options.made import fields, options
+from mtpp.cli.options.made import fields, options, single
 from mtpp.cli.options.shared import memory_limit_option, output_options, output_path
 from mtpp.names import EXPORTERS
+from mtpp.wording import one_of
 
 if TYPE_CHECKING:
     from mtpp.cli.terminal.console import Console
@@ -25,13 +26,8 @@ UNCHECKED = 3
 @click.argument("plan", type=ASSIGNMENT)
 @output_path("Write the stages and their manifest there, all or nothing.", "FOLDER", folder=True)
 @options(Splitting)
-@click.option(
-    "--emit",
-    "forms",
-    multiple=True,
-    metavar="NAME",
-    shell_complete=names_completion(EXPORTERS),
-    help="Print the plan for another program: cut-names, torch, vllm, megatron or tflite-segments (repeatable).",
+@single(
+    "form", Repeated(Text(EXPORTERS)), f"Print the plan for another program: {one_of(EXPORTERS)} (repeatable).", "NAME"
 )
 @fields(Planned, "dims")
 @memory_limit_option()
@@ -45,7 +41,7 @@ def command(
     plan: str,
     output: str | None,
     splitting: Splitting,
-    forms: tuple[str, ...],
+    form: tuple[str, ...],
     dims: dict[str, int | str] | None,
     max_input_size: int,
     output_format: str,
@@ -67,7 +63,7 @@ def command(
     from mtpp.api.split import split_files
     from mtpp.cli.terminal.output import write_stdout
 
-    if output is None and not splitting.check and not forms:
+    if output is None and not splitting.check and not form:
         raise click.UsageError("give -o FOLDER, --check or --emit NAME", ctx)
     if model == plan == "-":
         raise click.UsageError("model and plan cannot both be standard input", ctx)
@@ -75,9 +71,9 @@ def command(
         raise click.UsageError("stages go to a folder, not to standard output", ctx)
     files = PlanFiles(model, plan, dims or {}, max_input_size)
     if output is None and not splitting.check:
-        write_stdout(emit_files(files, forms, console))
+        write_stdout(emit_files(files, form, console))
         return
-    result = split_files(files, output, splitting, console, forms)
+    result = split_files(files, output, splitting, console, form)
     write_stdout(result.text(output_format) if result.emitted is None else result.emitted)
     if result.passed is False:
         failure = result.stages.check.failure if result.stages.check is not None else None

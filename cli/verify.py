@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mtpp.api.options.kinds import Flag, Repeated
 from mtpp.api.options.reading import Formats, Machine
 from mtpp.api.options.verifying import Verifying
 from mtpp.cli.options.file_types import DOCUMENT, MODEL
-from mtpp.cli.options.made import options
+from mtpp.cli.options.made import options, single
 from mtpp.cli.options.shared import output_options
-from mtpp.cli.options.verify_terms import Requirements, verifying_options
+from mtpp.cli.options.verify_terms import MODELS, Requirements, verifying_options
 from mtpp.cli.options.warming import warm_up_behind_option
 
 if TYPE_CHECKING:
@@ -21,13 +22,10 @@ if TYPE_CHECKING:
 
 @click.command("verify")
 @click.argument("documents", type=DOCUMENT, nargs=-1, required=True, metavar="FILE...")
-@click.option(
-    "--model", "models", type=MODEL, multiple=True, metavar="PATH",
-    help="The model that a plan is for, if it embeds none. Models of a table, or folders of them; repeatable.",
-)  # fmt: skip
-@click.option(
-    "--beside", is_flag=True,
-    help="Find the model of each FILE, and its measured costs, by SHA-256: among those of --model, in FILE's folder, "
+@single("model", Repeated(MODEL.kind), MODELS, "PATH")
+@single(
+    "beside", Flag(),
+    "Find the model of each FILE, and its measured costs, by SHA-256: among those of ‹model›, in FILE's folder, "
     "and in those above it up to the root of its repository.",
 )  # fmt: skip
 @options(Requirements)
@@ -39,7 +37,7 @@ def command(
     ctx: click.Context,
     /,
     documents: tuple[str, ...],
-    models: tuple[str, ...],
+    model: tuple[str, ...],
     beside: bool,
     requirements: Requirements,
     verifying: Verifying,
@@ -69,10 +67,10 @@ def command(
     from mtpp.cli.terminal.clock import deadline_from_start
     from mtpp.cli.terminal.verdicts import verify_many, verify_one
 
-    if [*documents, verifying.costs, *models].count("-") > 1:
+    if [*documents, verifying.costs, *model].count("-") > 1:
         raise click.UsageError("only one of plan, model and costs can be standard input", ctx)
     deadline = deadline_from_start(verifying.time_limit_s)
-    request = VerifyRequest(documents[0], models, verifying, machine, formats, deadline)
+    request = VerifyRequest(documents[0], model, verifying, machine, formats, deadline)
     if beside or len(documents) > 1 or os.path.isdir(documents[0]):
         code = verify_many(documents, request, console, requirements, output_format, beside=beside)
     else:

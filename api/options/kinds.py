@@ -125,6 +125,17 @@ class Groups(Kind):
         return found
 
 
+class Repeated(Kind):
+    """Values of one kind, each given by an option of its own."""
+
+    def __init__(self, one: Kind) -> None:
+        self.one = one
+        self.names = one.names
+
+    def _read(self, value: Any, parameter: str) -> tuple[Any, ...]:
+        return tuple(self.one.read(one, parameter) for one in value)
+
+
 class Choice(Kind):
     """One of a few words; *noun* is what messages call them."""
 

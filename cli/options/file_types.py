@@ -77,5 +77,3 @@ ASSIGNMENT = FileType(InputPath("an assignment"))
 PIPELINE = FileType(InputPath("the pipeline"))
 
 OUTPUT = FileType(OutputPath())
-OUTPUT_FOLDER = FileType(OutputPath(folder=True))
-"""A folder, or a file where that is none yet."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import wraps
 from typing import Any, TypeVar, cast
 
@@ -105,6 +106,11 @@ def made(name: str, one: Option, said: Mapping[str, str] | None = None) -> Calla
     return click.option(*flags, name, help=help, metavar=one.metavar, **_terms(one))
 
 
+def single(name: str, kind: kinds.Kind, help: str, metavar: str | None = None) -> Callable[[F], F]:
+    """Add an option that a command has to itself; it gets the value, or None."""
+    return made(name, Option(None, kind, help, metavar))
+
+
 def _terms(one: Option) -> dict[str, Any]:
     """Return what click needs to know of an option's values and its default."""
     kind, default = one.kind, one.default
@@ -116,6 +122,8 @@ def _terms(one: Option) -> dict[str, Any]:
         return {"callback": whole_numbers(kind.most)}
     if isinstance(kind, kinds.Groups):
         return {"multiple": True}
+    if isinstance(kind, kinds.Repeated):
+        return {"multiple": True, **_terms(replace(one, kind=kind.one))}
     if isinstance(kind, kinds.Counts):
         return {"callback": counts}
     if isinstance(kind, kinds.Cores):

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+MODELS = "The model that a plan is for, if it embeds none. Models of a table, or folders of them; repeatable."
+"""Help of ``--model``."""
+
 FALSE, UNCHECKED = 1, 3
 """Exit codes."""
 
