@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from mtpp.errors import InputError
+from mtpp.ranges import MOST_OPS
 
-MOST_OPS = 2_000_000
 MOST_EDGES = 20_000_000
 """Such graphs take gigabytes while they are made."""
 
