@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from mtpp.api.training.graph_task import GraphTask
     from mtpp.api.training.split_task import SplitTask
     from mtpp.cli.terminal.console import Console
-    from mtpp.formats.results.training_plan import TrainingTask
-    from mtpp.formats.results.training_sweep import Swept as SweptTask
     from mtpp.host.deadline import Deadline
     from mtpp.host.stop_reason import StopReason
 
@@ -140,7 +138,7 @@ def _emitted(
 def _planned_line(model: str, asked: Asked, console: Console) -> Callable[[], PlanResult]:
     """Read a model for a line of stages, and return what plans it, or sweeps."""
     from mtpp.api.plan_training import plan_task
-    from mtpp.api.sweep_training import Sweep
+    from mtpp.api.sweep_training import Sweep, refuse_unswept, sweep_axes, sweep_task
     from mtpp.api.training.line_result import TrainingPlanResult
     from mtpp.api.training.task import read_training_task
     from mtpp.views.training.training_texts import no_plan_text
@@ -150,22 +148,16 @@ def _planned_line(model: str, asked: Asked, console: Console) -> Callable[[], Pl
     def plan() -> PlanResult:
         deadline, display = asked.deadline(len(task.flat.model.layers)), task.source.display
         if asked.swept.devices is not None:
-            swept = _sweep(task, deadline, asked, console)
+            refuse_unswept(task)
+            devices, sums = asked.swept
+            try:
+                axes = sweep_axes(task.flat, None if isinstance(devices, str) else devices, sums)
+            except InputError as error:
+                raise click.UsageError(error.told(flag_of)) from None
+            swept = sweep_task(task, *axes, deadline, asked.planning.jobs, console)
             return PlanResult(display, swept.stopped, swept.problem, Sweep(swept))
         planned = plan_task(task, deadline, asked.planning.jobs, console)
         problem = None if planned.no_plan is None else no_plan_text(planned.no_plan)
         return PlanResult(display, planned.stopped, problem, TrainingPlanResult(planned))
 
     return plan
-
-
-def _sweep(task: TrainingTask, deadline: Deadline, asked: Asked, console: Console) -> SweptTask:
-    from mtpp.api.sweep_training import refuse_unswept, sweep_axes, sweep_task
-
-    refuse_unswept(task)
-    devices, sums = asked.swept
-    try:
-        axes = sweep_axes(task.flat, None if isinstance(devices, str) else devices, sums)
-    except InputError as error:
-        raise click.UsageError(error.told(flag_of)) from None
-    return sweep_task(task, *axes, deadline, asked.planning.jobs, console)

@@ -20,7 +20,7 @@ def check_output(output: str | None) -> None:
     InputError
         If there is no place for a file.
     """
-    from mtpp.formats.io.sink import check_output as check
+    from mtpp.api.output import check_output as check
 
     if output not in (None, "-"):
         check(output)
