@@ -119,6 +119,7 @@ WRONG: dict[type[kinds.Kind], tuple[Any, ...]] = {
     kinds.Cores: ([], "0,1", 3, [0.5], [-1], [True], print),
     kinds.Contents: (3, True, [1], {"x": 1}, {3: None}),
     kinds.InputPath: (3, True, 0.5, [1], print),
+    kinds.Sizes: ("batch=2", [2], [("batch", 1)], *({"batch": size} for size in (True, 2.0, 0, "1"))),
     kinds.OutputPath: (3, True, "", print),
     kinds.StageCounts: ("2", [], [2, 0], True, 0.5, None),
     kinds.Names: (3, [1], print),
@@ -133,9 +134,13 @@ WRONG: dict[type[kinds.Kind], tuple[Any, ...]] = {
 
 @pytest.mark.parametrize("record", RECORDS)
 def test_wrong_values_are_refused_by_name(record: type[Options]) -> None:
-    """Those of each kind, and None for a flag or a word, which have values by default."""
+    """Those of each kind, the next ones outside its range, and None for a flag, which has a value by default."""
     for name, one in options_of(record).items():
-        more = (None,) if isinstance(one.kind, kinds.Flag) else ()
+        more: list[Any] = [None] if isinstance(one.kind, kinds.Flag) else []
+        if isinstance(one.kind, kinds.Whole | kinds.Quantity):
+            more.append(one.kind.least - 1)
+        if isinstance(one.kind, kinds.Whole) and one.kind.most is not None:
+            more.append(one.kind.most + 1)
         for value in (*WRONG.get(type(one.kind), ()), *more):
             with pytest.raises(mtpp.InputError) as caught:
                 record(**{**_made(record).values(), name: value})

@@ -89,21 +89,11 @@ ALSO_WRONG: dict[str, dict[str, tuple[Any, ...]]] = {
     },
     "compare": {"algorithms": ([],)},
     "evaluate": {"assignment": (b"{}", ["0", 0, 0, 0], [0, 0, 0, -1]), "cuts": ("op9",)},
-    "profile": {"repeats": (0, "20", 10_001), "inputs": ({"x": 1},), "dims": ("batch=2", {"batch": True})},
-    "run_pipeline": {
-        "batches": (0, "200"),
-        "queue_depth": (0,),
-        "threads": (2000,),
-        "pin": ("0,1", [], [-1]),
-        "time_limit_s": (0,),
-    },
-    "split": {"plan": ([0, 1],), "dims": ([2], {"rows": 2.0}), "force": (1,)},
+    "split": {"plan": ([0, 1],)},
     "sweep_training": {"devices": ("8", 0, [], [2, True]), "sums": ("4", [0], [5], 4)},
     "verify": {
         "result": ({"k": {1, 2}}, [1]),
         "model": (["model.json", None], ["one.json", "two.json"]),
-        "dims": ([("batch", 1)], {"batch": "1"}, {"batch": 0}),
-        "time_limit_s": ("10",),
     },
 }
 """Values that would do elsewhere, by function and parameter."""
