@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 from mtpp.formats.modelled.control_notes import UNKNOWN_TRIPS
 from mtpp.units import format_bytes, format_count, format_picoseconds, format_share
 from mtpp.views.renderer import view
-from mtpp.views.structure import structure_text
 from mtpp.views.table import Column, Table
 
 if TYPE_CHECKING:
     from mtpp.views.terminal import Medium
 
 _LISTED = 8
+
+_LISTED_CORES = 3
 
 
 @view
@@ -118,3 +119,23 @@ def _control(entry: Mapping[str, Any]) -> str:
     trips = entry.get("trip_count")
     detail = entry.get("note") or (f"{trips} trips" if trips is not None else "")
     return f"{entry['op']} ({entry['kind']}{', ' + detail if detail else ''})"
+
+
+def structure_text(structure: Mapping[str, Any]) -> str:
+    """Return the composition of a graph as one line."""
+    blocks, widest, cores = structure["blocks"], structure["widest"], structure["cores"]
+    shape = ""
+    if blocks:
+        nested = f", {structure['depth']} deep" if structure["depth"] > 1 else ""
+        shape = f"{blocks:,} block{'s' if blocks > 1 else ''}{nested}, at most {widest:,} branches"
+    if not cores:
+        return f"series-parallel: {shape}" if shape else "a chain"
+    *others, smallest = [f"{core['ops']:,}" for core in cores[:_LISTED_CORES]]
+    if len(cores) > _LISTED_CORES:
+        listed = ", ".join([*others, smallest, "…"])
+    else:
+        listed = f"{', '.join(others)} and {smallest}" if others else smallest
+    ends = f"{cores[0]['after'] or 'the inputs'} … {cores[0]['before'] or 'the outputs'}"
+    which = "; the largest" if len(cores) > 1 else ""
+    around = f"{len(cores):,} core{'s' if len(cores) > 1 else ''} ({listed} ops{which}: {ends})"
+    return f"series-parallel around {around}" + (f"; {shape}" if shape else "")

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mtpp.checker.single_bounds import without_proof
+from mtpp.inference.cost_columns import CostColumns
 from mtpp.views.certificate_texts import model_labels
-from mtpp.views.report.bound_ladders import bound_ladders
-from mtpp.views.report.cell_map import cell_map_section
 from mtpp.views.report.claims import checks_table, table_verdict, verdict_cell
+from mtpp.views.report.colours import ACCENT, INK, NO_RATIO, ON_FILL, RATIOS, ratio_colour
+from mtpp.views.report.drawing import Drawing
 from mtpp.views.report.origin import facts_section
-from mtpp.views.report.page import Cell, Page, Section, TableBlock
+from mtpp.views.report.page import Block, Cell, Chart, Page, Prose, Section, TableBlock
 from mtpp.views.report.stated import StatedRow, ratio_text
 from mtpp.views.table import NONE, Column, Table
 from mtpp.wording import counted
@@ -31,6 +32,14 @@ _COLUMNS = (
     *(Column(name, left=True) for name in ("method", "tier")),
     Column("seconds", "{:,.2f}".format),
 )
+
+_BEST, _OTHER = "#3b9b6d", "#7f93ab"
+_ROW, _ROOM = 36, 76
+
+_CELL_ROW, _CELL_ROOM = 34, 60
+
+_SIGNS = {"ok": "", "unchecked": " ?", "false": " ✗"}
+"""What is written behind the ratio of a cell that was not verified."""
 
 
 def table_page(document: Mapping[str, Any], report: TableReport, name: str) -> Page:
@@ -148,3 +157,117 @@ def _origin(rows: Sequence[StatedRow]) -> Section:
         said = f"{row.model}: {row.ops:,} ops, {row.tensors:,} tensors{dims}, SHA-256 {row.sha256}"
         facts.append((row.path, f"{said}, system {row.system.describe()}"))
     return facts_section("origin", "Where it comes from", "Models of the table, as it records them", facts)
+
+
+def bound_ladders(
+    rows: Sequence[StatedRow],
+    labels: Mapping[str, str],
+    charts: dict[str, Any],
+    data: dict[str, Any],
+    unproven: Sequence[Collection[str]],
+) -> list[Block]:
+    """Return the chart, which goes to *charts*; *data* takes what it shows of each cell.
+
+    Parameters
+    ----------
+    unproven
+        Of each row, the bounds that nobody can check.
+    """
+    cells = [_cell(row, labels[row.path], bounds) for row, bounds in zip(rows, unproven, strict=True)]
+    most = max(len(cell["names"]) for cell in cells)
+    height = _ROOM + _ROW * most
+    drawing = Drawing("ladder", height=height, x=(0, 1), y=(most - 0.4, -1.3), x_label="cost", rows=[])
+    nothing: dict[str, list[Any]] = {key: [] for key in ("left", "right", "top", "bottom", "fill", "name", "told")}
+    drawing.boxes(nothing, name="rungs", tips=(("bound", "name"), ("value", "told")))
+    empty: dict[str, list[Any]] = {"x": [], "y": [], "text": []}
+    drawing.texts(empty, name="rung-names", colour=INK, dx=4)
+    drawing.lines({"xs": [], "ys": []}, name="upper", colour=ACCENT, width=2)
+    drawing.texts(empty, name="upper-name", colour=ACCENT, align="right", dx=-6, bold=True)
+    charts["ladder"] = drawing.item()
+    data["cells"] = cells
+    first = max(range(len(rows)), key=lambda i: rows[i].ratio or 0)
+    data["first_cell"] = first
+    caption = "Lower bounds of the chosen cell in the order tried; the best one in green"
+    return [Prose(cells[first]["title"], name="ladder-title"), Chart("ladder", caption, height)]
+
+
+def _cell(row: StatedRow, label: str, unproven: Collection[str]) -> dict[str, Any]:
+    largest = max([row.upper or 0, row.lower, *(one.value or 0 for one in row.bounds.values())])
+    costs = CostColumns.of(row, largest)
+    names, values, texts, fills = [], [], [], []
+    for name, figure in row.bounds.items():
+        value = figure.value
+        names.append(name)
+        values.append(float((value or 0) / costs.ticks))
+        text = "nothing proven" if value is None else row.describe(value)
+        if value is not None and row.upper:
+            text += f" ({value / row.upper:.1%})"
+        text = text if figure.solved else f"{text}, cut short"
+        texts.append(f"{text}, unchecked" if name in unproven and value is not None else text)
+        fills.append(_BEST if name == row.method else _OTHER)
+    title = f"{label}, k = {row.k}: ratio {ratio_text(row.ratio)}" if row.upper is not None else f"{label}, k = {row.k}"
+    return {
+        "title": title,
+        "names": names,
+        "values": values,
+        "texts": texts,
+        "fills": fills,
+        "ticks": [None if one.value is None else str(one.value) for one in row.bounds.values()],
+        "upper": None if row.upper is None else float(row.upper / costs.ticks),
+        "upper_text": "" if row.upper is None else f"bottleneck {row.describe(row.upper)}",
+        "unit": costs.unit or "cost",
+    }
+
+
+def _fill(row: StatedRow, found: Report) -> str:
+    """Return the colour of a cell: none of a ratio that is false, and that of optima for those that were verified."""
+    verdict = str(found.verdict)
+    if verdict == "false":
+        return NO_RATIO[0]
+    return ratio_colour(row.ratio, optimal=row.optimal and verdict == "ok")
+
+
+def cell_map_section(
+    rows: Sequence[StatedRow],
+    labels: Mapping[str, str],
+    reports: Sequence[Report],
+    charts: dict[str, Any],
+) -> Section:
+    """Return the section with the map, which goes to *charts*."""
+    paths = list(dict.fromkeys(row.path for row in rows))
+    counts = sorted({row.k for row in rows})
+    height = _CELL_ROOM + _CELL_ROW * len(paths)
+    drawing = Drawing(
+        "cells",
+        height=height,
+        x=(-0.5, len(counts) - 0.5),
+        y=(len(paths) - 0.5, -0.5),
+        rows=[labels[path] for path in paths],
+        columns=[f"k = {k}" for k in counts],
+    )
+    x = [counts.index(row.k) for row in rows]
+    y = [paths.index(row.path) for row in rows]
+    texts = [
+        ratio_text(row.ratio) + _SIGNS[str(found.verdict)] for row, found in zip(rows, reports, strict=True)
+    ]  # fmt: skip
+    columns: dict[str, Any] = {
+        "left": [one - 0.48 for one in x],
+        "right": [one + 0.48 for one in x],
+        "top": [one - 0.46 for one in y],
+        "bottom": [one + 0.46 for one in y],
+        "fill": [_fill(row, found) for row, found in zip(rows, reports, strict=True)],
+        "model": [labels[row.path] for row in rows],
+        "k": [str(row.k) for row in rows],
+        "ratio": texts,
+        "method": [f"{row.method}, tier {row.tier}" for row in rows],
+    }
+    tips = (("model", "model"), ("k", "k"), ("ratio", "ratio"), ("bound", "method"))
+    drawing.boxes(columns, name="cells", tips=tips, clicked=True)
+    drawing.texts({"x": x, "y": y, "text": texts}, name="ratios", colour=ON_FILL, align="center")
+    charts["cells"] = drawing.item()
+    legend = [(colour, name) for _, colour, name in RATIOS]
+    legend.append(NO_RATIO)
+    caption = (
+        "Bottleneck over lower bound of each cell; ? not checked in full, ✗ verification failed. Click one to see it."
+    )
+    return Section("map-part", "Ratios", [Chart("cells", caption, height, legend)])

@@ -15,7 +15,7 @@ from mtpp.api.recipes import MultiModalTransformer
 from mtpp.formats.training.native import write_training_model
 from mtpp.units import format_bytes
 from mtpp.views.report.colours import NO_RATIO, RATIOS
-from mtpp.views.report.memory_section import held
+from mtpp.views.report.timeline_section import held
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -13,7 +13,7 @@ from processes import run
 
 from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.solvers.series_parallel import structure
-from mtpp.views.structure import structure_text
+from mtpp.views.inspection import structure_text
 
 
 def bridges(*lengths: int) -> CostGraph:

@@ -8,8 +8,8 @@ from certificate_documents import certificate_row, table
 from graph_strategies import LINK, chain
 
 from mtpp.checker.single_bounds import without_proof
-from mtpp.views.report.bound_ladders import bound_ladders
 from mtpp.views.report.stated import StatedRow
+from mtpp.views.report.table_report import bound_ladders
 
 
 def texts(row: dict[str, Any]) -> dict[str, str]:
