@@ -85,7 +85,6 @@ class Prepared:
 
 def prepare(model: Model, asked: Partitioning) -> Prepared:
     """Make the instance to search, and refuse what is wrong with what is asked before the wait."""
-    from mtpp.api.inputs.block_groups import block_groups
     from mtpp.api.inputs.engine_groups import engine_groups
     from mtpp.solvers import registry
     from mtpp.solvers.feasibility import refuse_infeasible
@@ -301,3 +300,28 @@ def partition(
     with reading_given(model, "model", deadline):
         prepared = prepare(as_model(model, observer), asked)
     return find_partition(prepared, deadline, heard, spent_s=time.monotonic() - begin)
+
+
+def block_groups(model: Model) -> tuple[tuple[str, ...], ...]:
+    """Return the ops of each repeated block of a model, such as ``layers.7``; blocks of one op are left out."""
+    import numpy as np
+
+    from mtpp.api.inputs.module_paths import graph_with_modules
+    from mtpp.formats.exporters.blocks import find_blocks
+    from mtpp.formats.exporters.request import Request
+
+    source = model.source_with_data()
+    found_modules = graph_with_modules(source, model.dims, model.system)
+    if found_modules is None:
+        raise InputError(
+            f"{source.display} is no ONNX model and no exported program",
+            parameter="together_blocks",
+            remedy="give the model, with its measured costs as ‹costs›, or name the ops with ‹together›",
+        )
+    graph, modules = found_modules
+    found = find_blocks(Request(graph, np.zeros(graph.op_count, dtype=np.int32), 1, modules))
+    members: list[list[str]] = [[] for _ in range(found.count)]
+    for name, block in zip(graph.op_names, found.block_of, strict=True):
+        if block is not None:
+            members[block].append(name)
+    return tuple(tuple(group) for group in members if len(group) > 1)

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _PLANNED = "give the model that the plan is for"
 
+_SAYS_ITSELF = ("batch_size", "micro_batch_size", "time_unit")
+
 
 @dataclass(frozen=True)
 class ReadPipeline:
@@ -75,7 +77,6 @@ def _of_document(
     document: Any, given: Mapping[str, Any], observer: Observer, display: str, path: Path | None = None
 ) -> ReadPipeline:
     """Read the pipeline of a training plan's document."""
-    from mtpp.api.inputs.planned_schedule import planned_schedule
     from mtpp.checker.training.versions import is_split_plan
     from mtpp.formats.io.json_shape import attributed
 
@@ -143,3 +144,25 @@ def _model(value: Any, plan_unit: str, unit: str | None) -> tuple[TrainingModel,
         return supplied, None
     source = source_of(supplied, None, "model", expected=EXPECTED)
     return model_of_plan(source, plan_unit, unit), source
+
+
+def planned_schedule(plan: dict[str, Any], given: Mapping[str, Any]) -> tuple[TimedSchedule, int]:
+    """Return the schedule of a plan, and the ticks that the plan says an iteration takes.
+
+    Parameters
+    ----------
+    plan
+        The document.
+    given
+        What the caller says besides.
+    """
+    from mtpp.checker.training.versions import check_any_training_plan
+    from mtpp.formats.results.planned_schedule import timed_schedule
+
+    check_any_training_plan(plan, ())
+    for name in _SAYS_ITSELF:
+        if name in given:
+            raise InputError("the plan states it itself", parameter=name, remedy="leave it out")
+    if "model" in given:
+        raise InputError("has no effect: the plan says all times", parameter="model", remedy="leave it out")
+    return timed_schedule(plan), plan["iteration_ticks"]

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mtpp.api.output import ShownResult
-from mtpp.api.verification.files_beside import FilesBeside
 from mtpp.api.verification.reporting import read_result, report_on, within_time
 from mtpp.api.verify import Verification
 from mtpp.errors import InputError, Interrupted, MtppError
 from mtpp.formats.results.verifications import VerifiedFile
+from mtpp.wording import first_of
 
 if TYPE_CHECKING:
     from mtpp.api.observer import Observer
@@ -23,6 +27,22 @@ __all__ = ["FileVerdict", "VerifiedFile", "VerifiedFiles", "verify_files", "wors
 
 WORST_FIRST = (1, 2, 3, 0)
 """Exit codes: something false, something malformed, something unchecked, all well."""
+
+_NAMES = ("mtpp-plan", "mtpp-training-plan", "mtpp-certificates")
+_FORMATS = b'"(?:' + "|".join(_NAMES).encode() + b')"'
+_BEGINNING = re.compile(rb'\s*\{\s*"format"\s*:\s*' + _FORMATS)
+_ANYWHERE = re.compile(rb'"format"\s*:\s*' + _FORMATS)
+_NAME = re.compile(r"(?:^|[._-])plan\.json(?:\.gz)?$")
+"""Names that plans have, those of the hooks for pre-commit."""
+
+_SUFFIXES = (".json", ".json.gz")
+
+_POINTER = re.compile(rb"version https://git-lfs\S*\noid sha256:([0-9a-f]{64})\n")
+"""What stands in place of a large file where Git LFS has not fetched it."""
+
+_LONGEST_POINTER = 1024
+_FEW = 4
+"""Folders that a message names."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -71,15 +91,13 @@ def verify_files(
     Parameters
     ----------
     paths
-        Files and folders; see :func:`mtpp.api.verification.result_files.result_files`.
+        Files and folders; see :func:`result_files`.
     request
         Terms for each of them; its result is not looked at.
     beside
         Whether models and measured costs are found by SHA-256 (:class:`FilesBeside`), those of the request first. What
         is not found leaves all claims about it unchecked.
     """
-    from mtpp.api.verification.result_files import result_files
-
     files = FilesBeside(_named(request.models), request.max_model_bytes) if beside else None
     for path in result_files(paths):
         observer.note(f"checking {path}")
@@ -138,3 +156,163 @@ def _named(models: Sequence[Any]) -> list[str]:
         if not isinstance(model, str) or model == "-":
             raise InputError("has to be a file or a folder", parameter="models", remedy="leave ‹beside› out")
     return list(models)
+
+
+def result_files(paths: Iterable[str]) -> list[str]:
+    """Return files as they are, and for folders the results in them and below, each file once.
+
+    In folders, plans, training plans and tables of certificates in files ``*.json`` and ``*.json.gz`` count, and
+    damaged files that are called plans. Hidden files and folders are passed over; links to folders are not followed.
+    """
+    found: dict[str, str] = {}
+    for path in paths:
+        if path == "-" or not os.path.isdir(path):
+            found.setdefault(path if path == "-" else os.path.realpath(path), path)
+            continue
+        inside = [file for file in _files_below(path) if _can_be_verified(file)]
+        if not inside:
+            raise InputError(
+                "no plan and no table of certificates in this folder", source=path, remedy="name the files"
+            )
+        for file in inside:
+            found.setdefault(os.path.realpath(file), file)
+    return list(found.values())
+
+
+def _files_below(folder: str) -> Iterator[str]:
+    for place, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if name[0] != ".")
+        for name in sorted(names):
+            if name[0] != "." and name.lower().endswith(_SUFFIXES):
+                yield os.path.normpath(os.path.join(place, name))
+
+
+def _can_be_verified(path: str) -> bool:
+    """Return whether a file is a result; one whose keys another program has sorted is read whole to tell.
+
+    What is called a plan, or says that it is one, and cannot be read counts as well: nobody would notice that it was
+    passed over.
+    """
+    from mtpp.api.verification.request import MAX_RESULT_BYTES
+    from mtpp.formats.io.json_text import parse_json
+    from mtpp.formats.io.source import read_head, read_source
+
+    meant = _NAME.search(os.path.basename(path)) is not None
+    try:
+        head = read_head(path)
+        if _BEGINNING.match(head):
+            return True
+        if not meant and head.lstrip()[:1] != b"{":
+            return False
+        data = read_source(path, max_bytes=MAX_RESULT_BYTES).data
+        meant = meant or _ANYWHERE.search(data) is not None
+        document = parse_json(data, path) if meant else None
+    except InputError:
+        return meant
+    return isinstance(document, dict) and document.get("format") in _NAMES
+
+
+class Found(NamedTuple):
+    """A file with the SHA-256 looked for; where there is none, *why* says where it was looked for."""
+
+    path: str | None
+    why: str = ""
+
+
+class FilesBeside:
+    """Files by SHA-256: those given, those in the folder of a result, and those above it in its repository.
+
+    The folders above are looked at up to the first that holds ``.git``; where none does, the result's own is all.
+    Subfolders are not looked into, but for folders given. Each file is read once, for however many results.
+
+    Parameters
+    ----------
+    given
+        Paths of models, or of folders of them, that come first.
+    max_bytes
+        Larger files are passed over.
+    """
+
+    def __init__(self, given: Sequence[str], max_bytes: int) -> None:
+        missing = next((path for path in given if not os.path.exists(path)), None)
+        if missing is not None:
+            raise InputError("no such file or folder", source=missing, remedy="check the path")
+        self._given = [Path(path) for path in given]
+        self._max_bytes = max_bytes
+        self._digests: dict[Path, str | None] = {}
+
+    def find(self, sha256: str, result: Path | None, name: str) -> Found:
+        """Look for a file.
+
+        Parameters
+        ----------
+        sha256
+            In lower-case hexadecimal, of the bytes as they stand in the file.
+        result
+            Path of the result that is about the file; None for one from standard input, which is beside what is here.
+        name
+            Of the model: files called so are read before the others.
+        """
+        folders = [path for path in self._given if path.is_dir()]
+        folders += [folder for folder in folders_of(result) if folder not in folders]
+        pointer = None
+        for path in self._candidates(folders, name):
+            digest = self._digest(path)
+            if digest == sha256:
+                return Found(str(path))
+            if pointer is None and _pointed_at(path) == sha256:
+                pointer = path
+        if pointer is not None:
+            return Found(None, f"{pointer} is a pointer of Git LFS to it; run `git lfs pull`")
+        places = [str(path) for path in (*(path for path in self._given if path.is_file()), *folders)]
+        named = first_of(places, _FEW)
+        return Found(None, f"no file in {named} has its SHA-256 {sha256}: it has changed, or is elsewhere")
+
+    def folders_for(self, result: Path | None) -> tuple[str, ...]:
+        """Return all places to look at for the models of a table, those given first."""
+        return tuple(dict.fromkeys(map(str, (*self._given, *folders_of(result)))))
+
+    def _candidates(self, folders: Sequence[Path], name: str) -> Iterator[Path]:
+        from mtpp.formats.io.folder import files_of
+
+        yield from (path for path in self._given if path.is_file())
+        for folder in folders:
+            with suppress(InputError):  # one that may not be listed holds nothing for us
+                yield from sorted(files_of(folder), key=lambda path: not path.name.startswith(name))
+
+    def _digest(self, path: Path) -> str | None:
+        """Return the SHA-256 of a file that may be a model or measured costs, None for others."""
+        from mtpp.formats.io.source import file_sha256
+
+        if path not in self._digests:
+            self._digests[path] = None
+            with suppress(InputError, OSError, ValueError):
+                if path.stat().st_size <= self._max_bytes and _may_be_meant(path):
+                    self._digests[path] = file_sha256(str(path))
+        return self._digests[path]
+
+
+def folders_of(result: Path | None) -> list[Path]:
+    """Return the folder of a result, and those above it up to the root of its repository."""
+    folder = Path() if result is None else result.parent
+    above = [folder]
+    while not (folder / ".git").exists():
+        if folder.resolve().parent == folder.resolve():
+            return above[:1]
+        folder = folder.parent if folder.name not in ("", "..") else folder / ".."
+        above.append(folder)
+    return above
+
+
+def _may_be_meant(path: Path) -> bool:
+    from mtpp.api.inputs.file_contents import is_result, may_be_model
+
+    return may_be_model(str(path)) and not is_result(str(path))
+
+
+def _pointed_at(path: Path) -> str | None:
+    """Return the SHA-256 that a pointer of Git LFS is to, None for other files."""
+    with suppress(OSError):
+        if path.stat().st_size <= _LONGEST_POINTER and (match := _POINTER.match(path.read_bytes())):
+            return match[1].decode()
+    return None

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mtpp.api.verification.files_beside import FilesBeside, folders_of
+from mtpp.api.verification.verified_files import FilesBeside, folders_of
 from mtpp.errors import InputError
 from mtpp.formats.io import source
 
