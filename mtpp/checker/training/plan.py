@@ -1,10 +1,9 @@
 """The independent verifier of training plans: everything that one says, re-derived from the model in exact fractions.
 
-Of the rest of the program it imports errors and rules of documents.
-:mod:`mtpp.checker.training.document` knows the shape of
-the documents, :mod:`mtpp.checker.training.model` turns costs into ticks, :mod:`mtpp.checker.training.pipeline` checks
-that the stages are a plan at all, :mod:`mtpp.checker.training.stages` says what they take, and
-:mod:`mtpp.checker.training.bounds` re-derives lower bounds. Documents of version 2 go to the verifier of their planner
+Of the rest of the program it imports errors and rules of documents. :mod:`mtpp.checker.training.document` knows the
+shape of the documents, :mod:`mtpp.checker.training.model` turns costs into ticks,
+:mod:`mtpp.checker.training.stages` says what they take, and :mod:`mtpp.checker.training.bounds` re-derives lower
+bounds. Documents of version 2 go to the verifier of their planner
 (:mod:`mtpp.checker.training.graphpipe.plan`, :mod:`mtpp.checker.training.pfeife.plan`). Not checked: how the plan was
 found (times, the search), its notes, what other ways of choosing configurations would have come to, and the model's
 name; names are held to what they name (:mod:`mtpp.checker.names`).
@@ -20,29 +19,29 @@ from mtpp.checker.checks import check_memory, gap_rows, hold, quotient, rows_nam
 from mtpp.checker.document import PICOSECONDS_PER_UNIT
 from mtpp.checker.facts import counted, factor
 from mtpp.checker.names import training_name_rows
-from mtpp.checker.report import (
-    BOUND_CHECK,
-    OUT_OF_TIME,
-    SHALLOW,
-    Check,
-    Interrupts,
-    Report,
-    Verdict,
-    complete,
-)
+from mtpp.checker.report import BOUND_CHECK, OUT_OF_TIME, SHALLOW, Check, Interrupts, Report, Verdict, complete, fact
 from mtpp.checker.tier import Tier
-from mtpp.checker.training.bounds import TrainingClaim, check_work
+from mtpp.checker.training.bounds import TrainingClaim, check_work, usable_options
 from mtpp.checker.training.document import STAGE_TIMES, SUPERSTAGE_TIMES, as_fraction, fraction
 from mtpp.checker.training.facts import training_rows
 from mtpp.checker.training.graphpipe.bounds import GraphSearch
 from mtpp.checker.training.graphpipe.plan import verify_graph_plan
 from mtpp.checker.training.infeasible import infeasible_checks
-from mtpp.checker.training.levels import LevelFigures, SuperstageFigures, all_superstages
-from mtpp.checker.training.model import StatedModel, TickModel, training_model_in_ticks
+from mtpp.checker.training.levels import LevelFigures, SuperstageFigures, all_superstages, check_superstages
+from mtpp.checker.training.model import LayerId, LayerOption, StatedModel, TickModel, training_model_in_ticks
 from mtpp.checker.training.pfeife.plan import verify_split_plan
-from mtpp.checker.training.pipeline import pipeline_checks, pipeline_of
-from mtpp.checker.training.plan_rows import LEAST_MEMORY, NO_PLAN, model_rows, no_plan_report
-from mtpp.checker.training.stages import TrainingFigures, pipeline_figures
+from mtpp.checker.training.plan_rows import (
+    CONFIGURATIONS,
+    LEAST_MEMORY,
+    NO_PLAN,
+    configurations_row,
+    edges_row,
+    layers_row,
+    model_rows,
+    no_plan_report,
+    stages_of_layers,
+)
+from mtpp.checker.training.stages import PipelineStage, TrainingFigures, pipeline_figures
 from mtpp.checker.training.versions import check_any_training_plan, is_split_plan, is_version_2
 from mtpp.document_shape import record, whole
 
@@ -309,3 +308,101 @@ def _utilization(time: Fraction, slowest: Fraction) -> float:
 def _real(value: Any) -> float | None:
     """Return the float that a number in the document was written from."""
     return None if value is None else float(value)
+
+
+def pipeline_checks(plan: dict[str, Any], model: TickModel) -> list[Check]:
+    """Check the stages of a plan, all but what they take.
+
+    Sections 3.1 and 3.6 of Tarnawski et al. (2021): every layer is in one stage; no edge goes to an earlier one, so
+    that each stage is contiguous and the order of stages is one in which they can run; degrees are allowed and add up
+    to no more than there is; every layer runs in a way that is there for its stage's t.
+    """
+    layers = layers_row(plan["stages"], model.ids)
+    levels = [] if plan["system"]["topology"] is None else [check_superstages(plan)]
+    return [
+        layers,
+        *levels,
+        edges_row(model.edges, model.ids, stages_of_layers(plan["stages"], model.ids))
+        if layers.passed
+        else Check("edges", None, "the layers are wrong"),
+        _check_degrees(plan),
+        _check_devices(plan),
+        _check_options(plan, model) if layers.passed else Check(CONFIGURATIONS, None, "the layers are wrong"),
+        _check_knapsack(plan),
+    ]
+
+
+def pipeline_of(plan: dict[str, Any], model: TickModel) -> list[PipelineStage]:
+    """Return the stages of a plan that passed :func:`pipeline_checks`."""
+    place = {name: i for i, name in enumerate(model.ids)}
+    return [
+        PipelineStage(
+            {place[layer]: _chosen(stage, model, place, layer) for layer in stage["layers"]}, stage["data_parallel"]
+        )
+        for stage in plan["stages"]
+    ]
+
+
+def _chosen(stage: dict[str, Any], model: TickModel, place: Mapping[LayerId, int], layer: LayerId) -> LayerOption:
+    options = model.options[place[layer]][stage["tensor_parallel"]]
+    return next(option for option in options if option.name == stage["configurations"][str(layer)])
+
+
+def _check_degrees(plan: dict[str, Any]) -> Check:
+    name, system = "degrees", plan["system"]
+    most = system["max_micro_batches"]
+    degrees = [_copies(stage) for stage in plan["stages"]]
+    for i, stage in enumerate(plan["stages"]):
+        d, t = stage["data_parallel"], stage["tensor_parallel"]
+        if d > 1 and not system["data_parallel"]:
+            return Check(name, False, f"stage {i}: a data-parallel degree of {d}, without data parallelism")
+        if t > 1 and not system["tensor_parallel"]:
+            return Check(name, False, f"stage {i}: a tensor-parallel degree of {t}, without tensor parallelism")
+        if system["convention"] == "program" and most % d:
+            return Check(name, False, f"stage {i}: a data-parallel degree of {d} does not divide {most}")
+    total = sum(degrees)
+    if plan["degrees_sum"] != total:
+        return Check(
+            name, False, f"the plan says that data-parallel degrees come to {plan['degrees_sum']}, it is {total}"
+        )
+    if total > most:
+        return Check(name, False, f"data-parallel degrees come to {total}, at most {most} micro-batches are allowed")
+    if system["exact_micro_batches"] and total != most:
+        return Check(name, False, f"data-parallel degrees come to {total}, not exactly {most}")
+    return Check(name, True, f"data-parallel ones come to {total} of {most}")
+
+
+def _copies(stage: dict[str, Any]) -> int:
+    """Return how often a stage is there: its degree of data parallelism, times those around it."""
+    return int(stage.get("replicas", stage["data_parallel"]))
+
+
+def _check_devices(plan: dict[str, Any]) -> Check:
+    name, most = "devices", plan["system"]["devices"]
+    for i, stage in enumerate(plan["stages"]):
+        due = _copies(stage) * stage["tensor_parallel"]
+        if stage["devices"] != due:
+            return Check(name, False, f"stage {i}: the plan says {stage['devices']} devices, it is {due}")
+    total = sum(stage["devices"] for stage in plan["stages"])
+    if plan["devices_used"] != total:
+        return Check(name, False, f"the plan says {plan['devices_used']} devices, it is {total}")
+    if total > most:
+        return Check(name, False, f"stages take {total} devices, there are {most}")
+    return Check(name, True, f"{total} of {most}")
+
+
+def _check_options(plan: dict[str, Any], model: TickModel) -> Check:
+    return configurations_row(
+        plan["stages"],
+        model.ids,
+        lambda layer, t: {option.name for option in model.options[layer].get(t, ())},
+        lambda layer, t: {option.name for option in usable_options(model, plan["system"], layer, t)},
+        "for a tensor-parallel degree of {}",
+    )
+
+
+def _check_knapsack(plan: dict[str, Any]) -> Check:
+    stated = plan["knapsack"]["heuristic_differs"]
+    if stated != sorted(set(stated)) or any(i >= len(plan["stages"]) for i in stated):
+        return Check("knapsack", False, f"it differs in {stated}, which are not stages in ascending order")
+    return fact("knapsack", "recorded: what the heuristic would choose")

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mtpp.checker.checks import check_memory, gap_rows, hold, quotient, rows_named
+from mtpp.checker.checks import check_memory, gap_rows, hold, quotient, resting, rows_named
 from mtpp.checker.facts import counted, factor, memory
 from mtpp.checker.names import end_rows
 from mtpp.checker.report import BOUND_CHECK, OUT_OF_TIME, Check, Interrupts, Report, complete, fact
@@ -28,17 +28,21 @@ from mtpp.checker.training.graphpipe.figures import (
     check_time_per_sample,
     check_transfers,
 )
-from mtpp.checker.training.graphpipe.infeasible import CLAIMS, least_memory_checks, no_plan_checks
 from mtpp.checker.training.graphpipe.pipeline import Pipeline, channels_of, memory_bytes, timed_stage
 from mtpp.checker.training.graphpipe.setting import Setting
 from mtpp.checker.training.graphpipe.validity import NO_STAGES, SHAPE, stages_of, validity_checks
 from mtpp.checker.training.model import StatedModel
-from mtpp.checker.training.plan_rows import NO_PLAN, model_rows, no_plan_report
+from mtpp.checker.training.plan_rows import LEAST_MEMORY, NO_PLAN, model_rows, no_plan_report
 
 _PLAN = "the plan"
 _CLASS = "with kFkB orders of whole backward passes by these rules"
 _USED = "devices used"
 _RESTS_ON = (*SHAPE, "stage memory", ITERATION)
+
+MEMORY_BOUND = "memory bound"
+CLAIMS = (LEAST_MEMORY, MEMORY_BOUND, NO_PLAN)
+"""Rows on what a document says of there being no plan; one on stages of it comes before."""
+
 _LEAST = (*SHAPE, "stage figures", "stage memory", *CLAIMS)
 
 
@@ -197,3 +201,59 @@ def _kinds(setting: Setting) -> str:
     kinds = {"data parallelism": setting.data_parallel, "recomputation": setting.recompute}
     left_out = [kind for kind, allowed in kinds.items() if not allowed]
     return f"{shape} in {orders} order{fewest}" + (f"; not with {', '.join(left_out)}" if left_out else "")
+
+
+def least_memory_checks(plan: dict[str, Any], model: GraphModel, setting: Setting) -> list[Check]:
+    """Check the least memory that a plan was found with, and that plan."""
+    nothing = not plan["stages"] and not plan["transfers"]
+    checks = [Check("stages", nothing, "none" if nothing else "there is no plan, but there are stages or transfers")]
+    least, rows = plan["least_memory_bytes"], plan["least_memory_stages"]
+    if least is None:
+        stated = fact(LEAST_MEMORY, "none stated")
+        return [*checks, Check(LEAST_MEMORY, False, "none is stated, but there are stages") if rows else stated]
+    if least <= setting.memory_bytes:
+        text = f"the plan says {least} bytes, devices have {setting.memory_bytes} and it finds none"
+        return [*checks, Check(LEAST_MEMORY, False, text)]
+    shape = validity_checks(rows, model, setting)
+    checks += shape
+    derived = ("stage figures", "stage memory", LEAST_MEMORY)
+    if not all(check.passed for check in shape):
+        return list(complete(checks, derived, NO_STAGES))
+    stages = stages_of(rows, model)
+    held = max(memory_bytes(stage) for stage in stages)
+    return [
+        *checks,
+        check_stage_figures(rows, stages, [timed_stage(stage, setting) for stage in stages]),
+        check_memory(dict(enumerate(map(memory_bytes, stages))), least),
+        Check(LEAST_MEMORY, True, f"there is a plan with {least} bytes")
+        if held == least
+        else Check(LEAST_MEMORY, False, f"the plan says {least} bytes, its fullest device needs {held}"),
+    ]
+
+
+def no_plan_checks(
+    plan: dict[str, Any], model: GraphModel, setting: Setting, search: GraphSearch | None
+) -> tuple[list[Check], Tier]:
+    """Check the bound of the memory that every plan needs; return the rows that rest on it, and its tier.
+
+    It shows that there is no plan if it is above the memory of devices; a plan that fits into some more shows how far
+    that bound is from it.
+    """
+    stated, least, limit = plan["memory_bound"], plan["least_memory_bytes"], setting.memory_bytes
+    value = stated["value"]
+    if least is not None and value > least:
+        bound = Check(MEMORY_BOUND, False, f"the bound {value} is above the {least} bytes of a plan")
+        tier = Tier.NONE
+    else:
+        bound, tier = check_graph_bound(
+            stated, "memory", model, setting, search, name=MEMORY_BOUND, path=("memory_bound",)
+        )
+    if plan["proven"] != (value > limit):
+        above = "above" if value > limit else "not above"
+        said = str(plan["proven"]).lower()
+        row = Check(NO_PLAN, False, f"the plan says proven {said}, but its memory bound is {above} {limit} bytes")
+    elif plan["proven"]:
+        row = resting(NO_PLAN, f"every plan needs at least {value} bytes, a device has {limit}", [bound])
+    else:
+        row = fact(NO_PLAN, "not claimed: none was found")
+    return [bound, row], tier if plan["proven"] else Tier.NONE

@@ -12,7 +12,7 @@ import pytest
 from flow_proofs import claim_of, grouped, mutated, random_problem
 from graph_strategies import LINK, chain
 
-from mtpp.checker.bounds.known_prefixes import KnownPrefixes, SetWeights, members
+from mtpp.checker.bounds.branch_and_bound import KnownPrefixes, SetWeights, members
 from mtpp.checker.bounds.registry import CHECKERS
 from mtpp.checker.claim import Verdict
 from mtpp.checker.merged import MergedGraph
