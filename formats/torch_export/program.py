@@ -17,7 +17,6 @@ from mtpp.formats.torch_export.signature import PARAMETER, USER, ProgramInput, i
 from mtpp.formats.torch_export.sizes import Sizes, hint_of
 from mtpp.formats.torch_export.symbols import symbols_of
 from mtpp.formats.torch_export.tensor_type import WHOLE_DTYPES, TensorType, is_known_dtype
-from mtpp.formats.torch_export.trainable import trainable_parameters
 
 _MODES = frozenset(
     {"hints_wrap", "tag_activation_checkpoint", "wrap", "wrap_with_autocast", "wrap_with_set_grad_enabled"}
@@ -468,3 +467,31 @@ def _module(metadata: Mapping[str, Any]) -> str | None:
         return None
     parts = stack.rpartition(";")[2].split(",")
     return parts[1] if len(parts) > 2 and not parts[1].startswith("_empty_nn_module") else None
+
+
+def trainable_parameters(
+    targets: Mapping[str, str], weights: Mapping[str, Any], values: Mapping[str, Any]
+) -> frozenset[str] | None:
+    """Return the tensors of the parameters that require gradients; None where the file does not say it of any.
+
+    Parameters
+    ----------
+    targets
+        Names of parameters in the model, by those of their tensors.
+    weights
+        What the archive says of stored weights, by their names in the model; it goes before *values*.
+    values
+        What the program says of tensors.
+    """
+    said = {tensor: _requires_grad(weights.get(target), values.get(tensor)) for tensor, target in targets.items()}
+    if said and set(said.values()) == {None}:
+        return None
+    return frozenset(tensor for tensor, required in said.items() if required)
+
+
+def _requires_grad(entry: Any, value: Any) -> bool | None:
+    stored = entry.get("tensor_meta") if isinstance(entry, dict) else None
+    for meta in (stored, value):
+        if isinstance(meta, dict) and isinstance(meta.get("requires_grad"), bool):
+            return bool(meta["requires_grad"])
+    return None

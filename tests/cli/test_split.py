@@ -233,7 +233,7 @@ def test_stages_that_compute_something_else_fail_the_check(tmp_path: Path, monke
 
 def test_a_check_without_room_for_the_stages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Stages that are checked only lie in a temporary folder: one line says that it is full."""
-    from mtpp.formats.onnx.stages.data_files import DataFiles
+    from mtpp.formats.onnx.stages.splitting import DataFiles
 
     def full(self: DataFiles, folder: Path) -> None:
         raise OSError(28, "No space left on device")

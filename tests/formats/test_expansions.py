@@ -70,14 +70,14 @@ FILLINGS = {
 @pytest.mark.parametrize("filling", FILLINGS)
 def test_crowds_of_empty_messages_are_refused(filling: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever they are of, and with as many as are always read they are."""
-    monkeypatch.setattr("mtpp.formats.onnx.crowding._FEWEST_FIELDS", 5_000)
+    monkeypatch.setattr("mtpp.formats.onnx.loading._FEWEST_FIELDS", 5_000)
     with pytest.raises(InputError, match="most of them are empty"):
         read_onnx(None, _crowded(FILLINGS[filling] * 10_000), source="m", system=load_system())
 
 
 def test_attributes_of_a_node_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Messages within messages take memory as well."""
-    monkeypatch.setattr("mtpp.formats.onnx.crowding._FEWEST_FIELDS", 5_000)
+    monkeypatch.setattr("mtpp.formats.onnx.loading._FEWEST_FIELDS", 5_000)
     node = b"\x22\x04Relu" + b"\x2a\x00" * 8_000
     length = bytes([len(node) & 0x7F | 0x80, len(node) >> 7])
     with pytest.raises(InputError, match="most of them are empty"):

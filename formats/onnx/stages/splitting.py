@@ -9,18 +9,22 @@ caller replace are constants in a stage.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import BinaryIO
 
 import onnx
 
+from mtpp.errors import InputError
+from mtpp.formats.onnx.external_data import ExternalPlace, external_place
 from mtpp.formats.onnx.left_out import only_branches
 from mtpp.formats.onnx.reader import Reading
 from mtpp.formats.onnx.stages.assembly import Assembly
 from mtpp.formats.onnx.stages.contents import Contents, contents_of
-from mtpp.formats.onnx.stages.data_files import DataFiles
 from mtpp.formats.onnx.stages.descriptions import Descriptions
 from mtpp.formats.onnx.stages.needs import Needs, Sources, readers_of
 from mtpp.formats.onnx.stages.optionals import optional_names
@@ -29,6 +33,8 @@ from mtpp.formats.onnx.stages.validity import fault_of
 from mtpp.formats.onnx.topology import parameter_names
 from mtpp.formats.onnx.value_ranges import ranges_of
 from mtpp.formats.results.stage_manifest import MODEL_INPUT, Described, StageInput, StageOutput
+
+_CHUNK_BYTES = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -215,3 +221,80 @@ class _Cutting:
             readers_of_it = tuple(readers.get(name, ()))
             found.append(StageOutput(tensor.name, tensor.dtype, tensor.shape, readers_of_it, name in results))
         return tuple(found)
+
+
+class DataFiles:
+    """The files of external data of a model, each under a safe name.
+
+    Every file that the model refers to gets a name of our own, so that no name in a model becomes one on the disk.
+    Files are copied, not linked: onnx refuses external data with several hard links, since a link can smuggle a file
+    in.
+
+    Parameters
+    ----------
+    tensors
+        All tensors of the model: their places are checked.
+    folder
+        Of the model's file; None for a model from standard input, which has nothing beside it.
+
+    Attributes
+    ----------
+    files
+        Safe name → path of the file, of those that exist.
+    absent
+        Safe names of those that do not.
+    """
+
+    def __init__(self, tensors: Iterable[onnx.TensorProto], folder: Path | None, source: str) -> None:
+        self._folder = folder
+        self._source = source
+        self._names: dict[str, str] = {}
+        self.files: dict[str, Path] = {}
+        self.absent: list[str] = []
+        for tensor in tensors:
+            place = self._place(tensor)
+            if place is None or place.location in self._names:
+                continue
+            name = f"weights-{len(self._names)}.bin"
+            self._names[place.location] = name
+            if place.is_there:
+                self.files[name] = place.path
+            else:
+                self.absent.append(name)
+
+    def _place(self, tensor: onnx.TensorProto) -> ExternalPlace | None:
+        if tensor.data_location == onnx.TensorProto.EXTERNAL and self._folder is None:
+            raise InputError(
+                "its contents lie in a file beside the model",
+                source=self._source,
+                where=f"tensor {tensor.name!r}",
+                remedy="give the file of the model in place of standard input",
+            )
+        return external_place(tensor, self._folder or Path(), self._source)
+
+    def rename(self, tensors: Iterable[onnx.TensorProto]) -> None:
+        """Let tensors refer to their contents under the safe names."""
+        for tensor in tensors:
+            place = self._place(tensor)
+            if place is None:
+                continue
+            entries = {entry.key: entry.value for entry in tensor.external_data}
+            entries["location"] = self._names[place.location]
+            del tensor.external_data[:]
+            for key, value in entries.items():
+                tensor.external_data.add(key=key, value=value)
+
+    def copy(self, folder: Path) -> None:
+        """Copy the files that exist into *folder*, flushed to the disk."""
+        for name, path in self.files.items():
+            with self._open(path) as file, (folder / name).open("xb") as copy:
+                shutil.copyfileobj(file, copy, _CHUNK_BYTES)
+                copy.flush()
+                os.fsync(copy.fileno())
+
+    def _open(self, path: Path) -> BinaryIO:
+        try:
+            # A link that was put there since the place was checked is not followed.
+            return os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0)), "rb")
+        except OSError as error:
+            raise InputError(f"{path.name!r} cannot be read: {error.strerror or error}", source=self._source) from None

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mtpp.formats.modelled.node_cost import NodeCost
 from mtpp.formats.torch_export.call_view import CallView
 from mtpp.formats.torch_export.flops.cost_rule import CostRule, move, nothing
 from mtpp.formats.torch_export.flops.elementwise import CONVERSIONS, DROPOUTS, is_dropout_in_training
-from mtpp.formats.torch_export.strides import has_view
 
 _VIEWS = (
     "_add_batch_dim _conj _neg_view _remove_batch_dim _reshape_alias _unsafe_view "
@@ -124,3 +125,38 @@ RULES: dict[str, CostRule] = {
     **dict.fromkeys(("index_copy", "index_fill", "index_put", "masked_scatter", "put", "scatter"), _written(0)),
     **dict.fromkeys(("index_add", "index_reduce", "scatter_add", "scatter_reduce", "_unsafe_index_put"), _written(1)),
 }
+
+
+def has_view(shape: Sequence[int], strides: Sequence[int], new: Sequence[int]) -> bool:
+    """Say whether elements at *strides* can be seen in another shape where they lie, as ``torch.reshape`` decides it.
+
+    Axes that follow each other in memory without a gap are one run of elements. A new shape is a view if it splits
+    these runs, and joins none. (``computeStride`` in ATen's ``TensorUtils.cpp``.)
+
+    Parameters
+    ----------
+    new
+        Of as many elements.
+    """
+    runs: list[int] = []
+    inner = 0
+    for size, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if size == 0:
+            return True
+        if size == 1:
+            continue
+        if runs and stride == inner:
+            runs[-1] *= size
+        else:
+            runs.append(size)
+        inner = stride * size
+    axes = [size for size in reversed(new) if size != 1]
+    place = 0
+    for run in runs:
+        joined = 1
+        while joined < run and place < len(axes):
+            joined *= axes[place]
+            place += 1
+        if joined != run:
+            return False
+    return True

@@ -13,7 +13,7 @@ from written_documents import written
 
 import mtpp
 from mtpp.errors import Infeasible
-from mtpp.formats.modelled.weight_notes import counted_weights, told_weights
+from mtpp.formats.modelled.assembly import counted_weights, told_weights
 
 
 def _model(nodes: list[onnx.NodeProto], stored: dict[str, np.ndarray]) -> bytes:

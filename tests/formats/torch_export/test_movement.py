@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from torch import Tensor, nn  # noqa: E402
 
 from mtpp.formats.torch_export import read_with_modules  # noqa: E402
-from mtpp.formats.torch_export.strides import has_view  # noqa: E402
+from mtpp.formats.torch_export.flops.movement import has_view  # noqa: E402
 from mtpp.inference.system import load_system  # noqa: E402
 
 
