@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from threading import Lock
@@ -11,7 +13,7 @@ from typing import TypeVar
 
 from mtpp.host.deadline import Deadline
 from mtpp.host.ending import EndedEarly, TimedThread, reason_to_end
-from mtpp.host.progress import Observer, Silent
+from mtpp.host.progress import Counting, Observer, Silent
 from mtpp.host.stop_reason import StopReason
 from mtpp.inference.certificate import PROOF_TIERS, Certificate, LowerBound
 from mtpp.inference.certificate_table import BoundFigure, with_small_proof
@@ -25,7 +27,6 @@ from mtpp.solvers.bounds.registry import lanes as bounds_in_lanes
 from mtpp.solvers.bounds.simple import simple_bound
 from mtpp.solvers.certify.cell_limits import CellLimits
 from mtpp.solvers.certify.certification import Certification
-from mtpp.solvers.certify.headway import Headway
 from mtpp.solvers.compilation import search_clock
 from mtpp.solvers.feasibility import refuse_infeasible
 from mtpp.solvers.last_look.partition import look_at_bounds, look_at_partition
@@ -57,6 +58,8 @@ _TIMES_ROOM = 3
 """As long as it has been worked at, so many times, a bound makes room for lanes that are further."""
 
 _NOTHING = BoundResult(None, solved=False)
+
+_LOOK_S = 0.02
 
 
 def certify(
@@ -429,3 +432,47 @@ def _value(bound: LowerBound) -> int:
 def _enough(upper: int, target_ratio: Fraction) -> int:
     """Return the least bound that proves the ratio."""
     return -(-upper * target_ratio.denominator // target_ratio.numerator)
+
+
+class Headway:
+    """Bounds at work, by name, with the ticks that they have reached."""
+
+    def __init__(self) -> None:
+        self._reached: dict[str, int] = {}
+        self._at_work: set[str] = set()
+
+    @contextmanager
+    def at_work(self, name: str, observer: Observer) -> Iterator[Observer]:
+        """Count a bound among those at work; return an observer for it that passes everything on."""
+        self._at_work.add(name)
+        try:
+            yield _Listener(observer, lambda value: self._reach(name, value))
+        finally:
+            self._at_work.discard(name)
+
+    def _reach(self, name: str, value: int) -> None:
+        self._reached[name] = max(value, self._reached.get(name, 0))
+
+    def trails(self, lane: Collection[str]) -> bool:
+        """Tell whether a bound at work has come further than those of a lane."""
+        own = max(self._reached.get(name, 0) for name in lane)
+        return any(self._reached.get(other, 0) > own for other in self._at_work.copy())
+
+    def make_room(self, lane: Collection[str], seconds: float, over: Callable[[], bool]) -> None:
+        """Wait as long as a lane trails, but no longer than that, nor when *over* says that all is over."""
+        until = time.perf_counter() + seconds
+        while self.trails(lane) and time.perf_counter() < until and not over():
+            time.sleep(_LOOK_S)
+
+
+class _Listener(Counting):
+    """Passes everything on, and bounds to a second listener as well."""
+
+    def __init__(self, observer: Observer, hear: Callable[[int], None]) -> None:
+        super().__init__(observer)
+        self._hear = hear
+
+    def bound(self, value: int) -> None:
+        """Pass it on to both."""
+        self._hear(value)
+        super().bound(value)

@@ -22,7 +22,7 @@ from mtpp.checker.training.model import TickModel, training_model_in_ticks
 from mtpp.checker.training.plan import training_claim, verify_training_plan
 from mtpp.formats.training.models import read_training_model
 from mtpp.solvers.recheck import pipelines as recheck_pipelines
-from mtpp.solvers.recheck.kernels.choices import can_choose
+from mtpp.solvers.recheck.kernels.stages import can_choose
 from mtpp.solvers.recheck.pipelines import TooLarge, Unwatched, all_downsets, search_all
 from mtpp.solvers.recheck.training import recheck_bound, recheck_no_plan
 from mtpp.training.problem import PlanningProblem

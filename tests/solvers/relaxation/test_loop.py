@@ -8,7 +8,7 @@ import numpy as np
 from relaxations import relaxed_problem
 
 from mtpp.inference.partition import Partition
-from mtpp.solvers.relaxation.lifting import blamed, put_back
+from mtpp.solvers.relaxation.loop import blamed, put_back
 
 
 def test_ops_are_put_back_where_they_may_be() -> None:
