@@ -31,6 +31,12 @@ TEXTS = {
 }
 """Files beside the chain, whose plan is plan.json: results that are none, by name."""
 
+TRAINING = (
+    "generate transformer-training --layers 2 --hidden 64 --heads 4 -o training.json",
+    "plan training.json --devices 2 --memory 2GiB --bandwidth 25GB/s --max-micro-batches 4 -o line.json",
+)
+"""Command lines that make a model to be trained, and a plan for it."""
+
 EVOLVE = "anneal has no population; it goes with brkga, mla, mla-weighted"
 REFUSED: list[tuple[str, ...]] = [
     ("portition", "No such command 'portition'"),
@@ -41,6 +47,11 @@ REFUSED: list[tuple[str, ...]] = [
     ("partition chain.json --stage 3", "No such option '--stage'. (Did you mean"),
     ("partition chain.json -k 5 --algorithm anneal --population 5", f"--population: {EVOLVE}"),
     ("partition chain.json -k 5 --algorithm anneal --generations 5", f"--generations: {EVOLVE}"),
+    ("partition model.onnx -k 2 --dims auto --dim '*=1'", "--dims: auto proposes what --dim *=1 sets already; leave "),
+    ("partition model.onnx -k 2 --dims all", "'all' is not 'auto'"),
+    ("partition model.onnx -k 2 --dim '*=0'", "'*=0' is not NAME=VALUE with a whole number above zero"),
+    ("partition model.onnx -k 2 --dim width=3 --dims auto", "the model has no dimension 'width'; it has: batch"),
+    ("partition model.onnx -k 2 --dim '*=1' --dim '*=2'", "'*' is set twice"),
     ("bound chain.json", "-k"),
     ("bound chain.json -k 2,x", "-k", "'x'"),
     ("bound chain.json -k 2 --bounds simple,magic", "--bounds", "magic"),
@@ -176,6 +187,10 @@ REFUSED: list[tuple[str, ...]] = [
     ("verify plan.json --model chain.json --model chain.json", "a plan is for one model"),
     ("verify --beside --model nowhere x.json", "error: nowhere: no such file or folder; check the path\n"),
     ("verify --beside --model - x.json", "error: MODEL: has to be a file or a folder; leave --beside out\n"),
+    ("verify line.json", "line.json: a training plan embeds no model; give the model with --model"),
+    ("verify line.json --model line.json", "/format: a training plan, not the model it is for"),
+    ("verify line.json --model training.json --costs line.json", "--costs: has no effect on a training plan; leave it"),
+    ("verify line.json --model training.json --time-unit s", "--time-unit: has no effect on mtpp-training-model"),
     ("verify table-2.json", "table-2.json: /version: "),
     ("verify table-head.json", "table-head.json: /rows: missing key"),
     ("verify table-row.json", "table-row.json: /rows/0/model"),
@@ -201,6 +216,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "broken.json").write_text(pipeline.replace('"micro_batch": 4', '"micro_batch": 5', 1))
     assert run("partition", "chain.json", "-k", "2", "-q", "-o", "plan.json", cwd=folder).returncode == 0
     assert run("simulate", "three-towers.json", "-q", "-o", "simulated.json", cwd=folder).returncode == 0
+    for line in TRAINING:
+        assert run(*line.split(), "-q", cwd=folder).returncode == 0
     return folder
 
 

@@ -132,26 +132,6 @@ def test_a_plan_is_held_to_proposals(folder: Path) -> None:
     assert "it has to be 1" in done.stdout
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (
-            ["--dims", "auto", "--dim", "*=1"],
-            "--dims: auto proposes what --dim *=1 sets already; leave one of them out",
-        ),
-        (["--dims", "all"], "'all' is not 'auto'"),
-        (["--dim", "*=0"], "'*=0' is not NAME=VALUE with a whole number above zero"),
-        (["--dim", "width=3", "--dims", "auto"], "the model has no dimension 'width'; it has: n, a height"),
-        (["--dim", "*=1", "--dim", "*=2"], "'*' is set twice"),
-    ],
-)
-def test_sizes_that_make_no_sense(folder: Path, arguments: list[str], words: str) -> None:
-    """One line each, exit code 2."""
-    done = run("partition", "bed/pyramid.onnx", "-k", "2", *arguments, cwd=folder)
-    assert done.returncode == 2
-    assert words in done.stderr
-
-
 def test_a_graph_with_costs_has_no_sizes_to_propose(folder: Path) -> None:
     """As with every size for such a file."""
     assert run("convert", "bed", "graph.json", "--dims", "auto", cwd=folder).returncode == 0

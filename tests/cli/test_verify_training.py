@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
 import training_oracles
 from processes import run
 from training_models import random_problem
@@ -121,25 +120,6 @@ def test_no_plan_passes(tmp_path: Path) -> None:
     done = verify(problem, plan, tmp_path, "--model", str(tmp_path / "model.json"))
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines()[-1] == "valid, proven that there is no plan within the memory of the devices"
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ((), "plan.json: a training plan embeds no model; give the model with --model"),
-        (("--model", "plan.json"), "/format: a training plan, not the model it is for"),
-        (("--model", "model.json", "--costs", "plan.json"), "--costs: has no effect on a training plan; leave it out"),
-        (("--model", "model.json", "--time-unit", "s"), "--time-unit: has no effect on mtpp-training-model"),
-    ],
-)
-def test_bad_input_is_one_line(options: tuple[str, ...], message: str, tmp_path: Path) -> None:
-    """Exit code 2."""
-    problem, plan = with_plan()
-    places = (str(tmp_path / one) if one.endswith(".json") else one for one in options)
-    done = verify(problem, plan, tmp_path, *places)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert message in done.stderr
-    assert done.stderr.count("\n") == 1
 
 
 def test_malformed_plans_are_bad_input(tmp_path: Path) -> None:
