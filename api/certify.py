@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mtpp.api.cells.certificate_table import CertificateTable, outcome_of
 from mtpp.api.cells.overheads import Overheads
 from mtpp.api.options.cells import Certifying
+from mtpp.api.parameters import flag
 from mtpp.errors import InputError
 from mtpp.host.deadline import Deadline
 
@@ -136,7 +137,6 @@ def certify(
     """
     from mtpp.api.cells.parameters import models_of, reading_of
     from mtpp.api.observer import listener
-    from mtpp.api.parameters import flag
 
     asked = Certifying.of(
         k=k,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mtpp.api.cells.overheads import Overheads
 from mtpp.api.cells.work import Session
 from mtpp.api.inputs.counted_weights import problem_as_counted
+from mtpp.api.observer import listener
 from mtpp.api.options.search import Comparing
 from mtpp.api.output import SavedResult
 from mtpp.errors import InputError, Interrupted
@@ -244,7 +245,6 @@ def compare(
     [(2, 'slice', 1.095), (2, 'random-10', 1.095), (4, 'slice', 1.312), (4, 'random-10', 1.312)]
     """
     from mtpp.api.cells.parameters import models_of, reading_of
-    from mtpp.api.observer import listener
 
     begin = time.monotonic()
     asked = Comparing.of(

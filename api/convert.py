@@ -8,6 +8,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from mtpp.api.options.graphs import Converting
+from mtpp.api.parameters import path_text
 from mtpp.errors import InputError
 from mtpp.names import MODEL_EXPLORER
 
@@ -159,7 +160,6 @@ def convert(
     from mtpp.api.inputs.user_assignment import brought_along
     from mtpp.api.observer import listener
     from mtpp.api.output import check_output, write_text_atomically
-    from mtpp.api.parameters import path_text
 
     target = None if path is None else path_text(path, "path")
     asked = Converting(to=to, modules=modules)

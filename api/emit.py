@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mtpp.api.observer import Observer, listener
 from mtpp.api.options.splitting import Planned
+from mtpp.api.parameters import names
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
@@ -59,7 +60,6 @@ def emit(
     """
     from mtpp.api.inputs.stage_plan import plan_files
     from mtpp.api.inputs.user_assignment import brought_along
-    from mtpp.api.parameters import names
 
     forms, asked = names(form, "form"), Planned.of(dims=dims, max_input_size=max_input_size)
     with brought_along(plan, "plan"):

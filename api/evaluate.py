@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from mtpp.api.output import ShownResult
@@ -103,8 +104,6 @@ def compare_stages(
     -------
     The given partition with the better lower bound of the two, and the comparison.
     """
-    from pathlib import PurePath
-
     from mtpp.api.inputs.user_assignment import labels_of_assignment
     from mtpp.api.options.search import Partitioning
     from mtpp.api.partition import prepare, search

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from mtpp.api.observer import Observer, listener
 from mtpp.api.parameters import path_text, shortened
-from mtpp.api.recipes import Drawing
+from mtpp.api.recipes import Drawing, Recipe
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
-    from mtpp.api.recipes import Recipe
     from mtpp.inference.graph import CostGraph
     from mtpp.training.model import TrainingModel
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mtpp.api.options.cells import Bounding
+from mtpp.api.parameters import path_text, text, whole
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
@@ -158,7 +159,6 @@ def export(
     """
     from mtpp.api.cells.parameters import models_of, reading_of
     from mtpp.api.observer import listener
-    from mtpp.api.parameters import path_text, text, whole
 
     target = path_text(path, "path")
     check_export(target)

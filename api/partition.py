@@ -9,12 +9,13 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from mtpp.api.inputs.counted_weights import as_counted
-from mtpp.api.observer import Observer, Search, compilation_told
+from mtpp.api.observer import Observer, Search, compilation_told, listener
 from mtpp.api.options.search import Partitioning
 from mtpp.errors import Infeasible, InputError, Interrupted
 from mtpp.host.deadline import Deadline
 from mtpp.host.stop_reason import StopReason
 from mtpp.names import ALGORITHMS
+from mtpp.units import PICOSECONDS, exact_decimal, parse_duration
 
 if TYPE_CHECKING:
     from mtpp.api.inputs.model import Model
@@ -196,8 +197,6 @@ def parse_bottleneck(given: str | Fraction, time_unit: str) -> Exact:
     InputError
         If it is neither.
     """
-    from mtpp.units import PICOSECONDS, exact_decimal, parse_duration
-
     text = str(given)
     try:
         if time_unit == "1":
@@ -276,7 +275,6 @@ def partition(
     """
     from mtpp.api.inputs.reading import as_model
     from mtpp.api.inputs.reading_in_time import reading_given
-    from mtpp.api.observer import listener
 
     begin = time.monotonic()
     if (k is None) == (max_bottleneck is None):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from mtpp.api.output import SavedResult
+from mtpp.api.output import SavedResult, save_result
 from mtpp.errors import InputError
 from mtpp.inference.certificate import Certificate, LowerBound, Tier
 from mtpp.units import PICOSECONDS
@@ -359,7 +359,6 @@ class PartitionPlan(SavedResult):
             If the file cannot be written, or if it is the model's own or that of its measured costs.
         """
         from mtpp.api.inputs.own_files import refuse_own_file
-        from mtpp.api.output import save_result
         from mtpp.api.parameters import path_text
 
         target = path_text(path, "path")

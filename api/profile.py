@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from mtpp.api.inputs.model import Model
 from mtpp.api.observer import Observer, listener
 from mtpp.api.options.profiling import Profiling
+from mtpp.api.options.reading import Machine
 from mtpp.api.output import SavedResult
 from mtpp.errors import InputError, Interrupted
 
@@ -133,7 +134,6 @@ def profile_model_file(
     """Measure a model, with the sizes that it was *read_for* where others are not set."""
     from mtpp.api.inputs.given_arrays import given_arrays
     from mtpp.api.inputs.model_path import read_measurable
-    from mtpp.api.options.reading import Machine
     from mtpp.host.free_memory import free_bytes
     from mtpp.runtime.profiling.profile_request import ProfileRequest
     from mtpp.runtime.profiling.timing import ProfileChoices

@@ -12,6 +12,7 @@ from mtpp.api.inputs.model import Model
 from mtpp.api.observer import Observer, listener
 from mtpp.api.options.running import Pipelining, Workers
 from mtpp.api.output import ShownResult
+from mtpp.api.parameters import path_text
 from mtpp.errors import InputError, Interrupted, LimitReached
 from mtpp.host.deadline import Deadline
 from mtpp.host.stop_reason import StopReason
@@ -145,8 +146,6 @@ def run_pipeline(
     >>> run.agrees, run.batches, len(run.stages)
     (True, 2, 2)
     """
-    from mtpp.api.parameters import path_text
-
     written = getattr(folder, "folder", None)
     workers = Workers(threads=threads, seed=seed, time_limit_s=time_limit_s)
     deadline = Deadline(workers.time_limit_s)

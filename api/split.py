@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from mtpp.api.observer import Observer, listener
 from mtpp.api.options.splitting import Planned, Splitting
 from mtpp.api.output import ShownResult
+from mtpp.api.parameters import path_text
 from mtpp.errors import InputError, Interrupted
 from mtpp.host.interrupts import unwinding
 
@@ -124,7 +125,6 @@ def split(
     """
     from mtpp.api.inputs.stage_plan import plan_files
     from mtpp.api.inputs.user_assignment import brought_along
-    from mtpp.api.parameters import path_text
 
     asked = Splitting.of(check=check, inputs=inputs, force=force, seed=seed)
     if folder is None and not asked.check:

@@ -19,6 +19,7 @@ from mtpp.errors import Infeasible, InputError, Interrupted
 from mtpp.host.deadline import Deadline
 from mtpp.host.stop_reason import StopReason
 from mtpp.ranges import MOST_DEVICES
+from mtpp.units import PICOSECONDS
 
 if TYPE_CHECKING:
     import os
@@ -142,8 +143,6 @@ class Sweep(SavedResult):
 
     def time_per_sample_s(self, devices: int, degrees_sum: int) -> float | None:
         """Return the best time in seconds; None where there is no plan, or none is known."""
-        from mtpp.units import PICOSECONDS
-
         cell = self.cell(devices, degrees_sum)
         return None if cell is None or cell.time is None else float(cell.time / PICOSECONDS["s"])
 

@@ -7,18 +7,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mtpp.api.inputs.model import Model
 from mtpp.api.observer import Observer, listener
 from mtpp.api.options.reading import Formats, Machine
 from mtpp.api.options.verifying import Verifying
 from mtpp.api.output import ShownResult
 from mtpp.api.verification.reporting import read_result, report_on, within_time
 from mtpp.api.verification.request import VerifyRequest
-from mtpp.checker.report import Verdict
+from mtpp.checker.report import Check, Report, Verdict, meets_tier
+from mtpp.checker.tier import Tier
 from mtpp.host.deadline import Deadline
 
 if TYPE_CHECKING:
     from mtpp.api.inputs.model import Model
-    from mtpp.checker.report import Check, Report
     from mtpp.checker.table_report import TableReport
     from mtpp.formats.modelled.size_terms import SizeTerms
     from mtpp.inference.graph import CostGraph
@@ -114,8 +115,6 @@ class Verification(ShownResult):
 
     @property
     def _reports(self) -> list[tuple[str, Report]]:
-        from mtpp.checker.report import Report
-
         return [("", self.report)] if isinstance(self.report, Report) else self.report.named()
 
 
@@ -204,7 +203,6 @@ def request_of(
 ) -> VerifyRequest:
     """Return the request to verify a result at hand; a model as read says what is not asked for otherwise."""
     from mtpp.api.inputs.document_source import document_source
-    from mtpp.api.inputs.model import Model
     from mtpp.api.verification.supplied_model import supplied_models
 
     deadline = Deadline(asked.time_limit_s)
@@ -244,9 +242,6 @@ def _named(check: Check, name_of: Callable[[str], str]) -> Check:
 
 def _unmet(report: Report, required: str) -> str | None:
     """Say why a lower bound is trusted less than is *required*; None if it is not."""
-    from mtpp.checker.report import meets_tier
-    from mtpp.checker.tier import Tier
-
     if meets_tier(report, required):
         return None
     if report.tier is Tier.NONE:

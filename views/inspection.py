@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mtpp.formats.modelled.control_notes import UNKNOWN_TRIPS
 from mtpp.units import format_bytes, format_count, format_picoseconds, format_share
 from mtpp.views.renderer import view
 from mtpp.views.table import Column, Table
-
-if TYPE_CHECKING:
-    from mtpp.views.terminal import Medium
+from mtpp.views.terminal import Medium
 
 _LISTED = 8
 

@@ -12,14 +12,13 @@ from mtpp.units import format_bytes, format_share
 from mtpp.views.renderer import view
 from mtpp.views.shown_plan import ShownPlan
 from mtpp.views.table import Column, Table, table_of_records
-from mtpp.views.terminal import middle_out
+from mtpp.views.terminal import Medium, middle_out
 from mtpp.wording import counted
 
 if TYPE_CHECKING:
     from rich.console import Console as RichConsole
 
     from mtpp.inference.plan import Plan
-    from mtpp.views.terminal import Medium
 
 _BAR_WIDTH = 12
 _EIGHTHS = " ▏▎▍▌▋▊▉█"

@@ -7,14 +7,13 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from mtpp.units import PICOSECONDS, format_bytes, format_picoseconds, format_share
+from mtpp.units import PICOSECONDS, Exact, format_bytes, format_picoseconds, format_share
 from mtpp.views.renderer import view
 from mtpp.views.table import Column, Table
 
 if TYPE_CHECKING:
     from mtpp.inference.graph import CostGraph
     from mtpp.runtime.profiling.profiled_graph import BackwardTimes, MeasuredProfile
-    from mtpp.units import Exact
     from mtpp.views.terminal import Medium
 
 _MOST_SHOWN = 10

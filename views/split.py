@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from mtpp.formats.results.split import known_bytes, stage_rows
+from mtpp.formats.results.split import SplitCheck, WrittenStages, known_bytes, stage_rows
 from mtpp.units import PICOSECONDS, format_bytes
 from mtpp.views.renderer import view
 from mtpp.views.table import Column, Table, table_of_records
 from mtpp.wording import counted
 
 if TYPE_CHECKING:
-    from mtpp.formats.results.split import SplitCheck, WrittenStages
     from mtpp.formats.results.stage_manifest import Described
     from mtpp.views.terminal import Medium
 

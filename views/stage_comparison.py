@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from mtpp.formats.results.stage_comparison import PARTS
+from mtpp.formats.results.stage_comparison import PARTS, StageComparison
 from mtpp.views.partition_plan import common_unit, unit_text
 from mtpp.views.renderer import view
 from mtpp.views.table import Column, Table, table_of_records
+from mtpp.views.terminal import Medium
 from mtpp.wording import counted
-
-if TYPE_CHECKING:
-    from mtpp.formats.results.stage_comparison import StageComparison
-    from mtpp.views.terminal import Medium
 
 
 @view

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mtpp.checker.report import BOUND_CHECK, Report, Verdict, listed
 from mtpp.checker.single_bounds import NAME as BOUNDS_TRIED
@@ -11,9 +11,7 @@ from mtpp.checker.table_report import TableReport
 from mtpp.terminal_safe import terminal_safe
 from mtpp.views.renderer import view
 from mtpp.views.table import Column, Table
-
-if TYPE_CHECKING:
-    from mtpp.views.terminal import Medium
+from mtpp.views.terminal import Medium
 
 MARKS: dict[Verdict | None, str] = {**{verdict: str(verdict) for verdict in Verdict}, None: "–"}
 """Beginning of a row of a report, by its verdict."""

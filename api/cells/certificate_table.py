@@ -8,14 +8,13 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self
 
 from mtpp.api.output import SavedResult, checked_format
-from mtpp.errors import InconsistentResult, Interrupted, renamed
+from mtpp.errors import InconsistentResult, Interrupted, MtppError, renamed
 from mtpp.host.stop_reason import StopReason
 from mtpp.units import PICOSECONDS
 
 if TYPE_CHECKING:
     from mtpp.api.cells.session import CertifiedCells
     from mtpp.api.observer import Observer
-    from mtpp.errors import MtppError
     from mtpp.inference.certificate import Tier
     from mtpp.inference.certificate_table import CertificateRow
     from mtpp.views.terminal import Medium

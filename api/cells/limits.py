@@ -7,6 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mtpp.errors import InputError
+from mtpp.host.memory_limit import memory_left, search_share
+from mtpp.solvers.bounds.registry import BOUNDS, BY_DEFAULT, bound_entry
 from mtpp.solvers.certify.cell_limits import CellLimits
 
 if TYPE_CHECKING:
@@ -46,8 +48,6 @@ def bound_names(names: Sequence[str] | None, *, every: bool = False) -> tuple[st
         Those asked for, ``all`` alone for every one; None: every one, or those that pay where the aim is one good
         bound.
     """
-    from mtpp.solvers.bounds.registry import BOUNDS, BY_DEFAULT, bound_entry
-
     if names is None or list(names) == ["all"]:
         return tuple(BOUNDS) if every or names else BY_DEFAULT
     chosen = {bound_entry(name).name for name in names}
@@ -67,7 +67,6 @@ def shared_out(limits: CellLimits, cells: int, jobs: int, *, processes: bool = T
         Whether each cell gets a process of its own, with its part of a limit on memory.
     """
     from mtpp.host.free_memory import memory_budget
-    from mtpp.host.memory_limit import search_share
 
     at_once = max(1, min(cells, jobs))
     left = _left_bytes(limits.memory_bytes)
@@ -88,7 +87,5 @@ def most_at_once(jobs: int, memory_bytes: int | None = None) -> int:
 
 def _left_bytes(given: int | None) -> int | None:
     """Return what may still be allocated: what this process's own limit leaves, else all that is given."""
-    from mtpp.host.memory_limit import memory_left
-
     left = memory_left()
     return given if left is None else left

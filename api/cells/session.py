@@ -12,16 +12,16 @@ from mtpp.api.cells.overheads import Overheads
 from mtpp.api.cells.rows import certificate_row, of_file
 from mtpp.api.cells.work import Session
 from mtpp.api.inputs.counted_weights import problem_as_counted
-from mtpp.errors import InconsistentResult
+from mtpp.errors import InconsistentResult, MtppError
 from mtpp.host.deadline import Deadline
 from mtpp.host.stop_reason import StopReason
+from mtpp.solvers.certify.cells.cell import CertificateCell
 from mtpp.solvers.certify.certification import Certification
 
 if TYPE_CHECKING:
     from mtpp.api.inputs.model import Model
     from mtpp.api.observer import Observer
     from mtpp.api.options.reading import Reading
-    from mtpp.errors import MtppError
     from mtpp.inference.certificate_table import CertificateRow
     from mtpp.inference.instance import Instance
     from mtpp.inference.model_file import ModelFile
@@ -170,7 +170,6 @@ class CertifiedCells(Session["CertificateCell", Certification]):
 
     def cells(self) -> Iterator[CertificateCell]:
         """Give the cells that have no row yet; a model is read again when its turn comes, and let go afterwards."""
-        from mtpp.solvers.certify.cells.cell import CertificateCell
         from mtpp.solvers.certify.cells.keys import graph_digest
 
         for m, file in enumerate(self.models):

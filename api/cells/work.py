@@ -6,18 +6,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from mtpp.api.observer import compilation_told
+from mtpp.api.observer import Observer, Steps, compilation_told
 from mtpp.errors import MtppError
 from mtpp.host.interruption import Interruption
-from mtpp.solvers.certify.cells.cell import S
+from mtpp.solvers.certify.cells.cell import Outcome, S
 
 if TYPE_CHECKING:
     from mtpp.api.inputs.model import Model
     from mtpp.api.inputs.model_files import ModelFiles, ReadingLimits
-    from mtpp.api.observer import Observer, Steps
     from mtpp.api.options.reading import Reading
     from mtpp.inference.model_file import ModelFile
-    from mtpp.solvers.certify.cells.cell import Outcome
 
 C = TypeVar("C")
 

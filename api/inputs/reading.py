@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mtpp.api.inputs.model import Model, read_model
 from mtpp.api.inputs.python_models import TORCH, ExportTerms, exported_source, is_of, is_torch_model, source_at
 from mtpp.api.options.reading import Reading
+from mtpp.api.parameters import path_text, shortened
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
@@ -152,7 +153,6 @@ def source_of(
     folders
         Whether a path may be that of a folder with one model in it.
     """
-    from mtpp.api.parameters import path_text, shortened
     from mtpp.formats.io.folder import model_at
     from mtpp.formats.io.source import DEFAULT_MAX_BYTES, read_source, source_of_bytes
 

@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mtpp.api.inputs.model import MAX_INPUT_BYTES
+from mtpp.api.inputs.model import MAX_INPUT_BYTES, Model
 from mtpp.errors import InputError
 from mtpp.formats.modelled.size_terms import SizeTerms, named_sizes
 
 if TYPE_CHECKING:
-    from mtpp.api.inputs.model import Model
     from mtpp.api.observer import Observer
     from mtpp.api.options.splitting import Planned
     from mtpp.formats.io.source import Source
@@ -113,7 +112,6 @@ def read_planned_model(files: PlanFiles, observer: Observer, source: Source | No
     InvalidPartition
         If an op has no stage, or needs what a later stage makes.
     """
-    from mtpp.api.inputs.model import Model
     from mtpp.api.inputs.model_path import read_runnable
     from mtpp.api.inputs.user_assignment import assignment_document
     from mtpp.inference.system import load_system

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field
-from inspect import cleandoc
+from inspect import Parameter, Signature, cleandoc
 from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 
 from mtpp.errors import renamed
@@ -67,8 +67,6 @@ class _Signature:
     """Signature of a record's constructor, for readers of it."""
 
     def __get__(self, instance: object, record: type[Options]) -> Any:
-        from inspect import Parameter, Signature
-
         kind = Parameter.KEYWORD_ONLY
         fields = [one for one in _fields(record).values() if _KEY in one.metadata]
         given = [Parameter.empty if one.default is REQUIRED else one.default for one in fields]

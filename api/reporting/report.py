@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mtpp.api.observer import Observer, listener
 from mtpp.api.options.reading import Formats, Machine
 from mtpp.api.options.verifying import Verifying
+from mtpp.api.parameters import path_text
 from mtpp.checker.report import Verdict
 from mtpp.errors import InputError
 
@@ -70,7 +71,6 @@ class ResultPage:
             If it cannot be written, or another file than an earlier report is there.
         """
         from mtpp.api.output import write_text_atomically
-        from mtpp.api.parameters import path_text
 
         target = path_text(path, "path")
         check_report(target)
@@ -159,7 +159,6 @@ def report(
     >>> page.passed, "Proven optimal" in page.html
     (True, True)
     """
-    from mtpp.api.parameters import path_text
     from mtpp.api.verify import request_of
 
     target = None if path is None else path_text(path, "path")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mtpp.api.training.running import limited, run_from_first
 from mtpp.api.training.task import Picoseconds, SuppliedModel, read_training_model
 from mtpp.errors import InputError, Interrupted
+from mtpp.host.stop_reason import StopReason
 
 if TYPE_CHECKING:
     from mtpp.api.observer import Observer
@@ -82,7 +83,6 @@ def refuse_topology(devices: Devices, planner: str) -> None:
 def plan_graph_task(task: GraphTask, deadline: Deadline, jobs: int | None, observer: Observer) -> PlannedGraph:
     """Plan as asked, until the deadline, with so many threads; all cores for None."""
     from mtpp.formats.results.graph_plan import PlannedGraph
-    from mtpp.host.stop_reason import StopReason
     from mtpp.solvers.compilation import search_clock
     from mtpp.solvers.limits import Limits
     from mtpp.solvers.planners.ended_search import result_beside_first

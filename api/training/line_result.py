@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from mtpp.api.output import SavedResult
+from mtpp.units import PICOSECONDS
 
 if TYPE_CHECKING:
     from mtpp.formats.results.training_plan import AnyTrainingPlan, Planned
@@ -126,6 +127,4 @@ class TrainingPlanResult(SavedResult):
 
 
 def _seconds(ticks: Any) -> float:
-    from mtpp.units import PICOSECONDS
-
     return float(ticks / PICOSECONDS["s"])

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mtpp.api.observer import Observer, listener
 from mtpp.api.options.running import Training, Workers
 from mtpp.api.output import ShownResult
+from mtpp.api.parameters import path_text
 from mtpp.errors import InputError, Interrupted, LimitReached
 from mtpp.host.deadline import Deadline
 from mtpp.host.stop_reason import StopReason
@@ -114,8 +115,6 @@ def run_training(
     Interrupted
         If Ctrl-C ended the run.
     """
-    from mtpp.api.parameters import path_text
-
     workers = Workers(threads=threads, seed=seed, time_limit_s=time_limit_s)
     deadline = Deadline(workers.time_limit_s)
     asked = Training(steps=steps)
@@ -215,8 +214,6 @@ def _check_planned_time(folder: TrainingFolder) -> None:
 
 def predicted_step_s(folder: TrainingFolder, run: TrainingRun) -> float:
     """Return the seconds of an iteration with passes and hand-overs as measured, simulated."""
-    from dataclasses import replace
-
     from mtpp.solvers.planners.simulation.simulate_schedule import simulate_schedule
     from mtpp.training.pfeife.timed_schedule import TimedSchedule, neighbour_handovers
 

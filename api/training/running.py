@@ -7,11 +7,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from mtpp.api.observer import compilation_told
+from mtpp.api.observer import Costs, Observer, compilation_told
 from mtpp.host.stop_reason import StopReason
 
 if TYPE_CHECKING:
-    from mtpp.api.observer import Costs, Observer
     from mtpp.host.deadline import Deadline
     from mtpp.solvers.limits import Limits
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from mtpp.api.training.running import limited, run_from_first, run_planner
 from mtpp.errors import Deadlock, Interrupted
+from mtpp.host.stop_reason import StopReason
 
 if TYPE_CHECKING:
     from mtpp.api.observer import Observer
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 def plan_split_task(task: SplitTask, deadline: Deadline, jobs: int | None, observer: Observer) -> PlannedSplit:
     """Plan as asked, until the deadline, with so many threads; all cores for None."""
     from mtpp.formats.results.split_plan import PlannedSplit
-    from mtpp.host.stop_reason import StopReason
     from mtpp.solvers.compilation import search_clock
     from mtpp.solvers.limits import Limits
     from mtpp.solvers.planners.ended_search import result_beside_first

@@ -13,7 +13,9 @@ from mtpp.api.training.task import read_training_model
 from mtpp.errors import InputError
 from mtpp.names import SCHEDULES
 from mtpp.ranges import MOST_SPLIT_DEVICES
-from mtpp.training.pfeife.problem import BACKWARD_RATIO, LOOPS, STATE
+from mtpp.training.model import TrainingModel
+from mtpp.training.pfeife.line import CHOICES, graph_line, layer_line
+from mtpp.training.pfeife.problem import BACKWARD_RATIO, LOOPS, STATE, SplitProblem, SplitRules
 
 if TYPE_CHECKING:
     from mtpp.api.inputs.model import Model
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
     from mtpp.formats.io.source import Source
     from mtpp.training.model import TrainingModel
     from mtpp.training.pfeife.line import ModelLine
-    from mtpp.training.pfeife.problem import SplitProblem, SplitRules
     from mtpp.training.pfeife.schedule import PassSchedule
 
 STDIN = "-"
@@ -109,7 +110,6 @@ def _read(given: Any, terms: SplitTerms, observer: Observer) -> SplitTask:
     from mtpp.api.inputs.reading import source_of
     from mtpp.formats.graphs.graph_format import Content
     from mtpp.formats.training.models import looks_like_training_model, training_model_from_source
-    from mtpp.training.model import TrainingModel
 
     from_format = terms.planner.from_format
     if isinstance(given, TrainingModel):
@@ -149,7 +149,6 @@ def _graph_of(terms: SplitTerms, source: Source, observer: Observer) -> Model:
 
 def _of_graph(terms: SplitTerms, model: Model, observer: Observer) -> SplitTask:
     from mtpp.formats.io.json_shape import attributed
-    from mtpp.training.pfeife.line import graph_line
 
     for text in model.assumptions()[1:]:
         observer.say(f"{model.source.display}: {text}")
@@ -178,7 +177,6 @@ def _of_graph(terms: SplitTerms, model: Model, observer: Observer) -> SplitTask:
 def _of_layers(terms: SplitTerms, model: TrainingModel, source: Source, observer: Observer) -> SplitTask:
     from mtpp.api.options.reading import Machine
     from mtpp.formats.io.json_shape import attributed
-    from mtpp.training.pfeife.line import CHOICES, layer_line
 
     _refuse(terms, "has no effect: layers say what memory they need", "state")
     bandwidth = Machine(bandwidth=terms.devices.bandwidth).machine.bandwidth_bytes_per_s
@@ -210,8 +208,6 @@ def _of_layers(terms: SplitTerms, model: TrainingModel, source: Source, observer
 
 
 def _problem(terms: SplitTerms, line: ModelLine, bandwidth: int) -> SplitProblem:
-    from mtpp.training.pfeife.problem import SplitProblem
-
     costs = terms.costs
     return SplitProblem.build(
         line,
@@ -227,8 +223,6 @@ def _problem(terms: SplitTerms, line: ModelLine, bandwidth: int) -> SplitProblem
 
 
 def _rules(terms: SplitTerms) -> SplitRules:
-    from mtpp.training.pfeife.problem import SplitRules
-
     asked: dict[str, Any] = terms.planner.values_of(SplitRules)
     if asked["schedule"] is not None:
         asked["schedule"] = _schedule(terms, asked["schedule"], asked["loops"])

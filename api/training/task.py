@@ -11,6 +11,7 @@ from mtpp.api.parameters import shortened
 from mtpp.errors import InputError
 from mtpp.names import KNAPSACKS
 from mtpp.training.model import TrainingModel
+from mtpp.units import exact_bytes, format_picoseconds
 
 if TYPE_CHECKING:
     from mtpp.api.observer import Observer
@@ -143,8 +144,6 @@ def _incomplete(
     model: TrainingModel,
     source: Source,
 ) -> InputError:
-    from mtpp.units import exact_bytes
-
     parts = (
         ("devices", devices, "devices", str),
         ("memory", memory, "memory_bytes", exact_bytes),
@@ -167,6 +166,4 @@ class Picoseconds:
 
     def describe(self, ticks: float) -> str:
         """Return so many ticks with their unit."""
-        from mtpp.units import format_picoseconds
-
         return format_picoseconds(float(ticks))

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mtpp.api.output import ShownResult
 from mtpp.api.verification.reporting import read_result, report_on, within_time
+from mtpp.api.verification.request import MAX_RESULT_BYTES
 from mtpp.api.verify import Verification
 from mtpp.errors import InputError, Interrupted, MtppError
-from mtpp.formats.results.verifications import VerifiedFile
+from mtpp.formats.io.json_text import parse_json
+from mtpp.formats.results.verifications import VerifiedFile, verifications_document
 from mtpp.wording import first_of
 
 if TYPE_CHECKING:
@@ -53,8 +55,6 @@ class VerifiedFiles(ShownResult):
     exit_code: int
 
     def _said(self) -> dict[str, Any]:
-        from mtpp.formats.results.verifications import verifications_document
-
         return verifications_document(self.files, self.exit_code)
 
     def _shown(self, medium: str | Medium) -> str:
@@ -193,8 +193,6 @@ def _can_be_verified(path: str) -> bool:
     What is called a plan, or says that it is one, and cannot be read counts as well: nobody would notice that it was
     passed over.
     """
-    from mtpp.api.verification.request import MAX_RESULT_BYTES
-    from mtpp.formats.io.json_text import parse_json
     from mtpp.formats.io.source import read_head, read_source
 
     meant = _NAME.search(os.path.basename(path)) is not None

@@ -18,6 +18,7 @@ import numpy as np
 
 from mtpp.errors import InputError
 from mtpp.formats.graphs.native import FORMAT, graph_from_document
+from mtpp.formats.io.json_text import parse_json
 from mtpp.formats.io.source import Source
 from mtpp.formats.measured.onnxruntime_profile import Trace, TracedNode, looks_like_trace, read_trace
 from mtpp.host.statistics import in_thousandths, middle_mean
@@ -60,8 +61,6 @@ def read_costs(source: Source) -> MeasuredCosts:
     remedy = "give what `mtpp profile -o FILE` or ONNX Runtime's profiler wrote"
     if source.data.lstrip()[:1] != b"{":
         raise InputError("holds no measured times", source=source.display, remedy=remedy)
-    from mtpp.formats.io.json_text import parse_json
-
     document = parse_json(source.data, source.display)
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise InputError("holds no measured times", source=source.display, where="/format", remedy=remedy)

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from mtpp.formats.modelled.control_notes import LEFT_OUT
-
-if TYPE_CHECKING:
-    from mtpp.formats.onnx.reader import Reading
+from mtpp.formats.onnx.reader import Reading
 
 
 def only_branches(reading: Reading) -> dict[str, str]:

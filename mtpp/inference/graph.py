@@ -20,7 +20,7 @@ from mtpp.errors import InputError
 from mtpp.inference.frozen import frozen
 from mtpp.inference.graph_columns import OpColumns, TensorColumns, checked_links
 from mtpp.inference.topological import cycle_text, find_cycle, first_come_order
-from mtpp.units import Exact
+from mtpp.units import Exact, exact_decimal
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -323,8 +323,6 @@ def _first(data: Mapping[str, Any], *keys: str) -> Any:
 
 
 def _exact(value: Any, where: str) -> Exact:
-    from mtpp.units import exact_decimal
-
     if isinstance(value, bool) or value is None:
         raise InputError(f"{value!r} is not a number", where=where)
     if isinstance(value, int | Fraction):

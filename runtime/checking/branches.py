@@ -10,7 +10,7 @@ import onnx
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, helper
 
 from mtpp.formats.onnx.local_functions.attributes import FunctionKey, called_key, function_key, standard_domain
-from mtpp.formats.onnx.topology import describe
+from mtpp.formats.onnx.topology import describe, reads, subgraphs
 
 _SIZES = frozenset(("Shape", "Size"))
 _BRANCHES = ((True, "then_branch"), (False, "else_branch"))
@@ -29,8 +29,6 @@ Count = tuple[str, str]
 
 def conditions_of(model: onnx.ModelProto) -> dict[str, str]:
     """Return the condition of each If of the main graph that contents of inputs decide, with the place of the If."""
-    from mtpp.formats.onnx.topology import describe, reads
-
     stored = {tensor.name for tensor in model.graph.initializer}
     decided = {value.name for value in model.graph.input} - stored
     found: dict[str, str] = {}
@@ -47,8 +45,6 @@ def nested_conditions(model: onnx.ModelProto) -> list[str]:
 
     A body runs any number of times, or not at all: no output of the model itself tells which branches ran.
     """
-    from mtpp.formats.onnx.topology import describe, reads, subgraphs
-
     functions = {(one.domain, one.name, one.overload): one for one in model.functions}
     called: set[tuple[tuple[str, str, str], tuple[bool, ...]]] = set()
     found: dict[str, None] = {}
@@ -93,9 +89,6 @@ def with_conditions(
     -------
     It, and the places of those of *nested* by the outputs that count them.
     """
-    import onnx
-    from onnx import TensorProto, helper
-
     wider = onnx.ModelProto()
     wider.CopyFrom(model)
     del wider.graph.output[:]

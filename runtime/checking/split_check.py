@@ -10,12 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import onnx
+from onnx import TensorProto
 
 from mtpp.array_types import Array
 from mtpp.errors import InputError
+from mtpp.formats.onnx.external_data import follow_links
+from mtpp.formats.onnx.topology import describe, subgraphs
 from mtpp.formats.results.split import OutputCheck, SplitCheck
 from mtpp.formats.results.stage_manifest import TEXT, Described, StageManifest
 from mtpp.host.free_memory import free_bytes
@@ -34,9 +38,6 @@ from mtpp.runtime.checking.tolerances import types_between
 from mtpp.runtime.random_values import NoValues, random_input
 from mtpp.runtime.session import first_line
 from mtpp.runtime.weights import absent_weights
-
-if TYPE_CHECKING:
-    import onnx
 
 _RANDOM = frozenset(
     {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
@@ -80,10 +81,6 @@ def check_split(
     model is in memory at a time, whole or stage, and of the tensors between stages those that are still read, of all
     sets. What ONNX Runtime cannot run, onnx's reference evaluator may.
     """
-    import onnx
-
-    from mtpp.formats.onnx.external_data import follow_links
-
     proto = onnx.ModelProto.FromString(model)
     random = tuple(_random_nodes(proto))
     own = folder or Path()
@@ -279,8 +276,6 @@ def _run_stages(
     runner: Runner, manifest: StageManifest, folder: Path, sets: Sequence[Mapping[str, Any]], seed: int, tell: Tell
 ) -> Contents:
     """Run the stages one after the other, each on all sets of inputs; return the results of the whole model."""
-    import onnx
-
     live = [dict(feeds) for feeds in sets]
     results = [
         {output: runner.contents(feeds[input_]) for output, input_ in manifest.direct if input_ in feeds}
@@ -310,8 +305,6 @@ def _run_stages(
 
 def _random(value: Described, seed: int, number: int) -> Array:
     """Return a value for an input of the model; a size that nobody knows, since nobody reads the input, is 1."""
-    from onnx import TensorProto
-
     numbers = {"float32": "FLOAT", "float64": "DOUBLE"}
     kind = dict(TensorProto.DataType.items()).get(numbers.get(value.dtype, value.dtype.upper()))
     if kind is None:
@@ -333,8 +326,6 @@ def _no_values(value: Described) -> NoValues:
 
 def _random_nodes(model: onnx.ModelProto) -> Iterator[str]:
     """Yield the nodes that draw random numbers, those in bodies and functions included."""
-    from mtpp.formats.onnx.topology import describe, subgraphs
-
     waiting = [*model.graph.node, *(node for function in model.functions for node in function.node)]
     while waiting:
         node = waiting.pop()

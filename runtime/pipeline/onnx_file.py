@@ -13,6 +13,7 @@ import numpy as np
 
 from mtpp.array_types import Array
 from mtpp.errors import InputError
+from mtpp.host.free_memory import free_bytes
 from mtpp.runtime.pipeline.model_file import Declared, ModelFile
 from mtpp.runtime.session import SessionChoices, first_line, onnxruntime, open_session, ort_value
 
@@ -69,7 +70,6 @@ class OnnxFile(ModelFile):
         except OSError as error:
             raise InputError(f"cannot be read: {error.strerror}", source=str(self.path)) from None
         from mtpp.formats.onnx.loading import parse_model
-        from mtpp.host.free_memory import free_bytes
         from mtpp.runtime.weights import absent_weights
 
         model = parse_model(self._bytes(), str(self.path))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from mtpp.errors import InputError
 from mtpp.formats.io.source import read_source
-from mtpp.formats.torch_export import read_with_modules
+from mtpp.formats.torch_export import ProgramReading, read_with_modules
 from mtpp.inference.system import load_system
 from mtpp.runtime.pytorch.flat_program import FlatProgram, flat_program
 from mtpp.runtime.pytorch.library import pytorch
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from torch.export import ExportedProgram
 
     from mtpp.formats.results.stage_records import Described
-    from mtpp.formats.torch_export import ProgramReading
     from mtpp.inference.graph import CostGraph
 
 

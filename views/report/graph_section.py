@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mtpp.formats.graphs.stage_colours import stage_colour
-from mtpp.inference.graph import UNKNOWN_BYTES
+from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph
 from mtpp.units import format_bytes
 from mtpp.views.report.graph_drawing import HEIGHT, graph_drawing
 from mtpp.views.report.levels import MOST_BOXES, Level, first_shown, levels_of
@@ -14,7 +14,6 @@ from mtpp.views.report.page import GraphLevel, GraphView, Prose, Section
 from mtpp.views.report.stated import StatedPlan
 
 if TYPE_CHECKING:
-    from mtpp.inference.graph import CostGraph
     from mtpp.inference.instance import Instance
 
 _MOST_NAMED = 20_000

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from mtpp.checker.report import BOUND_CHECK
+from mtpp.checker.report import BOUND_CHECK, Report
 from mtpp.errors import MtppError
-from mtpp.inference.graph import UNKNOWN_BYTES
+from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph
+from mtpp.inference.instance import Instance
 from mtpp.units import format_bytes
 from mtpp.views.report.claims import claims_section, plan_verdict, with_verdict
 from mtpp.views.report.graph_section import graph_section
@@ -19,11 +20,6 @@ from mtpp.views.report.stated import StatedPlan, percent_above, ratio_text
 from mtpp.views.report.what_if import PARTS, Variant, bandwidth_matters, bytes_over_link, variants
 from mtpp.views.table import Column, Table
 from mtpp.wording import counted
-
-if TYPE_CHECKING:
-    from mtpp.checker.report import Report
-    from mtpp.inference.graph import CostGraph
-    from mtpp.inference.instance import Instance
 
 _MOST_LISTED = 500
 
@@ -84,8 +80,6 @@ def _stages(document: Mapping[str, Any], graph: CostGraph) -> list[int] | None:
 
 def _instance(graph: CostGraph, stated: StatedPlan, stages: Sequence[int] | None) -> tuple[Instance | None, str]:
     """Return the costs of the graph in ticks, or None and why there are none."""
-    from mtpp.inference.instance import Instance
-
     if stages is None:
         return None, "the assignment is no partition of this model"
     try:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from mtpp.checker.report import Report
 from mtpp.inference.cost_columns import CostColumns
+from mtpp.training.timeline import Timeline
 from mtpp.units import format_share
 from mtpp.views.report.claims import claims_section, plan_verdict
 from mtpp.views.report.page import Block, Chart, Page, Prose, Section, TableBlock
@@ -15,10 +17,6 @@ from mtpp.views.report.timeline_section import timeline_sections
 from mtpp.views.report.training_stages import TrainingTimes
 from mtpp.views.table import NONE, Column, Table
 from mtpp.wording import counted
-
-if TYPE_CHECKING:
-    from mtpp.checker.report import Report
-    from mtpp.training.timeline import Timeline
 
 _BUSY, _SYNCHRONISATION, _WAITING = "#3b7dd8", "#8a63c9", "#98a3af"
 _SHOWN = (

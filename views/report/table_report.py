@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from mtpp.checker.report import Check, Report
 from mtpp.checker.single_bounds import without_proof
+from mtpp.checker.table_report import TableReport
 from mtpp.inference.cost_columns import CostColumns
 from mtpp.views.certificate_texts import model_labels
 from mtpp.views.report.claims import checks_table, table_verdict, verdict_cell
@@ -16,10 +18,6 @@ from mtpp.views.report.page import Block, Cell, Chart, Page, Prose, Section, Tab
 from mtpp.views.report.stated import StatedRow, ratio_text
 from mtpp.views.table import NONE, Column, Table
 from mtpp.wording import counted
-
-if TYPE_CHECKING:
-    from mtpp.checker.report import Check, Report
-    from mtpp.checker.table_report import TableReport
 
 _COLUMNS = (
     Column("model", left=True),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from mtpp.checker.report import BOUND_CHECK
+from mtpp.checker.report import BOUND_CHECK, Report
+from mtpp.training.timeline import Timeline
 from mtpp.units import format_bandwidth, format_bytes
 from mtpp.views.report.claims import claims_section, plan_verdict, with_verdict
 from mtpp.views.report.origin import facts_section
@@ -15,10 +16,6 @@ from mtpp.views.report.stated import percent_above, ratio_text
 from mtpp.views.report.timeline_section import timeline_sections
 from mtpp.views.report.training_stages import TrainingTimes, memory_section, stages_section
 from mtpp.wording import counted
-
-if TYPE_CHECKING:
-    from mtpp.checker.report import Report
-    from mtpp.training.timeline import Timeline
 
 _WORDS = {"ok": "proven", "unchecked": "claimed, not checked in full", "false": "claimed, not verified"}
 

@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from mtpp.formats.results.graph_plan import no_plan_reason
+from mtpp.formats.results.graph_plan import PlannedGraph, no_plan_reason, notes, stage_documents
 from mtpp.host.stop_reason import LIMITS_REACHED, StopReason
 from mtpp.inference.cost_columns import CostColumns
 from mtpp.terminal_safe import terminal_safe
+from mtpp.training.graph_plan import GraphPlan, NoGraphPlan
+from mtpp.training.graph_problem import GraphProblem
+from mtpp.training.stage_costs import ScheduledStage
 from mtpp.units import format_bytes, format_picoseconds, format_share
 from mtpp.views.renderer import view
 from mtpp.views.table import Column, Figure, Table, table_of_columns, table_of_records
+from mtpp.views.terminal import Medium
 from mtpp.views.training.training_texts import (
     GRAPHS,
     alike_text,
@@ -24,13 +28,6 @@ from mtpp.views.training.training_texts import (
     whole_mebibytes,
 )
 from mtpp.wording import counted
-
-if TYPE_CHECKING:
-    from mtpp.formats.results.graph_plan import PlannedGraph
-    from mtpp.training.graph_plan import GraphPlan, NoGraphPlan
-    from mtpp.training.graph_problem import GraphProblem
-    from mtpp.training.stage_costs import ScheduledStage
-    from mtpp.views.terminal import Medium
 
 _CSV = (
     "index", "layers", "first", "last", "data_parallel", "devices", "micro_batch", "forwards_backwards", "in_flight",
@@ -169,8 +166,6 @@ def _memory_needed(none: NoGraphPlan) -> str:
 
 
 def _rules(problem: GraphProblem) -> list[tuple[str, str]]:
-    from mtpp.formats.results.graph_plan import notes
-
     rules = problem.rules
     shown = [f"{size:,}" for size in problem.sizes]
     if len(shown) > _MOST_SIZES:
@@ -194,8 +189,6 @@ def _rules(problem: GraphProblem) -> list[tuple[str, str]]:
 
 
 def _records(plan: GraphPlan) -> Iterator[dict[str, Any]]:
-    from mtpp.formats.results.graph_plan import stage_documents
-
     model = plan.problem.model
     for index, (row, stage) in enumerate(zip(stage_documents(plan.problem, plan.stages), plan.stages, strict=True)):
         names = [model.layers[layer].name for layer in model.order if layer in stage.configurations]

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from mtpp.formats.results.graph_plan import no_plan_reason
+from mtpp.training.graph_plan import NoGraphPlan
 from mtpp.views.training.training_texts import whole_mebibytes
-
-if TYPE_CHECKING:
-    from mtpp.training.graph_plan import NoGraphPlan
 
 _MIB = 2**20
 

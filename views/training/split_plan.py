@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from mtpp.formats.results.split_plan import no_plan_reason
+from mtpp.formats.results.split_plan import PlannedSplit, no_plan_reason
 from mtpp.host.stop_reason import LIMITS_REACHED, StopReason
 from mtpp.inference.cost_columns import CostColumns
 from mtpp.inference.counted_weights import as_weights_count
 from mtpp.names import TORCH_PIPELINING
 from mtpp.terminal_safe import terminal_safe
+from mtpp.training.pfeife.plan import NoSplitPlan, SplitPlan
+from mtpp.training.pfeife.problem import SplitProblem
 from mtpp.units import format_bytes, format_picoseconds, format_share
 from mtpp.views.renderer import view
 from mtpp.views.table import Column, Figure, Table, table_of_columns, table_of_records
+from mtpp.views.terminal import Medium
 from mtpp.views.training.split_plan_texts import (
     configurations_text,
     enough_memory,
@@ -25,12 +28,6 @@ from mtpp.views.training.split_plan_texts import (
 )
 from mtpp.views.training.training_texts import size_text
 from mtpp.wording import counted
-
-if TYPE_CHECKING:
-    from mtpp.formats.results.split_plan import PlannedSplit
-    from mtpp.training.pfeife.plan import NoSplitPlan, SplitPlan
-    from mtpp.training.pfeife.problem import SplitProblem
-    from mtpp.views.terminal import Medium
 
 _CSV = (
     "index", "device", "ops", "first", "last", "forward_ticks", "backward_ticks", "handover_ticks",

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from mtpp.formats.results.split_plan import no_plan_reason
-from mtpp.training.pfeife.line import FASTEST, LEAST_KEPT, SMALLEST
+from mtpp.training.pfeife.line import FASTEST, LEAST_KEPT, SMALLEST, ModelLine
 from mtpp.training.pfeife.looped import LoopedSchedule
-from mtpp.training.pfeife.plan import FAMILY, LOADS, SCHEDULE
+from mtpp.training.pfeife.plan import FAMILY, LOADS, SCHEDULE, NoSplitPlan, SplitPlan
+from mtpp.training.pfeife.problem import SplitProblem
 from mtpp.units import format_picoseconds
 from mtpp.views.training.training_texts import whole_mebibytes
 from mtpp.wording import counted
-
-if TYPE_CHECKING:
-    from mtpp.training.pfeife.line import ModelLine
-    from mtpp.training.pfeife.plan import NoSplitPlan, SplitPlan
-    from mtpp.training.pfeife.problem import SplitProblem
-
 
 _CONFIGURATIONS = {
     FASTEST: "the fastest configurations for one device",

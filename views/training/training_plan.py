@@ -7,17 +7,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from mtpp.formats.results.training_plan import level_one
+from mtpp.formats.results.training_plan import AnyTrainingPlan, Planned, level_one, stage_document
 from mtpp.host.stop_reason import LIMITS_REACHED, StopReason
 from mtpp.inference.cost_columns import CostColumns
 from mtpp.terminal_safe import terminal_safe
 from mtpp.training.nested_plan import NestedPlan, all_superstages
-from mtpp.training.plan import chosen_of
+from mtpp.training.plan import LayerStage, chosen_of
 from mtpp.units import format_bytes, format_picoseconds, format_share
 from mtpp.views.renderer import view
 from mtpp.views.table import Column, Figure, Table, table_of_columns, table_of_records
+from mtpp.views.terminal import Medium
 from mtpp.views.training.training_texts import (
     LINES,
     alike_text,
@@ -30,11 +31,6 @@ from mtpp.views.training.training_texts import (
     unit_of,
 )
 from mtpp.wording import counted
-
-if TYPE_CHECKING:
-    from mtpp.formats.results.training_plan import AnyTrainingPlan, Planned
-    from mtpp.training.plan import LayerStage
-    from mtpp.views.terminal import Medium
 
 _CSV = (
     "stage", "layers", "first", "last", "data_parallel", "tensor_parallel", "devices", "in_flight", "memory_bytes",
@@ -224,8 +220,6 @@ def _knapsack_text(planned: Planned) -> str:
 
 
 def _records(plan: AnyTrainingPlan) -> Iterator[dict[str, Any]]:
-    from mtpp.formats.results.training_plan import stage_document
-
     for i, stage in enumerate(plan.stages):
         names = _ordered(plan, stage)
         yield {

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mtpp.array_types import Array
 from mtpp.errors import InputError
+from mtpp.formats.torch_export import read_with_modules
 from mtpp.host.statistics import Quartiles, in_thousandths, quartiles
 from mtpp.runtime.profiling.machine import machine
 from mtpp.runtime.profiling.profile_memory import most_alive
@@ -16,9 +17,9 @@ from mtpp.runtime.profiling.profile_request import ProfileRequest
 from mtpp.runtime.profiling.profiled_graph import BackwardTimes, MeasuredOps, MeasuredProfile, profiled_graph
 from mtpp.runtime.pytorch.library import pytorch
 from mtpp.runtime.pytorch.loading import LoadedProgram, load_program
-from mtpp.runtime.pytorch.profiling.clocks import CudaClock, HostClock
+from mtpp.runtime.pytorch.profiling.clocks import Clock, CudaClock, HostClock
 from mtpp.runtime.pytorch.profiling.program_timing import ProgramTimes, time_program
-from mtpp.runtime.pytorch.profiling.steps import flat_program
+from mtpp.runtime.pytorch.profiling.steps import FlatProgram, flat_program
 from mtpp.runtime.pytorch.tensors import drawn_tensor
 from mtpp.units import format_bytes
 
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from mtpp.formats.io.source import Source
     from mtpp.formats.torch_export import ProgramReading
     from mtpp.inference.graph import CostGraph
-    from mtpp.runtime.pytorch.profiling.clocks import Clock
-    from mtpp.runtime.pytorch.profiling.steps import FlatProgram
 
 _COPIES_OF_FILE = 2
 """The file, and the copy of it that PyTorch loads."""
@@ -50,8 +49,6 @@ def profile_program(
     An op costs the median of its times, forward and backward; nothing is added or taken away but what the call of a
     backward pass takes by itself. Time: twice ``warm_up + repeats`` runs. Memory: weights, and what one run keeps.
     """
-    from mtpp.formats.torch_export import read_with_modules
-
     torch = pytorch()  # whether it is there is said before anything else
     reading = read_with_modules(
         source.stored, source=source.display, dims=request.dims, system=request.system, name=source.stem

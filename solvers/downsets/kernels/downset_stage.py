@@ -25,12 +25,11 @@ from mtpp.solvers.downsets.kernels.downset_store import keep_downset
 from mtpp.solvers.jit import subroutine
 from mtpp.solvers.memory.kernels.stage_memory import stage_memory_cost
 from mtpp.solvers.memory.kernels.working_memory import peak_of_ops
-from mtpp.solvers.memory.memory_arrays import IN_ORDER, NO_MEMORY
+from mtpp.solvers.memory.memory_arrays import IN_ORDER, NO_MEMORY, GroundArrays
 
 if TYPE_CHECKING:
     from mtpp.array_types import Int64Array
     from mtpp.solvers.downsets.downset_arrays import DownsetArrays, DownsetScratch, DownsetStore
-    from mtpp.solvers.memory.memory_arrays import GroundArrays
 
 
 @subroutine

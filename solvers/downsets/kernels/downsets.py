@@ -47,12 +47,11 @@ from mtpp.solvers.downsets.kernels.downset_layout import (
 from mtpp.solvers.downsets.kernels.downset_stage import end_stage
 from mtpp.solvers.jit import inlined, kernel, subroutine
 from mtpp.solvers.memory.kernels.stage_memory import NEVER, stage_memory_cost
-from mtpp.solvers.memory.memory_arrays import NO_MEMORY
+from mtpp.solvers.memory.memory_arrays import NO_MEMORY, GroundArrays
 
 if TYPE_CHECKING:
     from mtpp.array_types import Int64Array
     from mtpp.solvers.downsets.downset_arrays import DownsetArrays, DownsetScratch, DownsetStore
-    from mtpp.solvers.memory.memory_arrays import GroundArrays
 
 
 @kernel

@@ -15,11 +15,10 @@ from mtpp.array_types import Int32Array
 from mtpp.solvers.jit import inlined, kernel, subroutine
 from mtpp.solvers.memory.kernels.stage_memory import stage_memory_cost
 from mtpp.solvers.memory.kernels.working_memory import peak_of_ops
-from mtpp.solvers.memory.memory_arrays import NO_MEMORY
+from mtpp.solvers.memory.memory_arrays import NO_MEMORY, GroundArrays
 
 if TYPE_CHECKING:
     from mtpp.solvers.local_search.assignment import AssignmentState, MoveArrays
-    from mtpp.solvers.memory.memory_arrays import GroundArrays
 
 # Not a literal, which is another type to numba: kernels that take it would be compiled twice.
 NO_OP: int = np.int64(-1)  # type: ignore[assignment]

@@ -17,17 +17,14 @@ at all: a stage more.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from mtpp.array_types import Int64Array
 from mtpp.solvers.jit import kernel, subroutine
 from mtpp.solvers.memory.kernels.stage_memory import stage_memory_cost
-from mtpp.solvers.memory.memory_arrays import NO_MEMORY
-
-if TYPE_CHECKING:
-    from mtpp.solvers.memory.memory_arrays import MemoryArrays
+from mtpp.solvers.memory.memory_arrays import NO_MEMORY, MemoryArrays
 
 CLOSED, TAIL, HEAD, FLAGS, TAIL_PARAMS, HEAD_PARAMS = range(6)
 

@@ -16,11 +16,10 @@ from mtpp.array_types import Int64Array
 from mtpp.solvers.jit import kernel, subroutine
 from mtpp.solvers.planners.piper.kernels.saving_classes import UNDECIDED
 from mtpp.solvers.planners.piper.kernels.stage_choices import BANG_PER_BUCK, LEAST, UNBOUNDED, least_cost
-from mtpp.solvers.planners.piper.kernels.stage_options import gather_members
+from mtpp.solvers.planners.piper.kernels.stage_options import KnapsackScratch, gather_members
 
 if TYPE_CHECKING:
     from mtpp.solvers.planners.piper.arrays import ChoiceArrays
-    from mtpp.solvers.planners.piper.kernels.stage_options import KnapsackScratch
 
 _NONE, _ONE = 0, 1
 """Passed on as ``int(_ONE)``: each combination of literals as arguments would be compiled anew."""

@@ -31,11 +31,10 @@ from mtpp.solvers.planners.piper.kernels.pipeline_layout import (
 )
 from mtpp.solvers.planners.piper.kernels.saving_classes import UNDECIDED
 from mtpp.solvers.planners.piper.kernels.stage_choices import ANY, BANG_PER_BUCK, LEAST, UNBOUNDED, least_cost
-from mtpp.solvers.planners.piper.kernels.stage_options import gather_members
+from mtpp.solvers.planners.piper.kernels.stage_options import KnapsackScratch, gather_members
 
 if TYPE_CHECKING:
     from mtpp.solvers.planners.piper.arrays import ChoiceArrays
-    from mtpp.solvers.planners.piper.kernels.stage_options import KnapsackScratch
     from mtpp.solvers.planners.piper.layer_downsets import LayerDownsets
 
 NO_STATE = 2**31 - 1

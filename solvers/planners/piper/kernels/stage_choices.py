@@ -9,11 +9,10 @@ from numpy.typing import NDArray
 
 from mtpp.solvers.jit import kernel
 from mtpp.solvers.planners.piper.kernels.saving_classes import SAFE, UNDECIDED, cheapest_saving
-from mtpp.solvers.planners.piper.kernels.stage_options import gather_options, gather_steps, take_steps
+from mtpp.solvers.planners.piper.kernels.stage_options import KnapsackScratch, gather_options, gather_steps, take_steps
 
 if TYPE_CHECKING:
     from mtpp.solvers.planners.piper.arrays import ChoiceArrays
-    from mtpp.solvers.planners.piper.kernels.stage_options import KnapsackScratch
 
 NOTHING_FITS = -1
 """No choices fit into the memory, or none that cost at most what was asked for."""
