@@ -252,6 +252,7 @@ def _nursery() -> ForkServer | None:
         theirs.close()
         return ForkServer(ours, os.environ)
     ours.close()
+    _settle()  # folders of the process that this one is a copy of are not its own to remove
     with open(os.devnull, "r+b", 0) as nothing:
         for stream in range(3):
             os.dup2(nothing.fileno(), stream)
@@ -274,7 +275,7 @@ def _import_needed() -> None:
 
 
 def _settle() -> None:
-    """Have runs neither look for garbage in what is imported, nor take it apart at their ends."""
+    """Have runs neither look for garbage in things that were there before, nor take them apart at their ends."""
     gc.freeze()
     for final in weakref.finalize._registry:  # type: ignore[attr-defined]
         final.atexit = False
