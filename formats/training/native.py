@@ -28,8 +28,16 @@ from mtpp.formats.io.json_shape import (
 )
 from mtpp.formats.io.json_text import dump_lines
 from mtpp.formats.training.synchronisation import require_synchronisation
-from mtpp.training.model import LARGEST_COST, Configuration, Edge, Layer, LayerId, SampleCosts, TrainingModel
-from mtpp.training.model_places import ModelPlaces
+from mtpp.training.model import (
+    LARGEST_COST,
+    Configuration,
+    Edge,
+    Layer,
+    LayerId,
+    ModelPlaces,
+    SampleCosts,
+    TrainingModel,
+)
 from mtpp.units import ceil_ratio
 
 FORMAT = "mtpp-training-model"

@@ -19,8 +19,7 @@ from mtpp.errors import InputError
 from mtpp.formats.graphs.piper import Workload, guessed_unit, read_workload, without_parallelism
 from mtpp.formats.io.json_shape import attributed
 from mtpp.formats.training.synchronisation import require_synchronisation
-from mtpp.training.model import Configuration, Layer, TrainingModel
-from mtpp.training.model_places import ModelPlaces
+from mtpp.training.model import Configuration, Layer, ModelPlaces, TrainingModel
 
 _SWAPPED = "syncTimeFw is by successor and syncTimeBw by predecessor, as Piper's description has it (its files do not)"
 

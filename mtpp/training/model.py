@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
+from mtpp.document_shape import pointer
 from mtpp.errors import InputError
 from mtpp.inference.topological import cycle_text, find_cycle, first_come_order
-from mtpp.training.model_places import OWN_FORMAT, ModelPlaces
 from mtpp.training.positions import FilePosition
 from mtpp.units import PICOSECONDS, Exact
 
@@ -107,6 +107,47 @@ class Edge:
     source: LayerId
     target: LayerId
     communication_bytes: int
+
+
+@dataclass(frozen=True)
+class ModelPlaces:
+    """JSON pointers (RFC 6901) into the file of a training model, whose layers and edges are in the file's order.
+
+    Attributes
+    ----------
+    source
+        What messages call the file; None: the caller knows.
+    layers, edges
+        Keys of the two lists.
+    configurations
+        Key of a layer's configurations.
+    time, forward_sync, backward_sync
+        Keys in a configuration.
+    """
+
+    source: str | None = None
+    layers: str = "layers"
+    edges: str = "edges"
+    configurations: str = "configurations"
+    time: str = "time"
+    forward_sync: str = "sync_in"
+    backward_sync: str = "sync_out"
+
+    def layer(self, index: int, *keys: str | int) -> str:
+        """Return the place of the layer at *index*, or of what it has under *keys*."""
+        return pointer(self.layers, index, *keys)
+
+    def edge(self, index: int) -> str:
+        """Return the place of the edge at *index*."""
+        return pointer(self.edges, index)
+
+    def configuration(self, layer: int, degree: int, index: int, *keys: str | int) -> str:
+        """Return the place of a configuration for t = *degree*, or of what it has under *keys*."""
+        return self.layer(layer, self.configurations, degree, index, *keys)
+
+
+OWN_FORMAT: Final = ModelPlaces()
+"""Places in a file of the native format, and in a model that was never in a file."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,10 +9,9 @@ from functools import cached_property
 import numpy as np
 
 from mtpp.array_types import Int64Array
-from mtpp.training.critical_path import critical_path
 from mtpp.training.pfeife.passes import Pass, PassKind
 from mtpp.training.pfeife.timed_schedule import TimedSchedule
-from mtpp.training.simulation import RowTimes, SimulatedPasses
+from mtpp.training.simulation import RowTimes, SimulatedPasses, critical_path
 from mtpp.training.timeline import (
     BACKWARD,
     BACKWARD_INPUT,

@@ -13,8 +13,7 @@ from mtpp.array_types import Int64Array
 from mtpp.solvers.planners.graphpipe.kernels.path_bound import path_bound
 from mtpp.solvers.planners.graphpipe.stage_options import StageOption
 from mtpp.solvers.planners.simulation.kernels.pipeline_iteration import pipeline_iteration
-from mtpp.training.graph_problem import GraphProblem
-from mtpp.training.in_flight import more_before
+from mtpp.training.graph_problem import GraphProblem, more_before
 from mtpp.training.model import Configuration
 
 _ROUNDS = 3

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from mtpp.errors import InputError
-from mtpp.training.model import Configuration, Edge, Layer, LayerId, TrainingModel
-from mtpp.training.model_places import ModelPlaces
+from mtpp.training.model import Configuration, Edge, Layer, LayerId, ModelPlaces, TrainingModel
 
 PIPER = ModelPlaces("p.json", "nodes", "edges", "TMPCs", "timePerSample", "syncTimeFw", "syncTimeBw")
 

@@ -10,14 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mtpp.errors import InputError
-from mtpp.training.model import Configuration, Edge, Layer, TrainingModel
-from mtpp.training.model_places import ModelPlaces
+from mtpp.training.model import Configuration, Edge, Layer, ModelPlaces, TrainingModel
 from mtpp.training.plan import LayerStage, stage_figures
 from mtpp.training.problem import PlanningProblem, Schemes
 from mtpp.units import Exact
 
 NUMBERS: dict[str, Any] = {"devices": 4, "memory_bytes": 100, "bandwidth_bytes_per_s": 10**12, "micro_batches": 6}
-
 
 NONE_FOR_B = "m.json: /nodes/1/TMPCs: layer 'b' has no configuration that may be used;"
 
