@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import onnx
@@ -24,19 +24,12 @@ from mtpp.formats.results.split import OutputCheck, SplitCheck
 from mtpp.formats.results.stage_manifest import TEXT, Described, StageManifest
 from mtpp.host.free_memory import free_bytes
 from mtpp.runtime.checking.branches import conditions_of, missed, nested_conditions, unseen, with_conditions
-from mtpp.runtime.checking.draws import (
-    draw_count,
-    explored_count,
-    explored_limits,
-    fitting,
-    leaning_of,
-    spare_numbers,
-)
+from mtpp.runtime.checking.contents import contents_of
+from mtpp.runtime.checking.draws import draw_count, explored_count, explored_limits, fitting, leaning_of, spare_numbers
 from mtpp.runtime.checking.output_check import compared_output, worst_of
-from mtpp.runtime.checking.runners import OnnxRuntime, ReferenceEvaluator, Runner
 from mtpp.runtime.checking.tolerances import types_between
 from mtpp.runtime.random_values import NoValues, random_input
-from mtpp.runtime.session import first_line
+from mtpp.runtime.session import first_line, onnxruntime, open_session, ort_value
 from mtpp.runtime.weights import absent_weights
 
 _RANDOM = frozenset(
@@ -46,6 +39,8 @@ _RANDOM = frozenset(
 Tell = Callable[[str], None]
 Contents = list[dict[str, list[Array]]]
 """Outputs by name of each set of inputs: a tensor, or those of a sequence."""
+
+_WRONG_SIZE = "Got invalid dimensions"
 
 
 def check_split(
@@ -333,3 +328,96 @@ def _random_nodes(model: onnx.ModelProto) -> Iterator[str]:
             yield describe(node)
         for _, body in subgraphs(node):
             waiting += body.node
+
+
+class Runner(Protocol):
+    """A program that runs models; values between models are of its own kind."""
+
+    def value(self, array: Array) -> Any:
+        """Return an array as a value."""
+
+    def contents(self, value: Any) -> list[Array]:
+        """Return a value as an array, or as those of a sequence."""
+
+    def open(self, model: bytes | Path, display: str, weights: Mapping[str, Array], folder: Path | None) -> Any:
+        """Return a model ready to run; raise InputError if it cannot be loaded."""
+
+    def run(self, opened: Any, names: Sequence[str], feeds: Mapping[str, Any], display: str) -> dict[str, Any]:
+        """Return outputs by name; raise InputError if the model cannot be run."""
+
+
+class OnnxRuntime:
+    """ONNX Runtime, with values of its own."""
+
+    def value(self, array: Array) -> Any:
+        """Return an array as a value: see :meth:`Runner.value`."""
+        return ort_value(onnxruntime(), array)
+
+    def contents(self, value: Any) -> list[Array]:
+        """Return arrays: see :meth:`Runner.contents`."""
+        return contents_of(value)
+
+    def open(self, model: bytes | Path, display: str, weights: Mapping[str, Array], folder: Path | None) -> Any:
+        """Return a session: see :meth:`Runner.open`."""
+        return open_session(
+            model, display=display, weights=weights, folder=folder if isinstance(model, bytes) else None
+        )
+
+    def run(self, opened: Any, names: Sequence[str], feeds: Mapping[str, Any], display: str) -> dict[str, Any]:
+        """Return outputs by name: see :meth:`Runner.run`."""
+        try:
+            return dict(zip(names, opened.run_with_ort_values(list(names), dict(feeds)), strict=True))
+        except Exception as error:  # its exceptions have no base of their own
+            text = first_line(error)
+            remedy = "sizes that depend on data are not those of the plan: set ‹dims› TENSOR:AXIS=…, and plan anew"
+            raise InputError(
+                f"ONNX Runtime cannot run it: {text}", source=display, remedy=remedy if _WRONG_SIZE in text else None
+            ) from None
+
+
+class ReferenceEvaluator:
+    """onnx's reference evaluator; values are arrays and lists of them."""
+
+    def value(self, array: Array) -> Any:
+        """Return an array as it is; texts as Python's."""
+        return array.astype(object) if array.dtype.kind in "SU" else array
+
+    def contents(self, value: Any) -> list[Array]:
+        """Return arrays: see :meth:`Runner.contents`."""
+        return _arrays(value)
+
+    def open(self, model: bytes | Path, display: str, weights: Mapping[str, Array], folder: Path | None) -> Any:
+        """Return an evaluator: see :meth:`Runner.open`."""
+        import onnx
+        from onnx.external_data_helper import load_external_data_for_model
+        from onnx.reference import ReferenceEvaluator as Evaluator
+
+        if weights:
+            raise InputError("weights are absent that onnx's reference evaluator needs", source=display)
+        try:
+            proto = onnx.ModelProto.FromString(model if isinstance(model, bytes) else model.read_bytes())
+            if any(function.overload for function in proto.functions):
+                raise InputError("onnx's reference evaluator takes no overloads of functions", source=display)
+            load_external_data_for_model(proto, str(model.parent if isinstance(model, Path) else folder or Path()))
+            return Evaluator(proto)
+        except InputError:
+            raise
+        except Exception as error:  # whatever its kernels raise
+            raise self._failed(error, display) from None
+
+    def run(self, opened: Any, names: Sequence[str], feeds: Mapping[str, Any], display: str) -> dict[str, Any]:
+        """Return outputs by name: see :meth:`Runner.run`."""
+        try:
+            with np.errstate(all="ignore"):
+                return dict(zip(names, opened.run(list(names), dict(feeds)), strict=True))
+        except Exception as error:  # whatever its kernels raise
+            raise self._failed(error, display) from None
+
+    @staticmethod
+    def _failed(error: BaseException, display: str) -> InputError:
+        text = " ".join(str(error).split())[:200] or type(error).__name__
+        return InputError(f"onnx's reference evaluator cannot run it: {text}", source=display)
+
+
+def _arrays(value: Any) -> list[Array]:
+    return [np.asarray(one) for one in value] if isinstance(value, list) else [np.asarray(value)]

@@ -52,7 +52,7 @@ class Executable:
     limits
         Least and largest number that make sense in inputs of whole numbers, where something is known of them.
     as_saved
-        Whether ONNX Runtime has done to it already what it would do (:mod:`mtpp.runtime.profiling.executed_graph`).
+        Whether ONNX Runtime has done to it already what it would do (:mod:`mtpp.runtime.profiling.measured_model`).
     """
 
     model: onnx.ModelProto

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mtpp.array_types import Array
 from mtpp.errors import InputError
+from mtpp.host.interrupts import unwinding
 from mtpp.inference.system import System, load_system
-from mtpp.runtime.profiling.attribution import Owners, owners_by_name, owners_by_position
+from mtpp.runtime.profiling.attribution import Owners, neighbours, owners_by_name, owners_by_position
 from mtpp.runtime.profiling.executable import NODE, Executable
-from mtpp.runtime.profiling.executed_graph import EXECUTED, executed_graph
 from mtpp.runtime.profiling.profiled_graph import MeasuredOps, covers, measured_ops
 from mtpp.runtime.profiling.timing import Measurement, ProfileChoices, measure
+from mtpp.runtime.session import SessionChoices, open_session
 
 if TYPE_CHECKING:
     import onnx
@@ -23,6 +28,13 @@ if TYPE_CHECKING:
 
 Read = Callable[[bytes, System], "Reading"]
 """Reads a serialized model, with the costs of a system."""
+
+EXECUTED = "run"
+"""What names of nodes of such a graph begin with; their position follows."""
+
+_BLOCKED = re.compile(r"(.+)_nchwc(?:_token_\d+)?")
+_CAST = "InsertedPrecisionFreeCast_"
+_ACTIVATIONS = frozenset({"Add", "Clip", "HardSigmoid", "LeakyRelu", "Relu", "Sigmoid", "Sum", "Tanh"})
 
 
 @dataclass(frozen=True)
@@ -144,3 +156,139 @@ def _shares(read: Read, reading: Reading, run: _Run) -> list[int]:
     endless = replace(load_system(), peak_flops_per_s=10**12, memory_bandwidth_bytes_per_s=2**62)
     arithmetic = read(bytes(reading.model.SerializeToString()), endless)
     return [int(work) for work in arithmetic.graph.work]
+
+
+@dataclass(frozen=True)
+class ExecutedGraph:
+    """A model as it is run.
+
+    Told to optimise, it fuses ops and lays tensors out anew; told not to, it still puts the bodies of ops without
+    kernels of their own in their place, and casts around ops without kernels for half precision. The session saves the
+    graph that it runs, and that is what is measured then, each node by a name of its own. Its nodes are laid to ops by
+    the names of tensors:
+
+    * a node that makes a tensor of the model computes the op that makes it there;
+    * an op whose tensors are all gone was fused into the ops that read them, or, being an activation after a
+      convolution in the blocked layout (``NAME_nchwc``), into that;
+    * a node that makes nothing that the model knows (a cast, a reordering, part of a body) works for who reads its
+      result.
+
+    What several ops own is shared in proportion to their arithmetic: tensors between fused ops are never moved.
+
+    Attributes
+    ----------
+    executable
+        That runs it and changes nothing any more.
+    original
+        The graph that it was made from.
+    """
+
+    executable: Executable
+    original: onnx.GraphProto
+    labels: Sequence[str]
+
+    def owners(self, owners: Sequence[Owners]) -> Mapping[str, Owners]:
+        """Return the ops behind each node that runs, by its name, from those behind each node of the model."""
+        nodes = self.executable.model.graph.node
+        positions = positions_of(self.original, nodes, self.labels)
+        return {
+            f"{EXECUTED}{i}": tuple(dict.fromkeys(op for position in own for op in owners[position]))
+            for i, own in enumerate(positions)
+        }
+
+
+@contextmanager
+def executed_graph(executable: Executable, *, threads: int, optimise: bool) -> Iterator[ExecutedGraph]:
+    """Let ONNX Runtime make its graph of a model; its weights are on disk until the context ends."""
+    import onnx
+
+    with unwinding(), tempfile.TemporaryDirectory(prefix="mtpp-executed-") as folder:
+        path = Path(folder) / "model.onnx"
+        open_session(
+            executable.serialized(),
+            SessionChoices(threads=threads, optimise=optimise, save_as=path),
+            display=executable.source,
+            weights=executable.weights,
+            folder=executable.folder.absolute(),
+        )
+        model = onnx.load(path, load_external_data=False)
+        labels = [node.name for node in model.graph.node]
+        for i, node in enumerate(model.graph.node):
+            node.name = f"{EXECUTED}{i}"
+        run = replace(executable, model=model, folder=Path(folder), weights={}, as_saved=True)
+        yield ExecutedGraph(run, executable.model.graph, labels)
+
+
+def positions_of(original: onnx.GraphProto, nodes: Sequence[onnx.NodeProto], labels: Sequence[str]) -> list[list[int]]:
+    """Return the nodes of the model that each node of the executed graph computes, by their positions.
+
+    Parameters
+    ----------
+    labels
+        Names that ONNX Runtime gave the *nodes*.
+
+    Notes
+    -----
+    O(nodes + edges) of both graphs.
+    """
+    maker = {name: i for i, node in enumerate(original.node) for name in node.output if name}
+    by_label = {node.name: i for i, node in enumerate(original.node)}
+    computed = [sorted(_anchors(node, label, maker, by_label)) for node, label in zip(nodes, labels, strict=True)]
+    holder: dict[int, int] = {}
+    for i, own in enumerate(computed):
+        for position in own:
+            holder[position] = i
+    blocked = {i for i, label in enumerate(labels) if _BLOCKED.fullmatch(label)}
+    _place_vanished(original, holder, blocked, computed)
+    _place_helpers(nodes, computed)
+    return computed
+
+
+def _anchors(node: onnx.NodeProto, label: str, maker: Mapping[str, int], by_label: Mapping[str, int]) -> set[int]:
+    """Return the nodes of the model that a node is known to compute, by tensors and names."""
+    found = {maker[name] for name in node.output if name in maker}
+    found |= {maker[cut] for name in node.output if (cut := name.removeprefix(_CAST)) != name and cut in maker}
+    if label in by_label:
+        found.add(by_label[label])
+    match = _BLOCKED.fullmatch(label)
+    if match and match[1] in maker:
+        found.add(maker[match[1]])
+    return found
+
+
+def _place_vanished(
+    original: onnx.GraphProto,
+    holder: dict[int, int],
+    blocked: set[int],
+    computed: list[list[int]],
+) -> None:
+    """Give nodes of the model that nobody is known to compute to those that they were fused into."""
+    needs, readers = neighbours(original.node)
+    gone = [i for i in range(len(original.node)) if i not in holder]
+
+    def place(position: int, candidates: Sequence[int], allowed: Callable[[int], bool]) -> None:
+        found = next((holder[other] for other in candidates if other in holder and allowed(holder[other])), None)
+        if found is not None:
+            holder[position] = found
+            computed[found].append(position)
+
+    for i in gone:  # models are sorted: what an activation follows has its place already
+        if original.node[i].op_type in _ACTIVATIONS:
+            place(i, sorted(needs[i], reverse=True), blocked.__contains__)
+    for i in reversed(gone):
+        if i not in holder:
+            place(i, readers[i], lambda _: True)
+    for i in gone:
+        if i not in holder:
+            place(i, needs[i], lambda _: True)
+
+
+def _place_helpers(nodes: Sequence[onnx.NodeProto], computed: list[list[int]]) -> None:
+    """Give nodes that compute nothing of the model to those that read their results, or made what they read."""
+    sources, readers = neighbours(nodes)
+    for i in reversed(range(len(nodes))):
+        if not computed[i]:
+            computed[i] = list(next((computed[j] for j in readers[i] if computed[j]), ()))
+    for i, own in enumerate(sources):
+        if not computed[i]:
+            computed[i] = list(next((computed[j] for j in own if computed[j]), ()))

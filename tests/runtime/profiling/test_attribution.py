@@ -6,7 +6,7 @@ import onnx
 from onnx import helper
 
 from mtpp.runtime.profiling.attribution import owners_by_position
-from mtpp.runtime.profiling.executed_graph import positions_of
+from mtpp.runtime.profiling.measured_model import positions_of
 
 
 def graph(*nodes: tuple[str, str, str, str]) -> onnx.GraphProto:

@@ -13,9 +13,8 @@ from mtpp.errors import InputError
 from mtpp.formats.io.source import read_source
 from mtpp.formats.onnx import read_onnx
 from mtpp.inference.system import load_system
-from mtpp.runtime.profiling.chunked_profiling import chunks_within
 from mtpp.runtime.profiling.profile_memory import MemoryNeed
-from mtpp.runtime.profiling.profile_model import profile_model
+from mtpp.runtime.profiling.profile_model import chunks_within, profile_model
 from mtpp.runtime.profiling.profile_request import ProfileRequest
 from mtpp.runtime.profiling.profiled_graph import MeasuredProfile
 from mtpp.runtime.profiling.timing import ProfileChoices
