@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -129,7 +130,6 @@ def read_model(
     InputError
         If it is no graph, broken, or does not fit its measured costs.
     """
-    from mtpp.api.inputs.planned_sizes import planned_sizes
     from mtpp.api.inputs.python_models import source_at
     from mtpp.formats.graphs.recognise import read_graph, takes_sizes
     from mtpp.formats.modelled.open_sizes import OpenSizes
@@ -192,3 +192,34 @@ def measured(graph: CostGraph, path: str, max_input_bytes: int, model_path: str)
         raise InputError("model and costs cannot both be standard input", parameter="costs", remedy="give a file")
     costs = read_costs(read_source(path, max_bytes=max_input_bytes))
     return costs, with_costs(graph, costs)
+
+
+def planned_sizes(assignment: Any) -> dict[str, int]:
+    """Return the sizes of dimensions that a plan says, none of them where an assignment is no plan.
+
+    Parameters
+    ----------
+    assignment
+        What :func:`mtpp.api.inputs.user_assignment.stage_labels` takes. What is wrong with it is said there.
+    """
+    model = _document(assignment).get("model")
+    dims = model.get("dims") if isinstance(model, Mapping) else None
+    if not isinstance(dims, Mapping):
+        return {}
+    return {name: size for name, size in dims.items() if isinstance(name, str) and type(size) is int and size > 0}
+
+
+def _document(assignment: Any) -> Mapping[Any, Any]:
+    from mtpp.api.inputs.user_assignment import assignment_document
+    from mtpp.api.output import SavedResult
+    from mtpp.formats.io.source import read_source
+
+    document = assignment
+    if isinstance(assignment, SavedResult):
+        document = assignment.document()
+    elif isinstance(assignment, str | os.PathLike) and os.fspath(assignment) != "-":
+        try:
+            document = assignment_document(read_source(str(os.fspath(assignment))))
+        except InputError:
+            return {}
+    return document if isinstance(document, Mapping) else {}

@@ -117,7 +117,7 @@ def as_model(
     """
     if isinstance(model, Model):
         return model
-    from mtpp.api.inputs.planned_sizes import planned_sizes
+    from mtpp.api.inputs.model import planned_sizes
     from mtpp.formats.modelled.open_sizes import OpenSizes
 
     try:

@@ -17,7 +17,7 @@ import numpy as np
 
 from benchmarks.piper.cases import BERT, problem_of
 from benchmarks.report import print_report
-from mtpp.solvers.planners.equal.equal_division import kind_of
+from mtpp.solvers.planners.equal.equi import kind_of
 from mtpp.solvers.planners.piper.arrays import choice_arrays
 from mtpp.solvers.planners.piper.bang_per_buck import bang_per_buck
 from mtpp.solvers.planners.piper.kernels.saving_classes import UNDECIDED

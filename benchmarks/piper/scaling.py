@@ -9,7 +9,7 @@ from multiprocessing import get_context
 from benchmarks.piper.cases import BERT, Run, model_of, problem_of, run, shown
 from benchmarks.piper.lengthened import lengthened
 from benchmarks.report import print_report
-from mtpp.solvers.planners.equal.equal_division import repeated_layers
+from mtpp.solvers.planners.equal.equi import repeated_layers
 from mtpp.training.model import TrainingModel
 
 DEVICES = (64, 128, 256, 512, 1024, 2048)

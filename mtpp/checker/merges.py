@@ -21,10 +21,11 @@ with a limit on a stage's memory it must have none; and where activations depend
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from mtpp.checker.cuts import Hyperedge, least_cost
 from mtpp.checker.graph import TICKS_PER_S, TickGraph, ceil_div
 from mtpp.checker.merged import MergedGraph, Merging
 from mtpp.document_shape import Path, any_array, array, refuse, text, whole
@@ -34,6 +35,9 @@ REGION_RULES = ("region-down", "region-up")
 
 LARGEST_REGION = 256
 """Ops of a region that is looked at: checking one takes more than linear time."""
+
+Capacities = dict[Hashable, dict[Hashable, int]]
+_SOURCE, _SINK = "source", "sink"
 
 
 def check_merges(value: Any, path: Path) -> None:
@@ -55,7 +59,7 @@ def replay_merges(
     Parameters
     ----------
     classes
-        Ops with the same number must share a stage (:func:`mtpp.checker.together.together_classes`).
+        Ops with the same number must share a stage (:func:`mtpp.checker.claim.together_classes`).
     merges
         As :func:`check_merges` takes them; an op stands for its group.
 
@@ -203,3 +207,87 @@ def _reached(leader: int, needs: list[tuple[int, int]]) -> set[int]:
                 reached.add(op)
                 queue.append(op)
     return reached
+
+
+class Hyperedge(NamedTuple):
+    """What costs *cost* if it has ends both among the chosen and elsewhere.
+
+    Attributes
+    ----------
+    ends
+        Those of its ends that may be chosen or not.
+    always, never
+        Whether it has an end that is chosen in any case, and one that is not in any case.
+    """
+
+    cost: int
+    ends: Sequence[int]
+    always: bool
+    never: bool
+
+
+def least_cost(weight: Mapping[int, int], edges: Iterable[Hyperedge], needs: Iterable[tuple[int, int]]) -> int:
+    """Return the least cost of any choice of ops: the weight of those chosen, and the hyperedges that the choice cuts.
+
+    Parameters
+    ----------
+    weight
+        Of each op that may be chosen, at least 0.
+    needs
+        Pairs of ops: the first may be chosen only with the second.
+
+    Notes
+    -----
+    A minimum cut (Picard 1976, Lawler 1973): chosen ops are on the source's side. Hyperedges that are cut by every
+    choice are left out.
+    """
+    edges = list(edges)
+    unlimited = sum(weight.values()) + sum(edge.cost for edge in edges) + 1
+    capacity: Capacities = {_SOURCE: {}, _SINK: {}}
+
+    def connect(tail: Hashable, head: Hashable, amount: int) -> None:
+        capacity.setdefault(tail, {})[head] = capacity.setdefault(tail, {}).get(head, 0) + amount
+        capacity.setdefault(head, {}).setdefault(tail, 0)
+
+    for op, cost in weight.items():
+        connect(op, _SINK, cost)
+    for op, other in needs:
+        connect(op, other, unlimited)
+    for number, edge in enumerate(edges):
+        if edge.always and edge.never:
+            continue
+        some_chosen: Hashable = _SOURCE if edge.always else ("some", number)
+        some_left: Hashable = _SINK if edge.never else ("not all", number)
+        connect(some_chosen, some_left, edge.cost)
+        for op in edge.ends:
+            if not edge.always:
+                connect(op, some_chosen, unlimited)
+            if not edge.never:
+                connect(some_left, op, unlimited)
+    return _maximum_flow(capacity)
+
+
+def _maximum_flow(capacity: Capacities) -> int:
+    """Return the maximum flow by shortest augmenting paths (Edmonds and Karp 1972); *capacity* is used up."""
+    total = 0
+    while True:
+        came_from: dict[Hashable, Hashable] = {_SOURCE: _SOURCE}
+        queue: deque[Hashable] = deque([_SOURCE])
+        while queue and _SINK not in came_from:
+            tail = queue.popleft()
+            for head, left in capacity[tail].items():
+                if left > 0 and head not in came_from:
+                    came_from[head] = tail
+                    queue.append(head)
+        if _SINK not in came_from:
+            return total
+        steps: list[tuple[Hashable, Hashable]] = []
+        node: Hashable = _SINK
+        while node != _SOURCE:
+            steps.append((came_from[node], node))
+            node = came_from[node]
+        amount = min(capacity[a][b] for a, b in steps)
+        for tail, head in steps:
+            capacity[tail][head] -= amount
+            capacity[head][tail] += amount
+        total += amount

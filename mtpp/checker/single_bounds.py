@@ -11,12 +11,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from mtpp.checker.checks import check_bound
-from mtpp.checker.claim import BoundClaim
+from mtpp.checker.claim import BoundClaim, together_classes
 from mtpp.checker.facts import counted
 from mtpp.checker.graph import TickGraph, ceil_div
 from mtpp.checker.report import BOUND_CHECK, Check, Report, Search, Verdict, fact, listed, worst
 from mtpp.checker.tier import Tier
-from mtpp.checker.together import together_classes
 from mtpp.document_shape import Path, Rule, anything, choice, mapping, record, refuse
 
 NAME = "bounds tried"

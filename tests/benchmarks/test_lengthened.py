@@ -68,7 +68,7 @@ def test_what_cannot_be_repeated(repeated: list[int], count: int) -> None:
 def test_bert(shared_data: Path) -> None:
     """BERT-32 becomes BERT-96: every layer reads the mask, and the work grows by that of 64 layers."""
     from mtpp.formats.training.models import read_training_model
-    from mtpp.solvers.planners.equal.equal_division import repeated_layers
+    from mtpp.solvers.planners.equal.equi import repeated_layers
 
     model, _ = read_training_model(str(shared_data / "piper" / "bert32a100.json"), "s")
     found = repeated_layers(model)

@@ -14,11 +14,11 @@ import oracles
 from graph_strategies import LINK, random_graph
 from plan_documents import embedded_document
 
+from mtpp.checker.claim import together_classes
 from mtpp.checker.graph import TickGraph, embedded_in_ticks
 from mtpp.checker.merged import MergedGraph
 from mtpp.checker.merges import replay_merges
 from mtpp.checker.report import Outcome
-from mtpp.checker.together import together_classes
 from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.system import System
 from mtpp.solvers.recheck.claim import DownsetClaim

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+from unicodedata import east_asian_width
 
 from mtpp.formats.graphs.stage_colours import stage_colour
 from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph
+from mtpp.terminal_safe import terminal_safe
 from mtpp.units import format_bytes
-from mtpp.views.report.graph_drawing import HEIGHT, graph_drawing
-from mtpp.views.report.levels import MOST_BOXES, Level, first_shown, levels_of
+from mtpp.views.report.colours import ACCENT, LINE, ON_FILL, SOFT, SURFACE
+from mtpp.views.report.drawing import Drawing
+from mtpp.views.report.folded import BOX_HEIGHT, BOX_WIDTH, FoldedDrawing, folded
+from mtpp.views.report.levels import MOST_BOXES, Flow, Level, first_shown, levels_of
 from mtpp.views.report.page import GraphLevel, GraphView, Prose, Section
 from mtpp.views.report.stated import StatedPlan
 
@@ -20,6 +24,17 @@ _MOST_NAMED = 20_000
 """Ops that the page can search; their names alone are a megabyte."""
 
 _MOST_IN_LEGEND = 24
+
+HEIGHT = 560
+"""Pixels of the drawing on the page."""
+
+_LABEL = 19
+"""Characters of a label, at most."""
+
+_MOST_SIZES = 60
+"""Flows whose bytes are written beside them, at most."""
+
+_MARGIN = 24
 
 
 def graph_section(
@@ -114,3 +129,113 @@ def _details(
             }
         )
     return {"kinds": kinds, "ops": ops, "tensors": tensors}
+
+
+def graph_drawing(name: str, level: Level, work: Sequence[str]) -> tuple[Drawing, tuple[float, float, float, float]]:
+    """Draw a level, and return the edges of the drawing as well: left, top, right, bottom.
+
+    Parameters
+    ----------
+    name
+        Of the element of the page.
+    work
+        Work of each group, for people.
+    """
+    flows = level.flows
+    pairs = [(one.source, one.target) for one in flows]
+    drawn = folded(len(level.groups), pairs, in_line=level.title != "Ops")
+    bounds = (-_MARGIN, -_MARGIN, drawn.width + _MARGIN + 60, drawn.height + _MARGIN)
+    drawing = Drawing(name, height=HEIGHT, x=(bounds[0], bounds[2]), y=(bounds[3], bounds[1]), axes=False, zoom="both")
+    largest = max((one.size_bytes or 0 for one in flows if one.crosses), default=0)
+    for crosses in (False, True):
+        look: dict[str, Any] = {"colour": ACCENT if crosses else LINE, "width": "width", "alpha": "alpha"}
+        suffix = "-crossing" if crosses else ""
+        curves = {e: c for e, c in drawn.curves.items() if flows[e].crosses == crosses}
+        keys = ("x0", "y0", "x1", "y1", "cx0", "cy0", "cx1", "cy1")
+        places: dict[str, Any] = {key: [round(c[i]) for c in curves.values()] for i, key in enumerate(keys)}
+        drawing.curves(places | _weights(flows, curves, largest), name=f"curves{suffix}", **look)
+        lines = {e: points for e, points in drawn.lines.items() if flows[e].crosses == crosses}
+        drawing.lines(
+            {
+                "xs": [[round(x) for x, _ in one] for one in lines.values()],
+                "ys": [[round(y) for _, y in one] for one in lines.values()],
+                **_weights(flows, lines, largest),
+            },
+            name=f"lines{suffix}",
+            **look,
+        )
+    drawing.boxes(
+        {key: [] for key in ("left", "right", "top", "bottom")}, name="marks", fill=ACCENT, edge=ACCENT, edge_width=1
+    )
+    left = [round(x - BOX_WIDTH / 2) for x, _ in drawn.places]
+    top = [round(y - BOX_HEIGHT / 2) for _, y in drawn.places]
+    boxes: dict[str, Any] = {
+        "left": left,
+        "right": [x + BOX_WIDTH for x in left],
+        "top": top,
+        "bottom": [y + BOX_HEIGHT for y in top],
+        "fill": [stage_colour(group.stage) for group in level.groups],
+        "name": [group.name for group in level.groups],
+        "stage": [str(group.stage) for group in level.groups],
+        "work": list(work),
+    }
+    tips = [("", "name"), ("stage", "stage"), ("work", "work")]
+    if level.title != "Ops":
+        boxes["ops"] = [f"{len(group.ops):,}" for group in level.groups]
+        tips.insert(2, ("ops", "ops"))
+    drawing.boxes(boxes, name="boxes", edge=SURFACE, tips=tips, clicked=True)
+    labels = [_shortened(terminal_safe(group.name)) for group in level.groups]
+    drawing.texts(
+        {"x": [x + BOX_WIDTH / 2 for x in left], "y": [y + BOX_HEIGHT / 2 for y in top], "text": labels},
+        name="labels", colour=ON_FILL, align="center",
+    )  # fmt: skip
+    if len(flows) <= _MOST_SIZES:
+        _write_sizes(drawing, flows, drawn)
+    return drawing, bounds
+
+
+def _weights(flows: Sequence[Flow], drawn: Iterable[int], largest: int) -> dict[str, list[float]]:
+    """Return widths and opacities: what crosses between stages is drawn the stronger the more bytes it has."""
+    widths, alphas = [], []
+    for e in drawn:
+        size = flows[e].size_bytes
+        share = 0.5 if size is None else (size / largest) ** 0.5 if largest else 0.0
+        widths.append(round(0.9 + 2.3 * share, 2) if flows[e].crosses else 1.1)
+        alphas.append(round(0.3 + 0.65 * share, 2) if flows[e].crosses else 0.6)
+    return {"width": widths, "alpha": alphas}
+
+
+def size_text(flow: Flow) -> str:
+    """Write the bytes of a flow, or how many tensors it has where not all sizes are known."""
+    if flow.size_bytes is not None:
+        return format_bytes(flow.size_bytes)
+    return "1 tensor" if flow.tensors == 1 else f"{flow.tensors:,} tensors"
+
+
+def _write_sizes(drawing: Drawing, flows: Sequence[Flow], drawn: FoldedDrawing) -> None:
+    """Write the bytes of flows beside the middle of their first stretches, or of their curves."""
+    at = {e: ((one[0][0] + one[1][0]) / 2, (one[0][1] + one[1][1]) / 2) for e, one in drawn.lines.items()}
+    for e, (x0, y0, x1, y1, cx0, cy0, cx1, cy1) in drawn.curves.items():
+        at[e] = ((x0 + 3 * cx0 + 3 * cx1 + x1) / 8, (y0 + 3 * cy0 + 3 * cy1 + y1) / 8)
+    drawing.texts(
+        {
+            "x": [round(x) for x, _ in at.values()],
+            "y": [round(y) for _, y in at.values()],
+            "text": [size_text(flows[e]) for e in at],
+        },
+        name="sizes", colour=SOFT, size=11, dx=5,
+    )  # fmt: skip
+
+
+def _shortened(name: str) -> str:
+    """Leave out the middle of a name that is too long for its box; wide characters count twice."""
+    if _width(name) <= _LABEL:
+        return name
+    first, last = name[: _LABEL // 2 - 2], name[-(_LABEL // 2 + 2) :]
+    while _width(first) + _width(last) >= _LABEL:
+        first, last = (first[:-1], last) if _width(first) > _width(last) else (first, last[1:])
+    return f"{first}…{last}"
+
+
+def _width(text: str) -> int:
+    return sum(2 if east_asian_width(c) in "WF" else 1 for c in text)

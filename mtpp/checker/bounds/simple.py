@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from mtpp.checker.claim import BoundClaim, Verdict
+from mtpp.checker.claim import BoundClaim, Verdict, together_classes
 from mtpp.checker.facts import counted
 from mtpp.checker.graph import ceil_div
-from mtpp.checker.together import together_classes
 from mtpp.document_shape import array, record, text, whole
 
 

@@ -11,10 +11,9 @@ import numpy as np
 
 from mtpp.array_types import Int64Array
 from mtpp.names import BUFFERS
-from mtpp.solvers.planners.pfeife.kernels.all_splits import best_of_all_splits
 from mtpp.solvers.planners.pfeife.kernels.split_annealing import anneal_split, split_iteration
 from mtpp.solvers.planners.pfeife.kernels.split_arrays import SplitArrays
-from mtpp.solvers.planners.pfeife.kernels.split_beam import extend_beam
+from mtpp.solvers.planners.pfeife.kernels.split_beam import best_of_all_splits, extend_beam
 from mtpp.solvers.planners.pfeife.kernels.split_iteration import NEVER
 from mtpp.solvers.planners.pfeife.kernels.split_memory import MemoryArrays, device_bytes, excess_bytes
 from mtpp.solvers.planners.pfeife.schedule_arrays import ScheduleArrays

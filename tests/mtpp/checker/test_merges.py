@@ -12,11 +12,11 @@ from graph_strategies import chain
 from merging_graphs import NO_MEMORY, merging_graph
 from plan_documents import graph_document, plan_document
 
+from mtpp.checker.claim import together_classes
 from mtpp.checker.graph import TickGraph, model_in_ticks
 from mtpp.checker.merged import MergedGraph
 from mtpp.checker.merges import replay_merges
 from mtpp.checker.plan import verify_plan
-from mtpp.checker.together import together_classes
 from mtpp.errors import InputError
 from mtpp.inference.contraction import contract
 from mtpp.inference.graph import CostGraph, Op, Tensor

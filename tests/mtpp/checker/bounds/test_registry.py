@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from plan_documents import graph_document, plan_document
 
+from mtpp.checker.claim import together_classes
 from mtpp.checker.graph import model_in_ticks
 from mtpp.checker.plan import Report, verify_plan
-from mtpp.checker.together import together_classes
 from mtpp.errors import InputError
 from mtpp.inference.graph import CostGraph, Op, Tensor
 
