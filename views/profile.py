@@ -34,7 +34,7 @@ def profile_text(profile: MeasuredProfile, medium: Medium) -> Iterable[Table]:
 def _figures(profile: MeasuredProfile) -> list[tuple[str, str]]:
     graph, said = profile.graph, profile.graph.metadata["profile"]
     quarter, median, three_quarters = profile.ops.wall
-    modelled = _modelled(profile.modelled)
+    modelled = sum(_each_modelled(profile.modelled), Fraction(0))
     apart = "node by node" if "pytorch" in said else "with the profiler"
     lines = [
         ("model", f"{graph.name}: {graph.op_count:,} ops, {graph.tensor_count:,} tensors"),
@@ -171,10 +171,6 @@ def _each_modelled(graph: CostGraph) -> list[Fraction]:
 def _each_backward(profile: MeasuredProfile) -> list[Fraction]:
     """Return the times of backward passes in microseconds, nothing where they were not measured."""
     return [] if profile.ops.backward is None else [Fraction(cost) for cost in profile.ops.backward.cost]
-
-
-def _modelled(graph: CostGraph) -> Fraction:
-    return sum(_each_modelled(graph), Fraction(0))
 
 
 def _time(microseconds: Exact) -> str:

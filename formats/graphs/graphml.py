@@ -71,7 +71,7 @@ def _lines(graph: CostGraph, assignment: Int32Array | None) -> Iterator[str]:
     node_keys = _NODE_KEYS + (() if assignment is None else _STAGE_KEYS)
     for element, keys in (("graph", _GRAPH_KEYS), ("node", node_keys), ("edge", _EDGE_KEYS)):
         for name, kind in keys:
-            yield f' <key id="{_key(element, name)}" for="{element}" attr.name="{name}" attr.type="{kind}"/>'
+            yield f' <key id="{element}.{name}" for="{element}" attr.name="{name}" attr.type="{kind}"/>'
     if assignment is not None:
         yield ' <key id="node.graphics" for="node" yfiles.type="nodegraphics"/>'
     yield ' <graph edgedefault="directed">'
@@ -137,10 +137,6 @@ def _unread(graph: CostGraph) -> list[list[Any]]:
             known = None if size == UNKNOWN_BYTES else size
             rows.append([t, tensor, graph.op_names[graph.tensor_producer[t]], known, graph.transfer[t]])
     return rows
-
-
-def _key(element: str, name: str) -> str:
-    return f"{element}.{name}"
 
 
 def _data(element: str, name: str, text: str) -> str:

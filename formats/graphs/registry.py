@@ -41,10 +41,6 @@ def _of_data(make: Callable[..., CostGraph]) -> Callable[..., CostGraph]:
     return read
 
 
-def _read_native(content: Content) -> CostGraph:
-    return native.graph_from_document(content.document, content.source.display)
-
-
 def _read_graphml(content: Content, **terms: Any) -> CostGraph:
     from mtpp.formats.graphs.graphml_reader import read_graphml
 
@@ -96,7 +92,7 @@ FORMATS = (
         name=names.NATIVE,
         suffixes=(".json",),
         recognises=lambda content: content.has("format") and content.document["format"] == native.FORMAT,
-        read=_read_native,
+        read=lambda content: native.graph_from_document(content.document, content.source.display),
         write=native.write_native,
     ),
     GraphFormat(

@@ -37,10 +37,6 @@ def _position(node: NodeView, index: int, default: int) -> int:
     return default if value is None else int(value.reshape(-1)[0])
 
 
-def _construct(node: NodeView) -> list[ValueType | None]:
-    return [SequenceType(tuple(node.input(index) for index in range(len(node.inputs))))]
-
-
 def _at(node: NodeView) -> list[ValueType | None]:
     elements = _sequence(node)
     if node.value(1) is None and len(set(elements)) > 1:
@@ -111,14 +107,6 @@ def _concatenate(node: NodeView) -> list[ValueType | None]:
     return [TensorType(first.dtype, tuple(shape))]
 
 
-def _length(node: NodeView) -> list[ValueType | None]:
-    return [TensorType(TensorProto.INT64, ())]
-
-
-def _has_element(node: NodeView) -> list[ValueType | None]:
-    return [TensorType(TensorProto.BOOL, ())]
-
-
 def _same(node: NodeView) -> list[ValueType | None]:
     return [node.inputs[0] if node.inputs else None]
 
@@ -127,13 +115,13 @@ _RULES: dict[str, SequenceRule] = {
     "ConcatFromSequence": _concatenate,
     "Optional": _same,
     "OptionalGetElement": _same,
-    "OptionalHasElement": _has_element,
+    "OptionalHasElement": lambda node: [TensorType(TensorProto.BOOL, ())],
     "SequenceAt": _at,
-    "SequenceConstruct": _construct,
+    "SequenceConstruct": lambda node: [SequenceType(tuple(node.input(index) for index in range(len(node.inputs))))],
     "SequenceEmpty": lambda node: [SequenceType(())],
     "SequenceErase": _erase,
     "SequenceInsert": _insert,
-    "SequenceLength": _length,
+    "SequenceLength": lambda node: [TensorType(TensorProto.INT64, ())],
     "SplitToSequence": _split,
 }
 

@@ -183,10 +183,6 @@ def _gather(inputs: Sequence[Array | None], attributes: Attributes, outputs: int
     return [np.take(data, indices, axis=axis)]
 
 
-def _concat(inputs: Sequence[Array | None], attributes: Attributes, outputs: int) -> Sequence[Array]:
-    return [np.concatenate([_need(inputs, i) for i in range(len(inputs))], axis=attributes.get("axis", 1))]
-
-
 def _slice(inputs: Sequence[Array | None], attributes: Attributes, outputs: int) -> Sequence[Array]:
     data = _need(inputs, 0)
     starts = _ints(inputs, 1, attributes, "starts")
@@ -205,10 +201,6 @@ def _slice(inputs: Sequence[Array | None], attributes: Attributes, outputs: int)
 def _squeeze(inputs: Sequence[Array | None], attributes: Attributes, outputs: int) -> Sequence[Array]:
     axes = _ints(inputs, 1, attributes, "axes")
     return [np.squeeze(_need(inputs, 0), axis=None if axes is None else tuple(axes))]
-
-
-def _unsqueeze(inputs: Sequence[Array | None], attributes: Attributes, outputs: int) -> Sequence[Array]:
-    return [np.expand_dims(_need(inputs, 0), tuple(_ints(inputs, 1, attributes, "axes") or ()))]
 
 
 def _reshape(inputs: Sequence[Array | None], attributes: Attributes, outputs: int) -> Sequence[Array]:
@@ -281,10 +273,6 @@ def _scatter_nd(inputs: Sequence[Array | None], attributes: Attributes, outputs:
     return [data]
 
 
-def _transpose(inputs: Sequence[Array | None], attributes: Attributes, outputs: int) -> Sequence[Array]:
-    return [np.transpose(_need(inputs, 0), attributes.get("perm"))]
-
-
 def _same(inputs: Sequence[Array | None], attributes: Attributes, outputs: int) -> Sequence[Array]:
     return [_need(inputs, 0)]
 
@@ -319,7 +307,9 @@ _EVALUATORS: dict[str, Evaluator] = {
     "And": _elementwise(np.logical_and),
     "Cast": _cast,
     "Ceil": _elementwise(np.ceil),
-    "Concat": _concat,
+    "Concat": lambda inputs, attributes, outputs: [
+        np.concatenate([_need(inputs, i) for i in range(len(inputs))], axis=attributes.get("axis", 1))
+    ],
     "Constant": _constant,
     "ConstantOfShape": _full,
     "CumSum": _cumsum,
@@ -355,8 +345,10 @@ _EVALUATORS: dict[str, Evaluator] = {
     "Squeeze": _squeeze,
     "Sub": _elementwise(np.subtract),
     "Tile": _tile,
-    "Transpose": _transpose,
-    "Unsqueeze": _unsqueeze,
+    "Transpose": lambda inputs, attributes, outputs: [np.transpose(_need(inputs, 0), attributes.get("perm"))],
+    "Unsqueeze": lambda inputs, attributes, outputs: [
+        np.expand_dims(_need(inputs, 0), tuple(_ints(inputs, 1, attributes, "axes") or ()))
+    ],
     "Where": _elementwise(lambda condition, a, b: np.where(condition, a, b), keep_type=False),
     "Xor": _elementwise(np.logical_xor),
 }

@@ -86,12 +86,8 @@ def program_text(stored: Stored, source: str) -> ProgramText:
     except InputError:
         raise
     except DAMAGED as error:
-        problem = f"the archive is truncated or damaged: {_one_line(error)}"
+        problem = f"the archive is truncated or damaged: {' '.join(str(error).split())[:200] or type(error).__name__}"
         raise InputError(problem, source=source, remedy="copy or export it again") from None
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())[:200] or type(error).__name__
 
 
 def _names(archive: zipfile.ZipFile, source: str) -> set[str]:

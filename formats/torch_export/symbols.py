@@ -121,10 +121,6 @@ def _power(base: Number, exponent: Number) -> Number:
     return Fraction(base) ** int(exponent)
 
 
-def _modular_indexing(base: Number, divisor: Number, modulus: Number) -> Number:
-    return base // divisor % modulus
-
-
 _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "Add": lambda *terms: sum(terms),
     "CeilToInt": math.ceil,
@@ -136,7 +132,7 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "Max": max,
     "Min": min,
     "Mod": lambda a, b: a % b,
-    "ModularIndexing": _modular_indexing,
+    "ModularIndexing": lambda base, divisor, modulus: base // divisor % modulus,
     "Mul": lambda *factors: reduce(lambda a, b: a * b, factors, 1),
     "Pow": _power,
     "PythonMod": lambda a, b: a % b,

@@ -108,7 +108,7 @@ def pass_schedule_from_document(document: Any, source: str, name: str = "") -> P
 
         def place_of(device: int, index: int | None) -> str:
             if index is not None and isinstance(order[device], str):
-                return _place_in_text(device, index)
+                return f"/order/{device}, pass {index + 1}"
             return place_in_json(device, index)
 
         rows: list[list[Pass]] = []
@@ -194,10 +194,6 @@ def _pass(word: str, where: str) -> Pass:
     except InputError as error:
         error.where = error.where or where
         raise
-
-
-def _place_in_text(device: int, index: int) -> str:
-    return f"/order/{device}, pass {index + 1}"
 
 
 def _place_in_csv(line: int, column: int | None) -> str:

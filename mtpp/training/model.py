@@ -233,7 +233,7 @@ class TrainingModel:
             names = cycle_text([self.layers[i].name for i in cycle])
             remedy = "remove an edge: every layer comes after those that it needs"
             raise self.fault(
-                f"the layers make a cycle: {names}", self.places.edge(self.ends.index(_step(cycle))), remedy
+                f"the layers make a cycle: {names}", self.places.edge(self.ends.index((cycle[0], cycle[1]))), remedy
             )
         return [FilePosition(v) for v in order]
 
@@ -252,10 +252,6 @@ class TrainingModel:
             around[edge.target][0].append(edge.source)
             around[edge.source][1].append(edge.target)
         return around
-
-
-def _step(cycle: Sequence[int]) -> tuple[int, int]:
-    return cycle[0], cycle[1]
 
 
 def _check_layers(model: TrainingModel) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, MutableSequence
+from collections.abc import Collection, Iterable, Mapping, MutableSequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -244,8 +244,4 @@ def _described(name: str) -> onnx.ValueInfoProto:
 
 
 def _operator_set(imports: Any) -> int:
-    return max(_standard_versions(imports), default=1)
-
-
-def _standard_versions(imports: Any) -> Iterator[int]:
-    return (one.version for one in imports if not standard_domain(one.domain))
+    return max((one.version for one in imports if not standard_domain(one.domain)), default=1)

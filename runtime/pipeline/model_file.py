@@ -97,7 +97,7 @@ class ModelFile(ABC):
         for name, dtype, shape in expected:
             problem = None
             if name not in found_by_name:
-                problem = f"it has none, and {_list(found_by_name)} instead"
+                problem = f"it has none, and {', '.join(map(repr, found_by_name)) or 'no other'} instead"
             else:
                 own = found_by_name.pop(name)
                 sizes = own.shape if own.shape is None else list(own.shape)
@@ -126,7 +126,3 @@ class ModelFile(ABC):
             return self.path.read_bytes()
         except OSError as error:
             raise InputError(f"cannot be read: {error.strerror}", source=str(self.path)) from None
-
-
-def _list(names: Mapping[str, Any]) -> str:
-    return ", ".join(map(repr, names)) or "no other"

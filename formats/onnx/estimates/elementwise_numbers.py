@@ -237,10 +237,6 @@ def _powers(node: Operands) -> Sequence[Numbers | None]:
     return [combined(one, node.need(0), node.need(1))]
 
 
-def _root(a: Range) -> Range:
-    return math.sqrt(max(0.0, a[0])), math.sqrt(a[1]) if a[1] > 0 else 0.0
-
-
 def _masked(node: Operands) -> Sequence[Numbers | None]:
     """Bits of both: no more than either, where one has no sign."""
 
@@ -278,7 +274,7 @@ ELEMENTWISE: dict[str, Rule] = {
     "Relu": _at_least_zero,
     "Round": _linear(_rounded(round)),
     "Sign": _ranged(lambda a: (float(np.sign(a[0])), float(np.sign(a[1]))), whole=True),
-    "Sqrt": _ranged(_root, whole=False),
+    "Sqrt": _ranged(lambda a: (math.sqrt(max(0.0, a[0])), math.sqrt(a[1]) if a[1] > 0 else 0.0), whole=False),
     "Sub": _linear(lambda a, b: a - b),
     "Sum": _folded(lambda a, b: a + b),
     "Where": _where,

@@ -196,10 +196,6 @@ def _padded(node: Operands) -> Sequence[Numbers | None]:
     return [Numbers.of_all(low, high, whole=first.whole)]
 
 
-def _hot(node: Operands) -> Sequence[Numbers | None]:
-    return [node.need(2).together]
-
-
 def _multiplied_out(node: Operands) -> Sequence[Numbers | None]:
     """Return sums of products along one axis, of each element less its zero point."""
     a, b = node.need(0), node.need(1)
@@ -280,7 +276,7 @@ GATHERED: dict[str, Rule] = {
     "Multinomial": _chosen,
     "NonMaxSuppression": _boxes,
     "NonZero": _places,
-    "OneHot": _hot,
+    "OneHot": lambda node: [node.need(2).together],
     "Pad": _padded,
     "RandomUniform": _drawn,
     "RandomUniformLike": _drawn,

@@ -73,18 +73,10 @@ def _matmul_gelu(node: NodeView) -> NodeCost:
     return dense(elements * node.input(0).shape[-1], activation_flops("FastGelu") * elements)
 
 
-def _quantized_matmul(node: NodeView) -> NodeCost:
-    return dense(node.output().count * node.input(0).shape[-1], 3 * node.output().count)
-
-
 def _dynamic_quantized_matmul(node: NodeView) -> NodeCost:
     """Quantize A first: find its extremes, then scale, round and shift."""
     a, elements = node.input(0), node.output().count
     return dense(elements * a.shape[-1], 5 * a.count + elements)
-
-
-def _scaled_matmul(node: NodeView) -> NodeCost:
-    return dense(node.output().count * node.input(0).shape[-1], node.output().count)
 
 
 def _matmul_nbits(node: NodeView) -> NodeCost:
@@ -179,7 +171,7 @@ RULES: dict[str, CostRule] = {
     "MatMul": _matmul,
     "MatMulInteger": _matmul,
     "QLinearConv": _quantized_conv,
-    "QLinearMatMul": _quantized_matmul,
+    "QLinearMatMul": lambda node: dense(node.output().count * node.input(0).shape[-1], 3 * node.output().count),
     "RNN": _recurrent(RNN_FLOPS),
     "com.microsoft:ConvTransposeWithDynamicPads": _transposed_conv,
     "com.microsoft:DynamicQuantizeLSTM": _quantized_lstm,
@@ -192,7 +184,9 @@ RULES: dict[str, CostRule] = {
     "com.microsoft:GemmFloat8": _gemm,
     "com.microsoft:MatMulBnb4": _matmul_nbits,
     "com.microsoft:MatMulInteger16": _matmul,
-    "com.microsoft:MatMulIntegerToFloat": _scaled_matmul,
+    "com.microsoft:MatMulIntegerToFloat": lambda node: dense(
+        node.output().count * node.input(0).shape[-1], node.output().count
+    ),
     "com.microsoft:MatMulNBits": _matmul_nbits,
     "com.microsoft:MoE": _mixture_of_experts,
     "com.microsoft:NhwcConv": _conv,

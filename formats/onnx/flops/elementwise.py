@@ -67,10 +67,6 @@ def _gelu(node: NodeView) -> NodeCost:
     return NodeCost(flops=FUNCTIONS["fastgelu" if tanh else "gelu"] * node.output().count)
 
 
-def _fast_gelu(node: NodeView) -> NodeCost:
-    return NodeCost(flops=(FUNCTIONS["fastgelu"] + node.has(1)) * node.output().count)
-
-
 def _biased_dropout(node: NodeView) -> NodeCost:
     """Add a bias and, where there is one, a residual; numbers are drawn in training only."""
     training = node.value(4)
@@ -96,6 +92,6 @@ RULES: dict[str, CostRule] = {
     "com.microsoft:BiasDropout": _biased_dropout,
     "com.microsoft:BitmaskBiasDropout": _biased_dropout,
     "com.microsoft:DynamicTimeWarping": per_input_element(3),  # the least of three, a sum
-    "com.microsoft:FastGelu": _fast_gelu,
+    "com.microsoft:FastGelu": lambda node: NodeCost(flops=(FUNCTIONS["fastgelu"] + node.has(1)) * node.output().count),
     "com.microsoft:IsAllFinite": per_input_element(1),
 }

@@ -38,14 +38,6 @@ def _nothing(node: NodeView) -> NodeCost:
     return NodeCost(flops=0, reads=0, writes=0)
 
 
-def _move(node: NodeView) -> NodeCost:
-    return NodeCost(flops=0)
-
-
-def _dropout(node: NodeView) -> NodeCost:
-    return _nothing(node) if is_view(node) else NodeCost(flops=DROPOUT_FLOPS * node.input(0).count)
-
-
 def _gather(node: NodeView) -> NodeCost:
     """Read the rows that are taken and their indices, not the whole table."""
     return NodeCost(flops=0, reads=node.output().bytes + node.input(1).bytes)
@@ -55,10 +47,6 @@ def _part(node: NodeView) -> NodeCost:
     """Read what is kept."""
     moving = [node.inputs[i] for i in range(1, len(node.inputs)) if node.has(i) and node.value(i) is None]
     return NodeCost(flops=0, reads=node.output().bytes + sum(getattr(kind, "bytes", 0) for kind in moving))
-
-
-def _crop_or_pad(node: NodeView) -> NodeCost:
-    return NodeCost(flops=0, reads=min(node.input(0).bytes, node.output().bytes))
 
 
 def _scatter(node: NodeView) -> NodeCost:
@@ -103,10 +91,10 @@ def _rotate_two(node: NodeView) -> NodeCost:
 
 RULES: dict[str, CostRule] = {
     **dict.fromkeys([*VIEWS, *_BOOKKEEPING.split()], _nothing),
-    **dict.fromkeys(_MOVES.split(), _move),
-    "CenterCropPad": _crop_or_pad,
+    **dict.fromkeys(_MOVES.split(), lambda node: NodeCost(flops=0)),
+    "CenterCropPad": lambda node: NodeCost(flops=0, reads=min(node.input(0).bytes, node.output().bytes)),
     "Compress": _part,
-    "Dropout": _dropout,
+    "Dropout": lambda node: _nothing(node) if is_view(node) else NodeCost(flops=DROPOUT_FLOPS * node.input(0).count),
     "Gather": _gather,
     "GatherElements": _gather,
     "GatherND": _gather,

@@ -34,10 +34,6 @@ def _regressed(name: str, default: int) -> Callable[[NodeView], Types]:
     return lambda node: [TensorType(_FLOAT, (_rows(node), node.integer(name, default)))]
 
 
-def _one_per_row(node: NodeView) -> Types:
-    return [TensorType(_FLOAT, (_rows(node), 1))]
-
-
 def class_labels(node: NodeView, integers: str) -> tuple[int, int]:
     """Return the element type of a classifier's labels, and their number."""
     for name, dtype in (("classlabels_strings", _TEXT), (integers, _INT)):
@@ -89,7 +85,7 @@ CLASSIC_RULES: dict[str, Callable[[NodeView], Types]] = {
         "LinearRegressor": _regressed("targets", 1),
         "Normalizer": _as_float,
         "SVMClassifier": _vector_classes,
-        "SVMRegressor": _one_per_row,
+        "SVMRegressor": lambda node: [TensorType(_FLOAT, (_rows(node), 1))],
         "Scaler": _as_float,
         "TreeEnsembleClassifier": _tree_classes,
         "TreeEnsembleRegressor": _regressed("n_targets", 1),

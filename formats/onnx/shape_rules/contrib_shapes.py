@@ -106,10 +106,6 @@ def _quantized_gemm(node: NodeView) -> Types:
     return [TensorType(TensorProto.FLOAT if to_float else node.input(0).dtype, (a[0], b[1]))]
 
 
-def _integer_matmul(node: NodeView) -> Types:
-    return [TensorType(TensorProto.INT32, _matmul_shape(node.input(0).shape, node.input(1).shape))]
-
-
 def _matmul_nbits(node: NodeView) -> Types:
     a = node.input(0)
     return [TensorType(a.dtype, (*a.shape[:-1], node.integer("N", 0)))]
@@ -206,10 +202,6 @@ def _gathered_blocks(node: NodeView) -> Types:
     return [TensorType(scales.dtype, (*shape[:axis], *indices.shape, *shape[axis + 1 :]))]
 
 
-def _dequantized(node: NodeView) -> Types:
-    return [TensorType(node.input(1).dtype, node.input(0).shape)]
-
-
 def _quantized(node: NodeView) -> Types:
     zero_point = node.input_or_none(2)
     return [TensorType(zero_point.dtype if zero_point else TensorProto.UINT8, node.input(0).shape)]
@@ -293,7 +285,7 @@ _RULES: dict[str, ShapeRule] = {
     "ComplexMul": _broadcast,
     "ComplexMulConj": _broadcast,
     "CropAndResize": _crops,
-    "DequantizeLinear": _dequantized,
+    "DequantizeLinear": lambda node: [TensorType(node.input(1).dtype, node.input(0).shape)],
     "DynamicQuantizeLSTM": _quantized_lstm,
     "DynamicQuantizeMatMul": _float_matmul,
     "EmbedLayerNormalization": _embed_layer_normalization,
@@ -308,7 +300,9 @@ _RULES: dict[str, ShapeRule] = {
     "Inverse": _same,
     "LayerNormalization": _same_and_statistics,
     "MatMulBnb4": _matmul_nbits,
-    "MatMulInteger16": _integer_matmul,
+    "MatMulInteger16": lambda node: [
+        TensorType(TensorProto.INT32, _matmul_shape(node.input(0).shape, node.input(1).shape))
+    ],
     "MatMulIntegerToFloat": _float_matmul,
     "MatMulNBits": _matmul_nbits,
     "MoE": _same,

@@ -43,14 +43,6 @@ def _told_weight(node: NodeView) -> Types:
     return [] if shape is None else [_with_last(node.input(0), int(shape.reshape(-1)[-1]))]
 
 
-def _gated(node: NodeView) -> Types:
-    return [*_named("N")(node), node.input(0)]
-
-
-def _projections(node: NodeView) -> Types:
-    return [*_named("Nq", "Nkv", "Nkv")(node), node.input(0)]
-
-
 def _router_and_gates(node: NodeView) -> Types:
     x, logits = node.input(0), node.integer("router_size", 0)
     return [_with_last(x, logits), _with_last(x, (node.input(1).shape[-1] - logits) // 2)]
@@ -172,10 +164,6 @@ def _transposed(node: NodeView) -> Types:
     return [TensorType(x.dtype, (x.shape[0], channels, *transposed_sizes(padded, x.shape[2:], weight.shape[2:])))]
 
 
-def _packed_causal_convolution(node: NodeView) -> Types:
-    return [node.input(0), node.input(4)]
-
-
 def _gates(node: NodeView) -> Types:
     """Multiply halves of one input, or two inputs."""
     x = node.input(0)
@@ -194,10 +182,6 @@ def _signal(node: NodeView) -> Types:
     return [TensorType(x.dtype, (*x.shape[:-2], 2 * (x.shape[-2] - 1)))]
 
 
-def _restored(node: NodeView) -> Types:
-    return [TensorType(node.input(0).dtype, (*node.input(1).shape, node.input(0).shape[-1]))]
-
-
 def _dropped(node: NodeView) -> Types:
     x = node.input(0)
     return [x, TensorType(TensorProto.BOOL, x.shape)]
@@ -208,18 +192,10 @@ def _embedded(node: NodeView) -> Types:
     return [TensorType(table.dtype, (*indices.shape, *table.shape[1:]))]
 
 
-def _two(node: NodeView) -> Types:
-    return [node.input(1), node.input(3)]
-
-
 def _biases(node: NodeView) -> Types:
     lengths = [node.value(index) for index in (1, 2)]
     sizes = tuple(None if one is None else int(one.reshape(-1)[0]) for one in lengths)
     return [PartialType(node.input(0).dtype, (1, node.input(0).shape[1], *sizes))]
-
-
-def _one_number(node: NodeView) -> Types:
-    return [TensorType(TensorProto.BOOL, ())]
 
 
 def _product(node: NodeView) -> Types:
@@ -239,18 +215,18 @@ FUSED_RULES: dict[str, Callable[[NodeView], Types]] = {
     "DynamicTimeWarping": _warped,
     "GatedDeltaNet": _packed_delta,
     "GatedRMSNorm": _same,
-    "GemmaRotaryEmbedding": _two,
+    "GemmaRotaryEmbedding": lambda node: [node.input(1), node.input(3)],
     "Irfft": _signal,
-    "IsAllFinite": _one_number,
+    "IsAllFinite": lambda node: [TensorType(TensorProto.BOOL, ())],
     "LinearAttention": _linear_attention,
     "LongformerAttention": _same,
     "MRotaryEmbedding": _same,
     "MatMulBlockQuantizedFp4Weight": _rows_of_weight,
     "MatMulBlockQuantizedFp8Weight": _rows_of_weight,
     "MatMulFpQ4": _told_weight,
-    "MatMulNBitsMlp": _gated,
+    "MatMulNBitsMlp": lambda node: [*_named("N")(node), node.input(0)],
     "MatMulNBitsQLoRA": _named("N"),
-    "MatMulNBitsQkv": _projections,
+    "MatMulNBitsQkv": lambda node: [*_named("Nq", "Nkv", "Nkv")(node), node.input(0)],
     "MatMulPacked": _named("N"),
     "MoEPacked": _same,
     "MulInteger": _product,
@@ -263,11 +239,11 @@ FUSED_RULES: dict[str, Callable[[NodeView], Types]] = {
     "QOrderedLongformerAttention": _same,
     "QOrderedMatMul": _ordered_product,
     "RelativePositionBias": _biases,
-    "RestorePadding": _restored,
+    "RestorePadding": lambda node: [TensorType(node.input(0).dtype, (*node.input(1).shape, node.input(0).shape[-1]))],
     "Rfft": _spectrum,
     "RouterGateUpProj": _router_and_gates,
     "SparseAttention": _sparse,
     "SwiGLU": _gates,
     "TorchEmbedding": _embedded,
-    "VarlenCausalConvWithState": _packed_causal_convolution,
+    "VarlenCausalConvWithState": lambda node: [node.input(0), node.input(4)],
 }

@@ -343,10 +343,6 @@ def _one_axis(node: Sized) -> Sequence[Sizes]:
     return [{0: Largest.of(node.number(0))}]
 
 
-def _mel_weights(node: Sized) -> Sequence[Sizes]:
-    return [{0: Largest(node.number(1).high // 2 + 1), 1: Largest.of(node.number(0))}]
-
-
 def _grid(node: Sized) -> Sequence[Sizes]:
     count = node.node.input(1).count
     return [{0: Largest.of(node.number(1, 0)), **{at - 1: Largest.of(node.number(1, at)) for at in range(2, count)}}]
@@ -386,7 +382,7 @@ _RULES: dict[str, Rule] = {
     "HammingWindow": _one_axis,
     "HannWindow": _one_axis,
     "MaxUnpool": _unpooled,
-    "MelWeightMatrix": _mel_weights,
+    "MelWeightMatrix": lambda node: [{0: Largest(node.number(1).high // 2 + 1), 1: Largest.of(node.number(0))}],
     "NonMaxSuppression": _found_boxes,
     "NonZero": _not_zero,
     "OneHot": _hot,

@@ -63,10 +63,6 @@ def _gelu(call: CallView) -> NodeCost:
     return NodeCost(flops=FUNCTIONS["fastgelu" if tanh else "gelu"] * call.output().count)
 
 
-def _glu(call: CallView) -> NodeCost:
-    return NodeCost(flops=(FUNCTIONS["sigmoid"] + 1) * call.output().count)
-
-
 def _sum(call: CallView) -> NodeCost:
     """One addition, and a scaling where there is one."""
     scaled = call.value("alpha", 1) != 1
@@ -109,5 +105,5 @@ RULES: dict[str, CostRule] = {
     "_to_copy": _copied,
     "choose_qparams": per_input_element(2),  # minimum and maximum
     "gelu": _gelu,
-    "glu": _glu,
+    "glu": lambda call: NodeCost(flops=(FUNCTIONS["sigmoid"] + 1) * call.output().count),
 }

@@ -84,7 +84,7 @@ def time_program(
     times = ProgramTimes([[] for _ in order], [[] for _ in order])
     gradient_of = _Gradients(seed) if backward else None
     fresh = _Fresh(program.stored, inputs, seed)
-    with _threads(threads), torch.random.fork_rng(devices=_gpus(clock)):
+    with _threads(threads), torch.random.fork_rng(devices=[clock.device] if clock.device.type == "cuda" else []):
         if backward:
             times.call_us = _call_us(clock)
         for done in range(warm_up + repeats):
@@ -202,7 +202,3 @@ def _threads(count: int) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
-
-
-def _gpus(clock: Clock) -> list[Any]:
-    return [clock.device] if clock.device.type == "cuda" else []

@@ -109,8 +109,10 @@ def chain_arrays(asked: Chained, ways: Sequence[tuple[int, int]]) -> tuple[Paths
         kept=_int64([places.sums(row) for row in kept]),
         enter=entering.within_paths(places),
         leave=entering.out_of_paths(places),
-        fixed=_int64(places.sums([_fixed(row, bytes_cap) for row in least])),
-        parameters=_int64(places.sums([_parameters(asked.model, v) for v in order])),
+        fixed=_int64(places.sums([min(bytes_cap, min(one.fixed for one in row if one is not None)) for row in least])),
+        parameters=_int64(
+            places.sums([min(2**53, min(one.parameter_bytes for one in asked.model.choices[v])) for v in order])
+        ),
         work=_int64(places.sums(work)),
         passed=_int64([places.sums(row) for row in passed]),
         mixer=_mixer(len(places.lengths)),
@@ -140,16 +142,8 @@ def _least(ways: Sequence[tuple[LayerChoice, Passes]]) -> _Least | None:
     )
 
 
-def _fixed(row: Sequence[_Least | None], cap: int) -> int:
-    return min(cap, min(one.fixed for one in row if one is not None))
-
-
 def _fastest(row: Sequence[_Least | None], kind: int, cap: int) -> int:
     return min(cap, min((one.forward if kind else one.both) for one in row if one is not None))
-
-
-def _parameters(model: GraphModel, layer: int) -> int:
-    return min(2**53, min(one.parameter_bytes for one in model.choices[layer]))
 
 
 def _gradients(d: int, setting: Setting, ticks: int | None) -> float:
