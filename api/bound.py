@@ -95,16 +95,7 @@ def bound(
     from mtpp.api.cells.parameters import models_of, reading_of
     from mtpp.api.observer import listener
 
-    asked = Bounding.of(
-        k=k,
-        bounds=bounds,
-        cutoff=cutoff,
-        time_limit_s=time_limit_s,
-        total_time_limit_s=total_time_limit_s,
-        seed=seed,
-        memory_limit=memory_limit,
-        proof_limit=proof_limit,
-    )
+    asked = Bounding.among(locals())
     deadline, heard = Deadline(asked.total_time_limit_s), listener(observer)
     given, read = models_of(models, observer), reading_of(reading)
     table = bound_cells(given, asked, read, heard, deadline, Overheads()).sealed()

@@ -138,20 +138,7 @@ def certify(
     from mtpp.api.cells.parameters import models_of, reading_of
     from mtpp.api.observer import listener
 
-    asked = Certifying.of(
-        k=k,
-        bounds=bounds,
-        time_limit_s=time_limit_s,
-        seed=seed,
-        memory_limit=memory_limit,
-        proof_limit=proof_limit,
-        algorithm=algorithm,
-        target_ratio=target_ratio,
-        total_time_limit_s=total_time_limit_s,
-        jobs=jobs,
-        store=store,
-        scheduler=scheduler,
-    )
+    asked = Certifying.among(locals())
     deadline, heard, proofs = Deadline(asked.total_time_limit_s), listener(observer), flag(proofs_only, "proofs_only")
     given, read = models_of(models, observer), reading_of(reading)
     table = certify_cells(given, asked, read, heard, deadline, Overheads(), proofs_only=proofs).sealed()

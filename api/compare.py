@@ -247,15 +247,7 @@ def compare(
     from mtpp.api.cells.parameters import models_of, reading_of
 
     begin = time.monotonic()
-    asked = Comparing.of(
-        k=k,
-        algorithms=algorithms,
-        time_limit_s=time_limit_s,
-        work_limit=work_limit,
-        seed=seed,
-        jobs=jobs,
-        memory_limit=memory_limit,
-    )
+    asked = Comparing.among(locals())
     given, read = models_of(models, observer), reading_of(reading)
     heard = listener(observer)
     compared = compare_algorithms(given, asked, read, heard, Overheads())

@@ -162,14 +162,7 @@ def export(
 
     target = path_text(path, "path")
     check_export(target)
-    asked = Bounding.of(
-        k=whole(k, "k"),
-        bounds=[text(bound, "bound")],
-        export=target,
-        position=position,
-        cutoff=cutoff,
-        seed=seed,
-    )
+    asked = Bounding.among(locals(), k=whole(k, "k"), bounds=[text(bound, "bound")], export=target)
     found = export_mip(models_of(model, observer), asked, reading_of(reading), listener(observer))
     found.save(target)
     return found

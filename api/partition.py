@@ -279,21 +279,7 @@ def partition(
     begin = time.monotonic()
     if (k is None) == (max_bottleneck is None):
         raise InputError("give either ‹k› or ‹max_bottleneck›", parameter="k")
-    asked = Partitioning.of(
-        k=k,
-        max_bottleneck=max_bottleneck,
-        algorithm=algorithm,
-        together=together,
-        together_blocks=together_blocks,
-        ignore_engine=ignore_engine,
-        time_limit_s=time_limit_s,
-        work_limit=work_limit,
-        seed=seed,
-        jobs=jobs,
-        memory_limit=memory_limit,
-        population=population,
-        generations=generations,
-    )
+    asked = Partitioning.among(locals())
     deadline, heard = Deadline(asked.time_limit_s), listener(observer)
     with reading_given(model, "model", deadline):
         prepared = prepare(as_model(model, observer), asked)

@@ -111,20 +111,8 @@ def profile(
     from mtpp.api.inputs.model_path import model_file
 
     file, read_for = model_file(model)
-    terms = Profiling(
-        warmup=warmup,
-        repeats=repeats,
-        threads=threads,
-        optimise=optimise,
-        beside=beside,
-        backward=backward,
-        inputs=inputs,
-        seed=seed,
-        dims=dims,
-        system=model.system if system is None and isinstance(model, Model) else system,
-        memory_limit=memory_limit,
-        max_input_size=max_input_size,
-    )
+    read_on = model.system if system is None and isinstance(model, Model) else system
+    terms = Profiling.among(locals(), system=read_on)
     return profile_model_file(file, terms, listener(observer), read_for)
 
 

@@ -186,14 +186,7 @@ def verify(
     >>> [row.claim for row in mtpp.verify(document, model).rows if row.verdict == "false"]
     ['bottleneck']
     """
-    asked = Verifying.of(
-        costs=costs,
-        shallow=shallow,
-        time_limit_s=time_limit_s,
-        memory_limit=memory_limit,
-        max_input_size=max_input_size,
-        dims=dims,
-    )
+    asked = Verifying.among(locals())
     request = request_of(result, model, asked, Machine(system=system), Formats(time_unit=time_unit))
     return verify_document(request, listener(observer)).told(str)
 

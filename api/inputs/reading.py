@@ -80,21 +80,7 @@ def read(
     """
     from mtpp.api.observer import listener
 
-    how = Reading(
-        system=system,
-        bandwidth=bandwidth,
-        fast_memory=fast_memory,
-        activation_reserve=activation_reserve,
-        peak=peak,
-        stage_memory=stage_memory,
-        costs=costs,
-        dims=dims,
-        from_format=_implied_format(source) if from_format is None else from_format,
-        time_unit=time_unit,
-        backward=backward,
-        loading_time=loading_time,
-        max_input_size=max_input_size,
-    )
+    how = Reading.among(locals(), from_format=_implied_format(source) if from_format is None else from_format)
     terms, limit = ExportTerms(args, kwargs, dynamic_shapes), int(how.max_input_size)
     if is_torch_model(source):
         found = exported_source(source, terms, "source", limit)

@@ -112,6 +112,11 @@ class Options:
         """Do the same where fields are annotated with the types that their values are read as, not given in."""
         return cls(**given)
 
+    @classmethod
+    def among(cls, keywords: Mapping[str, Any], **others: Any) -> Self:
+        """Make a record of the keywords of a function, its ``locals()``, that name fields, and of *others*."""
+        return cls(**{name: value for name, value in keywords.items() if name in options_of(cls)} | others)
+
     def __post_init__(self) -> None:
         """Refuse values that do not go together."""
 

@@ -163,14 +163,7 @@ def report(
 
     target = None if path is None else path_text(path, "path")
     check_report(target)
-    asked = Verifying.of(
-        costs=costs,
-        shallow=shallow,
-        time_limit_s=time_limit_s,
-        memory_limit=memory_limit,
-        max_input_size=max_input_size,
-        dims=dims,
-    )
+    asked = Verifying.among(locals())
     request = request_of(result, model, asked, Machine(system=system), Formats(time_unit=time_unit))
     made = result_page(request, listener(observer), named=str)
     if target is not None:
