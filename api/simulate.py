@@ -13,9 +13,7 @@ from mtpp.api.training.simulated import SimulatedPipeline, SimulatedSchedule, ch
 from mtpp.errors import FalseClaim
 
 if TYPE_CHECKING:
-    from mtpp.api.training.graph_result import GraphPlanResult
-    from mtpp.api.training.line_result import TrainingPlanResult
-    from mtpp.api.training.split_result import SplitPlanResult
+    from mtpp.api.training.plan_results import GraphPlanResult, SplitPlanResult, TrainingPlanResult
     from mtpp.training.model import TrainingModel
     from mtpp.training.pfeife.schedule_run import ScheduleRun
     from mtpp.training.pfeife.timed_schedule import TimedSchedule

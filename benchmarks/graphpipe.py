@@ -14,7 +14,7 @@ import mtpp
 from benchmarks.report import print_report
 from mtpp.api.options.graphpipe import GraphPipe
 from mtpp.api.plan_training import plan_training
-from mtpp.api.training.graph_result import GraphPlanResult
+from mtpp.api.training.plan_results import GraphPlanResult
 from mtpp.datasets.multi_branch_training import multi_branch_model
 from mtpp.training.model import TrainingModel
 

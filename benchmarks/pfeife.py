@@ -16,7 +16,7 @@ import mtpp
 from benchmarks.report import print_report, seconds_per_call
 from mtpp.api.options.pfeife import Pfeife
 from mtpp.api.plan_training import plan_training
-from mtpp.api.training.split_result import SplitPlanResult
+from mtpp.api.training.plan_results import SplitPlanResult
 from mtpp.datasets.transformer import transformer
 from mtpp.inference.graph import CostGraph
 from mtpp.solvers.planners.pfeife.candidate import Scheduled

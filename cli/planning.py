@@ -93,8 +93,8 @@ def check_target(output: str | None, emitted: Emitted) -> None:
 
 def _planned_split(model: str, asked: Asked, console: Console) -> Callable[[], PlanResult]:
     """Read a model for split points and a schedule, and return what plans them."""
+    from mtpp.api.training.plan_results import SplitPlanResult
     from mtpp.api.training.split_planning import plan_split_task
-    from mtpp.api.training.split_result import SplitPlanResult
     from mtpp.api.training.split_task import SplitTerms, read_split_task
     from mtpp.views.training.split_plan_texts import no_split_plan_text
 
@@ -105,8 +105,8 @@ def _planned_split(model: str, asked: Asked, console: Console) -> Callable[[], P
 
 def _planned_graph(model: str, asked: Asked, console: Console) -> Callable[[], PlanResult]:
     """Read a model for a stage graph, and return what plans it."""
-    from mtpp.api.training.graph_result import GraphPlanResult
     from mtpp.api.training.graph_task import plan_graph_task, read_graph_task
+    from mtpp.api.training.plan_results import GraphPlanResult
     from mtpp.views.training.graph_plan_texts import no_graph_plan_text
 
     task = read_graph_task(model, asked.planner, asked.devices, asked.time_unit, console)
@@ -139,7 +139,7 @@ def _planned_line(model: str, asked: Asked, console: Console) -> Callable[[], Pl
     """Read a model for a line of stages, and return what plans it, or sweeps."""
     from mtpp.api.plan_training import plan_task
     from mtpp.api.sweep_training import Sweep, refuse_unswept, sweep_axes, sweep_task
-    from mtpp.api.training.line_result import TrainingPlanResult
+    from mtpp.api.training.plan_results import TrainingPlanResult
     from mtpp.api.training.task import read_training_task
     from mtpp.views.training.training_texts import no_plan_text
 

@@ -43,8 +43,7 @@ class ReadPipeline:
 def read_pipeline(value: Any, given: Mapping[str, Any], observer: Observer) -> ReadPipeline:
     """Read the pipeline of a call; *given* is said of a training plan."""
     from mtpp.api.inputs.reading import source_of
-    from mtpp.api.training.graph_result import GraphPlanResult
-    from mtpp.api.training.line_result import TrainingPlanResult
+    from mtpp.api.training.plan_results import GraphPlanResult, TrainingPlanResult
     from mtpp.checker.training.versions import is_split_plan
     from mtpp.formats.graphs.graph_format import Content
     from mtpp.formats.results.verifiable import is_training_plan

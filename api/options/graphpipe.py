@@ -13,7 +13,7 @@ from mtpp.ranges import MOST_INTERVALS, MOST_SAMPLES
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from mtpp.api.training.graph_result import GraphPlanResult  # noqa: F401  # in a base class
+    from mtpp.api.training.plan_results import GraphPlanResult  # noqa: F401  # in a base class
 
 
 LATENCY = option(None, Duration(), "Of each transfer, such as 10us [default: 0].", "TIME", more="Or picoseconds.")

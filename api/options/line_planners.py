@@ -11,7 +11,7 @@ from mtpp.names import CONVENTIONS, EQUI, KNAPSACKS, PIPEDREAM_2BW, PIPER
 from mtpp.ranges import MOST_MICRO_BATCHES
 
 if TYPE_CHECKING:
-    from mtpp.api.training.line_result import TrainingPlanResult  # noqa: F401  # in a base class
+    from mtpp.api.training.plan_results import TrainingPlanResult  # noqa: F401  # in a base class
     from mtpp.training.micro_batches import MicroBatches
 
 Result = TypeVar("Result")

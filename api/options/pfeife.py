@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from fractions import Fraction
 
-    from mtpp.api.training.split_result import SplitPlanResult  # noqa: F401  # in a base class
+    from mtpp.api.training.plan_results import SplitPlanResult  # noqa: F401  # in a base class
     from mtpp.formats.modelled.size_terms import SizeTerms
     from mtpp.training.pfeife.schedule import PassSchedule
 

@@ -11,7 +11,7 @@ from graph_plan_oracles import best_iteration, random_graph_case
 from planning import plan_with
 
 import mtpp
-from mtpp.api.training.graph_result import GraphPlanResult
+from mtpp.api.training.plan_results import GraphPlanResult
 from mtpp.datasets.multi_branch_training import multi_branch_model
 from mtpp.training.device_tree import DeviceTree, Level
 

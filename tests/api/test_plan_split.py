@@ -13,7 +13,7 @@ from piper_documents import configuration, edge, layer
 from planning import plan_with
 
 import mtpp
-from mtpp.api.training.split_result import SplitPlanResult
+from mtpp.api.training.plan_results import SplitPlanResult
 from mtpp.datasets.multi_branch_training import multi_branch_model
 from mtpp.training.pfeife.looped import LoopedSchedule
 

@@ -19,7 +19,7 @@ from planning import plan_with
 from processes import run
 
 from mtpp.api.observer import MtppWarning, Observer
-from mtpp.api.training.line_result import TrainingPlanResult
+from mtpp.api.training.plan_results import TrainingPlanResult
 from mtpp.datasets.multi_branch_training import multi_branch_model
 from mtpp.errors import Infeasible, InputError, Interrupted
 from mtpp.formats.training.native import write_training_model

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from planning import plan_with
 
-from mtpp.api.training.split_result import SplitPlanResult
+from mtpp.api.training.plan_results import SplitPlanResult
 from mtpp.api.verify import verify
 
 

@@ -9,7 +9,7 @@ import pytest
 from planning import plan_with
 
 import mtpp
-from mtpp.api.training.graph_result import GraphPlanResult
+from mtpp.api.training.plan_results import GraphPlanResult
 
 FREEDOMS: dict[str, dict[str, Any]] = {
     "plain": {},

@@ -29,7 +29,7 @@ from irregular_split_oracle import SplitOracle
 from nested_oracles import Oracle
 
 import mtpp
-from mtpp.api.training.split_result import SplitPlanResult
+from mtpp.api.training.plan_results import SplitPlanResult
 from mtpp.errors import Deadlock, Infeasible, InputError
 from mtpp.formats.io.json_text import parse_json
 from mtpp.formats.results.graph_plan import graph_plan_document, no_graph_plan_document

@@ -12,7 +12,7 @@ from planning import plan_with
 from written_documents import model_file, written
 
 from mtpp import names
-from mtpp.api.training.split_result import SplitPlanResult
+from mtpp.api.training.plan_results import SplitPlanResult
 from mtpp.checker.training.pfeife.schedule import NAMES, Rows, fault_of_name, named_rows, stated_rows
 from mtpp.checker.training.plan import verify_training_plan
 from mtpp.errors import InputError

@@ -15,7 +15,7 @@ from looped_oracles import every_split, family_rows, replayed, warm_ups
 from planning import plan_with
 from tampering import altered, leaves, unnoticed
 
-from mtpp.api.training.split_result import SplitPlanResult
+from mtpp.api.training.plan_results import SplitPlanResult
 from mtpp.api.verify import verify as verify_result
 from mtpp.checker.report import Report
 from mtpp.checker.training.pfeife.costs import Line, graph_line
