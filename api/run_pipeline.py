@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ from mtpp.runtime.pipeline.run_request import RunRequest
 
 if TYPE_CHECKING:
     from mtpp.runtime.pipeline.comparison import Comparison, StageComparison
+    from mtpp.runtime.pipeline.crew import RunLimits
     from mtpp.views.terminal import Medium
 
 __all__ = ["PipelineRun", "RunRequest", "run_pipeline", "run_stages"]
@@ -168,33 +170,40 @@ def run_request(folder: Path, model: Path | None, asked: Pipelining, workers: Wo
 def run_stages(request: RunRequest, deadline: Deadline, observer: Observer) -> PipelineRun:
     """Measure the stages of a folder, and warn of what makes the figures other than one may think."""
     from mtpp.formats.io.folder import model_at
-    from mtpp.host.ending import EndedEarly
-    from mtpp.host.interruption import Interruption
     from mtpp.runtime.pipeline.comparison import Comparison
-    from mtpp.runtime.pipeline.crew import RunLimits
     from mtpp.runtime.pipeline.measuring import measure
-    from mtpp.runtime.pipeline.worker_process import WorkerDied
 
     if request.model is not None:
         request = replace(request, model=Path(model_at(str(request.model))))
+    early = "before every stage had done a batch"
+    with limited_run(deadline, observer, early, early, "give it more") as limits:
+        run = PipelineRun(Comparison(measure(request, limits, observer.note)))
+    _warn_of_limits(run.comparison, observer)
+    return run
+
+
+@contextmanager
+def limited_run(
+    deadline: Deadline, observer: Observer, interrupted: str, late: str, remedy: str
+) -> Iterator[RunLimits]:
+    """Give the limits of worker processes, and say what ended them early: the user, the time, or one that died."""
+    from mtpp.host.ending import EndedEarly
+    from mtpp.host.interruption import Interruption
+    from mtpp.runtime.pipeline.crew import RunLimits
+    from mtpp.runtime.pipeline.worker_process import WorkerDied
+
     with Interruption() as interruption:
         try:
-            limits = RunLimits(deadline, lambda: interruption.requested)
-            run = PipelineRun(Comparison(measure(request, limits, observer.note)))
+            yield RunLimits(deadline, lambda: interruption.requested)
         except EndedEarly as end:
             if end.stopped == StopReason.INTERRUPTED:
-                raise Interrupted("the run was interrupted before every stage had done a batch") from None
-            raise LimitReached(
-                f"{deadline.limit_s:g} s were up before every stage had done a batch",
-                parameter="time_limit_s",
-                remedy="give it more",
-            ) from None
+                raise Interrupted(f"the run was interrupted {interrupted}") from None
+            problem = f"{deadline.limit_s:g} s were up {late}"
+            raise LimitReached(problem, parameter="time_limit_s", remedy=remedy) from None
         except WorkerDied as death:
             for line in death.last_lines:
                 observer.quote(death.source or "", line)
             raise
-    _warn_of_limits(run.comparison, observer)
-    return run
 
 
 def _warn_of_limits(comparison: Comparison, observer: Observer) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mtpp.inference.certificate_table import CertificateRow
 
@@ -20,13 +20,7 @@ def certificate_row(state: Certification, instance: Instance, file: ModelFile) -
     if state.partition is not None:
         assignment = dict(zip(instance.op_names, state.partition.assignment.tolist(), strict=True))
     return CertificateRow(
-        model=file.name,
-        path=file.path,
-        sha256=file.sha256,
-        costs_sha256=file.costs_sha256,
-        dims=file.dims,
-        proposed_dims=file.proposed_dims,
-        assumptions=file.assumptions,
+        **_of_file(file),
         ops=file.ops,
         tensors=file.tensors,
         time_unit=instance.time_unit,
@@ -47,16 +41,12 @@ def certificate_row(state: Certification, instance: Instance, file: ModelFile) -
 
 def of_file(row: CertificateRow, file: ModelFile) -> CertificateRow:
     """Return a row of the same graph as one of *file*, which may be another."""
-    return replace(
-        row,
-        model=file.name,
-        path=file.path,
-        sha256=file.sha256,
-        costs_sha256=file.costs_sha256,
-        dims=file.dims,
-        proposed_dims=file.proposed_dims,
-        assumptions=file.assumptions,
-    )
+    return replace(row, **_of_file(file))
+
+
+def _of_file(file: ModelFile) -> dict[str, Any]:
+    names = ("path", "sha256", "costs_sha256", "dims", "proposed_dims", "assumptions")
+    return {"model": file.name, **{name: getattr(file, name) for name in names}}
 
 
 def sealed(row: CertificateRow) -> CertificateRow:

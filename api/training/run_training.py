@@ -12,9 +12,8 @@ from mtpp.api.observer import Observer, listener
 from mtpp.api.options.running import Training, Workers
 from mtpp.api.output import ShownResult
 from mtpp.api.parameters import path_text
-from mtpp.errors import InputError, Interrupted, LimitReached
+from mtpp.errors import InputError
 from mtpp.host.deadline import Deadline
-from mtpp.host.stop_reason import StopReason
 
 if TYPE_CHECKING:
     from mtpp.formats.training.training_folder import TrainingFolder
@@ -126,10 +125,7 @@ def train_stages(
     place: Path, file: Path, asked: Training, workers: Workers, deadline: Deadline, observer: Observer
 ) -> TrainedPipeline:
     """Train the stages of a folder as processes; *file* is that of the program that was planned for."""
-    from mtpp.host.ending import EndedEarly
-    from mtpp.host.interruption import Interruption
-    from mtpp.runtime.pipeline.crew import RunLimits
-    from mtpp.runtime.pipeline.worker_process import WorkerDied
+    from mtpp.api.run_pipeline import limited_run
     from mtpp.runtime.pytorch.library import pytorch
     from mtpp.runtime.training.results import TrainingTerms
     from mtpp.runtime.training.trained import Trained
@@ -138,22 +134,9 @@ def train_stages(
     folder, model = read_trained(place, file, workers.seed)
     pytorch()  # says so at once if it is not there
     terms = TrainingTerms(folder.devices, folder.micro_batches, asked.steps, workers.threads)
-    with Interruption() as interruption:
-        try:
-            limits = RunLimits(deadline, lambda: interruption.requested)
-            run = train(model, terms, folder.timed.schedule, limits, tell=observer.note)
-        except EndedEarly as end:
-            if end.stopped == StopReason.INTERRUPTED:
-                raise Interrupted("the run was interrupted before its last step") from None
-            raise LimitReached(
-                f"{deadline.limit_s:g} s were up before the last step",
-                parameter="time_limit_s",
-                remedy="give it more, or fewer ‹steps›",
-            ) from None
-        except WorkerDied as death:
-            for line in death.last_lines:
-                observer.quote(death.source or "", line)
-            raise
+    early = ("before its last step", "before the last step", "give it more, or fewer ‹steps›")
+    with limited_run(deadline, observer, *early) as limits:
+        run = train(model, terms, folder.timed.schedule, limits, tell=observer.note)
     if not all(map(math.isfinite, run.last_losses)):
         observer.warn("the losses have left the finite numbers: comparisons of them say little; try another ‹seed›")
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -17,8 +17,7 @@ from mtpp.runtime.pipeline.memory import Ring, View, arrays
 from mtpp.runtime.pipeline.model_file import Expected, ModelFile
 from mtpp.runtime.pipeline.onnx_file import OnnxFile
 from mtpp.runtime.pipeline.program_file import SUFFIX, ProgramFile
-from mtpp.runtime.pipeline.stage_job import Read, StageJob
-from mtpp.runtime.pipeline.times import StageTimes, TimesTable
+from mtpp.runtime.pipeline.stage_job import Read, StageJob, StageTimes, TimesTable
 from mtpp.runtime.pipeline.tokens import Arrivals, Departures, PeerGone, make_link
 from mtpp.runtime.pipeline.wiring import Wiring
 from mtpp.runtime.session import SessionChoices

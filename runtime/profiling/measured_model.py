@@ -14,9 +14,16 @@ from mtpp.array_types import Array
 from mtpp.errors import InputError
 from mtpp.host.interrupts import unwinding
 from mtpp.inference.system import System, load_system
-from mtpp.runtime.profiling.attribution import Owners, neighbours, owners_by_name, owners_by_position
 from mtpp.runtime.profiling.executable import NODE, Executable
-from mtpp.runtime.profiling.profiled_graph import MeasuredOps, covers, measured_ops
+from mtpp.runtime.profiling.profiled_graph import (
+    MeasuredOps,
+    Owners,
+    covers,
+    measured_ops,
+    neighbours,
+    owners_by_name,
+    owners_by_position,
+)
 from mtpp.runtime.profiling.timing import Measurement, ProfileChoices, measure
 from mtpp.runtime.session import SessionChoices, open_session
 

@@ -6,16 +6,18 @@ import networkx as nx
 import pytest
 
 from mtpp.datasets.multi_branch_training import (
+    ELEMENT_BYTES,
     FAMILIES,
     MICRO_BATCH_SIZES,
+    TENSOR_PARALLEL_BANDWIDTH,
     TOP_LAYERS,
     WIDTH,
+    TrainingNetwork,
     candle_uno,
     dlrm,
     multi_branch_model,
     multi_modal_transformer,
 )
-from mtpp.datasets.training_network import ELEMENT_BYTES, TENSOR_PARALLEL_BANDWIDTH, TrainingNetwork
 from mtpp.errors import InputError
 from mtpp.inference.system import load_system
 from mtpp.training.model import TrainingModel

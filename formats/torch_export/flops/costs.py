@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from mtpp.formats.modelled.node_cost import NodeCost
 from mtpp.formats.torch_export.call_view import CallView
-from mtpp.formats.torch_export.flops import (
-    dense,
-    elementwise,
-    factorisations,
-    movement,
-    reduction,
-    transforms,
-    vision,
-)
+from mtpp.formats.torch_export.flops import dense, elementwise, factorisations, movement, reduction, vision
 from mtpp.formats.torch_export.flops.cost_rule import CostRule
 
 RULES: dict[str, CostRule] = {
@@ -21,7 +13,6 @@ RULES: dict[str, CostRule] = {
     **factorisations.RULES,
     **movement.RULES,
     **reduction.RULES,
-    **transforms.RULES,
     **vision.RULES,
 }
 

@@ -13,7 +13,7 @@ from random_onnx_models import random_labels, read_model, split_into
 from stage_equality import assert_equal, random_feeds, run_onnx, run_onnx_stages
 
 from mtpp.errors import InputError
-from mtpp.formats.onnx.control_flow import unrolled
+from mtpp.formats.onnx.control_flow import loops
 
 HEADER = '<ir_version: 8, opset_import: ["": 17]>'
 
@@ -118,7 +118,7 @@ def test_work_grows_with_the_state(tmp_path: Path) -> None:
 def test_beyond_a_limit_growth_is_assumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Trips that are not walked over go on as they went, and what follows from that is open."""
     pytest.importorskip("onnxruntime")
-    monkeypatch.setattr(unrolled, "MOST_NODES", 4)
+    monkeypatch.setattr(loops, "MOST_NODES", 4)
     graph = _stages_equal(_model(*GROWS), tmp_path)
     assert graph.metadata["outputs"][0]["shape"] == [12, 4]
     assert any("l:0 = 12: estimated" in text for text in graph.metadata["assumptions"])

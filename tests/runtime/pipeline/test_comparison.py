@@ -16,7 +16,7 @@ from mtpp.runtime.pipeline.agreement import Agreement
 from mtpp.runtime.pipeline.comparison import Comparison
 from mtpp.runtime.pipeline.measuring import Measured, RunRequest
 from mtpp.runtime.pipeline.pipeline import PipelineTimes
-from mtpp.runtime.pipeline.times import StageTimes
+from mtpp.runtime.pipeline.stage_job import StageTimes
 from mtpp.runtime.pipeline.wiring import read_wiring
 from mtpp.views.run import run_text
 

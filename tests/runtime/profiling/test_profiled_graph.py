@@ -5,8 +5,8 @@ from __future__ import annotations
 import onnx
 from onnx import helper
 
-from mtpp.runtime.profiling.attribution import owners_by_position
 from mtpp.runtime.profiling.measured_model import positions_of
+from mtpp.runtime.profiling.profiled_graph import owners_by_position
 
 
 def graph(*nodes: tuple[str, str, str, str]) -> onnx.GraphProto:
