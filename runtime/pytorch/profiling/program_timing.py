@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from mtpp.errors import InputError
-from mtpp.runtime.pytorch.library import pytorch
+from mtpp.runtime.pytorch.library import first_line, pytorch
 from mtpp.runtime.pytorch.profiling.clocks import Clock
-from mtpp.runtime.pytorch.profiling.measured_run import RunTimes, as_input_error, differentiable, measured_run
-from mtpp.runtime.pytorch.profiling.steps import FlatProgram
-from mtpp.runtime.pytorch.profiling.tape import Tape
+from mtpp.runtime.pytorch.profiling.steps import FlatProgram, Step, Value
+from mtpp.runtime.pytorch.profiling.tape import Span, Tape
 
 if TYPE_CHECKING:
     import torch
@@ -202,3 +202,188 @@ def _threads(count: int) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+@dataclass(frozen=True)
+class RunTimes:
+    """Microseconds of one run.
+
+    Attributes
+    ----------
+    forward, backward
+        By op; ops without a step or without a backward pass have none.
+    wall
+        Of all steps forward, with what is between them.
+    outputs
+        What the program returned, constants included.
+    parameter_gradients
+        Parameters with a gradient of theirs, once for each op that reads one.
+    """
+
+    forward: Mapping[int, Fraction]
+    backward: Mapping[int, Fraction]
+    wall: Fraction
+    outputs: Sequence[Any]
+    parameter_gradients: Sequence[tuple[torch.Tensor, torch.Tensor]]
+
+
+def measured_run(
+    program: FlatProgram,
+    inputs: Sequence[Any],
+    clock: Clock,
+    order: Iterable[int],
+    *,
+    gradient_of: Callable[[int, torch.Tensor], torch.Tensor] | None = None,
+) -> RunTimes:
+    """Run a program once.
+
+    Parameters
+    ----------
+    inputs
+        Of this run alone: the program may write them.
+    order
+        Ops, each after those that it reads from.
+    gradient_of
+        Makes the gradient of each tensor that the program returns, by its place; None: no backward passes.
+    """
+    torch = pytorch()
+    run = _Run(program, clock, None if gradient_of is None else Tape(clock))
+    run.values.update(zip(program.inputs, inputs, strict=True))
+    start = clock.mark()
+    with torch.set_grad_enabled(gradient_of is not None):
+        for step in program.steps:
+            run.step(step)
+    middle = clock.mark()
+    outputs = [run.values[one.name] if isinstance(one, Value) else one for one in program.outputs]
+    run.values.clear()
+    backward = {} if gradient_of is None else run.backward(program.outputs, outputs, gradient_of, order)
+    clock.wait()
+    forward: dict[int, Fraction] = defaultdict(Fraction)
+    for op, span in run.spans:
+        forward[op] += clock.between_us(*span)
+    outputs = [one.detach() if isinstance(one, torch.Tensor) else one for one in outputs]
+    backward_us = {op: clock.between_us(*span) for op, span in backward.items()}
+    gradients = [] if run.tape is None else run.tape.parameter_gradients
+    return RunTimes(forward, backward_us, clock.between_us(start, middle), outputs, gradients)
+
+
+def differentiable(output: Any) -> bool:
+    """Say whether an output is a tensor that gradients can come to."""
+    return isinstance(output, pytorch().Tensor) and output.requires_grad
+
+
+@contextmanager
+def as_input_error(what: str, where: str | None = None, *, trained: bool = False) -> Iterator[None]:
+    """Have whatever PyTorch raises come as an InputError that says *what* it cannot do.
+
+    Parameters
+    ----------
+    trained
+        Whether it is a backward pass that runs.
+    """
+    try:
+        yield
+    except Exception as error:  # operators raise whatever they like
+        remedy = "give real inputs with ‹inputs› FILE.npz, or export the program again"
+        if trained:
+            remedy = "change the module so that PyTorch can train it, or leave ‹backward› out"
+        raise InputError(f"PyTorch cannot {what}: {first_line(error)}", where=where, remedy=remedy) from None
+
+
+class _Run:
+    """A run as it goes on.
+
+    Attributes
+    ----------
+    values
+        That a later step reads.
+    spans
+        Of timed steps, with their ops.
+    """
+
+    def __init__(self, program: FlatProgram, clock: Clock, tape: Tape | None) -> None:
+        self.values: dict[str, Any] = dict(program.stored)
+        self.spans: list[tuple[int, Span]] = []
+        self.tape = tape
+        self._clock = clock
+        self._tensor = pytorch().Tensor
+        self._maker: dict[str, int | None] = {}
+
+    def step(self, step: Step) -> None:
+        """Run a step."""
+        clock = self._clock
+        args, kwargs = self._operands(step.args, step.op), self._operands(step.kwargs, step.op)
+        with ExitStack() as stack:
+            for mode in step.modes:
+                stack.enter_context(mode(self.tape is not None))
+            stack.enter_context(as_input_error("run it", f"node {step.name!r}"))
+            if step.timed:
+                clock.head_start()
+            start = clock.mark()
+            result = step.call(*args, **kwargs)
+            end = clock.mark()
+        self.values[step.name] = result
+        self._maker[step.name] = step.op
+        if step.op is not None:
+            if step.timed:
+                self.spans.append((step.op, (start, end)))
+            self._record(step.op, step.name, result)
+        for name in step.last_used:
+            del self.values[name]
+
+    def backward(
+        self,
+        names: Sequence[Any],
+        outputs: Sequence[Any],
+        gradient_of: Callable[[int, torch.Tensor], torch.Tensor],
+        order: Iterable[int],
+    ) -> dict[int, Span]:
+        """Run the backward passes of all ops, the last one first; *names* are those of the outputs."""
+        assert self.tape is not None
+        for place, (one, output) in enumerate(zip(names, outputs, strict=True)):
+            if differentiable(output):
+                self.tape.seed((one.name, None), gradient_of(place, output))
+        spans = {}
+        for op in reversed(list(order)):
+            with as_input_error("run its backward pass", trained=True):
+                span = self.tape.backward(op)
+            if span is not None:
+                spans[op] = span
+        return spans
+
+    def _record(self, op: int, name: str, result: Any) -> None:
+        if self.tape is None:
+            return
+        if isinstance(result, self._tensor):
+            self.tape.make(op, (name, None), result)
+        elif isinstance(result, list | tuple):
+            for place, one in enumerate(result):
+                if isinstance(one, self._tensor):
+                    self.tape.make(op, (name, place), one)
+
+    def _operands(self, operands: Any, op: int | None) -> Any:
+        """Return operands with the values that they refer to."""
+        if isinstance(operands, Value):
+            return self._read(operands.name, op)
+        if isinstance(operands, list | tuple):
+            bound = [self._operands(one, op) for one in operands]
+            return tuple(bound) if isinstance(operands, tuple) else bound
+        if isinstance(operands, Mapping):
+            return {key: self._operands(one, op) for key, one in operands.items()}
+        if isinstance(operands, slice):
+            return slice(*(self._operands(one, op) for one in (operands.start, operands.stop, operands.step)))
+        return operands
+
+    def _read(self, name: str, op: int | None) -> Any:
+        value = self.values[name]
+        maker = self._maker.get(name)
+        if self.tape is None or op is None or maker == op:
+            return value
+        if isinstance(value, self._tensor):
+            return self.tape.read(op, (name, None), value, maker)
+        if isinstance(value, list | tuple):
+            return type(value)(
+                self.tape.read(op, (name, place), one, maker) if isinstance(one, self._tensor) else one
+                for place, one in enumerate(value)
+            )
+        return value

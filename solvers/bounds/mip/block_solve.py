@@ -3,23 +3,39 @@
 from __future__ import annotations
 
 import math
+import time
+import weakref
+from collections.abc import Callable
 from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from threading import local
 from typing import Any
 
 import numpy as np
 
+from mtpp.host.child_process import TalkingProcess, serving
 from mtpp.inference.certificate import LowerBound, Tier
 from mtpp.inference.graph import Int32Array
 from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
 from mtpp.solvers.bounds.mip.block_model import BlockModel
 from mtpp.solvers.bounds.mip.block_problem import BlockProblem
-from mtpp.solvers.bounds.mip.model import MipModel
-from mtpp.solvers.bounds.mip.process import solver_process
+from mtpp.solvers.bounds.mip.model import FloatArray, Job, MipModel
 from mtpp.solvers.bounds.mip.scale import MARGIN
 from mtpp.solvers.bounds.mip.status import SolveStatus
 
 LONGEST_S = 1e7
 """Seconds that stand for no limit."""
+
+GRACE_S = 1.0
+"""By so much may a solve overrun its limit before it is killed."""
+
+_LOOK_S = 0.1
+"""Seconds between two looks at whether the work is still wanted."""
+
+_START_S = 60.0
+"""Longest that a process may take to begin, on a machine that is busy."""
+
+_COMMAND = serving("mtpp.solvers.bounds.mip.highs")
 
 
 @dataclass(frozen=True)
@@ -29,7 +45,7 @@ class BlockOutcome:
     Attributes
     ----------
     status
-        As in :class:`~mtpp.solvers.bounds.mip.process.Solved`; ``empty`` where there was nothing to solve.
+        As in :class:`~mtpp.solvers.bounds.mip.block_solve.Solved`; ``empty`` where there was nothing to solve.
     lower
         Ticks that the dual bound is worth; None if there is none, whatever the status.
     blocks
@@ -116,3 +132,136 @@ def bound_of(name: str, problem: BlockProblem, outcome: BlockOutcome) -> BoundRe
         return BoundResult(None, outcome.solved)
     proof = {"status": str(outcome.status), "rows": outcome.rows}
     return BoundResult(solver_bound(name, problem, outcome.lower, proof, outcome.columns), outcome.solved)
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """What a solve has come to.
+
+    Attributes
+    ----------
+    status
+        How it ended.
+    dual_bound
+        The solver's, minus infinity if there is none to go by: never drawn from the status.
+    solution
+        Values of the columns of the best solution found, None if none was.
+    """
+
+    status: SolveStatus
+    dual_bound: float
+    solution: FloatArray | None
+
+
+class SolverProcess:
+    """A process that solves one model at a time; a new one takes its place when it has died."""
+
+    def __init__(self) -> None:
+        self._process: TalkingProcess | None = None
+        self._replies: SimpleQueue[Any] = SimpleQueue()
+
+    @property
+    def pid(self) -> int | None:
+        """Of the process, None where there is none."""
+        return None if self._process is None else self._process.pid
+
+    def solve(
+        self,
+        model: MipModel,
+        time_limit_s: float,
+        *,
+        seed: int = 0,
+        start: FloatArray | None = None,
+        target: float = -math.inf,
+        enough: float = math.inf,
+        interrupted: Callable[[], bool] = lambda: False,
+        told: Callable[[float], None] = lambda bound: None,
+    ) -> Solved:
+        """Solve *model*, to the end or as long as there is time.
+
+        Parameters
+        ----------
+        time_limit_s
+            From now on, the start of the process included; the call takes :data:`GRACE_S` longer at most.
+        start, target, enough
+            As in :class:`~mtpp.solvers.bounds.mip.model.Job`.
+        told
+            Is given each dual bound that comes in.
+
+        Returns
+        -------
+        What is known, also where the solver had to be killed, or broke down: never an exception.
+        """
+        ends = time.monotonic() + time_limit_s
+        dual_bound, solution = -math.inf, None
+        try:
+            if not self._ready(ends, interrupted):
+                return Solved(SolveStatus.INTERRUPTED if interrupted() else SolveStatus.TIME_LIMIT, dual_bound, None)
+            left = ends - time.monotonic()
+            if left <= 0:
+                return Solved(SolveStatus.TIME_LIMIT, dual_bound, None)
+            assert self._process is not None
+            self._process.send(Job(model, left, seed, start, target, enough))
+            while True:
+                message = self._receive(ends + GRACE_S, interrupted)
+                if message is None:
+                    ended = SolveStatus.INTERRUPTED if interrupted() else SolveStatus.KILLED
+                    return Solved(ended, dual_bound, solution)
+                kind, *values = message
+                if kind == "bound":
+                    dual_bound = max(dual_bound, values[0])
+                    told(dual_bound)
+                elif kind == "solution":
+                    solution = values[1]
+                else:
+                    status, final = values
+                    if status in (SolveStatus.FAILED, SolveStatus.INFEASIBLE):  # neither tells of the least value
+                        return Solved(status, -math.inf, solution)
+                    return Solved(status, final if math.isfinite(final) else dual_bound, solution)
+        except (OSError, EOFError):
+            self.close()
+            return Solved(SolveStatus.FAILED, -math.inf, solution)
+        except BaseException:
+            self.close()  # what it has to say of this model must not be taken for what it says of the next
+            raise
+
+    def close(self) -> None:
+        """End the process, if there is one."""
+        if self._process is not None:
+            self._process.close()
+            self._process = None
+
+    def _ready(self, ends: float, interrupted: Callable[[], bool]) -> bool:
+        if self._process is not None and self._process.running:
+            return True
+        self.close()
+        self._replies = SimpleQueue()
+        self._process = TalkingProcess(_COMMAND, self._replies.put, leads=False)  # killed with what this one is
+        weakref.finalize(self, self._process.close)
+        return self._receive(min(ends, time.monotonic() + _START_S), interrupted) is not None
+
+    def _receive(self, until: float, interrupted: Callable[[], bool]) -> Any:
+        """Return the next message, None where the process had to be killed; raises EOFError if it has died."""
+        while True:
+            left = until - time.monotonic()
+            if left <= 0 or interrupted():
+                self.close()
+                return None
+            try:
+                message = self._replies.get(timeout=min(left, _LOOK_S))
+            except Empty:
+                continue
+            if message is None:
+                raise EOFError
+            return message
+
+
+_OWN = local()
+
+
+def solver_process() -> SolverProcess:
+    """Return the process of the calling thread: its start is paid for once."""
+    if not hasattr(_OWN, "process"):
+        _OWN.process = SolverProcess()
+    process: SolverProcess = _OWN.process
+    return process

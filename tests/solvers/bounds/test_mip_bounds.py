@@ -26,8 +26,7 @@ from mtpp.inference.system import System, load_system
 from mtpp.solvers.bounds import exact_mip
 from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
 from mtpp.solvers.bounds.mip.block_problem import BlockProblem
-from mtpp.solvers.bounds.mip.block_solve import BlockOutcome, solve_blocks
-from mtpp.solvers.bounds.mip.process import Solved, SolverProcess
+from mtpp.solvers.bounds.mip.block_solve import BlockOutcome, Solved, SolverProcess, solve_blocks
 from mtpp.solvers.bounds.registry import bound_entry
 from mtpp.solvers.bounds.simple import simple_bound
 from mtpp.solvers.limits import SearchLimits

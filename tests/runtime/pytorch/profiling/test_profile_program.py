@@ -26,9 +26,8 @@ from mtpp.runtime.profiling.profiled_graph import MeasuredProfile  # noqa: E402
 from mtpp.runtime.profiling.timing import ProfileChoices  # noqa: E402
 from mtpp.runtime.pytorch.loading import load_program  # noqa: E402
 from mtpp.runtime.pytorch.profiling.clocks import HostClock  # noqa: E402
-from mtpp.runtime.pytorch.profiling.measured_run import measured_run  # noqa: E402
 from mtpp.runtime.pytorch.profiling.profile_program import profile_program  # noqa: E402
-from mtpp.runtime.pytorch.profiling.program_timing import time_program  # noqa: E402
+from mtpp.runtime.pytorch.profiling.program_timing import measured_run, time_program  # noqa: E402
 from mtpp.runtime.pytorch.profiling.steps import flat_program  # noqa: E402
 
 ALL = {**models.MODELS, **modules.MODULES}

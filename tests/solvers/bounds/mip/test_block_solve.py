@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mtpp.solvers.bounds.mip import process as mip_process
+from mtpp.solvers.bounds.mip import block_solve
+from mtpp.solvers.bounds.mip.block_solve import SolverProcess, solver_process
 from mtpp.solvers.bounds.mip.model import MipModel, ModelBuilder
-from mtpp.solvers.bounds.mip.process import SolverProcess, solver_process
 
 
 def knapsacks(columns: int, rows: int, seed: int = 0) -> MipModel:
@@ -89,7 +89,7 @@ def test_what_cannot_be_is_infeasible() -> None:
 
 def test_the_bound_streamed_counts_when_the_process_has_to_be_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is one of the bounds that came in, and the next model is solved by another process."""
-    monkeypatch.setattr(mip_process, "GRACE_S", -5.0)  # killed five seconds before the solver's own limit
+    monkeypatch.setattr(block_solve, "GRACE_S", -5.0)  # killed five seconds before the solver's own limit
     process = SolverProcess()
     told: list[float] = []
     killed = process.solve(HARD, 8.0, told=told.append)
@@ -204,7 +204,7 @@ def test_it_works_in_a_spawned_worker() -> None:
 _PARENT = """
 import sys
 sys.path[:] = {path!r}
-from mtpp.solvers.bounds.mip.process import SolverProcess
+from mtpp.solvers.bounds.mip.block_solve import SolverProcess
 from mtpp.solvers.bounds.mip.model import MipModel
 import pickle
 model = pickle.load(open({file!r}, "rb"))
