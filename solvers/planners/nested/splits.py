@@ -12,17 +12,16 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mtpp.inference.graph import Int32Array, Int64Array
+from mtpp.inference.graph import Int32Array
 from mtpp.solvers.planners.nested.kernels.split_tolerances import (
+    Kinds,
     fewest_devices,
     split_table,
     split_tolerances,
-    useful_kinds,
 )
 from mtpp.solvers.planners.nested.segments import (
     CostSteps,
@@ -64,24 +63,6 @@ class Limit:
         numerator, divisor = self.ticks.numerator * denominator, self.ticks.denominator
         most = -(-numerator // divisor) - 1 if self.below else numerator // divisor
         return min(most, UNBOUNDED)
-
-
-class Kinds(NamedTuple):
-    """Kinds of parts of a split, and what each pair of downsets tolerates as one; see the kernels."""
-
-    uses: Int64Array
-    adds: Int64Array
-    most: Int32Array
-    starts: Int64Array
-    items: Int32Array
-
-    @classmethod
-    def of(cls, uses: Int64Array, adds: Int64Array, most: Int32Array, degrees: int, *, exactly: bool) -> Kinds:
-        """Sort kinds, and leave out those that no pair of downsets can be."""
-        some = np.nonzero(most.any(axis=0))[0]
-        some = some[np.lexsort((adds[some], uses[some]))]
-        uses, adds, most = uses[some], adds[some], np.ascontiguousarray(most[:, some])
-        return cls(uses, adds, most, *useful_kinds(adds, most, degrees, exactly))
 
 
 class Splitter:
@@ -210,7 +191,7 @@ class Splits:
         def fill(first: int) -> None:
             last = min(first + _INNER_AT_ONCE, len(on.nested.sets))
             rest = (on.devices(level), largest, on.most_in_flight(around), self._exactly, stood)
-            split_tolerances(first, last, on.nested.pair_of, *kinds, *rest)
+            split_tolerances(first, last, on.nested.pair_of, kinds, *rest)
 
         on.threads.map(fill, range(0, len(on.nested.sets), _INNER_AT_ONCE))
         return stood
@@ -230,7 +211,7 @@ class Splits:
             return None
         if self._need is None:
             kinds = self._kinds_at(top, 1)
-            self._need = fewest_devices(on.nested.pair_of, *kinds, on.devices(top), on.cap, self._exactly)
+            self._need = fewest_devices(on.nested.pair_of, kinds, on.devices(top), on.cap, self._exactly)
         full = self._need[-1]
         if self._exactly:
             return on.cap if full[on.cap] <= on.devices(top) else None
@@ -281,7 +262,7 @@ class Splits:
         kinds = self._kinds_at(level, around)
         largest = on.largest_sum(level, around)
         rest = (on.devices(level), largest, on.most_in_flight(around), self._exactly)
-        table = split_table(inner, on.nested.pair_of, *kinds, *rest)
+        table = split_table(inner, on.nested.pair_of, kinds, *rest)
         devices = int(np.nonzero(table[outer, :, degrees] >= in_flight)[0][0])
         parts = []
         while outer != inner:

@@ -11,6 +11,8 @@ Where the degrees of the whole plan have to sum up to an exact number (*exactly*
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -53,15 +55,32 @@ def useful_kinds(adds: Int64Array, most: Int32Array, degrees: int, exactly: bool
     return starts, items[:total].copy()
 
 
+class Kinds(NamedTuple):
+    """Kinds of parts of a split, and what each pair of downsets tolerates as one.
+
+    *starts* and *items* are the kinds of each pair that no other one beats, as CSR.
+    """
+
+    uses: Int64Array
+    adds: Int64Array
+    most: Int32Array
+    starts: Int64Array
+    items: Int32Array
+
+    @classmethod
+    def of(cls, uses: Int64Array, adds: Int64Array, most: Int32Array, degrees: int, *, exactly: bool) -> Kinds:
+        """Sort kinds, and leave out those that no pair of downsets can be."""
+        some = np.nonzero(most.any(axis=0))[0]
+        some = some[np.lexsort((adds[some], uses[some]))]
+        uses, adds, most = uses[some], adds[some], np.ascontiguousarray(most[:, some])
+        return cls(uses, adds, most, *useful_kinds(adds, most, degrees, exactly))
+
+
 @kernel
 def split_table(
     inner: int,
     pair_of: Int32Array,
-    uses: Int64Array,
-    adds: Int64Array,
-    most: Int32Array,
-    starts: Int64Array,
-    items: Int32Array,
+    kinds: Kinds,
     devices: int,
     degrees: int,
     cap: int,
@@ -72,10 +91,8 @@ def split_table(
     Parameters
     ----------
     pair_of
-        Row of *most* for the downsets (outer, inner), -1 where one does not hold the other; shape (D, D). Downsets are
-        sorted by size.
-    starts, items
-        Of :func:`useful_kinds`.
+        Row of ``kinds.most`` for the downsets (outer, inner), -1 where one does not hold the other; shape (D, D).
+        Downsets are sorted by size.
     devices, degrees
         K of the level, and the largest sum of degrees that matters.
     cap
@@ -86,6 +103,7 @@ def split_table(
     Shape (D, devices + 1, degrees + 1): the largest s with which *k* devices in use, sum of degrees *x*, are enough; 0
     if none, or if others are as good.
     """
+    uses, adds, most, starts, items = kinds
     count = len(pair_of)
     table = np.zeros((count, devices + 1, degrees + 1), dtype=np.int32)
     table[inner, 0, 0] = cap
@@ -138,11 +156,7 @@ def split_tolerances(
     first: int,
     last: int,
     pair_of: Int32Array,
-    uses: Int64Array,
-    adds: Int64Array,
-    most: Int32Array,
-    starts: Int64Array,
-    items: Int32Array,
+    kinds: Kinds,
     devices: int,
     degrees: int,
     cap: int,
@@ -163,7 +177,7 @@ def split_tolerances(
     O(triples of nested downsets · kinds and splits that none beats).
     """
     for inner in range(first, last):
-        table = split_table(inner, pair_of, uses, adds, most, starts, items, devices, degrees, cap, exactly)
+        table = split_table(inner, pair_of, kinds, devices, degrees, cap, exactly)
         for outer in range(inner + 1, len(pair_of)):
             pair = pair_of[outer, inner]
             if pair < 0:
@@ -177,11 +191,7 @@ def split_tolerances(
 @kernel
 def fewest_devices(
     pair_of: Int32Array,
-    uses: Int64Array,
-    adds: Int64Array,
-    most: Int32Array,
-    starts: Int64Array,
-    items: Int32Array,
+    kinds: Kinds,
     devices: int,
     degrees: int,
     exactly: bool,
@@ -194,6 +204,7 @@ def fewest_devices(
     -------
     Shape (D, degrees + 1); *devices* + 1 where they do not suffice.
     """
+    uses, adds, most, starts, items = kinds
     count = len(pair_of)
     need = np.full((count, degrees + 1), devices + 1, dtype=np.int32)
     need[0, 0] = 0
