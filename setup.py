@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 from shutil import rmtree
 
@@ -57,10 +56,12 @@ class BuildWithKernels(build_py):
             self.say(f"{last}, in {time.monotonic() - began:.0f} s")
 
     def say(self, message: str) -> None:
-        """Tell the log, and the terminal if there is one: of a build that succeeds, pip shows the log to nobody."""
-        print(f"mtpp: {message}", flush=True)
-        with suppress(OSError), open("/dev/tty", "w", encoding="utf-8") as terminal:
-            terminal.write(f"mtpp: {message}\n")
+        """Tell the terminal, for pip shows the log of a build that succeeds to nobody; the log where there is none."""
+        try:
+            with open("/dev/tty", "w", encoding="utf-8") as terminal:
+                terminal.write(f"mtpp: {message}\n")
+        except OSError:
+            print(f"mtpp: {message}", flush=True)
 
 
 class TaggedWheel(bdist_wheel):

@@ -7,7 +7,8 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from functools import partial
+
+from mtpp.errors import MtppError
 
 _GPT2 = "gpt2.onnx --dim batch=1 --dim sequence=64"
 _TRAIN = "plan training.json --memory 3GiB --batch-size 16 --micro-batch-size 2"
@@ -18,6 +19,7 @@ _PARTITION = (
     (
         "generate multi-branch --branches 3 --length 4 --blocks 3 --cross-links 2 -o branches.json",
         "partition branches.json -k 4 --algorithm series-parallel",
+        "partition resnet50.onnx -k 4 --algorithm series-parallel",
     ),
     (
         "generate transformer --split-heads --layers 120 -o large.json",
@@ -30,11 +32,26 @@ _PIPER = (
     f"{_TRAIN} --devices 8 --bandwidth 50GB/s -o line.json",
     f"{_TRAIN} --topology two-levels.toml -o nested.json",
 )
+_TOO_LITTLE_MEMORY = (
+    "generate transformer-training --layers 4 --sequence 512 --micro-batch-size 2 -o model.json",
+    "plan model.json --memory 900MiB --batch-size 16 --micro-batch-size 2 --topology two-levels.toml",
+)
 _GRAPHPIPE = (
     "generate mmt --branches 2 --layers 4 -o mmt.json",
     "plan mmt.json --planner graphpipe --devices 4 --memory 16GiB --bandwidth 12.5GB/s --batch-size 64 -o graph.json",
 )
-_PFEIFE = ("plan resnet50.onnx --planner pfeife --devices 4 --micro-batches 4 --memory 8GiB --bandwidth 25GB/s",)
+_PFEIFE = (
+    "plan resnet50.onnx --planner pfeife --devices 4 --micro-batches 4 --memory 8GiB --bandwidth 25GB/s",
+    "generate transformer --layers 1 -o layer.json",
+    "plan layer.json --planner pfeife --devices 2 --micro-batches 2 --memory 8GiB --bandwidth 25GB/s",
+    "plan layer.json --planner pfeife --devices 2 --micro-batches 2 --memory 80MiB --bandwidth 25GB/s --search beam",
+)
+_RARE = (
+    (
+        "compare resnet50.onnx -k 3 --algorithms mla-100,mla-weighted-100,random-20",
+        "compare resnet50.onnx -k 3 --algorithms random-20 --fast-memory 10MiB",
+    ),
+)
 _SIMULATE = (("simulate three-towers.json",),)
 _VERIFY = (
     (*_PARTITION[0], "verify plan.json --model resnet50.onnx"),
@@ -47,14 +64,17 @@ COMMANDS: Mapping[str, Sequence[tuple[str, ...]]] = {
     "certify": (*_PARTITION, *_BOUND),
     "bound": _BOUND,
     "evaluate": _PARTITION,
-    "compare": _PARTITION,
+    "compare": (*_PARTITION, *_RARE),
     "simulate": _SIMULATE,
     "verify": _VERIFY,
     "report": (*_VERIFY, *_SIMULATE),
     "run": _SIMULATE,
-    "plan": (_GRAPHPIPE, _PIPER, _PFEIFE),
+    "plan": (_GRAPHPIPE, _PIPER, _TOO_LITTLE_MEMORY, _PFEIFE),
 }
 """Command → command lines that call its inner loops, each group one after the other in a folder of samples."""
+
+SHIPPED = tuple(name for name in COMMANDS if name != "compare")
+"""Commands whose inner loops a package ships: those of ``compare`` alone are for tables of baselines."""
 
 _PROCESSES = 2
 """At a time: each kernel is compiled by whichever calls it first, and waits are short."""
@@ -81,7 +101,7 @@ def warmup(commands: str | Sequence[str] | None = None) -> tuple[str, ...]:
     ------
     InputError
         If there is no such command, or it has no inner loops.
-    RuntimeError
+    MtppError
         If one of the command lines fails, with its last line on standard error.
 
     Examples
@@ -96,30 +116,45 @@ def warmup(commands: str | Sequence[str] | None = None) -> tuple[str, ...]:
     from mtpp.datasets import sample_path
 
     names = names_of_commands() if commands is None else _commands(commands)
+    if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
+        return names
     groups = {lines for name in names for lines in COMMANDS[name]}
     begun = {other[:n] for other in groups for n in range(len(other))}
+    running: set[subprocess.Popen[str]] = set()
     with TemporaryDirectory() as folder, ThreadPoolExecutor(_PROCESSES) as pool:
         copytree(sample_path("resnet50").parent, folder, dirs_exist_ok=True, ignore=ignore_patterns("pytorch"))
-        list(pool.map(partial(_run, folder), sorted(groups - begun, key=len, reverse=True)))
+        jobs = [pool.submit(_run, folder, lines, running) for lines in sorted(groups - begun, key=len, reverse=True)]
+        try:
+            for job in jobs:
+                job.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for process in list(running):
+                process.kill()
+            raise
     return names
 
 
-def _run(folder: str, lines: Sequence[str]) -> None:
-    """Run command lines in a folder."""
-    path = os.pathsep.join(os.path.abspath(entry) for entry in sys.path)
+def _run(folder: str, lines: Sequence[str], running: set[subprocess.Popen[str]]) -> None:
+    """Run command lines in a folder, each in a process that is in *running* meanwhile and does not outlive this one."""
+    settings = {**os.environ, "PYTHONPATH": os.pathsep.join(os.path.abspath(entry) for entry in sys.path)}
+    if cache := settings.get("NUMBA_CACHE_DIR"):
+        settings["NUMBA_CACHE_DIR"] = os.path.abspath(cache)
+    program = (
+        "from mtpp.host.child_process import die_with_parent; die_with_parent(); from mtpp.__main__ import main; main()"
+    )
+    nothing = subprocess.DEVNULL
     for line in lines:
-        done = subprocess.run(
-            [sys.executable, "-m", "mtpp", *shlex.split(line)],
-            cwd=folder,
-            env={**os.environ, "PYTHONPATH": path},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        if done.returncode:
-            *_, last = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
-            raise RuntimeError(f"mtpp {line}: {last}")
+        process = subprocess.Popen(
+            [sys.executable, "-c", program, *shlex.split(line)],
+            cwd=folder, env=settings, stdin=nothing, stdout=nothing, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        running.add(process)
+        _, said = process.communicate()
+        running.discard(process)
+        if process.returncode not in (0, 1):  # 1: no plan fits
+            *_, last = said.strip().splitlines() or [f"exit code {process.returncode}"]
+            raise MtppError(f"mtpp {line}: {last}")
 
 
 def names_of_commands() -> tuple[str, ...]:

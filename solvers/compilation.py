@@ -51,11 +51,6 @@ def has_compiled() -> bool:
     return _Work.compiled
 
 
-def at_work() -> bool:
-    """Return whether a kernel is being loaded or compiled in this process."""
-    return _Work.depth > 0
-
-
 def work_begins() -> None:
     """Have the clock stand still until :func:`work_ends`."""
     if not _Work.depth:

@@ -10,7 +10,7 @@ import numba
 from numba.core import event
 
 from mtpp.solvers.compilation import tell_watchers, work_begins, work_ends
-from mtpp.solvers.kernel_cache import KernelCache
+from mtpp.solvers.kernel_cache import PART_SUFFIX, SUFFIX, KernelCache
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -22,7 +22,7 @@ def kernel(function: F) -> F:
     """Compile *function* on its first call, keep the result on disk, and release the GIL while it runs."""
     dispatcher = numba.njit(**_OPTIONS)(function)
     if hasattr(dispatcher, "py_func"):  # numba may be told to compile nothing
-        _take_over(dispatcher)
+        _take_over(dispatcher, SUFFIX)
     return cast(F, dispatcher)
 
 
@@ -34,19 +34,19 @@ def subroutine(function: F) -> F:
     """
     dispatcher = numba.njit(**_OPTIONS, no_cpython_wrapper=True)(function)
     if hasattr(dispatcher, "py_func"):
-        _take_over(dispatcher)
+        _take_over(dispatcher, PART_SUFFIX)
         dispatcher._insert = _not_offered
         dispatcher._compile_for_args = partial(_refuse, function.__name__)
     return cast(F, dispatcher)
 
 
-def _take_over(dispatcher: Any) -> None:
+def _take_over(dispatcher: Any, suffix: str) -> None:
     """Give a kernel our cache, and have other kernels call it with few types of numbers."""
     typed = dispatcher.get_call_template
     dispatcher.get_call_template = lambda args, named: typed(
         tuple(map(_plain_type, args)), {name: _plain_type(kind) for name, kind in named.items()}
     )
-    dispatcher._cache = KernelCache(dispatcher)
+    dispatcher._cache = KernelCache(dispatcher, suffix)
 
 
 def _plain_type(kind: Any) -> Any:

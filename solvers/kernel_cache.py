@@ -17,30 +17,35 @@ from contextlib import suppress
 from functools import cache
 from hashlib import sha256
 from importlib.util import MAGIC_NUMBER
+from itertools import count
 from pathlib import Path
+from secrets import randbits
 from typing import Any, NamedTuple, cast
 
 import llvmlite
 import numba
 import numpy as np
 from numba.core import config
+from numba.core.bytecode import FunctionIdentity
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
 from numba.core.serialize import dumps
 
-from mtpp.solvers.compilation import at_work, work_begins, work_ends
+from mtpp.solvers.compilation import work_begins, work_ends
 from mtpp.solvers.kernel_stamp import NoStamp, kernel_stamp, signature_text
 
 SUFFIX = ".kernel"
+PART_SUFFIX = ".part"
+"""Of code that only other kernels call: no package ships it, for they contain it."""
+
 SHIPPED = Path(__file__).resolve().parent / "compiled"
 """Code that came with the package, for every processor of its architecture; never written to."""
 
-BESIDE_SOURCE = Path(__file__).resolve().parent / "__pycache__"
+_BESIDE_SOURCE = Path(__file__).resolve().parent / "__pycache__"
 _MAGIC = b"mtpp machine code 3\n"
 _DIGITS = 24
 _GENERIC = ("generic", "", False)
 """What :func:`_processor` returns of one that has nothing but what all of its architecture have."""
 
-_A_DAY_S = 24 * 3600
 _KEPT_VERSIONS = 4
 """Of a kernel, its types and processor, in one folder: several installations and checkouts may share it."""
 
@@ -57,7 +62,7 @@ def own_folders() -> tuple[Path, ...]:
     if config.CACHE_DIR:
         return (Path(config.CACHE_DIR).absolute(),)
     users = Path(AppDirs(appname="mtpp", appauthor=False).user_cache_dir) / "kernels"
-    return (*((users,) if users.is_absolute() else ()), BESIDE_SOURCE)
+    return (*((users,) if users.is_absolute() else ()), _BESIDE_SOURCE)
 
 
 class CodeName(NamedTuple):
@@ -71,35 +76,32 @@ class CodeName(NamedTuple):
         Digest of what it does and of what compiles it.
     target
         Digest of the types of its arguments and of the processor.
+    suffix
+        :data:`SUFFIX` or :data:`PART_SUFFIX`.
     """
 
     kernel: str
     source: str
     target: str
+    suffix: str = SUFFIX
 
     def __str__(self) -> str:
-        return f"{self.kernel}-{self.source}-{self.target}{SUFFIX}"
+        return f"{self.kernel}-{self.source}-{self.target}{self.suffix}"
 
 
 class CodeFiles(IndexDataCacheFile):  # type: ignore[misc]  # numba is not typed
     """Files of code in one folder, each written whole or not at all, and read only whole and under its own name.
 
     numba numbers such files in an index, which two processes that write at once may give one number. Here a name says
-    all of it, and the time of a file when it was last of use by itself: not as a part of another kernel.
+    all of it, and the time of a file says when it was last of use.
     """
 
     def __init__(self, folder: Path) -> None:
         super().__init__(str(folder), "", None)
         self._folder = folder
 
-    def load(self, name: CodeName, *, part: bool) -> bytes | None:
-        """Return the code of that name, None if there is no such file, or it is broken.
-
-        Parameters
-        ----------
-        part
-            Whether it is to be a part of another kernel.
-        """
+    def load(self, name: CodeName) -> bytes | None:
+        """Return the code of that name, None if there is no such file, or it is broken."""
         path = self._folder / str(name)
         try:
             data = path.read_bytes()
@@ -108,18 +110,13 @@ class CodeFiles(IndexDataCacheFile):  # type: ignore[misc]  # numba is not typed
         head = len(_MAGIC) + sha256().digest_size
         if data[:head] != _MAGIC + _checksum(path, data[head:]):
             return None
-        if not part and self._folder != SHIPPED:
+        if self._folder != SHIPPED:
             with suppress(OSError):
                 os.utime(path)
         return data[head:]
 
-    def save(self, name: CodeName, content: bytes, *, part: bool) -> None:
+    def save(self, name: CodeName, content: bytes) -> None:
         """Write code, and remove the versions of its kernel that were of no use for longest.
-
-        Parameters
-        ----------
-        part
-            Whether it was compiled for another kernel.
 
         Raises
         ------
@@ -131,9 +128,6 @@ class CodeFiles(IndexDataCacheFile):  # type: ignore[misc]  # numba is not typed
         with self._open_for_write(str(path)) as file:
             file.write(_MAGIC + _checksum(path, content) + content)
         with suppress(OSError):
-            if part:
-                before = path.stat().st_mtime - _A_DAY_S
-                os.utime(path, (before, before))
             others = set(self._folder.glob(str(name._replace(source="*")))) - {path}
             for old in sorted(others, key=lambda one: one.stat().st_mtime_ns)[: 1 - _KEPT_VERSIONS]:
                 old.unlink()
@@ -149,10 +143,6 @@ class _Anywhere:
     def __init__(self, file: str) -> None:
         self._py_file = file
 
-    @classmethod
-    def from_function(cls, function: object, file: str) -> _Anywhere:
-        return cls(file)
-
     def ensure_cache_path(self) -> None:
         """Make no folder yet."""
 
@@ -162,9 +152,6 @@ class _Anywhere:
     def get_source_stamp(self) -> None:
         """Return none: what a kernel calls may not be there yet."""
 
-    def get_disambiguator(self) -> str:
-        return ""
-
 
 class CodeBytes(CompileResultCacheImpl):  # type: ignore[misc]
     """Compiled kernels as bytes, and back.
@@ -173,7 +160,10 @@ class CodeBytes(CompileResultCacheImpl):  # type: ignore[misc]
     reading that takes longer than all else. A module with no more than its names stands in for it.
     """
 
-    _locator_classes = (_Anywhere,)
+    def __init__(self, function: Any) -> None:
+        self._lineno = function.__code__.co_firstlineno
+        self._locator = _Anywhere(function.__code__.co_filename)
+        self._filename_base = ""
 
     def reduce(self, result: Any) -> bytes:
         """Turn a compiled kernel into bytes."""
@@ -218,14 +208,20 @@ def _put_off(library: Any, module: bytes) -> None:
     library._get_module_for_linking = read
 
 
+# numba counts functions from 1 in each process, and makes names in machine code of their numbers. Code of two processes
+# would be taken for one another where functions, or types of arguments, have one name.
+FunctionIdentity._unique_ids = count(randbits(62))
+
+
 class KernelCache(FunctionCache):  # type: ignore[misc]
     """Machine code of one kernel: what numba asks before it compiles, and gives what it compiled."""
 
     _impl_class = CodeBytes
 
-    def __init__(self, dispatcher: Any) -> None:
+    def __init__(self, dispatcher: Any, suffix: str) -> None:
         super().__init__(dispatcher.py_func)
         self._dispatcher = dispatcher
+        self._suffix = suffix
         self._asked: dict[object, tuple[str, str] | None] = {}
 
     def flush(self) -> None:
@@ -233,12 +229,11 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
 
     def load_overload(self, signature: Any, target: Any) -> Any:
         """Return the compiled kernel for a signature, None if it has to be compiled."""
-        part = at_work()
         work_begins()
         try:
             # What numba bakes in is what holds now, not what holds when it is done.
             asked = self._asked[signature] = self._ask(signature)
-            result = None if asked is None else next(self._found(*asked, target, part), None)
+            result = None if asked is None else next(self._found(*asked, target), None)
             if result is None:  # it is compiled next
                 _register_without_blas()
             return result
@@ -253,7 +248,7 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
             name = self._code_name(*asked, _processor(result.target_context))
             for folder in own_folders():
                 with suppress(OSError):
-                    return CodeFiles(folder).save(name, content, part=at_work())
+                    return CodeFiles(folder).save(name, content)
 
     def _ask(self, signature: Any) -> tuple[str, str] | None:
         """Return what the kernel does and the types of its arguments; None if code of it cannot be told from other."""
@@ -261,17 +256,17 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
             return kernel_stamp(self._dispatcher), signature_text(getattr(signature, "args", signature))
         return None
 
-    def _found(self, source: str, types: str, target: Any, part: bool) -> Iterator[Any]:
+    def _found(self, source: str, types: str, target: Any) -> Iterator[Any]:
         places = [(SHIPPED, _GENERIC), *((folder, _processor(target)) for folder in own_folders())]
         for folder, processor in places:
-            content = CodeFiles(folder).load(self._code_name(source, types, processor), part=part)
+            content = CodeFiles(folder).load(self._code_name(source, types, processor))
             if content is not None and (result := self._impl.rebuild(target, content)) is not None:
                 yield result
 
     def _code_name(self, source: str, types: str, processor: object) -> CodeName:
         function = self._dispatcher.py_func
         kernel = re.sub(r"[^\w.]", "", f"{function.__module__.rpartition('.')[2]}.{function.__qualname__}")
-        return CodeName(kernel, digest(source, compiler()), digest(types, processor))
+        return CodeName(kernel, digest(source, compiler()), digest(types, processor), self._suffix)
 
 
 def _processor(target: Any) -> tuple[str, str, bool]:

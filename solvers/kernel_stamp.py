@@ -19,6 +19,8 @@ LIBRARIES = ("math", "numpy")
 """Modules whose functions kernels may call; their versions belong to the stamp of the compiler."""
 
 _CODE: WeakKeyDictionary[CodeType, str] = WeakKeyDictionary()
+_PARTS: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
+"""Kernel → its own part of stamps when it was first asked for."""
 
 _NUMBERS = ("Integer", "Float", "Complex", "Boolean", "IntegerLiteral", "BooleanLiteral")
 _TOLD_BY_NAME = frozenset((*_NUMBERS, "NoneType", "UnicodeType", "StringLiteral", "Array"))
@@ -40,10 +42,11 @@ def kernel_stamp(kernel: Any) -> str:
     Raises
     ------
     NoStamp
-        If it, or what it calls, reads a global value other than numbers, text, tuples, arrays, records, types of
-        numbers, other kernels and the modules of :data:`LIBRARIES`. If it stands inside a function: all that such a
-        function makes has one name in machine code, where a name stands for one kernel. If kernels call each other in
-        a circle: numba cannot load them, each before the other.
+        If it, or what it calls, reads a global value other than numbers, text, tuples, plain arrays, records, types of
+        numbers, other kernels and the modules of :data:`LIBRARIES`. If it stands inside a function, or two of them
+        have one name: a name stands for one kernel in machine code. If kernels call each other in a circle: numba
+        cannot load them, each before the other. If a value has changed since a stamp was asked for: machine code in
+        this process may have either.
 
     Notes
     -----
@@ -52,13 +55,19 @@ def kernel_stamp(kernel: Any) -> str:
     parts: dict[int, str] = {}
     calls: dict[int, set[int]] = {}
     waiting = [kernel]
+    places: dict[str, Any] = {}
     while waiting:
         one = waiting.pop()
         if id(one) not in parts:
             called: list[Any] = []
-            parts[id(one)] = _own_part(one, called)
+            part = parts[id(one)] = _own_part(one, called)
             waiting += called
             calls[id(one)] = {id(other) for other in called if other is not one}
+            place = _place(one.py_func)
+            if places.setdefault(place, one) is not one:
+                raise NoStamp(f"there are two kernels {place}")
+            if _PARTS.setdefault(one, part) != part:
+                raise NoStamp(f"a value that {place} reads has changed")
     try:
         TopologicalSorter(calls).prepare()
     except CycleError:
@@ -119,9 +128,11 @@ def _value(value: Any, called: list[Any]) -> str:
         return f"kernel {_place(value.py_func)}"
     if value is None or isinstance(value, bool | int | float | complex | str | bytes):
         return f"{type(value).__name__} {value!r}"
+    if isinstance(value, np.generic | np.ndarray) and (value.dtype.names or value.dtype.hasobject):
+        raise NoStamp(f"{type(value).__name__} of {value.dtype}")
     if isinstance(value, np.generic):
         return f"{value.dtype.str} {value.tobytes().hex()}"
-    if isinstance(value, np.ndarray) and not value.dtype.hasobject:
+    if isinstance(value, np.ndarray):
         flags = value.flags.c_contiguous, value.flags.f_contiguous, value.flags.aligned
         return f"array {value.dtype.str} {value.shape} {flags} {sha256(value.tobytes()).hexdigest()}"
     if isinstance(value, type):

@@ -5,24 +5,39 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
+from downset_proofs import narrow_case
+from graph_strategies import LINK, random_graph
+from training_models import random_problem
 
 import mtpp
 from mtpp.api import warmup as module
 from mtpp.cli.main import COMMANDS as CLI_COMMANDS
 from mtpp.host import child_process
+from mtpp.inference.instance import Instance
+from mtpp.inference.system import override
+from mtpp.names import KNAPSACKS, PEAK_MODES
 from mtpp.solvers import compilation
+from mtpp.solvers.bounds.limits import BoundLimits
+from mtpp.solvers.bounds.registry import BOUNDS
+from mtpp.solvers.limits import SearchLimits
+from mtpp.solvers.orders.slicing import slice_order
+from mtpp.solvers.planners.limits import PlanLimits
+from mtpp.solvers.planners.registry import PLANNERS
+from mtpp.solvers.recheck.compiled import Unwatched, search_compiled
+from mtpp.solvers.registry import PARTITIONERS
 
 
 @pytest.fixture
 def lines(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return the command lines that are run; nothing is compiled."""
     found: list[str] = []
-    monkeypatch.setattr(module, "_run", lambda folder, lines: found.extend(lines))
+    monkeypatch.setattr(module, "_run", lambda folder, lines, running: found.extend(lines))
     return found
 
 
@@ -62,7 +77,7 @@ def test_other_names_are_refused(given: Any, lines: list[str]) -> None:
 def test_a_line_that_fails_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A command that cannot do its work leaves no doubt about it."""
     monkeypatch.setitem(module.COMMANDS, "run", (("inspect three-towers.json", "inspect nowhere.onnx"),))  # type: ignore[arg-type]
-    with pytest.raises(RuntimeError, match=r"mtpp inspect three-towers\.json: error: three-towers\.json"):
+    with pytest.raises(mtpp.errors.MtppError, match=r"mtpp inspect three-towers\.json: error: three-towers\.json"):
         mtpp.warmup("run")
 
 
@@ -83,6 +98,60 @@ def test_behind_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(child_process, "start_detached", fails)
     assert not module.warm_up_behind("partition")
+
+
+@pytest.mark.slow
+def test_nothing_is_left_to_compile() -> None:
+    """After all command lines, whatever partitions, bounds, plans and checks other problems finds its kernels ready."""
+    mtpp.warmup()
+    said: list[str] = []
+    with compilation.watched_compilation(lambda: said.append("compiled")):
+        for instance in _instances():
+            for entry in PARTITIONERS.values():
+                if entry.peaks_in_order or not instance.peaks_in_order:
+                    entry.load()(instance, SearchLimits(40))
+            cut = slice_order(instance, instance.order)
+            assert cut is not None
+            for name in ("simple", "node", "crossings", "fraction", "relaxation", "configuration"):
+                BOUNDS[name].load()(instance, BoundLimits(cut.bottleneck, cut.partition, interrupted=_after_looks()))
+        assert not said
+        for planner in PLANNERS.values():
+            for knapsack in KNAPSACKS:
+                planner.load()(random_problem(3), PlanLimits(knapsack=knapsack))
+        for seed in range(5):
+            case = narrow_case(seed)
+            search_compiled(case.claim(case.optimum, ["crossings", "fit", "maximal"]), 100, 100, Unwatched())
+    assert not said
+
+
+def _instances() -> list[Instance]:
+    systems: list[Any] = [LINK]
+    for peak in PEAK_MODES:
+        systems += [override(LINK, fast_memory_bytes=memory, peak=peak) for memory in (300, 10**9)]
+    return [Instance.build(random_graph(seed, 30, time_unit="us"), system, 3) for seed in (4, 5) for system in systems]
+
+
+def _after_looks() -> Callable[[], bool]:
+    """Return what ends a search after some looks: bounds may go on as long as there is time."""
+    looks = count()
+    return lambda: next(looks) > 200
+
+
+def test_without_compilation_nothing_is_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numba's switch for debugging leaves plain Python: there is nothing to do."""
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    monkeypatch.setattr(module, "_run", lambda *given: pytest.fail("a command was run"))
+    assert mtpp.warmup("simulate") == ("simulate",)
+
+
+@pytest.mark.slow
+def test_a_relative_folder_is_that_of_the_caller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command lines run in a folder of their own, which goes afterwards."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", "code")
+    monkeypatch.setenv("NUMBA_OPT", "2")  # no shipped code is for that
+    mtpp.warmup("simulate")
+    assert list((tmp_path / "code").glob("*.kernel"))
 
 
 @pytest.mark.slow

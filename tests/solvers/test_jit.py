@@ -142,7 +142,7 @@ def test_broken_files_are_made_anew(modules: Path, tmp_path: Path) -> None:
     assert _call(modules, cache) == "50 compiled"
     for content in (b"no code", pickle.dumps((pickle.dumps((("name", "object", (b"no code", b"")), None)), b""))):
         for path in whole:
-            CodeFiles(cache).save(CodeName(*path.stem.split("-")), content, part=False)
+            CodeFiles(cache).save(CodeName(*path.stem.split("-")), content)
         assert _call(modules, cache) == "50 compiled"
     assert _call(modules, cache) == "50"
 
@@ -204,6 +204,51 @@ def test_kernels_that_call_each_other_are_compiled_each_time(modules: Path, tmp_
         said = _call(modules, tmp_path / "cache", "import circle as c; print(c.even(7), c.odd(7), c.fibonacci(10))")
         assert said == "False True 55"
     assert [path.name.partition("-")[0] for path in (tmp_path / "cache").iterdir()] == ["circle.fibonacci"]
+
+
+NAMESAKES = """
+from typing import NamedTuple
+from mtpp.solvers.jit import kernel, subroutine
+
+class Pair(NamedTuple):
+    FIELDS: int
+
+@subroutine
+def deep(x, pair):
+    total = 0
+    for i in range(x):
+        for j in range(x):
+            if (i * pair.a + j) % 7 > 3:
+                total += pair.a * i - pair.b * j + (i ^ j) % (pair.b + 9)
+            elif (i + j * pair.b) % 5 > 2:
+                total -= pair.b // 3 + j * pair.a
+            else:
+                total ^= (i * i + pair.a) % (x + i + 1)
+    return total
+
+@kernel
+def outer(x, pair):
+    total = deep(x, pair)
+    for i in range(x):
+        total += deep(i, pair) + deep(x - i, pair) * 3 - deep(x + i, pair)
+    return total
+"""
+
+
+@pytest.mark.slow
+def test_code_of_two_processes_is_told_apart(modules: Path, tmp_path: Path) -> None:
+    """Types of one name in two modules, compiled in a process each, keep their own code in a third."""
+    for name, fields in (("first", "a: int\n    b: int"), ("second", "b: int\n    a: int")):
+        text = NAMESAKES.replace("FIELDS: int", fields)
+        if name == "second":
+            text = text.replace(text[text.index("@subroutine") :], "from first import outer\n")
+        (modules / f"{name}.py").write_text(text)
+    calls = [
+        f"import {name}; print({name}.outer(9, {name}.Pair(a=5, b=2)), flush=True)" for name in ("first", "second")
+    ]
+    due = [_call(modules, None, call, NUMBA_DISABLE_JIT="1") for call in calls]
+    assert [_call(modules, tmp_path / "cache", call) for call in calls] == due
+    assert _call(modules, tmp_path / "cache", "\n".join(calls)).split() == due
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Files of machine code: whole, or not there; the oldest versions go, and what is of use by itself is marked."""
+"""Files of machine code: whole, or not there; the versions that were of no use for longest go."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from mtpp.solvers.kernel_cache import SHIPPED, CodeFiles, CodeName, own_folders
+from mtpp.solvers.kernel_cache import PART_SUFFIX, SHIPPED, CodeFiles, CodeName, own_folders
 
 NAME = CodeName("slicing.cut", "11", "aa")
 
 
 def _load(folder: Path, name: CodeName = NAME) -> bytes | None:
-    return CodeFiles(folder).load(name, part=False)
+    return CodeFiles(folder).load(name)
 
 
 def _save(folder: Path, name: CodeName = NAME, content: bytes = b"code") -> None:
-    CodeFiles(folder).save(name, content, part=False)
+    CodeFiles(folder).save(name, content)
 
 
 def test_back_as_written(tmp_path: Path) -> None:
@@ -47,7 +47,12 @@ def test_a_file_under_another_name_is_not_there(tmp_path: Path) -> None:
     """Code of one kernel is not taken for that of another, in whatever folder it lies."""
     _save(tmp_path)
     whole = (tmp_path / str(NAME)).read_bytes()
-    for other in (NAME._replace(kernel="slicing.cut_"), NAME._replace(source="12"), NAME._replace(target="ab")):
+    for other in (
+        NAME._replace(kernel="slicing.cut_"),
+        NAME._replace(source="12"),
+        NAME._replace(target="ab"),
+        NAME._replace(suffix=PART_SUFFIX),
+    ):
         (tmp_path / str(other)).write_bytes(whole)
         assert _load(tmp_path, other) is None
     (tmp_path / "elsewhere").mkdir()
@@ -86,19 +91,15 @@ def test_old_versions_go(tmp_path: Path) -> None:
     assert _load(tmp_path, other) == b"other"
 
 
-def test_files_say_when_they_were_last_of_use_by_themselves(tmp_path: Path) -> None:
-    """Code that was compiled for another kernel, or read to be a part of one, is not what a package ships."""
-    path, files = tmp_path / str(NAME), CodeFiles(tmp_path)
+def test_files_say_when_they_were_last_of_use(tmp_path: Path) -> None:
+    """What was read or written since a build began is what it ships."""
+    path = tmp_path / str(NAME)
     (tmp_path / "now").touch()
     since = (tmp_path / "now").stat().st_mtime_ns
-    files.save(NAME, b"code", part=True)
-    assert files.load(NAME, part=True) == b"code"
-    assert path.stat().st_mtime_ns < since
-    assert files.load(NAME, part=False) == b"code"
-    assert path.stat().st_mtime_ns >= since
-    os.utime(path, (1, 1))
-    files.save(NAME, b"code", part=False)
-    assert path.stat().st_mtime_ns >= since
+    for use in (_save, _load):
+        use(tmp_path)
+        assert path.stat().st_mtime_ns >= since
+        os.utime(path, (1, 1))
 
 
 def test_a_setting_names_the_only_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -131,19 +131,44 @@ def test_kernels_that_call_each_other_have_none() -> None:
             kernel_stamp(names[name])
 
 
-def test_values_hold_at_the_moment() -> None:
-    """A constant that has changed since the last time is seen."""
+def test_values_that_change_leave_none() -> None:
+    """Whether machine code in this process has the value of before or of now cannot be told, neither of callers."""
     names: dict[str, Any] = {"STEP": 1, "__name__": "mtpp.example"}
-    exec("def kernel(x):\n    return x + STEP\n", names)
-    kernel = _Kernel(names["kernel"])
+    exec("def kernel(x):\n    return x + STEP\n\ndef outer(x):\n    return kernel(x)\n", names)
+    kernel = names["kernel"] = _Kernel(names["kernel"])
+    outer = _Kernel(names["outer"])
     before = kernel_stamp(kernel)
     names["STEP"] = 2
-    assert kernel_stamp(kernel) != before
+    for one in (kernel, outer):
+        with pytest.raises(NoStamp, match="has changed"):
+            kernel_stamp(one)
+    names["STEP"] = 1
+    assert kernel_stamp(kernel) == before != kernel_stamp(outer)
+
+
+def test_two_kernels_of_one_name_leave_none() -> None:
+    """The name of a callee is all that its caller says of it."""
+    names: dict[str, Any] = {"__name__": "mtpp.example"}
+    exec("def inner(x):\n    return x\n\ndef outer(x):\n    return one(x) - two(x)\n", names)
+    names["one"] = _Kernel(names["inner"])
+    exec("def inner(x):\n    return x + 1\n", names)
+    names["two"] = _Kernel(names["inner"])
+    with pytest.raises(NoStamp, match="two kernels"):
+        kernel_stamp(_Kernel(names["outer"]))
 
 
 @pytest.mark.parametrize(
     "value",
-    [object(), enum.IntEnum("Kind", "A B"), type("Record", (tuple,), {}), np.dtype(np.int32), [3], {3: 4}],
+    [
+        object(),
+        enum.IntEnum("Kind", "A B"),
+        type("Record", (tuple,), {}),
+        np.dtype(np.int32),
+        [3],
+        {3: 4},
+        np.zeros(1, dtype=[("a", np.int64)]),
+        np.zeros(1, dtype=[("a", np.int64)])[0],
+    ],
     ids=lambda value: type(value).__name__,
 )
 def test_unknown_values_have_no_stamp(value: object) -> None:
