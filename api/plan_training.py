@@ -14,8 +14,7 @@ from mtpp.api.options.reading import Formats
 from mtpp.api.training.graph_task import plan_graph_task, read_graph_task
 from mtpp.api.training.plan_results import GraphPlanResult, SplitPlanResult, TrainingPlanResult
 from mtpp.api.training.running import limited, run_from_first
-from mtpp.api.training.split_planning import plan_split_task
-from mtpp.api.training.split_task import SplitTerms, read_split_task
+from mtpp.api.training.split_task import SplitTerms, plan_split_task, read_split_task
 from mtpp.api.training.task import Picoseconds, SuppliedModel, model_parameter, read_training_task
 from mtpp.errors import Infeasible, InputError, Interrupted
 from mtpp.host.deadline import Deadline

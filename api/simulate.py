@@ -146,7 +146,7 @@ def simulate(
 def _run(timed: TimedSchedule, due: int | None) -> ScheduleRun:
     """Simulate a schedule that should take *due* ticks."""
     from mtpp.solvers.last_look.simulations import look_at_schedule_run
-    from mtpp.solvers.planners.simulation.simulate_schedule import simulate_schedule
+    from mtpp.solvers.planners.simulation.simulate import simulate_schedule
 
     run = simulate_schedule(timed)
     look_at_schedule_run(run)

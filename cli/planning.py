@@ -94,8 +94,7 @@ def check_target(output: str | None, emitted: Emitted) -> None:
 def _planned_split(model: str, asked: Asked, console: Console) -> Callable[[], PlanResult]:
     """Read a model for split points and a schedule, and return what plans them."""
     from mtpp.api.training.plan_results import SplitPlanResult
-    from mtpp.api.training.split_planning import plan_split_task
-    from mtpp.api.training.split_task import SplitTerms, read_split_task
+    from mtpp.api.training.split_task import SplitTerms, plan_split_task, read_split_task
     from mtpp.views.training.split_plan_texts import no_split_plan_text
 
     task = read_split_task(model, SplitTerms(asked.planner, asked.devices, asked.time_unit), console)

@@ -94,8 +94,7 @@ def _refuse_idle(given: Mapping[str, Any]) -> None:
 
 def _of_plan(document: Any, given: Mapping[str, Any], observer: Observer) -> tuple[StageGraph, Path | None]:
     """Return the stage graph of a training plan, and the file of its model; warn if that is another one."""
-    from mtpp.api.inputs.planned_graph import planned_graph
-    from mtpp.api.inputs.planned_pipeline import planned_pipeline
+    from mtpp.api.inputs.planned_pipeline import planned_graph, planned_pipeline
     from mtpp.checker.training.versions import check_any_training_plan
     from mtpp.formats.io.json_shape import check_header
     from mtpp.training.graph_plan import VERSION as GRAPH_VERSION

@@ -95,7 +95,6 @@ def source_at(path: str, from_format: str | None, max_bytes: int) -> Source:
 
     if from_format != TORCH:
         return read_source(model_at(path), max_bytes=max_bytes)
-    from mtpp.runtime.pytorch.building import built_program
-    from mtpp.runtime.pytorch.exporting import archive_of
+    from mtpp.runtime.pytorch.exporting import archive_of, built_program
 
     return source_of_bytes(archive_of(built_program(path), path), path, max_bytes=max_bytes)

@@ -38,8 +38,7 @@ def stage_memory(
     batch_size, micro_batch_size
         Of a plan of version 1, as it was simulated.
     """
-    from mtpp.api.inputs.planned_graph import scheduled_graph
-    from mtpp.api.inputs.planned_pipeline import scheduled_pipeline
+    from mtpp.api.inputs.planned_pipeline import scheduled_graph, scheduled_pipeline
     from mtpp.checker.training.versions import is_version_2
     from mtpp.training.timeline import RowMemory
 

@@ -183,7 +183,7 @@ def read_trained(folder: Path, model: Path, seed: int) -> tuple[TrainingFolder, 
 def _check_planned_time(folder: TrainingFolder) -> None:
     """Check that a plan's time of an iteration is that of its passes: it is shown beside the measured one."""
     from mtpp.formats.training.torch_pipelining import PLAN
-    from mtpp.solvers.planners.simulation.simulate_schedule import simulate_schedule
+    from mtpp.solvers.planners.simulation.simulate import simulate_schedule
 
     iteration = simulate_schedule(folder.timed).iteration
     if iteration != folder.iteration_ticks:
@@ -197,7 +197,7 @@ def _check_planned_time(folder: TrainingFolder) -> None:
 
 def predicted_step_s(folder: TrainingFolder, run: TrainingRun) -> float:
     """Return the seconds of an iteration with passes and hand-overs as measured, simulated."""
-    from mtpp.solvers.planners.simulation.simulate_schedule import simulate_schedule
+    from mtpp.solvers.planners.simulation.simulate import simulate_schedule
     from mtpp.training.pfeife.timed_schedule import TimedSchedule, neighbour_handovers
 
     timed = folder.timed

@@ -150,7 +150,7 @@ class SimulatedSchedule(SimulatedIteration["ScheduleRun"]):
         return schedule_simulation_document(self.record)
 
     def _shown(self, medium: str | Medium) -> str:
-        from mtpp.views.training.schedule_simulation import schedule_simulation_text
+        from mtpp.views.training.simulation import schedule_simulation_text
 
         return schedule_simulation_text(self.record, medium)
 

@@ -1,12 +1,15 @@
-"""Modules exported by PyTorch, and exported programs as archives without weights."""
+"""Modules built by functions of users, which are run nowhere else, and exported by PyTorch without weights."""
 
 from __future__ import annotations
 
 import io
 import logging
+import re
+import sys
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout
+from importlib import import_module, invalidate_caches
 from typing import TYPE_CHECKING, Any
 
 from mtpp.errors import InputError
@@ -18,6 +21,11 @@ if TYPE_CHECKING:
     from torch.export import ExportedProgram
 
 _META = "meta"
+
+_PLACE = re.compile(r"(?P<module>[^\W\d]\w*(\.[^\W\d]\w*)*):(?P<function>[^\W\d]\w*(\.[^\W\d]\w*)*)")
+_FORM = "write package.module:function"
+_ELSEWHERE = "run mtpp in the folder that it is in, or install it"
+_RETURNS = "return (module, args), (module, args, kwargs) or an ExportedProgram"
 
 
 def export_module(
@@ -105,3 +113,95 @@ def _quiet() -> Iterator[None]:
             yield
     finally:
         logging.disable(disabled)
+
+
+def built_program(place: str) -> ExportedProgram:
+    """Import a module, call a function of it without arguments, and export what that returns.
+
+    Parameters
+    ----------
+    place
+        ``package.module:function``; the current folder is searched too, as ``python -m`` does. The function returns a
+        module and its example inputs as a tuple, with further ones by name as a dictionary, or an exported program.
+        What is printed meanwhile goes to standard error.
+    """
+    match = _PLACE.fullmatch(place)
+    if match is None:
+        raise InputError("names no function of a module", source=place or "''", remedy=_FORM)
+    torch = pytorch()
+    with _running():
+        function = _function(match["module"], match["function"], place)
+        try:
+            made = function()
+        except (MemoryError, InputError):
+            raise
+        except (Exception, SystemExit) as error:
+            raise _failure("the function", error, place) from error
+        return made if isinstance(made, torch.export.ExportedProgram) else _exported(made, place)
+
+
+def _exported(made: Any, place: str) -> ExportedProgram:
+    """Export the module that a function returned, with its inputs."""
+    torch = pytorch()
+    parts = made if isinstance(made, tuple) else (made,)
+    if not parts or not isinstance(parts[0], torch.nn.Module):
+        raise InputError(f"the function returned {_kind(made)}", source=place, remedy=_RETURNS)
+    if not 2 <= len(parts) <= 3:
+        problem = "a module alone" if len(parts) == 1 else f"{len(parts)} values"
+        raise InputError(f"the function returned {problem}", source=place, remedy=_RETURNS)
+    args, kwargs = parts[1], parts[2] if len(parts) > 2 else {}
+    if not isinstance(args, tuple):
+        problem = f"the function returned {_kind(args)} in place of a tuple of inputs"
+        raise InputError(problem, source=place, remedy="return (module, (x,)), or (module, ()) for none")
+    if not isinstance(kwargs, dict) or not all(isinstance(key, str) for key in kwargs):
+        problem = f"the function returned {_kind(kwargs)} in place of a dictionary of inputs by name"
+        raise InputError(problem, source=place, remedy=_RETURNS)
+    return export_module(parts[0], args, kwargs, None, place)
+
+
+def _function(module: str, name: str, place: str) -> Callable[[], Any]:
+    """Import a module and return a function of it."""
+    invalidate_caches()
+    try:
+        found = import_module(module)
+    except MemoryError:
+        raise
+    except (Exception, SystemExit) as error:
+        if not isinstance(error, ModuleNotFoundError) or error.name is None:
+            raise _failure("importing it", error, place) from error
+        if not f"{module}.".startswith(f"{error.name}."):
+            problem = f"it imports {error.name!r}, which is not installed"
+            raise InputError(problem, source=place, remedy="install that, or run mtpp where it is") from None
+        remedy = f"write {module.removesuffix('.py')}:{name}" if module.endswith(".py") else _ELSEWHERE
+        raise InputError(f"there is no module {module!r}", source=place, remedy=remedy) from None
+    for part in name.split("."):
+        if not hasattr(found, part):
+            problem = f"module {module!r} has no function {name!r}"
+            raise InputError(problem, source=place, remedy="define it, or name another one")
+        found = getattr(found, part)
+    if not callable(found):
+        raise InputError(f"{name!r} is no function, but {_kind(found)}", source=place, remedy=_FORM)
+    return found
+
+
+def _failure(what: str, error: BaseException, place: str) -> InputError:
+    """Return in one line that code of the user's failed."""
+    text, kind = first_line(error), type(error).__name__
+    problem = f"{what} raised {kind}" + ("" if text == kind else f": {text}")
+    return InputError(problem, source=place, remedy="call it in Python to see where")
+
+
+def _kind(value: Any) -> str:
+    return "None" if value is None else f"an object of the type {type(value).__name__}"
+
+
+@contextmanager
+def _running() -> Iterator[None]:
+    """Search the current folder for modules, and keep standard output free of what is printed."""
+    sys.path.insert(0, "")
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        if "" in sys.path:
+            sys.path.remove("")

@@ -15,8 +15,7 @@ from mtpp.inference.partition import Partition
 from mtpp.solvers.arrays import order_arrays, slicing_arrays
 from mtpp.solvers.feasibility import none_found
 from mtpp.solvers.limits import SearchLimits, SearchResult
-from mtpp.solvers.local_search.annealing import HOT
-from mtpp.solvers.local_search.restarts import Annealer, Assignment, Start
+from mtpp.solvers.local_search.annealing import HOT, Annealer, Assignment, Start
 from mtpp.solvers.orders.kernels.topological import kahn_order
 from mtpp.solvers.orders.slicing import slice_order
 from mtpp.solvers.threads import Threads

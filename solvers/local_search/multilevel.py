@@ -20,10 +20,9 @@ from mtpp.inference.instance import Instance
 from mtpp.inference.partition import Partition
 from mtpp.solvers.best_so_far import Keeper, Lifted
 from mtpp.solvers.limits import UNLIMITED, SearchLimits, SearchResult
-from mtpp.solvers.local_search.annealing import Schedule
+from mtpp.solvers.local_search.annealing import Annealer, Schedule, Start
 from mtpp.solvers.local_search.initial_partition import FirstSearch, first_result
 from mtpp.solvers.local_search.portfolio import Portfolio
-from mtpp.solvers.local_search.restarts import Annealer, Start
 from mtpp.solvers.orders.slicing import slice_order
 from mtpp.solvers.reduction.coarsening import coarsen
 from mtpp.solvers.threads import Threads

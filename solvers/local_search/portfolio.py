@@ -14,9 +14,8 @@ from mtpp.inference.objective import bottleneck
 from mtpp.inference.partition import Partition
 from mtpp.solvers.downsets.prover import Prover
 from mtpp.solvers.limits import UNLIMITED, SearchLimits, SearchResult
-from mtpp.solvers.local_search.annealing import COOL, HOT, WARM
+from mtpp.solvers.local_search.annealing import COOL, HOT, WARM, Annealer, Assignment, Start
 from mtpp.solvers.local_search.initial_partition import has_one_order
-from mtpp.solvers.local_search.restarts import Annealer, Assignment, Start
 from mtpp.solvers.orders.decoding import cut_rating, order_of
 from mtpp.solvers.orders.evolution import FloatArray, Population, elite_size, first_population, next_population
 from mtpp.solvers.orders.slicing import segment_below

@@ -20,8 +20,7 @@ from mtpp.inference.relaxation import Relaxation, relax
 from mtpp.solvers.downsets.beam import BeamSearch
 from mtpp.solvers.downsets.enumeration import downset_problem
 from mtpp.solvers.limits import InstanceLimits
-from mtpp.solvers.local_search.annealing import COOL, WARM
-from mtpp.solvers.local_search.restarts import Annealer, Assignment, Start
+from mtpp.solvers.local_search.annealing import COOL, WARM, Annealer, Assignment, Start
 from mtpp.solvers.reduction.reduced_instance import ReducedInstance
 from mtpp.solvers.relaxation.candidates import Candidates
 from mtpp.solvers.relaxation.placement import PLACING_STEPS, Placement, windows

@@ -20,7 +20,7 @@ from mtpp.solvers.planners.nested.splits import Limit, Parts, Splits, Splitter
 from mtpp.solvers.planners.piper.bisection import next_question
 from mtpp.solvers.planners.piper.kernels.stage_choices import UNBOUNDED
 from mtpp.solvers.planners.piper.layer_downsets import Sets, every_downset, prefixes
-from mtpp.solvers.planners.piper.plan_results import too_little_memory
+from mtpp.solvers.planners.piper.minimising import too_little_memory
 from mtpp.solvers.planners.topological_orders import topological_orders
 from mtpp.solvers.threads import Threads
 from mtpp.training.nested_plan import NestedPlan

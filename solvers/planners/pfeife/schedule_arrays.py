@@ -8,8 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from mtpp.array_types import Int32Array, Int64Array
-from mtpp.solvers.planners.pfeife.kernels.looped_rows import looped_rows
-from mtpp.solvers.planners.pfeife.kernels.ordered_passes import ordered_passes
+from mtpp.solvers.planners.pfeife.kernels.ordered_passes import looped_rows, ordered_passes
 from mtpp.training.pfeife.looped import LoopedSchedule
 from mtpp.training.pfeife.schedule import PassSchedule
 

@@ -22,8 +22,7 @@ from mtpp.solvers.planners.layer_options import layer_options, least_by_layer, m
 from mtpp.solvers.planners.limits import PlanLimits
 from mtpp.solvers.planners.piper.layer_downsets import Sets, layer_bits, prefixes
 from mtpp.solvers.planners.piper.least_memory import memory_that_would_do
-from mtpp.solvers.planners.piper.minimising import Minimum, least_time
-from mtpp.solvers.planners.piper.plan_results import no_plan, plan_of, too_little_memory
+from mtpp.solvers.planners.piper.minimising import Minimum, least_time, no_plan, plan_of, too_little_memory
 from mtpp.solvers.planners.piper.threshold import PipelineSearch
 from mtpp.solvers.planners.topological_orders import depth_first, random_orders, topological_orders
 from mtpp.training.plan import LayerStage, NoPlan, TimeBound, TrainingPlan

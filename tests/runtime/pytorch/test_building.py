@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("torch", reason="needs PyTorch")
 
 from mtpp.errors import InputError
-from mtpp.runtime.pytorch.building import built_program
+from mtpp.runtime.pytorch.exporting import built_program
 
 BUILDERS = """
     import torch

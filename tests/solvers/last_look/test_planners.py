@@ -26,7 +26,7 @@ from mtpp.solvers.limits import Limits
 from mtpp.solvers.planners import registry
 from mtpp.solvers.planners.limits import PlanLimits
 from mtpp.solvers.planners.registry import GRAPH_PLANNERS, PLANNERS, SPLIT_PLANNERS
-from mtpp.solvers.planners.simulation.simulate_schedule import simulate_schedule
+from mtpp.solvers.planners.simulation.simulate import simulate_schedule
 from mtpp.training.graph_plan import GraphPlan, NoGraphPlan
 from mtpp.training.nested_plan import NestedPlan
 from mtpp.training.nested_problem import NestedProblem

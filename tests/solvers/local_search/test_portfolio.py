@@ -19,11 +19,10 @@ from mtpp.inference.objective import bottleneck, check_stage_memory, stage_costs
 from mtpp.inference.system import System, load_system, override
 from mtpp.solvers.bounds.simple import simple_bound
 from mtpp.solvers.limits import UNLIMITED, SearchLimits
-from mtpp.solvers.local_search import initial_partition, multilevel, restarts
-from mtpp.solvers.local_search.annealing import HOT
+from mtpp.solvers.local_search import annealing, initial_partition, multilevel
+from mtpp.solvers.local_search.annealing import HOT, Annealer, Assignment, Start
 from mtpp.solvers.local_search.assignment import AssignmentState, MoveArrays, assignment_state
 from mtpp.solvers.local_search.initial_partition import has_one_order
-from mtpp.solvers.local_search.restarts import Annealer, Assignment, Start
 from mtpp.solvers.partitioners import anneal, auto, slice
 from mtpp.solvers.registry import Partitioner
 from mtpp.solvers.threads import Threads
@@ -292,7 +291,7 @@ def test_no_more_states_than_threads(monkeypatch: pytest.MonkeyPatch) -> None:
         made.append(stage_count)
         return assignment_state(moves, stage_count, seed)
 
-    monkeypatch.setattr(restarts, "assignment_state", noted)
+    monkeypatch.setattr(annealing, "assignment_state", noted)
     instance = Instance.build(random_graph(60, 60), SYSTEM, 4)
     starts = [Start(slice.partition(instance, SearchLimits(1)).partition.assignment, HOT)] * 8
     rounds = []

@@ -6,8 +6,7 @@ import numpy as np
 
 from mtpp.array_types import Int32Array, Int64Array
 from mtpp.solvers.jit import kernel, subroutine
-from mtpp.solvers.planners.pfeife.kernels.looped_rows import looped_rows
-from mtpp.solvers.planners.pfeife.kernels.ordered_passes import ordered_passes
+from mtpp.solvers.planners.pfeife.kernels.ordered_passes import looped_rows, ordered_passes
 from mtpp.solvers.planners.pfeife.kernels.split_annealing import WIDEST, move_split
 from mtpp.solvers.planners.pfeife.kernels.split_arrays import SplitArrays
 from mtpp.solvers.planners.pfeife.kernels.split_iteration import NEVER, iteration, split_room

@@ -14,7 +14,7 @@ import pytest
 from mtpp.checker.training.pfeife.schedule import StageTimes, replay, stated_rows
 from mtpp.errors import Deadlock, InputError
 from mtpp.names import SCHEDULES
-from mtpp.solvers.planners.simulation.simulate_schedule import simulate_schedule
+from mtpp.solvers.planners.simulation.simulate import simulate_schedule
 from mtpp.training.pfeife.looped import LoopedSchedule
 from mtpp.training.pfeife.named import named_schedule
 from mtpp.training.pfeife.passes import read_pass

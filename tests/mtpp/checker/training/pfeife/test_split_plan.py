@@ -222,8 +222,7 @@ def test_no_plan_is_verified() -> None:
     from mtpp.api.observer import listener
     from mtpp.api.options.devices import Devices
     from mtpp.api.options.pfeife import Pfeife
-    from mtpp.api.training.split_planning import plan_split_task
-    from mtpp.api.training.split_task import SplitTerms, read_split_task
+    from mtpp.api.training.split_task import SplitTerms, plan_split_task, read_split_task
     from mtpp.host.deadline import Deadline
 
     for memory, proven in (("10B", True), ("500B", False)):
