@@ -24,8 +24,7 @@ from mtpp.inference.graph import CostGraph
 from mtpp.inference.instance import Instance
 from mtpp.inference.system import load_system
 from mtpp.solvers.arrays import order_arrays, slicing_arrays
-from mtpp.solvers.orders.decoding import cut_rating
-from mtpp.solvers.orders.evolution import FloatArray, Rate, first_population, next_population
+from mtpp.solvers.orders.evolution import FloatArray, Rate, cut_rating, first_population, next_population
 from mtpp.solvers.orders.kernels.topological import kahn_order
 from mtpp.solvers.partitioners.brkga import GENERATIONS, POPULATION
 from mtpp.solvers.threads import Threads

@@ -192,10 +192,9 @@ def result_page(request: VerifyRequest, observer: Observer, *, named: Any) -> Re
 
 
 def _page(request: VerifyRequest, observer: Observer, named: Any) -> tuple[Page, Verification]:
-    from mtpp.api.reporting.plan_page import plan_report_page, refuse_missing_graph
+    from mtpp.api.reporting.plan_page import plan_report_page, refuse_missing_graph, training_report_page
     from mtpp.api.reporting.reading import PLAN, SIMULATION, STAGE_GRAPH, read_result, with_models_at_hand
     from mtpp.api.reporting.simulation_page import simulation_report_page
-    from mtpp.api.reporting.training_page import training_report_page
     from mtpp.api.verification.reporting import report_on, within_time
     from mtpp.api.verify import Verification
     from mtpp.checker.table_report import TableReport

@@ -23,9 +23,8 @@ from mtpp.runtime.pytorch.pipelining import loss_of
 from mtpp.runtime.pytorch.randomness import random_steps
 from mtpp.runtime.training.comparison import Compared, first_compared, losses_compared
 from mtpp.runtime.training.results import BUFFER, GRADIENT, FirstStep, Key, TrainedStages, TrainingTerms
-from mtpp.runtime.training.stages_job import StagesJob
+from mtpp.runtime.training.stages_job import StagesJob, answer, descend, digests, forget_gradients, names_of, tensors_of
 from mtpp.runtime.training.trained_model import TrainedModel, micro_batches
-from mtpp.runtime.training.trained_tensors import answer, descend, digests, forget_gradients, names_of, tensors_of
 from mtpp.training.pfeife.schedule import PassSchedule
 
 PASSES = "passes.csv"

@@ -16,8 +16,15 @@ from mtpp.solvers.downsets.prover import Prover
 from mtpp.solvers.limits import UNLIMITED, SearchLimits, SearchResult
 from mtpp.solvers.local_search.annealing import COOL, HOT, WARM, Annealer, Assignment, Start
 from mtpp.solvers.local_search.initial_partition import has_one_order
-from mtpp.solvers.orders.decoding import cut_rating, order_of
-from mtpp.solvers.orders.evolution import FloatArray, Population, elite_size, first_population, next_population
+from mtpp.solvers.orders.evolution import (
+    FloatArray,
+    Population,
+    cut_rating,
+    elite_size,
+    first_population,
+    next_population,
+    order_of,
+)
 from mtpp.solvers.orders.slicing import segment_below
 from mtpp.solvers.step_times import move_s, order_s
 from mtpp.solvers.threads import Threads

@@ -8,8 +8,7 @@ from mtpp.host.stop_reason import StopReason
 from mtpp.inference.instance import Instance
 from mtpp.solvers.feasibility import none_found
 from mtpp.solvers.limits import SearchLimits, SearchResult
-from mtpp.solvers.orders.decoding import arrangement_rating, order_of
-from mtpp.solvers.orders.evolution import first_population, next_population
+from mtpp.solvers.orders.evolution import arrangement_rating, first_population, next_population, order_of
 from mtpp.solvers.orders.slicing import slice_order
 from mtpp.solvers.partitioners.brkga import POPULATION, generations_of
 from mtpp.solvers.threads import Threads

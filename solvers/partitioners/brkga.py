@@ -8,8 +8,7 @@ from mtpp.host.stop_reason import StopReason
 from mtpp.inference.instance import Instance
 from mtpp.solvers.feasibility import none_found
 from mtpp.solvers.limits import UNLIMITED, SearchLimits, SearchResult
-from mtpp.solvers.orders.decoding import cut_rating, order_of
-from mtpp.solvers.orders.evolution import Population, first_population, next_population
+from mtpp.solvers.orders.evolution import Population, cut_rating, first_population, next_population, order_of
 from mtpp.solvers.orders.kernels.slicing import INFEASIBLE
 from mtpp.solvers.orders.slicing import segment_below
 from mtpp.solvers.threads import Threads

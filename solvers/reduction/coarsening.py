@@ -18,9 +18,10 @@ from mtpp.inference.graph import Int32Array, Int64Array
 from mtpp.inference.instance import Instance
 from mtpp.inference.working_memory import least_peaks
 from mtpp.solvers.orders.kernels.edge_weights import reversed_edges, weighted_edges
-from mtpp.solvers.reduction.kernels.cluster_order import LAST_LABEL, Clusters
 from mtpp.solvers.reduction.kernels.clustering import (
+    LAST_LABEL,
     ClusterLimits,
+    Clusters,
     Edges,
     contract_edges,
     contract_neighbours,

@@ -15,8 +15,7 @@ from mtpp.solvers.planners.graphpipe.chain_search import LARGEST, ChainSearch
 from mtpp.solvers.planners.graphpipe.exhaustive import EXHAUSTIVE, MOST_LAYERS, ExhaustiveSearch
 from mtpp.solvers.planners.graphpipe.kernels.downset_chains import NONE
 from mtpp.solvers.planners.graphpipe.least_costs import LeastCosts
-from mtpp.solvers.planners.graphpipe.neighbouring import NeighbouringPipelines
-from mtpp.solvers.planners.graphpipe.search import StageGraphSearch
+from mtpp.solvers.planners.graphpipe.search import NeighbouringPipelines, StageGraphSearch
 from mtpp.solvers.planners.graphpipe.stage_options import StageOptions
 from mtpp.training.graph_plan import NoGraphPlan
 from mtpp.training.graph_problem import GraphProblem

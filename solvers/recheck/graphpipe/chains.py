@@ -29,8 +29,7 @@ from mtpp.solvers.recheck.graphpipe.kernels.stage_chains import (
     fill_table,
     search_chains,
 )
-from mtpp.solvers.recheck.graphpipe.path_costs import Chained, chain_arrays
-from mtpp.solvers.recheck.graphpipe.paths import layer_paths
+from mtpp.solvers.recheck.graphpipe.path_costs import Chained, chain_arrays, layer_paths
 from mtpp.solvers.recheck.pipelines import TooLarge, Watcher
 
 MOST_LAYERS = 256

@@ -16,9 +16,19 @@ from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance
 from mtpp.inference.system import System, load_system
 from mtpp.solvers.limits import UNLIMITED, SearchLimits
-from mtpp.solvers.orders import decoding
-from mtpp.solvers.orders.decoding import arrangement_edges, arrangement_rating, cut_rating, order_of
-from mtpp.solvers.orders.evolution import FloatArray, Population, Rate, elite_size, first_population, next_population
+from mtpp.solvers.orders import evolution
+from mtpp.solvers.orders.evolution import (
+    FloatArray,
+    Population,
+    Rate,
+    arrangement_edges,
+    arrangement_rating,
+    cut_rating,
+    elite_size,
+    first_population,
+    next_population,
+    order_of,
+)
 from mtpp.solvers.partitioners import brkga, mla, mla_weighted
 from mtpp.solvers.registry import partitioner
 from mtpp.solvers.threads import Threads
@@ -145,13 +155,13 @@ def test_chromosomes_that_come_too_late_are_not_counted(name: str, monkeypatch: 
     instance = Instance.build(random_graph(5, 600), SYSTEM, 4)
     rows: list[int] = []
     for kernel in ("cut_fitness", "arrangement_fitness"):
-        rate = getattr(decoding, kernel)
+        rate = getattr(evolution, kernel)
 
         def counted(chromosomes: FloatArray, *arguments: Any, rate: Any = rate) -> None:
             rows.append(len(chromosomes))
             rate(chromosomes, *arguments)
 
-        monkeypatch.setattr(decoding, kernel, counted)
+        monkeypatch.setattr(evolution, kernel, counted)
     limits = SearchLimits(10_000, population=100, interrupted=lambda: sum(rows) > 120)
     found = partitioner(name).load()(instance, limits)
     assert found.stopped == "interrupted"

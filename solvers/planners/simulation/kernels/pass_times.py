@@ -25,7 +25,7 @@ def pass_times(
     Parameters
     ----------
     row_start, duration, message_start, target, channel, message_duration, channels
-        As in :class:`mtpp.training.pass_network.PassNetwork`.
+        As in :class:`mtpp.training.simulation.PassNetwork`.
     start, sent
         Output: ticks, int64, a place for each pass and for each message.
 

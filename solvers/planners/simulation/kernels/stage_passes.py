@@ -43,7 +43,7 @@ def stage_passes(
     ends, ticks
         Source and target of each transfer, and what it takes forward and back, int64, shape (transfers, 2).
     duration, message_start
-        Output, as in :class:`mtpp.training.pass_network.PassNetwork`.
+        Output, as in :class:`mtpp.training.simulation.PassNetwork`.
 
     Returns
     -------

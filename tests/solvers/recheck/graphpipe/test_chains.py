@@ -19,7 +19,7 @@ from mtpp.checker.training.graphpipe.setting import Setting
 from mtpp.datasets.multi_branch_training import multi_branch_model
 from mtpp.solvers.recheck.graphpipe import chains
 from mtpp.solvers.recheck.graphpipe.chains import recheck_chains
-from mtpp.solvers.recheck.graphpipe.paths import layer_paths
+from mtpp.solvers.recheck.graphpipe.path_costs import layer_paths
 from mtpp.solvers.recheck.pipelines import Unwatched
 
 WATCHER = Unwatched()

@@ -10,9 +10,9 @@ from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance
 from mtpp.solvers.orders.kernels.edge_weights import reversed_edges, weighted_edges
 from mtpp.solvers.reduction.coarsening import singletons
-from mtpp.solvers.reduction.kernels.cluster_order import Clusters
 from mtpp.solvers.reduction.kernels.clustering import (
     ClusterLimits,
+    Clusters,
     Edges,
     contract_edges,
     contract_neighbours,
