@@ -22,7 +22,8 @@ def read_verifiable(data: bytes, source: str) -> dict[str, Any]:
 
     Returns
     -------
-    The document, as :func:`mtpp.formats.results.partition_plan.read_plan` returns it; its ``format`` says which it is.
+    The document, whose ``format`` says which it is; numbers are ``int`` where whole, else ``Fraction``
+    (``float(plan["ratio"])`` gives back the float that was written).
 
     Raises
     ------

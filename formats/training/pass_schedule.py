@@ -17,7 +17,6 @@ from mtpp.errors import InputError, UnrecognisedInput
 from mtpp.formats.graphs.graph_format import Content
 from mtpp.formats.io.csv_text import csv_rows
 from mtpp.formats.io.json_shape import attributed, headed, pointer, refuse_other_format, shaped
-from mtpp.formats.io.json_text import dump_lines
 from mtpp.formats.io.source import Source
 from mtpp.formats.io.text_lines import decoded
 from mtpp.training.pass_order import MOST_PASSES
@@ -163,17 +162,6 @@ def pass_schedule_from_csv(text: str, source: str, name: str = "") -> PassSchedu
             return _place_in_csv(device + 1, None if index is None else columns[device][index])
 
         return PassSchedule.build(rows, name=name, place_of=place_of)
-
-
-def write_schedule_json(schedule: PassSchedule) -> str:
-    """Return the text of a JSON file with a schedule, a device a line; :func:`pass_schedule_from_document` reads it."""
-    document: dict[str, Any] = {"format": FORMAT, "version": VERSION}
-    if schedule.name:
-        document["name"] = schedule.name
-    document["order"] = [[one.name for one in row] for row in schedule.rows]
-    if schedule.dependencies:
-        document["dependencies"] = [[before.name, after.name] for before, after in schedule.dependencies]
-    return dump_lines(document, ("order", "dependencies")) + "\n"
 
 
 def write_schedule_csv(schedule: PassSchedule) -> str:

@@ -19,7 +19,6 @@ from mtpp.inference.charges import Charges, charges
 from mtpp.inference.contraction import merge
 from mtpp.inference.graph import Int32Array
 from mtpp.inference.instance import Instance
-from mtpp.inference.partition import Partition
 
 _NOTHING: Mapping[int, int] = MappingProxyType({})
 
@@ -58,10 +57,6 @@ class Relaxation:
     bypassed: Int32Array
     charged: Int32Array
     lowered: Mapping[int, int]
-
-    def restrict(self, partition: Partition) -> Partition:
-        """Return a partition of :attr:`original` without the ops left out; no stage of it costs more."""
-        return Partition.from_stages(self.instance, partition.assignment[self.kept])
 
     def record(self, tensor_names: Mapping[int, str] = MappingProxyType({})) -> dict[str, Any]:
         """Return what a proof on :attr:`instance` has to say of it: names of ops, and lowered transfers by tensor.

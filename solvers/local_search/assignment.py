@@ -8,7 +8,6 @@ import numpy as np
 
 from mtpp.inference.graph import Int32Array, Int64Array
 from mtpp.inference.instance import Instance
-from mtpp.inference.partition import Partition
 from mtpp.solvers.memory.memory_arrays import NO_GROUND, GroundArrays, MemoryArrays, ground_arrays, memory_arrays
 from mtpp.solvers.orders.kernels.random_stream import UInt64Array
 
@@ -83,10 +82,6 @@ class AssignmentState(NamedTuple):
     journal: Int32Array
     journal_length: Int64Array
     stream: UInt64Array
-
-    def best_partition(self, instance: Instance) -> Partition:
-        """Return the best assignment seen."""
-        return Partition.from_stages(instance, self.best_stage)
 
 
 def move_arrays(instance: Instance) -> MoveArrays:

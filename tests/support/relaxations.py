@@ -49,6 +49,10 @@ class RelaxedProblem:
         of_op = stages if original.ground is None else [stages[m] for m in original.first_members.tolist()]
         return Partition.from_stages(original, of_op)
 
+    def restricted(self, partition: Partition) -> Partition:
+        """Return a partition of all ops without those left out."""
+        return Partition.from_stages(self.relaxation.instance, partition.assignment[self.relaxation.kept])
+
 
 def relaxed_problem(seed: int) -> RelaxedProblem:
     """Draw a problem of up to 6 ops, with memories and groups, and leave some of its ops out."""

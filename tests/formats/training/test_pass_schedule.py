@@ -22,7 +22,6 @@ from mtpp.formats.training.pass_schedule import (
     looks_like_pass_schedule,
     pass_schedule_from_source,
     write_schedule_csv,
-    write_schedule_json,
 )
 from mtpp.names import SCHEDULES
 from mtpp.training.pfeife.named import named_schedule
@@ -222,7 +221,8 @@ def schedules(draw: st.DrawFn) -> PassSchedule:
 @given(schedules())
 def test_schedules_come_back_from_files(schedule: PassSchedule) -> None:
     """Written and read; CSV is refused a schedule with dependencies."""
-    back = read(write_schedule_json(schedule))
+    pairs = [[before.name, after.name] for before, after in schedule.dependencies]
+    back = read(json.dumps(GOOD | {"name": schedule.name or "x", "order": names(schedule), "dependencies": pairs}))
     assert (back.rows, back.dependencies, back.name) == (schedule.rows, schedule.dependencies, schedule.name or "x")
     if schedule.dependencies:
         with pytest.raises(InputError, match="/dependencies: dependencies have no place in CSV; write JSON"):
@@ -237,10 +237,6 @@ def test_files_have_a_device_a_line() -> None:
     """As text."""
     schedule = named_schedule("gpipe", 2, 1, 1)
     assert write_schedule_csv(schedule) == "0F0,0B0\n1F0,1B0\n"
-    assert write_schedule_json(schedule) == (
-        '{\n "format": "mtpp-pass-schedule",\n "version": 1,\n "name": "gpipe",\n "order": [\n'
-        '  ["0F0", "0B0"],\n  ["1F0", "1B0"]\n ]\n}\n'
-    )
 
 
 @pytest.mark.parametrize("name", SCHEDULES)

@@ -80,15 +80,6 @@ def test_no_stage_costs_more_in_thousands_of_relaxations(part: int) -> None:
         _check(relaxed_problem(seed), random.Random(seed), most=8)
 
 
-def test_restricted_partitions_keep_their_stages() -> None:
-    """A partition of the original loses ops and nothing else."""
-    for seed in range(60):
-        problem = relaxed_problem(seed)
-        original = problem.relaxation.original
-        whole = Partition.from_stages(original, np.zeros(original.op_count, dtype=np.int32))
-        assert problem.relaxation.restrict(whole).assignment.tolist() == [0] * len(problem.relaxation.kept)
-
-
 def test_one_op_has_to_stay() -> None:
     """An instance without ops is none."""
     original = relaxed_problem(1).relaxation.original

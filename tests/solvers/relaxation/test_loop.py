@@ -18,7 +18,7 @@ def test_ops_are_put_back_where_they_may_be() -> None:
         relaxation = problem.relaxation
         for stages in problem.assignments(random.Random(seed), 5):
             whole = problem.whole_partition(stages)
-            stage = put_back(relaxation, relaxation.restrict(whole))
+            stage = put_back(relaxation, problem.restricted(whole))
             assert stage[relaxation.kept].tolist() == whole.assignment[relaxation.kept].tolist()
             Partition.from_stages(relaxation.original, stage)  # raises if an edge goes back
 

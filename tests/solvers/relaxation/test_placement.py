@@ -44,7 +44,7 @@ def test_placements_are_no_worse_than_any_that_agrees() -> None:
                 agreeing = problem.whole_partition(list(other))
                 if all(agreeing.assignment[v] == whole.assignment[v] for v in kept):
                     costs.append(oracles.bottleneck(problem.graph, problem.system, list(other), problem.k))
-            found = Placement(relaxation, relaxation.restrict(whole), lambda: False).best(costs[0], 10**6, 2**20)
+            found = Placement(relaxation, problem.restricted(whole), lambda: False).best(costs[0], 10**6, 2**20)
             if found is None:
                 assert min(costs) == costs[0], seed
                 continue
