@@ -29,8 +29,8 @@ from mtpp.formats.onnx.reader import Reading
 from mtpp.formats.onnx.scope import Scope
 from mtpp.formats.onnx.stages.contents import Contents, contents_of
 from mtpp.formats.onnx.stages.descriptions import Descriptions
+from mtpp.formats.onnx.stages.inseparable import optional_names
 from mtpp.formats.onnx.stages.needs import Needs, Sources, readers_of
-from mtpp.formats.onnx.stages.optionals import optional_names
 from mtpp.formats.onnx.stages.units import PlacedOp, Unit, Units, called_functions, units_of
 from mtpp.formats.onnx.stages.validity import fault_of
 from mtpp.formats.onnx.topology import LEAST_WITH_DEFAULTS, parameter_names

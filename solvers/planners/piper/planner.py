@@ -25,8 +25,7 @@ from mtpp.solvers.planners.bounds.work import least_memory, no_plan_because, wor
 from mtpp.solvers.planners.limits import PlanLimits
 from mtpp.solvers.planners.piper.arrays import choice_arrays
 from mtpp.solvers.planners.piper.layer_downsets import Sets, every_downset, prefixes
-from mtpp.solvers.planners.piper.least_memory import memory_that_would_do
-from mtpp.solvers.planners.piper.minimising import least_time, no_plan, plan_of, too_little_memory
+from mtpp.solvers.planners.piper.minimising import least_time, memory_that_would_do, no_plan, plan_of, too_little_memory
 from mtpp.solvers.planners.piper.sampled_downsets import plan_sampled
 from mtpp.solvers.planners.piper.threshold import PipelineSearch
 from mtpp.solvers.planners.topological_orders import topological_orders

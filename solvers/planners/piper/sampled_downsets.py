@@ -21,8 +21,14 @@ from mtpp.solvers.planners.bounds.work import least_memory, no_plan_because
 from mtpp.solvers.planners.layer_options import layer_options, least_by_layer, most_degrees
 from mtpp.solvers.planners.limits import PlanLimits
 from mtpp.solvers.planners.piper.layer_downsets import Sets, layer_bits, prefixes
-from mtpp.solvers.planners.piper.least_memory import memory_that_would_do
-from mtpp.solvers.planners.piper.minimising import Minimum, least_time, no_plan, plan_of, too_little_memory
+from mtpp.solvers.planners.piper.minimising import (
+    Minimum,
+    least_time,
+    memory_that_would_do,
+    no_plan,
+    plan_of,
+    too_little_memory,
+)
 from mtpp.solvers.planners.piper.threshold import PipelineSearch
 from mtpp.solvers.planners.topological_orders import depth_first, random_orders, topological_orders
 from mtpp.training.plan import LayerStage, NoPlan, TimeBound, TrainingPlan
