@@ -29,15 +29,7 @@ class FileType(click.ParamType):  # type: ignore[type-arg]  # generic in new ver
         self.kind = kind
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return *value*, compared with the files of the parameters before it.
-
-        Raises
-        ------
-        click.BadParameter
-            If it is empty, as a variable of a shell that is not set.
-        InputError
-            If the command would write over one of its files.
-        """
+        """Return *value*, compared with the files of the parameters before it."""
         from mtpp.cli.options.overwriting import FilesOfCommand
 
         path = str(value)

@@ -35,25 +35,13 @@ class FilesOfCommand:
     _outputs: list[_Output] = field(default_factory=list)
 
     def read(self, path: str, kind: InputPath) -> None:
-        """Add a file that is read.
-
-        Raises
-        ------
-        InputError
-            If it is to be written as well.
-        """
+        """Add a file that is read."""
         for output in self._outputs:
             _compare(output, path, kind)
         self._inputs.append((path, kind))
 
     def write(self, path: str, kind: OutputPath, option: str) -> None:
-        """Add a file that is written, with those beside it.
-
-        Raises
-        ------
-        InputError
-            If it is an input, or the file of another option.
-        """
+        """Add a file that is written, with those beside it."""
         if path == "-":
             return
         folder = kind.folder and (path.endswith(("/", os.sep)) or not os.path.isfile(path))

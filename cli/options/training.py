@@ -107,13 +107,7 @@ def _in_sentence(text: str) -> str:
 
 
 def _planner_of(values: dict[str, Any], topology: object, form: str | None) -> TrainingPlanner[Any]:
-    """Take the options of planners out of the values of a command, and make the planner that is asked for.
-
-    Raises
-    ------
-    click.UsageError
-        If an option means nothing to it.
-    """
+    """Take the options of planners out of the values of a command, and make the planner that is asked for."""
     kind = PLANNERS[values.pop("planner")]
     every = {**options_of(Pfeife), **options_of(GraphPipe), **options_of(Piper)}
     asked = {name: value for name, value in given(every, values).items() if value != every[name].default}

@@ -16,15 +16,7 @@ class OutputClosed(Exception):
 
 
 def write_stdout(text: str) -> None:
-    """Print *text* on standard output, whatever its encoding can show; a terminal gets no control characters.
-
-    Raises
-    ------
-    OutputClosed
-        If it leads to a pipe that nobody reads any more.
-    InputError
-        If it is closed, or what is behind it takes no more.
-    """
+    """Print *text* on standard output, whatever its encoding can show; a terminal gets no control characters."""
     if sys.stdout is None:
         raise InputError("is closed", source="standard output", remedy="send it somewhere, or use -o FILE")
     if sys.stdout.isatty():
