@@ -18,9 +18,8 @@ from mtpp.inference.certificate import LowerBound, Tier
 from mtpp.inference.graph import Int32Array
 from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
 from mtpp.solvers.bounds.mip.block_model import BlockModel
-from mtpp.solvers.bounds.mip.block_problem import BlockProblem
+from mtpp.solvers.bounds.mip.block_problem import MARGIN, BlockProblem
 from mtpp.solvers.bounds.mip.model import FloatArray, Job, MipModel
-from mtpp.solvers.bounds.mip.scale import MARGIN
 from mtpp.solvers.bounds.mip.status import SolveStatus
 
 LONGEST_S = 1e7

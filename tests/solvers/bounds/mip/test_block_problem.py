@@ -8,7 +8,7 @@ import random
 import pytest
 
 from mtpp.inference.certificate import SOLVER_TOLERANCE
-from mtpp.solvers.bounds.mip.scale import MARGIN, Scale, beyond_precision
+from mtpp.solvers.bounds.mip.block_problem import MARGIN, Scale, beyond_precision
 
 
 @pytest.mark.parametrize("asked", [1, 2, 999, 1024, 12_345_678_901, 2**61 - 1])
