@@ -1,4 +1,4 @@
-"""Tables of certificates: a line per cell, and means over graphs."""
+"""Tables of certificates: a line per cell, means over graphs, and bounds without partitions."""
 
 from __future__ import annotations
 

@@ -97,16 +97,7 @@ class Planned:
             )
         none = self.no_plan
         assert none is not None
-        return no_plan_document(
-            self.task.problem,
-            planner=none.planner,
-            sha256=sha256,
-            proven=none.proven,
-            least_memory_bytes=none.least_memory_bytes,
-            reason=none.reason,
-            stopped=none.stopped,
-            elapsed_s=self.elapsed_s,
-        )
+        return no_plan_document(self.task.problem, none, sha256=sha256, elapsed_s=self.elapsed_s)
 
 
 def training_plan_document(
@@ -147,26 +138,16 @@ def training_plan_document(
     }
 
 
-def no_plan_document(
-    problem: AnyTrainingProblem,
-    *,
-    planner: str,
-    sha256: str,
-    proven: bool,
-    least_memory_bytes: int | None,
-    reason: str,
-    stopped: StopReason,
-    elapsed_s: float,
-) -> dict[str, Any]:
-    """Return what JSON says where there is no plan; see :class:`mtpp.solvers.planners.limits.NoPlan`."""
+def no_plan_document(problem: AnyTrainingProblem, none: NoPlan, *, sha256: str, elapsed_s: float) -> dict[str, Any]:
+    """Return what JSON says where there is no plan."""
     return {
-        **header(FORMAT, VERSION, problem, planner, sha256),
+        **header(FORMAT, VERSION, problem, none.planner, sha256),
         "feasible": False,
-        "proven": proven,
-        "least_memory_bytes": least_memory_bytes,
-        "reason": reason,
+        "proven": none.proven,
+        "least_memory_bytes": none.least_memory_bytes,
+        "reason": none.reason,
         "stages": [],
-        "stopped": str(stopped),
+        "stopped": str(none.stopped),
         "elapsed_s": round(elapsed_s, 6),
     }
 

@@ -29,16 +29,7 @@ def document_of(problem: PlanningProblem, planner: str) -> Any:
     """Return what a planner comes to, after a trip through its file."""
     result = PLANNERS[planner].load()(problem, PlanLimits())
     if isinstance(result, NoPlan):
-        document = no_plan_document(
-            problem,
-            planner=planner,
-            sha256=SHA256,
-            proven=result.proven,
-            least_memory_bytes=result.least_memory_bytes,
-            reason=result.reason,
-            stopped=result.stopped,
-            elapsed_s=0.1,
-        )
+        document = no_plan_document(problem, result, sha256=SHA256, elapsed_s=0.1)
     else:
         document = training_plan_document(result, sha256=SHA256, knapsack="exact", heuristic_differs=[], elapsed_s=0.1)
     return parse_json(document_text(document).encode(), "plan")

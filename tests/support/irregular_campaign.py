@@ -197,16 +197,7 @@ def _check_piper(document: Document, asked: Document) -> str:
     assert best is None, f"no plan, and {best} is possible"
     assert found.proven
     assert found.least_memory_bytes == training_oracles.least_memory(problem)
-    none = no_plan_document(
-        problem,
-        planner=found.planner,
-        sha256=NO_FILE,
-        proven=found.proven,
-        least_memory_bytes=found.least_memory_bytes,
-        reason=found.reason,
-        stopped=found.stopped,
-        elapsed_s=0,
-    )
+    none = no_plan_document(problem, found, sha256=NO_FILE, elapsed_s=0)
     _verified(none, problem.model)
     return "no memory"
 
@@ -250,16 +241,7 @@ def _check_nested(document: Document, asked: Document) -> tuple[str, int | None]
     assert best is None, f"no plan, and {best} is possible"
     assert found.proven
     assert found.least_memory_bytes == least
-    none = no_plan_document(
-        problem,
-        planner=found.planner,
-        sha256=NO_FILE,
-        proven=found.proven,
-        least_memory_bytes=found.least_memory_bytes,
-        reason=found.reason,
-        stopped=found.stopped,
-        elapsed_s=0,
-    )
+    none = no_plan_document(problem, found, sha256=NO_FILE, elapsed_s=0)
     _verified(none, model)
     return "no memory", least
 

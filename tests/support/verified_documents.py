@@ -394,16 +394,7 @@ def training_case(rng: random.Random) -> Case:
     planner = rng.choice(list(PLANNERS))
     result = PLANNERS[planner].load()(problem, PlanLimits())
     if isinstance(result, NoPlan):
-        written = no_plan_document(
-            problem,
-            planner=planner,
-            sha256=SHA256,
-            proven=result.proven,
-            least_memory_bytes=result.least_memory_bytes,
-            reason=result.reason,
-            stopped=result.stopped,
-            elapsed_s=0.1,
-        )
+        written = no_plan_document(problem, result, sha256=SHA256, elapsed_s=0.1)
     else:
         written = training_plan_document(result, sha256=SHA256, knapsack="exact", heuristic_differs=[], elapsed_s=0.1)
     document = parse_json(document_text(written).encode(), "plan")

@@ -10,10 +10,11 @@ from given_training_plans import MIB, chain_problem, given_training_plan
 
 from mtpp.formats.results.document_text import document_text
 from mtpp.formats.results.training_plan import no_plan_document, training_plan_document
+from mtpp.host.stop_reason import StopReason
 from mtpp.training.device_tree import DeviceTree, Level
 from mtpp.training.nested_plan import NestedPlan, Superstage
 from mtpp.training.nested_problem import NestedProblem
-from mtpp.training.plan import LayerStage, TimeBound
+from mtpp.training.plan import LayerStage, NoPlan, TimeBound
 
 
 def test_document_has_the_keys_in_order() -> None:
@@ -77,10 +78,8 @@ def test_text_reads_back_with_a_line_for_each_stage() -> None:
 
 def test_no_plan_says_what_would_help() -> None:
     """Where there is no plan, the least memory and the reason take the place of stages."""
-    document = no_plan_document(
-        chain_problem(), planner="equi", sha256="ab", proven=True, least_memory_bytes=5, reason="too small",
-        stopped="finished", elapsed_s=1,
-    )  # fmt: skip
+    none = NoPlan(chain_problem(), "equi", True, 5, StopReason.FINISHED, "too small")
+    document = no_plan_document(none.problem, none, sha256="ab", elapsed_s=1)
     assert list(document)[7:] == [
         "feasible", "proven", "least_memory_bytes", "reason", "stages", "stopped", "elapsed_s",
     ]  # fmt: skip
