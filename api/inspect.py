@@ -112,4 +112,5 @@ def inspect(
     """
     from mtpp.api.inputs.reading import as_model
 
-    return inspection(as_model(model, observer), Inspecting(ops=ops, modules=modules))
+    asked = Inspecting(ops=ops, modules=modules)  # refused before the model is read
+    return inspection(as_model(model, observer), asked)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @click.command("compare")
 @click.argument("paths", type=MODEL, nargs=-1, required=True, metavar="PATH...")
-@options(Comparing, time_limit_s="For each run: one algorithm on one graph for one k.")
+@options(Comparing)
 @output_path("Write all runs and their means as JSON, whole or not at all.")
 @options(Reading)
 @output_options("table", "json", "csv", "markdown")

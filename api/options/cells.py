@@ -55,6 +55,7 @@ class _Run(Options):
     total_time_limit_s: float | None = option(
         None, Seconds(),
         "Seconds for the whole run, from process start; cells that had no turn by then have no row.", "S",
+        more="In Python: from the call.",
     )  # fmt: skip
 
 

@@ -31,13 +31,8 @@ class Devices(Options):
     )  # fmt: skip
     topology: str | os.PathLike[str] | DeviceTree | None = option(
         None, InputPath("the topology", other="DeviceTree"),
-        "In place of --devices and --bandwidth: networks within networks.", "FILE.toml", more="Or levels of devices.",
+        "In place of ‹devices› and ‹bandwidth›: networks within networks.", "FILE.toml", more="Or levels of devices.",
     )  # fmt: skip
-
-    def __post_init__(self) -> None:
-        for name in ("devices", "bandwidth") if self.topology is not None else ():
-            if getattr(self, name) is not None:
-                raise InputError(f"says what ‹{name}› does", parameter="topology", remedy="give one of them")
 
     @cached_property
     def tree(self) -> DeviceTree | None:
@@ -47,6 +42,12 @@ class Devices(Options):
         if self.topology is None or isinstance(self.topology, DeviceTree):
             return self.topology
         return load_device_tree(os.fspath(self.topology))
+
+    def refuse_pairs(self) -> None:
+        """Refuse a topology beside what it says already; of planners that take one."""
+        for name in ("devices", "bandwidth") if self.topology is not None else ():
+            if getattr(self, name) is not None:
+                raise InputError(f"says what ‹{name}› does", parameter="topology", remedy="give one of them")
 
     def equal_memory(self) -> int | None:
         """Return the memory of every device in bytes, for planners that take no other."""

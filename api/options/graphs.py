@@ -22,7 +22,7 @@ class Inspecting(Options):
 
     def __post_init__(self) -> None:
         if self.ops and self.modules is not None:
-            raise InputError("ops and modules cannot both be listed", parameter="modules", remedy="choose one of them")
+            raise InputError("excludes ‹ops›", parameter="modules", remedy="give one of them")
 
 
 class Converting(Options):

@@ -333,7 +333,10 @@ class Amounts(Kind):
     """Amount of memory of all devices, or several with commas or in a list: one of each device; rounded down."""
 
     def _read(self, value: Any, parameter: str) -> Any:
-        return _each(value, partial(self._amount, parameter=parameter))
+        amounts = _each(value, partial(self._amount, parameter=parameter))
+        if amounts == ():
+            raise InputError("names nothing", parameter=parameter, remedy="give one amount at least")
+        return amounts
 
     def _amount(self, value: Any, parameter: str) -> int:
         amount: int = Quantity(round_down=True).read(value, parameter)
@@ -461,7 +464,7 @@ def _each(value: Any, one: Callable[[Any], Any]) -> Any:
     """Return one value, or several that are given as a list or as a text with commas."""
     if isinstance(value, str):
         value = [part.strip() for part in value.split(",")]
-    elif not isinstance(value, Iterable):
+    elif isinstance(value, bytes) or not isinstance(value, Iterable):
         value = [value]
     read = tuple(map(one, value))
     return read[0] if len(read) == 1 else read

@@ -95,7 +95,9 @@ class Options:
         cls.about = cleandoc(cls.__doc__ or "")
         cls.__doc__ = "\n".join([cls.about, "", "Parameters", "----------", *told])
 
-    def __init__(self, **given: Any) -> None:
+    def __init__(self, *unnamed: Any, **given: Any) -> None:
+        if unnamed:
+            raise TypeError(f"{type(self).__name__}() takes keywords only")
         for name, one in options_of(type(self)).items():
             value = given.pop(name, one.default)
             if value is REQUIRED:
@@ -130,7 +132,7 @@ class Options:
         return type(self) is type(other) and self.values() == other.values()
 
     def __hash__(self) -> int:
-        return hash((type(self), *self.values().values()))
+        return hash((type(self), repr(self)))
 
     def __repr__(self) -> str:
         values = ((name, getattr(self, name), one.default) for name, one in options_of(type(self)).items())

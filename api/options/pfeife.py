@@ -74,7 +74,7 @@ class Pfeife(TrainingPlanner["SplitPlanResult"]):
         "Set a size that an ONNX model or a PyTorch program leaves open; '*=1': all others.",
     )  # fmt: skip
     from_format: str | None = option(
-        None, Text(FORMATS_READ), f"Read MODEL, a graph, as {one_of(FORMATS_READ)}; see `mtpp partition`.", "FORMAT"
+        None, Text(FORMATS_READ), f"Read the model, a graph, as {one_of(FORMATS_READ)}.", "FORMAT"
     )
     costs: str | os.PathLike[str] | None = option(
         None, InputPath("the file of costs"),

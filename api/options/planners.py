@@ -34,7 +34,8 @@ def planner_of(value: Any, *allowed: type[TrainingPlanner[Any]]) -> Any:
         return value
     named = _class_of(value)
     written = named if named in allowed else Piper
-    problem = f"{shortened(value)} is no planner with its options"
+    shown = value.__name__ if isinstance(value, type) else shortened(value)
+    problem = f"{shown} is no planner with its options"
     if isinstance(value, TrainingPlanner):
         problem = f"mtpp.{type(value).__name__} is not for this"
     raise InputError(problem, parameter="planner", remedy=f"write planner=mtpp.{written.__name__}(…)")

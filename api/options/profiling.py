@@ -45,6 +45,6 @@ class Profiling(Options):
     )  # fmt: skip
     memory_limit: int | str | None = option(
         None, MemoryLimit(), "Of all processes together, at least 512MiB; an ONNX model is run in pieces if need be "
-        "[default: what is free].", "SIZE",
+        "[default: what is free].", "SIZE", more="In Python: what the model's values may take.",
     )  # fmt: skip
     max_input_size: int | str = option("2GiB", Quantity(), "Refuse larger files.", "SIZE")

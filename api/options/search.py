@@ -112,3 +112,5 @@ class _Table(Options):
 
 class Comparing(Search, _Table):
     """Algorithms to compare, and the limits of each run."""
+
+    time_limit_s: float | None = option(None, Seconds(), "For each run: one algorithm on one graph for one k.", "S")

@@ -51,7 +51,8 @@ def read_training_task(
     from mtpp.api.options.line_planners import Piper
     from mtpp.formats.results.training_plan import TrainingTask
 
-    memory_bytes = devices.equal_memory()  # refused before the model is read
+    devices.refuse_pairs()  # before the model is read
+    memory_bytes = devices.equal_memory()
     model, source = read_training_model(given, time_unit)
     problem, micro_batches = _problem(planner, devices, memory_bytes, model, source), planner.micro_batches
     assert micro_batches is not None

@@ -107,7 +107,7 @@ def test_modules_are_drawn() -> None:
     ("call", "words"),
     [
         (lambda path: mtpp.inspect(path, modules=1), "no ONNX model and no exported program"),
-        (lambda path: mtpp.inspect(path, modules=1, ops=True), "cannot both be listed"),
+        (lambda path: mtpp.inspect(path, modules=1, ops=True), "excludes"),
         (lambda path: mtpp.convert(path, to="graphml", modules=1), "hold ops, not modules"),
         (lambda path: mtpp.convert(path, to="dot", modules=1), "no ONNX model and no exported program"),
     ],

@@ -106,7 +106,7 @@ REFUSED: list[tuple[str, ...]] = [
     ("compare b.json -k 2 --fast-memory 1MiB", "b.json", "/time_unit"),
     ("compare b.json -k 2 -o /no/such/folder/x.json", "no directory"),
     ("inspect ''", "the name of a file is empty"),
-    ("inspect chain.json --ops --modules 2", "error: --modules: ops and modules cannot both be listed; choose one"),
+    ("inspect chain.json --ops --modules 2", "error: --modules: excludes --ops; give one of them"),
     ("convert chain.json - --to csv", "error: -: csv files list stages, and none were given; add --assignment plan.js"),
     ("convert chain.json - --assignment assignment.json", "error: --assignment: native files have no place for stages; "
      "choose --to node-link or graphml or dot or csv"),
