@@ -244,6 +244,7 @@ def test_builds_tell_a_terminal(checkout: Path, tmp_path: Path) -> None:
     with suppress(OSError):  # the other end is closed
         while more := os.read(terminal, 1000):
             said += more
+    os.close(terminal)
     assert os.waitpid(pid, 0)[1] == 0
     first, last = (line for line in said.decode().splitlines() if line.startswith("mtpp: "))
     assert first.startswith("mtpp: compiling inner loops: about a minute on two cores")

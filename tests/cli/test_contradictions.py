@@ -229,9 +229,9 @@ def test_simulations(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: py
     assert code_of(monkeypatch, "simulate", graph, "--model", model) == 0
     assert code_of(monkeypatch, "simulate", split) == 0
     capsys.readouterr()
-    for module, given in (("simulate", (graph, "--model", model)), ("simulate_schedule", (split,))):
-        part = f"mtpp.solvers.planners.simulation.{module}.earliest_starts"
-        monkeypatch.setattr(part, _later(resolve_name(part)))
+    part = "mtpp.solvers.planners.simulation.simulate.earliest_starts"
+    monkeypatch.setattr(part, _later(resolve_name(part)))
+    for given in ((graph, "--model", model), (split,)):
         assert code_of(monkeypatch, "simulate", *given) == 70
         printed = capsys.readouterr()
         assert printed.out == ""

@@ -12,6 +12,7 @@ from processes import run
 
 import mtpp
 from mtpp.api.inspect import inspection
+from mtpp.api.options.graphs import Inspecting
 from mtpp.cli.terminal.output import write_stdout
 from mtpp.errors import InputError
 from mtpp.terminal_safe import StyledText, terminal_safe
@@ -64,7 +65,7 @@ def test_names_are_written_out_on_a_terminal(output_format: str, monkeypatch: py
         stdout = StringIO()
         monkeypatch.setattr(stdout, "isatty", lambda terminal=terminal: terminal)
         monkeypatch.setattr(sys, "stdout", stdout)
-        write_stdout(inspection(model, ops=False).text(output_format))
+        write_stdout(inspection(model, Inspecting()).text(output_format))
         if terminal:
             assert "\x1b[8m" not in stdout.getvalue()
             assert "\x1b[31;1m" not in stdout.getvalue()
