@@ -42,8 +42,8 @@ class BuildWithKernels(build_py):
             settings["NUMBA_CACHE_DIR"] = os.path.abspath(os.environ["NUMBA_CACHE_DIR"])
         began = time.monotonic()
         done = subprocess.run(
-            [sys.executable, "-B", "-c", PROGRAM, folder],  # bytecode would end up in the wheel
-            env=settings | ANY_PROCESSOR | {"PYTHONDONTWRITEBYTECODE": "1"},
+            [sys.executable, "-c", PROGRAM, folder],
+            env=settings | ANY_PROCESSOR | {"PYTHONDONTWRITEBYTECODE": "1"},  # it would end up in the wheel
             capture_output=True,
             text=True,
             cwd=folder,

@@ -61,13 +61,13 @@ def _folder() -> Iterator[Path]:
 def _sources() -> str:
     """Return a digest of all that decides which kernels commands call, and with which types."""
     import mtpp
-    from mtpp.api.warmup import COMMANDS, SHIPPED
+    from mtpp.api.warmup import COMMANDS, IN_WHEELS
     from mtpp.solvers import __file__ as solvers
     from mtpp.solvers.kernel_cache import digest
 
     folders = (Path(mtpp.__file__).parent / "inference", Path(mtpp.__file__).parent / "training", Path(solvers).parent)
     contents = [path.read_bytes() for folder in folders for path in sorted(folder.rglob("*.py"))]
-    return digest(contents, [COMMANDS[name] for name in SHIPPED])
+    return digest(contents, [COMMANDS[name] for name in IN_WHEELS])
 
 
 def _files(folder: Path) -> list[str]:
@@ -78,11 +78,11 @@ def _files(folder: Path) -> list[str]:
 
 def _used_by_commands(folder: Path) -> list[str]:
     """Run all command lines; return the names of the files of code that they took or made."""
-    from mtpp.api.warmup import SHIPPED, warmup
+    from mtpp.api.warmup import IN_WHEELS, warmup
 
     os.environ["NUMBA_CACHE_DIR"] = str(folder)
     with NamedTemporaryFile(dir=folder) as begin:
-        warmup(SHIPPED)
+        warmup(IN_WHEELS)
         since = Path(begin.name).stat().st_mtime_ns
         return sorted(name for name in _files(folder) if (folder / name).stat().st_mtime_ns >= since)
 

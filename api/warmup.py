@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 
 from mtpp.errors import MtppError
 
 _GPT2 = "gpt2.onnx --dim batch=1 --dim sequence=64"
-_TRAIN = "plan training.json --memory 3GiB --batch-size 16 --micro-batch-size 2"
+_TRAIN = "plan training.json --batch-size 16 --micro-batch-size 2"
 
 _PARTITION = (
     ("partition resnet50.onnx -k 4 -o plan.json -q",),
@@ -29,12 +28,9 @@ _PARTITION = (
 _BOUND = (("bound resnet50.onnx -k 4 --time-limit 5",),)
 _PIPER = (
     "generate transformer-training --layers 4 --sequence 512 --micro-batch-size 2 -o training.json",
-    f"{_TRAIN} --devices 8 --bandwidth 50GB/s -o line.json",
-    f"{_TRAIN} --topology two-levels.toml -o nested.json",
-)
-_TOO_LITTLE_MEMORY = (
-    "generate transformer-training --layers 4 --sequence 512 --micro-batch-size 2 -o model.json",
-    "plan model.json --memory 900MiB --batch-size 16 --micro-batch-size 2 --topology two-levels.toml",
+    f"{_TRAIN} --memory 3GiB --devices 8 --bandwidth 50GB/s -o line.json",
+    f"{_TRAIN} --memory 3GiB --topology two-levels.toml -o nested.json",
+    f"{_TRAIN} --memory 900MiB --topology two-levels.toml",
 )
 _GRAPHPIPE = (
     "generate mmt --branches 2 --layers 4 -o mmt.json",
@@ -69,11 +65,11 @@ COMMANDS: Mapping[str, Sequence[tuple[str, ...]]] = {
     "verify": _VERIFY,
     "report": (*_VERIFY, *_SIMULATE),
     "run": _SIMULATE,
-    "plan": (_GRAPHPIPE, _PIPER, _TOO_LITTLE_MEMORY, _PFEIFE),
+    "plan": (_GRAPHPIPE, _PIPER, _PFEIFE),
 }
 """Command → command lines that call its inner loops, each group one after the other in a folder of samples."""
 
-SHIPPED = tuple(name for name in COMMANDS if name != "compare")
+IN_WHEELS = tuple(name for name in COMMANDS if name != "compare")
 """Commands whose inner loops a package ships: those of ``compare`` alone are for tables of baselines."""
 
 _PROCESSES = 2
@@ -137,16 +133,19 @@ def warmup(commands: str | Sequence[str] | None = None) -> tuple[str, ...]:
 
 def _run(folder: str, lines: Sequence[str], running: set[subprocess.Popen[str]]) -> None:
     """Run command lines in a folder, each in a process that is in *running* meanwhile and does not outlive this one."""
-    settings = {**os.environ, "PYTHONPATH": os.pathsep.join(os.path.abspath(entry) for entry in sys.path)}
+    from mtpp.host.child_process import command_line
+
+    settings = dict(os.environ)
     if cache := settings.get("NUMBA_CACHE_DIR"):
         settings["NUMBA_CACHE_DIR"] = os.path.abspath(cache)
     program = (
+        "import json, sys; sys.path[:] = json.loads(sys.argv.pop(1)); "
         "from mtpp.host.child_process import die_with_parent; die_with_parent(); from mtpp.__main__ import main; main()"
     )
     nothing = subprocess.DEVNULL
     for line in lines:
         process = subprocess.Popen(
-            [sys.executable, "-c", program, *shlex.split(line)],
+            command_line(program, *shlex.split(line)),
             cwd=folder, env=settings, stdin=nothing, stdout=nothing, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         running.add(process)

@@ -25,7 +25,8 @@ def serving(module: str, function: str = "serve") -> str:
     )
 
 
-def _command(program: str, *arguments: str) -> list[str]:
+def command_line(program: str, *arguments: str) -> list[str]:
+    """Return the command that runs a program in this Python, whose first argument is the path for modules, as JSON."""
     path = json.dumps([os.path.abspath(entry) for entry in sys.path])
     return [sys.executable, "-c", program, path, *arguments]
 
@@ -56,7 +57,7 @@ class ChildProcess:
     def __init__(self, program: str, *arguments: int, leads: bool, **options: Any) -> None:
         self._leads = leads
         self._process: subprocess.Popen[bytes] = subprocess.Popen(
-            _command(program, *map(str, arguments)), start_new_session=leads, **options
+            command_line(program, *map(str, arguments)), start_new_session=leads, **options
         )
 
     @property
@@ -144,7 +145,7 @@ def start_detached(module: str, function: str, *arguments: str) -> None:
     )
     nothing = subprocess.DEVNULL
     subprocess.Popen(
-        _command(program, *arguments),
+        command_line(program, *arguments),
         stdin=nothing,
         stdout=nothing,
         stderr=nothing,
