@@ -77,7 +77,7 @@ def run_onnx_stages(folder: Path, feeds: Feeds) -> list[Any]:
 
     Values for overridable initializers in *feeds* reach every stage that lists them as inputs.
     """
-    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest = read_manifest(folder)
     live = dict(feeds)
     for entry in manifest["direct"]:
         live[entry["output"]] = feeds[entry["input"]]
@@ -135,6 +135,33 @@ def assert_onnx_stages_equal(model: Path, plan: Any, folder: Path, feeds: Iterab
     return folder
 
 
+def assert_cuts_equal(
+    model: Path, folder: Path, feeds: Sequence[Feeds], cuts: Iterable[int] | None = None, dims: Any = None
+) -> list[Path]:
+    """Split an ONNX model into two stages behind each number of its ops; hold the stages against the whole.
+
+    Parameters
+    ----------
+    cuts
+        Numbers of ops in the first stage; all from 0 to one less than all ops where absent.
+
+    Returns
+    -------
+    The folder of each split, below *folder*.
+    """
+    ops = mtpp.read(model, dims=dims).graph.op_names
+    folders = []
+    for cut in range(len(ops)) if cuts is None else cuts:
+        plan = {op: int(index >= cut) for index, op in enumerate(ops)}
+        folders.append(assert_onnx_stages_equal(model, plan, folder / f"cut{cut}", feeds, dims=dims))
+    return folders
+
+
+def read_manifest(folder: Path) -> Any:
+    """Return the manifest of a folder of stages as it stands in the file."""
+    return json.loads((folder / "manifest.json").read_text())
+
+
 def assert_partitions_equal(
     model: Path, folder: Path, feeds: Sequence[Feeds], ks: Iterable[int] = (1, 2, 3), **more: Any
 ) -> None:
@@ -160,7 +187,7 @@ def run_program_stages(folder: Path, feeds: Feeds) -> list[Any]:
     """
     import torch
 
-    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest = read_manifest(folder)
     live = dict(feeds)
     for entry in manifest["direct"]:
         live[entry["output"]] = feeds[entry["input"]]

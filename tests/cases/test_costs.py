@@ -1,4 +1,4 @@
-"""Ops that read or look at a part of a tensor: what is read counts, and not the whole."""
+"""Costs of loops that break and of ops that look at a part of a tensor; a cheap bound on many parallel ops."""
 
 from __future__ import annotations
 
@@ -33,3 +33,26 @@ def test_what_is_looked_at_counts(
     assert (graph.metadata["flops"], graph.metadata["macs"]) == (flops, macs)
     if read_and_written is not None:
         assert int(graph.work[0]) == read_and_written * 10**12 // BYTES_PER_S
+
+
+@pytest.mark.parametrize(
+    ("name", "trips", "macs"),
+    [("loop-max-int32", 4, 2 * 8 * 8 * 5), ("loop-break-at-3", 3, 3 * 4 * 32 * 32)],
+)
+def test_trips_that_run_are_counted(name: str, trips: int, macs: int, shared_data: Path) -> None:
+    """Counter and condition are run, whatever limit an exporter writes for no limit."""
+    graph = mtpp.read(shared_data / "cases" / "costs" / f"{name}.onnx").graph
+    (control,) = graph.metadata["control_flow"]
+    assert control["trip_count"] == trips
+    assert graph.metadata["macs"] == macs
+    assert not [text for text in graph.metadata.get("assumptions", ()) if "trip" in text or name in text]
+
+
+@pytest.mark.parametrize("k", [4, 8, 16])
+def test_a_cheap_bound_closes_it(shared_data: Path, k: int) -> None:
+    """The op that gathers all branches costs as much as the slowest stage, whatever is beside it."""
+    model = shared_data / "cases" / "wide" / "model.onnx"
+    plan = mtpp.partition(model, k)
+    assert plan.optimal
+    assert plan.lower_bound.method == "node"
+    assert mtpp.verify(plan, model).passed
