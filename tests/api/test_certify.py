@@ -1,4 +1,4 @@
-"""Certificates from Python: rows, limits, the store, what is refused, and agreement with the command."""
+"""Certificates from Python: rows, limits, clocks of cells, the store, and agreement with the command."""
 
 from __future__ import annotations
 
@@ -7,18 +7,21 @@ import signal
 import threading
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from graph_strategies import chain
 from processes import run
 
+import mtpp
+from mtpp.api.cells import session
 from mtpp.api.cells.parameters import reading_of
 from mtpp.api.certify import certify
 from mtpp.api.inputs.model import Model, read_model
 from mtpp.api.observer import MtppWarning, Observer
 from mtpp.errors import InputError, Interrupted
-from mtpp.formats.graphs.native import write_native
+from mtpp.formats.graphs.native import to_document, write_native
 
 MS = 10**9
 """Ticks in a millisecond."""
@@ -205,3 +208,26 @@ def test_a_cluster_has_its_own_workers(folder: Path) -> None:
     with pytest.raises(InputError) as raised:
         certify(folder, 2, jobs=2, scheduler="tcp://localhost:1")
     assert raised.value.parameter == "jobs"
+
+
+@pytest.mark.parametrize("function", [mtpp.bound, mtpp.certify])
+def test_the_work_on_a_cell_is_not_on_the_clock_of_the_next(function: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time limit of each cell is short of the reading of its model alone."""
+    now, counted = 0.0, []
+    limits_now, ended = session.CertifiedCells._limits_now, session.CertifiedCells.ended
+
+    def limited(self: Any, number: int, read_s: float, ops: int) -> Any:
+        counted.append(read_s)
+        return limits_now(self, number, read_s, ops)
+
+    def late(self: Any, outcome: Any) -> None:
+        nonlocal now
+        now += 1000
+        ended(self, outcome)
+
+    monkeypatch.setattr(session, "time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(session.CertifiedCells, "_limits_now", limited)
+    monkeypatch.setattr(session.CertifiedCells, "ended", late)
+    function(to_document(chain([1, 2, 3, 4], [0, 0, 0])), [1, 2, 3], bounds="simple", time_limit_s=60)
+    assert len(counted) == 3
+    assert max(counted) < 1000

@@ -1,9 +1,12 @@
-"""Where output goes wrong, and where words go wrong: one clear line and the right exit code."""
+"""Output that goes wrong, and names in tables and CSV files that a terminal or a spreadsheet would obey."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -11,7 +14,9 @@ import pytest
 from graph_strategies import chain
 from processes import MTPP, ROOT, environment, run
 
+from mtpp.cli.terminal.console import Console
 from mtpp.formats.graphs.native import write_native
+from mtpp.formats.io.csv_text import csv_rows
 from mtpp.inference.graph import CostGraph, Op
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="shell redirections")
@@ -143,3 +148,148 @@ def test_bandwidth_matters_to_a_fast_memory(chain_file: Path) -> None:
     chain_file.write_text(json.dumps(graph))
     assert "no effect" in run("partition", chain_file, "-k", "2", "--bandwidth", "1GB/s").stderr
     assert run("partition", chain_file, "-k", "2", "--bandwidth", "1GB/s", "--fast-memory", "1B").stderr == ""
+
+
+NAME = "\x1b[31mred\nok  optimal  proven"
+
+COMMANDS = (
+    ("partition", "-k", "2"),
+    ("inspect",),
+    ("inspect", "--ops"),
+    ("certify", "-k", "2"),
+    ("certify", "-k", "2,3", "-q"),
+    ("bound", "-k", "2", "--bounds", "simple"),
+    ("compare", "-k", "2", "--algorithms", "slice"),
+)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize("shape", ["table", "markdown"])
+def test_a_name_stays_in_its_cell(command: tuple[str, ...], shape: str, tmp_path: Path) -> None:
+    """Of a graph, an op, a kind and a tensor, on a pipe, which gets no colours."""
+    ops = [{"name": f"{NAME}{v}", "kind": NAME, "work": v + 1} for v in range(3)]
+    tensors = [{"name": NAME, "producer": ops[0]["name"], "consumers": [ops[1]["name"]], "transfer": 1, "bytes": 1}]
+    graph = {"format": "mtpp-graph", "version": 1, "name": NAME, "time_unit": "us", "ops": ops, "tensors": tensors}
+    (tmp_path / "graph.json").write_text(json.dumps(graph))
+    done = run(command[0], "graph.json", *command[1:], "--format", shape, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "\x1b" not in done.stdout + done.stderr
+    assert not [line for line in done.stdout.split("\n") if line.startswith("ok")]
+    assert "red\\nok  optimal" in done.stdout
+
+
+def test_a_name_beside_a_bar_is_safe(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is being done is shown beside a bar on a terminal, names of models in it."""
+    screen = io.StringIO()
+    monkeypatch.setattr(screen, "isatty", lambda: True)
+    monkeypatch.setattr("sys.stderr", screen)
+    monkeypatch.setenv("TERM", "xterm")
+    with Console(quiet=False, verbose=False).steps() as bar:
+        bar.show(f"{NAME} · k = 2", 1, 2)
+    assert "\\x1b[31mred\\nok" in screen.getvalue()
+    assert "\x1b[31mred" not in screen.getvalue()
+
+
+NAMES = [
+    "+1",
+    "-1",
+    "@SUM(1)",
+    "\t=1",
+    "\r=1",
+    " =1",
+    "=1",
+    "|x",
+    "a|b`<script>",
+    "\n=2",
+    "'=1",
+    "＝1",
+    "\u00a0-1",
+    "ok",
+]
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    """Return a chain whose ops, kinds and name are formulas; so is the name of its file."""
+    ops = [{"name": name, "work": i + 1, "kind": "=K"} for i, name in enumerate(NAMES)]
+    tensors = [
+        {"name": f"={i}", "producer": NAMES[i], "consumers": [NAMES[i + 1]], "transfer": 1, "bytes": 8}
+        for i in range(len(NAMES) - 1)
+    ]
+    graph = {"format": "mtpp-graph", "version": 1, "name": "=cmd|x", "time_unit": "us", "ops": ops, "tensors": tensors}
+    path = tmp_path / "=model.json"
+    path.write_text(json.dumps(graph))
+    return path
+
+
+def _refuse_formulas(text: str) -> None:
+    rows = list(csv.reader(io.StringIO(text, newline="")))
+    assert len(rows) > 1
+    for row in rows:
+        for cell in row:
+            seen = cell.strip()
+            assert not seen.startswith(("=", "+", "-", "@", "＝", "＋", "－", "＠")), row
+            assert not cell.startswith(("\t", "\r", "\n")), row
+
+
+def test_every_csv_of_a_graph(model: Path, tmp_path: Path) -> None:
+    """Nothing that any command prints or writes as CSV is a formula."""
+    folder = model.parent
+    plan = tmp_path / "plan.json"
+    assert run("partition", model, "-k", "3", "-q", "-o", plan).returncode == 0
+    (folder / "hand.json").write_text(json.dumps({name: min(i, 2) for i, name in enumerate(NAMES)}))
+    commands = (
+        ("partition", "=model.json", "-k", "3"),
+        ("evaluate", "=model.json", "--assignment", plan),
+        ("evaluate", "=model.json", "--assignment", plan, "--against", "hand.json"),
+        ("inspect", "=model.json"),
+        ("inspect", "=model.json", "--ops"),
+        ("compare", "=model.json", "-k", "2", "--algorithms", "slice,random-10"),
+        ("bound", "=model.json", "-k", "2", "--bounds", "simple,node"),
+        ("certify", "=model.json", "-k", "2", "-j", "1", "--plot", "p.svg"),
+    )
+    for command in commands:
+        done = run(*command, "-q", "--format", "csv", cwd=folder)
+        assert done.returncode == 0, done.stderr
+        _refuse_formulas(done.stdout)
+    _refuse_formulas((folder / "p.csv").read_text())
+
+
+@pytest.mark.parametrize("graph", ["own", "shared"])
+def test_names_come_back_from_a_csv_of_stages(graph: str, model: Path, request: pytest.FixtureRequest) -> None:
+    """``convert --to csv`` and ``evaluate --assignment`` undo each other, whatever the ops are called."""
+    folder = model.parent
+    if graph == "shared":
+        shutil.copy(request.getfixturevalue("shared_data") / "trust" / "csv_formula.json", model)
+    names = [op["name"] for op in json.loads(model.read_text())["ops"]]
+    plan, table = folder / "plan.json", folder / "stages.csv"
+    assert run("partition", model, "-k", "3", "-q", "-o", plan).returncode == 0
+    assert run("convert", model, table, "--assignment", plan).returncode == 0
+    text = table.read_bytes().decode()
+    _refuse_formulas(text)
+    header, *rows = csv_rows(text)
+    assert sorted(row[header.index("op")] for row in rows) == sorted(names)
+    assert {row[header.index("kind")] for row in rows} == {"=K"}
+    again = run("evaluate", model, "--assignment", table, "--format", "json")
+    assert json.loads(again.stdout)["assignment"] == json.loads(plan.read_text())["assignment"]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("stage,op\n0,a\n0,a\n", "row 3: the op 'a' stands there twice"),
+        ("stage,op\nx,a\n", "row 2: 'x' is not the number of a stage"),
+        ("stage,op\n0\n", "row 2: has 1 cells"),
+        ('stage,op\n0,"a\n', "not comma-separated values"),
+        ("stage,name\n0,a\n", "not valid JSON"),
+    ],
+)
+def test_broken_tables_of_stages(text: str, problem: str, chain_file: Path, tmp_path: Path) -> None:
+    """One line that names the row, exit code 2."""
+    table = tmp_path / "stages.csv"
+    table.write_text(text)
+    done = run("evaluate", chain_file, "--assignment", table)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"error: {table}: ")
+    assert problem in done.stderr
+    assert done.stderr.count("\n") == 1

@@ -1,4 +1,4 @@
-"""``mtpp verify`` of training plans, as a process."""
+"""``mtpp verify`` of training plans, of levels of devices and of stage graphs, as a process."""
 
 from __future__ import annotations
 
@@ -6,14 +6,20 @@ import hashlib
 import json
 import subprocess
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import pytest
 import training_oracles
+from given_training_plans import chain_model
+from graph_plan_documents import Planned, diamond, graph_plan_document, no_graph_plan_document, planned_stages
+from graph_plan_oracles import best_pipeline, random_graph_case
 from processes import run
 from training_models import random_problem
 from training_plan_documents import no_plan_document, training_plan_document
 
+import mtpp
 from mtpp.errors import InputError
 from mtpp.formats.io.json_text import parse_json
 from mtpp.formats.training.native import training_model_from_document, write_training_model
@@ -183,3 +189,130 @@ def test_deep_looks_for_any_plan(tmp_path: Path) -> None:
     plan["least_memory_bytes"] = least - 1
     done = verify(problem, plan, tmp_path, *options)
     assert done.returncode == 1
+
+
+TOPOLOGY = """
+[[levels]]
+devices = 2
+bandwidth = "300GB/s"
+
+[[levels]]
+devices = 3
+bandwidth = "25GB/s"
+"""
+
+
+def planned(folder: Path, memory: str) -> tuple[Any, list[str]]:
+    """Return what is written of a chain on three machines of two devices, and what verifies it."""
+    (folder / "model.json").write_text(write_training_model(chain_model()))
+    (folder / "cluster.toml").write_text(TOPOLOGY)
+    plan, model = str(folder / "plan.json"), str(folder / "model.json")
+    done = run(
+        "plan",
+        model,
+        "--topology",
+        str(folder / "cluster.toml"),
+        "--memory",
+        memory,
+        "--max-micro-batches",
+        "64",
+        "-o",
+        plan,
+    )
+    document = json.loads(Path(plan).read_text())
+    assert done.returncode == (0 if document["feasible"] else 1), done.stderr
+    return document, ["verify", plan, "--model", model, "--deep"]
+
+
+def test_optimal_plans_are_confirmed_and_false_bounds_refuted(tmp_path: Path) -> None:
+    """What is the best with little memory is not with more: only the search finds that out."""
+    plan, verify = planned(tmp_path, "1500MiB")
+    assert plan["optimal"]
+    assert plan["lower_bound"]["tier"] == "enumerated"
+    done = run(*verify, "--require-tier", "enumerated")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "downset: no plan takes less than" in done.stdout
+    slower, _ = planned(tmp_path, "450MiB")
+    slower["system"]["memory_bytes"] = plan["system"]["memory_bytes"]
+    (tmp_path / "plan.json").write_text(json.dumps(slower))
+    done = run(*verify)
+    assert done.returncode == 1
+    assert "downset: there is a plan that takes less than" in done.stdout
+
+
+@pytest.mark.parametrize("off", [0, 1, -1])
+def test_the_least_memory_is_the_least(off: int, tmp_path: Path) -> None:
+    """To the byte."""
+    plan, verify = planned(tmp_path, "443MiB")
+    assert not plan["feasible"]
+    assert plan["proven"]
+    plan["least_memory_bytes"] += off
+    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    done = run(*verify)
+    assert done.returncode == (1 if off else 0), done.stdout + done.stderr
+    if not off:
+        assert f"there is a plan with {plan['least_memory_bytes']} bytes, and none with less" in done.stdout
+
+
+def test_no_more_of_the_links_is_as_asked_for_than_was_asked(tmp_path: Path) -> None:
+    """A bandwidth is that of the innermost level; the document still chose the others."""
+    _, verify = planned(tmp_path, "1500MiB")
+    done = run(*verify, "--shallow", "--bandwidth", "300GB/s")
+    assert done.returncode == 3
+    rows = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    assert "ok bandwidth 300 GB/s, as asked for; further out 25 GB/s, the plan's own choice" in rows
+
+
+def _write(folder: Path, document: Any, model: dict[str, Any], **changes: Any) -> list[str]:
+    file = folder / "model.json"
+    file.write_text(json.dumps(model))
+    document["model"]["sha256"] = sha256(file.read_bytes()).hexdigest()
+    plan = folder / "plan.json"
+    plan.write_text(json.dumps({**document, **changes}, default=float))
+    return [str(plan), "--model", str(file)]
+
+
+def _optimal() -> tuple[dict[str, Any], dict[str, Any], Any]:
+    found, seed = None, -1
+    while found is None or len(found[1]["stages"]) < 2:
+        seed += 1
+        model, asked = random_graph_case(seed)
+        found = best_pipeline(model, asked)
+    bound = {"value": found[0], "method": "exhaustive", "tier": "enumerated", "proof": {}}
+    return model, asked, graph_plan_document(model, asked, planned_stages(model, found[1]), bound)
+
+
+def test_exit_codes(tmp_path: Path) -> None:
+    """0: everything holds; 3: a search was left out; 1: something is false; 2: nothing that can be checked."""
+    model, _, plan = _optimal()
+    proven = run("verify", *_write(tmp_path, plan, model))
+    assert (proven.returncode, "proven optimal" in proven.stdout) == (0, True), proven
+    assert run("verify", "--shallow", *_write(tmp_path, plan, model)).returncode == 3
+    false = run("verify", *_write(tmp_path, plan, model, depth=9))
+    assert (false.returncode, "depth" in false.stdout) == (1, True)
+    bad = run("verify", *_write(tmp_path, plan, model, planner="magic"))
+    assert (bad.returncode, "/planner" in bad.stderr) == (2, True)
+    newer = run("verify", *_write(tmp_path, plan, model, version=3))
+    assert (newer.returncode, "version 3" in newer.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(("value", "verdict"), [(250_000, "ok"), (400_000, "false")])
+def test_chains(tmp_path: Path, value: int, verdict: str) -> None:
+    """Bounds by chains of stages are searched again."""
+    model, asked, stages = diamond()
+    bound = {"value": value, "method": "chains", "tier": "enumerated", "proof": {"left_out": []}}
+    plan, _, file = _write(tmp_path, graph_plan_document(model, asked, stages, bound), model)
+    report = mtpp.verify(plan, file)
+    assert report.verdict == verdict, report
+
+
+def test_no_plan(tmp_path: Path) -> None:
+    """That there is no plan is searched again, and so is the memory that every plan needs."""
+    model, asked, _ = diamond()
+    asked = {**asked, "memory_bytes": 20}
+    stages = [Planned([name], 1, 2, in_flight) for name, in_flight in zip("abcd", (3, 2, 2, 1), strict=True)]
+    bound = {"value": 34, "method": "chains", "tier": "enumerated", "proof": {"left_out": []}}
+    plan, _, file = _write(tmp_path, no_graph_plan_document(model, asked, bound, stages), model)
+    report = mtpp.verify(plan, file)
+    assert report.verdict == "ok", report
+    assert run("verify", plan, "--model", file).returncode == 0

@@ -1,26 +1,35 @@
-"""What is written can be read, and nothing changes on the way."""
+"""Writing and reading, through every pair of formats, nothing changes; files that expand too far are refused."""
 
 from __future__ import annotations
 
 import gzip
 import hashlib
 import json
+import subprocess
+import sys
+import zipfile
 from fractions import Fraction
+from itertools import permutations
 from pathlib import Path
 
 import networkx as nx
 import numpy as np
 import pytest
 from graph_strategies import graphs
-from hypothesis import given
+from hypothesis import given, settings
+from onnx import TensorProto, helper
+from processes import environment
 
-from mtpp.errors import InputError
+from mtpp.errors import InputError, UnrecognisedInput
+from mtpp.formats.graphs.graph_format import GraphFormat
 from mtpp.formats.graphs.native import read_native, write_native
 from mtpp.formats.graphs.node_link import read_node_link, write_node_link
 from mtpp.formats.graphs.recognise import read_graph
+from mtpp.formats.graphs.registry import FORMATS
 from mtpp.formats.io.json_text import dump_json, parse_json
 from mtpp.formats.io.sink import write_text_atomically
-from mtpp.formats.io.source import read_source
+from mtpp.formats.io.source import Source, read_source
+from mtpp.formats.onnx import read_onnx
 from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance
 from mtpp.inference.system import load_system
@@ -160,3 +169,176 @@ def test_the_size_limit_holds_before_and_after_decompression(tmp_path: Path) -> 
         assert read_source(str(path), max_bytes=1000).data == b"x" * 1000
         with pytest.raises(InputError, match="max_input_size"):
             read_source(str(path), max_bytes=999)
+
+
+WHOLE = tuple(entry for entry in FORMATS if entry.read and entry.write)
+PAIRS = tuple(permutations(WHOLE, 2))
+
+HARD = CostGraph.build(
+    name='a "hard" <name> & one\twith\r\nlines',
+    time_unit="us",
+    ops=[
+        Op("/layer.0/conv/Conv", 10**17, "Conv\n&<>'\"", 2**61),
+        Op("  \\N {ö} 日本 \U0001f600  ", 0),
+        Op("-->", 5, "]]>"),
+        Op("&#10;&amp;", 7),
+        Op("n0", 1),
+    ],
+    tensors=[
+        Tensor("unread first", "n0", (), bytes=3),
+        Tensor("to three", "/layer.0/conv/Conv", ("-->", "&#10;&amp;", "n0"), bytes=7),
+        Tensor("\tparallel\n", "/layer.0/conv/Conv", ("n0",), bytes=None, transfer=0),
+        Tensor("unread between", "n0", (), transfer=2),
+        Tensor("both", "-->", ("n0",), bytes=0, transfer=12),
+        Tensor("unread last", "-->", (), bytes=0),
+    ],
+    metadata={"nested": [1, None, True, {"é": "\x01"}], "number": 0.1},
+)
+
+
+def _copy(graph: CostGraph, into: GraphFormat) -> CostGraph:
+    assert into.write is not None
+    data = into.write(graph).encode()
+    return read_graph(Source("x", data, "", None))
+
+
+def test_which_formats_carry_a_whole_graph() -> None:
+    """All that are both read and written."""
+    assert [entry.name for entry in WHOLE] == ["native", "node-link", "graphml"]
+
+
+@pytest.mark.parametrize(("first", "second"), PAIRS, ids=lambda entry: entry.name)
+@settings(max_examples=30)
+@given(graph=graphs(max_ops=8))
+def test_random_graphs(first: GraphFormat, second: GraphFormat, graph: CostGraph) -> None:
+    """Hyperedges, parallel tensors, tensors that nobody reads, unknown sizes and decimals come through both."""
+    _assert_equal(_copy(_copy(graph, first), second), graph)
+
+
+@pytest.mark.parametrize(("first", "second"), PAIRS, ids=lambda entry: entry.name)
+def test_names_and_numbers_that_are_hard_to_write(first: GraphFormat, second: GraphFormat) -> None:
+    """Quotes, markup, line ends of every kind, and blanks at both ends are part of a name."""
+    _assert_equal(_copy(_copy(HARD, first), second), HARD)
+
+
+@pytest.mark.slow
+def test_every_shared_file_goes_round(shared_data: Path) -> None:
+    """Each real file, once read, goes through all whole formats one after the other and comes back the same."""
+    read = 0
+    for path in sorted(shared_data.rglob("*")):
+        made_up = {"cases", "trust"}.intersection(path.relative_to(shared_data).parts)
+        if made_up or path.suffix not in (".json", ".txt", ".onnx"):
+            continue
+        try:
+            graph = read_graph(read_source(str(path)), spare_dims=True)
+        except UnrecognisedInput:  # splits, and whatever lies beside the graphs
+            continue
+
+        read += 1
+        copy = graph
+        for entry in WHOLE:
+            copy = _copy(copy, entry)
+        _assert_equal(copy, graph)
+    assert read >= 40
+
+
+ON_LINUX = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the system tells no peak of a process")
+
+_PEAK = """
+import sys
+import mtpp
+from mtpp.errors import MtppError
+try:
+    mtpp.read(sys.argv[1])
+except MtppError as error:
+    lines = open("/proc/self/status").read().splitlines()
+    peak = next(line.split()[1] for line in lines if line.startswith("VmHWM"))
+    print(error.exit_code, peak)
+    print(error, file=sys.stderr)
+"""
+
+
+def _inspected(path: Path) -> tuple[int, int, str]:
+    """Return the exit code for a file that cannot be read, the memory that it took in KiB, and the message.
+
+    The system's own peak of that process: the one that ``getrusage`` tells starts with that of its parent.
+    """
+    command = [sys.executable, "-c", _PEAK, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment(), check=False, timeout=300)
+    code, peak = done.stdout.split()[-2:]
+    return int(code), int(peak), done.stderr
+
+
+def _crowded(filling: bytes) -> bytes:
+    """Return a model of one node, with *filling* in its graph."""
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [helper.make_node("Relu", ["x"], ["y"])], "g", [value("x", TensorProto.FLOAT, [1])],
+        [value("y", TensorProto.FLOAT, [1])],
+    )  # fmt: skip
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    inner = model.graph.SerializeToString() + filling
+    model.ClearField("graph")
+    length, size = bytearray(), len(inner)
+    while size >= 0x80:
+        length.append(size & 0x7F | 0x80)
+        size >>= 7
+    return model.SerializeToString() + b"\x3a" + bytes([*length, size]) + inner
+
+
+FILLINGS = {
+    "nodes": b"\x0a\x00",
+    "nodes with an operator": b"\x0a\x03\x22\x01A",
+    "initializers": b"\x2a\x00",
+    "types": b"\x6a\x00",
+}
+
+
+@pytest.mark.parametrize("filling", FILLINGS)
+def test_crowds_of_empty_messages_are_refused(filling: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever they are of, and with as many as are always read they are."""
+    monkeypatch.setattr("mtpp.formats.onnx.loading._FEWEST_FIELDS", 5_000)
+    with pytest.raises(InputError, match="most of them are empty"):
+        read_onnx(None, _crowded(FILLINGS[filling] * 10_000), source="m", system=load_system())
+
+
+def test_attributes_of_a_node_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Messages within messages take memory as well."""
+    monkeypatch.setattr("mtpp.formats.onnx.loading._FEWEST_FIELDS", 5_000)
+    node = b"\x22\x04Relu" + b"\x2a\x00" * 8_000
+    length = bytes([len(node) & 0x7F | 0x80, len(node) >> 7])
+    with pytest.raises(InputError, match="most of them are empty"):
+        read_onnx(None, _crowded(b"\x0a" + length + node), source="m", system=load_system())
+
+
+@ON_LINUX
+@pytest.mark.slow
+def test_six_megabytes_of_empty_nodes_take_little_memory(tmp_path: Path) -> None:
+    """Three million of them are refused at less than a gigabyte."""
+    path = tmp_path / "crowded.onnx"
+    path.write_bytes(_crowded(FILLINGS["nodes"] * 3_000_000))
+    code, peak, said = _inspected(path)
+    assert code == 2
+    assert "most of them are empty" in said
+    assert peak < 1 << 20
+
+
+@ON_LINUX
+def test_an_archive_of_zeros_is_refused_with_its_size(tmp_path: Path) -> None:
+    """A megabyte that says that it unpacks to 1.2 GB is not unpacked."""
+    path = tmp_path / "zeros.pt2"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as written:
+        written.writestr("m/archive_format", "pt2")
+        with written.open("m/models/model.json", "w") as file:
+            for _ in range(100):
+                file.write(bytes(1_000_000))
+    # Zeros deflate to a thousandth: the directory says twelve times as much.
+    data = bytearray(path.read_bytes())
+    size = (100_000_000).to_bytes(4, "little")
+    while (place := data.find(size)) >= 0:
+        data[place : place + 4] = (1_200_000_000).to_bytes(4, "little")
+    path.write_bytes(data)
+    code, peak, said = _inspected(path)
+    assert code == 2
+    assert "unpacks to 1.118 GiB (1,200,000,003 bytes)" in said
+    assert peak < 300 << 10

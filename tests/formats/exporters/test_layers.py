@@ -1,24 +1,29 @@
-"""Counts of layers for vLLM and Megatron: exact where stages are whole blocks, and refused where they are not."""
+"""Layers for vLLM and Megatron, exact where stages are whole blocks; cut tensors and segments by their definition."""
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 from exporter_requests import cut, transformer
+from graph_strategies import random_graph
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mtpp.errors import InputError
 from mtpp.formats.exporters.blocks import find_blocks
 from mtpp.formats.exporters.megatron import emit_megatron
+from mtpp.formats.exporters.registry import EMITTERS, emit
 from mtpp.formats.exporters.request import Request
 from mtpp.formats.exporters.vllm import emit_vllm
 from mtpp.formats.onnx.module_names import module_names
 from mtpp.formats.onnx.reader import read_with_nodes
+from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph
 from mtpp.inference.system import load_system
+from mtpp.names import EXPORTERS
 
 
 def _rows(layout: str) -> list[str]:
@@ -70,9 +75,9 @@ def test_empty_stages_are_not_counted() -> None:
     graph, modules = transformer(4)
     stages = np.where(np.arange(graph.op_count) <= graph.op_names.index("add1"), 1, 4).astype(np.int32)
     request = Request(graph, stages, 6, modules)
-    for emit in (emit_vllm, emit_megatron):
+    for write in (emit_vllm, emit_megatron):
         said = "# stages 0, 2, 3, 5 of the plan run nothing and are left out: 2 of 6 stages\n"
-        assert emit(request).startswith(said)
+        assert write(request).startswith(said)
     assert emit_vllm(request).endswith("\nVLLM_PP_LAYER_PARTITION=2,2\n")
     assert "left out" not in emit_megatron(cut(graph, modules, ["add1"]))
 
@@ -117,9 +122,9 @@ def test_a_stage_without_layers() -> None:
 )
 def test_what_no_layer_count_can_say(ends: list[str], message: str) -> None:
     """The message names the block and its ops on both sides, or the op that is out of place."""
-    for emit in (emit_vllm, emit_megatron):
+    for write in (emit_vllm, emit_megatron):
         with pytest.raises(InputError) as caught:
-            emit(cut(*transformer(4), ends))
+            write(cut(*transformer(4), ends))
         assert str(caught.value).startswith(f"small: {message}")
 
 
@@ -185,3 +190,75 @@ def test_fewer_names_never_give_other_counts(data: st.DataObject) -> None:
     except InputError:
         return
     assert counts == _vllm(cut(graph, modules, ends))
+
+
+def _staged(seed: int, k: int) -> Request:
+    graph = random_graph(seed, 25, time_unit="ms")
+    position = np.empty(25, dtype=np.int64)
+    position[graph.order] = np.arange(25)
+    return Request(graph, (position * k // 25).astype(np.int32), k)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_cut_names(seed: int) -> None:
+    """A tensor stands under every boundary that lies between the op that makes it and one that reads it."""
+    request = _staged(seed, 4)
+    graph, stages = request.graph, request.assignment.tolist()
+    document = json.loads(emit("cut-names", request))
+    assert [(row["after"], row["before"]) for row in document["boundaries"]] == [(0, 1), (1, 2), (2, 3)]
+    for row in document["boundaries"]:
+        expected = []
+        for t, name in enumerate(graph.tensor_names):
+            source, readers = stages[graph.tensor_producer[t]], {stages[v] for v in graph.tensor_consumers(t)}
+            if source <= row["after"] and any(reader >= row["before"] for reader in readers):
+                size = int(graph.tensor_bytes[t])
+                known = None if size == UNKNOWN_BYTES else size
+                expected.append({"name": name, "bytes": known, "from": source, "to": sorted(readers - {source})})
+        assert row["tensors"] == expected
+
+
+def test_cut_names_pass_over_empty_stages() -> None:
+    """Boundaries are between stages that run something; one stage has none."""
+    request = _staged(1, 3)
+    spread = Request(request.graph, request.assignment * 3, 9)
+    assert [row["after"] for row in json.loads(emit("cut-names", spread))["boundaries"]] == [0, 3]
+    assert json.loads(emit("cut-names", _staged(1, 1)))["boundaries"] == []
+
+
+def test_tflite_segments_have_the_numbers_of_their_stages() -> None:
+    """A stage that runs nothing is no segment."""
+    request = cut(*transformer(3), ["mask", "add1"])
+    spread = Request(request.graph, request.assignment * 2, 6, request.modules)
+    document = json.loads(emit("tflite-segments", spread))
+    assert [row["stage"] for row in document["segments"]] == [0, 2, 4]
+
+
+def test_tflite_segments() -> None:
+    """Cutting the ops in order by the counts gives the stages back."""
+    request = cut(*transformer(3), ["mask", "add1"])
+    document = json.loads(emit("tflite-segments", request))
+    counts = [int(count) for count in document["num_ops"].split(",")]
+    assert np.repeat(range(3), counts).tolist() == request.assignment.tolist()
+    assert [(row["first"], row["last"]) for row in document["segments"]] == [
+        ("embed", "mask"),
+        ("norm0", "add1"),
+        ("norm2", "head"),
+    ]
+    assert [row["outputs"] for row in document["segments"]] == [["t_embed", "t_mask"], ["t_add1"], []]
+
+
+def test_tflite_counts_of_an_onnx_model() -> None:
+    """They would be counts of other ops, so none are given."""
+    graph, modules = transformer(1)
+    fields = {name: getattr(graph, name) for name in graph.__dataclass_fields__}
+    onnx_graph = CostGraph(**fields | {"metadata": {"format": "onnx"}})
+    document = json.loads(emit("tflite-segments", cut(onnx_graph, modules, ["mask"])))
+    assert (document["num_ops"], document["num_segments"]) == (None, 2)
+
+
+def test_the_registry() -> None:
+    """Each form is named once, described, and an unknown one is refused with the known ones."""
+    assert EXPORTERS == ("cut-names", "torch", "vllm", "megatron", "tflite-segments")
+    assert all(entry.summary for entry in EMITTERS)
+    with pytest.raises(InputError, match="emit: unknown form 'x'; use one of cut-names, torch"):
+        emit("x", _staged(1, 1))

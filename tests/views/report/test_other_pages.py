@@ -1,20 +1,27 @@
-"""Pages of tables, training plans and simulations in a browser: what they show is what the documents say."""
+"""Pages of tables, training plans and simulations in a browser: figures of the documents, contrast, scopes."""
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from certificate_documents import certificate_row, table
+from graph_strategies import LINK, chain
 from headless import Browser
 from planning import plan_with
 
 import mtpp
 from mtpp.api.recipes import MultiModalTransformer
+from mtpp.checker.single_bounds import without_proof
+from mtpp.formats.graphs.stage_colours import stage_colour
 from mtpp.formats.training.native import write_training_model
 from mtpp.units import format_bytes
-from mtpp.views.report.colours import NO_RATIO, RATIOS
+from mtpp.views.report.colours import NO_RATIO, ON_FILL, PARTS, RATIOS
+from mtpp.views.report.stated import StatedRow
+from mtpp.views.report.table_report import bound_ladders
 from mtpp.views.report.timeline_section import held
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -168,3 +175,88 @@ def test_simulations(browser: Browser, tmp_path: Path) -> None:
     changed = mtpp.report(document, None, pipeline)
     assert [row.claim for row in changed.verification.rows if row.verdict == "false"] == ["iteration"]
     assert mtpp.report(pipeline).passed
+
+
+STYLE = (Path(__file__).resolve().parents[3] / "views" / "report" / "page.css").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"(?:root|paper) \{(.*?)\}", STYLE, re.DOTALL)
+SCHEMES = [dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6})", block)) for block in BLOCKS]
+
+
+def luminance(colour: str) -> float:
+    """Return the relative luminance of the Web Content Accessibility Guidelines."""
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(first: str, second: str) -> float:
+    """Return how much lighter one colour is than the other, from 1 to 21."""
+    high, low = sorted((luminance(first), luminance(second)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES, ids=["light", "dark", "paper"])
+def test_text_can_be_read(scheme: dict[str, str]) -> None:
+    """4.5 to 1 for text, 3 to 1 for parts of bars."""
+    for ink in ("ink", "soft", "link", "ok", "false", "unchecked", "accent"):
+        for ground in ("paper", "raised"):
+            assert contrast(scheme[ink], scheme[ground]) >= 4.5, (ink, ground)
+    for state in ("ok", "false", "unchecked"):
+        for ink in ("ink", state):
+            assert contrast(scheme[ink], scheme[f"{state}-paper"]) >= 4.5, (ink, state)
+    for colour in PARTS.values():
+        assert contrast(colour, scheme["paper"]) >= 3
+
+
+def test_labels_can_be_read_on_fills() -> None:
+    """Those of boxes of all stages, and of cells of every class."""
+    fills = [stage_colour(stage) for stage in range(200)] + [colour for _, colour, _ in RATIOS] + [NO_RATIO[0]]
+    assert min(contrast(fill, ON_FILL) for fill in fills) >= 4.5
+
+
+_MODEL = {
+    "format": "mtpp-graph",
+    "version": 1,
+    "name": "two",
+    "time_unit": "ns",
+    "ops": [{"name": "a", "work": 5}, {"name": "b", "work": 7}],
+    "tensors": [{"name": "t", "producer": "a", "consumers": ["b"], "transfer": 1}],
+}
+
+
+@pytest.mark.parametrize(
+    ("schedule", "said"),
+    [
+        (None, "Ratio under looped schedules asked for, with whole backward passes"),
+        ("zero-bubble", "Ratio under the schedule asked for"),
+    ],
+)
+def test_the_ratio_over_schedules_names_them(tmp_path: Path, schedule: str | None, said: str) -> None:
+    """A schedule of halves may be faster than a bound on schedules of whole backward passes."""
+    plan = plan_with(_MODEL, planner="pfeife", devices=2, micro_batches=2, loops=[1], schedule=schedule, jobs=1)
+    plan.save(tmp_path / "plan.json")
+    page = mtpp.report(tmp_path / "plan.json", model=_MODEL).html
+    assert f">{said}<" in page
+
+
+def texts(row: dict[str, Any]) -> dict[str, str]:
+    """Return what the ladder of a row says of each bound."""
+    stated = StatedRow.of(row)
+    data: dict[str, Any] = {}
+    bound_ladders([stated], {stated.path: "net"}, {}, data, [without_proof(row)])
+    (cell,) = data["cells"]
+    return dict(zip(cell["names"], cell["texts"], strict=True))
+
+
+def test_bounds_without_a_proof_are_called_unchecked() -> None:
+    """The best one has its own verdict, the simple one is derived, others rest on a proof in the row."""
+    graph = chain([10, 20, 30, 40], [1, 2, 3], "ms")
+    row = table([certificate_row(graph, LINK, 2, [0, 0, 0, 1])])["rows"][0]
+    row["bounds"] |= {"node": 40 * 10**9, "crossings": 41 * 10**9}
+    row["proofs"] = {"crossings": {"tier": "exact", "proof": {}}}
+    said = texts(row)
+    assert {name for name, text in said.items() if text.endswith("unchecked")} == {"node"}
+    assert said["bottleneck"].startswith("nothing proven")
+    solver = {**row, "tier": "solver", "lower_method": "exact-mip", "lower": 51 * 10**9}
+    solver["bounds"] = {**row["bounds"], "exact-mip": 51 * 10**9}
+    assert texts(solver)["exact-mip"].endswith("unchecked")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
 
+import mtpp
 from mtpp.cli.flags import flag_of
 from mtpp.errors import InputError
 from mtpp.formats.modelled.open_sizes import OpenSizes
@@ -325,3 +327,17 @@ def test_an_operator_without_a_rule_is_told_beside_open_sizes(reading):
     assert not isinstance(caught.value, OpenSizes)
     assert "ORT_ENABLE_BASIC" in str(caught.value)
     assert _proposed(model, {"f:0": 1, "f:1": 4, **AUTO}) == {"f:0": 1, "f:1": 4, "n": 1}
+
+
+PADDED_AND_CUT = """<ir_version: 10, opset_import: ["" : 18]>
+g (float[4,8] x, int64[4] pads, int64[2] starts, int64[2] ends) => (float[9,8] y) {
+    p = Pad (x, pads)
+    y = Slice (p, starts, ends)
+}"""
+
+
+def test_a_part_is_no_larger_than_what_it_is_cut_from(tmp_path: Path) -> None:
+    """A result of nine rows is cut from nine at least, though four are padded."""
+    path = tmp_path / "model.onnx"
+    onnx.save(onnx.parser.parse_model(PADDED_AND_CUT), path)
+    assert dict(mtpp.read(path, dims="auto").dims) == {"p:0": 9, "p:1": 8}

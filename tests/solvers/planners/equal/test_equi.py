@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from training_models import random_model, random_problem
 from training_oracles import best_time, is_plan, time_of
 
+from mtpp.formats.training.models import read_training_model
 from mtpp.host.deadline import Deadline
 from mtpp.solvers.planners.equal import equi, pipedream_2bw
-from mtpp.solvers.planners.equal.equi import divisions, kind_of, repeated_layers
+from mtpp.solvers.planners.equal.equi import divisions, kind_of, plan, repeated_layers
 from mtpp.solvers.planners.limits import PlanLimits
 from mtpp.solvers.planners.topological_orders import topological_orders
 from mtpp.training.model import Configuration, Edge, Layer, TrainingModel
 from mtpp.training.plan import LayerStage, NoPlan, TrainingPlan
 from mtpp.training.problem import PlanningProblem, Schemes
+from mtpp.units import PICOSECONDS
 
 
 def family(problem: PlanningProblem) -> Iterator[list[LayerStage]]:
@@ -267,3 +272,27 @@ def test_equal_groups_along_orders(seed: int) -> None:
         assert sum(sizes) == len(model.layers)
         assert sizes[-1] - sizes[0] <= 1
         assert all(stage_of[u] <= stage_of[v] for u, v in model.ends)
+
+
+@pytest.mark.parametrize(("name", "micro_batches"), [("gnmt", 256), ("resnet", 7680)])
+@pytest.mark.parametrize("convention", ["program", "paper"])
+def test_published_rows(
+    name: str, micro_batches: int, convention: str, shared_data: Path, shared_reference: Path
+) -> None:
+    """As fast as the published numbers up to their last digit, and infeasible in no row that has one."""
+    text = (shared_reference / "piper.json").read_text(encoding="utf-8")
+    model, _ = read_training_model(str(shared_data / "piper" / f"{name}.json"), "ms")
+    rows = json.loads(text, parse_float=Decimal)[name][convention]
+    for row in (row for row in rows if row["equi_tps"] is not None):
+        problem = PlanningProblem(
+            model,
+            devices=row["devices"],
+            memory_bytes=int(row["memory_gib"] * 2**30),
+            bandwidth_bytes_per_s=25 * 2**30 * 1000,
+            micro_batches=micro_batches,
+            convention=convention,
+        )
+        found = plan(problem, PlanLimits())
+        assert isinstance(found, TrainingPlan)
+        half_a_digit = Fraction(10) ** row["equi_tps"].as_tuple().exponent / 2
+        assert found.time_per_sample / PICOSECONDS["ms"] <= Fraction(row["equi_tps"]) + half_a_digit
