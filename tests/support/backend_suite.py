@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -74,8 +75,13 @@ class BackendCase:
             assert np.array_equal(one, other)
 
 
-def backend_cases() -> Iterator[BackendCase]:
-    """Yield all cases whose model and data come with the package."""
+@cache
+def backend_cases() -> tuple[BackendCase, ...]:
+    """Return all cases whose model and data come with the package, which takes seconds once in a process."""
+    return tuple(_cases())
+
+
+def _cases() -> Iterator[BackendCase]:
     from onnx.backend.test.case import model as models
     from onnx.backend.test.case import node as nodes
     from onnx.backend.test.loader import load_model_tests
