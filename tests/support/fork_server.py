@@ -1,9 +1,9 @@
 """A process that has imported what ``mtpp`` needs, and forks for every process that is asked for: a second saved each.
 
 As a program this is the server, and after every fork what was asked for: a run of a module, or the text of a program.
-It does what it does in a process of its own, but for this: imports take no time (nor can one be forgotten), its seed of
-hashes is the server's, and it ends without taking the interpreter apart. Tests that are about any of these start a
-process of their own.
+It does what it does in a process of its own, but for this: imports take no time (nor can one be forgotten), files that
+an imported library keeps open are open from the start, its seed of hashes is the server's, and it ends without taking
+the interpreter apart. Tests that are about any of these start a process of their own.
 """
 
 from __future__ import annotations
