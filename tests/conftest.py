@@ -20,6 +20,9 @@ ROOT = Path(__file__).resolve().parent.parent
 MOST_CASES = 3
 """Cases of one parametrised test in the default run, spread evenly over its matrix."""
 
+LONG = ("tests/suites/", "tests/test_packaging.py")
+"""Tests that take longest each."""
+
 # How long an example takes says nothing about it: the first one may compile a kernel.
 settings.register_profile("mtpp", deadline=None)
 settings.load_profile("mtpp")
@@ -56,7 +59,7 @@ def pytest_collection() -> Iterator[None]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Count all but a few cases of each long matrix as slow; those of models that once showed faults are all kept.
 
-    Whole suites of other projects come first: one of them takes minutes, which no worker should begin at the end.
+    Whole suites of other projects and wheels come first: a minute of one test is none that a worker should end with.
     """
     matrices: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
@@ -68,7 +71,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             for place, item in enumerate(cases):
                 if place not in kept:
                     item.add_marker(pytest.mark.slow)
-    items.sort(key=lambda item: not item.nodeid.startswith("tests/suites/"))
+    items.sort(key=lambda item: not item.nodeid.startswith(LONG))
 
 
 @pytest.fixture(scope="session")

@@ -135,7 +135,10 @@ def test_completion_is_switched_on(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_folder_runs_without_an_installation(tmp_path: Path) -> None:
-    """pipx, or the environment that it would make: the checkout is installed with what it needs, and runs."""
+    """pipx, or an environment as it makes one, with the libraries at hand: the checkout is installed, and runs.
+
+    Wheels that are installed with what they require are run by ``.ci/run``.
+    """
     clone = tmp_path / "clone"
     subprocess.run(["git", "clone", "--quiet", str(ROOT), str(clone)], check=True)
     words = shlex.split(SCRIPTS[1])
@@ -143,10 +146,15 @@ def test_the_folder_runs_without_an_installation(tmp_path: Path) -> None:
     if shutil.which("pipx"):
         command = words
     else:
-        subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "env")], check=True)
-        python = str(tmp_path / "env" / "bin" / "python")
-        subprocess.run([python, "-m", "pip", "install", "--quiet", words[words.index("--spec") + 1]],
-                       cwd=clone, env=env, check=True)  # fmt: skip
-        command = [str(tmp_path / "env" / "bin" / "mtpp"), *words[words.index("mtpp") + 1 :]]
+        made = tmp_path / "env"
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(made)], check=True)
+        (site,) = made.glob("lib/python*/site-packages")
+        (site / "libraries.pth").write_text("\n".join(place for place in sys.path if place.endswith("-packages")))
+        install = [str(made / "bin" / "python"), "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation"]
+        subprocess.run([*install, words[words.index("--spec") + 1]], cwd=clone, env=env, check=True)
+        command = [str(made / "bin" / "mtpp"), *words[words.index("mtpp") + 1 :]]
+        where = [str(made / "bin" / "python"), "-P", "-c", "import mtpp; print(mtpp.__file__)"]
+        done = subprocess.run(where, cwd=clone, env=env, capture_output=True, text=True, check=True)
+        assert Path(done.stdout).is_relative_to(site)
     done = subprocess.run(command, cwd=clone, env=env, capture_output=True, text=True)
     assert "bottleneck " in done.stdout, done.stderr

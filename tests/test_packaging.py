@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import pty
@@ -128,9 +129,15 @@ def _build(source: Path, target: Path, *options: str, **settings: str) -> tuple[
 
 @pytest.fixture(scope="module")
 def wheel(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a wheel built from the checkout, with the libraries of this process."""
-    folder = tmp_path_factory.mktemp("wheel")
-    return _build(_source(checkout, folder / "source"), folder / "built", "--no-build-isolation")[0]
+    """Return a wheel built from the checkout, with the libraries of this process; workers share it."""
+    temporary = tmp_path_factory.getbasetemp()
+    folder = temporary.parent / "wheel" if "PYTEST_XDIST_WORKER" in os.environ else temporary / "wheel"
+    folder.mkdir(exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for built in (folder / "built").glob("*.whl"):
+            return built
+        return _build(_source(checkout, folder / "source"), folder / "built", "--no-build-isolation")[0]
 
 
 def _python(site: Path, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:

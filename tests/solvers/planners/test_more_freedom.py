@@ -13,6 +13,7 @@ from irregular_campaign import piper_problem, read_model, split_plan
 from irregular_freedoms import freed, freed_graph, freed_split
 from irregular_models import irregular_line_case, irregular_model, irregular_split_case
 from looped_oracles import random_line
+from seeds import sampled
 from training_models import random_model
 
 from mtpp.errors import InputError
@@ -110,7 +111,7 @@ def test_searched_models(seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(100, 106))
+@pytest.mark.parametrize("seed", sampled(range(100, 106), 3))
 def test_more_searched_models(seed: int) -> None:
     """Every pair of options of graphpipe."""
     _all_pairs(_large(seed), PAIRS)
@@ -127,10 +128,13 @@ NARROWER_SPLITS: dict[str, dict[str, Any]] = {
 
 WIDEST_SPLITS = SplitRules(loops=(1, 2, 3), loop_batches="any", order="search")
 
+LINES = sampled((8, 8, 12, 20, 30, 40), 5)
+"""Numbers of ops."""
+
 
 @pytest.mark.parametrize(
     ("seed", "ops"),
-    [(1, 6), *(pytest.param(seed, ops, marks=pytest.mark.slow) for seed, ops in enumerate((8, 8, 12, 20, 30, 40)))],
+    [(1, 6), *(pytest.param(seed, ops, marks=pytest.mark.slow) for seed, ops in enumerate(LINES))],
 )
 def test_pairs_of_options_of_pfeife(seed: int, ops: int) -> None:
     """Loops, loop batches, prefetch and orders, alone and in pairs: small lines gone through, long ones annealed."""
@@ -216,14 +220,17 @@ def _irregular_splits(seed: int) -> None:
                 assert fast <= slow, f"{seed}: {fast} for {wide}, {slow} for {narrow}"
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 40))])
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in sampled(range(1, 40), 19))]
+)
 def test_pairs_of_options_of_pfeife_on_irregular_models(seed: int) -> None:
     """Schedules against their families, orders, loops, loop batches and buffers."""
     _irregular_splits(seed)
 
 
 @pytest.mark.parametrize(
-    ("seed", "ops"), [(3, 6), *(pytest.param(seed, 6 + seed, marks=pytest.mark.slow) for seed in range(12, 24))]
+    ("seed", "ops"),
+    [(3, 6), *(pytest.param(seed, 6 + seed, marks=pytest.mark.slow) for seed in sampled(range(12, 24), 4))],
 )
 def test_memory_speeds_schedules_and_buffers_of_lines(seed: int, ops: int) -> None:
     """No limit, faster devices, less to hold and no schedule given: none makes a plan slower, annealed ones neither."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import pytest
@@ -67,13 +68,19 @@ def _best(problem: GraphProblem) -> GraphPipeline:
     return plan
 
 
+@cache
+def _best_for(model_of: str, devices: int, **rules: object) -> tuple[GraphProblem, GraphPipeline]:
+    """Return a problem of the paper's models with its plan, which several tests look at."""
+    problem = _problem(model_of, devices, **rules)
+    return problem, _best(problem)
+
+
 @pytest.mark.parametrize(
     ("devices", "ratio"), [(4, 1.08), (8, 1.08), (16, 1.10), pytest.param(32, 1.20, marks=pytest.mark.slow)]
 )
 def test_multi_modal_transformers_are_close_to_the_bound(devices: int, ratio: float) -> None:
     """Four branches of eight layers."""
-    problem = _problem("mmt", devices)
-    plan = _best(problem)
+    problem, plan = _best_for("mmt", devices)
     assert plan.iteration <= ratio * iteration_bound(problem, plan.iteration).value
 
 
@@ -95,8 +102,8 @@ def test_an_ended_search_returns_a_plan_after_few_simulations(monkeypatch: pytes
 
 def test_multi_modal_transformers_gain_over_a_line() -> None:
     """Eight devices: a tenth at least."""
-    line = _best(_problem("mmt", 8, sequential=True))
-    assert line.iteration >= 1.1 * _best(_problem("mmt", 8)).iteration
+    line = _best_for("mmt", 8, sequential=True)[1]
+    assert line.iteration >= 1.1 * _best_for("mmt", 8)[1].iteration
 
 
 @pytest.mark.parametrize(
@@ -105,11 +112,10 @@ def test_multi_modal_transformers_gain_over_a_line() -> None:
 @pytest.mark.parametrize("family", BATCHES)
 def test_no_slower_than_stricter_rules(family: str, devices: int) -> None:
     """One line, the fewest in flight, both: the plan without them is at least as fast; and not far from the bound."""
-    problem = _problem(family, devices)
-    plan = _best(problem)
+    problem, plan = _best_for(family, devices)
     assert plan.iteration <= 1.5 * iteration_bound(problem, plan.iteration).value
     for rules in ({"sequential": True}, {"in_flight": "least"}, {"sequential": True, "in_flight": "least"}):
-        assert plan.iteration <= _best(_problem(family, devices, **rules)).iteration
+        assert plan.iteration <= _best_for(family, devices, **rules)[1].iteration
 
 
 @pytest.mark.slow
@@ -117,11 +123,8 @@ def test_no_slower_than_stricter_rules(family: str, devices: int) -> None:
 @pytest.mark.parametrize("family", BATCHES)
 def test_no_slower_than_the_stages_of_piper(family: str, devices: int) -> None:
     """Stages of the planner piper, in a line, with the fewest and with the most in flight that memory holds."""
-    problem = _problem(family, devices)
-    plan, sizes = (
-        _best(problem),
-        [size for size in problem.sizes if all(problem.layer_ways(v, size) for v in range(len(problem.choices)))],
-    )
+    problem, plan = _best_for(family, devices)
+    sizes = [size for size in problem.sizes if all(problem.layer_ways(v, size) for v in range(len(problem.choices)))]
     for samples in sizes:
         line = _piper_stages(problem, samples)
         if line is not None:
