@@ -15,6 +15,7 @@ from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from itertools import chain
 from pathlib import Path
+from shutil import which
 from typing import Any
 
 import pytest
@@ -152,6 +153,16 @@ def _python(site: Path, *arguments: str, **settings: str) -> subprocess.Complete
     }
     command = [sys.executable, *arguments]
     return subprocess.run(command, check=True, cwd=site, env=environment, capture_output=True, text=True)
+
+
+@pytest.mark.skipif(not which("bash"), reason="no bash here")
+def test_the_lowest_versions_are_tested_where_tests_are(checkout: Path) -> None:
+    """Every folder and module of tests that ``.ci/run`` names is there: a wrong one is found after minutes."""
+    named = re.findall(r"\btests/[^\s;]+", (checkout / ".ci" / "run").read_text())
+    echo = ["bash", "-c", f"printf '%s\\n' {' '.join(named)}"]
+    paths = subprocess.run(echo, cwd=checkout, check=True, capture_output=True, text=True).stdout.split()
+    assert len(paths) > 10
+    assert [path for path in paths if not (checkout / path).exists()] == []
 
 
 @pytest.mark.slow
