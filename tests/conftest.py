@@ -80,6 +80,37 @@ def checkout() -> Path:
     return ROOT
 
 
+@pytest.fixture
+def chain_file(tmp_path: Path) -> Path:
+    """Return a path of four ops of 10, 20, 30 and 40 ms, 1 ms between neighbours: 61 ms in two stages."""
+    from plans_beside_models import write_model  # late: it imports the package
+
+    write_model(tmp_path / "chain.json")
+    return tmp_path / "chain.json"
+
+
+@pytest.fixture
+def two_chains(tmp_path: Path) -> Path:
+    """Return a folder of two chains: in 2 stages ``a`` takes 61 ms and ``b`` 25, in 4 stages 41 and 20 ms."""
+    from plans_beside_models import write_model  # late: it imports the package
+
+    write_model(tmp_path / "models" / "b.json", [10, 10, 10], 5)
+    write_model(tmp_path / "models" / "a.json")
+    return tmp_path / "models"
+
+
+@pytest.fixture(scope="session")
+def training_chain(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the file of a model to be trained: six equal layers in a row."""
+    from given_plans import chain_model  # late: it imports the package
+
+    from mtpp.formats.training.native import write_training_model
+
+    path = tmp_path_factory.mktemp("training") / "chain.json"
+    path.write_text(write_training_model(chain_model()))
+    return path
+
+
 def _shared(folder: str) -> Path:
     path = ROOT.parent / "shared" / folder
     if not path.is_dir():

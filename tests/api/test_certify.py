@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from graph_strategies import chain
+from plans_beside_models import without_times
 from processes import run
 
 import mtpp
@@ -27,29 +28,14 @@ MS = 10**9
 """Ticks in a millisecond."""
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """Return a folder of two chains: in 2 stages ``a`` takes 61 ms and ``b`` 25, in 4 stages 41 and 20 ms."""
-    path = tmp_path / "models"
-    path.mkdir()
-    (path / "b.json").write_text(write_native(chain([10, 10, 10], [5, 5], "ms")))
-    (path / "a.json").write_text(write_native(chain([10, 20, 30, 40], [1, 1, 1], "ms")))
-    return path
-
-
 def model(path: Path) -> Model:
     """Return a model at hand."""
     return read_model(str(path), reading_of(None), lambda text: None)
 
 
-def timeless(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return rows without the fields that hold times."""
-    return [{key: value for key, value in row.items() if key != "seconds"} for row in rows]
-
-
-def test_rows_are_those_of_the_command(folder: Path, tmp_path: Path) -> None:
+def test_rows_are_those_of_the_command(two_chains: Path, tmp_path: Path) -> None:
     """A saved table is the document that the command writes, which it verifies."""
-    table = certify(folder, [2, 4], jobs=2)
+    table = certify(two_chains, [2, 4], jobs=2)
     assert [(Path(row.path).name, row.k, row.upper, row.lower.value) for row in table] == [
         ("a.json", 2, 61 * MS, 61 * MS),
         ("a.json", 4, 41 * MS, 41 * MS),
@@ -61,58 +47,58 @@ def test_rows_are_those_of_the_command(folder: Path, tmp_path: Path) -> None:
     assert not table.problems
     assert not table.missing
     assert all(row.optimal and row.ratio == 1 for row in table)
-    done = run("certify", folder, "-k", "2,4", "--format", "json")
-    assert timeless(json.loads(done.stdout)["rows"]) == timeless(table.to_dicts())
+    done = run("certify", two_chains, "-k", "2,4", "--format", "json")
+    assert without_times(json.loads(done.stdout)["rows"]) == without_times(table.to_dicts())
     table.save(tmp_path / "table.json")
     assert json.loads((tmp_path / "table.json").read_text())["rows"] == table.to_dicts()
-    assert run("verify", tmp_path / "table.json", "--model", folder).returncode == 0
+    assert run("verify", tmp_path / "table.json", "--model", two_chains).returncode == 0
 
 
-def test_models_at_hand(folder: Path) -> None:
+def test_models_at_hand(two_chains: Path) -> None:
     """They need no file any more, and one given twice counts once."""
-    first, second = model(folder / "a.json"), model(folder / "b.json")
-    for path in folder.iterdir():
+    first, second = model(two_chains / "a.json"), model(two_chains / "b.json")
+    for path in two_chains.iterdir():
         path.unlink()
     table = certify([first, second, first], 2, jobs=1)
     assert [row.upper for row in table] == [61 * MS, 25 * MS]
 
 
-def test_graphs_in_memory(folder: Path) -> None:
+def test_graphs_in_memory(two_chains: Path) -> None:
     """Whatever can be read can be certified."""
-    document = json.loads((folder / "a.json").read_text())
+    document = json.loads((two_chains / "a.json").read_text())
     (row,) = certify(document, 2, jobs=1)
     assert row.upper == 61 * MS
-    assert len(certify([document, folder / "b.json", json.loads(json.dumps(document))], 2, jobs=1)) == 3
+    assert len(certify([document, two_chains / "b.json", json.loads(json.dumps(document))], 2, jobs=1)) == 3
 
 
-def test_a_model_and_its_file_are_two(folder: Path) -> None:
+def test_a_model_and_its_file_are_two(two_chains: Path) -> None:
     """The model may be for another system than the file is read for."""
-    table = certify([model(folder / "a.json"), folder / "a.json"], 2, jobs=1)
+    table = certify([model(two_chains / "a.json"), two_chains / "a.json"], 2, jobs=1)
     assert [Path(row.path).name for row in table] == ["a.json (2)", "a.json"]
     with pytest.raises(InputError, match="is given as a model too"):
-        certify([model(folder / "a.json"), folder], 2)
+        certify([model(two_chains / "a.json"), two_chains], 2)
 
 
-def test_the_table_shows_itself(folder: Path) -> None:
+def test_the_table_shows_itself(two_chains: Path) -> None:
     """In a terminal without colours, and in a notebook, with nothing of a file taken for markup."""
-    (folder / "a.json").write_text(write_native(chain([10, 20], [1], "ms")).replace("chain", "<b>"))
-    table = certify(folder / "a.json", 2, jobs=1)
-    shown = run("certify", folder / "a.json", "-k", "2").stdout.splitlines()
+    (two_chains / "a.json").write_text(write_native(chain([10, 20], [1], "ms")).replace("chain", "<b>"))
+    table = certify(two_chains / "a.json", 2, jobs=1)
+    shown = run("certify", two_chains / "a.json", "-k", "2").stdout.splitlines()
     assert repr(table).splitlines()[:2] == shown[:2]
     assert "\x1b" not in repr(table)
     assert "&lt;b&gt;" in table._repr_html_()
     assert "<b>,<" not in table._repr_html_()
 
 
-def test_the_store_is_shared_with_the_command(folder: Path, tmp_path: Path) -> None:
+def test_the_store_is_shared_with_the_command(two_chains: Path, tmp_path: Path) -> None:
     """What it has is not worked at again."""
     store = tmp_path / "rows.db"
-    table = certify(folder, 2, jobs=1, store=store)
-    done = run("certify", folder, "-k", "2", "--store", store, "--format", "json")
+    table = certify(two_chains, 2, jobs=1, store=store)
+    done = run("certify", two_chains, "-k", "2", "--store", store, "--format", "json")
     assert json.loads(done.stdout)["rows"] == table.to_dicts()
 
 
-def test_a_limit_on_memory_is_for_the_workers(folder: Path) -> None:
+def test_a_limit_on_memory_is_for_the_workers(two_chains: Path) -> None:
     """The process that asks has none, neither meanwhile nor afterwards."""
     from mtpp.host.memory_limit import limited_memory
 
@@ -122,16 +108,16 @@ def test_a_limit_on_memory_is_for_the_workers(folder: Path) -> None:
         def show(self, text: str, done: int = 0, total: int | None = None) -> None:
             seen.append(limited_memory())
 
-    table = certify(folder, 2, jobs=1, memory_limit="2GiB", observer=Watching())
+    table = certify(two_chains, 2, jobs=1, memory_limit="2GiB", observer=Watching())
     assert [row.upper for row in table] == [61 * MS, 25 * MS]
     assert seen
     assert not any(seen)
 
 
-def test_no_time_leaves_gaps(folder: Path) -> None:
+def test_no_time_leaves_gaps(two_chains: Path) -> None:
     """Cells without a turn have no row, and the table says so."""
     with pytest.warns(MtppWarning, match="total_time_limit: 4 of 4 cells had no turn"):
-        table = certify(folder, [2, 4], jobs=1, total_time_limit_s=1e-6)
+        table = certify(two_chains, [2, 4], jobs=1, total_time_limit_s=1e-6)
     assert table.stopped == "time-limit"
     assert len(table.missing) == 4
     assert not len(table)
@@ -139,14 +125,14 @@ def test_no_time_leaves_gaps(folder: Path) -> None:
     assert "stopped: time-limit, 4 cells have no row" in repr(table)
 
 
-def test_without_a_limit_the_work_ends_by_itself(folder: Path) -> None:
+def test_without_a_limit_the_work_ends_by_itself(two_chains: Path) -> None:
     """When nothing is left to try, in the same way each time."""
-    first, second = (certify(folder, [2, 4], jobs=2, time_limit_s=None, algorithm="slice") for _ in range(2))
+    first, second = (certify(two_chains, [2, 4], jobs=2, time_limit_s=None, algorithm="slice") for _ in range(2))
     assert [row.stopped for row in first] == ["target"] * 4
-    assert timeless(first.to_dicts()) == timeless(second.to_dicts())
+    assert without_times(first.to_dicts()) == without_times(second.to_dicts())
 
 
-def test_ctrl_c(folder: Path) -> None:
+def test_ctrl_c(two_chains: Path) -> None:
     """It ends the work with the rows there are; without any, it ends the caller's loop."""
 
     class Impatient(Observer):
@@ -161,12 +147,12 @@ def test_ctrl_c(folder: Path) -> None:
                 self.moments.clear()
                 signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
-    table = certify(folder, [2, 4], jobs=1, observer=Impatient(1, 4))
+    table = certify(two_chains, [2, 4], jobs=1, observer=Impatient(1, 4))
     assert table.stopped == "interrupted"
     assert 1 <= len(table) < 4
     assert "stopped: interrupted" in repr(table)
     with pytest.raises(Interrupted):
-        certify(folder, [2, 4], jobs=1, observer=Impatient(0, 4))
+        certify(two_chains, [2, 4], jobs=1, observer=Impatient(0, 4))
 
 
 def test_problems_of_single_cells(tmp_path: Path) -> None:
@@ -187,9 +173,9 @@ def test_problems_of_single_cells(tmp_path: Path) -> None:
     assert table.missing == (f"{path}, k = 1",)
 
 
-def test_ratios_are_compared_exactly(folder: Path) -> None:
+def test_ratios_are_compared_exactly(two_chains: Path) -> None:
     """As the command does with ``--require-ratio``."""
-    table = certify(folder / "a.json", 2, jobs=1, algorithm="slice", bounds="simple")
+    table = certify(two_chains / "a.json", 2, jobs=1, algorithm="slice", bounds="simple")
     row = table[0]
     assert row.ratio == pytest.approx(61 / 50)
     assert table.unmet(Fraction(61, 50)) == []
@@ -203,10 +189,10 @@ def test_missing_files_are_refused(tmp_path: Path) -> None:
     assert raised.value.source == str(tmp_path / "none.onnx")
 
 
-def test_a_cluster_has_its_own_workers(folder: Path) -> None:
+def test_a_cluster_has_its_own_workers(two_chains: Path) -> None:
     """Their number cannot be asked for."""
     with pytest.raises(InputError) as raised:
-        certify(folder, 2, jobs=2, scheduler="tcp://localhost:1")
+        certify(two_chains, 2, jobs=2, scheduler="tcp://localhost:1")
     assert raised.value.parameter == "jobs"
 
 

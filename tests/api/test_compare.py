@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from graph_strategies import chain
+from plans_beside_models import without_times
 from processes import run
 
 from mtpp.api.cells.parameters import reading_of
@@ -19,27 +19,9 @@ from mtpp.errors import InputError
 from mtpp.formats.graphs.native import write_native
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """Return a folder of two chains."""
-    path = tmp_path / "models"
-    path.mkdir()
-    (path / "a.json").write_text(write_native(chain([10, 20, 30, 40], [1, 1, 1], "ms")))
-    (path / "b.json").write_text(write_native(chain([10, 10, 10], [5, 5], "ms")))
-    return path
-
-
-def timeless(document: dict[str, Any]) -> dict[str, Any]:
-    """Return a document without the fields that hold times."""
-    kept = {key: value for key, value in document.items() if key != "elapsed_s"}
-    for key in ("rows", "summary"):
-        kept[key] = [{name: value for name, value in row.items() if name != "seconds"} for row in document[key]]
-    return kept
-
-
-def test_runs_and_means_are_those_of_the_command(folder: Path, tmp_path: Path) -> None:
+def test_runs_and_means_are_those_of_the_command(two_chains: Path, tmp_path: Path) -> None:
     """All but times."""
-    comparison = compare(folder, [2, 4], algorithms=["slice", "random-5"], jobs=1)
+    comparison = compare(two_chains, [2, 4], algorithms=["slice", "random-5"], jobs=1)
     assert len(comparison) == 8
     assert comparison.stopped == "finished"
     assert [(Path(cell.source).name, cell.k, cell.algorithm) for cell in comparison][:3] == [
@@ -51,33 +33,33 @@ def test_runs_and_means_are_those_of_the_command(folder: Path, tmp_path: Path) -
     assert comparison.means()[0].ratio == pytest.approx((61 / 50 * 25 / 15) ** 0.5)
     comparison.save(tmp_path / "comparison.json")
     saved = json.loads((tmp_path / "comparison.json").read_text())
-    done = run("compare", folder, "-k", "2,4", "--algorithms", "slice,random-5", "-j", "1", "--format", "json")
-    assert timeless(saved) == timeless(json.loads(done.stdout))
+    done = run("compare", two_chains, "-k", "2,4", "--algorithms", "slice,random-5", "-j", "1", "--format", "json")
+    assert without_times(saved) == without_times(json.loads(done.stdout))
     assert saved["rows"] == comparison.to_dicts()
 
 
-def test_the_comparison_shows_itself(folder: Path) -> None:
+def test_the_comparison_shows_itself(two_chains: Path) -> None:
     """As the command shows it, and in a notebook."""
-    comparison = compare(folder, 2, algorithms="slice", jobs=1)
-    shown = run("compare", folder, "-k", "2", "--algorithms", "slice", "-j", "1").stdout.splitlines()
+    comparison = compare(two_chains, 2, algorithms="slice", jobs=1)
+    shown = run("compare", two_chains, "-k", "2", "--algorithms", "slice", "-j", "1").stdout.splitlines()
     assert repr(comparison).splitlines()[0] == shown[0]
     assert "<td" in comparison._repr_html_()
 
 
-def test_models_without_work_are_left_out(folder: Path) -> None:
+def test_models_without_work_are_left_out(two_chains: Path) -> None:
     """With a warning; if there are no others, they are refused."""
-    (folder / "idle.json").write_text(write_native(chain([0, 0], [1], "ms")))
+    (two_chains / "idle.json").write_text(write_native(chain([0, 0], [1], "ms")))
     with pytest.warns(MtppWarning, match="no op takes time"):
-        comparison = compare(folder, 2, algorithms="slice", jobs=1)
+        comparison = compare(two_chains, 2, algorithms="slice", jobs=1)
     assert len(comparison) == 2
     with pytest.raises(InputError, match="nothing to compare"):
-        compare(folder / "idle.json", 2, algorithms="slice")
+        compare(two_chains / "idle.json", 2, algorithms="slice")
 
 
-def test_models_for_several_systems_are_refused(folder: Path) -> None:
+def test_models_for_several_systems_are_refused(two_chains: Path) -> None:
     """A comparison says which one it is for."""
     how = reading_of(None)
     other = replace(how, system=replace(how.machine, bandwidth_bytes_per_s=1))
-    models = [read_model(str(folder / "a.json"), one, lambda text: None) for one in (how, other)]
+    models = [read_model(str(two_chains / "a.json"), one, lambda text: None) for one in (how, other)]
     with pytest.raises(InputError, match="not all for one system"):
         compare(models, 2, algorithms="slice")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from observers import Heard
 from processes import run
 
 from mtpp.api.generate import (
@@ -16,7 +17,6 @@ from mtpp.api.generate import (
     training_model_text,
     write_training_model_file,
 )
-from mtpp.api.observer import Observer
 from mtpp.api.recipes import Chain, InTree, MultiBranch, RegalStyle, Transformer, TransformerTraining
 from mtpp.errors import InputError
 from mtpp.formats.graphs.native import read_native
@@ -44,17 +44,6 @@ def test_the_command_draws_the_same_graph(family: str) -> None:
     first, second = generate(recipe, seed=4, count=2)
     assert graph_text(second) == printed
     assert graph_text(first) != printed
-
-
-class Heard(Observer):
-    """An observer that remembers what it is told."""
-
-    def __init__(self) -> None:
-        self.said: list[str] = []
-
-    def say(self, text: str) -> None:
-        """Remember it."""
-        self.said.append(text)
 
 
 def test_files_are_named_after_graphs(tmp_path: Path) -> None:

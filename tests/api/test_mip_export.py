@@ -7,28 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from graph_strategies import chain
 from processes import run
 
 from mtpp.api.mip_export import export
 from mtpp.errors import InputError
-from mtpp.formats.graphs.native import write_native
-
-
-@pytest.fixture
-def model(tmp_path: Path) -> Path:
-    """Return a chain."""
-    path = tmp_path / "chain.json"
-    path.write_text(write_native(chain([10, 20, 30, 40], [1, 1, 1], "ms")))
-    return path
 
 
 @pytest.mark.parametrize("name", ["model.mps", "model.lp.gz"])
-def test_the_file_is_that_of_the_command(model: Path, tmp_path: Path, name: str) -> None:
+def test_the_file_is_that_of_the_command(chain_file: Path, tmp_path: Path, name: str) -> None:
     """In either format, packed or not."""
     ours, theirs = tmp_path / name, tmp_path / f"their_{name}"
-    mip = export(model, 2, ours)
-    done = run("bound", model, "-k", "2", "--bounds", "exact-mip", "--export", theirs)
+    mip = export(chain_file, 2, ours)
+    done = run("bound", chain_file, "-k", "2", "--bounds", "exact-mip", "--export", theirs)
     assert done.returncode == 0, done.stderr
     assert ours.read_bytes() == theirs.read_bytes()
     assert mip.data == (gzip.decompress(ours.read_bytes()) if name.endswith(".gz") else ours.read_bytes())
@@ -48,9 +38,9 @@ def test_the_file_is_that_of_the_command(model: Path, tmp_path: Path, name: str)
         ({"seed": "0"}, "seed"),
     ],
 )
-def test_wrong_parameters_are_named(model: Path, tmp_path: Path, changes: dict[str, Any], parameter: str) -> None:
+def test_wrong_parameters_are_named(chain_file: Path, tmp_path: Path, changes: dict[str, Any], parameter: str) -> None:
     """Nothing is written then."""
     with pytest.raises(InputError) as raised:
-        export(**({"model": model, "k": 2, "path": tmp_path / "model.mps"} | changes))
+        export(**({"model": chain_file, "k": 2, "path": tmp_path / "model.mps"} | changes))
     assert raised.value.parameter == parameter
     assert not (tmp_path / "model.mps").exists()

@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 from graph_strategies import chain, random_graph
+from observers import Heard
 from oracles import brute_force_optimum
+from plans_beside_models import without_times
 from processes import run
 
 import mtpp
@@ -37,10 +39,6 @@ def _as_printed(*arguments: str | Path) -> dict[str, Any]:
     return plan
 
 
-def _without_time(document: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in document.items() if key != "elapsed_s"}
-
-
 @pytest.mark.parametrize(
     ("options", "parameters"),
     [
@@ -55,7 +53,7 @@ def _without_time(document: dict[str, Any]) -> dict[str, Any]:
 def test_function_and_command_agree(chain_file: Path, options: tuple[str, ...], parameters: dict[str, Any]) -> None:
     """The document is the JSON that the command prints, but for the time it took."""
     plan = mtpp.partition(chain_file, **parameters)
-    assert _without_time(json.loads(json.dumps(plan.document()))) == _without_time(_as_printed(chain_file, *options))
+    assert without_times(json.loads(json.dumps(plan.document()))) == without_times(_as_printed(chain_file, *options))
 
 
 @pytest.mark.parametrize("limit", [{"k": 2}, {"max_bottleneck": "60ms"}])
@@ -167,23 +165,11 @@ def test_stage_memory_may_rule_everything_out(chain_file: Path) -> None:
         mtpp.partition(read(to_document(graph), stage_memory="512KiB"), 2)
 
 
-class _News(Observer):
-    def __init__(self) -> None:
-        self.best: list[int] = []
-        self.bounds: list[int] = []
-
-    def incumbent(self, bottleneck: int) -> None:
-        self.best.append(bottleneck)
-
-    def bound(self, value: int) -> None:
-        self.bounds.append(value)
-
-
 def test_observers_hear_of_progress(chain_file: Path) -> None:
     """The best partitions and bounds on the way; the last ones are those of the plan."""
-    news = _News()
+    news = Heard()
     plan = mtpp.partition(chain_file, 2, observer=news)
-    assert min(news.best) == plan.bottleneck
+    assert min(news.incumbents) == plan.bottleneck
     assert max(news.bounds) <= plan.lower_bound.value
 
 

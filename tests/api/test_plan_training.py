@@ -14,15 +14,16 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from given_training_plans import chain_model, given_training_plan
+from given_plans import chain_model, given_training_plan
+from observers import Heard
 from planning import plan_with
+from plans_beside_models import without_times
 from processes import run
 
-from mtpp.api.observer import MtppWarning, Observer
+from mtpp.api.observer import MtppWarning
 from mtpp.api.training.plan_results import TrainingPlanResult
 from mtpp.datasets.multi_branch_training import multi_branch_model
 from mtpp.errors import Infeasible, InputError, Interrupted
-from mtpp.formats.training.native import write_training_model
 from mtpp.solvers.planners.registry import PLANNERS
 from mtpp.training.device_tree import DeviceTree, Level
 from mtpp.training.plan import NoPlan
@@ -31,37 +32,25 @@ SYSTEM: dict[str, Any] = {"devices": 4, "memory": "2GiB", "bandwidth": "25GB/s",
 OPTIONS = ("--devices", "4", "--memory", "2GiB", "--bandwidth", "25GB/s", "--max-micro-batches", "4")
 
 
-@pytest.fixture(scope="module")
-def model_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the chain as a file."""
-    path = tmp_path_factory.mktemp("plan") / "chain.json"
-    path.write_text(write_training_model(chain_model()))
-    return path
-
-
-def _without_time(document: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in document.items() if key != "elapsed_s"}
-
-
-def test_the_command_gives_the_same_plan(model_file: Path, tmp_path: Path) -> None:
+def test_the_command_gives_the_same_plan(training_chain: Path, tmp_path: Path) -> None:
     """Document and table are those that the command writes and prints, and the verifier agrees."""
-    done = run("plan", model_file, *OPTIONS, "-o", tmp_path / "command.json")
-    plan = plan_with(model_file, **SYSTEM)
+    done = run("plan", training_chain, *OPTIONS, "-o", tmp_path / "command.json")
+    plan = plan_with(training_chain, **SYSTEM)
     assert repr(plan) == done.stdout.rstrip("\n")
     plan.save(tmp_path / "function.json")
     first, second = (json.loads((tmp_path / f"{name}.json").read_text()) for name in ("command", "function"))
-    assert _without_time(first) == _without_time(second) == _without_time(plan.document())
-    assert run("verify", tmp_path / "function.json", "--model", model_file).returncode == 0
+    assert without_times(first) == without_times(second) == without_times(plan.document())
+    assert run("verify", tmp_path / "function.json", "--model", training_chain).returncode == 0
 
 
-def test_all_kinds_of_models_give_the_same_plan(model_file: Path) -> None:
+def test_all_kinds_of_models_give_the_same_plan(training_chain: Path) -> None:
     """A path, bytes, a parsed document and a model differ in nothing but the hash of their bytes."""
-    data = model_file.read_bytes()
-    models = (model_file, str(model_file), data, json.loads(data), chain_model())
+    data = training_chain.read_bytes()
+    models = (training_chain, str(training_chain), data, json.loads(data), chain_model())
     plans = [plan_with(model, planner="equi", **SYSTEM).document() for model in models]
     for plan in plans:
         plan["model"].pop("sha256")
-    assert all(_without_time(plan) == _without_time(plans[0]) for plan in plans)
+    assert all(without_times(plan) == without_times(plans[0]) for plan in plans)
 
 
 def test_numbers_and_texts_with_units_are_the_same() -> None:
@@ -69,7 +58,7 @@ def test_numbers_and_texts_with_units_are_the_same() -> None:
     texts = plan_with(chain_model(), planner="equi", **SYSTEM)
     system = {"devices": 4, "memory": 2**31, "bandwidth": 25 * 10**9, "batch_size": 8, "micro_batch_size": 2}
     numbers = plan_with(chain_model(), planner="equi", **system)
-    assert _without_time(texts.document()) == _without_time(numbers.document())
+    assert without_times(texts.document()) == without_times(numbers.document())
 
 
 def test_results_say_what_a_plan_is() -> None:
@@ -92,7 +81,7 @@ def test_levels_of_devices_are_a_parameter(tmp_path: Path) -> None:
     path.write_text('[[levels]]\ndevices = 2\nbandwidth = "300GB/s"\n[[levels]]\ndevices = 2\nbandwidth = "25GB/s"\n')
     rest = {"memory": "2GiB", "max_micro_batches": 4}
     plans = [plan_with(chain_model(), topology=topology, **rest) for topology in (levels, path)]
-    assert _without_time(plans[0].document()) == _without_time(plans[1].document())
+    assert without_times(plans[0].document()) == without_times(plans[1].document())
     assert sum(stage.devices for stage in plans[0].stages) == plans[0].devices_used
     with pytest.raises(InputError, match="plans for one level of devices; use planner piper") as caught:
         plan_with(chain_model(), topology=levels, planner="equi", **rest)
@@ -159,9 +148,9 @@ def test_what_is_missing_is_named() -> None:
         ("jobs", 1.5),
     ],
 )
-def test_bad_parameters_are_named(model_file: Path, parameter: str, value: Any) -> None:
+def test_bad_parameters_are_named(training_chain: Path, parameter: str, value: Any) -> None:
     """Wrong kinds, units and numbers out of range are refused at the door."""
-    parameters = {"model": model_file, **SYSTEM, parameter: value}
+    parameters = {"model": training_chain, **SYSTEM, parameter: value}
     if parameter == "topology":
         del parameters["devices"], parameters["bandwidth"]
     with pytest.raises(InputError) as caught:
@@ -184,17 +173,6 @@ def test_folders_and_missing_files_are_input_errors(tmp_path: Path) -> None:
         plan_with(tmp_path, **SYSTEM)
     with pytest.raises(InputError, match="no such file"):
         plan_with(tmp_path / "none.json", **SYSTEM)
-
-
-class Heard(Observer):
-    """An observer that remembers plans and bounds."""
-
-    def __init__(self) -> None:
-        self.incumbents: list[int] = []
-
-    def incumbent(self, bottleneck: int) -> None:
-        """Remember it."""
-        self.incumbents.append(bottleneck)
 
 
 def test_observers_hear_of_plans() -> None:

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from observers import Heard
 from processes import run
 from profiled_models import chain, looped
 
 from mtpp.api.inputs.model import read_model
-from mtpp.api.observer import Observer
 from mtpp.api.options.reading import Reading
 from mtpp.api.profile import profile
 from mtpp.datasets import sample_path
@@ -31,22 +31,11 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-class Runs(Observer):
-    """Listener that counts runs."""
-
-    def __init__(self) -> None:
-        self.done: list[tuple[int, int | None]] = []
-
-    def show(self, text: str, done: int = 0, total: int | None = None) -> None:
-        """Keep what is done."""
-        self.done.append((done, total))
-
-
 def test_the_graph_is_the_one_that_the_command_writes(model: Path, tmp_path: Path) -> None:
     """All but the times: ops, sizes, and what is recorded of the measurement; what is saved is what it says."""
-    runs = Runs()
+    runs = Heard()
     measured = profile(model, dims={"batch": 2}, warmup=0, repeats=2, seed=3, observer=runs)
-    assert runs.done[-1] == (2, 2)
+    assert runs.shown[-1] == (2, 2)
     measured.save(tmp_path / "graph.json")
     own = json.loads((tmp_path / "graph.json").read_text())
     flags = ("--dim", "batch=2", "--warmup", "0", "--repeats", "2", "--seed", "3")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from planning import plan_with
+from planning import line_of_ops, plan_with
 
 import mtpp
 from mtpp.api.training.simulated import SimulatedSchedule
@@ -180,19 +180,10 @@ def test_batches_that_no_simulation_takes() -> None:
             mtpp.simulate(plan, batch_size=size, micro_batch_size=1)
 
 
-def _line(ops: int) -> dict[str, Any]:
-    """Return a line of equal ops with nothing to hand over, in an abstract unit."""
-    rows = [{"name": f"v{v}", "work": 1} for v in range(ops)]
-    tensors = [
-        {"name": f"t{v}", "producer": f"v{v}", "consumers": [f"v{v + 1}"], "transfer": 0} for v in range(ops - 1)
-    ]
-    return {"format": "mtpp-graph", "version": 1, "name": "line", "time_unit": "1", "ops": rows, "tensors": tensors}
-
-
 @pytest.mark.parametrize("transport", ["neighbours", "direct"])
 def test_plans_of_split_points(tmp_path: Path, transport: Any) -> None:
     """From the result, its document and its file: every figure agrees with the plan, to the tick."""
-    plan = plan_with(_line(15), planner="pfeife", devices=3, micro_batches=3, transport=transport)
+    plan = plan_with(line_of_ops(15), planner="pfeife", devices=3, micro_batches=3, transport=transport)
     plan.save(tmp_path / "plan.json")
     for given in (plan, plan.document(), tmp_path / "plan.json", (tmp_path / "plan.json").read_bytes()):
         simulated = mtpp.simulate(given)
@@ -210,7 +201,7 @@ def test_plans_of_split_points(tmp_path: Path, transport: Any) -> None:
 
 def test_hand_overs_may_be_listed_in_any_order() -> None:
     """Messages of one pass take turns by the stages that they go to, however a plan lists them."""
-    graph = _line(12)
+    graph = line_of_ops(12)
     for v, tensor in enumerate(graph["tensors"]):
         tensor.update(consumers=[f"v{w}" for w in range(v + 1, 12)], transfer=3)
     plan = plan_with(graph, planner="pfeife", devices=2, micro_batches=2, loops=[3], transport="direct")
@@ -259,7 +250,7 @@ def _changed(plan: dict[str, Any], keys: tuple[Any, ...], value: Any) -> dict[st
 def test_broken_plans_of_split_points(transport: Any, keys: tuple[Any, ...], value: Any, where: str) -> None:
     """Whatever is wrong is said with its place."""
     sizes: dict[str, Any] = {"devices": 3, "micro_batches": 3, "loops": [1]}
-    plan = plan_with(_line(15), planner="pfeife", transport=transport, **sizes).document()
+    plan = plan_with(line_of_ops(15), planner="pfeife", transport=transport, **sizes).document()
     with pytest.raises(mtpp.InputError) as caught:
         mtpp.simulate(_changed(plan, keys, value))
     assert where in str(caught.value)
@@ -268,7 +259,7 @@ def test_broken_plans_of_split_points(transport: Any, keys: tuple[Any, ...], val
 @pytest.mark.parametrize("given", [{"model": {}}, {"batch_size": 1}, {"micro_batch_size": 1}, {"time_unit": "ms"}])
 def test_plans_of_split_points_say_all_themselves(given: dict[str, Any]) -> None:
     """Whatever is said besides is refused by its name."""
-    plan = plan_with(_line(6), planner="pfeife", devices=2, micro_batches=2).document()
+    plan = plan_with(line_of_ops(6), planner="pfeife", devices=2, micro_batches=2).document()
     with pytest.raises(mtpp.InputError) as caught:
         mtpp.simulate(plan, **given)
     assert caught.value.parameter == next(iter(given))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from given_training_plans import chain_model
+from given_plans import chain_model
 from planning import plan_with, sweep_with
 from processes import run
 

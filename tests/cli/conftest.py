@@ -1,21 +1,17 @@
-"""Small models for the command line."""
+"""Small models for the command line, and the command in this process."""
 
 from __future__ import annotations
 
+import signal
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from graph_strategies import chain, random_graph
+from graph_strategies import random_graph
 
+from mtpp.cli.main import main
 from mtpp.formats.graphs.native import write_native
-
-
-@pytest.fixture
-def chain_file(tmp_path: Path) -> Path:
-    """Return a path of four ops of 10, 20, 30 and 40 ms, 1 ms between neighbours."""
-    path = tmp_path / "chain.json"
-    path.write_text(write_native(chain([10, 20, 30, 40], [1, 1, 1], "ms")))
-    return path
 
 
 @pytest.fixture
@@ -24,3 +20,27 @@ def random_file(tmp_path: Path) -> Path:
     path = tmp_path / "random.json"
     path.write_text(write_native(random_graph(7, 60)))
     return path
+
+
+class Called:
+    """A command, called in this process: exit code, stdout and stderr."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self._monkeypatch, self._capsys = monkeypatch, capsys
+
+    def __call__(self, *arguments: object) -> tuple[int, str, str]:
+        """Return what ``mtpp ARGUMENTS`` exits with and prints."""
+        self._monkeypatch.setattr(sys, "argv", ["mtpp", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        printed = self._capsys.readouterr()
+        assert isinstance(ended.value.code, int)
+        return ended.value.code, printed.out, printed.err
+
+
+@pytest.fixture
+def mtpp(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Called]:
+    """Return the program."""
+    handler = signal.getsignal(signal.SIGTERM)
+    yield Called(monkeypatch, capsys)
+    signal.signal(signal.SIGTERM, handler)

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dask_cluster import until
 from graph_strategies import chain, random_graph
-from processes import MTPP, ROOT, environment
+from processes import MTPP, ROOT, environment, until
 
 from mtpp.formats.graphs.native import write_native
 

@@ -24,6 +24,7 @@ import pytest
 from click.testing import CliRunner
 from graph_strategies import chain, random_graph
 from onnx import TensorProto, helper
+from plans_beside_models import without_times
 from processes import LONGEST_S, MTPP, ROOT, environment, run, run_afresh
 
 from mtpp.formats.graphs.native import write_native
@@ -61,13 +62,6 @@ def _document(*arguments: str | Path, start: Callable[..., subprocess.CompletedP
     return document
 
 
-def _without_times(document: dict[str, Any]) -> dict[str, Any]:
-    for row in (document, *document["rows"], *document["summary"]):
-        for key in ("seconds", "elapsed_s"):
-            row.pop(key, None)
-    return document
-
-
 def test_table_of_geometric_means(folder: Path) -> None:
     """Ratios 61/50 and 25/15, and 41/40 and 20/10, each with the square root of their product."""
     done = run("compare", folder, "-k", "2,4", "--algorithms", "slice,random-1", "-j", "1")
@@ -94,7 +88,7 @@ def test_json_is_the_documented_contract(folder: Path, tmp_path: Path) -> None:
     output = tmp_path / "comparison.json"
     arguments = (folder / "a.json", folder / "b.json", "-k", "2,4", "--algorithms", "slice,random-3", "--seed", "7")
     document = _document(*arguments, "-o", output)
-    assert _without_times(json.loads(output.read_text())) == _without_times(document)
+    assert without_times(json.loads(output.read_text())) == without_times(document)
     assert list(_document(*arguments)) == [
         "format", "version", "system", "k", "algorithms", "seed", "time_limit_s", "work_limit", "interrupted", "models",
         "rows", "summary", "elapsed_s",
@@ -242,7 +236,7 @@ def test_models_without_work_are_left_out(folder: Path) -> None:
 def test_same_seed_gives_the_same_rows_for_any_jobs(random_file: Path, folder: Path) -> None:
     """Apart from the seconds, the JSON does not depend on --jobs or the seed of hashes."""
     arguments = (random_file, folder, "-k", "3,5", "--seed", "3", "--algorithms", "random-500,auto")
-    one, two = (_without_times(_document(*arguments, "--jobs", jobs, start=run_afresh)) for jobs in ("1", "2"))
+    one, two = (without_times(_document(*arguments, "--jobs", jobs, start=run_afresh)) for jobs in ("1", "2"))
     assert one == two
 
 

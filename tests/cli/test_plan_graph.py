@@ -5,44 +5,18 @@ from __future__ import annotations
 import csv
 import io
 import json
-import signal
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mtpp.cli.main import main
 from mtpp.datasets.multi_branch_training import multi_branch_model
 from mtpp.formats.training.native import write_training_model
 
 SYSTEM = ("--devices", "4", "--memory", "16GiB", "--bandwidth", "12.5GB/s")
 BATCH = ("--batch-size", "64")
-
-
-class Called:
-    """A command, called in this process: exit code, stdout and stderr."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-        self._monkeypatch, self._capsys = monkeypatch, capsys
-
-    def __call__(self, *arguments: object) -> tuple[int, str, str]:
-        """Return what ``mtpp ARGUMENTS`` exits with and prints."""
-        self._monkeypatch.setattr(sys, "argv", ["mtpp", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        printed = self._capsys.readouterr()
-        assert isinstance(ended.value.code, int)
-        return ended.value.code, printed.out, printed.err
-
-
-@pytest.fixture
-def mtpp(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Called]:
-    """Return the program."""
-    handler = signal.getsignal(signal.SIGTERM)
-    yield Called(monkeypatch, capsys)
-    signal.signal(signal.SIGTERM, handler)
+Command = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +35,7 @@ def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def _plan(mtpp: Called, model: Path, *options: object) -> dict[str, Any]:
+def _plan(mtpp: Command, model: Path, *options: object) -> dict[str, Any]:
     code, out, err = mtpp("plan", model, "--planner", "graphpipe", *SYSTEM, *BATCH, "--format", "json", *options)
     assert code == 0, err
     document: dict[str, Any] = json.loads(out)
@@ -80,7 +54,7 @@ def _plan(mtpp: Called, model: Path, *options: object) -> dict[str, Any]:
         ("--no-data-parallel", "--no-recompute"),
     ],
 )
-def test_plans_verify_and_simulate(mtpp: Called, branches: Path, tmp_path: Path, options: tuple[str, ...]) -> None:
+def test_plans_verify_and_simulate(mtpp: Command, branches: Path, tmp_path: Path, options: tuple[str, ...]) -> None:
     """Seven layers, so that plans are optimal; the simulation takes what the plan says."""
     target = tmp_path / "plan.json"
     document = _plan(mtpp, branches, "-o", target, *options)
@@ -99,7 +73,7 @@ def test_plans_verify_and_simulate(mtpp: Called, branches: Path, tmp_path: Path,
     ]
 
 
-def test_what_options_ask_for_is_in_the_plan(mtpp: Called, branches: Path) -> None:
+def test_what_options_ask_for_is_in_the_plan(mtpp: Command, branches: Path) -> None:
     """Rules, system and stages say it."""
     plan = _plan(mtpp, branches, "--latency", "10us", "--micro-batch-sizes", "4,2", "--kfkb", "2", "--sequential")
     assert plan["system"]["latency_ticks"] == 10**7
@@ -113,7 +87,7 @@ def test_what_options_ask_for_is_in_the_plan(mtpp: Called, branches: Path) -> No
     assert all((s, s + 1) in line for s in range(len(plan["stages"]) - 1))
 
 
-def test_larger_models_have_a_proven_ratio(mtpp: Called, wide: Path, tmp_path: Path) -> None:
+def test_larger_models_have_a_proven_ratio(mtpp: Command, wide: Path, tmp_path: Path) -> None:
     """By chains of downsets, which are searched again; left out by --shallow."""
     target = tmp_path / "plan.json"
     document = _plan(mtpp, wide, "-o", target)
@@ -133,7 +107,7 @@ def test_larger_models_have_a_proven_ratio(mtpp: Called, wide: Path, tmp_path: P
     assert "false  lower bound" in out
 
 
-def test_a_plan_does_not_depend_on_threads(mtpp: Called, wide: Path) -> None:
+def test_a_plan_does_not_depend_on_threads(mtpp: Command, wide: Path) -> None:
     """One thread and three; but for the seconds."""
     one, three = (_plan(mtpp, wide, "-j", jobs) for jobs in (1, 3))
     assert one.pop("elapsed_s") >= 0
@@ -141,7 +115,7 @@ def test_a_plan_does_not_depend_on_threads(mtpp: Called, wide: Path) -> None:
     assert one == three
 
 
-def test_table_markdown_and_csv_name_the_stages(mtpp: Called, wide: Path) -> None:
+def test_table_markdown_and_csv_name_the_stages(mtpp: Command, wide: Path) -> None:
     """Stages with what they wait for, the iteration, and the ratio."""
     arguments = ("plan", wide, "--planner", "graphpipe", *SYSTEM, *BATCH)
     code, out, _ = mtpp(*arguments)
@@ -157,7 +131,7 @@ def test_table_markdown_and_csv_name_the_stages(mtpp: Called, wide: Path) -> Non
     assert any(row["reads_from"] for row in rows)
 
 
-def test_too_little_memory_names_the_least(mtpp: Called, branches: Path, tmp_path: Path) -> None:
+def test_too_little_memory_names_the_least(mtpp: Command, branches: Path, tmp_path: Path) -> None:
     """Exit code 1; with that memory there is a plan, with less there is none; the claim is checked."""
     target = tmp_path / "none.json"
     arguments = ("plan", branches, "--planner", "graphpipe", "--devices", "4", "--bandwidth", "12.5GB/s", *BATCH)
@@ -177,7 +151,7 @@ def test_too_little_memory_names_the_least(mtpp: Called, branches: Path, tmp_pat
         assert code == fits
 
 
-def test_a_bound_of_the_memory_is_not_rounded_up(mtpp: Called, wide: Path, tmp_path: Path) -> None:
+def test_a_bound_of_the_memory_is_not_rounded_up(mtpp: Command, wide: Path, tmp_path: Path) -> None:
     """Where less than what would do may be enough, what is said not to be is below the proven bound."""
     target = tmp_path / "none.json"
     arguments = ("--planner", "graphpipe", *SYSTEM, "--batch-size", "128", "--memory", "100MB", "-o", target)
@@ -214,7 +188,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("said", list(BAD))
-def test_bad_options_are_refused_in_one_line(mtpp: Called, branches: Path, said: str) -> None:
+def test_bad_options_are_refused_in_one_line(mtpp: Command, branches: Path, said: str) -> None:
     """Exit code 2, with the option."""
     code, out, err = mtpp("plan", branches, *BAD[said])
     assert code == 2, out
@@ -222,7 +196,7 @@ def test_bad_options_are_refused_in_one_line(mtpp: Called, branches: Path, said:
     assert "Traceback" not in err
 
 
-def test_a_topology_is_refused(mtpp: Called, branches: Path, tmp_path: Path) -> None:
+def test_a_topology_is_refused(mtpp: Command, branches: Path, tmp_path: Path) -> None:
     """One level of devices is all that it plans for."""
     topology = tmp_path / "topology.toml"
     topology.write_text("")
@@ -232,7 +206,7 @@ def test_a_topology_is_refused(mtpp: Called, branches: Path, tmp_path: Path) -> 
     assert "--topology: has no effect on the planner graphpipe" in err
 
 
-def test_sizes_of_a_version_2_plan_are_its_own(mtpp: Called, branches: Path, tmp_path: Path) -> None:
+def test_sizes_of_a_version_2_plan_are_its_own(mtpp: Command, branches: Path, tmp_path: Path) -> None:
     """The options of version 1 are refused by name, and so is a plan without its model."""
     target = tmp_path / "plan.json"
     _plan(mtpp, branches, "-o", target)
@@ -244,7 +218,7 @@ def test_sizes_of_a_version_2_plan_are_its_own(mtpp: Called, branches: Path, tmp
     assert "--model: must be given with a training plan" in err
 
 
-def test_costs_in_proportion_are_said_to_be(mtpp: Called, tmp_path: Path) -> None:
+def test_costs_in_proportion_are_said_to_be(mtpp: Command, tmp_path: Path) -> None:
     """A model that lists no sizes needs --micro-batch-size, and its plan says what was assumed."""
     path = tmp_path / "chain.json"
     configuration = {

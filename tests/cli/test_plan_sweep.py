@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from given_training_plans import chain_problem
+from given_plans import chain_problem
 from irregular_campaign import piper_problem, read_model, split_plan
 from irregular_commands import graph_options, line_options, split_options
 from irregular_freedoms import freed, freed_graph, freed_split, written_anew

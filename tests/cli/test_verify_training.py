@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import training_oracles
-from given_training_plans import chain_model
+from given_plans import chain_model
 from graph_plan_documents import Planned, diamond, graph_plan_document, no_graph_plan_document, planned_stages
 from graph_plan_oracles import best_pipeline, random_graph_case
 from processes import run

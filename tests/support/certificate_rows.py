@@ -45,7 +45,3 @@ def row(
     best = figures[method].value
     assert best is not None
     return CertificateRow(model=model, k=k, upper=upper, lower=LowerBound(best, method, tier), bounds=figures, **given)
-
-
-def _figure(value: int | None) -> BoundFigure:
-    return BoundFigure(None, 0.25, False) if value is None else BoundFigure(abs(value), 0.25, value >= 0)

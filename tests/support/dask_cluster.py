@@ -7,9 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import uuid
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,14 +15,6 @@ from processes import environment
 
 DASK = (sys.executable, "-m", "dask")
 _MARK = "MTPP_TEST_CLUSTER"
-
-
-def until(condition: Callable[[], bool]) -> None:
-    """Wait for something that has to come."""
-    end = time.monotonic() + 120
-    while not condition():
-        assert time.monotonic() < end, "it did not come"
-        time.sleep(0.05)
 
 
 class DaskCluster:

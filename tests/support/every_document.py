@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from written_documents import model_file, written
+from plans_beside_models import model_file, written
 
 import mtpp
 from mtpp.checker.names import BOUNDS

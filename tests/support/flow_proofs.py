@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import copy
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 import networkx as nx
 import oracles
-from graph_strategies import random_graph
+from graph_strategies import LINK, random_graph
 from plan_documents import embedded_document
 
-from mtpp.checker.claim import BoundClaim
+from mtpp.checker.bounds.registry import CHECKERS
+from mtpp.checker.claim import BoundClaim, Verdict
 from mtpp.checker.graph import embedded_in_ticks
 from mtpp.checker.merged import MergedGraph
+from mtpp.errors import InputError
 from mtpp.inference.contraction import contract
 from mtpp.inference.graph import CostGraph
 from mtpp.inference.instance import Instance
@@ -67,6 +70,66 @@ def claim_of(
     """Return a claim on the graph in ticks."""
     ticks = embedded_in_ticks(embedded_document(graph, system, k))
     return BoundClaim(ticks, system.to_document(), k, together, value, proof)
+
+
+class Drawn(NamedTuple):
+    """A random problem, what its checker merges, and its optimum by brute force."""
+
+    seed: int
+    pick: random.Random
+    graph: CostGraph
+    system: System
+    k: int
+    together: list[list[str]]
+    merges: list[list[Any]]
+    merged: MergedGraph
+    optimum: int
+
+    def verdict(self, bound: str, value: int, proof: dict[str, Any]) -> Verdict:
+        """Check a bound by name."""
+        return CHECKERS[bound](claim_of(self.graph, self.system, self.k, self.together, value, proof))
+
+
+def drawn_problems(seeds: Iterable[int], *, reduced: bool = False) -> Iterator[Drawn]:
+    """Draw a problem for each seed, on the graph as it is or *reduced*; the latter only without groups of ops."""
+    for seed in seeds:
+        graph, system, k, together = random_problem(seed)
+        merges = merges_of(graph, system, k) if reduced and not together else []
+        merged = claim_of(graph, system, k, together, 0, {"merges": merges}).merged()
+        assert not isinstance(merged, str)
+        groups = [[graph.op_names.index(name) for name in group] for group in together]
+        optimum = oracles.brute_force_optimum(graph, system, k, groups)
+        yield Drawn(seed, random.Random(seed), graph, system, k, together, merges, merged, optimum)
+
+
+def judged(
+    bound: str,
+    graph: CostGraph,
+    k: int,
+    value: int,
+    proof: dict[str, Any],
+    system: System = LINK,
+    together: list[list[str]] | None = None,
+) -> Verdict:
+    """Check a bound by name on a graph, by default without memories."""
+    return CHECKERS[bound](claim_of(graph, system, k, together or [], value, proof))
+
+
+def true_after_changes(bound: str, seeds: Iterable[int], prove: Callable[..., tuple[bool, dict[str, Any]]]) -> int:
+    """Change proofs of the optimum and of a tick more; return how many still pass, all of which have to be true."""
+    passed = 0
+    for drawn in drawn_problems(seeds):
+        for cutoff in (drawn.optimum, drawn.optimum + 1) if drawn.optimum not in (0, oracles.NEVER) else ():
+            _, proof = prove(drawn.merged, drawn.system, drawn.k, cutoff, [], drawn.pick)
+            for _ in range(30):
+                changed = mutated(copy.deepcopy(proof), drawn.pick)
+                try:
+                    holds = drawn.verdict(bound, changed["cutoff"], changed)[0]
+                except InputError:
+                    continue
+                assert not holds or changed["cutoff"] <= drawn.optimum, (drawn.seed, changed)
+                passed += holds
+    return passed
 
 
 def merges_of(graph: CostGraph, system: System, k: int) -> list[list[Any]]:

@@ -9,7 +9,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from tampering import Path, leaves
+from tampering import Path, altered, leaves
 
 Edit = Callable[[Any, random.Random], Any]
 """Returns another document, or None if there is nothing of its kind to change."""
@@ -21,15 +21,6 @@ _BOUNDS = ("lower_bound", "lower_proof", "proven")
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | Fraction | Decimal | float) and not isinstance(value, bool)
-
-
-def _put(document: Any, path: Path, value: Any) -> Any:
-    wrong = copy.deepcopy(document)
-    target = wrong
-    for key in path[:-1]:
-        target = target[key]
-    target[path[-1]] = value
-    return wrong
 
 
 def _pick(document: Any, rng: random.Random, wanted: Callable[[Path, Any], bool]) -> tuple[Path, Any] | None:
@@ -50,7 +41,7 @@ def _other_number(value: Any, rng: random.Random) -> Any:
 def number(document: Any, rng: random.Random) -> Any:
     """Change any number outside proofs."""
     picked = _pick(document, rng, lambda path, value: _is_number(value) and not _in_proof(path))
-    return None if picked is None else _put(document, picked[0], _other_number(picked[1], rng))
+    return None if picked is None else altered(document, picked[0], _other_number(picked[1], rng))
 
 
 def proof(document: Any, rng: random.Random) -> Any:
@@ -60,10 +51,12 @@ def proof(document: Any, rng: random.Random) -> Any:
         return None
     path, value = picked
     if _is_number(value):
-        return _put(document, path, _other_number(value, rng))
+        return altered(document, path, _other_number(value, rng))
     if isinstance(value, str):
-        return _put(document, path, rng.choice(["x", "", value + "0", "fit", "pull-down", "pull-up", "made", "read"]))
-    return _put(document, path, not value)
+        return altered(
+            document, path, rng.choice(["x", "", value + "0", "fit", "pull-down", "pull-up", "made", "read"])
+        )
+    return altered(document, path, not value)
 
 
 def proof_shape(document: Any, rng: random.Random) -> Any:
@@ -127,7 +120,7 @@ def _stated(document: Any, rng: random.Random, keys: tuple[str, ...], values: tu
     picked = _pick(document, rng, lambda path, _: path[-1] in keys and "knapsack" not in path)
     if picked is None:
         return None
-    return _put(document, picked[0], rng.choice([value for value in values if value != picked[1]]))
+    return altered(document, picked[0], rng.choice([value for value in values if value != picked[1]]))
 
 
 def text(document: Any, rng: random.Random) -> Any:
@@ -135,13 +128,13 @@ def text(document: Any, rng: random.Random) -> Any:
     picked = _pick(document, rng, lambda path, value: isinstance(value, str) and not _in_proof(path))
     if picked is None:
         return None
-    return _put(document, picked[0], rng.choice([picked[1] + "x", "", "op0", "0" * 64, "ps", "order", "\ud800"]))
+    return altered(document, picked[0], rng.choice([picked[1] + "x", "", "op0", "0" * 64, "ps", "order", "\ud800"]))
 
 
 def flag(document: Any, rng: random.Random) -> Any:
     """Turn a truth value around."""
     picked = _pick(document, rng, lambda path, value: isinstance(value, bool) and not _in_proof(path))
-    return None if picked is None else _put(document, picked[0], not picked[1])
+    return None if picked is None else altered(document, picked[0], not picked[1])
 
 
 def groups(document: Any, rng: random.Random) -> Any:

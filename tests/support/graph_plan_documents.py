@@ -16,6 +16,9 @@ from typing import Any, NamedTuple
 
 from pipeline_events import simulate_events
 
+from mtpp.checker.training.graphpipe.bounds import GraphClaim, Measure
+from mtpp.checker.training.graphpipe.costs import graph_model
+from mtpp.checker.training.graphpipe.setting import Setting
 from mtpp.formats.io.json_text import parse_json
 from mtpp.formats.training.native import training_model_from_document
 from mtpp.training.model import TrainingModel
@@ -331,3 +334,16 @@ def _depth(stages: int, transfers: Sequence[dict[str, Any]]) -> int:
 
 def _reread(document: Any) -> Any:
     return json.loads(json.dumps(document), parse_float=Decimal)
+
+
+def bound_claim(
+    model: dict[str, Any],
+    asked: dict[str, Any],
+    method: str,
+    value: int,
+    measure: Measure = "iteration",
+    left_out: frozenset[int] = frozenset(),
+) -> GraphClaim:
+    """Return the claim that no plan of a model document is below *value*."""
+    setting = Setting.of(setting_document(model, asked))
+    return GraphClaim(graph_model(as_training_model(model), setting), setting, measure, value, method, left_out)

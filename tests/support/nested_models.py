@@ -1,4 +1,4 @@
-"""Small random questions of planning for several levels of devices, the same ones every time."""
+"""Small problems of planning: random ones for several levels of devices, and a ladder for stage graphs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 from training_models import build_model
 
 from mtpp.training.device_tree import DeviceTree, Level
-from mtpp.training.model import TrainingModel
+from mtpp.training.graph_problem import GraphProblem
+from mtpp.training.model import Configuration, Edge, Layer, TrainingModel
 from mtpp.training.problem import Schemes
 from mtpp.units import PICOSECONDS
 
@@ -43,4 +44,18 @@ def random_question(seed: int, most_layers: int = 4) -> tuple[TrainingModel, Dev
             "exact_micro_batches": chosen.random() < 0.25,
             "schemes": Schemes(chosen.random() < 0.9, True, chosen.random() < 0.9),
         },
+    )
+
+
+def ladder_problem() -> GraphProblem:
+    """Return the problem for two devices of 90 bytes."""
+    layers = [Layer(i, str(i), {1: [Configuration(str(c), 4 + c, 1, 2 - c, 2) for c in range(2)]}) for i in range(10)]
+    edges = [Edge(i, j, 1) for i in range(8) for j in (i + 1, i + 2)]
+    return GraphProblem.build(
+        TrainingModel("ladder", "ns", layers, edges),
+        devices=2,
+        memory_bytes=90,
+        bandwidth_bytes_per_s=10**9,
+        mini_batch=4,
+        micro_batch_size=1,
     )

@@ -24,3 +24,12 @@ def of_planner(planner: str, asked: dict[str, Any]) -> dict[str, Any]:
     kind = PLANNERS[planner]
     own = {name: asked[name] for name in options_of(kind) if name in asked}
     return {"planner": kind(**own), **{name: value for name, value in asked.items() if name not in own}}
+
+
+def line_of_ops(ops: int) -> dict[str, Any]:
+    """Return a line of equal ops with nothing to hand over, in an abstract unit."""
+    rows = [{"name": f"v{v}", "work": 1} for v in range(ops)]
+    tensors = [
+        {"name": f"t{v}", "producer": f"v{v}", "consumers": [f"v{v + 1}"], "transfer": 0} for v in range(ops - 1)
+    ]
+    return {"format": "mtpp-graph", "version": 1, "name": "line", "time_unit": "1", "ops": rows, "tensors": tensors}

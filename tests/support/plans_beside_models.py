@@ -1,4 +1,4 @@
-"""Folders with plans and their models in them, the plans put together from the oracles alone."""
+"""Plans, models and other documents in files, put together from the oracles alone or written by commands."""
 
 from __future__ import annotations
 
@@ -8,19 +8,22 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from click.testing import CliRunner
 from graph_strategies import chain
 from plan_documents import plan_document
 
+from mtpp.cli.main import root
 from mtpp.formats.graphs.native import write_native
+from mtpp.formats.io.json_text import parse_json
 from mtpp.inference.graph import CostGraph
 from mtpp.inference.system import load_system
 
 WORK = (10, 20, 30, 40)
 
 
-def write_model(path: Path, work: Sequence[int] = WORK) -> CostGraph:
-    """Write a path of ops with 1 ms between neighbours, and return it."""
-    graph = chain(list(work), [1] * (len(work) - 1), "ms")
+def write_model(path: Path, work: Sequence[int] = WORK, transfer: int = 1) -> CostGraph:
+    """Write a path of ops with so many ms between neighbours, and return it."""
+    graph = chain(list(work), [transfer] * (len(work) - 1), "ms")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(write_native(graph))
     return graph
@@ -40,3 +43,32 @@ def write_plan(path: Path, plan: dict[str, Any], **how: Any) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(plan, default=float, **how))
     return path
+
+
+def model_file(folder: Path, model: Any, name: str = "model.json") -> Path:
+    """Write a model where a command finds it."""
+    path = folder / name
+    path.write_text(json.dumps(model))
+    return path
+
+
+def written(folder: Path, *arguments: str | Path) -> Any:
+    """Run a command that writes a result, and return that as a reader of files does.
+
+    Raises
+    ------
+    AssertionError
+        If it wrote none.
+    """
+    target = folder / "result.json"
+    target.unlink(missing_ok=True)
+    done = CliRunner().invoke(root, [*map(str, arguments), "-q", "-o", str(target)])
+    assert target.exists(), (done.output, done.exception)
+    return parse_json(target.read_bytes(), "result")
+
+
+def without_times(value: Any) -> Any:
+    """Return a document, or rows of one, without what depends on the clock."""
+    if isinstance(value, dict):
+        return {key: without_times(item) for key, item in value.items() if key not in ("elapsed_s", "seconds")}
+    return list(map(without_times, value)) if isinstance(value, list) else value

@@ -6,6 +6,8 @@ import atexit
 import os
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -49,6 +51,14 @@ def run_afresh(*arguments: str | Path, stdin: bytes = b"", cwd: Path = ROOT) -> 
     return _decoded(
         subprocess.run(command, input=stdin, cwd=cwd, env=environment(), capture_output=True, timeout=LONGEST_S)
     )
+
+
+def until(condition: Callable[[], bool], seconds: float = 120) -> None:
+    """Wait for something that has to come."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not come"
+        time.sleep(0.02)
 
 
 def _decoded(done: subprocess.CompletedProcess[bytes]) -> subprocess.CompletedProcess[str]:

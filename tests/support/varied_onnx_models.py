@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
-from varied_onnx_functions import DOMAIN, local_functions
+from onnx import AttributeProto, TensorProto, helper, numpy_helper
 
 FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 OPSETS = (13, 17, 18, 21)
@@ -467,3 +466,32 @@ class VariedModel:
 def varied_model(seed: int, steps: int = 10) -> onnx.ModelProto:
     """Return a random model; ONNX Runtime may still refuse it."""
     return VariedModel(seed).model(steps)
+
+
+DOMAIN = "varied"
+
+
+def _referring(node: onnx.NodeProto, name: str, to: str, kind: int = AttributeProto.FLOAT) -> onnx.NodeProto:
+    attribute = node.attribute.add()
+    attribute.name, attribute.ref_attr_name, attribute.type = name, to, kind  # type: ignore[assignment]
+    return node
+
+
+def local_functions(opset: int) -> list[onnx.FunctionProto]:
+    """Return functions of one input that keep its size."""
+    opsets = [helper.make_opsetid("", opset), helper.make_opsetid(DOMAIN, 1)]
+    leaky = [_referring(helper.make_node("LeakyRelu", ["a"], ["b"]), "alpha", "alpha")]
+    outer = [
+        _referring(helper.make_node("Leaky", ["a"], ["c"], domain=DOMAIN), "alpha", "alpha"),
+        helper.make_node("Leaky", ["c"], ["d"], domain=DOMAIN),
+        helper.make_node("Tanh", ["d"], ["b"]),
+    ]
+    maybe = [_referring(helper.make_node("Elu", ["a"], ["b"]), "alpha", "alpha")]
+    default = helper.make_attribute("alpha", 0.75)
+    return [
+        helper.make_function(DOMAIN, "Leaky", ["a"], ["b"], leaky, opsets, attribute_protos=[default]),
+        helper.make_function(
+            DOMAIN, "Outer", ["a"], ["b"], outer, opsets, attribute_protos=[helper.make_attribute("alpha", 0.5)]
+        ),
+        helper.make_function(DOMAIN, "Maybe", ["a"], ["b"], maybe, opsets, attributes=["alpha"]),
+    ]

@@ -9,7 +9,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from planning import plan_with
-from written_documents import written
+from plans_beside_models import written
 
 import mtpp
 from mtpp.errors import Infeasible

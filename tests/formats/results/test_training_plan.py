@@ -6,7 +6,7 @@ import json
 from fractions import Fraction
 
 import pytest
-from given_training_plans import MIB, chain_problem, given_training_plan
+from given_plans import MIB, chain_problem, given_training_plan
 
 from mtpp.formats.results.document_text import document_text
 from mtpp.formats.results.training_plan import no_plan_document, training_plan_document

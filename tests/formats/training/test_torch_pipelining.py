@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from planning import plan_with
+from planning import line_of_ops, plan_with
 from torch_schedules import rows_of_runtime, torch_runtime
 
 import mtpp
@@ -15,19 +15,10 @@ from mtpp.training.pfeife.passes import read_pass
 from mtpp.training.pfeife.schedule import PassSchedule
 
 
-def line(ops: int) -> dict[str, Any]:
-    """Return a line of equal ops."""
-    rows = [{"name": f"v{v}", "work": 1} for v in range(ops)]
-    tensors = [
-        {"name": f"t{v}", "producer": f"v{v}", "consumers": [f"v{v + 1}"], "transfer": 0} for v in range(ops - 1)
-    ]
-    return {"format": "mtpp-graph", "version": 1, "name": "line", "time_unit": "1", "ops": rows, "tensors": tensors}
-
-
 @pytest.mark.parametrize("rules", [{}, {"loops": [1]}, {"schedule": "zero-bubble"}, {"schedule": "bfs", "loops": [3]}])
 def test_files_say_what_the_plan_says(rules: dict[str, Any], tmp_path: Path) -> None:
     """The plan verifies from the folder; stages have all ops once, in order, on devices in turn."""
-    graph = line(20)
+    graph = line_of_ops(20)
     plan = plan_with(graph, planner="pfeife", devices=2, micro_batches=4, **rules)
     plan.emit("torch-pipelining", tmp_path / "out")
     assert sorted(file.name for file in (tmp_path / "out").iterdir()) == ["plan.json", "schedule.csv", "stages.json"]
@@ -43,7 +34,7 @@ def test_files_say_what_the_plan_says(rules: dict[str, Any], tmp_path: Path) -> 
 @pytest.mark.parametrize("rules", [{}, {"loops": [1]}, {"schedule": "zero-bubble"}])
 def test_pytorch_reads_the_passes(rules: dict[str, Any], tmp_path: Path) -> None:
     """Its runtime has the plan's passes for each rank."""
-    plan = plan_with(line(20), planner="pfeife", devices=2, micro_batches=4, **rules)
+    plan = plan_with(line_of_ops(20), planner="pfeife", devices=2, micro_batches=4, **rules)
     plan.emit("torch-pipelining", tmp_path / "out")
     runtime = torch_runtime(2, 4, len(plan.stages) // 2, tmp_path / "out" / "schedule.csv")
     assert rows_of_runtime(runtime) == [[one.name for one in row] for row in plan.schedule.rows]
@@ -71,7 +62,7 @@ def _passes(*rows: str, dependencies: tuple[tuple[str, str], ...] = ()) -> PassS
 def test_what_the_runtime_cannot_run_is_refused(rules: dict[str, Any], words: str, tmp_path: Path) -> None:
     """Nothing is written."""
     sizes: dict[str, Any] = {"devices": 2, "micro_batches": 2, **rules}
-    plan = plan_with(line(6), planner="pfeife", **sizes)
+    plan = plan_with(line_of_ops(6), planner="pfeife", **sizes)
     with pytest.raises(mtpp.InputError, match=words):
         plan.emit("torch-pipelining", tmp_path / "out")
     assert not (tmp_path / "out").exists()
@@ -79,7 +70,7 @@ def test_what_the_runtime_cannot_run_is_refused(rules: dict[str, Any], words: st
 
 def test_nothing_of_the_users_is_replaced(tmp_path: Path) -> None:
     """Only files of an earlier call are, and only if asked for; other forms and folders are refused by name."""
-    plan = plan_with(line(6), planner="pfeife", devices=2, micro_batches=2)
+    plan = plan_with(line_of_ops(6), planner="pfeife", devices=2, micro_batches=2)
     out = tmp_path / "out"
     plan.emit("torch-pipelining", out)
     with pytest.raises(mtpp.InputError, match="holds stages already"):

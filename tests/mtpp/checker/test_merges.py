@@ -8,8 +8,7 @@ from typing import Any
 
 import oracles
 import pytest
-from graph_strategies import chain
-from merging_graphs import NO_MEMORY, merging_graph
+from graph_strategies import NO_MEMORY, chain, merging_graph
 from plan_documents import graph_document, plan_document
 
 from mtpp.checker.claim import together_classes

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from plan_documents import SHA256, graph_document, plan_document
 
 from mtpp.checker.plan import Report, verify_plan
+from mtpp.checker.report import Verdict
 from mtpp.errors import InputError
 from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.system import System
@@ -48,11 +49,6 @@ def diamond() -> CostGraph:
 
 
 ASSIGNMENT = (0, 1, 1, 3)
-
-
-def failures(report: Report) -> set[str]:
-    """Return the names of the failed checks."""
-    return {check.name for check in report.checks if check.passed is False}
 
 
 def detail(report: Report, name: str) -> str:
@@ -167,7 +163,7 @@ def test_every_stage_figure_is_recomputed(corrupt: Corrupt, plan: dict[str, Any]
     """One wrong figure of a stage, full or empty, fails the stage costs and nothing else."""
     corrupt(plan)
     for report in (verify_plan(plan, model, graph_sha256=SHA256), verify_plan(plan, None)):
-        assert failures(report) == {"stage costs"}
+        assert set(report.named(Verdict.FALSE)) == {"stage costs"}
 
 
 def test_wrong_figure_is_named_with_both_numbers(plan: dict[str, Any]) -> None:
@@ -231,7 +227,7 @@ def test_single_corruptions_fail_the_right_checks(
     """Each wrong value fails the checks that are about it, and only those."""
     corrupt(plan)
     report = verify_plan(plan, model, graph_sha256=SHA256, model_given=True)
-    assert failures(report) == expected
+    assert set(report.named(Verdict.FALSE)) == expected
     assert report.passed is (not expected)
     assert report.tier == ("none" if "lower bound" in expected else "exact")
 
@@ -254,7 +250,7 @@ def test_stage_above_the_memory_is_named(plan: dict[str, Any]) -> None:
 
 def test_model_without_its_hash_fails(plan: dict[str, Any], model: dict[str, Any]) -> None:
     """A model file whose hash is not known cannot be the plan's."""
-    assert failures(verify_plan(plan, model, model_given=True)) == {"model file"}
+    assert set(verify_plan(plan, model, model_given=True).named(Verdict.FALSE)) == {"model file"}
 
 
 def test_no_graph_at_all_asks_for_the_model(plan: dict[str, Any]) -> None:
@@ -274,8 +270,11 @@ def test_plans_by_the_definitions_pass(problem: tuple[CostGraph, System, int], d
     for v in oracles.own_order(graph):
         stages[v] = data.draw(st.integers(max((stages[u] for u in before[v]), default=0), k - 1))
     plan = plan_document(graph, system, k, stages, embed=True)
-    assert failures(verify_plan(plan, graph_document(graph), graph_sha256=SHA256, model_given=True)) == set()
-    assert failures(verify_plan(plan, None)) == set()
+    assert (
+        set(verify_plan(plan, graph_document(graph), graph_sha256=SHA256, model_given=True).named(Verdict.FALSE))
+        == set()
+    )
+    assert set(verify_plan(plan, None).named(Verdict.FALSE)) == set()
 
 
 @settings(max_examples=100, deadline=None)
@@ -287,7 +286,7 @@ def test_any_other_integer_fails(problem: tuple[CostGraph, System, int], data: s
     stage = data.draw(st.integers(0, k - 1))
     figures = [name for name, value in plan["stages"][stage].items() if isinstance(value, int)]
     plan["stages"][stage][data.draw(st.sampled_from(figures))] += data.draw(st.sampled_from((1, 2**40)))
-    assert failures(verify_plan(plan, graph_document(graph))) == {"stage costs"}
+    assert set(verify_plan(plan, graph_document(graph)).named(Verdict.FALSE)) == {"stage costs"}
 
 
 def test_documents_are_left_as_they_are(plan: dict[str, Any], model: dict[str, Any]) -> None:

@@ -6,27 +6,17 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
 import pytest
-from processes import ROOT, environment
+from processes import ROOT, environment, until
 
 from mtpp.host.child_process import ChildProcess, TalkingProcess, serving, start_detached
 
 ECHO = serving("talking_child")
 SLEEP = "import time; time.sleep(600)"
-
-
-def until(condition: Callable[[], bool]) -> None:
-    """Wait for something that has to come."""
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end, "it did not come"
-        time.sleep(0.02)
 
 
 def gone(pid: int) -> bool:

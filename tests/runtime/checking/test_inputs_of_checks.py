@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from observers import Heard
 from onnx import TensorProto, helper
 
 pytest.importorskip("onnxruntime")
 
 import mtpp
-from mtpp.api.observer import Observer
 from mtpp.formats.results.stage_manifest import Described, read_manifest
 from mtpp.runtime.checking.draws import draw_count, explored_limits, leaning_of
 from mtpp.runtime.checking.split_check import check_split
@@ -21,17 +21,6 @@ from mtpp.runtime.random_values import Leaning, drawn_input
 
 FLOAT, INT64, STRING, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.STRING, TensorProto.BOOL
 BFLOAT16 = TensorProto.BFLOAT16
-
-
-class Heard(Observer):
-    """Keeps warnings."""
-
-    def __init__(self) -> None:
-        self.warnings: list[str] = []
-
-    def warn(self, text: str) -> None:
-        """Keep one."""
-        self.warnings.append(text)
 
 
 def saved(folder: Path, nodes: list[Any], inputs: list[Any], outputs: list[Any], **more: Any) -> Path:

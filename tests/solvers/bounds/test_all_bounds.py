@@ -9,8 +9,7 @@ from fractions import Fraction
 
 import oracles
 import pytest
-from graph_strategies import LINK, random_graph
-from merging_graphs import merging_graph
+from graph_strategies import LINK, merging_graph, random_graph
 
 from mtpp.errors import Infeasible
 from mtpp.host.deadline import Deadline

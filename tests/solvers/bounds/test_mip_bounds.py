@@ -14,9 +14,10 @@ import pytest
 from flow_proofs import claim_of
 from graph_strategies import LINK, random_graph
 from oracles import NEVER, brute_force_optimum, monotone_assignments, stage_cost
-from profile_graphs import pipedream_graph
 
 from mtpp.checker.bounds.registry import CHECKERS
+from mtpp.formats.graphs.recognise import read_graph
+from mtpp.formats.io.source import read_source
 from mtpp.host.deadline import Deadline
 from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance
@@ -294,7 +295,7 @@ def test_without_time_nothing_is_claimed_but_what_is_known_without() -> None:
 
 def test_the_unit_of_time_does_not_change_the_bounds(shared_data: Path) -> None:
     """GNMT in s, ms, µs and ns has the same bounds, none of them false."""
-    graph = pipedream_graph(shared_data / "pipedream" / "gnmt.txt")
+    graph = read_graph(read_source(str(shared_data / "pipedream" / "gnmt.txt")))
     found = []
     for unit, exponent in (("s", -3), ("ms", 0), ("us", 3), ("ns", 6)):
         other = replace_unit(graph, unit, Fraction(10) ** exponent)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from graph_strategies import LINK, chain, random_graph
+from observers import Heard
 
 from mtpp.errors import InconsistentBound
 from mtpp.host.deadline import Deadline
@@ -280,17 +281,6 @@ def test_every_bound_has_its_lane_its_turns_and_its_shares(
     assert rooms == [" ".join(dict.fromkeys(lanes[0].split()))]
 
 
-class Heard(Silent):
-    """Remembers bounds."""
-
-    def __init__(self) -> None:
-        self.values: list[int] = []
-
-    def bound(self, value: int) -> None:
-        """Remember it."""
-        self.values.append(value)
-
-
 def test_a_lane_trails_while_a_bound_at_work_is_further() -> None:
     """Its own bounds do not count, nor do those that have ended; what is heard is passed on."""
     headway, heard = Headway(), Heard()
@@ -305,7 +295,7 @@ def test_a_lane_trails_while_a_bound_at_work_is_further() -> None:
         observer.bound(8)
         assert headway.trails(["relaxation", "node-convex"])
     assert not headway.trails(["relaxation"])
-    assert heard.values == [7, 5, 7, 8]
+    assert heard.bounds == [7, 5, 7, 8]
 
 
 def test_room_is_made_no_longer_than_needed() -> None:

@@ -10,9 +10,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from ladder_problems import ladder_problem
 from looped_oracles import random_line
-from nested_models import random_question
+from nested_models import ladder_problem, random_question
 from training_models import four_layers
 
 from mtpp.errors import InconsistentResult, InputError

@@ -8,8 +8,8 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from ladder_problems import ladder_problem
 from looped_oracles import random_line
+from nested_models import ladder_problem
 from training_models import four_layers
 
 from mtpp.errors import InconsistentResult

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from graph_strategies import chain
-from merging_graphs import NO_MEMORY, merging_graph, partitions
+from graph_strategies import NO_MEMORY, chain, merging_graph, partitions
 
 from mtpp.inference.contraction import contract
 from mtpp.inference.instance import Instance

@@ -8,10 +8,9 @@ from collections.abc import Collection
 import numpy as np
 import oracles
 import pytest
-from graph_strategies import chain, graphs
+from graph_strategies import NO_MEMORY, chain, graphs, merging_graph, partitions
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from merging_graphs import NO_MEMORY, merging_graph, partitions
 
 from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance

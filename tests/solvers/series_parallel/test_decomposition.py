@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from itertools import chain as chained
 from itertools import combinations
@@ -13,10 +14,11 @@ import pytest
 from composed_graphs import composed_edges, composed_graph
 from graph_strategies import graphs, random_graph
 from hypothesis import given, settings
-from profile_graphs import pipedream_graph, placement_graph, placement_instance
 
 from mtpp.datasets.layered import layered_network
+from mtpp.formats.graphs.placement import graph_from_placement
 from mtpp.formats.graphs.recognise import read_graph
+from mtpp.formats.io.json_text import parse_json
 from mtpp.formats.io.source import read_source
 from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance
@@ -247,7 +249,7 @@ PIPEDREAM = ("alexnet", "densenet121", "inception_v3", "resnet18", "resnet50", "
 @pytest.mark.parametrize(("name", "cores"), [*((name, []) for name in PIPEDREAM), ("nasnetamobile", [15, 171])])
 def test_profiles_decompose(shared_data: Path, name: str, cores: list[int]) -> None:
     """PipeDream's CNNs have no core but NASNet, two of whose cells feed each other's neighbours all along."""
-    graph = pipedream_graph(shared_data / "pipedream" / f"{name}.txt")
+    graph = read_graph(read_source(str(shared_data / "pipedream" / f"{name}.txt")))
     tree = decompose(graph)
     check_tree(tree, graph)
     assert [len(tree.children_of(core)) for core in tree.cores()] == cores
@@ -256,15 +258,19 @@ def test_profiles_decompose(shared_data: Path, name: str, cores: list[int]) -> N
 @pytest.mark.parametrize("name", ["LayerGraphs/inceptionv3", "LayerGraphs/resnet50", "OperatorGraphs/resnet50"])
 def test_placement_graphs_decompose(shared_data: Path, name: str) -> None:
     """The CNNs of the placement graphs, parameters left out and colour classes merged, have no core."""
-    instance = placement_instance(shared_data / "placement" / f"{name}_inference.json")
-    assert not decompose(instance).cores()
+    graph = read_graph(read_source(str(shared_data / "placement" / f"{name}_inference.json")))
+    assert not decompose(graph).cores()
 
 
 def test_cores_of_the_operator_graph(shared_data: Path) -> None:
     """Unmerged, each residual block of the operator-level ResNet-50 is a core; with parameters as ops, all is one."""
-    path = shared_data / "placement" / "OperatorGraphs" / "resnet50_inference.json"
+    document = json.loads((shared_data / "placement" / "OperatorGraphs" / "resnet50_inference.json").read_text())
+    for node in document["nodes"]:
+        node.pop("colorClass", None)
     for keep, cores in ((False, [9, 9, 11, 9, 9, 9, 9, 9, 11, 9, 9, 9, 11, 9, 9, 11]), (True, [315])):
-        graph = placement_graph(path, keep_parameters=keep)
+        for node in document["nodes"]:
+            node["fpgaLatency"] += keep  # what takes time is no parameter
+        graph = graph_from_placement(parse_json(json.dumps(document).encode(), "resnet50"), "resnet50")
         tree = decompose(graph)
         check_tree(tree, graph)
         assert [len(tree.children_of(core)) for core in tree.cores()] == cores

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from given_training_plans import chain_problem, given_training_plan
+from given_plans import chain_problem, given_training_plan
 from rich.console import Console
 
 from mtpp.formats.io.source import Source

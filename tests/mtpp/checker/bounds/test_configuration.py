@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import copy
 import random
+from functools import partial
 from typing import Any
 
 import oracles
 import pytest
 from configuration_proofs import Problem, configuration_proof
-from flow_proofs import claim_of, merges_of, mutated, random_problem
+from flow_proofs import claim_of, drawn_problems, judged, mutated, random_problem
 from graph_strategies import LINK, chain
 
 from mtpp.checker.bounds.configuration import Families, Family
-from mtpp.checker.bounds.registry import CHECKERS
-from mtpp.checker.claim import Verdict
 from mtpp.checker.merged import MergedGraph
 from mtpp.checker.paths import Paths
 from mtpp.errors import InputError
@@ -61,16 +60,7 @@ COUNTED: dict[str, Any] = {
 """Stages of less than 12 ticks hold two of the even ops at most, and with one two others could not hold the rest."""
 
 
-def judge(
-    graph: CostGraph,
-    k: int,
-    value: int,
-    proof: dict[str, Any],
-    system: System = LINK,
-    together: list[list[str]] | None = None,
-) -> Verdict:
-    """Check a configuration bound."""
-    return CHECKERS["configuration"](claim_of(graph, system, k, together or [], value, proof))
+judge = partial(judged, "configuration")
 
 
 def test_hand_made_proofs_pass() -> None:
@@ -238,34 +228,21 @@ def test_streamed_parameters_count_beyond_the_memory() -> None:
         assert not judge(graph, 3, 12, {**proof, "cutoff": 12, "streamed": False}, system)[0]
 
 
-def problem_and_optimum(seed: int) -> tuple[CostGraph, System, int, list[list[str]], int]:
-    """Make a small problem and solve it by brute force."""
-    graph, system, k, together = random_problem(seed)
-    groups = [[graph.op_names.index(name) for name in group] for group in together]
-    return graph, system, k, together, oracles.brute_force_optimum(graph, system, k, groups)
-
-
 @pytest.mark.parametrize("seeds", [range(50), pytest.param(range(50, 180), marks=pytest.mark.slow)])
 @pytest.mark.parametrize("reduced", [False, True])
 def test_made_proofs_pass_and_are_below_the_optimum(reduced: bool, seeds: range) -> None:
     """What the weights of a linear program prove is accepted, on merged graphs too, and never above the optimum."""
     exact = 0
-    for seed in seeds:
-        pick = random.Random(seed)
-        graph, system, k, together, optimum = problem_and_optimum(seed)
-        if optimum >= oracles.NEVER:
-            continue
-        merges = merges_of(graph, system, k) if reduced and not together else []
-        merged = claim_of(graph, system, k, together, 0, {"merges": merges}).merged()
-        assert not isinstance(merged, str)
-        for cutoff in {max(1, optimum * 3 // 4), max(1, optimum), optimum + 1}:
-            proof = configuration_proof(merged, system, k, cutoff, merges, pick)
+    for drawn in drawn_problems(seeds, reduced=reduced):
+        optimum = drawn.optimum
+        for cutoff in {max(1, optimum * 3 // 4), max(1, optimum), optimum + 1} if optimum < oracles.NEVER else ():
+            proof = configuration_proof(drawn.merged, drawn.system, drawn.k, cutoff, drawn.merges, drawn.pick)
             if proof is None:
                 continue
             assert cutoff <= optimum
             exact += cutoff == optimum
-            passed, detail = judge(graph, k, cutoff, proof, system, together)
-            assert passed, (seed, cutoff, detail)
+            passed, detail = drawn.verdict("configuration", cutoff, proof)
+            assert passed, (drawn.seed, cutoff, detail)
     assert exact > len(seeds) // 5
 
 
@@ -286,16 +263,11 @@ def regrown(proof: dict[str, Any], pick: random.Random) -> dict[str, Any]:
 def test_nothing_above_the_optimum_passes(seeds: range) -> None:
     """Whatever is changed in a proof, what still passes is true."""
     passed = above = 0
-    for seed in seeds:
-        pick = random.Random(seed)
-        graph, system, k, together, optimum = problem_and_optimum(seed)
-        if optimum >= oracles.NEVER:
-            continue
-        merged = claim_of(graph, system, k, together, 0, {}).merged()
-        assert not isinstance(merged, str)
-        proof = None
-        for cutoff in (optimum, optimum * 4 // 5, optimum // 2):
-            proof = proof or (configuration_proof(merged, system, k, cutoff, [], pick) if cutoff > 0 else None)
+    for drawn in drawn_problems(seeds):
+        pick, optimum, proof = drawn.pick, drawn.optimum, None
+        for cutoff in (optimum, optimum * 4 // 5, optimum // 2) if optimum < oracles.NEVER else ():
+            if proof is None and cutoff > 0:
+                proof = configuration_proof(drawn.merged, drawn.system, drawn.k, cutoff, [], pick)
         if proof is None:
             continue
         for _ in range(25):
@@ -305,10 +277,10 @@ def test_nothing_above_the_optimum_passes(seeds: range) -> None:
                 changed = mutated(changed, pick)
             claimed, stages = changed["cutoff"], changed["stages"]
             try:
-                verdict = CHECKERS["configuration"](claim_of(graph, system, k, together, claimed, changed))
+                verdict = drawn.verdict("configuration", claimed, changed)
             except InputError:
                 continue
-            assert not verdict[0] or (claimed <= optimum and stages == k), (seed, changed)
+            assert not verdict[0] or (claimed <= optimum and stages == drawn.k), (drawn.seed, changed)
             passed += verdict[0]
             above += claimed > optimum
     assert passed > len(seeds)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import copy
-import random
+from functools import partial
 from typing import Any
 
 import oracles
 import pytest
-from flow_proofs import claim_of, crossings_proof, merges_of, mutated, random_problem
+from flow_proofs import crossings_proof, drawn_problems, judged, true_after_changes
 from graph_strategies import LINK, chain
 
-from mtpp.checker.bounds.registry import CHECKERS
-from mtpp.checker.claim import Verdict
 from mtpp.errors import InputError
 from mtpp.inference.graph import CostGraph, Op, Tensor
 
@@ -23,9 +20,7 @@ STEPS: list[list[Any]] = [["made", 1, 3, [[0, 0, 3, 1, -3]], []]]
 PROOF: dict[str, Any] = {"cutoff": 9, "stages": 2, "streamed": False, "steps": STEPS}
 
 
-def judge(graph: CostGraph, k: int, value: int, proof: dict[str, Any]) -> Verdict:
-    """Check a crossings bound on a graph without memories."""
-    return CHECKERS["crossings"](claim_of(graph, LINK, k, [], value, proof))
+judge = partial(judged, "crossings")
 
 
 def test_what_crosses_leaves_no_room() -> None:
@@ -135,45 +130,19 @@ def test_more_stages_than_can_be_counted_are_refused() -> None:
 def test_what_the_statement_proves_passes(reduced: bool) -> None:
     """Proofs made from the statement pass exactly where they come to a contradiction, which is below the optimum."""
     proven = {True: 0, False: 0}
-    for seed in range(80):
-        pick = random.Random(seed)
-        graph, system, k, together = random_problem(seed)
-        merges = merges_of(graph, system, k) if reduced and not together else []
-        merged = claim_of(graph, system, k, together, 0, {"merges": merges}).merged()
-        assert not isinstance(merged, str)
-        groups = [[graph.op_names.index(name) for name in group] for group in together]
-        optimum = oracles.brute_force_optimum(graph, system, k, groups)
+    for drawn in drawn_problems(range(80), reduced=reduced):
+        optimum = drawn.optimum
         cutoffs = {optimum, (8 * optimum) // 10, optimum + 1} if optimum < oracles.NEVER else {1, 50}
         for cutoff in cutoffs - {0}:
-            holds, proof = crossings_proof(merged, system, k, cutoff, merges, pick)
-            passed, detail = CHECKERS["crossings"](claim_of(graph, system, k, together, cutoff, proof))
-            assert not passed or cutoff <= optimum, (seed, cutoff, detail)
+            holds, proof = crossings_proof(drawn.merged, drawn.system, drawn.k, cutoff, drawn.merges, drawn.pick)
+            passed, detail = drawn.verdict("crossings", cutoff, proof)
+            assert not passed or cutoff <= optimum, (drawn.seed, cutoff, detail)
             # What is streamed free of charge is rounded up here and down by the verifier.
-            assert passed is holds or proof["streamed"], (seed, cutoff, detail)
+            assert passed is holds or proof["streamed"], (drawn.seed, cutoff, detail)
             proven[passed] += 1
     assert min(proven.values()) > 20, proven
 
 
 def test_nothing_above_the_optimum_passes() -> None:
     """Whatever is changed in a proof, what still passes is true."""
-    passed = 0
-    for seed in range(150):
-        pick = random.Random(seed)
-        graph, system, k, together = random_problem(seed)
-        merged = claim_of(graph, system, k, together, 0, {}).merged()
-        assert not isinstance(merged, str)
-        groups = [[graph.op_names.index(name) for name in group] for group in together]
-        optimum = oracles.brute_force_optimum(graph, system, k, groups)
-        if optimum in (0, oracles.NEVER):
-            continue
-        for cutoff in (optimum, optimum + 1):
-            _, proof = crossings_proof(merged, system, k, cutoff, [], pick)
-            for _ in range(30):
-                changed = mutated(copy.deepcopy(proof), pick)
-                try:
-                    verdict = CHECKERS["crossings"](claim_of(graph, system, k, together, changed["cutoff"], changed))
-                except InputError:
-                    continue
-                assert not verdict[0] or changed["cutoff"] <= optimum, (seed, changed)
-                passed += verdict[0]
-    assert passed > 100
+    assert true_after_changes("crossings", range(150), crossings_proof) > 100

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import copy
-import random
+from functools import partial
 from typing import Any
 
 import oracles
 import pytest
-from flow_proofs import claim_of, fraction_proof, merges_of, mutated, random_problem
-from graph_strategies import LINK, chain
+from flow_proofs import drawn_problems, fraction_proof, judged, true_after_changes
+from graph_strategies import chain
 
-from mtpp.checker.bounds.registry import CHECKERS
-from mtpp.checker.claim import Verdict
 from mtpp.errors import InputError
 from mtpp.inference.graph import CostGraph, Op
 
@@ -30,9 +27,7 @@ ROWS: list[list[Any]] = [
 PROOF: dict[str, Any] = {"cutoff": 13, "stages": 3, "ops": ROWS}
 
 
-def judge(graph: CostGraph, k: int, value: int, proof: dict[str, Any]) -> Verdict:
-    """Check a fraction bound on a graph without memories."""
-    return CHECKERS["fraction"](claim_of(graph, LINK, k, [], value, proof))
+judge = partial(judged, "fraction")
 
 
 def even(count: int) -> CostGraph:
@@ -153,44 +148,18 @@ def test_malformed_proofs_are_bad_input(change: dict[str, Any], where: str) -> N
 def test_what_the_statement_proves_passes(reduced: bool) -> None:
     """Proofs made from the statement pass exactly where their sums say so, up to the optimum and not above it."""
     proven = {True: 0, False: 0}
-    for seed in range(40):
-        pick = random.Random(seed)
-        graph, system, k, together = random_problem(seed)
-        merges = merges_of(graph, system, k) if reduced and not together else []
-        merged = claim_of(graph, system, k, together, 0, {"merges": merges}).merged()
-        assert not isinstance(merged, str)
-        groups = [[graph.op_names.index(name) for name in group] for group in together]
-        optimum = oracles.brute_force_optimum(graph, system, k, groups)
+    for drawn in drawn_problems(range(40), reduced=reduced):
+        optimum = drawn.optimum
         cutoffs = {optimum, (9 * optimum) // 10, optimum + 1} if optimum < oracles.NEVER else {1, 50}
         for cutoff in cutoffs - {0}:
-            holds, proof = fraction_proof(merged, system, k, cutoff, merges, pick)
-            passed, detail = CHECKERS["fraction"](claim_of(graph, system, k, together, cutoff, proof))
-            assert not passed or cutoff <= optimum, (seed, cutoff, detail)
-            assert passed or not holds, (seed, cutoff, detail)
+            holds, proof = fraction_proof(drawn.merged, drawn.system, drawn.k, cutoff, drawn.merges, drawn.pick)
+            passed, detail = drawn.verdict("fraction", cutoff, proof)
+            assert not passed or cutoff <= optimum, (drawn.seed, cutoff, detail)
+            assert passed or not holds, (drawn.seed, cutoff, detail)
             proven[passed] += 1
     assert min(proven.values()) > 20, proven
 
 
 def test_nothing_above_the_optimum_passes() -> None:
     """Whatever is changed in a proof, what still passes is true."""
-    passed = 0
-    for seed in range(50):
-        pick = random.Random(seed)
-        graph, system, k, together = random_problem(seed)
-        merged = claim_of(graph, system, k, together, 0, {}).merged()
-        assert not isinstance(merged, str)
-        groups = [[graph.op_names.index(name) for name in group] for group in together]
-        optimum = oracles.brute_force_optimum(graph, system, k, groups)
-        if optimum in (0, oracles.NEVER):
-            continue
-        for cutoff in (optimum, optimum + 1):
-            _, proof = fraction_proof(merged, system, k, cutoff, [], pick)
-            for _ in range(30):
-                changed = mutated(copy.deepcopy(proof), pick)
-                try:
-                    verdict = CHECKERS["fraction"](claim_of(graph, system, k, together, changed["cutoff"], changed))
-                except InputError:
-                    continue
-                assert not verdict[0] or changed["cutoff"] <= optimum, (seed, changed)
-                passed += verdict[0]
-    assert passed > 100
+    assert true_after_changes("fraction", range(50), fraction_proof) > 100

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import copy
-import random
 from typing import Any
 
-import oracles
 import pytest
-from flow_proofs import claim_of, merges_of, mutated, node_proof, random_problem
+from flow_proofs import drawn_problems, judged, mutated, node_proof
 from graph_strategies import LINK
 
-from mtpp.checker.bounds.registry import CHECKERS
 from mtpp.checker.claim import Verdict
 from mtpp.errors import InputError
 from mtpp.inference.graph import CostGraph, Op, Tensor
@@ -24,7 +21,7 @@ def judge(
     graph: CostGraph, system: System, value: int, proof: dict[str, Any], together: GROUPS | None = None
 ) -> Verdict:
     """Check a node bound."""
-    return CHECKERS["node"](claim_of(graph, system, 2, together or [], value, proof))
+    return judged("node", graph, 2, value, proof, system, together)
 
 
 def star() -> CostGraph:
@@ -148,43 +145,31 @@ def test_groups_count_as_one_op() -> None:
 @pytest.mark.parametrize("reduced", [False, True])
 def test_best_proofs_pass_and_are_below_the_optimum(reduced: bool) -> None:
     """By a flow as large as the least cut each op's bound is proven exactly, on merged graphs too."""
-    for seed in range(100):
-        pick = random.Random(seed)
-        graph, system, k, together = random_problem(seed)
-        merges = merges_of(graph, system, k) if reduced and not together else []
-        merged = claim_of(graph, system, k, together, 0, {"merges": merges}).merged()
-        assert not isinstance(merged, str)
-        groups = [[graph.op_names.index(name) for name in group] for group in together]
-        optimum = oracles.brute_force_optimum(graph, system, k, groups)
-        for here in range(len(merged.work)):
-            value, proof = node_proof(merged, system, here, merges, pick)
+    for drawn in drawn_problems(range(100), reduced=reduced):
+        for here in range(len(drawn.merged.work)):
+            value, proof = node_proof(drawn.merged, drawn.system, here, drawn.merges, drawn.pick)
             if value > 0:
-                assert value <= optimum
-                passed, detail = CHECKERS["node"](claim_of(graph, system, k, together, value, proof))
-                assert passed, (seed, here, detail)
+                assert value <= drawn.optimum
+                passed, detail = drawn.verdict("node", value, proof)
+                assert passed, (drawn.seed, here, detail)
             # What is streamed free of charge is rounded up here and down by the verifier.
             slack = 2 if proof["streamed"] else 1
-            assert not CHECKERS["node"](claim_of(graph, system, k, together, max(0, value) + slack, proof))[0]
+            assert not drawn.verdict("node", max(0, value) + slack, proof)[0]
 
 
 def test_nothing_above_the_optimum_passes() -> None:
     """Whatever is changed in a proof, what still passes is true."""
     passed = 0
-    for seed in range(150):
-        pick = random.Random(seed)
-        graph, system, k, together = random_problem(seed)
-        merged = claim_of(graph, system, k, together, 0, {}).merged()
-        assert not isinstance(merged, str)
-        groups = [[graph.op_names.index(name) for name in group] for group in together]
-        optimum = oracles.brute_force_optimum(graph, system, k, groups)
-        value, proof = node_proof(merged, system, pick.randrange(len(merged.work)), [], pick)
+    for drawn in drawn_problems(range(150)):
+        pick, optimum = drawn.pick, drawn.optimum
+        value, proof = node_proof(drawn.merged, drawn.system, pick.randrange(len(drawn.merged.work)), [], pick)
         for _ in range(20):
             changed = mutated(copy.deepcopy(proof), pick)
             claimed = max(optimum, value) + 1 if pick.random() < 0.7 else max(0, value)
             try:
-                verdict = CHECKERS["node"](claim_of(graph, system, k, together, claimed, changed))
+                verdict = drawn.verdict("node", claimed, changed)
             except InputError:
                 continue
-            assert not verdict[0] or claimed <= optimum, (seed, changed)
+            assert not verdict[0] or claimed <= optimum, (drawn.seed, changed)
             passed += verdict[0]
     assert passed > 50

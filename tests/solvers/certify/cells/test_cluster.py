@@ -9,12 +9,12 @@ import sqlite3
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from dask_cluster import DaskCluster, kill_all, until
-from graph_strategies import chain, random_graph
-from processes import MTPP, ROOT, environment, run
+from dask_cluster import DaskCluster, kill_all
+from graph_strategies import random_graph
+from plans_beside_models import without_times
+from processes import MTPP, ROOT, environment, run, until
 
 from mtpp.formats.graphs.native import write_native
 
@@ -28,16 +28,6 @@ def cluster(tmp_path: Path) -> Iterator[DaskCluster]:
     started = DaskCluster(folder)
     yield started
     started.stop()
-
-
-@pytest.fixture
-def easy(tmp_path: Path) -> Path:
-    """Return a folder of two chains."""
-    path = tmp_path / "easy"
-    path.mkdir()
-    (path / "a.json").write_text(write_native(chain([10, 20, 30, 40], [1, 1, 1], "ms")))
-    (path / "b.json").write_text(write_native(chain([10, 10, 10], [5, 5], "ms")))
-    return path
 
 
 @pytest.fixture
@@ -56,18 +46,13 @@ def start(*arguments: str | Path) -> subprocess.Popen[str]:
     )  # fmt: skip
 
 
-def without_times(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return rows without what depends on the clock."""
-    return [{key: value for key, value in row.items() if key != "seconds"} for row in rows]
-
-
 @pytest.mark.slow
-def test_rows_are_those_of_this_machine(cluster: DaskCluster, easy: Path, tmp_path: Path) -> None:
+def test_rows_are_those_of_this_machine(cluster: DaskCluster, two_chains: Path, tmp_path: Path) -> None:
     """Whichever worker they come from, and they are stored as they come; the scheduler need not have this package."""
     store = tmp_path / "s.db"
     options = ("-k", "2,3,4", "--format", "json", "-q")
-    here = json.loads(run("certify", easy, *options).stdout)["rows"]
-    done = run("certify", easy, *options, "--scheduler", cluster.address, "--store", store)
+    here = json.loads(run("certify", two_chains, *options).stdout)["rows"]
+    done = run("certify", two_chains, *options, "--scheduler", cluster.address, "--store", store)
     assert (done.returncode, done.stderr) == (0, "")
     assert without_times(json.loads(done.stdout)["rows"]) == without_times(here)
     with sqlite3.connect(store) as connection:
@@ -75,7 +60,7 @@ def test_rows_are_those_of_this_machine(cluster: DaskCluster, easy: Path, tmp_pa
 
 
 @pytest.mark.slow
-def test_a_lost_worker_loses_no_cell(cluster: DaskCluster, easy: Path, hard: Path) -> None:
+def test_a_lost_worker_loses_no_cell(cluster: DaskCluster, two_chains: Path, hard: Path) -> None:
     """Another one takes over what it was at."""
     options = ("-k", "4,8,16", "--time-limit", "5", "--format", "json", "--scheduler", cluster.address)
     process = start(hard, *options)
@@ -87,10 +72,10 @@ def test_a_lost_worker_loses_no_cell(cluster: DaskCluster, easy: Path, hard: Pat
 
 
 @pytest.mark.slow
-def test_interruption_frees_the_workers(cluster: DaskCluster, easy: Path, hard: Path) -> None:
+def test_interruption_frees_the_workers(cluster: DaskCluster, two_chains: Path, hard: Path) -> None:
     """What they were at is wanted by nobody; the table has what was done."""
     options = ("-k", "4", "--time-limit", "600", "--format", "json", "--scheduler", cluster.address, "-v")
-    process = start(easy, hard, *options)
+    process = start(two_chains, hard, *options)
     assert process.stderr is not None
     seen = ""
     while seen.count("target") < 2:
@@ -104,10 +89,10 @@ def test_interruption_frees_the_workers(cluster: DaskCluster, easy: Path, hard: 
 
 
 @pytest.mark.slow
-def test_a_lost_scheduler_ends_the_run(cluster: DaskCluster, easy: Path, hard: Path) -> None:
+def test_a_lost_scheduler_ends_the_run(cluster: DaskCluster, two_chains: Path, hard: Path) -> None:
     """With one line, exit code 2, and the table of what was done."""
     options = ("-k", "4", "--time-limit", "600", "--format", "json", "--scheduler", cluster.address, "-v")
-    process = start(easy, hard, *options)
+    process = start(two_chains, hard, *options)
     assert process.stderr is not None
     seen = ""
     while seen.count("target") < 2:
@@ -131,21 +116,21 @@ def test_a_lost_scheduler_ends_the_run(cluster: DaskCluster, easy: Path, hard: P
         "",
     ],
 )
-def test_no_scheduler_there(easy: Path, address: str) -> None:
+def test_no_scheduler_there(two_chains: Path, address: str) -> None:
     """One line, exit code 2."""
     pytest.importorskip("distributed")
-    done = run("certify", easy, "-k", "2", "--scheduler", address)
+    done = run("certify", two_chains, "-k", "2", "--scheduler", address)
     assert (done.returncode, done.stdout) == (2, "")
     (line,) = done.stderr.splitlines()
     assert line.startswith("error: --scheduler: ")
 
 
-def test_without_the_package(easy: Path, tmp_path: Path) -> None:
+def test_without_the_package(two_chains: Path, tmp_path: Path) -> None:
     """One line that says what to install, exit code 2."""
     (tmp_path / "distributed.py").write_text("raise ImportError")
     env = environment() | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
     done = subprocess.run(
-        [*MTPP, "certify", str(easy), "-k", "2", "--scheduler", "tcp://127.0.0.1:1"],
+        [*MTPP, "certify", str(two_chains), "-k", "2", "--scheduler", "tcp://127.0.0.1:1"],
         cwd=ROOT, env=env, capture_output=True, text=True,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (2, "")

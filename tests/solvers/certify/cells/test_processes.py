@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -14,7 +13,7 @@ from pathlib import Path
 import pytest
 import unruly_worker
 from graph_strategies import chain
-from processes import ROOT, environment
+from processes import ROOT, environment, until
 
 from mtpp.errors import MtppError
 from mtpp.inference.instance import Instance
@@ -54,14 +53,6 @@ def alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
     except FileNotFoundError:
         return False
-
-
-def until(condition: Callable[[], bool]) -> None:
-    """Wait for something that has to come."""
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end, "it did not come"
-        time.sleep(0.02)
 
 
 def test_processes_find_what_this_one_finds() -> None:

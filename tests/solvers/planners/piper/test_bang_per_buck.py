@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from given_training_plans import chain_problem, chain_stages
+from given_plans import chain_problem, chain_stages
 
 from mtpp.solvers.planners.piper.bang_per_buck import bang_per_buck, slower_by_bang_per_buck
 from mtpp.training.model import Configuration, Layer, TrainingModel

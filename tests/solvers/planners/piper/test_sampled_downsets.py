@@ -6,11 +6,11 @@ import math
 from fractions import Fraction
 
 import pytest
+from observers import Heard
 from training_models import random_problem
 from training_oracles import best_plan
 
 from mtpp.datasets.multi_branch_training import candle_uno, multi_modal_transformer
-from mtpp.host.progress import Silent
 from mtpp.solvers.planners.bounds.work import work_bound
 from mtpp.solvers.planners.limits import PlanLimits
 from mtpp.solvers.planners.piper import planner as piper
@@ -79,17 +79,6 @@ def test_four_long_branches_are_planned_optimally() -> None:
     assert result.time_per_sample >= Fraction(work_bound(problem).value)  # type: ignore[union-attr]
 
 
-class _Heard(Silent):
-    """Keeps the bounds it is told of."""
-
-    def __init__(self) -> None:
-        self.bounds: list[int] = []
-
-    def bound(self, value: int) -> None:
-        """Take note of a bound in ticks."""
-        self.bounds.append(value)
-
-
 @pytest.mark.parametrize(("branches", "proven"), [(3, True), (8, False)])
 def test_what_holds_along_some_orders_is_not_told_as_a_bound(branches: int, proven: bool) -> None:
     """Bounds that are heard of on the way are bounds on all plans, and plans that are not proven say why."""
@@ -100,7 +89,7 @@ def test_what_holds_along_some_orders_is_not_told_as_a_bound(branches: int, prov
         bandwidth_bytes_per_s=25 * 10**9,
         micro_batches=64,
     )
-    heard = _Heard()
+    heard = Heard()
     result = piper.plan(problem, PlanLimits(observer=heard))
     assert isinstance(result, TrainingPlan)
     assert heard.bounds

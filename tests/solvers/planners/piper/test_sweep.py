@@ -6,12 +6,12 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
+from observers import Heard
 from training_models import random_problem
 from training_oracles import best_plan
 
 from mtpp.errors import InputError
 from mtpp.host.deadline import Deadline
-from mtpp.host.progress import Silent
 from mtpp.solvers.planners.limits import PlanLimits
 from mtpp.solvers.planners.piper import sweep as sweeping
 from mtpp.solvers.planners.piper.sweep import sweep
@@ -112,19 +112,8 @@ def test_ended_runs_claim_no_more_than_they_know(seed: int, looks: int) -> None:
             assert cell.lower <= best <= cell.time
 
 
-class _Heard(Silent):
-    """Keeps the phases it is told of."""
-
-    def __init__(self) -> None:
-        self.phases: list[str] = []
-
-    def phase(self, name: str) -> None:
-        """Take note of a phase."""
-        self.phases.append(name)
-
-
 def test_what_is_worked_at_is_told() -> None:
     """A run over many cells says where it is."""
-    heard = _Heard()
+    heard = Heard()
     sweep(_problem(0), [1, 2], [1], PlanLimits(observer=heard))
     assert heard.phases[:2] == ["downsets", "plans on 1 device"]

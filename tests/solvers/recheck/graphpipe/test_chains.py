@@ -9,8 +9,7 @@ from itertools import repeat
 from typing import Any
 
 import pytest
-from graph_bound_claims import bound_claim
-from graph_plan_documents import diamond
+from graph_plan_documents import bound_claim, diamond
 from graph_plan_oracles import best_iteration, leanest_pipeline, random_graph_case
 
 from mtpp.checker.training.graphpipe.bounds import GraphClaim, Measure, least_work

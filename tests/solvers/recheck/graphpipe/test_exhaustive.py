@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from graph_bound_claims import bound_claim
 from graph_plan_documents import (
     SHA256,
     Planned,
     as_training_model,
+    bound_claim,
     diamond,
     graph_plan_document,
     no_graph_plan_document,

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 import pytest
-from merging_graphs import NO_MEMORY, merging_graph
+from graph_strategies import NO_MEMORY, merging_graph
 
 from mtpp.inference.instance import Instance
 from mtpp.solvers.reduction.reduced_instance import PAIR_RULES

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from planning import plan_with
-from written_documents import model_file, written
+from plans_beside_models import model_file, written
 
 from mtpp import names
 from mtpp.api.training.plan_results import SplitPlanResult
