@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mtpp.api.observer import Observer
     from mtpp.api.options.reading import Reading
     from mtpp.inference.model_file import ModelFile
-    from mtpp.inference.system import System
+    from mtpp.machine.device import Device
     from mtpp.solvers.certify.cells.cell import Outcome
     from mtpp.solvers.certify.comparison import ComparedRuns, Mean, Run, RunCell, RunLimits
     from mtpp.solvers.variants import Variant
@@ -61,11 +61,11 @@ def compare_algorithms(
     )
 
 
-def _system_of(models: Sequence[str | Model], reading: Reading) -> System:
+def _system_of(models: Sequence[str | Model], reading: Reading) -> Device:
     """Return the machine of all models; raise InputError if there are several."""
     from mtpp.api.inputs.model import Model
 
-    first, *others = (one.system if isinstance(one, Model) else reading.machine for one in models)
+    first, *others = (one.system if isinstance(one, Model) else reading.device for one in models)
     if any(system != first for system in others):
         raise InputError("are not all for one system", parameter="models", remedy="compare on one at a time")
     return first

@@ -122,14 +122,14 @@ def _read_request(files: PlanFiles, observer: Observer) -> Request:
     from mtpp.formats.graphs.recognise import read_graph
     from mtpp.formats.io.folder import model_at
     from mtpp.formats.onnx import looks_like_onnx
-    from mtpp.inference.system import load_system
+    from mtpp.machine.presets import load_device
 
     source = files.read(model_at(files.model) if isinstance(files.model, str) else files.model)
     if looks_like_onnx(source.data):
         return request_of(read_planned_model(files, observer, source))
-    found = graph_with_modules(source, dict(files.dims), load_system())
+    found = graph_with_modules(source, dict(files.dims), load_device())
     graph, modules = found or (read_graph(source, dims=dict(files.dims), warn=observer.warn), {})
     plan = files.read(files.plan)
     labels = labels_of_assignment(graph, plan.display, plan)
-    given = scored(Model(source, graph, load_system(), {}), labels, None, observer)
+    given = scored(Model(source, graph, load_device(), {}), labels, None, observer)
     return Request(graph, given.partition.assignment, given.partition.k, modules)

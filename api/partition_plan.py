@@ -379,12 +379,12 @@ class PartitionPlan(SavedResult):
         """What the figures rest on, for people; a document knows only of the system and of sizes."""
         from mtpp.api.inputs.engine_groups import told_groups
         from mtpp.inference.model_sizes import told_sizes
-        from mtpp.inference.system import System
+        from mtpp.machine.device import Device
 
         if self.model is not None:
             together = [] if self.record is None else self.record.together
             return [*self.model.assumptions(), *told_groups(self.model, together)]
-        texts = [f"system {System.from_document(self._document['system']).describe()}"]
+        texts = [f"system {Device.from_document(self._document['system']).describe()}"]
         about = self._document["model"]
         return [*texts, *told_sizes(about["dims"], about.get("proposed_dims", ()))]
 

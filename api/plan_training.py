@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from mtpp.api.inputs.reading_in_time import reading_given
 from mtpp.api.observer import Observer, listener
-from mtpp.api.options.devices import Devices, Planning
+from mtpp.api.options.machine import Devices
 from mtpp.api.options.planners import GraphPipe, Pfeife, TrainingPlanner, planner_of, refuse_keywords
+from mtpp.api.options.planning import Planning
 from mtpp.api.options.reading import Formats
 from mtpp.api.training.graph_task import plan_graph_task, read_graph_task
 from mtpp.api.training.plan_results import GraphPlanResult, SplitPlanResult, TrainingPlanResult
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from mtpp.api.inputs.model import Model
     from mtpp.formats.results.training_plan import AnyTrainingPlan, Planned, TrainingTask
     from mtpp.inference.graph import CostGraph
+    from mtpp.machine.machine import Machine
     from mtpp.solvers.planners.limits import PlanLimits
-    from mtpp.training.device_tree import DeviceTree
     from mtpp.training.plan import NoPlan
 
     AnyModel = SuppliedModel | os.PathLike[str] | CostGraph | Model
@@ -43,7 +44,7 @@ def plan_training(
     devices: int | None = None,
     memory: str | int | Iterable[str | int] | None = None,
     bandwidth: str | int | None = None,
-    topology: str | os.PathLike[str] | DeviceTree | None = None,
+    topology: str | os.PathLike[str] | Machine | None = None,
     time_unit: str | None = None,
     time_limit_s: float | None = None,
     jobs: int | None = None,
@@ -59,7 +60,7 @@ def plan_training(
     devices: int | None = None,
     memory: str | int | Iterable[str | int] | None = None,
     bandwidth: str | int | None = None,
-    topology: str | os.PathLike[str] | DeviceTree | None = None,
+    topology: str | os.PathLike[str] | Machine | None = None,
     time_unit: str | None = None,
     time_limit_s: float | None = None,
     jobs: int | None = None,
@@ -74,7 +75,7 @@ def plan_training(
     devices: int | None = None,
     memory: str | int | Iterable[str | int] | None = None,
     bandwidth: str | int | None = None,
-    topology: str | os.PathLike[str] | DeviceTree | None = None,
+    topology: str | os.PathLike[str] | Machine | None = None,
     time_unit: str | None = None,
     time_limit_s: float | None = None,
     jobs: int | None = None,
@@ -96,9 +97,9 @@ def plan_training(
         schedule of their passes: they make least the time of an iteration. Each has keywords of its own, such as
         ``mtpp.Pfeife(micro_batches=8)``. None: Piper with its defaults.
     devices, memory, bandwidth, topology
-        As in :class:`mtpp.api.options.devices.Devices`; *topology* is for planners of stages in a line.
+        As in :class:`mtpp.api.options.machine.Devices`; *topology* is for planners of stages in a line.
     time_unit, time_limit_s, jobs
-        As in :class:`mtpp.api.options.reading.Formats` and :class:`mtpp.api.options.devices.Planning`.
+        As in :class:`mtpp.api.options.reading.Formats` and :class:`mtpp.api.options.planning.Planning`.
     observer
         Is told of warnings, of phases of the search, and of plans and bounds in picoseconds.
 

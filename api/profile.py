@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from mtpp.api.inputs.model import Model
 from mtpp.api.observer import Observer, listener
+from mtpp.api.options.machine import System
 from mtpp.api.options.profiling import Profiling
-from mtpp.api.options.reading import Machine
 from mtpp.api.output import SavedResult
 from mtpp.errors import InputError, Interrupted
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mtpp.formats.io.source import Source
     from mtpp.formats.modelled.size_terms import SizeTerms
     from mtpp.inference.graph import CostGraph
-    from mtpp.inference.system import System
+    from mtpp.machine.device import Device
     from mtpp.runtime.profiling.profiled_graph import MeasuredProfile
     from mtpp.views.terminal import Medium
 
@@ -69,7 +69,7 @@ def profile(
     inputs: Mapping[str, Array] | str | os.PathLike[str] | None = None,
     dims: SizeTerms | str | None = None,
     seed: int = 0,
-    system: System | str | os.PathLike[str] | None = None,
+    system: Device | str | os.PathLike[str] | None = None,
     memory_limit: int | str | None = None,
     max_input_size: int | str = "2GiB",
     observer: Observer | None = None,
@@ -129,7 +129,7 @@ def profile_model_file(
     values: dict[str, Any] = asked.values()
     terms = ProfileRequest(
         ProfileChoices(*(values[name] for name in ("warmup", "repeats", "threads", "optimise", "beside"))),
-        Machine(system=asked.system).machine,
+        System(system=asked.system).device,
         dims={**(read_for or {}), **(values["dims"] or {})},
         arrays=given_arrays(values["inputs"]),
         seed=asked.seed,

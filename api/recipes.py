@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from mtpp.api.options import kinds
 from mtpp.api.options.kinds import Choice, Flag, InputPath, Whole, Wholes
+from mtpp.api.options.machine import preset_names
 from mtpp.api.options.option import Options, option
-from mtpp.api.options.reading import preset_names
 from mtpp.names import RANDOM_GRAPHS, TRANSFORMERS
 from mtpp.ranges import MOST_GRAPHS, MOST_MICRO_BATCH, MOST_SEED
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from mtpp.inference.graph import CostGraph
-    from mtpp.inference.system import System
+    from mtpp.machine.device import Device
     from mtpp.training.model import TrainingModel
 
 Size = int | tuple[int, int]
@@ -144,7 +144,7 @@ class InTree(Options):
 
 
 def _system(default: str) -> Any:
-    kind = InputPath("the system", names=preset_names, other="System")
+    kind = InputPath("the system", names=preset_names, other="Device")
     return option(default, kind, "Whose peak rates times follow.", "NAME|FILE")
 
 
@@ -160,7 +160,7 @@ class TransformerTraining(Options):
     sequence: int = option(1024, Whole(1, 10**6), "Tokens of a sample.")
     vocabulary: int = option(51_200, Whole(1, 10**7), "Words that a token may be.")
     micro_batch_size: int = option(1, Whole(1, 10**6), "Samples of a micro-batch.")
-    system: str | os.PathLike[str] | System = _system("a100")
+    system: str | os.PathLike[str] | Device = _system("a100")
 
     def make(self) -> TrainingModel:
         """Return the model."""
@@ -204,7 +204,7 @@ class MultiModalTransformer(Branches):
     layers: int = option(8, Whole(1, 10_000), "Transformer layers of each branch.")
     micro_batch_sizes: Iterable[int] | None = _micro_batch_sizes("1,2,4,8,16,32")
     seed: int | None = _SEED
-    system: str | os.PathLike[str] | System = _system("v100")
+    system: str | os.PathLike[str] | Device = _system("v100")
 
 
 class Dlrm(Branches):
@@ -221,7 +221,7 @@ class Dlrm(Branches):
     layers: int = option(4, Whole(1, 10_000), "Feed-forward layers of each dense branch.")
     micro_batch_sizes: Iterable[int] | None = _micro_batch_sizes("16,32,64,128,256,512,1024,2048")
     seed: int | None = _SEED
-    system: str | os.PathLike[str] | System = _system("v100")
+    system: str | os.PathLike[str] | Device = _system("v100")
 
 
 class CandleUno(Branches):
@@ -236,7 +236,7 @@ class CandleUno(Branches):
     layers: int = option(4, Whole(1, 10_000), "Feed-forward layers of each branch.")
     micro_batch_sizes: Iterable[int] | None = _micro_batch_sizes("64,128,256,512,1024,2048,4096")
     seed: int | None = _SEED
-    system: str | os.PathLike[str] | System = _system("v100")
+    system: str | os.PathLike[str] | Device = _system("v100")
 
 
 def drawn(size: Size, stream: str, seed: int) -> int:
@@ -253,7 +253,8 @@ def drawn(size: Size, stream: str, seed: int) -> int:
     return int(np.random.default_rng([seed, *stream.encode()]).integers(low, high + 1))
 
 
-def _loaded(system: Any) -> System:
-    from mtpp.inference.system import System, load_system
+def _loaded(system: Any) -> Device:
+    from mtpp.machine.device import Device
+    from mtpp.machine.presets import load_device
 
-    return system if isinstance(system, System) else load_system(system)
+    return system if isinstance(system, Device) else load_device(system)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from mtpp.api.inputs.reading_in_time import reading_given
 from mtpp.api.observer import Observer, listener
-from mtpp.api.options.devices import Devices, Planning
+from mtpp.api.options.machine import Devices
 from mtpp.api.options.planners import Equi, LinePlanner, PipeDream2BW, Piper, planner_of, refuse_keywords
+from mtpp.api.options.planning import Planning
 from mtpp.api.options.reading import Formats
 from mtpp.api.output import SavedResult
 from mtpp.api.parameters import shortened, whole

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mtpp.api.inputs.model import Model
 from mtpp.api.observer import Observer, listener
-from mtpp.api.options.reading import Formats, Machine
+from mtpp.api.options.machine import System
+from mtpp.api.options.reading import Formats
 from mtpp.api.options.verifying import Verifying
 from mtpp.api.output import ShownResult
 from mtpp.api.verification.reporting import read_result, report_on, within_time
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from mtpp.checker.table_report import TableReport
     from mtpp.formats.modelled.size_terms import SizeTerms
     from mtpp.inference.graph import CostGraph
-    from mtpp.inference.system import System
+    from mtpp.machine.device import Device
     from mtpp.training.model import TrainingModel
     from mtpp.views.terminal import Medium
 
@@ -122,7 +123,7 @@ def verify(
     result: object,
     model: str | os.PathLike[str] | Model | CostGraph | TrainingModel | Sequence[Any] | None = None,
     *,
-    system: System | str | os.PathLike[str] | None = None,
+    system: Device | str | os.PathLike[str] | None = None,
     dims: SizeTerms | str | None = None,
     costs: str | os.PathLike[str] | None = None,
     time_unit: str | None = None,
@@ -187,12 +188,12 @@ def verify(
     ['bottleneck']
     """
     asked = Verifying.among(locals())
-    request = request_of(result, model, asked, Machine(system=system), Formats(time_unit=time_unit))
+    request = request_of(result, model, asked, System(system=system), Formats(time_unit=time_unit))
     return verify_document(request, listener(observer)).told(str)
 
 
 def request_of(
-    result: object, model: Any, asked: Verifying, machine: Machine | None = None, read_as: Formats | None = None
+    result: object, model: Any, asked: Verifying, machine: System | None = None, read_as: Formats | None = None
 ) -> VerifyRequest:
     """Return the request to verify a result at hand; a model as read says what is not asked for otherwise."""
     from mtpp.api.inputs.document_source import document_source
@@ -200,10 +201,10 @@ def request_of(
 
     deadline = Deadline(asked.time_limit_s)
     source, in_memory = document_source(result, "result")
-    machine = machine or Machine()
+    machine = machine or System()
     if isinstance(model, Model):
         asked = replace(asked, dims=model.dims) if asked.dims is None else asked
-        machine = Machine(system=model.system) if machine.system is None else machine
+        machine = System(system=model.system) if machine.system is None else machine
     models = supplied_models(model)
     return VerifyRequest(source, models, asked, machine, read_as or Formats(), deadline, in_memory=in_memory)
 

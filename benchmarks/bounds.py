@@ -29,7 +29,8 @@ from mtpp.formats.graphs.recognise import read_graph
 from mtpp.formats.io.source import read_source
 from mtpp.inference.graph import CostGraph
 from mtpp.inference.instance import Instance
-from mtpp.inference.system import load_system
+from mtpp.machine.machine import Machine
+from mtpp.machine.presets import load_device
 from mtpp.names import RANDOM_GRAPHS
 from mtpp.solvers.bounds.registry import BOUNDS, BY_DEFAULT
 from mtpp.solvers.certify.cell_limits import CellLimits
@@ -66,14 +67,14 @@ class Task:
 
 def _graph_of(task: Task) -> CostGraph:
     if isinstance(task.source, str):
-        return read_graph(read_source(task.source), dims={}, system=load_system())
+        return read_graph(read_source(task.source), dims={}, system=load_device())
     family, size = task.source
     return regal_style(family, size)  # type: ignore[arg-type]
 
 
 def measure(task: Task) -> Cell:
     """Work at one cell."""
-    instance = Instance.build(_graph_of(task), load_system(), task.k)
+    instance = Instance.build(_graph_of(task), Machine.uniform(task.k, load_device()))
     start = perf_counter()
     limits = CellLimits(task.time_limit_s, bounds=task.bounds, each=task.each, jobs=task.threads)
     state = certify(instance, limits)

@@ -22,7 +22,8 @@ from mtpp.datasets.regal_style import regal_style
 from mtpp.formats.graphs.native import read_native
 from mtpp.inference.graph import CostGraph
 from mtpp.inference.instance import Instance
-from mtpp.inference.system import load_system
+from mtpp.machine.machine import Machine
+from mtpp.machine.presets import load_device
 from mtpp.solvers.arrays import order_arrays, slicing_arrays
 from mtpp.solvers.orders.evolution import FloatArray, Rate, cut_rating, first_population, next_population
 from mtpp.solvers.orders.kernels.topological import kahn_order
@@ -56,7 +57,7 @@ def evolve(instance: Instance, rate: Rate) -> int:
 
 def measure(graph: CostGraph, k: int) -> list[str]:
     """Return one row: seconds of both ways, and their ratio."""
-    instance = Instance.build(graph, load_system(), k)
+    instance = Instance.build(graph, Machine.uniform(k, load_device()))
     results, seconds = [], []
     with Threads(1) as threads:
         for rate in (textbook_rating(instance), cut_rating(instance, threads, lambda: False)):

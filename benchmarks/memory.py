@@ -18,7 +18,8 @@ from mtpp.formats.graphs.recognise import read_graph
 from mtpp.formats.io.source import read_source
 from mtpp.inference.graph import CostGraph
 from mtpp.inference.instance import Instance
-from mtpp.inference.system import load_system, override
+from mtpp.machine.machine import Machine
+from mtpp.machine.presets import load_device
 from mtpp.solvers.arrays import SlicingArrays, order_arrays, slicing_arrays
 from mtpp.solvers.orders.kernels.slicing import fewest_stages
 from mtpp.solvers.orders.kernels.topological import kahn_order
@@ -30,16 +31,16 @@ COLUMNS = ("graph", "ops", "k", "no memory µs", "reserve µs", "ratio", "in ord
 
 def measure(graph: CostGraph, k: int) -> list[str]:
     """Return one row: microseconds per pass under each kind of memory."""
-    system = load_system()
+    system = load_device()
     average = sum(graph.param_bytes.tolist()) // k
     times: list[float] = []
     segments = 0
     for known in (
         system,
-        override(system, fast_memory_bytes=average),
-        override(system, fast_memory_bytes=average, peak="order"),
+        system.overriding(fast_memory_bytes=average),
+        system.overriding(fast_memory_bytes=average, peak="order"),
     ):
-        instance = Instance.build(graph, known, k)
+        instance = Instance.build(graph, Machine.uniform(k, known))
         slicing = slicing_arrays(instance)
         order = kahn_order(order_arrays(instance), np.random.default_rng(0).random(instance.op_count))
         found = slice_order(instance, order, arrays=slicing)
@@ -78,7 +79,7 @@ def _segments_below(work: np.ndarray, cutoff: int) -> int:
 def main() -> None:
     """Measure ResNet-50 and two sizes of a synthetic network."""
     sample = Path(__file__).parent.parent / "datasets" / "samples" / "resnet50.onnx"
-    graphs = [read_graph(read_source(str(sample)), system=load_system())]
+    graphs = [read_graph(read_source(str(sample)), system=load_device())]
     graphs += [layered_network(200, 0), layered_network(1000, 0)]
     rows = [measure(graph, k) for graph in graphs for k in STAGES]
     print_report("Time per pass over an order, one core: memories", COLUMNS, rows)

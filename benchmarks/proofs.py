@@ -19,7 +19,8 @@ from benchmarks.report import print_report
 from mtpp.formats.graphs.recognise import read_graph
 from mtpp.formats.io.source import read_source
 from mtpp.inference.instance import Instance
-from mtpp.inference.system import load_system
+from mtpp.machine.machine import Machine
+from mtpp.machine.presets import load_device
 from mtpp.solvers.bounds.simple import simple_bound
 from mtpp.solvers.limits import SearchLimits
 from mtpp.solvers.registry import partitioner
@@ -42,12 +43,12 @@ def models(arguments: Iterable[str]) -> list[Path]:
 
 def measure(path: Path) -> list[list[str]]:
     """Return one row per number of stages."""
-    system = load_system()
+    system = load_device()
     graph = read_graph(read_source(str(path)), dims={}, system=system)
     entry = partitioner("auto")
     rows = []
     for k in STAGES:
-        instance = Instance.build(graph, system, k)
+        instance = Instance.build(graph, Machine.uniform(k, system))
         simple = simple_bound(instance)
         limits = SearchLimits(entry.budget(instance), lower_bound=simple.value, jobs=2)
         start = perf_counter()
@@ -77,9 +78,9 @@ def measure(path: Path) -> list[list[str]]:
 def main(arguments: list[str]) -> None:
     """Measure every model; the first run, on a part of the work, compiles."""
     paths = models(arguments or [str(ROOT / "datasets" / "samples" / "resnet50.onnx"), str(LIGHT)])
-    graph = read_graph(read_source(str(paths[0])), dims={}, system=load_system())
+    graph = read_graph(read_source(str(paths[0])), dims={}, system=load_device())
     for name in ("auto", "anneal", "brkga"):
-        instance = Instance.build(graph, load_system(), 3)
+        instance = Instance.build(graph, Machine.uniform(3, load_device()))
         partitioner(name).load()(instance, replace(SearchLimits(30), jobs=2))
     rows = [row for path in paths for row in measure(path)]
     total = sum(float(row[6]) for row in rows)

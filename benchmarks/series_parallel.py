@@ -17,7 +17,8 @@ from mtpp.datasets.layered import layered_network
 from mtpp.host.deadline import Deadline
 from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance
-from mtpp.inference.system import load_system
+from mtpp.machine.machine import Machine
+from mtpp.machine.presets import load_device
 from mtpp.solvers.bounds.simple import simple_bound
 from mtpp.solvers.limits import UNLIMITED, SearchLimits, SearchResult
 from mtpp.solvers.registry import PARTITIONERS, partitioner
@@ -51,7 +52,7 @@ def search(name: str, instance: Instance, limit_s: float | None = None) -> Searc
 
 def compare(count: int, limit_s: float) -> list[str]:
     """Return one row: milliseconds of both ways on equal branches, the first also per branch."""
-    instance = Instance.build(branches(count), load_system(), count + 2)
+    instance = Instance.build(branches(count), Machine.uniform(count + 2, load_device()))
     found = search("series-parallel", instance)
     fast = seconds_per_call(lambda i: search("series-parallel", instance))
     row = [str(count), str(instance.op_count), str(found.bottleneck), f"{fast * 1e3:.1f}", f"{fast / count * 1e3:.2f}"]
@@ -68,7 +69,7 @@ def compare(count: int, limit_s: float) -> list[str]:
 
 def grow(size: int) -> list[str]:
     """Return one row: seconds to decompose a network and to cut it."""
-    instance = Instance.build(layered_network(size, 0), load_system(), 8)
+    instance = Instance.build(layered_network(size, 0), Machine.uniform(8, load_device()))
     start = perf_counter()
     tree = decompose(instance)
     middle = perf_counter()
@@ -84,7 +85,7 @@ def main(arguments: list[str]) -> None:
     limit_s = float(arguments[0]) if arguments else LIMIT_S
     partitioners = [name for name in ("series-parallel", "downset") if name in PARTITIONERS]
     for name in partitioners:  # compile
-        search(name, Instance.build(branches(2), load_system(), 4))
+        search(name, Instance.build(branches(2), Machine.uniform(4, load_device())))
     columns = ("branches", "ops", "bottleneck", "series-parallel ms", "ms per branch", "downset ms", "ratio")
     print_report("Equal branches side by side", columns, [compare(count, limit_s) for count in BRANCHES])
     columns = ("network", "cores", "decompose s", "slice and cut s", "bottleneck / slice", "left out")

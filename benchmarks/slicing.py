@@ -16,7 +16,8 @@ from mtpp.datasets.layered import layered_network
 from mtpp.datasets.regal_style import regal_style
 from mtpp.inference.graph import CostGraph
 from mtpp.inference.instance import Instance
-from mtpp.inference.system import load_system
+from mtpp.machine.machine import Machine
+from mtpp.machine.presets import load_device
 from mtpp.solvers.arrays import order_arrays, slicing_arrays
 from mtpp.solvers.orders.kernels.random_orders import best_random_order
 from mtpp.solvers.orders.kernels.slicing import INFEASIBLE, best_segmentation
@@ -42,7 +43,7 @@ COLUMNS = (
 
 def measure(graph: CostGraph, k: int) -> list[str]:
     """Return one row: milliseconds per order for each way, and ratios to the textbook."""
-    instance = Instance.build(graph, load_system(), k)
+    instance = Instance.build(graph, Machine.uniform(k, load_device()))
     ordering, slicing = order_arrays(instance), slicing_arrays(instance)
     plain = (slicing.work, slicing.transfer, slicing.pin_offsets, instance.pins.copy())
     priorities = np.random.default_rng(0).random((ORDERS, instance.op_count))

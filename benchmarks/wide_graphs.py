@@ -23,7 +23,8 @@ from benchmarks.report import print_report
 from mtpp.formats.graphs.recognise import read_graph
 from mtpp.formats.io.source import read_source
 from mtpp.inference.instance import Instance
-from mtpp.inference.system import load_system
+from mtpp.machine.machine import Machine
+from mtpp.machine.presets import load_device
 from mtpp.solvers.certify.cell_limits import CellLimits
 from mtpp.solvers.certify.cell_work import certify
 from mtpp.solvers.certify.certification import Certification
@@ -82,14 +83,14 @@ def known_cells(path: str | Path = REFERENCE) -> dict[str, Any]:
 
 def instances(folder: Path, stages: Sequence[int]) -> Iterator[tuple[str, Instance]]:
     """Yield the name and the instance of every graph of a folder, for every k."""
-    system = load_system()
+    system = load_device()
     for path in sorted(folder.iterdir()):
         if not path.name.endswith((".json", ".json.gz", ".onnx")):
             continue
         name = path.name.split(".json")[0].removesuffix(".onnx")
         graph = read_graph(read_source(str(path)), system=system)
         for k in stages:
-            yield name, Instance.build(graph, system, k)
+            yield name, Instance.build(graph, Machine.uniform(k, system))
 
 
 def cells(folder: Path, limit_s: float, stages: Sequence[int], reference: dict[str, Any]) -> Iterator[Cell]:

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mtpp.api.options.devices import Devices, Planning
 from mtpp.api.options.kinds import Choice
+from mtpp.api.options.machine import Devices
 from mtpp.api.options.option import Option
+from mtpp.api.options.planning import Planning
 from mtpp.api.options.reading import Formats
 from mtpp.cli.options.file_types import MODEL
 from mtpp.cli.options.made import fields, made, options

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mtpp.api.observer import Observer
-    from mtpp.api.options.devices import Devices, Planning
+    from mtpp.api.options.machine import Devices
+    from mtpp.api.options.planning import Planning
     from mtpp.api.output import ShownResult
     from mtpp.api.training.graph_task import GraphTask
     from mtpp.api.training.split_task import SplitTask

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from mtpp.api.options.kinds import Repeated
+from mtpp.api.options.machine import System
 from mtpp.api.options.option import REQUIRED
-from mtpp.api.options.reading import Formats, Machine
+from mtpp.api.options.reading import Formats
 from mtpp.api.options.verifying import Verifying
 from mtpp.cli.flags import flag_of
 from mtpp.cli.options.file_types import MODEL, RESULT
@@ -37,7 +38,7 @@ def command(
     output: str,
     model: tuple[str, ...],
     verifying: Verifying,
-    machine: Machine,
+    system: System,
     formats: Formats,
     console: Console,
 ) -> None:
@@ -60,7 +61,7 @@ def command(
         raise click.UsageError("only one of result, model and costs can be standard input", ctx)
     check_report(None if output == "-" else output, "output")
     deadline = deadline_from_start(verifying.time_limit_s)
-    made = result_page(VerifyRequest(result, model, verifying, machine, formats, deadline), console, named=flag_of)
+    made = result_page(VerifyRequest(result, model, verifying, system, formats, deadline), console, named=flag_of)
     if output == "-":
         write_stdout(made.html)
     else:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from mtpp.api.options.kinds import Flag, Repeated
-from mtpp.api.options.reading import Formats, Machine
+from mtpp.api.options.machine import System
+from mtpp.api.options.reading import Formats
 from mtpp.api.options.verifying import Verifying
 from mtpp.cli.options.file_types import DOCUMENT, MODEL
 from mtpp.cli.options.made import options, single
@@ -41,7 +42,7 @@ def command(
     beside: bool,
     requirements: Requirements,
     verifying: Verifying,
-    machine: Machine,
+    system: System,
     formats: Formats,
     output_format: str,
     console: Console,
@@ -70,7 +71,7 @@ def command(
     if [*documents, verifying.costs, *model].count("-") > 1:
         raise click.UsageError("only one of plan, model and costs can be standard input", ctx)
     deadline = deadline_from_start(verifying.time_limit_s)
-    request = VerifyRequest(documents[0], model, verifying, machine, formats, deadline)
+    request = VerifyRequest(documents[0], model, verifying, system, formats, deadline)
     if beside or len(documents) > 1 or os.path.isdir(documents[0]):
         code = verify_many(documents, request, console, requirements, output_format, beside=beside)
     else:

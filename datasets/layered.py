@@ -7,7 +7,7 @@ import numpy as np
 from mtpp.datasets.roofline_network import ELEMENT_BYTES, RooflineNetwork
 from mtpp.errors import InputError
 from mtpp.inference.graph import CostGraph, Tensor
-from mtpp.inference.system import load_system
+from mtpp.machine.presets import load_device
 
 HEADS = 8
 MLP_FACTOR = 4
@@ -53,7 +53,7 @@ def layered_network(n: int, seed: int = 0, *, tensors: int | None = None) -> Cos
     if tensors is not None and tensors < n:
         raise InputError(f"{tensors} tensors of {n} ops", remedy="ask for at least one per op")
     random = np.random.default_rng([seed, n])
-    net = RooflineNetwork(load_system())
+    net = RooflineNetwork(load_device())
     flow = net.add("Conv", [], rows=784, columns=64, flops=2 * 784 * 64 * 147, params=64 * 147)
     skips: list[int] = []
     blocks = (_attention, _bottleneck, _branches)

@@ -11,7 +11,7 @@ from mtpp.datasets.roofline_network import RooflineNetwork
 from mtpp.datasets.sizes import check_graph_size, check_least
 from mtpp.errors import InputError
 from mtpp.inference.graph import CostGraph
-from mtpp.inference.system import load_system
+from mtpp.machine.presets import load_device
 
 ROWS = 784
 """Places of the feature maps: 28 × 28."""
@@ -63,7 +63,7 @@ def multi_branch(branches: int, length: int, seed: int = 0, *, blocks: int = 1, 
             remedy="ask for fewer, or more branches",
         )
     random = np.random.default_rng([seed, branches, length, blocks, cross_links])
-    net = RooflineNetwork(load_system())
+    net = RooflineNetwork(load_device())
     weights = STEM_TAPS * STEM_COLUMNS
     flow = net.add("Conv", [], rows=ROWS, columns=STEM_COLUMNS, flops=2 * ROWS * weights, params=weights)
     for _ in range(blocks):

@@ -13,7 +13,8 @@ import numpy as np
 
 from mtpp.datasets.sizes import check_graph_size, check_least
 from mtpp.errors import InputError
-from mtpp.inference.system import System, load_system
+from mtpp.machine.device import Device
+from mtpp.machine.presets import load_device
 from mtpp.ranges import MOST_MICRO_BATCH
 from mtpp.training.model import Configuration, Edge, Layer, SampleCosts, TrainingModel
 from mtpp.units import PICOSECONDS, ceil_ratio
@@ -72,7 +73,7 @@ def multi_modal_transformer(
         What layers are added to; None: one of the system ``reference``.
     """
     _check(branches, layers, branches * layers * (3 if operators else 1))
-    net = network or TrainingNetwork(load_system())
+    net = network or TrainingNetwork(load_device())
     ends = []
     for branch, length in enumerate(_sizes(branches, sequence, seed)):
         tokens = micro_batch * length
@@ -125,7 +126,7 @@ def dlrm(
     check_least("branches of embeddings", sparse, 0)
     check_least("layers behind the join", top, 0)
     _check(dense, layers, dense * layers + sparse + top)
-    net = network or TrainingNetwork(load_system())
+    net = network or TrainingNetwork(load_device())
     ends = [_feed_forward(net, f"dense {b}", layers, micro_batch, w) for b, w in enumerate(_sizes(dense, WIDTH, seed))]
     for branch in range(sparse):
         output = micro_batch * bag * embedding
@@ -148,7 +149,7 @@ def candle_uno(
     """Return branches of feed-forward layers, joined, and *top* layers behind that; the rest as for :func:`dlrm`."""
     check_least("layers behind the join", top, 0)
     _check(branches, layers, branches * layers + top)
-    net = network or TrainingNetwork(load_system())
+    net = network or TrainingNetwork(load_device())
     widths = _sizes(branches, WIDTH, seed)
     ends = [_feed_forward(net, f"branch {b}", layers, micro_batch, width) for b, width in enumerate(widths)]
     _top(net, _join(net, ends), micro_batch, top)
@@ -173,7 +174,7 @@ _MOST_SIZES = 64
 
 
 def multi_branch_model(
-    family: str, *, micro_batch_sizes: Sequence[int] | None = None, system: System | None = None, **sizes: Any
+    family: str, *, micro_batch_sizes: Sequence[int] | None = None, system: Device | None = None, **sizes: Any
 ) -> TrainingModel:
     """Return a model of one of :data:`FAMILIES` with costs for several sizes of micro-batches, without recomputation.
 
@@ -202,7 +203,7 @@ def multi_branch_model(
     if not wanted or wanted[0] < 1 or wanted[-1] > MOST_MICRO_BATCH or len(wanted) > _MOST_SIZES:
         problem = f"sizes of micro-batches must be up to {_MOST_SIZES} whole numbers from 1 to {MOST_MICRO_BATCH:,}"
         raise InputError(problem, parameter="micro_batch_sizes", remedy="write 1,2,4")
-    machine = system or load_system("v100")
+    machine = system or load_device("v100")
     models = [
         FAMILIES[family](micro_batch=size, network=TrainingNetwork(machine, micro_batch_size=size), **sizes)
         for size in wanted
@@ -340,7 +341,7 @@ class TrainingNetwork:
         many samples on one device. None: costs of one size alone.
     """
 
-    system: System
+    system: Device
     degrees: Sequence[int] = DEGREES
     micro_batch_size: int | None = None
     layers: list[Layer] = field(default_factory=list)

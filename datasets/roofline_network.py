@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mtpp.inference.graph import CostGraph, Op, Tensor
-from mtpp.inference.system import System
+from mtpp.machine.device import Device
 
 ELEMENT_BYTES = 4
 """Tensors are float32."""
@@ -22,7 +22,7 @@ class RooflineNetwork:
     bandwidth remains the system's.
     """
 
-    system: System
+    system: Device
     ops: list[Op] = field(default_factory=list)
     rows: list[int] = field(default_factory=list)
     columns: list[int] = field(default_factory=list)

@@ -8,7 +8,7 @@ from mtpp.datasets.roofline_network import RooflineNetwork
 from mtpp.datasets.sizes import check_graph_size, check_least
 from mtpp.errors import InputError
 from mtpp.inference.graph import CostGraph
-from mtpp.inference.system import load_system
+from mtpp.machine.presets import load_device
 from mtpp.names import TRANSFORMERS
 
 MLP_FACTOR = 4
@@ -66,7 +66,7 @@ def transformer(
         raise InputError(f"{heads} heads cannot share a hidden size of {hidden}", remedy="choose a divisor")
     per_layer = 2 * _MOST_OPS_OF_A_LAYER + (14 * heads if split_heads else 0)
     check_graph_size(layers * per_layer, 2 * layers * per_layer)
-    model = _Transformer(RooflineNetwork(load_system()), hidden, heads, sequence, vocabulary, split_heads)
+    model = _Transformer(RooflineNetwork(load_device()), hidden, heads, sequence, vocabulary, split_heads)
     memory = None
     if kind != "decoder":
         memory = model.encoder(layers)

@@ -8,7 +8,8 @@ from itertools import pairwise
 
 from mtpp.datasets.sizes import check_least
 from mtpp.errors import InputError
-from mtpp.inference.system import System, load_system
+from mtpp.machine.device import Device
+from mtpp.machine.presets import load_device
 from mtpp.training.model import Configuration, Edge, Layer, LayerId, TrainingModel
 
 DEGREES = (1, 2, 4, 8)
@@ -36,7 +37,7 @@ def transformer_training(
     sequence: int = 1024,
     vocabulary: int = 51_200,
     micro_batch_size: int = 1,
-    system: System | None = None,
+    system: Device | None = None,
 ) -> TrainingModel:
     """Return a decoder of *layers* equal layers between an embedding and a head, with roofline times in ps.
 
@@ -81,7 +82,7 @@ def transformer_training(
         raise InputError(f"{layers:,} layers are too many", remedy=f"stay below {_MOST_LAYERS:,}")
     if hidden % heads:
         raise InputError(f"{heads} heads cannot share a hidden size of {hidden}", remedy="choose a divisor")
-    system = system or load_system(SYSTEM)
+    system = system or load_device(SYSTEM)
     shape = _Shape(hidden, heads, sequence, vocabulary, micro_batch_size, system)
     kinds = [
         ("embedding", shape.embedding),
@@ -123,7 +124,7 @@ class _Shape:
     sequence: int
     vocabulary: int
     micro_batch_size: int
-    system: System
+    system: Device
 
     @property
     def tokens(self) -> int:
@@ -179,7 +180,7 @@ class _Shape:
         return Configuration(
             id=name,
             time_per_sample=passes * self.system.modelled_work_ps(parts.flops, traffic)
-            + forward_and_backward * self.system.link_ps(exchanged),
+            + forward_and_backward * self.system.link.streaming_ps(exchanged),
             parameter_bytes=parts.parameters * ELEMENT_BYTES,
             memory_a=self.tensor_bytes if again else parts.kept,
             memory_b=parts.parameters * STATE_BYTES + stays,

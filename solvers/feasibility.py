@@ -28,7 +28,7 @@ def refuse_infeasible(instance: Instance) -> None:
     -----
     Sufficient, not necessary: passing proves nothing. O(pins·log pins).
     """
-    limit = instance.system.stage_memory_bytes
+    limit = instance.device.memory_bytes
     if limit is None:
         return
     refuse_oversized_op(instance)
@@ -49,7 +49,7 @@ def refuse_oversized_op(instance: Instance) -> None:
     A stage S that holds op v needs at least v's parameters and the least peak of any stage with v
     (:func:`~mtpp.inference.working_memory.least_peaks`).
     """
-    limit = instance.system.stage_memory_bytes
+    limit = instance.device.memory_bytes
     if limit is None:
         return
     peaks = least_peaks(instance)
@@ -74,7 +74,7 @@ def least_stages(instance: Instance) -> int:
     the parameters and that much have to fit into j · limit. As no a(v) is above the limit (else no number of stages
     is enough), what fits into j stages fits into j + 1, and the least j for which it does is a lower bound.
     """
-    limit = instance.system.stage_memory_bytes
+    limit = instance.device.memory_bytes
     if limit is None:
         return 1
     params = int(instance.param_bytes.sum())
@@ -86,7 +86,7 @@ def least_stages(instance: Instance) -> int:
 
 def none_found(instance: Instance, tried: str) -> Infeasible:
     """Return the error for a search that found no partition within the stage memory; *tried* says where it looked."""
-    limit = instance.system.stage_memory_bytes or 0
+    limit = instance.device.memory_bytes or 0
     return Infeasible(
         f"none found: no cut of {tried} into {instance.k} stages keeps each to {limit:,} bytes ({format_bytes(limit)})",
         source=_SOURCE,
@@ -96,7 +96,7 @@ def none_found(instance: Instance, tried: str) -> Infeasible:
 
 def proven_infeasible(instance: Instance) -> Infeasible:
     """Return the error for an exhaustive search that has shown that no partition keeps to the stage memory."""
-    limit = instance.system.stage_memory_bytes or 0
+    limit = instance.device.memory_bytes or 0
     return Infeasible(
         f"proven infeasible: no partition into {instance.k} stages keeps each to {limit:,} bytes "
         f"({format_bytes(limit)})",

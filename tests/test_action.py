@@ -277,7 +277,7 @@ def test_what_verify_says_is_one_block_of_text(workspace: Path) -> None:
 
 
 @needs_bash
-@pytest.mark.parametrize("name", ["setup.py", "pyproject.toml", "solvers/jit.py", "mtpp/systems.toml"])
+@pytest.mark.parametrize("name", ["setup.py", "pyproject.toml", "solvers/jit.py", "mtpp/machine/systems.toml"])
 def test_the_cache_is_for_all_that_is_built(name: str, workspace: Path) -> None:
     """An edit of what a wheel is made of, the program that builds it included, is another key; a test is none."""
 
@@ -288,7 +288,7 @@ def test_the_cache_is_for_all_that_is_built(name: str, workspace: Path) -> None:
         return ran.outputs["cache"]["prefix"]
 
     sources = workspace.parent / "sources"
-    for path in ("pyproject.toml", "setup.py", "mtpp/systems.toml", "solvers/jit.py", "tests/test_action.py"):
+    for path in ("pyproject.toml", "setup.py", "mtpp/machine/systems.toml", "solvers/jit.py", "tests/test_action.py"):
         (sources / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / path, sources / path)
     first = key()

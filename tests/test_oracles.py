@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mtpp.inference.graph import CostGraph, Op, Tensor
-from mtpp.inference.system import System
+from mtpp.machine.device import Device
 
 
 def branches() -> CostGraph:
@@ -49,7 +49,7 @@ def test_ops_kept_together_raise_the_optimum() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(problem=problems(max_ops=5, max_stages=3), data=st.data())
-def test_slicing_the_best_order_is_optimal(problem: tuple[CostGraph, System, int], data: st.DataObject) -> None:
+def test_slicing_the_best_order_is_optimal(problem: tuple[CostGraph, Device, int], data: st.DataObject) -> None:
     """No order does better than brute force, and the optimum's own order meets it (Archer et al. 2024, Theorem 4.3)."""
     graph, system, k = problem
     best = oracles.brute_force_optimum(graph, system, k)

@@ -174,14 +174,14 @@ def test_wheel_installs_one_top_level_package(wheel: Path, tmp_path: Path) -> No
         assert archive.read(top_level).decode().split() == ["mtpp"]
         assert {name.partition("/")[0] for name in names if ".dist-info" not in name} == {"mtpp"}
         assert not [name for name in names if "__pycache__" in name]
-        assert {"mtpp/py.typed", "mtpp/systems.toml", "mtpp/datasets/samples/resnet50.onnx"} <= set(names)
+        assert {"mtpp/py.typed", "mtpp/machine/systems.toml", "mtpp/datasets/samples/resnet50.onnx"} <= set(names)
         archive.extractall(tmp_path)
     code = (
         "import mtpp, mtpp.cli.main, mtpp.solvers.registry, mtpp.datasets, mtpp.formats.graphs.recognise\n"
         "import mtpp.runtime.session\n"
-        "from mtpp.inference.system import load_system\n"
+        "from mtpp.machine.presets import load_device\n"
         f"assert mtpp.__file__.startswith({str(tmp_path)!r}) and len(list(mtpp.__path__)) == 1\n"
-        "load_system('reference')"
+        "load_device('reference')"
     )
     _python(tmp_path, "-c", code)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import training_oracles
+from machines import on_machine
 from training_models import random_problem
 from training_oracles import OracleStage
 
@@ -26,7 +27,7 @@ def chain_of_two() -> TrainingModel:
 def problem(devices: int, memory: int, micro_batches: int, **rest: object) -> PlanningProblem:
     """Return what to plan; a byte takes half a tick."""
     limits = {"devices": devices, "memory_bytes": memory, "micro_batches": micro_batches}
-    return PlanningProblem(chain_of_two(), bandwidth_bytes_per_s=2 * TICKS, **limits, **rest)  # type: ignore[arg-type]
+    return PlanningProblem(chain_of_two(), **on_machine(bandwidth_bytes_per_s=2 * TICKS, **limits, **rest))
 
 
 def test_plans_worked_out_by_hand() -> None:

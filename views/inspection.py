@@ -45,7 +45,7 @@ def _cost(document: Mapping[str, Any], ticks: int) -> str:
 
 
 def _summary(document: Mapping[str, Any]) -> list[tuple[str, str]]:
-    from mtpp.inference.system import System
+    from mtpp.machine.device import Device
 
     model, reader = document["model"], document["reader"]
     largest = document["largest_op"]
@@ -86,7 +86,7 @@ def _summary(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     measured = reader.get("costs")
     if isinstance(measured, Mapping):
         lines.append(("costs", f"measured: {measured.get('source', '')}"))
-    lines.append(("system", System.from_document(document["system"]).describe()))
+    lines.append(("system", Device.from_document(document["system"]).describe()))
     return lines
 
 

@@ -133,7 +133,7 @@ def _ratio_text(plan: ShownPlan) -> str:
 def _memory_text(plan: ShownPlan) -> str:
     held = [row["param_bytes"] + row["peak_bytes"] for row in plan.stages]
     stage = held.index(max(held))
-    limit = plan.system.stage_memory_bytes
+    limit = plan.system.memory_bytes
     allowed = "" if limit is None else f", {format_bytes(limit)} allowed"
     return f"at most {format_bytes(held[stage])} per stage (stage {stage}){allowed}"
 

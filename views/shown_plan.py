@@ -11,7 +11,7 @@ from mtpp.units import format_picoseconds
 
 if TYPE_CHECKING:
     from mtpp.inference.plan import Plan
-    from mtpp.inference.system import System
+    from mtpp.machine.device import Device
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class ShownPlan:
     tensors: int
     time_unit: str
     ticks_per_unit: int
-    system: System
+    system: Device
     stages: Sequence[Mapping[str, Any]]
     certificate: Certificate
     found_by: str
@@ -100,7 +100,7 @@ def shown_plan(plan: Plan, assumptions: Sequence[str]) -> ShownPlan:
 
     graph, instance = plan.graph, plan.instance
     sizes = instance.tensor_bytes[plan.crossing].tolist()  # their sum is more than 64 bits hold, perhaps
-    system = instance.system
+    system = instance.device
     peak = system.activation_reserve_bytes
     if system.peak == "order" and system.limits_memory:
         peak = int(peaks_in_order(instance, plan.partition.assignment * 0, 1)[0])
@@ -123,9 +123,9 @@ def shown_plan(plan: Plan, assumptions: Sequence[str]) -> ShownPlan:
 
 def shown_document(document: Mapping[str, Any], assumptions: Sequence[str] = ()) -> ShownPlan:
     """Return what is shown of a well-formed plan's document, whose figures nobody has checked."""
-    from mtpp.inference.system import System
+    from mtpp.machine.device import Device
 
-    system = System.from_document(document["system"])
+    system = Device.from_document(document["system"])
     stages, bound = document["stages"], document["lower_bound"]
     known = system.peak == "reserve" or not system.limits_memory
     work, params = (sum(row[figure] for row in stages) for figure in ("work", "param_bytes"))
@@ -148,9 +148,9 @@ def shown_document(document: Mapping[str, Any], assumptions: Sequence[str] = ())
     )
 
 
-def _one_stage(system: System, work: int, params: int, peak: int) -> int | None:
+def _one_stage(system: Device, work: int, params: int, peak: int) -> int | None:
     """Return the ticks of a whole graph in one stage; None if the stage memory rules that out."""
-    limit, memory = system.stage_memory_bytes, system.fast_memory_bytes
+    limit, memory = system.memory_bytes, system.fast_memory_bytes
     if limit is not None and params + peak > limit:
         return None
-    return work + (0 if memory is None else system.link_ps(max(0, params + peak - memory)))
+    return work + (0 if memory is None else system.link.streaming_ps(max(0, params + peak - memory)))

@@ -22,7 +22,7 @@ def compared_text(comparison: StageComparison, medium: Medium, assumptions: Sequ
     if medium.form == "csv":
         return [table_of_records(_record(b, pair) for b, pair in enumerate(pairs))]
     instance, costs = comparison.given.instance, common_unit(comparison.given)
-    parts = [part for part in PARTS if part != "overflow" or instance.system.fast_memory_bytes is not None]
+    parts = [part for part in PARTS if part != "overflow" or instance.device.fast_memory_bytes is not None]
     first = [Column("ops"), *(Column(name, costs.text) for name in (*parts, "cost"))]
     second = first if medium.form == "table" else [replace(one, name=f"{one.name}, against") for one in first]
     between = [Column("against", left=True)] if medium.form == "table" else []

@@ -25,7 +25,7 @@ def certificate_row(state: Certification, instance: Instance, file: ModelFile) -
         tensors=file.tensors,
         time_unit=instance.time_unit,
         ticks_per_unit=instance.ticks_per_unit,
-        system=instance.system.to_document(),
+        system=instance.device.to_document(),
         k=instance.k,
         upper=state.upper,
         upper_algorithm=state.upper_algorithm,

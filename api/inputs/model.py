@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mtpp.formats.measured.measured_costs import MeasuredCosts
     from mtpp.inference.graph import CostGraph
     from mtpp.inference.instance import Instance
-    from mtpp.inference.system import System as System
+    from mtpp.machine.device import Device as Device
 
 MAX_INPUT_BYTES = 2 * 2**30
 """Size beyond which a file is refused unless told otherwise."""
@@ -42,7 +42,7 @@ class Model:
 
     source: Source
     graph: CostGraph
-    system: System
+    system: Device
     dims: dict[str, int]
     read_as_told: bool = False
     costs: MeasuredCosts | None = None
@@ -62,9 +62,10 @@ class Model:
         """Return the instance for k stages; errors name the model's file."""
         from mtpp.formats.io.json_shape import attributed
         from mtpp.inference.instance import Instance
+        from mtpp.machine.machine import Machine
 
         with attributed(self.source.display):
-            return Instance.build(self.graph, self.system, k)
+            return Instance.build(self.graph, Machine.uniform(k, self.system))
 
     def source_with_data(self) -> Source:
         """Return the source with its bytes, read again where they were not kept.
@@ -141,7 +142,7 @@ def read_model(
     read = partial(
         read_graph,
         source,
-        system=how.machine,
+        system=how.device,
         spare_dims=spare_dims,
         warn=warn,
         from_format=how.from_format,
@@ -165,7 +166,7 @@ def read_model(
         costs, graph = measured(graph, str(how.costs), largest, path)
         for text in caveats(graph.metadata["costs"]):
             warn(f"{how.costs}: {text}")
-    streams = how.machine.fast_memory_bytes is not None
+    streams = how.device.fast_memory_bytes is not None
     timed = bool(graph.transfer) and all(cost is not None for cost in graph.transfer)
     if how.bandwidth is not None and not streams and timed:
         warn(f"‹bandwidth› has no effect: the tensors of {source.display} carry their transfer times")
@@ -174,7 +175,7 @@ def read_model(
     return Model(
         kept,
         graph,
-        how.machine,
+        how.device,
         frozen(said.get("dims", {})),
         read_as_told=told,
         costs=costs,

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from mtpp.formats.io.source import Source
     from mtpp.formats.modelled.size_terms import SizeTerms
     from mtpp.inference.graph import CostGraph
-    from mtpp.inference.system import System
+    from mtpp.machine.device import Device
 
 
-def graph_with_modules(source: Source, dims: SizeTerms, system: System) -> tuple[CostGraph, Mapping[str, str]] | None:
+def graph_with_modules(source: Source, dims: SizeTerms, system: Device) -> tuple[CostGraph, Mapping[str, str]] | None:
     """Return the graph of an ONNX model or an exported program and the path of each op's module; None for others."""
     from mtpp.formats.onnx import looks_like_onnx, read_with_nodes
     from mtpp.formats.onnx.module_names import module_names

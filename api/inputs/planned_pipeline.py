@@ -40,6 +40,7 @@ def scheduled_pipeline(
     micro_batch_size
         Samples that a device takes at once: d replicas make micro-batches of d times as many.
     """
+    from mtpp.machine.link import Link
     from mtpp.training.pass_order import MOST_PASSES
     from mtpp.training.stage_costs import PipelineCosts
 
@@ -60,7 +61,7 @@ def scheduled_pipeline(
     costs = PipelineCosts(
         model,
         batch_size,
-        plan["system"]["bandwidth_bytes_per_s"],
+        Link(plan["system"]["bandwidth_bytes_per_s"]),
         micro_batch_size if model.micro_batch_size is None else model.micro_batch_size,
     )
     return costs, stages
@@ -132,6 +133,7 @@ def scheduled_graph(plan: Mapping[str, Any], model: TrainingModel) -> tuple[Pipe
     plan
         The document, whose shape has been checked.
     """
+    from mtpp.machine.link import Link
     from mtpp.training.pass_order import MOST_PASSES
     from mtpp.training.stage_costs import PipelineCosts, ScheduledStage
 
@@ -154,5 +156,5 @@ def scheduled_graph(plan: Mapping[str, Any], model: TrainingModel) -> tuple[Pipe
     check_layers(stages, model)
     if 2 * sum(batch // stage.micro_batch for stage in stages) > MOST_PASSES:
         raise InputError(f"all stages together have more than {MOST_PASSES:,} passes", where="/stages")
-    rate, times_of = system["bandwidth_bytes_per_s"], plan["rules"]["times_of"]
-    return PipelineCosts(model, batch, rate, times_of, system["latency_ticks"]), stages
+    link = Link(system["bandwidth_bytes_per_s"], system["latency_ticks"])
+    return PipelineCosts(model, batch, link, plan["rules"]["times_of"]), stages

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mtpp.formats.io.source import Source
     from mtpp.formats.modelled.size_terms import SizeTerms
     from mtpp.inference.graph import CostGraph
-    from mtpp.inference.system import System
+    from mtpp.machine.device import Device
 
 
 def read(
@@ -27,7 +27,7 @@ def read(
     kwargs: Mapping[str, Any] | None = None,
     dynamic_shapes: Any = None,
     dims: SizeTerms | str | None = None,
-    system: str | os.PathLike[str] | System | None = None,
+    system: str | os.PathLike[str] | Device | None = None,
     bandwidth: int | str | None = None,
     fast_memory: int | str | None = None,
     activation_reserve: int | str | None = None,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mtpp.formats.onnx.reader import Reading
     from mtpp.formats.torch_export import ProgramReading
     from mtpp.inference.partition import Partition
-    from mtpp.inference.system import System
+    from mtpp.machine.device import Device
 
 _HIGHEST_BANDWIDTH = 10**18
 
@@ -114,7 +114,7 @@ def read_planned_model(files: PlanFiles, observer: Observer, source: Source | No
     """
     from mtpp.api.inputs.model_path import read_runnable
     from mtpp.api.inputs.user_assignment import assignment_document
-    from mtpp.inference.system import load_system
+    from mtpp.machine.presets import load_device
 
     plan_source = files.read(files.plan)
     document = assignment_document(plan_source)
@@ -122,7 +122,7 @@ def read_planned_model(files: PlanFiles, observer: Observer, source: Source | No
     is_plan = isinstance(document, dict) and "format" in document
     planned = _planned_dims(document, plan_source.display, given) if is_plan else {}
     source = read_runnable(source or files.model, files.max_input_bytes, "give the model that the plan is about")
-    system = load_system()
+    system = load_device()
     spare = not named_sizes(given).keys() - planned.keys() and is_plan
     reading = _read_ops(source, {**planned, **given}, system, spare_dims=spare)
     read = Model(source, reading.graph, system, dict(reading.graph.metadata.get("dims", {})))
@@ -133,7 +133,7 @@ def read_planned_model(files: PlanFiles, observer: Observer, source: Source | No
     return PlannedModel(source, reading, stages)
 
 
-def _read_ops(source: Source, dims: SizeTerms, system: System, *, spare_dims: bool) -> Reading | ProgramReading:
+def _read_ops(source: Source, dims: SizeTerms, system: Device, *, spare_dims: bool) -> Reading | ProgramReading:
     """Read a model, and keep which of its nodes each op of the graph is."""
     from mtpp.formats.onnx.reader import read_with_nodes
     from mtpp.formats.torch_export import looks_like_archive, read_with_modules
@@ -270,14 +270,14 @@ def _same_sizes(document: Any, figures: Mapping[str, list[int]], model: Model, p
     """Say whether the stages of a plan hold and transfer what they do in this model."""
     from mtpp.inference.instance import Instance
     from mtpp.inference.objective import stage_costs
-    from mtpp.inference.system import override
+    from mtpp.machine.machine import Machine
 
     system = document.get("system")
     bandwidth = system.get("bandwidth_bytes_per_s") if isinstance(system, dict) else None
     if not isinstance(bandwidth, int) or not 0 < bandwidth < _HIGHEST_BANDWIDTH:
         return False
-    planned = override(model.system, bandwidth_bytes_per_s=bandwidth)
-    costs = stage_costs(Instance.build(model.graph, planned, partition.k), partition)
+    planned = model.system.overriding(bandwidth_bytes_per_s=bandwidth)
+    costs = stage_costs(Instance.build(model.graph, Machine.uniform(partition.k, planned)), partition)
     own = {"param_bytes": costs.param_bytes, "input": costs.input, "output": costs.output}
     return all(figures[key] == column.tolist() for key, column in own.items())
 

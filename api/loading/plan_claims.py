@@ -9,7 +9,7 @@ from typing import Any
 from mtpp.document_shape import pointer
 from mtpp.errors import InputError
 from mtpp.inference.certificate import approximation_ratio
-from mtpp.inference.system import System
+from mtpp.machine.device import Device
 
 
 def refuse_contradictions(document: Mapping[str, Any]) -> None:
@@ -23,7 +23,7 @@ def refuse_contradictions(document: Mapping[str, Any]) -> None:
     InputError
         With the place of the figure that the others contradict.
     """
-    System.from_document(document["system"])
+    Device.from_document(document["system"])
     for contradictions in (_in_stages, _in_assignment, _in_groups, _in_graph, _in_certificate):
         for problem, *place in contradictions(document):
             raise InputError(str(problem), where=pointer(*place))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mtpp.api.options.kinds import Flag, InputPath, MemoryLimit, Quantity, Sizes, Whole
+from mtpp.api.options.machine import preset_names
 from mtpp.api.options.option import Options, option
-from mtpp.api.options.reading import preset_names
 from mtpp.api.options.running import INPUTS
 from mtpp.ranges import MOST_SEED, MOST_THREADS
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from mtpp.array_types import Array
     from mtpp.formats.modelled.size_terms import SizeTerms
-    from mtpp.inference.system import System
+    from mtpp.machine.device import Device
 
 
 class Profiling(Options):
@@ -39,8 +39,8 @@ class Profiling(Options):
         "Set a size that the model leaves open; '*=1': all others.",
         more="Sizes that a model was read for hold unless they are set here.",
     )  # fmt: skip
-    system: System | str | os.PathLike[str] | None = option(
-        None, InputPath("the system", names=preset_names, other="System"), "Whose modelled costs to compare with.",
+    system: Device | str | os.PathLike[str] | None = option(
+        None, InputPath("the system", names=preset_names, other="Device"), "Whose modelled costs to compare with.",
         "NAME|FILE",
     )  # fmt: skip
     memory_limit: int | str | None = option(

@@ -66,10 +66,10 @@ def _read(model: str | Source, document: Mapping[str, Any], request: VerifyReque
     from mtpp.api.inputs.module_paths import graph_with_modules
     from mtpp.formats.graphs.recognise import read_graph
     from mtpp.formats.io.source import read_source
-    from mtpp.inference.system import System
+    from mtpp.machine.device import Device
 
     source = read_source(model, max_bytes=request.max_model_bytes) if isinstance(model, str) else model
-    dims, system = document["model"]["dims"], System.from_document(document["system"])
+    dims, system = document["model"]["dims"], Device.from_document(document["system"])
     if request.read_as.from_format in (None, "onnx", "torch-export"):
         found = graph_with_modules(source, dims, system)
         if found is not None:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from mtpp.api.observer import Observer, listener
-from mtpp.api.options.reading import Formats, Machine
+from mtpp.api.options.machine import System
+from mtpp.api.options.reading import Formats
 from mtpp.api.options.verifying import Verifying
 from mtpp.api.parameters import path_text
 from mtpp.checker.report import Verdict
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from mtpp.formats.io.source import Source
     from mtpp.formats.modelled.size_terms import SizeTerms
     from mtpp.inference.graph import CostGraph
-    from mtpp.inference.system import System
+    from mtpp.machine.device import Device
     from mtpp.training.model import TrainingModel
     from mtpp.views.report.page import Page
 
@@ -111,7 +112,7 @@ def report(
     path: str | os.PathLike[str] | None = None,
     model: str | os.PathLike[str] | Model | CostGraph | TrainingModel | Sequence[Any] | None = None,
     *,
-    system: System | str | os.PathLike[str] | None = None,
+    system: Device | str | os.PathLike[str] | None = None,
     dims: SizeTerms | str | None = None,
     costs: str | os.PathLike[str] | None = None,
     time_unit: str | None = None,
@@ -164,7 +165,7 @@ def report(
     target = None if path is None else path_text(path, "path")
     check_report(target)
     asked = Verifying.among(locals())
-    request = request_of(result, model, asked, Machine(system=system), Formats(time_unit=time_unit))
+    request = request_of(result, model, asked, System(system=system), Formats(time_unit=time_unit))
     made = result_page(request, listener(observer), named=str)
     if target is not None:
         _refuse_inputs(target, request)

@@ -12,8 +12,8 @@ from mtpp.host.stop_reason import StopReason
 
 if TYPE_CHECKING:
     from mtpp.api.observer import Observer
-    from mtpp.api.options.devices import Devices
     from mtpp.api.options.graphpipe import GraphPipe
+    from mtpp.api.options.machine import Devices
     from mtpp.formats.io.source import Source
     from mtpp.formats.results.graph_plan import PlannedGraph
     from mtpp.host.deadline import Deadline
@@ -49,23 +49,18 @@ def read_graph_task(
     from mtpp.training.graph_problem import GraphProblem, GraphRules
 
     refuse_topology(devices, planner.name)
-    memory_bytes = devices.equal_memory()  # refused before the model is read
+    values = (devices.devices, devices.equal_memory(), devices.rate, planner.batch_size)
     model, source = read_training_model(given, time_unit)
-    values = (devices.devices, memory_bytes, devices.bandwidth, planner.batch_size)
     missing = [name for name, value in zip(_EXAMPLES, values, strict=True) if value is None]
     if missing:
         names = ", ".join(f"‹{name}›" for name in missing)
         raise InputError(f"{names} must be given", source=source.display, remedy=f"write {_EXAMPLES[missing[0]]}")
-    count, memory, bandwidth, batch = (int(value or 0) for value in values)
     named: dict[str, Any] = {"per_stage": planner.per_stage_micro_batch, "intervals": planner.kfkb}
     with attributed(source.display):
         problem = GraphProblem.build(
             model,
-            devices=count,
-            memory_bytes=memory,
-            bandwidth_bytes_per_s=bandwidth,
-            mini_batch=batch,
-            latency_ticks=int(planner.latency or 0),
+            machine=devices.machine(latency_ps=int(planner.latency or 0)),
+            mini_batch=planner.batch_size or 0,
             micro_batch_size=planner.micro_batch_size,
             rules=GraphRules(**named, **planner.values_of(GraphRules)),
         )

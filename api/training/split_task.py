@@ -23,7 +23,7 @@ from mtpp.training.pfeife.problem import BACKWARD_RATIO, LOOPS, STATE, SplitProb
 if TYPE_CHECKING:
     from mtpp.api.inputs.model import Model
     from mtpp.api.observer import Observer
-    from mtpp.api.options.devices import Devices
+    from mtpp.api.options.machine import Devices
     from mtpp.api.options.pfeife import Pfeife
     from mtpp.formats.io.source import Source
     from mtpp.formats.results.split_plan import PlannedSplit
@@ -61,10 +61,6 @@ class SplitTerms(NamedTuple):
             "state": asked["state"] or STATE,
             "latency": asked["latency"] or 0,
         }
-
-    def of_devices(self, values: Any) -> Sequence[Any] | None:
-        """Return a value for each device, of one for all or of several; None for None."""
-        return values if values is None or isinstance(values, tuple) else [values] * self.size
 
 
 @dataclass(frozen=True)
@@ -163,7 +159,7 @@ def _of_graph(terms: SplitTerms, model: Model, observer: Observer) -> SplitTask:
             observer.warn(f"{model.source.display}: no parameter of it is trained, so backward passes take no time")
         if terms.planner.latency and not line.timed:
             raise InputError("is a time, and the graph has no unit of time", parameter="latency")
-        problem = _problem(terms, line, model.system.bandwidth_bytes_per_s)
+        problem = _problem(terms, line, model.system.link.bandwidth_bytes_per_s)
     about: dict[str, Any] = {
         "kind": "graph",
         "name": model.graph.name,
@@ -180,19 +176,20 @@ def _of_graph(terms: SplitTerms, model: Model, observer: Observer) -> SplitTask:
 
 
 def _of_layers(terms: SplitTerms, model: TrainingModel, source: Source, observer: Observer) -> SplitTask:
-    from mtpp.api.options.reading import Machine
+    from mtpp.api.options.machine import System
     from mtpp.formats.io.json_shape import attributed
 
     _refuse(terms, "has no effect: layers say what memory they need", "state")
-    bandwidth = Machine(bandwidth=terms.devices.bandwidth).machine.bandwidth_bytes_per_s
-    memory = terms.of_devices(terms.devices.memory)
+    bandwidth = System(bandwidth=terms.devices.bandwidth).device.link.bandwidth_bytes_per_s
+    given: Any = terms.devices.memory
+    memory = given if given is None or isinstance(given, int) else max(given)
     costs = {name: value for name, value in terms.costs.items() if name != "state"}
 
     def problem(choice: str) -> SplitProblem:
         line = layer_line(
             model,
             bandwidth_bytes_per_s=bandwidth,
-            memory_bytes=max(memory) if memory else None,
+            memory_bytes=memory,
             choice=choice,
             **costs,
         )
@@ -216,11 +213,8 @@ def _problem(terms: SplitTerms, line: ModelLine, bandwidth: int) -> SplitProblem
     costs = terms.costs
     return SplitProblem.build(
         line,
-        devices=terms.size,
+        machine=terms.devices.machine(bandwidth, speeds=terms.planner.speed),
         micro_batches=terms.planner.micro_batches or 0,
-        bandwidth_bytes_per_s=bandwidth,
-        memory_bytes=terms.of_devices(terms.devices.memory),
-        speeds=terms.of_devices(terms.planner.speed),
         backward_ratio=costs["backward_ratio"],
         state=costs["state"],
         rules=_rules(terms),

@@ -15,11 +15,10 @@ from mtpp.units import exact_bytes, format_picoseconds
 
 if TYPE_CHECKING:
     from mtpp.api.observer import Observer
-    from mtpp.api.options.devices import Devices
     from mtpp.api.options.line_planners import LinePlanner
+    from mtpp.api.options.machine import Devices
     from mtpp.formats.io.source import Source
     from mtpp.formats.results.training_plan import AnyTrainingProblem, TrainingTask
-    from mtpp.training.device_tree import DeviceTree
     from mtpp.training.micro_batches import MicroBatches
 
 SuppliedModel = str | bytes | Mapping[str, Any] | TrainingModel
@@ -52,16 +51,16 @@ def read_training_task(
     from mtpp.formats.results.training_plan import TrainingTask
 
     devices.refuse_pairs()  # before the model is read
-    memory_bytes = devices.equal_memory()
+    devices.equal_memory()
     model, source = read_training_model(given, time_unit)
-    problem, micro_batches = _problem(planner, devices, memory_bytes, model, source), planner.micro_batches
+    problem, micro_batches = _problem(planner, devices, model, source), planner.micro_batches
     assert micro_batches is not None
     stated = model.micro_batch_size
     if stated is not None and micro_batches.size not in (None, stated):
         text = f"the model's times are of {stated:,} sample{'' if stated == 1 else 's'}"
         raise InputError(text, parameter="micro_batch_size", remedy=f"write ‹micro_batch_size› {stated}")
     knapsack = planner.knapsack if isinstance(planner, Piper) else KNAPSACKS[0]
-    if knapsack != KNAPSACKS[0] and _several_levels(devices) is not None:
+    if knapsack != KNAPSACKS[0] and _nested(devices):
         raise InputError("has no effect with several levels of devices", parameter="knapsack", remedy="leave it out")
     for text in model.assumptions:
         observer.warn(f"{source.display}: {text}")
@@ -106,41 +105,34 @@ def model_parameter(value: Any) -> SuppliedModel:
     return value
 
 
-def _several_levels(devices: Devices) -> DeviceTree | None:
-    return devices.tree if devices.tree is not None and len(devices.tree.levels) > 1 else None
+def _nested(devices: Devices) -> bool:
+    return devices.levels is not None and len(devices.levels.levels) > 1
 
 
-def _problem(
-    planner: LinePlanner, devices: Devices, memory: int | None, model: TrainingModel, source: Source
-) -> AnyTrainingProblem:
+def _problem(planner: LinePlanner, devices: Devices, model: TrainingModel, source: Source) -> AnyTrainingProblem:
     """Return the problem that *model* makes on the devices, with the rules asked for."""
     from mtpp.formats.io.json_shape import attributed
     from mtpp.training.nested_problem import NestedProblem
     from mtpp.training.problem import PlanningProblem, Schemes
 
-    tree, micro_batches = devices.tree, planner.micro_batches
-    count = devices.devices if tree is None else tree.devices
-    bandwidth = devices.bandwidth if tree is None else tree.levels[0].bandwidth_bytes_per_s
-    if count is None or memory is None or bandwidth is None or micro_batches is None:
-        raise _incomplete(count, memory, bandwidth, micro_batches, model, source)
+    given, micro_batches = (devices.count, devices.equal_memory(), devices.rate), planner.micro_batches
+    if None in given or micro_batches is None:
+        raise _incomplete(*given, micro_batches, model, source)
     rules: dict[str, Any] = {
-        "memory_bytes": memory,
+        "machine": devices.machine(),
         "micro_batches": micro_batches.count,
         "exact_micro_batches": planner.exact_micro_batches,
         "convention": planner.convention,
         "schemes": Schemes(**planner.values_of(Schemes)),
     }
     with attributed(source.display):
-        several = _several_levels(devices)
-        if several is not None:
-            return NestedProblem.build(model, several, **rules)
-        return PlanningProblem(model, devices=count, bandwidth_bytes_per_s=int(bandwidth), **rules)
+        return NestedProblem.build(model, **rules) if _nested(devices) else PlanningProblem(model, **rules)
 
 
 def _incomplete(
     devices: int | None,
     memory: int | None,
-    bandwidth: int | str | None,
+    bandwidth: int | None,
     micro_batches: MicroBatches | None,
     model: TrainingModel,
     source: Source,

@@ -46,7 +46,7 @@ def _proposed(
     from mtpp.formats.graphs.recognise import read_graph
     from mtpp.formats.io.folder import model_at
     from mtpp.formats.io.source import read_source
-    from mtpp.inference.system import System
+    from mtpp.machine.device import Device
 
     again = model if model is None or isinstance(model, str) else model.again
     if again is None:
@@ -55,7 +55,7 @@ def _proposed(
     graph = read_graph(
         source,
         dims={**sizes, OTHERS: "auto"},
-        system=System.from_document(dict(system)),
+        system=Device.from_document(dict(system)),
         spare_dims=True,
         **request.read_as.values(),
     )

@@ -138,7 +138,7 @@ def model_document(
     from mtpp.formats.graphs.native import to_document
     from mtpp.formats.graphs.recognise import read_graph
     from mtpp.formats.measured.measured_costs import with_costs
-    from mtpp.inference.system import System
+    from mtpp.machine.device import Device
 
-    graph = read_graph(source, dims=dims, system=System.from_document(system), **reading)
+    graph = read_graph(source, dims=dims, system=Device.from_document(system), **reading)
     return to_document(graph if costs is None else with_costs(graph, costs))

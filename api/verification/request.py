@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from mtpp.api.inputs.model import MAX_INPUT_BYTES
-from mtpp.api.options.reading import Formats, Machine
+from mtpp.api.options.machine import System
+from mtpp.api.options.reading import Formats
 from mtpp.api.options.verifying import Verifying
 from mtpp.host.deadline import Deadline
 from mtpp.host.memory_limit import memory_left
@@ -45,7 +46,7 @@ class VerifyRequest:
     result: str | Source
     models: tuple[str | SuppliedModel, ...] = ()
     asked: Verifying = field(default_factory=Verifying)
-    machine: Machine = field(default_factory=Machine)
+    machine: System = field(default_factory=System)
     read_as: Formats = field(default_factory=Formats)
     deadline: Deadline = field(default_factory=Deadline)
     in_memory: bool = False

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from mtpp.formats.io.source import Source
     from mtpp.formats.measured.measured_costs import MeasuredCosts
     from mtpp.inference.graph import CostGraph
-    from mtpp.inference.system import System
+    from mtpp.machine.device import Device
     from mtpp.training.model import TrainingModel
 
 _MODELLED_ON = ("peak_flops_per_s", "memory_bandwidth_bytes_per_s")
@@ -38,7 +38,7 @@ class SuppliedModel:
     training: TrainingModel | None = None
     sha256: str | None = None
     again: str | Source | None = None
-    system: System | None = None
+    system: Device | None = None
     dims: Mapping[str, int] | None = None
     costs: MeasuredCosts | None = None
 

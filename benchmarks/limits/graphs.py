@@ -66,6 +66,6 @@ def write_training_model(layers: int, path: Path) -> None:
     """Write a transformer of so many layers to be trained."""
     from mtpp.datasets.transformer_training import transformer_training
     from mtpp.formats.training.native import write_training_model as written
-    from mtpp.inference.system import load_system
+    from mtpp.machine.presets import load_device
 
-    path.write_text(written(transformer_training(layers=layers, system=load_system("a100"))), encoding="utf-8")
+    path.write_text(written(transformer_training(layers=layers, system=load_device("a100"))), encoding="utf-8")

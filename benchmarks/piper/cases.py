@@ -13,6 +13,7 @@ from time import perf_counter
 from typing import Any
 
 from mtpp.formats.training.models import read_training_model
+from mtpp.machine.machine import Machine
 from mtpp.solvers.planners.limits import PlanLimits
 from mtpp.solvers.planners.registry import PLANNERS
 from mtpp.training.model import TrainingModel
@@ -89,9 +90,11 @@ def problem_of(
     """Return the problem of a row: devices, their memory in GiB, and the rest as the workload has it."""
     return PlanningProblem(
         model or model_of(workload),
-        devices=devices,
-        memory_bytes=int(Fraction(memory_gib) * GIB),
-        bandwidth_bytes_per_s=BANDWIDTH * (PICOSECONDS["s"] // workload.ticks),
+        machine=Machine.of_devices(
+            devices,
+            memory_bytes=int(Fraction(memory_gib) * GIB),
+            bandwidth_bytes_per_s=BANDWIDTH * (PICOSECONDS["s"] // workload.ticks),
+        ),
         micro_batches=micro_batches or workload.micro_batches,
         convention=convention,
         schemes=schemes,

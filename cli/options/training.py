@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 import click
 
-from mtpp.api.options.devices import Devices
 from mtpp.api.options.kinds import Choice, Flag, Sizes, Wholes
+from mtpp.api.options.machine import Devices
 from mtpp.api.options.option import Option, Options, option, options_of
 from mtpp.api.options.planners import PLANNERS, GraphPipe, LinePlanner, Pfeife, Piper, TrainingPlanner
 from mtpp.cli.flags import flag_of

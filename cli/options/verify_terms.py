@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mtpp.api.options.kinds import Choice, Flag
+from mtpp.api.options.machine import System
 from mtpp.api.options.option import Options, option
-from mtpp.api.options.reading import Formats, Machine
+from mtpp.api.options.reading import Formats
 from mtpp.api.options.verifying import Verifying
 from mtpp.cli.options.made import options
 
@@ -27,7 +28,7 @@ def verifying_options() -> Callable[[F], F]:
     """Add the terms of a verification, and what a document can be held to."""
     return options(
         Verifying,
-        Machine,
+        System,
         Formats,
         system="Preset or TOML file that it has to be for, with these overrides:",
         bandwidth="The link between stages has to be that, such as 25GB/s.",

@@ -13,7 +13,7 @@ from mtpp.formats.io.source import Source
 from mtpp.formats.modelled.size_terms import SizeTerms
 from mtpp.inference.graph import CostGraph
 from mtpp.inference.plan import Plan
-from mtpp.inference.system import System
+from mtpp.machine.device import Device
 from mtpp.names import TIME_UNITS
 
 _BOM = b"\xef\xbb\xbf"
@@ -62,7 +62,7 @@ class ReadOptions:
     """
 
     dims: SizeTerms = field(default_factory=dict)
-    system: System | None = None
+    system: Device | None = None
     spare_dims: bool = False
     time_unit: str | None = None
     backward: bool = False

@@ -16,7 +16,7 @@ from mtpp.formats.modelled.size_terms import SizeTerms
 from mtpp.formats.results import partition_plan
 from mtpp.formats.training import native as training_native
 from mtpp.inference.graph import CostGraph
-from mtpp.inference.system import System
+from mtpp.machine.device import Device
 from mtpp.names import FORMATS_READ, FORMATS_WRITTEN
 from mtpp.training.plan import FORMAT as TRAINING_PLAN
 
@@ -26,7 +26,7 @@ def read_graph(
     *,
     from_format: str | None = None,
     dims: SizeTerms | None = None,
-    system: System | None = None,
+    system: Device | None = None,
     spare_dims: bool = False,
     time_unit: str | None = None,
     backward: bool = False,

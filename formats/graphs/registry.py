@@ -20,7 +20,8 @@ from mtpp.formats.graphs import (
 from mtpp.formats.graphs.graph_format import Content, GraphFormat
 from mtpp.formats.results import model_explorer, stage_csv
 from mtpp.inference.graph import CostGraph
-from mtpp.inference.system import System, load_system
+from mtpp.machine.device import Device
+from mtpp.machine.presets import load_device
 
 
 def _of_document(make: Callable[..., CostGraph]) -> Callable[..., CostGraph]:
@@ -47,17 +48,17 @@ def _read_graphml(content: Content, **terms: Any) -> CostGraph:
     return _of_data(read_graphml)(content, **terms)
 
 
-def _read_onnx(content: Content, *, system: System | None, **terms: Any) -> CostGraph:
+def _read_onnx(content: Content, *, system: Device | None, **terms: Any) -> CostGraph:
     from mtpp.formats.onnx import read_onnx
 
-    source, system = content.source, system or load_system()
+    source, system = content.source, system or load_device()
     return read_onnx(source.path, source.data, source=source.display, name=source.stem, system=system, **terms)
 
 
-def _read_torch_export(content: Content, *, system: System | None, **terms: Any) -> CostGraph:
+def _read_torch_export(content: Content, *, system: Device | None, **terms: Any) -> CostGraph:
     from mtpp.formats.torch_export import read_program
 
-    source, system = content.source, system or load_system()
+    source, system = content.source, system or load_device()
     return read_program(source.stored, source=source.display, name=source.stem, system=system, **terms)
 
 

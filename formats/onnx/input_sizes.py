@@ -8,7 +8,7 @@ from mtpp.formats.modelled.size_terms import SizeTerms, named_sizes, size_of_oth
 from mtpp.formats.onnx.dimensions import Dimensions
 from mtpp.formats.onnx.open_model import OpenModel
 from mtpp.formats.onnx.tensor_type import PartialType, partial_type
-from mtpp.inference.system import load_system
+from mtpp.machine.presets import load_device
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,6 @@ def input_sizes(data: bytes, source: str, terms: SizeTerms) -> InputSizes:
     others = size_of_others(terms)
     if others is not None:
         return InputSizes({**named, **dict.fromkeys(needed, others)})
-    found = whole.walked(terms, load_system())
+    found = whole.walked(terms, load_device())
     proposed = tuple(key for key in found.proposed if key in needed)
     return InputSizes({**named, **{key: found.dimensions.given[key] for key in proposed}}, proposed)

@@ -28,7 +28,7 @@ from mtpp.formats.onnx.tensor_type import OpaqueType, PartialType, TensorType, V
 from mtpp.formats.onnx.topology import parameter_names, reads
 from mtpp.formats.onnx.value_ranges import row_limits
 from mtpp.formats.onnx.walking.walk import Walk
-from mtpp.inference.system import System
+from mtpp.machine.device import Device
 
 if TYPE_CHECKING:
     from mtpp.formats.onnx.proposals.fit import Fit
@@ -77,7 +77,7 @@ class OpenModel:
         """Names of the initializers of the main graph."""
         return parameter_names(self.model.graph)
 
-    def walked(self, terms: SizeTerms, system: System, *, spare: bool = False, propose_sizes: bool = True) -> Walked:
+    def walked(self, terms: SizeTerms, system: Device, *, spare: bool = False, propose_sizes: bool = True) -> Walked:
         """Walk over the model with the sizes given, and with proposed ones if that is asked for.
 
         Parameters
@@ -101,7 +101,7 @@ class OpenModel:
             raise
 
     def _settled(
-        self, terms: SizeTerms, system: System, widened: list[int] | None, *, spare: bool, propose_sizes: bool
+        self, terms: SizeTerms, system: Device, widened: list[int] | None, *, spare: bool, propose_sizes: bool
     ) -> Walked:
         """Walk over the model; *widened*: with the largest sizes, of which numbers are noted, None for estimates."""
         graph = self.model.graph
@@ -129,7 +129,7 @@ class OpenModel:
     def _walk(
         self,
         terms: SizeTerms,
-        system: System,
+        system: Device,
         widened: list[int] | None,
         *,
         spare: bool = False,

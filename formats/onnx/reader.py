@@ -27,7 +27,7 @@ from mtpp.formats.onnx.tensor_type import (
     partial_type,
 )
 from mtpp.inference.graph import CostGraph
-from mtpp.inference.system import System
+from mtpp.machine.device import Device
 
 
 def read_onnx(
@@ -36,7 +36,7 @@ def read_onnx(
     *,
     source: str,
     dims: SizeTerms | None = None,
-    system: System,
+    system: Device,
     name: str | None = None,
     spare_dims: bool = False,
 ) -> CostGraph:
@@ -109,7 +109,7 @@ def read_with_nodes(
     *,
     source: str,
     dims: SizeTerms | None = None,
-    system: System,
+    system: Device,
     name: str | None = None,
     spare_dims: bool = False,
     propose_sizes: bool = True,

@@ -150,8 +150,8 @@ def _header(problem: GraphProblem, sha256: str | None) -> dict[str, Any]:
         "system": {
             "devices": problem.devices,
             "memory_bytes": problem.memory_bytes,
-            "bandwidth_bytes_per_s": costs.bandwidth_bytes_per_s,
-            "latency_ticks": costs.latency_ticks,
+            "bandwidth_bytes_per_s": costs.link.bandwidth_bytes_per_s,
+            "latency_ticks": costs.link.latency_ps,
             "sequential": rules.sequential,
         },
         "rules": {

@@ -47,7 +47,7 @@ def inspection_document(
         "format": "mtpp-inspection",
         "version": 1,
         "model": {"name": graph.name, "sha256": sha256, "ops": graph.op_count, "tensors": len(sizes)},
-        "system": instance.system.to_document(),
+        "system": instance.device.to_document(),
         "time_unit": graph.time_unit,
         "ticks_per_unit": instance.ticks_per_unit,
         "work": sum(work),

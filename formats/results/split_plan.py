@@ -153,7 +153,7 @@ def _header(problem: SplitProblem, model: Mapping[str, Any]) -> dict[str, Any]:
         "system": {
             "devices": problem.devices,
             "memory_bytes": None if problem.memory_bytes is None else _one_or_all(problem.memory_bytes),
-            "bandwidth_bytes_per_s": problem.bandwidth_bytes_per_s,
+            "bandwidth_bytes_per_s": problem.machine.device.link.bandwidth_bytes_per_s,
             "latency_ticks": line.costs.latency,
             "speed": _one_or_all([exact_text(speed) for speed in problem.speeds]),
             "transport": rules.transport,

@@ -71,7 +71,7 @@ class StageComparison:
             "format": FORMAT,
             "version": VERSION,
             "model": {"name": self.given.graph.name, "ops": instance.op_count, "tensors": instance.tensor_count},
-            "system": instance.system.to_document(),
+            "system": instance.device.to_document(),
             "time_unit": self.given.graph.time_unit,
             "ticks_per_unit": instance.ticks_per_unit,
             "given": _summary(self.given, self.given_name, self.slowest[0]),

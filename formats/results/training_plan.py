@@ -172,14 +172,14 @@ def _system(problem: AnyTrainingProblem) -> dict[str, Any]:
     return {
         "devices": problem.devices,
         "memory_bytes": flat.memory_bytes,
-        "bandwidth_bytes_per_s": flat.bandwidth_bytes_per_s,
+        "bandwidth_bytes_per_s": flat.link.bandwidth_bytes_per_s,
         "max_micro_batches": flat.micro_batches,
         "exact_micro_batches": flat.exact_micro_batches,
         "convention": flat.convention,
         "data_parallel": flat.schemes.data_parallel,
         "tensor_parallel": flat.schemes.tensor_parallel,
         "recompute": flat.schemes.recompute,
-        "topology": problem.device_tree.to_document() if isinstance(problem, NestedProblem) else None,
+        "topology": problem.machine.topology() if isinstance(problem, NestedProblem) else None,
     }
 
 

@@ -20,7 +20,7 @@ from mtpp.formats.torch_export.program import Program, read_nodes
 from mtpp.formats.torch_export.signature import USER
 from mtpp.formats.torch_export.walk import Walk
 from mtpp.inference.graph import CostGraph, Tensor
-from mtpp.inference.system import System
+from mtpp.machine.device import Device
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def read_program(
     *,
     source: str,
     dims: SizeTerms | None = None,
-    system: System,
+    system: Device,
     name: str,
     spare_dims: bool = False,
 ) -> CostGraph:
@@ -94,7 +94,7 @@ def read_with_modules(
     *,
     source: str,
     dims: SizeTerms | None = None,
-    system: System,
+    system: Device,
     name: str,
     spare_dims: bool = False,
 ) -> ProgramReading:

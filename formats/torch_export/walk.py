@@ -15,7 +15,7 @@ from mtpp.formats.torch_export.flops.movement import BOOKKEEPING, CREATION_LIKE,
 from mtpp.formats.torch_export.in_place import InPlace, returned, written
 from mtpp.formats.torch_export.program import Call, Program, Subgraph
 from mtpp.formats.torch_export.signature import USER
-from mtpp.inference.system import System
+from mtpp.machine.device import Device
 
 RANDOM = frozenset(
     (
@@ -56,7 +56,7 @@ class Walk:
         What is stored, or folds into a constant, by the name of its tensor.
     """
 
-    def __init__(self, program: Program, system: System) -> None:
+    def __init__(self, program: Program, system: Device) -> None:
         self._program, self._system = program, system
         self._regions = batched_regions(program.calls, program.types)
         self.record = GraphRecord()

@@ -1,4 +1,4 @@
-"""The problem as solvers see it: a graph on a system, cut into k stages, every cost in integer ticks."""
+"""Problem as solvers see it: a graph on a machine, cut into k stages, every cost in integer ticks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ import numpy as np
 from mtpp.errors import InputError
 from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph, Int32Array, Int64Array
 from mtpp.inference.merged_names import MemberNames
-from mtpp.inference.system import System
+from mtpp.machine.device import Device
+from mtpp.machine.link import Link
+from mtpp.machine.machine import Machine
 from mtpp.units import PICOSECONDS, Exact, ceil_ratio, format_picoseconds
 
 LARGEST_TOTAL = 2**62
@@ -34,7 +36,7 @@ _LEAST_TICKS = 10**6
 
 @dataclass(frozen=True, eq=False)
 class Instance:
-    """Graph × system × k in int64 ticks. Make one with :meth:`build`.
+    """Graph × machine × k in int64 ticks. Make one with :meth:`build`.
 
     Attributes
     ----------
@@ -59,7 +61,7 @@ class Instance:
     """
 
     op_names: Sequence[str]
-    system: System
+    machine: Machine
     k: int
     time_unit: str
     ticks_per_unit: int
@@ -74,14 +76,15 @@ class Instance:
     ground: Ground | None = None
 
     @classmethod
-    def build(cls, graph: CostGraph, system: System, k: int) -> Instance:
-        """Turn the costs of *graph* on *system* into ticks, each rounded up once.
+    def build(cls, graph: CostGraph, machine: Machine) -> Instance:
+        """Turn the costs of *graph* on *machine*, a stage for each device, into ticks, each rounded up once.
 
         Raises
         ------
         InputError
-            If k < 1, if the total cost times k reaches 2^62 ticks or all sizes 2^61 bytes, if an abstract graph (time
-            unit ``"1"``) meets a fast memory, whose overflow is a time, or if its costs are too small for ticks.
+            If there is no device, if the total cost times k reaches 2^62 ticks or all sizes 2^61 bytes, if an abstract
+            graph (time unit ``"1"``) meets a fast memory, whose overflow is a time, or if its costs are too small for
+            ticks.
 
         Notes
         -----
@@ -89,9 +92,10 @@ class Instance:
         Abstract ones: 1 tick per unit if every cost is an integer, else the largest power of ten from 1 to 10^18 with
         k · (Σ work + Σ transfer) < 2^53. At 10^18 costs have to be whole ticks, or 10^6 on average. O(n + pins).
         """
+        k, device = machine.count, machine.device
         if k < 1:
             raise InputError(f"k must be at least 1, not {k}", source="-k")
-        if graph.time_unit == "1" and system.fast_memory_bytes is not None:
+        if graph.time_unit == "1" and device.fast_memory_bytes is not None:
             raise InputError(
                 "a fast memory needs a graph with a time unit: overflow is a time",
                 where="/time_unit",
@@ -101,14 +105,14 @@ class Instance:
         work = _ticks(graph.work, ticks_per_unit)
         transfer = [
             link if given is None else _tick(given, ticks_per_unit)
-            for given, link in zip(graph.transfer, _link_ticks(graph.tensor_bytes, system), strict=True)
+            for given, link in zip(graph.transfer, _link_ticks(graph.tensor_bytes, device.link), strict=True)
         ]
         sizes = np.where(graph.tensor_bytes == UNKNOWN_BYTES, 0, graph.tensor_bytes)
         held = sum(graph.param_bytes.tolist())
-        held += system.activation_reserve_bytes if system.peak == "reserve" else sum(sizes.tolist())
+        held += device.activation_reserve_bytes if device.peak == "reserve" else sum(sizes.tolist())
         if held >= LARGEST_MEMORY:
             raise InputError("the sizes are too large: their total reaches 2^61 bytes", remedy="check the sizes")
-        overflow = 0 if system.fast_memory_bytes is None else system.link_ps(held)
+        overflow = 0 if device.fast_memory_bytes is None else device.link.streaming_ps(held)
         if k * (sum(work) + sum(transfer) + overflow) >= LARGEST_TOTAL:
             raise InputError(
                 f"the costs are too large: {k} × their total reaches 2^62 ticks of 1/{ticks_per_unit} "
@@ -119,7 +123,7 @@ class Instance:
         offsets, pins = _pins(graph)
         instance = cls(
             op_names=graph.op_names,
-            system=system,
+            machine=machine,
             k=k,
             time_unit=graph.time_unit,
             ticks_per_unit=ticks_per_unit,
@@ -134,6 +138,11 @@ class Instance:
         for array in (instance.work, instance.transfer, sizes, offsets, pins):
             array.setflags(write=False)
         return instance
+
+    @property
+    def device(self) -> Device:
+        """The device that all devices are equal to."""
+        return self.machine.device
 
     @property
     def op_count(self) -> int:
@@ -172,21 +181,21 @@ class Instance:
     @cached_property
     def most_bytes(self) -> int:
         """No stage holds more: all parameters, and the reserve or all tensors at once; below 2^61."""
-        peak = self.system.activation_reserve_bytes
-        if self.system.peak == "order":
+        peak = self.device.activation_reserve_bytes
+        if self.device.peak == "order":
             peak = int((self if self.ground is None else self.ground.instance).tensor_bytes.sum())
         return int(self.param_bytes.sum()) + peak
 
     @cached_property
     def memory_matters(self) -> bool:
         """Whether there is a memory that not everything at once fits into."""
-        memories = (self.system.fast_memory_bytes, self.system.stage_memory_bytes)
+        memories = (self.device.fast_memory_bytes, self.device.memory_bytes)
         return any(memory is not None and memory < self.most_bytes for memory in memories)
 
     @property
     def peaks_in_order(self) -> bool:
         """Whether what a stage pays, or whether it may be, depends on its working memory in the graph's order."""
-        return self.system.peak == "order" and self.memory_matters
+        return self.device.peak == "order" and self.memory_matters
 
     @cached_property
     def most_ticks(self) -> int:
@@ -241,10 +250,10 @@ class Instance:
 
     def overflow_ticks(self, param_bytes: int, peak_bytes: int) -> int:
         """Return the time to stream what does not fit into the fast memory (eq. 2), in ticks, rounded up."""
-        memory = self.system.fast_memory_bytes
+        memory = self.device.fast_memory_bytes
         if memory is None:
             return 0
-        return self.system.link_ps(max(0, param_bytes + peak_bytes - memory))
+        return self.device.link.streaming_ps(max(0, param_bytes + peak_bytes - memory))
 
 
 @dataclass(frozen=True, eq=False)
@@ -294,14 +303,15 @@ def _ticks(costs: Sequence[Exact], ticks_per_unit: int) -> list[int]:
     return [_tick(cost, ticks_per_unit) for cost in costs]
 
 
-def _link_ticks(sizes: Int64Array, system: System) -> list[int]:
+def _link_ticks(sizes: Int64Array, link: Link) -> list[int]:
     """Return the time of each tensor on the link; meaningless where the size is not known."""
-    divisor = gcd(PICOSECONDS["s"], system.bandwidth_bytes_per_s)
-    numerator, denominator = PICOSECONDS["s"] // divisor, system.bandwidth_bytes_per_s // divisor
+    rate = link.bandwidth_bytes_per_s
+    divisor = gcd(PICOSECONDS["s"], rate)
+    numerator, denominator = PICOSECONDS["s"] // divisor, rate // divisor
     if int(sizes.max(initial=0)) * numerator + denominator < 2**63:
         ticks: list[int] = (-(-(sizes * numerator) // denominator)).tolist()
         return ticks
-    return [system.link_ps(size) for size in sizes.tolist()]
+    return [link.streaming_ps(size) for size in sizes.tolist()]
 
 
 def _largest_cost(work: Sequence[Exact], transfer: Sequence[Exact]) -> str:

@@ -69,10 +69,10 @@ def stage_costs(instance: Instance, partition: Partition) -> StageCosts:
     arriving = _sum_by(touching[~made_here], moved[~made_here], k)
     leaving = _sum_by(touching[made_here], moved[made_here], k)
 
-    if instance.system.peak == "order":
+    if instance.device.peak == "order":
         peak = peaks_in_order(instance, stage, k)
     else:
-        peak = np.where(ops > 0, np.int64(instance.system.activation_reserve_bytes), np.int64(0))
+        peak = np.where(ops > 0, np.int64(instance.device.activation_reserve_bytes), np.int64(0))
     overflow = np.array(
         [
             instance.overflow_ticks(p, a) if count else 0
@@ -86,13 +86,13 @@ def stage_costs(instance: Instance, partition: Partition) -> StageCosts:
 
 def keeps_stage_memory(instance: Instance, costs: StageCosts) -> bool:
     """Tell whether no stage needs more than the stage memory."""
-    limit = instance.system.stage_memory_bytes
+    limit = instance.device.memory_bytes
     return limit is None or int((costs.param_bytes + costs.peak_bytes).max()) <= limit
 
 
 def check_stage_memory(instance: Instance, costs: StageCosts) -> None:
     """Raise :class:`~mtpp.errors.InvalidPartition` if a stage needs more than the stage memory; names the worst."""
-    limit = instance.system.stage_memory_bytes
+    limit = instance.device.memory_bytes
     if limit is None or keeps_stage_memory(instance, costs):
         return
     worst = int((costs.param_bytes + costs.peak_bytes).argmax())

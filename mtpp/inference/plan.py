@@ -143,7 +143,7 @@ class Plan:
                 **({"proposed_dims": list(proposed_dims)} if proposed_dims else {}),
                 **({} if costs_sha256 is None else {"costs_sha256": costs_sha256}),
             },
-            "system": self.instance.system.to_document(),
+            "system": self.instance.device.to_document(),
             "k": self.partition.k,
             "algorithm": self.algorithm,
             "found_by": self.found_by,

@@ -44,8 +44,8 @@ def least_peaks(instance: Instance) -> Int64Array:
     that it reads or makes. That much is also enough for S = {op} alone.
     """
     n = instance.op_count
-    if instance.system.peak == "reserve":
-        return np.full(n, instance.system.activation_reserve_bytes, dtype=np.int64)
+    if instance.device.peak == "reserve":
+        return np.full(n, instance.device.activation_reserve_bytes, dtype=np.int64)
     return _peaks(instance, np.arange(n, dtype=np.int32), n, to_the_end=False)
 
 

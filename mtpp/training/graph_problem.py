@@ -14,11 +14,11 @@ from functools import cached_property, lru_cache
 from math import isqrt
 
 from mtpp.errors import InputError
+from mtpp.machine.machine import Machine
 from mtpp.names import IN_FLIGHT
 from mtpp.ranges import MOST_INTERVALS
 from mtpp.training.model import Configuration, TrainingModel
 from mtpp.training.stage_costs import PassCosts, PipelineCosts
-from mtpp.units import PICOSECONDS, ceil_ratio
 
 MOST_PASSES = 2**20
 """Of all stages together: smaller micro-batches are not tried."""
@@ -70,9 +70,9 @@ class GraphProblem:
     Attributes
     ----------
     costs
-        Of stages and transfers; it holds the model, the mini-batch B and the bandwidth.
-    devices, memory_bytes
-        K, and what each device has.
+        Of stages and transfers; it holds the model, the mini-batch B and the link.
+    machine
+        K equal devices in one network.
     sizes
         Samples b of micro-batches that stages may have, ascending; each divides B and makes at most
         :data:`MOST_PASSES` passes.
@@ -86,8 +86,7 @@ class GraphProblem:
     """
 
     costs: PipelineCosts
-    devices: int
-    memory_bytes: int
+    machine: Machine
     rules: GraphRules
     sizes: Sequence[int]
     ways: LayerWays
@@ -97,11 +96,8 @@ class GraphProblem:
         cls,
         model: TrainingModel,
         *,
-        devices: int,
-        memory_bytes: int,
-        bandwidth_bytes_per_s: int,
+        machine: Machine,
         mini_batch: int,
-        latency_ticks: int = 0,
         micro_batch_size: int | None = None,
         rules: GraphRules | None = None,
     ) -> GraphProblem:
@@ -119,28 +115,36 @@ class GraphProblem:
             used, or costs of no number of samples that it could be given, a size that was asked for does not divide the
             mini-batch or makes too many passes, or nobody says what times are of.
         """
-        rules = rules or GraphRules()
+        rules, link = rules or GraphRules(), machine.device.link
         for value, least, name in (
-            (devices, 1, "devices"),
-            (memory_bytes, 1, "memory"),
-            (bandwidth_bytes_per_s, 1, "bandwidth"),
+            (machine.count, 1, "devices"),
+            (machine.required_memory_bytes, 1, "memory"),
+            (link.bandwidth_bytes_per_s, 1, "bandwidth"),
             (mini_batch, 1, "batch_size"),
-            (latency_ticks, 0, "latency"),
+            (link.latency_ps, 0, "latency"),
         ):
             if not least <= value < LARGEST:
                 raise InputError(f"must be at least {least} and below 2^60, not {value}", parameter=name)
         if not rules.intervals or min(rules.intervals) < 1 or max(rules.intervals) > MOST_INTERVALS:
             raise InputError(f"must be whole numbers from 1 to {MOST_INTERVALS}", parameter="kfkb")
-        costs = PipelineCosts(
-            model, mini_batch, bandwidth_bytes_per_s, _times_of(model, micro_batch_size), latency_ticks
-        )
+        costs = PipelineCosts(model, mini_batch, link, _times_of(model, micro_batch_size))
         ways = LayerWays(costs, rules.recompute)
-        stages = min(devices, len(model.layers))
+        stages = min(machine.count, len(model.layers))
         sizes = _sizes(model, mini_batch, ways.choices, rules, stages)
-        problem = cls(costs, devices, memory_bytes, rules, sizes, ways)
+        problem = cls(costs, machine, rules, sizes, ways)
         problem._check_layers()
         problem._check_range()
         return problem
+
+    @property
+    def devices(self) -> int:
+        """K."""
+        return self.machine.count
+
+    @property
+    def memory_bytes(self) -> int:
+        """Memory of each device."""
+        return self.machine.required_memory_bytes
 
     @property
     def model(self) -> TrainingModel:
@@ -255,9 +259,9 @@ class GraphProblem:
         largest = max(shared, default=0)
         for moved, edges in Counter(edge.communication_bytes for edge in model.edges).items():
             ticks += 2 * edges * max(count * costs.transfer([moved + largest], size, 1) for count, size in counts)
-        ticks += 2 * len(model.layers) * costs.latency_ticks * max(count for count, _ in counts)
+        ticks += 2 * len(model.layers) * costs.link.latency_ps * max(count for count, _ in counts)
         parameters = sum(max(one.gradient_bytes for one in here) for here in self.choices)
-        ticks += ceil_ratio(2 * parameters * PICOSECONDS["s"], costs.bandwidth_bytes_per_s)
+        ticks += costs.link.streaming_ps(2 * parameters)
         if max(ticks, held) >= LARGEST:
             raise InputError(
                 "the costs are too large: all layers and transfers of an iteration together reach 2^60",

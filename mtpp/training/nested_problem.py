@@ -25,15 +25,14 @@ The convention of Piper's program is for one level: it has no rule for more.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
 from mtpp.errors import InputError
-from mtpp.training.device_tree import DeviceTree
+from mtpp.machine.machine import Machine
 from mtpp.training.model import Layer, TrainingModel
 from mtpp.training.problem import LARGEST_TOTAL, PlanningProblem, Schemes
-from mtpp.units import PICOSECONDS, ceil_ratio
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,7 @@ class NestedProblem:
         Levels 2 to L.
     """
 
-    device_tree: DeviceTree
+    machine: Machine
     level_one: PlanningProblem
     outer: Sequence[OuterLevel]
 
@@ -88,9 +87,8 @@ class NestedProblem:
     def build(
         cls,
         model: TrainingModel,
-        device_tree: DeviceTree,
+        machine: Machine,
         *,
-        memory_bytes: int,
         micro_batches: int,
         exact_micro_batches: bool = False,
         convention: str = "paper",
@@ -103,34 +101,31 @@ class NestedProblem:
         InputError
             As :class:`PlanningProblem`, or if there are several levels and *convention* is not ``paper``.
         """
-        if convention != "paper" and len(device_tree.levels) > 1:
+        if convention != "paper" and len(machine.levels) > 1:
             raise InputError(
                 f"the convention {convention!r} has no rule for several levels of devices",
                 parameter="convention",
                 remedy="use paper, or a topology of one level",
             )
-        innermost = device_tree.levels[0]
+        innermost = machine.levels[0]
         level_one = PlanningProblem(
             model,
-            devices=innermost.devices,
-            memory_bytes=memory_bytes,
-            bandwidth_bytes_per_s=innermost.bandwidth_bytes_per_s,
+            machine=replace(machine, levels=(innermost,)),
             micro_batches=micro_batches,
             exact_micro_batches=exact_micro_batches,
             convention=convention,
             schemes=schemes or Schemes(),
         )
         outer = []
-        for level in device_tree.levels[1:]:
-            rate = level.bandwidth_bytes_per_s
+        for level in machine.levels[1:]:
             outer.append(
                 OuterLevel(
                     level.devices,
-                    [ceil_ratio(2 * edge.communication_bytes * PICOSECONDS["s"], rate) for edge in model.edges],
-                    [ceil_ratio(4 * layer_parameter_bytes(layer) * PICOSECONDS["s"], rate) for layer in model.layers],
+                    [level.link.streaming_ps(2 * edge.communication_bytes) for edge in model.edges],
+                    [level.link.streaming_ps(4 * layer_parameter_bytes(layer)) for layer in model.layers],
                 )
             )
-        problem = cls(device_tree, level_one, outer)
+        problem = cls(machine, level_one, outer)
         problem._check()
         return problem
 
@@ -160,7 +155,7 @@ class NestedProblem:
     @property
     def devices(self) -> int:
         """Devices of level 1 in all."""
-        return self.device_tree.devices
+        return self.machine.count
 
     @property
     def most_in_flight(self) -> int:

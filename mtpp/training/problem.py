@@ -8,6 +8,8 @@ from fractions import Fraction
 from functools import cached_property
 
 from mtpp.errors import InputError
+from mtpp.machine.link import Link
+from mtpp.machine.machine import Machine
 from mtpp.names import CONVENTIONS
 from mtpp.training.model import Configuration, Layer, TrainingModel
 from mtpp.units import PICOSECONDS, Exact, ceil_ratio
@@ -55,8 +57,8 @@ class PlanningProblem:
 
     Attributes
     ----------
-    devices, memory_bytes, bandwidth_bytes_per_s
-        K, M and B of the paper, one flat network.
+    machine
+        Equal devices in one flat network: K, M and B of the paper.
     micro_batches
         N: degrees of data parallelism sum up to at most this, or to exactly this if *exact_micro_batches*.
     convention
@@ -65,32 +67,39 @@ class PlanningProblem:
     Raises
     ------
     InputError
-        If a number is not positive, if a layer is left without any configuration by the schemes, or if the costs are
-        too large for 64 bits; *where* is what the model's places say.
+        If the number of micro-batches is not positive, if a layer is left without any configuration by the schemes, or
+        if the costs are too large for 64 bits; *where* is what the model's places say.
     """
 
     model: TrainingModel
     _: KW_ONLY
-    devices: int
-    memory_bytes: int
-    bandwidth_bytes_per_s: int
+    machine: Machine
     micro_batches: int
     exact_micro_batches: bool = False
     convention: str = CONVENTIONS[0]
     schemes: Schemes = field(default_factory=Schemes)
 
     def __post_init__(self) -> None:
-        for value, what, source in (
-            (self.devices, "the number of devices", "‹devices›"),
-            (self.memory_bytes, "the memory of a device", "‹memory›"),
-            (self.bandwidth_bytes_per_s, "the bandwidth", "‹bandwidth›"),
-            (self.micro_batches, "the number of micro-batches", "‹max_micro_batches›"),
-        ):
-            if value < 1:
-                raise InputError(f"{what} must be above zero, not {value}", source=source)
+        if self.micro_batches < 1:
+            raise InputError(f"must be above zero, not {self.micro_batches}", parameter="max_micro_batches")
         if self.convention not in CONVENTIONS:
             raise InputError(f"unknown convention {self.convention!r}", remedy=f"use {' or '.join(CONVENTIONS)}")
         self._check()
+
+    @property
+    def devices(self) -> int:
+        """K."""
+        return self.machine.count
+
+    @property
+    def memory_bytes(self) -> int:
+        """M: of each device."""
+        return self.machine.required_memory_bytes
+
+    @property
+    def link(self) -> Link:
+        """Of each device; its bandwidth is B."""
+        return self.machine.device.link
 
     @cached_property
     def degrees(self) -> Sequence[int]:
@@ -118,20 +127,17 @@ class PlanningProblem:
         return Choice(
             configuration,
             _ticks(configuration.time_per_sample, PICOSECONDS[self.model.time_unit]),
-            self._moved(4 * configuration.gradient_bytes),
+            self.link.streaming_ps(4 * configuration.gradient_bytes),
             configuration.memory_a,
             configuration.memory_b,
-            [self._moved(2 * forward.get(edges[e].source, 0)) for e in self.edges_in[layer]],
-            [self._moved(2 * backward.get(edges[e].target, 0)) for e in self.edges_out[layer]],
+            [self.link.streaming_ps(2 * forward.get(edges[e].source, 0)) for e in self.edges_in[layer]],
+            [self.link.streaming_ps(2 * backward.get(edges[e].target, 0)) for e in self.edges_out[layer]],
         )
 
     @cached_property
     def edge_ticks(self) -> Sequence[int]:
         """2 · c(u, v) / B for each edge, rounded up: paid by the stages at both ends."""
-        return [self._moved(2 * edge.communication_bytes) for edge in self.model.edges]
-
-    def _moved(self, size: int) -> int:
-        return ceil_ratio(size * PICOSECONDS["s"], self.bandwidth_bytes_per_s)
+        return [self.link.streaming_ps(2 * edge.communication_bytes) for edge in self.model.edges]
 
     def _check(self) -> None:
         for i, layer in enumerate(self.model.layers):

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from mtpp.errors import InputError
+from mtpp.machine.link import Link
 from mtpp.training.model import Configuration, TrainingModel
 from mtpp.training.pass_order import interleaved_order
 from mtpp.training.stage_graph import PipelineStage, StageGraph, StageTransfer
@@ -71,15 +72,12 @@ class PipelineCosts:
     ----------
     times_of
         Samples that the model's times, memory and bytes are of.
-    latency_ticks
-        Of each transfer.
     """
 
     model: TrainingModel
     mini_batch: int
-    bandwidth_bytes_per_s: int
+    link: Link
     times_of: int
-    latency_ticks: int = 0
 
     def passes(self, configuration: Configuration, samples: int) -> PassCosts:
         """Return what a layer costs for so many samples on each device."""
@@ -106,7 +104,7 @@ class PipelineCosts:
 
     def moved(self, count: int, width: int) -> int:
         """Return the ticks of moving so many bytes over *width* links."""
-        return self.latency_ticks + ceil_ratio(count * PICOSECONDS["s"], self.bandwidth_bytes_per_s * width)
+        return self.link.message_ps(count, width)
 
     def scaled_edges(self, micro_batch: int) -> Sequence[int]:
         """Return the bytes of the tensors of all edges for a micro-batch."""
@@ -126,7 +124,7 @@ class PipelineCosts:
 
     def ring(self, count: int, d: int) -> int:
         """Return the ticks of synchronising so many bytes by a ring over so many replicas."""
-        return ceil_ratio(2 * (d - 1) * count * PICOSECONDS["s"], d * self.bandwidth_bytes_per_s)
+        return self.link.streaming_ps(2 * (d - 1) * count, d)
 
     def memory_bytes(self, stage: ScheduledStage) -> int:
         """Return the bytes that each device of a stage needs."""

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from mtpp.array_types import Array
 from mtpp.errors import InputError
 from mtpp.host.interrupts import unwinding
-from mtpp.inference.system import System, load_system
+from mtpp.machine.device import Device
+from mtpp.machine.presets import load_device
 from mtpp.runtime.profiling.executable import NODE, Executable
 from mtpp.runtime.profiling.profiled_graph import (
     MeasuredOps,
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from mtpp.formats.onnx import Reading
     from mtpp.formats.onnx.tensor_type import TensorType
 
-Read = Callable[[bytes, System], "Reading"]
+Read = Callable[[bytes, Device], "Reading"]
 """Reads a serialized model, with the costs of a system."""
 
 EXECUTED = "run"
@@ -73,7 +74,7 @@ def measure_model(
     read: Read,
     reading: Reading | None,
     choices: ProfileChoices,
-    system: System,
+    system: Device,
     *,
     room_for_two: bool,
     progress: Callable[[int, int], None] = lambda done, total: None,
@@ -160,7 +161,7 @@ def _shares(read: Read, reading: Reading, run: _Run) -> list[int]:
     """Return the share of each op in a kernel that computes several: its arithmetic."""
     if run.prefix == NODE:  # a kernel for each op
         return [1] * reading.graph.op_count
-    endless = replace(load_system(), peak_flops_per_s=10**12, memory_bandwidth_bytes_per_s=2**62)
+    endless = replace(load_device(), peak_flops_per_s=10**12, memory_bandwidth_bytes_per_s=2**62)
     arithmetic = read(bytes(reading.model.SerializeToString()), endless)
     return [int(work) for work in arithmetic.graph.work]
 

@@ -88,10 +88,11 @@ def memory_need(executable: Executable, graph: CostGraph | None, sessions: int =
 def most_alive(graph: CostGraph) -> int:
     """Return the bytes of the tensors that are alive at once, at most, as the ops run in the graph's order."""
     from mtpp.inference.instance import Instance
-    from mtpp.inference.system import load_system
     from mtpp.inference.working_memory import peaks_in_order
+    from mtpp.machine.machine import Machine
+    from mtpp.machine.presets import load_device
 
-    instance = Instance.build(graph, load_system(), 1)
+    instance = Instance.build(graph, Machine.uniform(1, load_device()))
     return int(peaks_in_order(instance, np.zeros(graph.op_count, dtype=np.int32), 1)[0])
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mtpp.formats.onnx import Reading
     from mtpp.formats.onnx.stages import Split
     from mtpp.inference.graph import CostGraph
-    from mtpp.inference.system import System
+    from mtpp.machine.device import Device
 
 _ABSENT = "absent-weights"
 
@@ -61,7 +61,7 @@ def profile_model(
     folder = Path() if source.path is None else source.path.parent
     executable = prepare(source.data, folder, source.display, dims=request.dims, arrays=request.arrays)
 
-    def read(data: bytes, system: System) -> Reading:
+    def read(data: bytes, system: Device) -> Reading:
         from mtpp.formats.onnx import read_with_nodes
 
         return read_with_nodes(
@@ -203,7 +203,7 @@ def _measure_chunk(
 ) -> MeasuredModel:
     from mtpp.formats.onnx import read_with_nodes
 
-    def read(model: bytes, system: System) -> Reading:
+    def read(model: bytes, system: Device) -> Reading:
         return read_with_nodes(None, model, source=whole.source, system=system)
 
     chunk = prepare(data, whole.folder, whole.source, dims={}, arrays=feeds)

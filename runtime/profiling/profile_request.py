@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from mtpp.array_types import Array
 from mtpp.formats.modelled.size_terms import SizeTerms
-from mtpp.inference.system import System
+from mtpp.machine.device import Device
 from mtpp.runtime.profiling.timing import ProfileChoices
 
 
@@ -30,7 +30,7 @@ class ProfileRequest:
     """
 
     choices: ProfileChoices
-    system: System
+    system: Device
     dims: SizeTerms = field(default_factory=dict)
     arrays: Mapping[str, Array] = field(default_factory=dict)
     seed: int = 0

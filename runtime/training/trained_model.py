@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from mtpp.errors import InputError
 from mtpp.formats.io.source import read_source
 from mtpp.formats.torch_export import ProgramReading, read_with_modules
-from mtpp.inference.system import load_system
+from mtpp.machine.presets import load_device
 from mtpp.runtime.pytorch.flat_program import FlatProgram, flat_program
 from mtpp.runtime.pytorch.library import pytorch
 from mtpp.runtime.pytorch.loading import load_program
@@ -59,7 +59,7 @@ class TrainedModel:
         if source.sha256 != self.sha256:
             raise InputError("has changed since the run began", source=display, remedy="run again")
         reading = read_with_modules(
-            source.stored, source=display, dims=dict(self.dims), system=load_system(), name=source.stem
+            source.stored, source=display, dims=dict(self.dims), system=load_device(), name=source.stem
         )
         labels = self._labels(reading)
         loaded = load_program(source.stored, display, self.seed)

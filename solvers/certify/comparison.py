@@ -12,7 +12,7 @@ from mtpp.host.deadline import Deadline
 from mtpp.host.stop_reason import StopReason
 from mtpp.inference.instance import Instance
 from mtpp.inference.model_file import ModelFile
-from mtpp.inference.system import System
+from mtpp.machine.device import Device
 from mtpp.solvers.bounds.simple import simple_bound
 from mtpp.solvers.certify.cells.cell import Cell
 from mtpp.solvers.compilation import search_clock
@@ -158,7 +158,7 @@ class ComparedRuns:
     cells: Sequence[Run]
     stage_counts: Sequence[int]
     algorithms: Sequence[str]
-    system: System
+    system: Device
     limits: RunLimits
     interrupted: bool = False
 

@@ -36,7 +36,7 @@ def stage_sums(costs: PipelineCosts, stage: ScheduledStage) -> StageSums:
         fixed += one.memory_b
         parameters += one.parameter_bytes if one.trainable_bytes is None else one.trainable_bytes
     d = stage.data_parallel
-    ring = ceil_ratio(2 * (d - 1) * parameters * _SECOND, d * costs.bandwidth_bytes_per_s)
+    ring = ceil_ratio(2 * (d - 1) * parameters * _SECOND, d * costs.link.bandwidth_bytes_per_s)
     return StageSums(forward, backward, ring, fixed + stage.in_flight * kept)
 
 
@@ -78,8 +78,8 @@ def transfer_sums(
             )
     found = {}
     for (a, b), sizes in moved.items():
-        rate = costs.bandwidth_bytes_per_s * min(stages[a].data_parallel, stages[b].data_parallel)
-        there, back = (costs.latency_ticks + ceil_ratio(size * _SECOND, rate) for size in sizes)
+        rate = costs.link.bandwidth_bytes_per_s * min(stages[a].data_parallel, stages[b].data_parallel)
+        there, back = (costs.link.latency_ps + ceil_ratio(size * _SECOND, rate) for size in sizes)
         found[a, b] = there, back
     return found
 

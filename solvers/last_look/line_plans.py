@@ -84,7 +84,7 @@ def _look_at_sums(problem: PlanningProblem, used: int, devices: int, degrees: in
 
 def _look_at_level(problem: NestedProblem, parts: Sequence[Superstage] | Sequence[LayerStage], above: int) -> None:
     """Check that a split uses no more devices of its level than there are, and those inside."""
-    devices = problem.device_tree.levels[above].devices
+    devices = problem.machine.levels[above].devices
     used = sum(part.data_parallel * (1 if isinstance(part, Superstage) else part.tensor_parallel) for part in parts)
     if used > devices:
         raise InconsistentResult(f"a split of the plan uses {used} devices of level {above + 1}, which has {devices}")
@@ -138,7 +138,7 @@ def _walk_level(
         walk.split(stages, in_flight, around)
         return
     model = problem.model
-    rate = problem.device_tree.levels[above].bandwidth_bytes_per_s
+    rate = problem.machine.levels[above].link.bandwidth_bytes_per_s
     for part in parts:
         assert isinstance(part, Superstage)
         d, inside = part.data_parallel, set(part.layers)
@@ -175,7 +175,7 @@ class _Walk:
 
     def split(self, stages: Sequence[LayerStage], in_flight: int, around: int) -> None:
         """Sum up stages of one level with so many micro-batches in flight at the first one."""
-        problem, rate = self._problem, self._problem.bandwidth_bytes_per_s
+        problem, rate = self._problem, self._problem.link.bandwidth_bytes_per_s
         for stage in stages:
             d, inside = stage.data_parallel, set(stage.layers)
             kept, in_flight = ceil(Fraction(in_flight, d)), in_flight - d

@@ -55,7 +55,7 @@ def look_at_partition(
     if min(costs.cost.min(), costs.param_bytes.min(), costs.peak_bytes.min()) < 0:
         raise InconsistentResult(f"a stage found by {found_by} costs less than nothing")
     if not keeps_stage_memory(instance, costs):
-        limit, most = instance.system.stage_memory_bytes, int((costs.param_bytes + costs.peak_bytes).max())
+        limit, most = instance.device.memory_bytes, int((costs.param_bytes + costs.peak_bytes).max())
         raise InconsistentResult(f"a stage found by {found_by} needs {most} bytes, and the limit is {limit}")
     if together:
         place = dict(zip(instance.op_names, again.assignment.tolist(), strict=True))

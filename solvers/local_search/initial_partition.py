@@ -12,6 +12,7 @@ from mtpp.inference.graph import Int32Array
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import keeps_stage_memory, stage_costs
 from mtpp.inference.partition import Partition
+from mtpp.machine.machine import Machine
 from mtpp.solvers.arrays import order_arrays, slicing_arrays
 from mtpp.solvers.feasibility import none_found
 from mtpp.solvers.limits import SearchLimits, SearchResult
@@ -110,9 +111,10 @@ def _balanced_memory(instance: Instance, sweeps: int, limits: SearchLimits, thre
 
     Takes *sweeps* evaluations of n proposed moves each.
     """
+    device = replace(instance.device, fast_memory_bytes=None, memory_bytes=None)
     twin = replace(
         instance,
-        system=replace(instance.system, fast_memory_bytes=None, stage_memory_bytes=None),
+        machine=Machine.uniform(instance.machine.count, device),
         work=instance.param_bytes,
         transfer=np.zeros_like(instance.transfer),
     )

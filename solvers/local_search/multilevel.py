@@ -90,7 +90,7 @@ def _first(
     whose own order can be cut will do. It is only refined where it is too large to be searched.
     """
     coarse = levels[-1].instance if levels else instance
-    if not levels or instance.system.stage_memory_bytes is None:
+    if not levels or instance.device.memory_bytes is None:
         return first_result(coarse, limits, threads), levels, True
     first = FirstSearch(coarse, limits.seed)
     try:

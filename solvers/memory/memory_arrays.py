@@ -90,18 +90,18 @@ NO_GROUND = GroundArrays(_WHOLE, _HALF, _WHOLE, _WHOLE, _HALF, _HALF, _HALF, _WH
 
 def memory_arrays(instance: Instance) -> MemoryArrays:
     """Return the memories of the instance's system: none where everything at once fits into them; O(n + m)."""
-    system = instance.system
+    system = instance.device
     if not instance.memory_matters:
         return MemoryArrays(NO_MEMORY, UNLIMITED_BYTES, UNLIMITED_BYTES, 0, 1, 1, 1)
     fast, limit = (
         UNLIMITED_BYTES if size is None else min(size, UNLIMITED_BYTES)
-        for size in (system.fast_memory_bytes, system.stage_memory_bytes)
+        for size in (system.fast_memory_bytes, system.memory_bytes)
     )
     mode, reserve = (IN_ORDER, 0) if instance.peaks_in_order else (RESERVE, system.activation_reserve_bytes)
     if system.fast_memory_bytes is None:
         return MemoryArrays(mode, fast, limit, reserve, 1, 1, 1)
-    divisor = gcd(_PICOSECONDS_PER_S, system.bandwidth_bytes_per_s)
-    denominator = system.bandwidth_bytes_per_s // divisor
+    divisor = gcd(_PICOSECONDS_PER_S, system.link.bandwidth_bytes_per_s)
+    denominator = system.link.bandwidth_bytes_per_s // divisor
     chunk = 61 - denominator.bit_length()
     if chunk < 1:
         raise InputError(

@@ -65,7 +65,7 @@ def find_fewest_stages(instance: Instance, limit: int, limits: SearchLimits) -> 
     if best > n:
         raise Infeasible(
             f"none found: no order tried can be cut into stages of at most {instance.describe(limit)} each"
-            + (" within the stage memory" if instance.system.stage_memory_bytes is not None else ""),
+            + (" within the stage memory" if instance.device.memory_bytes is not None else ""),
             parameter="max_bottleneck",
             remedy="allow more time per stage, or try more orders with ‹work_limit›",
         )

@@ -92,7 +92,7 @@ def _reachable_cutoff(instance: Instance, order: Int32Array, arrays: SlicingArra
         return bool(fewest_stages(order, cutoff, instance.k, arrays, parent) <= instance.k)
 
     loosest = instance.most_ticks + 1
-    if instance.system.stage_memory_bytes is not None and not reaches(loosest):
+    if instance.device.memory_bytes is not None and not reaches(loosest):
         return None
     bound = simple_bound(instance).value
     gap = max(1, bound // 64)

@@ -85,7 +85,7 @@ def first_nested_plan(problem: NestedProblem, planner: str, stopped: StopReason)
     for t, chosen, order, weights in _configured(level_one, problem.most_in_flight):
         most = min(level_one.micro_batches, problem.devices // t)
         widths = [one.devices for one in reversed(problem.outer)]
-        pipeline = _split(order, weights, [*widths, problem.device_tree.levels[0].devices // t], most, t, chosen)
+        pipeline = _split(order, weights, [*widths, problem.machine.levels[0].devices // t], most, t, chosen)
         plan = NestedPlan(problem, planner, pipeline, anything, stopped)
         if level_one.exact_micro_batches and plan.degrees_sum != level_one.micro_batches:
             continue

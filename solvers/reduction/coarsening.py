@@ -153,7 +153,7 @@ def _limits(instance: Instance, target_ops: int) -> ClusterLimits:
         size=_OPS_PER_CLUSTER,
         work=2 * int(instance.work.sum()) // target_ops + 1,
         param_bytes=2 * int(instance.param_bytes.sum()) // target_ops + 1
-        if instance.system.limits_memory
+        if instance.device.limits_memory
         else _ANY_SIZE,
         goal=target_ops,
         steps=_SEARCH_STEPS,
@@ -162,7 +162,7 @@ def _limits(instance: Instance, target_ops: int) -> ClusterLimits:
 
 def _too_large(instance: Instance) -> NDArray[np.bool_]:
     """Return which ops no stage may hold, by the hard limit on its memory."""
-    limit = instance.system.stage_memory_bytes
+    limit = instance.device.memory_bytes
     if limit is None:
         return np.zeros(instance.op_count, dtype=bool)
     return instance.param_bytes + least_peaks(instance) > limit

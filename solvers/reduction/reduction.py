@@ -193,12 +193,12 @@ def _merge_arrays(instance: Instance) -> MergeArrays:
 
 def _charges(instance: Instance) -> Int64Array:
     """Return what a stage pays at most for an op that joins it, without transfers; −1 if the op must not move."""
-    system = instance.system
+    system = instance.device
     charge = instance.work.copy()
     if not instance.memory_matters:
         return charge
     if system.fast_memory_bytes is not None:
-        charge += np.array([system.link_ps(size) for size in instance.param_bytes.tolist()], dtype=np.int64)
-    if system.stage_memory_bytes is not None:
+        charge += np.array([system.link.streaming_ps(size) for size in instance.param_bytes.tolist()], dtype=np.int64)
+    if system.memory_bytes is not None:
         charge[instance.param_bytes > 0] = -1
     return charge

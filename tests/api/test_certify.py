@@ -166,7 +166,7 @@ def test_problems_of_single_cells(tmp_path: Path) -> None:
         op["param_bytes"] = 100
     path.write_text(json.dumps(document))
     how = reading_of(None)
-    how = replace(how, system=replace(how.machine, stage_memory_bytes=150))
+    how = replace(how, system=replace(how.device, memory_bytes=150))
     table = certify(path, [1, 2], jobs=1, reading=how)
     assert [row.k for row in table] == [2]
     assert len(table.problems) == 1

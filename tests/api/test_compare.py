@@ -59,7 +59,7 @@ def test_models_without_work_are_left_out(two_chains: Path) -> None:
 def test_models_for_several_systems_are_refused(two_chains: Path) -> None:
     """A comparison says which one it is for."""
     how = reading_of(None)
-    other = replace(how, system=replace(how.machine, bandwidth_bytes_per_s=1))
+    other = replace(how, system=how.device.overriding(bandwidth_bytes_per_s=1))
     models = [read_model(str(two_chains / "a.json"), one, lambda text: None) for one in (how, other)]
     with pytest.raises(InputError, match="not all for one system"):
         compare(models, 2, algorithms="slice")

@@ -12,12 +12,13 @@ import pytest
 import mtpp
 from mtpp.api.options import kinds
 from mtpp.api.options.cells import Bounding, Certifying
-from mtpp.api.options.devices import Devices, Planning
 from mtpp.api.options.graphs import Converting, Inspecting
+from mtpp.api.options.machine import Devices, System
 from mtpp.api.options.option import REQUIRED, Options, options_of
 from mtpp.api.options.planners import PLANNERS
+from mtpp.api.options.planning import Planning
 from mtpp.api.options.profiling import Profiling
-from mtpp.api.options.reading import Machine, Measured, Reading
+from mtpp.api.options.reading import Measured, Reading
 from mtpp.api.options.running import Pipelining, Training, Workers
 from mtpp.api.options.search import Comparing, Partitioning, Scoring
 from mtpp.api.options.simulating import Simulating
@@ -35,7 +36,8 @@ from mtpp.api.recipes import (
     Transformer,
     TransformerTraining,
 )
-from mtpp.inference.system import System, load_system
+from mtpp.machine.device import Device
+from mtpp.machine.presets import load_device
 
 GRAPHS: tuple[type[Options], ...] = (RegalStyle, Transformer, MultiBranch, Chain, InTree)
 TRAINED: tuple[type[Options], ...] = (TransformerTraining, MultiModalTransformer, Dlrm, CandleUno)
@@ -64,7 +66,7 @@ KEYWORDS: dict[str, tuple[tuple[type[Options], ...], tuple[str, ...]]] = {
 """Function → records whose fields are its keywords, and names of fields that it has in another way or not at all."""
 
 OF_FUNCTIONS = dict.fromkeys(record for records, _ in KEYWORDS.values() for record in records)
-RECORDS = (*OF_FUNCTIONS, Machine, Measured, *PLANNERS.values(), *GRAPHS, *TRAINED)
+RECORDS = (*OF_FUNCTIONS, System, Measured, *PLANNERS.values(), *GRAPHS, *TRAINED)
 NEEDED = {"k": 2}
 """Values of fields that have none by default."""
 
@@ -170,8 +172,8 @@ def test_refusals_name_the_planner_that_is_meant() -> None:
 def test_objects_of_subclasses_stand_for_files() -> None:
     """A machine of the caller's own class is one."""
 
-    class Own(System):
+    class Own(Device):
         pass
 
-    own = Own(**{one.name: getattr(load_system("reference"), one.name) for one in dataclass_fields(System)})
-    assert Machine(system=own).system is own
+    own = Own(**{one.name: getattr(load_device("reference"), one.name) for one in dataclass_fields(Device)})
+    assert System(system=own).system is own

@@ -169,7 +169,7 @@ def test_whole_numbers_of_any_kind(right: dict[str, dict[str, Any]], of: Callabl
     assert len(mtpp.bound(model, [of(2), of(3)], bounds="simple", cutoff=of(100))) == 2
     assert plan_with(right["plan_training"]["model"], **TRAINING | {"devices": of(4)}).devices_used <= 4
     assert [graph.name for graph in mtpp.generate(Chain(n=9), seed=of(4), count=of(1))] == ["chain-9-4"]
-    assert mtpp.read(model, bandwidth=of(100), fast_memory=of(0)).system.bandwidth_bytes_per_s == 100
+    assert mtpp.read(model, bandwidth=of(100), fast_memory=of(0)).system.link.bandwidth_bytes_per_s == 100
 
 
 @pytest.mark.parametrize("of", [float, np.float64, np.float32, Fraction, Decimal, int, np.int64])

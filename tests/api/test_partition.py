@@ -27,7 +27,7 @@ from mtpp.host.deadline import Deadline
 from mtpp.host.stop_reason import StopReason
 from mtpp.inference import contraction
 from mtpp.inference.graph import CostGraph, Op, Tensor
-from mtpp.inference.system import load_system
+from mtpp.machine.presets import load_device
 from mtpp.solvers.limits import Limits
 
 
@@ -78,7 +78,7 @@ def test_small_graphs_are_cut_as_well_as_by_brute_force(seed: int) -> None:
     graph = random_graph(seed, 7)
     plan = mtpp.partition(to_document(graph), 3)
     assert plan.optimal
-    assert plan.bottleneck == brute_force_optimum(graph, load_system(), 3)
+    assert plan.bottleneck == brute_force_optimum(graph, load_device(), 3)
 
 
 def test_what_a_plan_says(chain_file: Path) -> None:

@@ -13,7 +13,8 @@ from planning import plan_with
 import mtpp
 from mtpp.api.training.plan_results import GraphPlanResult
 from mtpp.datasets.multi_branch_training import multi_branch_model
-from mtpp.training.device_tree import DeviceTree, Level
+from mtpp.machine.link import Level, Link
+from mtpp.machine.machine import Machine
 
 SYSTEM: dict[str, Any] = {"devices": 4, "memory": "16GiB", "bandwidth": "12.5GB/s", "batch_size": 64}
 
@@ -68,7 +69,7 @@ def test_keywords_of_other_planners_are_refused() -> None:
         mtpp.sweep_training(multi_branch_model("mmt"), devices=2, batch=8)
     with pytest.raises(mtpp.InputError, match=r"planner: 'pfeife' is no planner .*; write planner=mtpp\.Pfeife"):
         mtpp.plan_training(multi_branch_model("mmt"), planner="pfeife")  # type: ignore[call-overload]
-    levels = DeviceTree((Level(2, 10**9), Level(2, 10**9)))
+    levels = Machine.of_levels((Level(2, Link(10**9)), Level(2, Link(10**9))))
     with pytest.raises(mtpp.InputError, match=r"^topology: has no effect on the planner graphpipe"):
         mtpp.plan_training(multi_branch_model("mmt"), planner=mtpp.GraphPipe(), topology=levels)
 

@@ -24,8 +24,9 @@ from mtpp.api.observer import MtppWarning
 from mtpp.api.training.plan_results import TrainingPlanResult
 from mtpp.datasets.multi_branch_training import multi_branch_model
 from mtpp.errors import Infeasible, InputError, Interrupted
+from mtpp.machine.link import Level, Link
+from mtpp.machine.machine import Machine
 from mtpp.solvers.planners.registry import PLANNERS
-from mtpp.training.device_tree import DeviceTree, Level
 from mtpp.training.plan import NoPlan
 
 SYSTEM: dict[str, Any] = {"devices": 4, "memory": "2GiB", "bandwidth": "25GB/s", "max_micro_batches": 4}
@@ -76,7 +77,7 @@ def test_results_say_what_a_plan_is() -> None:
 
 def test_levels_of_devices_are_a_parameter(tmp_path: Path) -> None:
     """A topology is an object or a file; one level is the flat network."""
-    levels = DeviceTree((Level(2, 300 * 10**9), Level(2, 25 * 10**9)))
+    levels = Machine.of_levels((Level(2, Link(300 * 10**9)), Level(2, Link(25 * 10**9))))
     path = tmp_path / "levels.toml"
     path.write_text('[[levels]]\ndevices = 2\nbandwidth = "300GB/s"\n[[levels]]\ndevices = 2\nbandwidth = "25GB/s"\n')
     rest = {"memory": "2GiB", "max_micro_batches": 4}

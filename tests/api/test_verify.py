@@ -29,7 +29,7 @@ from mtpp.formats.graphs.native import read_native, write_native
 from mtpp.formats.io.json_text import dump_json, parse_json
 from mtpp.formats.io.source import read_source
 from mtpp.formats.training.native import training_model_from_document, write_training_model
-from mtpp.inference.system import load_system, override
+from mtpp.machine.presets import load_device
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +106,7 @@ def test_a_model_read_for_another_machine_is_read_again(tmp_path: Path) -> None:
     plan = tmp_path / "plan.json"
     done = run("partition", sample_path("resnet50"), "-k", "2", "-o", plan, "--algorithm", "slice")
     assert done.returncode == 0, done.stderr
-    slow = override(load_system(), peak_flops_per_s=10**9)
+    slow = load_device().overriding(peak_flops_per_s=10**9)
     model = read_model(str(sample_path("resnet50")), Reading(system=slow), print)
     assert [row.claim for row in verify(plan, model).rows if row.verdict == "false"] == ["system"]
     assert verify(plan, model, system="reference").verdict != "false"
@@ -145,7 +145,7 @@ def test_rows_of_a_table_say_which_row_they_are_of(folder: Path) -> None:
 def test_a_system_that_a_plan_is_held_to(folder: Path) -> None:
     """Its own one passes, another one does not."""
     assert verify(folder / "plan.json", folder / "model.json", system="reference").passed
-    other = override(load_system(), bandwidth_bytes_per_s=10**9)
+    other = load_device().overriding(bandwidth_bytes_per_s=10**9)
     found = verify(folder / "plan.json", folder / "model.json", system=other)
     assert [row.claim for row in found.rows if row.verdict == "false"] == ["bandwidth"]
 
@@ -189,7 +189,7 @@ def test_malformed_results_are_refused_with_the_place(folder: Path) -> None:
 
 def test_plans_with_exact_fractions_are_taken_as_they_are() -> None:
     """Numbers of a document keep all their digits."""
-    system = load_system()
+    system = load_device()
     graph = chain([4, 1], [2])
     plan = plan_document(graph, system, 2, [0, 1], embed=True)
     assert verify(plan).verdict == verify(dump_json(plan).encode()).verdict == "ok"
@@ -239,8 +239,8 @@ def test_a_graph_of_a_model_in_no_file(folder: Path) -> None:
     """What a caller built or changed is the model that it says it is."""
     source = read_source(str(folder / "model.json"))
     graph = read_native(source.data, "model")
-    model = Model(source, graph, load_system(), {})
+    model = Model(source, graph, load_device(), {})
     assert verify(folder / "plan.json", model).passed
-    changed = Model(replace(source, sha256="0" * 64), graph, load_system(), {})
+    changed = Model(replace(source, sha256="0" * 64), graph, load_device(), {})
     false = [row.claim for row in verify(folder / "plan.json", changed).rows if row.verdict == "false"]
     assert false == ["model file"]

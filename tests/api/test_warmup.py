@@ -20,7 +20,7 @@ from mtpp.api import warmup as module
 from mtpp.cli.main import COMMANDS as CLI_COMMANDS
 from mtpp.host import child_process
 from mtpp.inference.instance import Instance
-from mtpp.inference.system import override
+from mtpp.machine.machine import Machine
 from mtpp.names import KNAPSACKS, PEAK_MODES
 from mtpp.solvers import compilation
 from mtpp.solvers.bounds.limits import BoundLimits
@@ -127,8 +127,12 @@ def test_nothing_is_left_to_compile() -> None:
 def _instances() -> list[Instance]:
     systems: list[Any] = [LINK]
     for peak in PEAK_MODES:
-        systems += [override(LINK, fast_memory_bytes=memory, peak=peak) for memory in (300, 10**9)]
-    return [Instance.build(random_graph(seed, 30, time_unit="us"), system, 3) for seed in (4, 5) for system in systems]
+        systems += [LINK.overriding(fast_memory_bytes=memory, peak=peak) for memory in (300, 10**9)]
+    return [
+        Instance.build(random_graph(seed, 30, time_unit="us"), Machine.uniform(3, system))
+        for seed in (4, 5)
+        for system in systems
+    ]
 
 
 def _after_looks() -> Callable[[], bool]:

@@ -13,7 +13,8 @@ from mtpp.datasets.layered import layered_network
 from mtpp.datasets.regal_style import regal_style
 from mtpp.inference.graph import CostGraph
 from mtpp.inference.instance import Instance
-from mtpp.inference.system import load_system
+from mtpp.machine.machine import Machine
+from mtpp.machine.presets import load_device
 from mtpp.solvers.orders.slicing import slice_order
 
 
@@ -39,7 +40,7 @@ GRAPHS = [regal_style("er", 12, 1), regal_style("ba", 11, 2), regal_style("ws", 
 @pytest.mark.parametrize("graph", GRAPHS, ids=lambda graph: str(graph.name))
 def test_table_of_segment_costs(graph: CostGraph) -> None:
     """Every entry of the table is the cost of its segment, in file order and in another topological order."""
-    instance = Instance.build(graph, load_system(), 2)
+    instance = Instance.build(graph, Machine.uniform(2, load_device()))
     n = instance.op_count
     for order in (np.arange(n, dtype=np.int32), last_first_order(instance)):
         table = textbook.segment_costs(order, *arrays(instance))
@@ -52,7 +53,7 @@ def test_table_of_segment_costs(graph: CostGraph) -> None:
 @pytest.mark.parametrize("k", [1, 2, 3, 4])
 def test_best_slicing(graph: CostGraph, k: int) -> None:
     """The bottleneck is the least over all ways to place k - 1 separators, empty stages included."""
-    instance = Instance.build(graph, load_system(), k)
+    instance = Instance.build(graph, Machine.uniform(k, load_device()))
     order = last_first_order(instance)
     n = len(order)
     expected = min(
@@ -66,7 +67,7 @@ def test_best_slicing(graph: CostGraph, k: int) -> None:
 @pytest.mark.parametrize("k", [2, 9, 100])
 def test_baseline_and_window_agree(graph: CostGraph, k: int) -> None:
     """The baseline and the windowed slicing give the same ticks, more stages than ops included."""
-    instance = Instance.build(graph, load_system(), k)
+    instance = Instance.build(graph, Machine.uniform(k, load_device()))
     order = last_first_order(instance)
     found = slice_order(instance, order)
     assert found is not None

@@ -22,7 +22,8 @@ from mtpp.formats.io.source import read_source
 from mtpp.host.deadline import Deadline
 from mtpp.inference.graph import CostGraph
 from mtpp.inference.instance import Instance
-from mtpp.inference.system import load_system
+from mtpp.machine.machine import Machine
+from mtpp.machine.presets import load_device
 from mtpp.solvers.bounds.limits import BoundLimits
 from mtpp.solvers.bounds.registry import BOUNDS
 
@@ -36,7 +37,7 @@ def graph(folder: Path, name: str) -> CostGraph:
 
 def optimum(of: CostGraph, k: int) -> int:
     """Return OPT by brute force."""
-    return oracles.brute_force_optimum(of, load_system(), k)
+    return oracles.brute_force_optimum(of, load_device(), k)
 
 
 def verified(folder: Path, name: str, model: str | Path) -> Verification:
@@ -128,7 +129,7 @@ def test_no_bound_is_above_the_optimum(shared_data: Path, name: str, k: int) -> 
     best = optimum(of, k)
     plan = mtpp.partition(shared_data / "trust" / f"{name}.json", k)
     assert plan.lower_bound.value <= best <= plan.bottleneck
-    instance = Instance.build(of, load_system(), k)
+    instance = Instance.build(of, Machine.uniform(k, load_device()))
     for entry in BOUNDS.values():
         for cutoff in (best, best + 1):
             lower = entry.load()(instance, BoundLimits(cutoff, deadline=Deadline(5.0))).lower

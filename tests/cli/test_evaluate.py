@@ -22,7 +22,8 @@ from mtpp.formats.io.source import read_source
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import stage_costs
 from mtpp.inference.partition import Partition
-from mtpp.inference.system import load_system, override
+from mtpp.machine.machine import Machine
+from mtpp.machine.presets import load_device
 
 WORKLOADS = {
     "a": {"id": 1, "fpgaLatency": 40},
@@ -176,7 +177,7 @@ def test_experts_cost_what_the_published_programs_say(name: str, shared_data: Pa
     folder = shared_data / "placement"
     model, split = folder / f"LayerGraphs/{name}_inference.json", folder / f"human-experts/{name}_inference_expert.json"
     graph = read_graph(read_source(str(model)))
-    instance = Instance.build(graph, override(load_system(), bandwidth_bytes_per_s=2**31 * 1000), 6)
+    instance = Instance.build(graph, Machine.uniform(6, load_device().overriding(bandwidth_bytes_per_s=2**31 * 1000)))
     partition = Partition.from_labels(instance, labels_of_assignment(graph, str(split)))
     costs = stage_costs(instance, partition).cost / 10**9
     document, devices = json.loads(model.read_text()), json.loads(split.read_text())["fpgas"]

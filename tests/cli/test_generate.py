@@ -17,7 +17,7 @@ from mtpp.datasets.transformer_training import transformer_training
 from mtpp.formats.graphs.native import read_native, write_native
 from mtpp.formats.training.models import read_training_model
 from mtpp.formats.training.native import write_training_model
-from mtpp.inference.system import load_system
+from mtpp.machine.presets import load_device
 from mtpp.names import RANDOM_GRAPHS, TRANSFORMERS
 
 SMALL = {
@@ -69,7 +69,7 @@ def test_models_to_be_trained_are_written_in_their_own_format(tmp_path: Path) ->
     """The same text goes to standard output and to a file, which is what the generator makes; planners read it."""
     sizes = ("--layers", "2", "--hidden", "64", "--heads", "4", "--system", "reference")
     done = run("generate", "transformer-training", *sizes)
-    model = transformer_training(2, hidden=64, heads=4, system=load_system("reference"))
+    model = transformer_training(2, hidden=64, heads=4, system=load_device("reference"))
     assert (done.returncode, done.stdout, done.stderr) == (0, write_training_model(model), "")
     path = tmp_path / "model.json"
     written = run("generate", "transformer-training", *sizes, "-o", path)
@@ -129,6 +129,6 @@ def test_files_are_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
 def test_multi_branch_models_have_costs_by_size(family: str, options: tuple[str, ...], sizes: dict[str, int]) -> None:
     """What is printed is the generator's model, with the sizes of micro-batches asked for."""
     done = run("generate", family, *options, "--micro-batch-sizes", "4,1-2", "--system", "a100")
-    model = multi_branch_model(family, micro_batch_sizes=(1, 2, 4), system=load_system("a100"), **sizes)
+    model = multi_branch_model(family, micro_batch_sizes=(1, 2, 4), system=load_device("a100"), **sizes)
     assert (done.returncode, done.stdout, done.stderr) == (0, write_training_model(model), "")
     assert list(model.layers[0].configurations[1][0].micro_batches) == [1, 2, 4]

@@ -174,7 +174,11 @@ def test_options_reach_the_planner(plan: Command, planner: Planner, training_cha
     problem, limits = planner.problem, planner.limits
     assert problem is not None
     assert limits is not None
-    assert (problem.devices, problem.memory_bytes, problem.bandwidth_bytes_per_s) == (8, 1_288_490_188, 1000 * 2**30)
+    assert (problem.devices, problem.memory_bytes, problem.link.bandwidth_bytes_per_s) == (
+        8,
+        1_288_490_188,
+        1000 * 2**30,
+    )
     assert (problem.micro_batches, problem.exact_micro_batches, problem.convention) == (8, True, "program")
     assert (problem.degrees, problem.data_degrees) == ([1], [1])
     assert not problem.schemes.recompute
@@ -263,7 +267,7 @@ def test_one_level_is_a_flat_network(plan: Command, planner: Planner, training_c
     code, out, _ = plan(training_chain, "--topology", topology, "--memory", "2GiB", *BATCH)
     assert code == 0
     assert planner.problem is not None
-    assert (planner.problem.devices, planner.problem.bandwidth_bytes_per_s) == (8, 25 * 10**9)
+    assert (planner.problem.devices, planner.problem.link.bandwidth_bytes_per_s) == (8, 25 * 10**9)
     assert out.startswith("chain: 6 layers, 5 edges on 8 devices of 2 GiB, 25 GB/s (")
 
 

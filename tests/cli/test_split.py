@@ -26,7 +26,7 @@ from mtpp.errors import InputError, InvalidPartition, MtppError
 from mtpp.formats.onnx import read_onnx
 from mtpp.formats.results.split import SplitCheck
 from mtpp.formats.results.stage_manifest import read_manifest
-from mtpp.inference.system import load_system
+from mtpp.machine.presets import load_device
 
 pytest.importorskip("onnxruntime")
 
@@ -67,7 +67,7 @@ def _split(*arguments: str | Path, stdin: bytes = b"") -> Result:
 
 def _assign(model: Path, k: int, target: Path) -> None:
     """Write an assignment of a model's ops to k stages, in the order of the file."""
-    graph = read_onnx(model, model.read_bytes(), source=model.name, system=load_system())
+    graph = read_onnx(model, model.read_bytes(), source=model.name, system=load_device())
     names = [graph.op_names[v] for v in graph.order.tolist()]
     target.write_text(json.dumps({name: i * k // len(names) for i, name in enumerate(names)}))
 

@@ -14,6 +14,7 @@ from mtpp.formats.io.json_text import parse_json
 from mtpp.formats.results.document_text import document_text
 from mtpp.formats.results.training_plan import no_plan_document, training_plan_document
 from mtpp.formats.training.models import read_training_model
+from mtpp.machine.machine import Machine
 from mtpp.names import CONVENTIONS
 from mtpp.solvers.planners.limits import PlanLimits
 from mtpp.solvers.planners.registry import PLANNERS
@@ -45,7 +46,7 @@ def test_what_planners_say_is_true(planner: str) -> None:
         report = verify_training_plan(document, problem.model, SHA256)
         assert report.passed, (seed, report)
         if not document["feasible"]:
-            ticks = training_model_in_ticks(problem.model, problem.bandwidth_bytes_per_s)
+            ticks = training_model_in_ticks(problem.model, problem.link.bandwidth_bytes_per_s)
             assert all(check.passed for check in recheck_no_plan(document, ticks, Unwatched())), seed
         elif report.tier == "enumerated":
             claim = training_claim(document, problem.model)
@@ -79,9 +80,9 @@ def test_plans_of_published_models_are_optimal(
     model, _ = read_training_model(str(shared_data / "piper" / f"{name}.json"), unit)
     problem = PlanningProblem(
         model,
-        devices=devices,
-        memory_bytes=int(memory_gib * 2**30),
-        bandwidth_bytes_per_s=25 * 2**30 * scale,
+        machine=Machine.of_devices(
+            devices, memory_bytes=int(memory_gib * 2**30), bandwidth_bytes_per_s=25 * 2**30 * scale
+        ),
         micro_batches=micro_batches,
         convention=convention,
     )
@@ -93,5 +94,5 @@ def test_plans_of_published_models_are_optimal(
         claim = training_claim(document, model)
         assert report.tier == "exact" or recheck_bound(claim, "downset", Unwatched()).passed
     else:
-        ticks = training_model_in_ticks(model, problem.bandwidth_bytes_per_s)
+        ticks = training_model_in_ticks(model, problem.link.bandwidth_bytes_per_s)
         assert all(check.passed for check in recheck_no_plan(document, ticks, Unwatched()))

@@ -15,6 +15,7 @@ import training_oracles
 from given_plans import chain_model
 from graph_plan_documents import Planned, diamond, graph_plan_document, no_graph_plan_document, planned_stages
 from graph_plan_oracles import best_pipeline, random_graph_case
+from machines import on_machine, on_other_devices
 from processes import run
 from training_models import random_problem
 from training_plan_documents import no_plan_document, training_plan_document
@@ -36,7 +37,7 @@ def named(seed: int) -> PlanningProblem:
 def with_a_device_less(problem: PlanningProblem) -> Any:
     """Return the best plan with one device less, and its time; None if there is none, or no such problem."""
     try:
-        return training_oracles.best_plan(replace(problem, devices=problem.devices - 1))
+        return training_oracles.best_plan(on_other_devices(problem, devices=problem.devices - 1))
     except InputError:
         return None
 
@@ -146,7 +147,7 @@ def test_units_of_piper_files_are_the_plan_s(tmp_path: Path) -> None:
 
     model, sha256 = read_training_model(str(tmp_path / "model.json"), "ms")
     limits = {"devices": 1, "memory_bytes": 2, "bandwidth_bytes_per_s": 10**9, "micro_batches": 1}
-    problem = PlanningProblem(model, **limits)
+    problem = PlanningProblem(model, **on_machine(**limits))
     best = training_oracles.best_plan(problem)
     assert best is not None
     plan = training_plan_document(problem, best[1])

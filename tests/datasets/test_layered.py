@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mtpp.datasets.layered import HEADS, layered_network
 from mtpp.datasets.roofline_network import ELEMENT_BYTES
 from mtpp.errors import InputError
-from mtpp.inference.system import load_system
+from mtpp.machine.presets import load_device
 
 PINNED = (1441, 1646365440, 146443264, 4459264)
 
@@ -65,7 +65,7 @@ def test_networks_have_branches_heads_and_skips() -> None:
 def test_work_is_the_roofline_of_the_reference_system() -> None:
     """An elementwise op moves its input and output through memory, and nothing takes less than its own output does."""
     graph = layered_network(300, 2)
-    system = load_system()
+    system = load_device()
     producer_of = {int(v): t for t, v in enumerate(graph.tensor_producer)}
     inputs: dict[int, list[int]] = {}
     for u, v in zip(*graph.edges, strict=True):

@@ -11,7 +11,7 @@ from mtpp.datasets.multi_branch import ROWS, WIDTHS, multi_branch
 from mtpp.datasets.roofline_network import ELEMENT_BYTES
 from mtpp.errors import InputError
 from mtpp.inference.graph import CostGraph
-from mtpp.inference.system import load_system
+from mtpp.machine.presets import load_device
 
 
 def inputs_of(graph: CostGraph) -> list[list[int]]:
@@ -57,7 +57,7 @@ def test_branches_are_parallel_and_links_join_them() -> None:
 def test_costs_are_those_of_the_shapes() -> None:
     """Widths are those of the branches, joins have their sum, and work is the roofline of FLOPs and traffic."""
     graph = multi_branch(4, 6, 1, blocks=3, cross_links=8)
-    system = load_system()
+    system = load_device()
     columns = [int(size) // (ROWS * ELEMENT_BYTES) for size in graph.tensor_bytes]
     for v, inputs in enumerate(inputs_of(graph)):
         if not inputs:

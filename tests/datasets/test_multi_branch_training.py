@@ -19,7 +19,7 @@ from mtpp.datasets.multi_branch_training import (
     multi_modal_transformer,
 )
 from mtpp.errors import InputError
-from mtpp.inference.system import load_system
+from mtpp.machine.presets import load_device
 from mtpp.training.model import TrainingModel
 
 
@@ -60,7 +60,7 @@ def test_degrees_and_configurations(family: str) -> None:
 
 def test_costs_of_a_feed_forward_layer() -> None:
     """The second layer of a branch: FLOPs at peak, a ring between devices, inputs and results kept, two versions."""
-    rows, system = 256, load_system()
+    rows, system = 256, load_device()
     layer = candle_uno(micro_batch=rows).layers[1]
     flops, tensor = 2 * rows * WIDTH**2, rows * WIDTH * ELEMENT_BYTES
     one, shared = layer.configurations[1][0], layer.configurations[4][0]
@@ -119,7 +119,7 @@ def test_what_cannot_be_made(family: str, arguments: dict[str, int], words: str)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_costs_by_micro_batch_size(family: str) -> None:
     """Passes and memory of each size are a roofline of that size, edges and times those of the least one."""
-    machine = load_system("v100")
+    machine = load_device("v100")
     sizes = MICRO_BATCH_SIZES[family]
     model = multi_branch_model(family)
     assert model.micro_batch_size == sizes[0]

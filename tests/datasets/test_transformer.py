@@ -8,7 +8,7 @@ from mtpp.datasets.roofline_network import ELEMENT_BYTES
 from mtpp.datasets.transformer import transformer
 from mtpp.errors import InputError
 from mtpp.inference.graph import CostGraph
-from mtpp.inference.system import load_system
+from mtpp.machine.presets import load_device
 from mtpp.names import TRANSFORMERS
 
 
@@ -49,7 +49,7 @@ def test_gpt2_small() -> None:
     # 2 FLOPs per parameter and token, and twice 2 · s² · h per layer for scores and sums.
     flops = 2 * 1024 * (embeddings + 12 * 12 * 768 * 768) + 12 * 4 * 1024**2 * 768
     products = sum(int(w) for w, kind in zip(graph.work, graph.op_kinds, strict=True) if kind == "MatMul")
-    assert products >= load_system().modelled_work_ps(flops, 0)
+    assert products >= load_device().modelled_work_ps(flops, 0)
 
 
 def test_masks_and_memories_are_read_by_every_layer() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from mtpp.datasets.transformer_training import STATE_BYTES, transformer_training
 from mtpp.errors import InputError
-from mtpp.inference.system import load_system
+from mtpp.machine.presets import load_device
 from mtpp.training.model import Configuration, TrainingModel
 
 PEAK, MEMORY, LINK = 312 * 10**12, 2039 * 10**9, 300 * 10**9
@@ -77,7 +77,7 @@ def test_degrees_divide_the_heads() -> None:
 
 def test_times_follow_the_system() -> None:
     """A slower machine takes longer; sizes stay."""
-    fast, slow = transformer_training(1), transformer_training(1, system=load_system("reference"))
+    fast, slow = transformer_training(1), transformer_training(1, system=load_device("reference"))
     assert _one(slow, 1, 1).time_per_sample > 10 * _one(fast, 1, 1).time_per_sample
     assert _one(slow, 1, 1).memory_b == _one(fast, 1, 1).memory_b
     assert slow.metadata["system"] == "reference"

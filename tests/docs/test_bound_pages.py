@@ -24,7 +24,8 @@ from docs.drawing.pictures import PICTURES
 from docs.drawing.training_example import CHAIN, LAYERS, MEMORY_BYTES, split_plan
 from mtpp.formats.graphs.native import read_native
 from mtpp.formats.training.models import read_training_model
-from mtpp.inference.system import load_system
+from mtpp.machine.machine import Machine
+from mtpp.machine.presets import load_device
 from mtpp.solvers.bounds.registry import BOUNDS
 from mtpp.solvers.planners.bounds.work import work_bound
 from mtpp.solvers.planners.graphpipe.bound import iteration_bound
@@ -93,7 +94,7 @@ def test_figures_of_bounds_on_partitions(page: Path) -> None:
     title, figures = _table(page)
     example = _example(title)
     graph = read_native(example.path.read_bytes(), str(example.path))
-    optimum = oracles.brute_force_optimum(graph, load_system("reference"), example.k)
+    optimum = oracles.brute_force_optimum(graph, load_device("reference"), example.k)
     assert figures.pop("OPT") == optimum
     rows = mtpp.bound(str(example.path), example.k, bounds=list(figures))
     assert {row.bound: row.ticks for row in rows if row.bound in figures} == figures
@@ -144,9 +145,7 @@ def test_figures_of_layers_in_a_line() -> None:
     model, _ = read_training_model(str(LAYERS), None)
     problem = PlanningProblem(
         model,
-        devices=2,
-        memory_bytes=MEMORY_BYTES,
-        bandwidth_bytes_per_s=4 * 10**9,
+        machine=Machine.of_devices(2, memory_bytes=MEMORY_BYTES, bandwidth_bytes_per_s=4 * 10**9),
         micro_batches=4,
         schemes=Schemes(data_parallel=False),
     )
@@ -176,9 +175,7 @@ def test_figures_of_stage_graphs() -> None:
     model, _ = read_training_model(str(LAYERS), None)
     problem = GraphProblem.build(
         model,
-        devices=2,
-        memory_bytes=MEMORY_BYTES,
-        bandwidth_bytes_per_s=4 * 10**9,
+        machine=Machine.of_devices(2, memory_bytes=MEMORY_BYTES, bandwidth_bytes_per_s=4 * 10**9),
         mini_batch=4,
         micro_batch_size=1,
         rules=GraphRules(micro_batch_sizes=[1], data_parallel=False),
@@ -236,7 +233,7 @@ def test_figures_of_memory() -> None:
     _, figures = _table(FOLDER / "shares.md")
     model = mtpp.read(str(CHAIN))
     line = graph_line(model.graph, model.instance(2), backward_ratio=2, state=4)
-    problem = SplitProblem.build(line, devices=2, micro_batches=2, bandwidth_bytes_per_s=25 * 10**9)
+    problem = SplitProblem.build(line, machine=Machine.of_devices(2, bandwidth_bytes_per_s=25 * 10**9), micro_batches=2)
     assert memory_bound(problem) == figures["shares"] * 10**6
     needs = [
         max(needed_bytes(problem, family_rows(2, 2, 1, 2, warm_up), split))

@@ -23,10 +23,10 @@ from docs.drawing.training_example import MS, chain, fits, graph_plan, layer_cha
 from mtpp.checker.graph import model_in_ticks
 from mtpp.checker.relaxed import relaxation_of, relaxed_graph
 from mtpp.formats.graphs.native import read_native
-from mtpp.inference.system import load_system
+from mtpp.machine.presets import load_device
 
 EXAMPLES = (LADDER, MERGE, chosen_stages.DETOUR, chosen_stages.POSITIONS, chosen_stages.PAIR, relaxation.SMALL_OPS)
-REFERENCE = load_system("reference")
+REFERENCE = load_device("reference")
 
 
 def _graph(example: Example) -> oracles.CostGraph:

@@ -32,7 +32,8 @@ from mtpp.formats.io.source import Source, read_source
 from mtpp.formats.onnx import read_onnx
 from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance
-from mtpp.inference.system import load_system
+from mtpp.machine.machine import Machine
+from mtpp.machine.presets import load_device
 
 
 def _assert_equal(one: CostGraph, other: CostGraph) -> None:
@@ -111,7 +112,7 @@ def test_units_of_time_are_only_a_way_of_writing(tmp_path: Path) -> None:
             f'"ops": [{{"name": "a", "work": {work}}}, {{"name": "b", "work": 0}}], '
             f'"tensors": [{{"name": "t", "producer": "a", "consumers": ["b"], "transfer": {transfer}}}]}}'
         )
-        instance = Instance.build(read_native(text.encode(), "x"), load_system(), 2)
+        instance = Instance.build(read_native(text.encode(), "x"), Machine.uniform(2, load_device()))
         ticks.append((instance.work.tolist(), instance.transfer.tolist()))
     assert ticks == [([12345600, 0], [1500000])] * 5
 
@@ -299,7 +300,7 @@ def test_crowds_of_empty_messages_are_refused(filling: str, monkeypatch: pytest.
     """Whatever they are of, and with as many as are always read they are."""
     monkeypatch.setattr("mtpp.formats.onnx.loading._FEWEST_FIELDS", 5_000)
     with pytest.raises(InputError, match="most of them are empty"):
-        read_onnx(None, _crowded(FILLINGS[filling] * 10_000), source="m", system=load_system())
+        read_onnx(None, _crowded(FILLINGS[filling] * 10_000), source="m", system=load_device())
 
 
 def test_attributes_of_a_node_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -308,7 +309,7 @@ def test_attributes_of_a_node_are_counted(monkeypatch: pytest.MonkeyPatch) -> No
     node = b"\x22\x04Relu" + b"\x2a\x00" * 8_000
     length = bytes([len(node) & 0x7F | 0x80, len(node) >> 7])
     with pytest.raises(InputError, match="most of them are empty"):
-        read_onnx(None, _crowded(b"\x0a" + length + node), source="m", system=load_system())
+        read_onnx(None, _crowded(b"\x0a" + length + node), source="m", system=load_device())
 
 
 @ON_LINUX

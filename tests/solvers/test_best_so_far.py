@@ -16,7 +16,8 @@ from mtpp.host.memory_limit import memory_limited
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import bottleneck
 from mtpp.inference.partition import Partition
-from mtpp.inference.system import load_system, override
+from mtpp.machine.machine import Machine
+from mtpp.machine.presets import load_device
 from mtpp.solvers.best_so_far import BestSoFar, Lifted
 from mtpp.solvers.limits import UNLIMITED, SearchLimits, SearchResult
 from mtpp.solvers.local_search.initial_partition import first_partition
@@ -30,7 +31,7 @@ K = 4
 
 def instance_of(n: int = 120) -> Instance:
     """Return a layered network on the default system."""
-    return Instance.build(layered_network(n), load_system(), K)
+    return Instance.build(layered_network(n), Machine.uniform(K, load_device()))
 
 
 def over() -> SearchLimits:
@@ -104,7 +105,7 @@ def test_a_search_that_finds_nothing_in_its_time_leaves_a_first_partition() -> N
 def test_time_that_is_over_at_the_beginning(algorithm: str) -> None:
     """Every algorithm gives a valid partition, says what ended it, and has hardly begun."""
     graph = layered_network(120)
-    instance = Instance.build(graph, load_system(), K)
+    instance = Instance.build(graph, Machine.uniform(K, load_device()))
     plan = solve(instance, graph, over(), algorithm=algorithm)
     assert plan.certificate.upper == bottleneck(instance, plan.partition)
     assert plan.stopped in ("time-limit", "optimal", "finished")
@@ -114,7 +115,7 @@ def test_time_that_is_over_at_the_beginning(algorithm: str) -> None:
 def test_a_first_partition_is_none_worse_than_one_stage() -> None:
     """Where cutting costs more than it saves, everything is in one stage."""
     for n in (1, 2, 50):
-        instance = Instance.build(chain(n), override(load_system(), bandwidth_bytes_per_s=1), K)
+        instance = Instance.build(chain(n), Machine.uniform(K, load_device().overriding(bandwidth_bytes_per_s=1)))
         first = first_partition(instance)
         assert first is not None
         assert first.bottleneck == bottleneck(instance, first.partition) <= int(instance.work.sum())
@@ -124,7 +125,7 @@ def test_a_first_partition_keeps_to_the_stage_memory() -> None:
     """There is none where its stages would need more; a search that finds nothing in time says so."""
     instance = instance_of()
     least = int(instance.param_bytes.max())
-    tight = replace(instance, system=override(instance.system, stage_memory_bytes=least))
+    tight = replace(instance, machine=instance.machine.with_memory(least))
     assert first_partition(tight) is None
 
     def finds_nothing(instance: Instance, limits: SearchLimits) -> SearchResult:

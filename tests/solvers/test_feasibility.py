@@ -14,18 +14,20 @@ from mtpp.errors import Infeasible
 from mtpp.inference.contraction import contract, contract_named
 from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance
-from mtpp.inference.system import System
 from mtpp.inference.working_memory import least_peaks
+from mtpp.machine.device import Device
+from mtpp.machine.link import Link
+from mtpp.machine.machine import Machine
 from mtpp.solvers.feasibility import least_stages, refuse_infeasible, refuse_oversized_op
 from mtpp.solvers.limits import SearchLimits
 from mtpp.solvers.orders.fewest import find_fewest_stages
 from mtpp.solvers.solve import solve
 
-LINK = System("s", 1, 1, 10**9)
+LINK = Device("s", 1, 1, Link(10**9))
 
 
-def _limited(peak: str, limit: int, reserve: int = 0) -> System:
-    return replace(LINK, peak=peak, activation_reserve_bytes=reserve, stage_memory_bytes=limit)
+def _limited(peak: str, limit: int, reserve: int = 0) -> Device:
+    return replace(LINK, peak=peak, activation_reserve_bytes=reserve, memory_bytes=limit)
 
 
 @settings(max_examples=300)
@@ -35,7 +37,7 @@ def _limited(peak: str, limit: int, reserve: int = 0) -> System:
 def test_what_is_proven_is_true(graph: CostGraph, peak: str, limit: int, k: int, reserve: int) -> None:
     """Where infeasibility is proven no partition keeps to the limit; a plan is made only where one does."""
     system = _limited(peak, limit + reserve, reserve)
-    instance = Instance.build(graph, system, k)
+    instance = Instance.build(graph, Machine.uniform(k, system))
     feasible = oracles.brute_force_optimum(graph, system, k) < oracles.NEVER
     try:
         plan = solve(instance, graph, SearchLimits(20))
@@ -54,7 +56,7 @@ def test_what_is_proven_is_true(graph: CostGraph, peak: str, limit: int, k: int,
 @given(graphs(max_ops=6), st.data())
 def test_least_peaks_and_stages(graph: CostGraph, data: st.DataObject) -> None:
     """No set that holds a merged op has a lower peak, single ops meet theirs, and fewer stages never do."""
-    instance = Instance.build(graph, _limited("order", data.draw(st.integers(0, 300))), 3)
+    instance = Instance.build(graph, Machine.uniform(3, _limited("order", data.draw(st.integers(0, 300)))))
     group = data.draw(st.lists(st.integers(0, graph.op_count - 1), min_size=1, max_size=3, unique=True))
     merged = contract(instance, [group]).instance
     number = {name: v for v, name in enumerate(graph.op_names)}
@@ -66,7 +68,7 @@ def test_least_peaks_and_stages(graph: CostGraph, data: st.DataObject) -> None:
             assert oracles.peak_in_order(graph, members) == least
     fewest = least_stages(instance)
     if 1 < fewest <= graph.op_count:
-        assert oracles.brute_force_optimum(graph, instance.system, fewest - 1) == oracles.NEVER
+        assert oracles.brute_force_optimum(graph, instance.device, fewest - 1) == oracles.NEVER
 
 
 def test_an_op_that_fits_nowhere_is_named() -> None:
@@ -75,16 +77,16 @@ def test_an_op_that_fits_nowhere_is_named() -> None:
     tensors = [Tensor("t", "a", ("b",), 50, 1), Tensor("u", "b", ("c",), 200, 1)]
     graph = CostGraph.build(name="g", time_unit="1", ops=ops, tensors=tensors)
     with pytest.raises(Infeasible) as caught:
-        refuse_infeasible(Instance.build(graph, _limited("order", 1149), 3))
+        refuse_infeasible(Instance.build(graph, Machine.uniform(3, _limited("order", 1149))))
     assert str(caught.value) == (
         "stage_memory: proven infeasible: op 'b' needs 1,150 bytes (900 for parameters, 250 for activations), more "
         "than the 1,149 (1.122 KiB) that a stage may hold"
     )
     with pytest.raises(Infeasible, match="op 'a' needs 1,010 bytes"):
-        refuse_infeasible(Instance.build(graph, _limited("reserve", 1009, 10), 3))
-    refuse_infeasible(Instance.build(graph, _limited("reserve", 1010, 10), 3))
-    refuse_infeasible(Instance.build(graph, _limited("order", 1150), 3))
-    merged = contract_named(Instance.build(graph, _limited("order", 2000), 3), [["a", "c"]])
+        refuse_infeasible(Instance.build(graph, Machine.uniform(3, _limited("reserve", 1009, 10))))
+    refuse_infeasible(Instance.build(graph, Machine.uniform(3, _limited("reserve", 1010, 10))))
+    refuse_infeasible(Instance.build(graph, Machine.uniform(3, _limited("order", 1150))))
+    merged = contract_named(Instance.build(graph, Machine.uniform(3, _limited("order", 2000))), [["a", "c"]])
     with pytest.raises(Infeasible, match="ops 'a', 'b', 'c', which must share a stage, need 2,150 bytes"):
         refuse_oversized_op(merged.instance)
 
@@ -95,20 +97,20 @@ def test_a_total_that_does_not_fit_is_named() -> None:
     tensors = [Tensor("t", "a", ("b",), 20, 1), Tensor("u", "c", ("d",), 60, 1)]
     graph = CostGraph.build(name="g", time_unit="1", ops=ops, tensors=tensors)
     with pytest.raises(Infeasible) as caught:
-        refuse_infeasible(Instance.build(graph, _limited("order", 239), 2))
+        refuse_infeasible(Instance.build(graph, Machine.uniform(2, _limited("order", 239))))
     assert caught.value.problem == (
         "proven infeasible: the parameters (400 bytes) and the activations of 2 stages (at least 80 bytes) exceed "
         "2 × 239 bytes (239 B)"
     )
-    refuse_infeasible(Instance.build(graph, _limited("order", 240), 2))
+    refuse_infeasible(Instance.build(graph, Machine.uniform(2, _limited("order", 240))))
     with pytest.raises(Infeasible, match=r"activations of one stage \(at least 7 bytes\) exceed 1 × 406 bytes"):
-        refuse_infeasible(Instance.build(graph, _limited("reserve", 406, 7), 1))
-    refuse_infeasible(Instance.build(graph, _limited("reserve", 407, 7), 1))
+        refuse_infeasible(Instance.build(graph, Machine.uniform(1, _limited("reserve", 406, 7))))
+    refuse_infeasible(Instance.build(graph, Machine.uniform(1, _limited("reserve", 407, 7))))
 
 
 def test_without_a_limit_everything_is_feasible() -> None:
     """No stage memory, no proof."""
-    instance = Instance.build(random_graph(0, 9), LINK, 1)
+    instance = Instance.build(random_graph(0, 9), Machine.uniform(1, LINK))
     refuse_infeasible(instance)
     assert least_stages(instance) == 1
 
@@ -123,7 +125,9 @@ def test_fewest_stages_keep_to_the_memory() -> None:
         tensors=[Tensor(f"t{i}", f"op{i}", (f"op{i + 1}",), None, 0) for i in range(5)],
     )
     limits = SearchLimits(5)
-    assert find_fewest_stages(Instance.build(heavy, _limited("reserve", 25, 5), 6), 100, limits)[0] == 3
-    assert find_fewest_stages(Instance.build(heavy, _limited("order", 39), 6), 100, limits)[0] == 2
+    assert (
+        find_fewest_stages(Instance.build(heavy, Machine.uniform(6, _limited("reserve", 25, 5))), 100, limits)[0] == 3
+    )
+    assert find_fewest_stages(Instance.build(heavy, Machine.uniform(6, _limited("order", 39))), 100, limits)[0] == 2
     with pytest.raises(Infeasible, match="proven infeasible: op 'op0' needs 15 bytes"):
-        find_fewest_stages(Instance.build(heavy, _limited("reserve", 14, 5), 6), 100, limits)
+        find_fewest_stages(Instance.build(heavy, Machine.uniform(6, _limited("reserve", 14, 5))), 100, limits)

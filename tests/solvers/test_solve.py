@@ -16,13 +16,16 @@ from mtpp.inference.graph import CostGraph, Op
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import bottleneck
 from mtpp.inference.partition import Partition
-from mtpp.inference.system import System, load_system, override
+from mtpp.machine.device import Device
+from mtpp.machine.link import Link
+from mtpp.machine.machine import Machine
+from mtpp.machine.presets import load_device
 from mtpp.solvers.limits import SearchLimits, SearchResult
 from mtpp.solvers.orders.fewest import find_fewest_stages
 from mtpp.solvers.registry import partitioner
 from mtpp.solvers.solve import search_in_time, solve
 
-SYSTEM = System("s", 1, 1, 10**9)
+SYSTEM = Device("s", 1, 1, Link(10**9))
 
 
 @settings(max_examples=60)
@@ -31,7 +34,7 @@ def test_groups_are_kept_and_their_bound_holds(graph: CostGraph, k: int, data: s
     """The plan keeps the group in one stage; its bound is at most the best that does so."""
     group = data.draw(st.lists(st.integers(0, graph.op_count - 1), min_size=2, max_size=3, unique=True))
     names = [graph.op_names[v] for v in group]
-    plan = solve(Instance.build(graph, SYSTEM, k), graph, SearchLimits(10), together=[names])
+    plan = solve(Instance.build(graph, Machine.uniform(k, SYSTEM)), graph, SearchLimits(10), together=[names])
     assert len({int(plan.partition.assignment[v]) for v in group}) == 1
     optimum = oracles.brute_force_optimum(graph, SYSTEM, k, [group])
     assert plan.lower.value <= optimum <= plan.costs.bottleneck
@@ -41,7 +44,7 @@ def test_groups_are_kept_and_their_bound_holds(graph: CostGraph, k: int, data: s
 @given(graphs(max_ops=5), st.integers(1, 6))
 def test_fewest_stages_is_between_the_minimum_and_its_own_cut(graph: CostGraph, divisor: int) -> None:
     """The number found is enough for the order that comes with it, and not below the true minimum."""
-    instance = Instance.build(graph, SYSTEM, graph.op_count)
+    instance = Instance.build(graph, Machine.uniform(graph.op_count, SYSTEM))
     limit = int(instance.work.sum()) // divisor
     least = _fewest_by_brute_force(graph, limit)
     try:
@@ -71,14 +74,14 @@ def test_unknown_algorithm_is_named() -> None:
     with pytest.raises(
         InputError, match="auto, downset, anneal, brkga, mla, mla-weighted, random, series-parallel, slice"
     ):
-        solve(Instance.build(graph, SYSTEM, 2), graph, SearchLimits(1), algorithm="magic")
+        solve(Instance.build(graph, Machine.uniform(2, SYSTEM)), graph, SearchLimits(1), algorithm="magic")
 
 
 def test_a_partition_at_hand_is_not_lost() -> None:
     """Where an algorithm finds nothing within the stage memory, the plan is the partition that was given."""
     graph = random_graph(3, 24, time_unit="us", shuffled=False)
-    system = override(load_system(), peak="order", stage_memory_bytes=300)
-    instance = Instance.build(graph, system, 5)
+    system = load_device().overriding(peak="order", memory_bytes=300)
+    instance = Instance.build(graph, Machine.uniform(5, system))
     with pytest.raises(Infeasible, match="none found"):
         solve(instance, graph, SearchLimits(1), algorithm="slice")
     start = partitioner("random").load()(instance, SearchLimits(200))
@@ -93,8 +96,8 @@ def test_a_partition_at_hand_is_not_lost() -> None:
 def test_a_search_without_a_result_says_why_it_ended(limits: SearchLimits, stopped: str) -> None:
     """The partition at hand is returned, and what ended the search, not that it was finished."""
     graph = CostGraph.build(name="g", time_unit="1", ops=[Op(name, 1, "op", 10) for name in "abc"], tensors=[])
-    system = override(SYSTEM, stage_memory_bytes=10)
-    instance = Instance.build(graph, system, 3)
+    system = SYSTEM.overriding(memory_bytes=10)
+    instance = Instance.build(graph, Machine.uniform(3, system))
     start = SearchResult(Partition.from_labels(instance, [0, 1, 2]), 1, "given", 1, "finished")
 
     def fails(instance: Instance, limits: SearchLimits) -> SearchResult:
@@ -135,7 +138,7 @@ class _Late:
 @pytest.mark.parametrize("name", ["brkga", "random"])
 def test_a_search_given_up_keeps_what_it_told_of(name: str) -> None:
     """The best partition and the number of candidates, not the first cut and 1."""
-    instance = Instance.build(random_graph(3, 60), SYSTEM, 4)
+    instance = Instance.build(random_graph(3, 60), Machine.uniform(4, SYSTEM))
     late = _Late(500)
     found = search_in_time(
         partitioner(name).load(), instance, SearchLimits(10**6, deadline=Deadline(0.6), observer=late)

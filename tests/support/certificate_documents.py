@@ -10,12 +10,12 @@ import oracles
 from plan_documents import SHA256, reread, simple_bound
 
 from mtpp.inference.graph import CostGraph
-from mtpp.inference.system import System
+from mtpp.machine.device import Device
 
 
 def certificate_row(
     graph: CostGraph,
-    system: System,
+    system: Device,
     k: int,
     assignment: Sequence[int] | None,
     *,

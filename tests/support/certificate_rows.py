@@ -6,9 +6,9 @@ from typing import Any
 
 from mtpp.inference.certificate import LowerBound
 from mtpp.inference.certificate_table import BoundFigure, CertificateRow
-from mtpp.inference.system import load_system
+from mtpp.machine.presets import load_device
 
-_SYSTEM = load_system().to_document()
+_SYSTEM = load_device().to_document()
 
 
 def row(

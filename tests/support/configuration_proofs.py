@@ -14,7 +14,7 @@ from networkx.algorithms.flow import edmonds_karp
 from scipy.optimize import linprog
 
 from mtpp.checker.merged import MergedGraph
-from mtpp.inference.system import System
+from mtpp.machine.device import Device
 
 Tree = list[Any]
 State = tuple[frozenset[int], frozenset[int]]
@@ -239,7 +239,7 @@ class Maker:
 
 
 def configuration_proof(
-    graph: MergedGraph, system: System, k: int, cutoff: int, merges: list[list[Any]], pick: random.Random
+    graph: MergedGraph, system: Device, k: int, cutoff: int, merges: list[list[Any]], pick: random.Random
 ) -> dict[str, Any] | None:
     """Return a proof that no partition is below the cutoff; None if the configuration bound is no more than it."""
     streamed = system.fast_memory_bytes is not None and pick.random() < 0.7

@@ -18,7 +18,9 @@ from mtpp.inference.contraction import contract
 from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance
 from mtpp.inference.partition import Partition
-from mtpp.inference.system import System
+from mtpp.machine.device import Device
+from mtpp.machine.link import Link
+from mtpp.machine.machine import Machine
 from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
 from mtpp.solvers.bounds.registry import BOUNDS, bound_entry
 
@@ -31,7 +33,7 @@ PROOFS = tuple(name for name in NAMES if BOUNDS[name].tier != "solver")
 LIMIT_S = 20.0
 """Of a bound on a graph of eight ops: one that hangs must not hang the run."""
 
-_LINK = System("link", 10**12, 10**11, 10**9)
+_LINK = Device("link", 10**12, 10**11, Link(10**9))
 
 _POOLS: tuple[tuple[int, ...], ...] = (
     (0, 1, 2, 3, 5, 7, 20),
@@ -68,7 +70,7 @@ def drawn_cutoff(seed: int) -> CutoffCase | None:
     k = pick.randint(2, 4)
     system = _system(pick)
     try:
-        instance = Instance.build(graph, system, k)
+        instance = Instance.build(graph, Machine.uniform(k, system))
     except InputError:
         return None
     groups = _groups(pick, graph)
@@ -107,14 +109,14 @@ def _graph(pick: random.Random) -> CostGraph:
     return CostGraph.build(name="g", time_unit="ps", ops=ops, tensors=tensors)
 
 
-def _system(pick: random.Random) -> System:
+def _system(pick: random.Random) -> Device:
     system = _LINK
     if pick.random() < 0.3:
         memory = pick.randint(0, 80)
         peak = pick.choice(("reserve", "order"))
         system = replace(system, fast_memory_bytes=memory, activation_reserve_bytes=pick.randint(0, memory), peak=peak)
     if pick.random() < 0.2:
-        system = replace(system, stage_memory_bytes=system.activation_reserve_bytes + pick.randint(30, 200))
+        system = replace(system, memory_bytes=system.activation_reserve_bytes + pick.randint(30, 200))
     return system
 
 

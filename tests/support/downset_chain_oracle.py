@@ -137,7 +137,7 @@ class _Chains:
                 trip = max(trip, both + pair + there + self._behinds[d][v] + back)
         work = batches * pair
         parameters = sum(min(one.parameter_bytes for one in problem.choices[v]) for v in stage)
-        synchronised = Fraction(2 * (d - 1) * parameters * 10**12, d * problem.costs.bandwidth_bytes_per_s)
+        synchronised = Fraction(2 * (d - 1) * parameters * 10**12, d * problem.costs.link.bandwidth_bytes_per_s)
         return max(
             Fraction(both + work),
             Fraction(trip),

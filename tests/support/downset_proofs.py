@@ -20,7 +20,8 @@ from mtpp.checker.merged import MergedGraph
 from mtpp.checker.merges import replay_merges
 from mtpp.checker.report import Outcome
 from mtpp.inference.graph import CostGraph, Op, Tensor
-from mtpp.inference.system import System
+from mtpp.machine.device import Device
+from mtpp.machine.link import Link
 from mtpp.solvers.recheck.claim import DownsetClaim
 from mtpp.solvers.recheck.downset import recheck_downset
 
@@ -33,7 +34,7 @@ def singles(graph: CostGraph) -> Groups:
 
 
 def downset_proof(
-    graph: CostGraph, system: System, k: int, cutoff: int, rules: Sequence[str], groups: Groups | None = None
+    graph: CostGraph, system: Device, k: int, cutoff: int, rules: Sequence[str], groups: Groups | None = None
 ) -> dict[str, Any] | None:
     """Return the proof that no partition into k stages stays below *cutoff*, without merges; None if one does.
 
@@ -49,7 +50,7 @@ def downset_proof(
 class _Search:
     """Sets of groups of ops are frozensets of their numbers."""
 
-    def __init__(self, graph: CostGraph, system: System, k: int, cutoff: int, groups: Groups) -> None:
+    def __init__(self, graph: CostGraph, system: Device, k: int, cutoff: int, groups: Groups) -> None:
         self.graph, self.system, self.asked, self.cutoff, self.groups = graph, system, k, cutoff, groups
         self.k, self.limit = min(k, len(groups)), cutoff - 1
         self.all = frozenset(range(len(groups)))
@@ -67,7 +68,7 @@ class _Search:
         return oracles.stage_figures(self.graph, self.system, [v for g in stage for v in self.groups[g]], self.asked)
 
     def allowed(self, stage: frozenset[int]) -> bool:
-        figures, limit = self.figures(stage), self.system.stage_memory_bytes
+        figures, limit = self.figures(stage), self.system.memory_bytes
         held = figures["param_bytes"] + figures["peak_bytes"]
         return figures["cost"] <= self.limit and (limit is None or held <= limit)
 
@@ -94,7 +95,7 @@ class _Search:
         due = self.work_of(rest) + self.crossing(after, rest) + 2 * sum(self.least[level + 2 :])
         if due > left * self.limit:
             return False
-        memory, reserve = self.system.stage_memory_bytes, self.system.activation_reserve_bytes
+        memory, reserve = self.system.memory_bytes, self.system.activation_reserve_bytes
         params = sum(int(self.graph.param_bytes[v]) for g in rest for v in self.groups[g])
         if memory is not None and params > left * (memory - (reserve if self.system.peak == "reserve" else 0)):
             return False
@@ -170,7 +171,7 @@ class Case(NamedTuple):
     """A small problem, with what a verifier reads of it."""
 
     graph: CostGraph
-    system: System
+    system: Device
     k: int
     groups: Groups
     ticks: TickGraph
@@ -185,7 +186,7 @@ class Case(NamedTuple):
     @property
     def rules(self) -> list[list[str]]:
         """Lists of rules that a proof may go by."""
-        memories = (self.system.fast_memory_bytes, self.system.stage_memory_bytes)
+        memories = (self.system.fast_memory_bytes, self.system.memory_bytes)
         counted = self.system.peak == "order" and any(size is not None for size in memories)
         return [rules for rules in RULES if not (counted and "maximal" in rules)]
 
@@ -214,7 +215,7 @@ def random_case(seed: int, most_ops: int = 7) -> Case | None:
         largest_cost=pick.choice([3, 20, 100]),
         consumers_per_tensor=pick.choice([1, 1.5, 3]),
     )
-    system = System("s", 1, 1, 10**12 // pick.choice([1, 3, 7]))
+    system = Device("s", 1, 1, Link(10**12 // pick.choice([1, 3, 7])))
     if pick.random() < 0.6:
         params = sum(int(size) for size in graph.param_bytes)
         system = replace(
@@ -224,7 +225,7 @@ def random_case(seed: int, most_ops: int = 7) -> Case | None:
             fast_memory_bytes=pick.randint(20, 20 + params)
             if graph.time_unit == "ps" and pick.random() < 0.7
             else None,
-            stage_memory_bytes=pick.randint(20, 40 + params) if pick.random() < 0.6 else None,
+            memory_bytes=pick.randint(20, 40 + params) if pick.random() < 0.6 else None,
         )
     k = pick.randint(1, 5)
     together = [pick.sample(list(graph.op_names), 2)] if graph.op_count > 2 and pick.random() < 0.3 else []
@@ -244,14 +245,14 @@ def narrow_case(seed: int, most_ops: int = 8) -> Case:
     return plain_case(graph, pick.randint(2, 4))
 
 
-def plain_case(graph: CostGraph, k: int, system: System = LINK) -> Case:
+def plain_case(graph: CostGraph, k: int, system: Device = LINK) -> Case:
     """Make a problem without groups."""
     case = _case(graph, system, k, [])
     assert case is not None
     return case
 
 
-def _case(graph: CostGraph, system: System, k: int, together: list[list[str]]) -> Case | None:
+def _case(graph: CostGraph, system: Device, k: int, together: list[list[str]]) -> Case | None:
     ticks = embedded_in_ticks(embedded_document(graph, system, k))
     classes = together_classes(ticks, together)
     members: dict[int, set[int]] = {}

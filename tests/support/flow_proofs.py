@@ -21,7 +21,9 @@ from mtpp.errors import InputError
 from mtpp.inference.contraction import contract
 from mtpp.inference.graph import CostGraph
 from mtpp.inference.instance import Instance
-from mtpp.inference.system import System
+from mtpp.machine.device import Device
+from mtpp.machine.link import Link
+from mtpp.machine.machine import Machine
 from mtpp.solvers.reduction.reduction import reduce_instance
 
 SOURCE, SINK = "source", "sink"
@@ -36,7 +38,7 @@ MULTIPLIERS = [
 ]
 
 
-def random_problem(seed: int, *, op_count: int | None = None) -> tuple[CostGraph, System, int, list[list[str]]]:
+def random_problem(seed: int, *, op_count: int | None = None) -> tuple[CostGraph, Device, int, list[list[str]]]:
     """Make a small graph, a system with or without a fast memory, a number of stages, and groups kept together."""
     pick = random.Random(seed)
     graph = random_graph(
@@ -46,26 +48,26 @@ def random_problem(seed: int, *, op_count: int | None = None) -> tuple[CostGraph
         largest_cost=pick.choice([5, 20, 100]),
         consumers_per_tensor=pick.choice([1, 1.5, 3]),
     )
-    system = System("random", 1, 1, 10**12 // pick.choice([1, 2, 3]))
+    system = Device("random", 1, 1, Link(10**12 // pick.choice([1, 2, 3])))
     if pick.random() < 0.4:
         params = sum(int(size) for size in graph.param_bytes)
         reserve = pick.choice([0, 7])
         fast = reserve + pick.randint(0, max(1, params // 2))
         limit = fast + pick.randint(0, params) if pick.random() < 0.3 else None
-        system = System("random", 1, 1, 10**12 // 3, fast, reserve, pick.choice(["reserve", "order"]), limit)
+        system = Device("random", 1, 1, Link(10**12 // 3), fast, reserve, pick.choice(["reserve", "order"]), limit)
     together = [pick.sample(list(graph.op_names), 2)] if pick.random() < 0.2 else []
     return graph, system, pick.randint(1, 5), together
 
 
-def grouped(graph: CostGraph, system: System, k: int, together: list[list[str]]) -> tuple[Instance, list[list[int]]]:
+def grouped(graph: CostGraph, system: Device, k: int, together: list[list[str]]) -> tuple[Instance, list[list[int]]]:
     """Return the instance in which groups are merged, and their ops by number."""
     groups = [[graph.op_names.index(op) for op in group] for group in together]
-    instance = Instance.build(graph, system, k)
+    instance = Instance.build(graph, Machine.uniform(k, system))
     return contract(instance, groups).instance if groups else instance, groups
 
 
 def claim_of(
-    graph: CostGraph, system: System, k: int, together: list[list[str]], value: int, proof: dict[str, Any]
+    graph: CostGraph, system: Device, k: int, together: list[list[str]], value: int, proof: dict[str, Any]
 ) -> BoundClaim:
     """Return a claim on the graph in ticks."""
     ticks = embedded_in_ticks(embedded_document(graph, system, k))
@@ -78,7 +80,7 @@ class Drawn(NamedTuple):
     seed: int
     pick: random.Random
     graph: CostGraph
-    system: System
+    system: Device
     k: int
     together: list[list[str]]
     merges: list[list[Any]]
@@ -108,7 +110,7 @@ def judged(
     k: int,
     value: int,
     proof: dict[str, Any],
-    system: System = LINK,
+    system: Device = LINK,
     together: list[list[str]] | None = None,
 ) -> Verdict:
     """Check a bound by name on a graph, by default without memories."""
@@ -132,17 +134,17 @@ def true_after_changes(bound: str, seeds: Iterable[int], prove: Callable[..., tu
     return passed
 
 
-def merges_of(graph: CostGraph, system: System, k: int) -> list[list[Any]]:
+def merges_of(graph: CostGraph, system: Device, k: int) -> list[list[Any]]:
     """Return the merges that the reduction makes."""
-    return reduce_instance(Instance.build(graph, system, k)).record()
+    return reduce_instance(Instance.build(graph, Machine.uniform(k, system))).record()
 
 
-def weights(graph: MergedGraph, system: System, *, streamed: bool) -> tuple[list[int], int]:
+def weights(graph: MergedGraph, system: Device, *, streamed: bool) -> tuple[list[int], int]:
     """Return the weights of groups and what the sum over a stage may be above its cost, transfers aside."""
     if not streamed:
         return list(graph.work), 0
     assert system.fast_memory_bytes is not None
-    per_byte = Fraction(10**12, system.bandwidth_bytes_per_s)
+    per_byte = Fraction(10**12, system.link.bandwidth_bytes_per_s)
     ticks = [int(size * per_byte) for size in graph.param_bytes]
     reserve = system.activation_reserve_bytes if system.peak == "reserve" else 0
     spare = oracles.ceil((system.fast_memory_bytes - reserve) * per_byte)
@@ -249,7 +251,7 @@ def _least(
 
 
 def node_proof(
-    graph: MergedGraph, system: System, here: int, merges: list[list[Any]], pick: random.Random
+    graph: MergedGraph, system: Device, here: int, merges: list[list[Any]], pick: random.Random
 ) -> tuple[int, dict[str, Any]]:
     """Return the bound of one group and its proof, with streamed parameters if there is a fast memory to exceed."""
     streamed = system.fast_memory_bytes is not None and pick.random() < 0.7
@@ -261,7 +263,7 @@ def node_proof(
 
 
 def fraction_proof(
-    graph: MergedGraph, system: System, k: int, cutoff: int, merges: list[list[Any]], pick: random.Random
+    graph: MergedGraph, system: Device, k: int, cutoff: int, merges: list[list[Any]], pick: random.Random
 ) -> tuple[bool, dict[str, Any]]:
     """Return whether the fraction bound shows by the :data:`MULTIPLIERS` that no partition is below the cutoff."""
     limit, edges, n = cutoff - 1, edges_of(graph), len(graph.work)
@@ -297,7 +299,7 @@ def fraction_proof(
 
 
 def crossings_proof(
-    graph: MergedGraph, system: System, k: int, cutoff: int, merges: list[list[Any]], pick: random.Random
+    graph: MergedGraph, system: Device, k: int, cutoff: int, merges: list[list[Any]], pick: random.Random
 ) -> tuple[bool, dict[str, Any]]:
     """Return whether what crosses between stages shows that no partition is below the cutoff, and the proof."""
     streamed = system.fast_memory_bytes is not None and pick.random() < 0.7

@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
+from machines import on_machine
+
 from mtpp.inference.graph import CostGraph
 from mtpp.inference.instance import Instance
 from mtpp.inference.partition import Partition
 from mtpp.inference.plan import Plan
-from mtpp.inference.system import load_system
+from mtpp.machine.machine import Machine
+from mtpp.machine.presets import load_device
 from mtpp.solvers.bounds.simple import simple_bound
 from mtpp.training.model import Configuration, Edge, Layer, TrainingModel
 from mtpp.training.plan import LayerStage, TimeBound, TrainingPlan, stage_figures
@@ -19,7 +22,7 @@ from mtpp.training.problem import PlanningProblem
 
 def given_plan(graph: CostGraph, stages: list[int]) -> Plan:
     """Return the plan with the stage of each op given, on the reference system."""
-    instance = Instance.build(graph, load_system(), max(stages) + 1)
+    instance = Instance.build(graph, Machine.uniform(max(stages) + 1, load_device()))
     return Plan(
         graph,
         instance,
@@ -60,7 +63,7 @@ def chain_model(layers: int = 6) -> TrainingModel:
 def chain_problem(**changes: Any) -> PlanningProblem:
     """Return the problem of planning it for 8 devices of 2 GiB at 25 GB/s, with N = 64."""
     settings = {"devices": 8, "memory_bytes": 2**31, "bandwidth_bytes_per_s": 25 * 10**9, "micro_batches": 64}
-    return PlanningProblem(chain_model(), **{**settings, **changes})
+    return PlanningProblem(chain_model(), **on_machine(**{**settings, **changes}))
 
 
 def chain_stages() -> list[LayerStage]:

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance
 from mtpp.inference.partition import Partition
-from mtpp.inference.system import System
+from mtpp.machine.device import Device
+from mtpp.machine.link import Link
 from mtpp.units import Exact
 
 Pick = Callable[[int, int], int]
@@ -26,7 +27,7 @@ Pick = Callable[[int, int], int]
 TIMED = ("ps", "ns", "us", "ms", "s")
 ABSTRACT = "1"
 
-LINK = System("link", 10**12, 10**11, 10**9)
+LINK = Device("link", 10**12, 10**11, Link(10**9))
 """One byte takes 1000 ticks on its link, no fast memory."""
 
 
@@ -134,16 +135,16 @@ def abstract_graphs(
 
 
 @st.composite
-def systems(draw: st.DrawFn, *, fast_memory: bool) -> System:
+def systems(draw: st.DrawFn, *, fast_memory: bool) -> Device:
     """Draw a system; with *fast_memory* one that small graphs overflow, with either kind of peak.
 
     Only timed graphs go with a fast memory.
     """
     bandwidth = draw(st.sampled_from((1, 3, 10**9, 7 * 10**11, 25 * 10**9)))
     if not fast_memory:
-        return System("drawn", 10**12, 10**11, bandwidth, None, draw(st.integers(0, 50)), draw(_peaks))
+        return Device("drawn", 10**12, 10**11, Link(bandwidth), None, draw(st.integers(0, 50)), draw(_peaks))
     memory = draw(st.integers(0, 200))
-    return System("drawn", 10**12, 10**11, bandwidth, memory, draw(st.integers(0, memory)), draw(_peaks))
+    return Device("drawn", 10**12, 10**11, Link(bandwidth), memory, draw(st.integers(0, memory)), draw(_peaks))
 
 
 _peaks = st.sampled_from(("reserve", "order"))
@@ -152,7 +153,7 @@ _peaks = st.sampled_from(("reserve", "order"))
 @st.composite
 def problems(
     draw: st.DrawFn, *, max_ops: int = 7, max_stages: int = 4, stage_memory: bool = False
-) -> tuple[CostGraph, System, int]:
+) -> tuple[CostGraph, Device, int]:
     """Draw a graph, a system that goes with it and a number of stages, sometimes more than there are ops.
 
     With *stage_memory* there may be a limit on it, which some partitions meet, or all, or none.
@@ -160,11 +161,11 @@ def problems(
     graph = draw(graphs(max_ops=max_ops))
     system = draw(systems(fast_memory=graph.time_unit != ABSTRACT and draw(st.booleans())))
     if stage_memory and draw(st.booleans()):
-        system = replace(system, stage_memory_bytes=system.activation_reserve_bytes + draw(st.integers(0, 300)))
+        system = replace(system, memory_bytes=system.activation_reserve_bytes + draw(st.integers(0, 300)))
     return graph, system, draw(st.integers(1, max_stages))
 
 
-NO_MEMORY = System("s", 1, 1, 10**9)
+NO_MEMORY = Device("s", 1, 1, Link(10**9))
 
 
 def merging_graph(seed: int, op_count: int, *, time_unit: str = "1", largest_params: int = 0) -> CostGraph:

@@ -26,6 +26,7 @@ from irregular_freedoms import freed, freed_graph, freed_split, written_anew
 from irregular_graph_oracle import best_graph_plan, least_graph_memory
 from irregular_models import irregular_graph_case, irregular_level_case, irregular_line_case, irregular_split_case
 from irregular_split_oracle import SplitOracle
+from nested_models import nested_problem
 from nested_oracles import Oracle
 
 import mtpp
@@ -36,6 +37,8 @@ from mtpp.formats.results.graph_plan import graph_plan_document, no_graph_plan_d
 from mtpp.formats.results.training_plan import no_plan_document, training_plan_document
 from mtpp.formats.training.native import training_model_from_document
 from mtpp.host.stop_reason import StopReason
+from mtpp.machine.link import Level, Link
+from mtpp.machine.machine import Machine
 from mtpp.solvers.last_look.graph_plans import look_at_graph_plan
 from mtpp.solvers.last_look.line_plans import look_at_line_plan, look_at_nested_plan
 from mtpp.solvers.limits import Limits
@@ -47,12 +50,10 @@ from mtpp.solvers.planners.graphpipe.search import StageGraphSearch
 from mtpp.solvers.planners.limits import PlanLimits
 from mtpp.solvers.planners.nested.planner import plan_nested
 from mtpp.solvers.planners.piper.planner import plan as piper
-from mtpp.training.device_tree import DeviceTree, Level
 from mtpp.training.graph_plan import GraphPlan, NoGraphPlan
 from mtpp.training.graph_problem import GraphProblem, GraphRules
 from mtpp.training.model import TrainingModel
 from mtpp.training.nested_plan import NestedPlan
-from mtpp.training.nested_problem import NestedProblem
 from mtpp.training.pfeife.named import named_schedule
 from mtpp.training.plan import TrainingPlan
 from mtpp.training.problem import PlanningProblem, Schemes
@@ -82,11 +83,13 @@ def graph_problem(document: Document, asked: Document) -> GraphProblem:
     """Return the problem of a case of :func:`irregular_models.irregular_graph_case`."""
     return GraphProblem.build(
         read_model(document),
-        devices=asked["devices"],
-        memory_bytes=asked["memory_bytes"],
-        bandwidth_bytes_per_s=asked["bandwidth"],
+        machine=Machine.of_devices(
+            asked["devices"],
+            memory_bytes=asked["memory_bytes"],
+            bandwidth_bytes_per_s=asked["bandwidth"],
+            latency_ps=asked["latency"],
+        ),
         mini_batch=asked["mini_batch"],
-        latency_ticks=asked["latency"],
         rules=GraphRules(
             asked["sizes"],
             asked["per_stage"],
@@ -157,9 +160,9 @@ def piper_problem(document: Document | TrainingModel, asked: Document) -> Planni
     """Return the problem of a case of :func:`irregular_models.irregular_line_case`."""
     return PlanningProblem(
         read_model(document) if isinstance(document, dict) else document,
-        devices=asked["devices"],
-        memory_bytes=asked["memory_bytes"],
-        bandwidth_bytes_per_s=asked["bandwidth"],
+        machine=Machine.of_devices(
+            asked["devices"], memory_bytes=asked["memory_bytes"], bandwidth_bytes_per_s=asked["bandwidth"]
+        ),
         micro_batches=asked["micro_batches"],
         exact_micro_batches=asked["exact"],
         convention=asked["convention"],
@@ -217,7 +220,7 @@ def check_nested(seed: int) -> str:
 def _check_nested(document: Document, asked: Document) -> tuple[str, int | None]:
     """Return what came out, and the least memory with which there is a plan."""
     model = read_model(document)
-    tree = DeviceTree(tuple(Level(*one) for one in asked["levels"]))
+    tree = Machine.of_levels(tuple(Level(count, Link(rate)) for count, rate in asked["levels"]))
     given = {
         "memory_bytes": asked["memory_bytes"],
         "micro_batches": asked["micro_batches"],
@@ -225,7 +228,7 @@ def _check_nested(document: Document, asked: Document) -> tuple[str, int | None]
         "schemes": Schemes(asked["data_parallel"], True, asked["recompute"]),
     }
     refusals = ("has no configuration that may be used",)
-    problem = _unless_refused(lambda: NestedProblem.build(model, tree, **given), refusals)
+    problem = _unless_refused(lambda: nested_problem(model, tree, given), refusals)
     if problem is None:
         return "refused", None
     oracle = Oracle(model, tree, **given)

@@ -8,7 +8,8 @@ from itertools import combinations, pairwise
 
 from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance
-from mtpp.inference.system import load_system
+from mtpp.machine.machine import Machine
+from mtpp.machine.presets import load_device
 from mtpp.training.pfeife.line import ModelLine, graph_line
 from mtpp.training.pfeife.problem import SplitProblem
 
@@ -99,7 +100,7 @@ def random_line(pick: random.Random, ops: int) -> ModelLine:
     ]
     pick.shuffle(listed)
     graph = CostGraph.build(name="random", time_unit="ps", ops=listed, tensors=tensors)
-    instance = Instance.build(graph, load_system("reference"), 1)
+    instance = Instance.build(graph, Machine.uniform(1, load_device("reference")))
     return graph_line(graph, instance, backward_ratio=2, state=4, latency=pick.choice([0, 0, 3]))
 
 

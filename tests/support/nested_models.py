@@ -7,9 +7,11 @@ from typing import Any
 
 from training_models import build_model
 
-from mtpp.training.device_tree import DeviceTree, Level
+from mtpp.machine.link import Level, Link
+from mtpp.machine.machine import Machine
 from mtpp.training.graph_problem import GraphProblem
 from mtpp.training.model import Configuration, Edge, Layer, TrainingModel
+from mtpp.training.nested_problem import NestedProblem
 from mtpp.training.problem import Schemes
 from mtpp.units import PICOSECONDS
 
@@ -18,7 +20,13 @@ TWO = ((2, 2), (1, 3), (3, 1), (2, 3), (3, 2), (2, 4))
 THREE = ((2, 2, 1), (1, 2, 2), (2, 1, 2), (2, 2, 2))
 
 
-def random_question(seed: int, most_layers: int = 4) -> tuple[TrainingModel, DeviceTree, dict[str, Any]]:
+def nested_problem(model: TrainingModel, machine: Machine, rest: dict[str, Any]) -> NestedProblem:
+    """Return the problem of a question; the bytes of each device are in the rest of it."""
+    rules = {name: value for name, value in rest.items() if name != "memory_bytes"}
+    return NestedProblem.build(model, machine.with_memory(rest["memory_bytes"]), **rules)
+
+
+def random_question(seed: int, most_layers: int = 4) -> tuple[TrainingModel, Machine, dict[str, Any]]:
     """Return a model, devices, and the rest of what is asked.
 
     Three levels for one question in four, with few layers; memory is tight, ample or not enough.
@@ -28,19 +36,17 @@ def random_question(seed: int, most_layers: int = 4) -> tuple[TrainingModel, Dev
     layers = {1: most_layers, 2: most_layers - 1, 3: most_layers - 2}[len(shape)]
     model = build_model(chosen.randint, max(1, layers))
     unit = PICOSECONDS["s"] // PICOSECONDS[model.time_unit]
-    device_tree = DeviceTree(tuple(Level(count, unit * chosen.choice((7, 3, 2, 1))) for count in shape))
+    machine = Machine.of_levels(tuple(Level(count, Link(unit * chosen.choice((7, 3, 2, 1)))) for count in shape))
     leanest = [
         min(one.memory_a + one.memory_b for ones in layer.configurations.values() for one in ones)
         for layer in model.layers
     ]
     return (
         model,
-        device_tree,
+        machine,
         {
             "memory_bytes": max(1, sum(leanest) * chosen.randint(2, 14) // 4),
-            "micro_batches": chosen.choice(
-                (device_tree.devices, device_tree.devices + 2, chosen.randint(1, device_tree.devices))
-            ),
+            "micro_batches": chosen.choice((machine.count, machine.count + 2, chosen.randint(1, machine.count))),
             "exact_micro_batches": chosen.random() < 0.25,
             "schemes": Schemes(chosen.random() < 0.9, True, chosen.random() < 0.9),
         },
@@ -53,9 +59,7 @@ def ladder_problem() -> GraphProblem:
     edges = [Edge(i, j, 1) for i in range(8) for j in (i + 1, i + 2)]
     return GraphProblem.build(
         TrainingModel("ladder", "ns", layers, edges),
-        devices=2,
-        memory_bytes=90,
-        bandwidth_bytes_per_s=10**9,
+        machine=Machine.of_devices(2, memory_bytes=90, bandwidth_bytes_per_s=10**9),
         mini_batch=4,
         micro_batch_size=1,
     )

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from training_oracles import trained_bytes
 
-from mtpp.training.device_tree import DeviceTree
+from mtpp.machine.machine import Machine
 from mtpp.training.model import Configuration, TrainingModel
 from mtpp.training.problem import Schemes
 from mtpp.units import PICOSECONDS
@@ -40,7 +40,7 @@ class Oracle:
     def __init__(
         self,
         model: TrainingModel,
-        device_tree: DeviceTree,
+        machine: Machine,
         *,
         memory_bytes: int,
         micro_batches: int,
@@ -48,7 +48,7 @@ class Oracle:
         schemes: Schemes | None = None,
     ) -> None:
         self.model = model
-        self.device_tree = device_tree
+        self.machine = machine
         self.memory = memory_bytes
         self.micro_batches = micro_batches
         self.exact = exact_micro_batches
@@ -65,13 +65,13 @@ class Oracle:
 
     def _plans(self) -> Iterator[tuple[int, Fraction]]:
         everything = frozenset(range(len(self.model.layers)))
-        for plan in self._splits(len(self.device_tree.levels), everything):
+        for plan in self._splits(len(self.machine.levels), everything):
             degrees = degrees_sum(plan)
             if degrees == self.micro_batches or (degrees < self.micro_batches and not self.exact):
                 yield self.cost(plan)
 
     def _splits(self, level: int, layers: frozenset[int]) -> Iterator[Parts]:
-        yield from self._parts(level, layers, self.device_tree.levels[level - 1].devices)
+        yield from self._parts(level, layers, self.machine.levels[level - 1].devices)
 
     def _parts(self, level: int, layers: frozenset[int], devices: int) -> Iterator[Parts]:
         if not layers:
@@ -112,11 +112,11 @@ class Oracle:
 
     def cost(self, plan: Parts) -> tuple[int, Fraction]:
         """Return the most memory that a device needs, and the time per sample in ticks."""
-        return self._cost(plan, len(self.device_tree.levels), degrees_sum(plan))
+        return self._cost(plan, len(self.machine.levels), degrees_sum(plan))
 
     def _cost(self, parts: Parts, level: int, in_flight: int) -> tuple[int, Fraction]:
         most, slowest = 0, Fraction(0)
-        rate = self.device_tree.levels[level - 1].bandwidth_bytes_per_s
+        rate = self.machine.levels[level - 1].link.bandwidth_bytes_per_s
         for part in parts:
             d = part.data_parallel
             if isinstance(part, OracleStage):

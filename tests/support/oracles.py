@@ -1,6 +1,6 @@
 """Plain-Python oracles, written straight from the definitions and slow on purpose.
 
-They take a :class:`mtpp.inference.graph.CostGraph` and a :class:`mtpp.inference.system.System`, read nothing but their
+They take a :class:`mtpp.inference.graph.CostGraph` and a :class:`mtpp.machine.device.Device`, read nothing but their
 fields, and return exact integers in ticks. Ops are numbers in file order.
 """
 
@@ -13,7 +13,7 @@ from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph
-from mtpp.inference.system import System
+from mtpp.machine.device import Device
 
 PICOSECONDS = {"ps": 1, "ns": 10**3, "us": 10**6, "ms": 10**9, "s": 10**12}
 
@@ -47,12 +47,12 @@ def ticks_per_unit(graph: CostGraph, k: int | None) -> int:
 
 
 @lru_cache(maxsize=32)
-def to_ticks(graph: CostGraph, system: System, k: int | None = None) -> Ticks:
+def to_ticks(graph: CostGraph, system: Device, k: int | None = None) -> Ticks:
     """Convert every cost: multiply exactly, then round up; bytes go over the system's link."""
     scale = ticks_per_unit(graph, k)
     work = tuple(ceil(Fraction(cost) * scale) for cost in graph.work)
     transfer = tuple(
-        ceil(Fraction(int(size) * 10**12, system.bandwidth_bytes_per_s))
+        ceil(Fraction(int(size) * 10**12, system.link.bandwidth_bytes_per_s))
         if cost is None
         else ceil(Fraction(cost) * scale)
         for cost, size in zip(graph.transfer, graph.tensor_bytes, strict=True)
@@ -112,7 +112,7 @@ def peak_in_order(graph: CostGraph, ops: Iterable[int]) -> int:
     return peak
 
 
-def stage_figures(graph: CostGraph, system: System, ops: Iterable[int], k: int | None = None) -> dict[str, int]:
+def stage_figures(graph: CostGraph, system: Device, ops: Iterable[int], k: int | None = None) -> dict[str, int]:
     """Return work, input, output, overflow, cost, param_bytes and peak_bytes of a set of ops (eq. 1 to 3)."""
     inside = frozenset(ops)
     ticks = to_ticks(graph, system, k)
@@ -128,7 +128,7 @@ def stage_figures(graph: CostGraph, system: System, ops: Iterable[int], k: int |
     overflow = 0
     if inside and system.fast_memory_bytes is not None:
         excess = max(0, params + peak - system.fast_memory_bytes)
-        overflow = ceil(Fraction(excess * 10**12, system.bandwidth_bytes_per_s))
+        overflow = ceil(Fraction(excess * 10**12, system.link.bandwidth_bytes_per_s))
     figures = {
         "work": sum(ticks.work[v] for v in inside),
         "input": sum(ticks.transfer[t] for t in reads),
@@ -142,16 +142,16 @@ NEVER = 10**30
 """Cost of a stage that needs more than the stage memory."""
 
 
-def stage_cost(graph: CostGraph, system: System, ops: Iterable[int], k: int | None = None) -> int:
+def stage_cost(graph: CostGraph, system: Device, ops: Iterable[int], k: int | None = None) -> int:
     """Return f(S) in ticks, :data:`NEVER` if S is too large; *k* is needed only for abstract, fractional graphs."""
     figures = stage_figures(graph, system, ops, k)
-    limit = system.stage_memory_bytes
+    limit = system.memory_bytes
     if limit is not None and figures["param_bytes"] + figures["peak_bytes"] > limit:
         return NEVER
     return figures["cost"]
 
 
-def bottleneck(graph: CostGraph, system: System, assignment: Sequence[int], k: int) -> int:
+def bottleneck(graph: CostGraph, system: Device, assignment: Sequence[int], k: int) -> int:
     """Return the largest stage cost of an assignment op → stage."""
     return max(stage_cost(graph, system, [v for v, s in enumerate(assignment) if s == b], k) for b in set(assignment))
 
@@ -177,7 +177,7 @@ def monotone_assignments(graph: CostGraph, k: int) -> Iterator[tuple[int, ...]]:
     return extend(0, 0)
 
 
-def brute_force_optimum(graph: CostGraph, system: System, k: int, together: Iterable[Iterable[int]] = ()) -> int:
+def brute_force_optimum(graph: CostGraph, system: Device, k: int, together: Iterable[Iterable[int]] = ()) -> int:
     """Return OPT by trying every partition, :data:`NEVER` if none keeps to the stage memory; for at most 8 ops.
 
     *together* lists groups of ops that must share a stage; there is always a partition that does (one stage).
@@ -186,7 +186,7 @@ def brute_force_optimum(graph: CostGraph, system: System, k: int, together: Iter
 
 
 def best_partition(
-    graph: CostGraph, system: System, k: int, together: Iterable[Iterable[int]] = ()
+    graph: CostGraph, system: Device, k: int, together: Iterable[Iterable[int]] = ()
 ) -> tuple[int, tuple[int, ...]]:
     """Return OPT as :func:`brute_force_optimum` does, and the stages of a partition that reaches it."""
     groups = [list(group) for group in together]
@@ -238,7 +238,7 @@ def kahn_order(graph: CostGraph, priorities: Sequence[Any]) -> list[int]:
     return order
 
 
-def best_segmentation(graph: CostGraph, system: System, k: int, order: Sequence[int]) -> int:
+def best_segmentation(graph: CostGraph, system: Device, k: int, order: Sequence[int]) -> int:
     """Return the least bottleneck of cutting *order* into at most k segments (Archer et al. 2024, Algorithm 1).
 
     :data:`NEVER` if no cut keeps to the stage memory.
@@ -246,7 +246,7 @@ def best_segmentation(graph: CostGraph, system: System, k: int, order: Sequence[
     return best_cut_of_blocks(graph, system, k, [[v] for v in order])
 
 
-def best_cut_of_blocks(graph: CostGraph, system: System, k: int, blocks: Sequence[Sequence[int]]) -> int:
+def best_cut_of_blocks(graph: CostGraph, system: Device, k: int, blocks: Sequence[Sequence[int]]) -> int:
     """Do as :func:`best_segmentation` does on an order of blocks of ops, without cuts inside a block."""
     n = len(blocks)
     cost = _segment_costs(graph, system, blocks, k)
@@ -257,7 +257,7 @@ def best_cut_of_blocks(graph: CostGraph, system: System, k: int, blocks: Sequenc
 
 
 def fewest_stages(
-    graph: CostGraph, system: System, order: Sequence[int], cutoff: int, k: int | None = None
+    graph: CostGraph, system: Device, order: Sequence[int], cutoff: int, k: int | None = None
 ) -> int | None:
     """Return the least number of segments of *order* that all cost less than *cutoff*; None if some op never fits.
 
@@ -273,7 +273,7 @@ def fewest_stages(
 
 
 def _segment_costs(
-    graph: CostGraph, system: System, blocks: Sequence[Sequence[int]], k: int | None
+    graph: CostGraph, system: Device, blocks: Sequence[Sequence[int]], k: int | None
 ) -> dict[tuple[int, int], int]:
     """Return f(blocks[left:right]) for all left <= right."""
     n = len(blocks)

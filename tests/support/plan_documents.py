@@ -12,7 +12,7 @@ from typing import Any
 import oracles
 
 from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph
-from mtpp.inference.system import System
+from mtpp.machine.device import Device
 
 SHA256 = hashlib.sha256(b"the model").hexdigest()
 
@@ -22,7 +22,7 @@ def graph_document(graph: CostGraph) -> dict[str, Any]:
     return _document(graph, graph.time_unit, list(graph.work), list(graph.transfer))
 
 
-def embedded_document(graph: CostGraph, system: System, k: int) -> dict[str, Any]:
+def embedded_document(graph: CostGraph, system: Device, k: int) -> dict[str, Any]:
     """Return *graph* as an mtpp-graph in ticks."""
     ticks = oracles.to_ticks(graph, system, k)
     unit = "1" if graph.time_unit == "1" else "ps"
@@ -67,7 +67,7 @@ def simple_bound(work: Sequence[int], names: Sequence[str], k: int) -> dict[str,
 
 def plan_document(
     graph: CostGraph,
-    system: System,
+    system: Device,
     k: int,
     assignment: Sequence[int],
     *,

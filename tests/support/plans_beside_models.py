@@ -16,7 +16,7 @@ from mtpp.cli.main import root
 from mtpp.formats.graphs.native import write_native
 from mtpp.formats.io.json_text import parse_json
 from mtpp.inference.graph import CostGraph
-from mtpp.inference.system import load_system
+from mtpp.machine.presets import load_device
 
 WORK = (10, 20, 30, 40)
 
@@ -32,7 +32,7 @@ def write_model(path: Path, work: Sequence[int] = WORK, transfer: int = 1) -> Co
 def plan_of(model: Path, graph: CostGraph, *, embed: bool = False, **changes: Any) -> dict[str, Any]:
     """Return a plan in two stages for a model that lies in a file; *changes* replace what it says."""
     stages = [0] * (graph.op_count - 1) + [1]
-    plan: dict[str, Any] = plan_document(graph, load_system(), 2, stages, embed=embed)
+    plan: dict[str, Any] = plan_document(graph, load_device(), 2, stages, embed=embed)
     plan["model"]["dims"] = {}
     plan["model"]["sha256"] = hashlib.sha256(model.read_bytes()).hexdigest()
     return {**plan, **changes}

@@ -15,7 +15,7 @@ from mtpp.formats.onnx.stages import Split, split_model
 from mtpp.formats.onnx.stages.writing import write_split
 from mtpp.formats.results.stage_manifest import OURS, StageManifest
 from mtpp.inference.graph import CostGraph
-from mtpp.inference.system import load_system
+from mtpp.machine.presets import load_device
 
 SHAPE = [2, 4]
 _UNARY = ("Relu", "Sigmoid", "Tanh", "Neg", "Abs", "Softmax", "Identity")
@@ -179,7 +179,7 @@ def read_model(model: onnx.ModelProto | bytes, path: Path, dims: dict[str, int] 
     """Write a model to *path* and read it."""
     data = model if isinstance(model, bytes) else model.SerializeToString()
     path.write_bytes(data)
-    return read_with_nodes(path, data, source=path.name, system=load_system(), dims=dims, spare_dims=True)
+    return read_with_nodes(path, data, source=path.name, system=load_device(), dims=dims, spare_dims=True)
 
 
 def split_into(folder: Path, path: Path, reading: Reading, labels: list[int]) -> tuple[StageManifest, Split]:

@@ -18,7 +18,8 @@ from mtpp.inference.graph import CostGraph
 from mtpp.inference.instance import Instance
 from mtpp.inference.partition import Partition
 from mtpp.inference.relaxation import Relaxation, relax
-from mtpp.inference.system import System
+from mtpp.machine.device import Device
+from mtpp.machine.machine import Machine
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class RelaxedProblem:
     """A problem, a relaxation of its instance, and the verifier's graph before and after it."""
 
     graph: CostGraph
-    system: System
+    system: Device
     k: int
     groups: list[list[int]]
     relaxation: Relaxation
@@ -60,7 +61,7 @@ def relaxed_problem(seed: int) -> RelaxedProblem:
     graph, system, k, together = random_problem(seed, op_count=pick.randint(2, 6))
     k = min(k, 4)
     instance, groups = grouped(graph, system, k, together)
-    transfer = Instance.build(graph, system, k).transfer.tolist()
+    transfer = Instance.build(graph, Machine.uniform(k, system)).transfer.tolist()
     lowered = {t: pick.randint(0, ticks) for t, ticks in enumerate(transfer) if pick.random() < 0.2}
     left_out = np.array([pick.random() < 0.5 for _ in range(instance.op_count)], dtype=np.bool_)
     left_out[pick.randrange(instance.op_count)] = False

@@ -12,6 +12,7 @@ from fractions import Fraction
 
 from hypothesis import strategies as st
 
+from mtpp.machine.machine import Machine
 from mtpp.names import CONVENTIONS
 from mtpp.training.model import Configuration, Edge, Layer, LayerId, TrainingModel
 from mtpp.training.problem import PlanningProblem, Schemes
@@ -129,9 +130,11 @@ def build_problem(pick: Pick, model: TrainingModel, most_devices: int) -> Planni
     memory = max(1, sum(heaviest) * pick(1, 12) // 4)
     return PlanningProblem(
         model,
-        devices=devices,
-        memory_bytes=memory,
-        bandwidth_bytes_per_s=PICOSECONDS["s"] // PICOSECONDS[model.time_unit] * (1, 2, 3, 7)[pick(0, 3)],
+        machine=Machine.of_devices(
+            devices,
+            memory_bytes=memory,
+            bandwidth_bytes_per_s=PICOSECONDS["s"] // PICOSECONDS[model.time_unit] * (1, 2, 3, 7)[pick(0, 3)],
+        ),
         micro_batches=micro_batches,
         exact_micro_batches=pick(0, 3) == 0,
         convention=CONVENTIONS[pick(0, 1)],

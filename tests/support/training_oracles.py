@@ -80,7 +80,7 @@ def stage_parts(problem: PlanningProblem, stage: OracleStage | LayerStage, s: in
     }
 
     def transfer(size: int) -> int:
-        return ceil_divided(size * 10**12, problem.bandwidth_bytes_per_s)
+        return ceil_divided(size * 10**12, problem.link.bandwidth_bytes_per_s)
 
     unit = PICOSECONDS[model.time_unit]
     times = [one.time_per_sample for one in runs_as.values()]

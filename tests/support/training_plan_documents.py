@@ -98,7 +98,7 @@ def _head(problem: PlanningProblem) -> dict[str, Any]:
         "system": {
             "devices": problem.devices,
             "memory_bytes": problem.memory_bytes,
-            "bandwidth_bytes_per_s": problem.bandwidth_bytes_per_s,
+            "bandwidth_bytes_per_s": problem.link.bandwidth_bytes_per_s,
             "max_micro_batches": problem.micro_batches,
             "exact_micro_batches": problem.exact_micro_batches,
             "convention": problem.convention,

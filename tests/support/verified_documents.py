@@ -33,7 +33,9 @@ from mtpp.host.stop_reason import StopReason
 from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance
 from mtpp.inference.plan import Plan
-from mtpp.inference.system import System
+from mtpp.machine.device import Device
+from mtpp.machine.link import Link
+from mtpp.machine.machine import Machine
 from mtpp.solvers.bounds.limits import BoundLimits
 from mtpp.solvers.bounds.registry import BOUNDS
 from mtpp.solvers.bounds.simple import simple_bound
@@ -76,17 +78,17 @@ class Case:
     untrue: Callable[[Any, list[str]], list[str]]
 
 
-def random_system(rng: random.Random, graph: CostGraph) -> System:
+def random_system(rng: random.Random, graph: CostGraph) -> Device:
     """Return a system that goes with a graph, often with memories that not everything fits into."""
     peak, reserve = rng.choice(("reserve", "order")), rng.randrange(20)
     bandwidth = rng.choice((1, 3, 10**9, 25 * 10**9, 7 * 10**11))
     fast = rng.randrange(20, 300) if graph.time_unit != "1" and rng.random() < 0.3 else None
     most = int(graph.param_bytes.sum()) + 400
     held = rng.randrange(most // 2, most) if rng.random() < 0.3 else None
-    return System("drawn", 10**12, 10**11, bandwidth, fast, reserve, peak, held)
+    return Device("drawn", 10**12, 10**11, Link(bandwidth), fast, reserve, peak, held)
 
 
-def random_instance(rng: random.Random) -> tuple[CostGraph, System, int]:
+def random_instance(rng: random.Random) -> tuple[CostGraph, Device, int]:
     """Return a graph of at most 7 ops with a system and a number of stages."""
     graph = random_graph(
         rng.randrange(2**31),
@@ -106,7 +108,7 @@ def random_plan(rng: random.Random) -> tuple[Plan, bool]:
         groups = [rng.sample(graph.op_names, 2)] if graph.op_count > 2 and rng.random() < 0.2 else []
         limits = SearchLimits(rng.choice((20, 300)), seed=rng.randrange(1000))
         try:
-            instance = Instance.build(graph, system, k)
+            instance = Instance.build(graph, Machine.uniform(k, system))
             plan = solve(instance, graph, limits, algorithm=rng.choice(ALGORITHMS), together=groups)
         except (Infeasible, InputError):
             continue
@@ -173,7 +175,7 @@ def _counts(stated: Any, graph: CostGraph) -> bool:
 
 def partition_truth(graph: CostGraph, wrong: Any, upper: int | None, lower: int) -> Truth:
     """Say what of a plan or a row is true; both have the same keys for it."""
-    system, k = System.from_document(wrong["system"]), wrong["k"]
+    system, k = Device.from_document(wrong["system"]), wrong["k"]
     groups = wrong.get("together", [])
     number = {name: v for v, name in enumerate(graph.op_names)}
     best = optimum(graph, system, k, tuple(tuple(number[op] for op in group if op in number) for group in groups))
@@ -192,7 +194,7 @@ def partition_truth(graph: CostGraph, wrong: Any, upper: int | None, lower: int)
         return truth | dict.fromkeys(("edges", "together", "stage memory", "bottleneck", "ratio", "optimal"), False)
     stages = [assignment[name] for name in graph.op_names]
     tensors = oracles.tensors_of(graph)
-    limit = system.stage_memory_bytes
+    limit = system.memory_bytes
     figures = {s: _figures(graph, system, k, stages, s) for s in set(stages)}
     reached = max(one["cost"] for one in figures.values())
     truth |= {
@@ -211,7 +213,7 @@ def partition_truth(graph: CostGraph, wrong: Any, upper: int | None, lower: int)
     return truth
 
 
-def _figures(graph: CostGraph, system: System, k: int, stages: list[int], s: int) -> dict[str, int]:
+def _figures(graph: CostGraph, system: Device, k: int, stages: list[int], s: int) -> dict[str, int]:
     return oracles.stage_figures(graph, system, [v for v, stage in enumerate(stages) if stage == s], k)
 
 
@@ -234,14 +236,14 @@ class _Loaded:
         return isinstance(other, _Loaded)
 
 
-def optimum(graph: CostGraph, system: System, k: int, groups: tuple[tuple[int, ...], ...]) -> int:
+def optimum(graph: CostGraph, system: Device, k: int, groups: tuple[tuple[int, ...], ...]) -> int:
     """Return OPT by brute force."""
     key = dump_json([to_document(graph), system.to_document(), min(k, 99), [list(group) for group in groups]])
     return _optimum(key, _Loaded(graph, system, k, groups))
 
 
 def _stages_are_true(graph: CostGraph, wrong: Any) -> bool:
-    system, k = System.from_document(wrong["system"]), wrong["k"]
+    system, k = Device.from_document(wrong["system"]), wrong["k"]
     number = {name: v for v, name in enumerate(graph.op_names)}
     stage_of = wrong["assignment"]
     if len(wrong["stages"]) != k or set(stage_of) != set(number):
@@ -270,7 +272,7 @@ def _embedded_graph(document: Any) -> CostGraph | None:
 
 def _same_graph(wrong: Any, graph: CostGraph) -> bool:
     """Tell whether what a plan embeds is a model in ticks."""
-    ticks = oracles.to_ticks(graph, System.from_document(wrong["system"]), wrong["k"])
+    ticks = oracles.to_ticks(graph, Device.from_document(wrong["system"]), wrong["k"])
     mine = _embedded_graph(wrong["graph"])
     if mine is None:
         return False
@@ -320,7 +322,7 @@ def table_case(rng: random.Random) -> Case:
         for i, row in enumerate(wrong["rows"] if passed else ()):
             graph = found[i][0].graph
             truth = partition_truth(graph, row, row.get("upper"), row["lower"])
-            best = optimum(graph, System.from_document(row["system"]), row["k"], _numbered(graph, row))
+            best = optimum(graph, Device.from_document(row["system"]), row["k"], _numbered(graph, row))
             singles = [value for name, value in row["bounds"].items() if name != row["lower_method"]]
             truth["bounds tried"] = all(value is None or value <= best for value in singles)
             truth["model file"], truth["op and tensor counts"] = row["sha256"] == SHA256, _counts(row, graph)
@@ -361,7 +363,7 @@ def _closed(row: dict[str, Any]) -> bool:
 def _row(rng: random.Random, plan: Plan) -> dict[str, Any]:
     graph, instance = plan.graph, plan.instance
     stages = plan.partition.assignment.tolist() if rng.random() < 0.8 else None
-    row = certificate_row(graph, instance.system, instance.k, stages)
+    row = certificate_row(graph, instance.device, instance.k, stages)
     if plan.together:
         row["together"] = [list(group) for group in plan.together]
     lower, upper = plan.lower, row.get("upper")
@@ -449,9 +451,9 @@ def _asked(problem: PlanningProblem, system: Any) -> PlanningProblem | None:
         return None
     return PlanningProblem(
         problem.model,
-        devices=devices,
-        memory_bytes=system["memory_bytes"],
-        bandwidth_bytes_per_s=system["bandwidth_bytes_per_s"],
+        machine=Machine.of_devices(
+            devices, memory_bytes=system["memory_bytes"], bandwidth_bytes_per_s=system["bandwidth_bytes_per_s"]
+        ),
         micro_batches=system["max_micro_batches"],
         exact_micro_batches=system["exact_micro_batches"],
         convention=system["convention"],

@@ -12,6 +12,7 @@ from mtpp.errors import MtppError
 from mtpp.inference.cost_columns import CostColumns
 from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph
 from mtpp.inference.instance import Instance
+from mtpp.machine.machine import Machine
 from mtpp.units import format_bandwidth, format_bytes, format_share
 from mtpp.views.report.claims import claims_section, plan_verdict, with_verdict
 from mtpp.views.report.colours import PARTS as PART_COLOURS
@@ -92,7 +93,7 @@ def _instance(graph: CostGraph, stated: StatedPlan, stages: Sequence[int] | None
     if stages is None:
         return None, "the assignment is no partition of this model"
     try:
-        return Instance.build(graph, stated.system, stated.k), ""
+        return Instance.build(graph, Machine.uniform(stated.k, stated.system)), ""
     except MtppError as error:
         return None, str(error)
 
@@ -102,7 +103,7 @@ def _variants(stated: StatedPlan, graph: CostGraph, stages: Sequence[int]) -> tu
     if not bandwidth_matters(graph, stated.system):
         return [], "every tensor states the time that it takes to move, so that they change nothing"
     found = variants(graph, stated.system, stages, stated.k)
-    planned = next(one for one in found if one.bandwidth_bytes_per_s == stated.system.bandwidth_bytes_per_s)
+    planned = next(one for one in found if one.bandwidth_bytes_per_s == stated.system.link.bandwidth_bytes_per_s)
     if [list(row) for row in planned.rows] != [[row[part] for part in PARTS] for row in stated.stages]:
         return [], "the costs that the plan states are not those of its assignment"
     return found, ""
@@ -300,7 +301,7 @@ def _switch(shown: StatedPlan, computed: Sequence[Variant]) -> Switch:
 
 
 def _planned(shown: StatedPlan, computed: Sequence[Variant]) -> int:
-    return [one.bandwidth_bytes_per_s for one in computed].index(shown.system.bandwidth_bytes_per_s)
+    return [one.bandwidth_bytes_per_s for one in computed].index(shown.system.link.bandwidth_bytes_per_s)
 
 
 def _note(shown: StatedPlan, variant: Variant, *, planned: bool) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from mtpp.units import format_picoseconds
 
 if TYPE_CHECKING:
-    from mtpp.inference.system import System
+    from mtpp.machine.device import Device
 
 
 def ratio_text(ratio: float | None) -> str:
@@ -73,12 +73,12 @@ class StatedPlan(Stated):
 
     name: str
     stages: Sequence[Mapping[str, Any]]
-    system: System
+    system: Device
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> StatedPlan:
         """Return what a document says."""
-        from mtpp.inference.system import System
+        from mtpp.machine.device import Device
 
         bound = document["lower_bound"]
         return cls(
@@ -93,7 +93,7 @@ class StatedPlan(Stated):
             optimal=document["optimal"],
             name=document["model"]["name"],
             stages=document["stages"],
-            system=System.from_document(document["system"]),
+            system=Device.from_document(document["system"]),
         )
 
     @property
@@ -142,7 +142,7 @@ class StatedRow(Stated):
     ops: int
     tensors: int
     dims: Mapping[str, int]
-    system: System
+    system: Device
     found_by: str | None
     bounds: Mapping[str, StatedBound]
     seconds: float | None
@@ -150,13 +150,13 @@ class StatedRow(Stated):
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> StatedRow:
         """Return what a row says."""
-        from mtpp.inference.system import System
+        from mtpp.machine.device import Device
 
         return cls(
             **{key: row[key] for key in ("k", "time_unit", "ticks_per_unit", "model", "path", "sha256", "ops")},
             tensors=row["tensors"],
             dims=row["dims"],
-            system=System.from_document(row["system"]),
+            system=Device.from_document(row["system"]),
             upper=row.get("upper"),
             lower=row["lower"],
             method=row["lower_method"],

@@ -13,7 +13,8 @@ from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import stage_costs
 from mtpp.inference.partition import Partition
-from mtpp.inference.system import System, override
+from mtpp.machine.device import Device
+from mtpp.machine.machine import Machine
 from mtpp.units import PICOSECONDS, Exact
 
 FACTORS = ((1, 2, "× ½"), (1, 1, "as planned"), (2, 1, "× 2"))
@@ -41,7 +42,7 @@ class Variant:
         return [row[-1] for row in self.rows].index(self.bottleneck)
 
 
-def variants(graph: CostGraph, system: System, stages: Sequence[int], k: int) -> list[Variant]:
+def variants(graph: CostGraph, system: Device, stages: Sequence[int], k: int) -> list[Variant]:
     """Return the costs of an assignment for each of :data:`FACTORS` for which there are such.
 
     Parameters
@@ -53,11 +54,11 @@ def variants(graph: CostGraph, system: System, stages: Sequence[int], k: int) ->
     """
     found = []
     for numerator, denominator, name in FACTORS:
-        bandwidth = system.bandwidth_bytes_per_s * numerator // denominator
+        bandwidth = system.link.bandwidth_bytes_per_s * numerator // denominator
         if bandwidth < 1:
             continue
         try:
-            instance = Instance.build(graph, override(system, bandwidth_bytes_per_s=bandwidth), k)
+            instance = Instance.build(graph, Machine.uniform(k, system.overriding(bandwidth_bytes_per_s=bandwidth)))
         except MtppError:
             if numerator == denominator:
                 raise
@@ -68,7 +69,7 @@ def variants(graph: CostGraph, system: System, stages: Sequence[int], k: int) ->
     return found
 
 
-def bytes_over_link(graph: CostGraph, system: System) -> CostGraph:
+def bytes_over_link(graph: CostGraph, system: Device) -> CostGraph:
     """Return a graph whose tensors pay for their bytes, wherever the transfer that they state is just that.
 
     A plan embeds its graph in ticks: every tensor states its transfer, also those that only had bytes in the model.
@@ -77,7 +78,9 @@ def bytes_over_link(graph: CostGraph, system: System) -> CostGraph:
         return graph
     unit = PICOSECONDS[graph.time_unit]
     transfer = tuple(
-        None if given is not None and size != UNKNOWN_BYTES and _ticks(given, unit) == system.link_ps(size) else given
+        None
+        if given is not None and size != UNKNOWN_BYTES and _ticks(given, unit) == system.link.streaming_ps(size)
+        else given
         for given, size in zip(graph.transfer, graph.tensor_bytes.tolist(), strict=True)
     )
     return replace(graph, transfer=transfer)
@@ -88,6 +91,6 @@ def _ticks(given: Exact, unit: int) -> int:
     return -(-exact.numerator // exact.denominator)
 
 
-def bandwidth_matters(graph: CostGraph, system: System) -> bool:
+def bandwidth_matters(graph: CostGraph, system: Device) -> bool:
     """Whether another bandwidth changes anything."""
     return system.fast_memory_bytes is not None or any(given is None for given in graph.transfer)

@@ -56,9 +56,9 @@ def _title(planned: PlannedGraph) -> str:
         times = f" (times in {unit_of(_ticks(planned.plan))[0]})"
     sizes = f"{counted(len(model.layers), 'layer')}, {counted(len(model.edges), 'edge')}"
     devices = f"{counted(problem.devices, 'device')} of {size_text(problem.memory_bytes)}"
-    link = f"{size_text(problem.costs.bandwidth_bytes_per_s)}/s"
-    if problem.costs.latency_ticks:
-        link += f" after {format_picoseconds(problem.costs.latency_ticks)}"
+    link = f"{size_text(problem.costs.link.bandwidth_bytes_per_s)}/s"
+    if problem.costs.link.latency_ps:
+        link += f" after {format_picoseconds(problem.costs.link.latency_ps)}"
     return f"{terminal_safe(model.name)}: {sizes} on {devices}, {link}{times}"
 
 

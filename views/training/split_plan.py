@@ -57,7 +57,7 @@ def _title(planned: PlannedSplit) -> str:
     if problem.memory_bytes is not None:
         sizes = list(dict.fromkeys(problem.memory_bytes))
         devices += f" of {' or '.join(map(size_text, sizes))}"
-    link = f"{size_text(problem.bandwidth_bytes_per_s)}/s"
+    link = f"{size_text(problem.machine.device.link.bandwidth_bytes_per_s)}/s"
     if line.costs.latency:
         link += f" after {format_picoseconds(line.costs.latency)}"
     times = ""

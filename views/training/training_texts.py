@@ -41,9 +41,9 @@ def system_text(task: TrainingTask) -> str:
     """Return the devices and what connects them."""
     problem, flat = task.problem, task.flat
     devices = f"{counted(problem.devices, 'device')} of {size_text(flat.memory_bytes)}"
-    levels = [(flat.devices, flat.bandwidth_bytes_per_s)]
+    levels = [(flat.devices, flat.link.bandwidth_bytes_per_s)]
     if isinstance(problem, NestedProblem):
-        levels = [(level.devices, level.bandwidth_bytes_per_s) for level in problem.device_tree.levels]
+        levels = [(level.devices, level.link.bandwidth_bytes_per_s) for level in problem.machine.levels]
     rates = [f"{f'{count:,} × ' if len(levels) > 1 else ''}{size_text(rate)}/s" for count, rate in levels]
     return f"{devices}, {', '.join(rates)}"
 

@@ -50,7 +50,7 @@ from mtpp.formats.onnx.values import array_of, attribute_values
 from mtpp.formats.onnx.walking.completion import Completion, settle
 from mtpp.formats.onnx.walking.node_outputs import RANDOM, NodeOutputs, is_incomplete, with_contents
 from mtpp.formats.onnx.walking.record import BodyRecord
-from mtpp.inference.system import System
+from mtpp.machine.device import Device
 
 _MISFITS = (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError)
 
@@ -97,7 +97,7 @@ class Walk:
 
     def __init__(
         self,
-        system: System,
+        system: Device,
         inference: ShapeInference,
         dimensions: Dimensions,
         source: str,

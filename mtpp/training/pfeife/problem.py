@@ -10,6 +10,7 @@ import numpy as np
 
 from mtpp.array_types import Int32Array, Int64Array
 from mtpp.errors import InputError
+from mtpp.machine.machine import Machine
 from mtpp.names import ANY, BUFFERS, LOOP_BATCHES, ORDERS, SEARCHES, TRANSPORTS
 from mtpp.training.pass_order import MOST_PASSES
 from mtpp.training.pfeife.costs import LARGEST_SUM, SplitTimes
@@ -70,24 +71,18 @@ class SplitProblem:
 
     Attributes
     ----------
-    devices, micro_batches
-        D and B.
-    bandwidth_bytes_per_s
-        Of links; graphs that give their transfers do not need it.
-    memory_bytes
-        Of each device; None: no limit.
-    speeds
-        Of each device, as multiples of what the model's times are of.
+    machine
+        D devices; memories, or None for no limit, and speeds may differ. Graphs that give their transfers do not need
+        the bandwidth of links.
+    micro_batches
+        B.
     backward_ratio, state
         What *line* was made with: backward pass / forward pass, and bytes of training for each byte of parameters.
     """
 
     line: ModelLine
-    devices: int
+    machine: Machine
     micro_batches: int
-    bandwidth_bytes_per_s: int
-    memory_bytes: Sequence[int] | None
-    speeds: Sequence[Exact]
     backward_ratio: Exact
     state: Exact
     rules: SplitRules = field(default_factory=SplitRules)
@@ -97,11 +92,8 @@ class SplitProblem:
         cls,
         line: ModelLine,
         *,
-        devices: int,
+        machine: Machine,
         micro_batches: int,
-        bandwidth_bytes_per_s: int,
-        memory_bytes: Sequence[int] | None = None,
-        speeds: Sequence[Exact] | None = None,
         backward_ratio: Exact = BACKWARD_RATIO,
         state: Exact = STATE,
         rules: SplitRules | None = None,
@@ -111,21 +103,14 @@ class SplitProblem:
         Raises
         ------
         InputError
-            If there are more stages than ops, numbers are out of range or not one for each device, memory is limited
-            and the model does not say all sizes, or a schedule has other devices or micro-batches; it names the
-            parameter.
+            If there are more stages than ops, numbers are out of range, memory is limited and the model does not say
+            all sizes, or a schedule has other devices or micro-batches; it names the parameter.
         """
         rules = rules or SplitRules()
-        for name, value in (("devices", devices), ("micro_batches", micro_batches)):
-            if value < 1:
-                raise InputError("must be at least 1", parameter=name)
-        speeds = [1] * devices if speeds is None else list(speeds)
-        for name, values in (("speed", speeds), ("memory", memory_bytes)):
-            if values is not None and len(values) != devices:
-                remedy = "give one value, or one for each device"
-                raise InputError(f"{len(values)} values for {devices} devices", parameter=name, remedy=remedy)
-        if min(speeds) <= 0:
-            raise InputError("must be above zero", parameter="speed")
+        if micro_batches < 1:
+            raise InputError("must be at least 1", parameter="micro_batches")
+        problem = cls(line, machine, micro_batches, backward_ratio, state, rules)
+        memory_bytes = problem.memory_bytes
         if memory_bytes is not None and max(memory_bytes) >= LARGEST_BYTES:
             raise InputError("must be below 2^60 bytes", parameter="memory", remedy="leave it out for no limit")
         if memory_bytes is not None and not line.sizes_known:
@@ -135,20 +120,26 @@ class SplitProblem:
                 parameter="memory",
                 remedy="add bytes to its tensors, or leave the limit out",
             )
-        problem = cls(
-            line,
-            devices,
-            micro_batches,
-            bandwidth_bytes_per_s,
-            memory_bytes,
-            tuple(speeds),
-            backward_ratio,
-            state,
-            rules,
-        )
         problem._check_rules()
         problem._check_sizes()
         return problem
+
+    @property
+    def devices(self) -> int:
+        """D."""
+        return self.machine.count
+
+    @cached_property
+    def memory_bytes(self) -> Sequence[int] | None:
+        """Memory of each device; None: no limit."""
+        sizes = [device.memory_bytes for device in self.machine.devices]
+        limits = [size for size in sizes if size is not None]
+        return limits if len(limits) == len(sizes) else None
+
+    @cached_property
+    def speeds(self) -> Sequence[Exact]:
+        """Speed of each device, as a multiple of that which the model's times are of."""
+        return tuple(device.speed for device in self.machine.devices)
 
     def _check_rules(self) -> None:
         rules, n = self.rules, self.line.costs.ops

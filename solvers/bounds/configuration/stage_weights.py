@@ -37,12 +37,12 @@ class StageWeights(NamedTuple):
 def stage_weights(instance: Instance) -> list[StageWeights]:
     """Return the plain weights, and the streamed ones where there is a fast memory that not everything fits into."""
     plain = StageWeights(False, instance.work[instance.order], 0)
-    system = instance.system
+    system = instance.device
     memory = system.fast_memory_bytes
     if memory is None or memory >= instance.most_bytes:
         return [plain]
     held = instance.param_bytes[instance.order].tolist()
-    second, bandwidth = PICOSECONDS["s"], system.bandwidth_bytes_per_s
+    second, bandwidth = PICOSECONDS["s"], system.link.bandwidth_bytes_per_s
     streamed = np.array([size * second // bandwidth for size in held], dtype=np.int64)
     reserve = system.activation_reserve_bytes if system.peak == "reserve" else 0
     return [plain, StageWeights(True, plain.weight + streamed, (memory - reserve) * second // bandwidth)]

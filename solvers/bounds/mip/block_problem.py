@@ -112,12 +112,14 @@ class BlockProblem:
     @property
     def ticks_per_byte(self) -> float:
         """Ticks that a byte of parameters takes to stream."""
-        return 10**12 / self.instance.system.bandwidth_bytes_per_s
+        return 10**12 / self.instance.device.link.bandwidth_bytes_per_s
 
     @property
     def everything(self) -> int:
         """Ticks that no stage exceeds, whatever is in it."""
-        streamed = 0 if self.streamed_bytes is None else self.instance.system.link_ps(int(self.param_bytes.sum()))
+        streamed = (
+            0 if self.streamed_bytes is None else self.instance.device.link.streaming_ps(int(self.param_bytes.sum()))
+        )
         return int(self.work.sum()) + int(self.transfer.sum()) + streamed
 
     def surely_outside(self, boundary: int) -> BoolArray:
@@ -140,7 +142,7 @@ class BlockProblem:
         )
         cut = (pins > 0) & (pins < np.diff(instance.pin_offsets))
         excess = 0 if self.streamed_bytes is None else int(self.param_bytes[stage].sum()) - self.streamed_bytes
-        streamed = instance.system.link_ps(max(0, excess))
+        streamed = instance.device.link.streaming_ps(max(0, excess))
         return int(self.work[stage].sum()) + int(instance.transfer[cut].sum()) + streamed
 
     def stages_of(self, partition: Partition) -> Int32Array | None:
@@ -230,7 +232,7 @@ def block_problem(
             least_cut = [made + read for made, read in zip(found.made, found.read, strict=True)]
     else:
         window = windows([0] * (stages + 1), total, scale.limit)
-    system = inner.system
+    system = inner.device
     peak = int(least_peaks(inner).min())
     place = np.empty(inner.op_count, dtype=np.int32)
     place[inner.order] = np.arange(inner.op_count, dtype=np.int32)
@@ -255,7 +257,7 @@ def block_problem(
         least_cut=least_cut,
         lowest=None if window is None else window[0],
         highest=None if window is None else window[1],
-        free_bytes=_room(system.stage_memory_bytes, peak, int(arrays.param_bytes.sum())),
+        free_bytes=_room(system.memory_bytes, peak, int(arrays.param_bytes.sum())),
         streamed_bytes=_room(system.fast_memory_bytes, peak, int(arrays.param_bytes.sum())),
     )
 
@@ -267,12 +269,12 @@ def _inseparable(instance: Instance, limit: int) -> list[list[int]]:
 
 
 def _streams(instance: Instance) -> bool:
-    memory = instance.system.fast_memory_bytes
+    memory = instance.device.fast_memory_bytes
     return memory is not None and memory < instance.most_bytes
 
 
 def _streamed_ticks(instance: Instance) -> int:
-    return instance.system.link_ps(int(instance.param_bytes.sum())) if _streams(instance) else 0
+    return instance.device.link.streaming_ps(int(instance.param_bytes.sum())) if _streams(instance) else 0
 
 
 def _unit(instance: Instance) -> int:

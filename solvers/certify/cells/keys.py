@@ -89,7 +89,7 @@ def cell_key(digest: str, instance: Instance, limits: CellLimits, *, memory_byte
         **({"proofs_only": True} if limits.proofs_only else {}),
         **({"proof_bytes": limits.proof_bytes} if limits.proof_bytes != DEFAULT_PROOF_BYTES else {}),
     }
-    return CellKey(digest, instance.k, _json(instance.system.to_document()), _json(parameters), __version__)
+    return CellKey(digest, instance.k, _json(instance.device.to_document()), _json(parameters), __version__)
 
 
 def _json(value: Any) -> str:

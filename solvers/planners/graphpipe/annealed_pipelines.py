@@ -82,7 +82,7 @@ class AnnealedModels:
             around[u].append(v)
             around[v].append(u)
         options = [(one.data_parallel, one.micro_batch, problem.mini_batch // one.micro_batch) for one in sizes]
-        rate, latency = costs.bandwidth_bytes_per_s, costs.latency_ticks
+        rate, latency = costs.link.bandwidth_bytes_per_s, costs.link.latency_ps
         limits = [problem.devices, problem.memory_bytes, rate, latency, 0, 0]
         kinds = np.array(problem.ways.kinds)
         forward, backward, kept = (np.ascontiguousarray(one[:, :, kinds]) for one in passes)

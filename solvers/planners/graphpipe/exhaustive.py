@@ -247,7 +247,7 @@ class StageChoices:
         line_of
             Stages that follow one another besides.
         """
-        found = {(s, s + 1): 2 * self._problem.costs.latency_ticks for s in range(line_of - 1)}
+        found = {(s, s + 1): 2 * self._problem.costs.link.latency_ps for s in range(line_of - 1)}
         for (u, v), ticks in self._moved.items():
             pair = stage_of[u], stage_of[v]
             if pair[0] != pair[1]:

@@ -86,7 +86,7 @@ class LeastCosts:
         Rounded down, so that the sum over layers is no more than the ticks of the sum, which are rounded up.
         """
         d = option.data_parallel
-        return 2 * (d - 1) * self.parameters[layer] * 10**12 // (d * self._problem.costs.bandwidth_bytes_per_s)
+        return 2 * (d - 1) * self.parameters[layer] * 10**12 // (d * self._problem.costs.link.bandwidth_bytes_per_s)
 
     def memory(self, layer: int, option: StageSize, read: bool) -> int:
         """Return the bytes that a layer takes at least, in a stage that is read by another or any stage.

@@ -157,7 +157,7 @@ def _least_of_all(
     low = needed.value
     while found is None or low < _fullest(problem, found):
         most = _ENOUGH if found is None else (low + _fullest(problem, found) - 1) // 2
-        search = ExhaustiveSearch(replace(problem, memory_bytes=most), ended=limits.ended)
+        search = ExhaustiveSearch(replace(problem, machine=problem.machine.with_memory(most)), ended=limits.ended)
         fewer = search.first_that_fits()
         if fewer is not None:
             found = fewer
@@ -173,7 +173,8 @@ def _least_of_all(
 def _fitting(problem: GraphProblem, memory_bytes: int, limits: Limits) -> GraphPipeline | None:
     """Return a pipeline with so much memory and few micro-batches in flight, None if none is found."""
     rules = replace(problem.rules, in_flight="least")
-    return StageGraphSearch(replace(problem, memory_bytes=memory_bytes, rules=rules), limits).like_asked()
+    roomy = replace(problem, machine=problem.machine.with_memory(memory_bytes), rules=rules)
+    return StageGraphSearch(roomy, limits).like_asked()
 
 
 def _fits(problem: GraphProblem, found: GraphPipeline) -> bool:

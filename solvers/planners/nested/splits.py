@@ -110,7 +110,7 @@ class Splitter:
     def largest_sum(self, level: int, around: int) -> int:
         """Return the largest sum of degrees inside one device of level *level* + 1, with degrees *around* it."""
         devices = 1
-        for one in self.problem.device_tree.levels[:level]:
+        for one in self.problem.machine.levels[:level]:
             devices *= one.devices
         return min(devices, self.cap // around)
 
@@ -120,7 +120,7 @@ class Splitter:
 
     def devices(self, level: int) -> int:
         """Return K of a level."""
-        return self.problem.device_tree.levels[level - 1].devices
+        return self.problem.machine.levels[level - 1].devices
 
 
 class Splits:
@@ -206,7 +206,7 @@ class Splits:
 
     def _best_sum(self) -> int | None:
         on = self._on
-        top = len(on.problem.device_tree.levels)
+        top = len(on.problem.machine.levels)
         if self._exactly and on.cap < on.problem.level_one.micro_batches:
             return None
         if self._need is None:
@@ -224,7 +224,7 @@ class Splits:
         assert degrees is not None
         assert self._need is not None
         need = self._need
-        level = len(self._on.problem.device_tree.levels)
+        level = len(self._on.problem.machine.levels)
         kinds = self._kinds_at(level, 1)
         outer = len(need) - 1
         parts = []

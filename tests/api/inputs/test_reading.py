@@ -21,7 +21,7 @@ from mtpp.api.observer import MtppWarning
 from mtpp.datasets import sample_path
 from mtpp.formats.graphs.native import to_document
 from mtpp.inference.graph import CostGraph
-from mtpp.inference.system import load_system
+from mtpp.machine.presets import load_device
 
 
 def _same(one: CostGraph, two: CostGraph) -> bool:
@@ -82,14 +82,14 @@ def test_systems(chain_file: Path, tmp_path: Path) -> None:
     """A preset, a file, an object; quantities as numbers or as texts."""
     toml = tmp_path / "own.toml"
     toml.write_text('peak_flops = "1TFLOP/s"\nmemory_bandwidth = "100GB/s"\nbandwidth = "10GB/s"\n')
-    assert mtpp.read(chain_file).system == load_system()
-    assert mtpp.read(chain_file, system=toml).system == load_system(str(toml))
-    assert mtpp.read(chain_file, system=load_system(str(toml))).system.name == "own"
+    assert mtpp.read(chain_file).system == load_device()
+    assert mtpp.read(chain_file, system=toml).system == load_device(str(toml))
+    assert mtpp.read(chain_file, system=load_device(str(toml))).system.name == "own"
     for bandwidth in (25 * 10**8, 2.5e9, "2.5GB/s", np.int64(25 * 10**8)):
         with pytest.warns(MtppWarning, match="bandwidth has no effect"):
-            assert mtpp.read(chain_file, bandwidth=bandwidth).system.bandwidth_bytes_per_s == 25 * 10**8
+            assert mtpp.read(chain_file, bandwidth=bandwidth).system.link.bandwidth_bytes_per_s == 25 * 10**8
     read = mtpp.read(chain_file, fast_memory=2**20, stage_memory="2MiB", activation_reserve=0, peak="order")
-    assert (read.system.fast_memory_bytes, read.system.stage_memory_bytes, read.system.peak) == (2**20, 2**21, "order")
+    assert (read.system.fast_memory_bytes, read.system.memory_bytes, read.system.peak) == (2**20, 2**21, "order")
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from mtpp.formats.exporters.vllm import emit_vllm
 from mtpp.formats.onnx.module_names import module_names
 from mtpp.formats.onnx.reader import read_with_nodes
 from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph
-from mtpp.inference.system import load_system
+from mtpp.machine.presets import load_device
 from mtpp.names import EXPORTERS
 
 
@@ -157,7 +157,7 @@ def test_models_without_the_blocks_of_a_model(rename: object, message: str) -> N
 def test_tinyllama(shared_data: Path) -> None:
     """An export without metadata, where only norms kept the names of their weights: 22 layers of 64 ops each."""
     path = shared_data / "onnx" / "tinyllama.onnx"
-    reading = read_with_nodes(path, path.read_bytes(), source="x", system=load_system(), name="tinyllama")
+    reading = read_with_nodes(path, path.read_bytes(), source="x", system=load_device(), name="tinyllama")
     modules = module_names(reading)
     assert len(modules) < 50
     graph = reading.graph
@@ -171,7 +171,7 @@ def test_tinyllama(shared_data: Path) -> None:
 def test_bert_base(shared_data: Path) -> None:
     """An export that kept one of many equal biases: where layers begin is open, and not guessed."""
     path = shared_data / "onnx" / "bert-base.onnx"
-    reading = read_with_nodes(path, path.read_bytes(), source="x", system=load_system(), name="bert-base")
+    reading = read_with_nodes(path, path.read_bytes(), source="x", system=load_device(), name="bert-base")
     graph, modules = reading.graph, module_names(reading)
     half = np.arange(graph.op_count) * 2 // graph.op_count
     with pytest.raises(InputError, match=r"it is open where that is: op 'node_.*'|it is open whether op"):

@@ -15,7 +15,8 @@ from mtpp.errors import InputError
 from mtpp.formats.graphs.native import graph_from_document, read_native, ticks_document, to_document, write_native
 from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance
-from mtpp.inference.system import load_system
+from mtpp.machine.machine import Machine
+from mtpp.machine.presets import load_device
 
 
 def _document(**changes: Any) -> dict[str, Any]:
@@ -113,7 +114,7 @@ def test_costs_that_are_no_decimals_are_not_rounded() -> None:
 @given(graphs(max_ops=6))
 def test_a_graph_in_ticks_is_the_same_instance(graph: CostGraph) -> None:
     """What a plan embeds needs no bandwidth and gives the ticks it was made from."""
-    instance = Instance.build(graph, load_system(), 3)
+    instance = Instance.build(graph, Machine.uniform(3, load_device()))
     document = ticks_document(graph, instance.work.tolist(), instance.transfer.tolist())
     again = graph_from_document(document, "x")
     assert again.time_unit == ("1" if graph.time_unit == "1" else "ps")

@@ -15,7 +15,7 @@ from mtpp.errors import InputError
 from mtpp.formats.io import source as sources
 from mtpp.formats.io.large_file import LargeFile, opened
 from mtpp.formats.torch_export import read_program
-from mtpp.inference.system import load_system
+from mtpp.machine.presets import load_device
 
 SIZES = {"token_ids:0": 2, "token_ids:1": 64}
 
@@ -36,7 +36,7 @@ def test_a_graph_is_that_of_the_bytes(program: Path) -> None:
     assert data.startswith(source.data)
     assert len(source.data) < len(data) == source.size
     assert source.sha256 == hashlib.sha256(data).hexdigest()
-    read = functools.partial(read_program, dims=SIZES, source="m", system=load_system(), name="m")
+    read = functools.partial(read_program, dims=SIZES, source="m", system=load_device(), name="m")
     one, other = read(source.stored), read(data)
     assert one.metadata == other.metadata
     assert one.work == other.work

@@ -13,7 +13,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 from mtpp.formats.onnx import read_onnx
 from mtpp.inference.graph import CostGraph
-from mtpp.inference.system import System
+from mtpp.machine.device import Device
+from mtpp.machine.link import Link
 
 Shape = Sequence[int | str | None]
 Typed = Shape | tuple[int, Shape]
@@ -33,8 +34,8 @@ class Reading:
     """
 
     source = "model.onnx"
-    roofline = System("roofline", 20 * 10**12, 200 * 10**9, 25 * 10**9)
-    bytes_only = System("bytes", 10**30, 10**12, 25 * 10**9)
+    roofline = Device("roofline", 20 * 10**12, 200 * 10**9, Link(25 * 10**9))
+    bytes_only = Device("bytes", 10**30, 10**12, Link(25 * 10**9))
     """Under this system the work of an op in picoseconds is its traffic in bytes."""
 
     @staticmethod
@@ -82,7 +83,7 @@ class Reading:
         model: onnx.ModelProto | bytes,
         *,
         dims: Mapping[str, int] | None = None,
-        system: System | None = None,
+        system: Device | None = None,
         source: str | None = None,
     ) -> CostGraph:
         """Read a model, by default under the roofline."""
@@ -91,7 +92,7 @@ class Reading:
 
     @classmethod
     def graph(
-        cls, *args: Any, dims: Mapping[str, int] | None = None, system: System | None = None, **kw: Any
+        cls, *args: Any, dims: Mapping[str, int] | None = None, system: Device | None = None, **kw: Any
     ) -> CostGraph:
         """Build a model and read it."""
         return cls.read(cls.model(*args, **kw), dims=dims, system=system)

@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from mtpp.errors import InputError
 from mtpp.formats.onnx.reader import read_with_nodes
-from mtpp.inference.system import load_system
+from mtpp.machine.presets import load_device
 
 FLOAT, UINT8 = TensorProto.FLOAT, TensorProto.UINT8
 
@@ -53,7 +53,7 @@ def _run_shape(model: onnx.ModelProto) -> tuple[int, ...] | None:
 
 
 def _told_shape(model: onnx.ModelProto) -> tuple[int, ...]:
-    found = read_with_nodes(None, model.SerializeToString(), source="m", system=load_system(), propose_sizes=False)
+    found = read_with_nodes(None, model.SerializeToString(), source="m", system=load_device(), propose_sizes=False)
     known = found.scope.find("y")
     assert known is not None
     return known.type.shape

@@ -172,10 +172,10 @@ def test_trips_that_the_model_knows_are_not_given_otherwise(tmp_path: Path) -> N
     with pytest.raises(InputError, match="the model makes 3 trips"):
         read_model(model, tmp_path / "m.onnx", {"l:trips": 4})
     from mtpp.formats.onnx.reader import read_onnx
-    from mtpp.inference.system import load_system
+    from mtpp.machine.presets import load_device
 
     with pytest.raises(InputError, match=r"the model has no loop 'k'.*it has: l"):
-        read_onnx(None, model.SerializeToString(), source="m.onnx", dims={"k:trips": 4}, system=load_system())
+        read_onnx(None, model.SerializeToString(), source="m.onnx", dims={"k:trips": 4}, system=load_device())
 
 
 @pytest.mark.parametrize("seed", range(6))

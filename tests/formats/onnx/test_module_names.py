@@ -11,12 +11,12 @@ from onnx import helper
 
 from mtpp.formats.onnx.module_names import module_names
 from mtpp.formats.onnx.reader import read_with_nodes
-from mtpp.inference.system import load_system
+from mtpp.machine.presets import load_device
 
 
 def _modules(model: onnx.ModelProto) -> dict[str, str]:
     data = model.SerializeToString()
-    return module_names(read_with_nodes(None, data, source="x", system=load_system(), name="x"))
+    return module_names(read_with_nodes(None, data, source="x", system=load_device(), name="x"))
 
 
 def _chain(reading: Any, names: list[str], properties: list[dict[str, str]] | None = None) -> onnx.ModelProto:

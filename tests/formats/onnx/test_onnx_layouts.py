@@ -15,7 +15,7 @@ from mtpp.formats.onnx.node_view import MalformedNode, NodeView
 from mtpp.formats.onnx.shape_rules.layout_shapes import BLOCKED, channel_block
 from mtpp.formats.onnx.shape_rules.window_sizes import Window, output_sizes, windows
 from mtpp.formats.onnx.tensor_type import TensorType
-from mtpp.inference.system import load_system
+from mtpp.machine.presets import load_device
 
 node = helper.make_node
 
@@ -61,7 +61,7 @@ def _shapes_in_a_run(model: onnx.ModelProto, x: np.ndarray) -> dict[str, tuple[i
 
 
 def _read(model: onnx.ModelProto):
-    return read_with_nodes(None, model.SerializeToString(), source="model.onnx", system=load_system())
+    return read_with_nodes(None, model.SerializeToString(), source="model.onnx", system=load_device())
 
 
 def _convolutions():

@@ -7,7 +7,7 @@ from onnx import TensorProto, helper
 
 from mtpp.datasets import sample_path
 from mtpp.formats.onnx import read_onnx
-from mtpp.inference.system import load_system
+from mtpp.machine.presets import load_device
 
 node = helper.make_node
 
@@ -177,7 +177,7 @@ def test_a_tied_embedding_is_one_parameter() -> None:
     """GPT-2's token embedding, transposed for the output layer, is stored once and listed as shared."""
     path = sample_path("gpt2")
     dims = {"batch": 1, "sequence": 1024}  # shorter ones read only part of the positions
-    graph = read_onnx(path, path.read_bytes(), source="gpt2", dims=dims, system=load_system())
+    graph = read_onnx(path, path.read_bytes(), source="gpt2", dims=dims, system=load_device())
     constants = 4 * 1024 * 1024 + 4  # the causal mask and the scale of attention
     assert graph.metadata["parameter_bytes"] == 4 * 124_439_808 + constants
     sizes = {entry["name"]: entry["bytes"] for entry in graph.metadata["shared_parameters"]}

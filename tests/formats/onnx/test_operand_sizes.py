@@ -12,7 +12,7 @@ from stage_equality import runtime_version
 
 from mtpp.errors import InputError
 from mtpp.formats.onnx import read_onnx
-from mtpp.inference.system import load_system
+from mtpp.machine.presets import load_device
 
 CASES: list[tuple[str, int, list[int], list[list[int]], dict[str, Any]]] = [
     ("Gemm", 13, [2, 8], [[8, 4], [4]], {}),
@@ -68,17 +68,17 @@ def test_a_weight_of_another_size_is_refused(
     """Each axis of each weight one longer: read exactly where ONNX Runtime runs it."""
     if kind == "ConvTranspose" and runtime_version() < (1, 32):
         pytest.skip("ONNX Runtime 1.23 reads beyond the bias of a transposed convolution")
-    read_onnx(None, _model(kind, opset, shape, weights, attributes), source="m", system=load_system())
+    read_onnx(None, _model(kind, opset, shape, weights, attributes), source="m", system=load_device())
     for number, weight in enumerate(weights):
         for axis in range(len(weight)):
             changed = [list(one) for one in weights]
             changed[number][axis] += 1
             model = _model(kind, opset, shape, changed, attributes)
             if _runs(model, shape):
-                read_onnx(None, model, source="m", system=load_system())
+                read_onnx(None, model, source="m", system=load_device())
             else:
                 with pytest.raises(InputError, match=r"do not fit|meet columns|ncompatible"):
-                    read_onnx(None, model, source="m", system=load_system())
+                    read_onnx(None, model, source="m", system=load_device())
 
 
 def test_a_pooled_picture_that_a_weight_contradicts_is_refused() -> None:
@@ -98,7 +98,7 @@ def test_a_pooled_picture_that_a_weight_contradicts_is_refused() -> None:
         )
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 11)], ir_version=8).SerializeToString()
         if rows == 27:
-            read_onnx(None, model, source="m", system=load_system())
+            read_onnx(None, model, source="m", system=load_device())
         else:
             with pytest.raises(InputError, match="rows of 27 meet columns of 48"):
-                read_onnx(None, model, source="m", system=load_system())
+                read_onnx(None, model, source="m", system=load_device())

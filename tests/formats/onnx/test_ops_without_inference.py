@@ -11,7 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 from stage_equality import runtime_version
 
 from mtpp.formats.onnx.reader import Reading, read_with_nodes
-from mtpp.inference.system import load_system
+from mtpp.machine.presets import load_device
 
 FLOAT, INT, TEXT = TensorProto.FLOAT, TensorProto.INT64, TensorProto.STRING
 Typed = tuple[int, list[int]]
@@ -68,7 +68,7 @@ def _run(model: onnx.ModelProto, inputs: dict[str, Typed]) -> list[Any]:
 
 def _read(model: onnx.ModelProto, dims: dict[str, int] | None = None) -> Reading:
     data = model.SerializeToString()
-    return read_with_nodes(None, data, source="m", system=load_system(), dims=dims, propose_sizes=False)
+    return read_with_nodes(None, data, source="m", system=load_device(), dims=dims, propose_sizes=False)
 
 
 def _assert_told_as_run(model: onnx.ModelProto, inputs: dict[str, Typed], dims: dict[str, int] | None = None) -> None:

@@ -11,7 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from mtpp.formats.onnx.reader import read_with_nodes
 from mtpp.formats.onnx.shape_rules.slice_range import slice_range
-from mtpp.inference.system import load_system
+from mtpp.machine.presets import load_device
 
 LARGEST = 2**63 - 1
 
@@ -74,7 +74,7 @@ def test_sizes_and_contents_are_those_of_a_run(folded):
         model = _model(size, (ends[0], ends[1], draw.choice([1, 2, -1, -1, -2])), folded=folded)
         session = runtime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
         shape = session.run(None, {"x": np.ones(1 if folded else size, np.float32)})[0].shape
-        found = read_with_nodes(None, model.SerializeToString(), source="m", system=load_system())
+        found = read_with_nodes(None, model.SerializeToString(), source="m", system=load_device())
         known = found.scope.find("y")
         assert known is not None
         assert known.type.shape == shape

@@ -9,7 +9,7 @@ from onnx import TensorProto, helper
 from mtpp.formats.onnx import read_with_nodes
 from mtpp.formats.onnx.left_out import only_branches
 from mtpp.formats.onnx.value_ranges import ranges_of
-from mtpp.inference.system import load_system
+from mtpp.machine.presets import load_device
 
 node = helper.make_node
 FLOAT, I64, I32, U8, BOOL = (
@@ -22,7 +22,7 @@ FLOAT, I64, I32, U8, BOOL = (
 
 
 def _ranges(model, dims=None):
-    reading = read_with_nodes(None, model.SerializeToString(), source="m", dims=dims, system=load_system())
+    reading = read_with_nodes(None, model.SerializeToString(), source="m", dims=dims, system=load_device())
     return ranges_of(reading.model.graph, reading.scope, only_branches(reading))
 
 
@@ -125,6 +125,6 @@ def test_positions_of_attention_are_those_of_its_keys() -> None:
     )
     imports = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
     model = helper.make_model(graph, opset_imports=imports, ir_version=8)
-    reading = read_with_nodes(None, model.SerializeToString(), source="m", dims={}, system=load_system())
+    reading = read_with_nodes(None, model.SerializeToString(), source="m", dims={}, system=load_device())
     found = ranges_of(reading.model.graph, reading.scope, only_branches(reading))
     assert found == {"last": (7, 7), "total": (8, 8)}

@@ -11,12 +11,13 @@ from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance
 from mtpp.inference.partition import Partition
 from mtpp.inference.plan import Plan
-from mtpp.inference.system import load_system
+from mtpp.machine.machine import Machine
+from mtpp.machine.presets import load_device
 from mtpp.solvers.bounds.simple import simple_bound
 
 
 def _rows(graph: CostGraph, stages: list[int]) -> list[list[str]]:
-    instance = Instance.build(graph, load_system(), max(stages) + 1)
+    instance = Instance.build(graph, Machine.uniform(max(stages) + 1, load_device()))
     partition = Partition.from_stages(instance, stages)
     plan = Plan(graph, instance, partition, simple_bound(instance), "given", "given", 0, 1, "finished")
     return list(csv.reader(io.StringIO(write_stage_csv(plan))))

@@ -11,7 +11,8 @@ from given_plans import MIB, chain_problem, given_training_plan
 from mtpp.formats.results.document_text import document_text
 from mtpp.formats.results.training_plan import no_plan_document, training_plan_document
 from mtpp.host.stop_reason import StopReason
-from mtpp.training.device_tree import DeviceTree, Level
+from mtpp.machine.link import Level, Link
+from mtpp.machine.machine import Machine
 from mtpp.training.nested_plan import NestedPlan, Superstage
 from mtpp.training.nested_problem import NestedProblem
 from mtpp.training.plan import LayerStage, NoPlan, TimeBound
@@ -90,7 +91,7 @@ def test_plans_of_several_levels_hold_their_superstages() -> None:
     """The topology stands in the system, each stage has its copies, and superstages are nested."""
     flat = chain_problem()
     problem = NestedProblem.build(
-        flat.model, DeviceTree((Level(4, 10**11), Level(2, 10**10))), memory_bytes=2**31, micro_batches=64
+        flat.model, Machine.of_levels((Level(4, Link(10**11)), Level(2, Link(10**10))), 2**31), micro_batches=64
     )
     inside = [LayerStage([0, 1, 2], 2, 1, [0, 0, 0]), LayerStage([3, 4, 5], 1, 2, [0, 0, 0])]
     plan = NestedPlan(problem, "piper", [Superstage(2, inside)], TimeBound(Fraction(0), "given", "exact"), "finished")

@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch")
 models = pytest.importorskip("torch_models")
 
 from mtpp.formats.torch_export import ProgramReading, read_with_modules  # noqa: E402
-from mtpp.inference.system import load_system  # noqa: E402
+from mtpp.machine.presets import load_device  # noqa: E402
 
 NAMES = sorted(models.MODELS)
 NOT_COUNTED = {
@@ -34,7 +34,7 @@ def exported(name: str, *, training: bool, core: bool) -> tuple[ProgramReading, 
         program = torch.export.export(module, arguments)
         written = io.BytesIO()
         torch.export.save(program.run_decompositions() if core else program, written)
-    reading = read_with_modules(written.getvalue(), source=name, system=load_system(), name=name)
+    reading = read_with_modules(written.getvalue(), source=name, system=load_device(), name=name)
     return reading, program, (module, arguments)
 
 
@@ -119,7 +119,7 @@ def test_symbolic_sizes_of_pytorch() -> None:
     for batch in (2, 7):
         fixed = io.BytesIO()
         torch.export.save(torch.export.export(module, (models._ids(batch, 32),)), fixed)
-        given = {"source": "m", "system": load_system(), "name": "m"}
+        given = {"source": "m", "system": load_device(), "name": "m"}
         one = read_with_modules(written.getvalue(), dims={"ids:0": batch}, **given)  # type: ignore[arg-type]
         other = read_with_modules(fixed.getvalue(), **given)  # type: ignore[arg-type]
         assert one.graph.metadata["flops"] == other.graph.metadata["flops"]

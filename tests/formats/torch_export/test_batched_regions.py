@@ -7,7 +7,7 @@ from typing import Any
 import exported_programs as written
 
 from mtpp.formats.torch_export import read_program
-from mtpp.inference.system import load_system
+from mtpp.machine.presets import load_device
 
 _AT = "torch._functorch.predispatch."
 
@@ -18,7 +18,7 @@ def _ends(name: str, made: list[str], *values: Any) -> dict[str, Any]:
 
 def _read(nodes: list[dict[str, Any]], types: dict[str, Any], outputs: list[str]) -> Any:
     data = written.archive(written.program(types, nodes, outputs=outputs))
-    return read_program(data, source="p", system=load_system(), name="p")
+    return read_program(data, source="p", system=load_device(), name="p")
 
 
 def test_nested_batches_multiply() -> None:

@@ -14,7 +14,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from mtpp.formats.torch_export import read_with_modules  # noqa: E402
-from mtpp.inference.system import load_system  # noqa: E402
+from mtpp.machine.presets import load_device  # noqa: E402
 
 functional, fft, linalg = torch.nn.functional, torch.fft, torch.linalg
 
@@ -39,7 +39,7 @@ def _exported(call: Callable[..., Any], arguments: tuple[Any, ...], *, core: boo
         program = program.run_decompositions() if core else program
         written = io.BytesIO()
         torch.export.save(program, written)
-    return read_with_modules(written.getvalue(), source="m", system=load_system(), name="m").graph.metadata, program
+    return read_with_modules(written.getvalue(), source="m", system=load_device(), name="m").graph.metadata, program
 
 
 def _shaped(*shapes: tuple[int, ...]) -> tuple[Any, ...]:

@@ -14,7 +14,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from mtpp.formats.torch_export import ProgramReading, read_with_modules  # noqa: E402
-from mtpp.inference.system import load_system  # noqa: E402
+from mtpp.machine.presets import load_device  # noqa: E402
 
 nn, functional = torch.nn, torch.nn.functional
 
@@ -136,7 +136,7 @@ def exported(name: str) -> tuple[ProgramReading, Any]:
         program = torch.export.export(make().train(), (inputs,))
         written = io.BytesIO()
         torch.export.save(program, written)
-    return read_with_modules(written.getvalue(), source=name, system=load_system(), name=name), program
+    return read_with_modules(written.getvalue(), source=name, system=load_device(), name=name), program
 
 
 class Recorder(torch.fx.Interpreter):
@@ -219,5 +219,5 @@ def test_a_file_that_does_not_say_it_trains_everything() -> None:
         types = {"x": tensor(2, 2), "p_w": tensor(2, 2) | said, "y": tensor(2, 2)}
         nodes = [node("linear", ["y"], input="x", weight="p_w")]
         document = program(types, nodes, stored={"p_w": "parameter"}, outputs=["y"])
-        graph = read_with_modules(archive(document), source="x", system=load_system(), name="x").graph
+        graph = read_with_modules(archive(document), source="x", system=load_device(), name="x").graph
         assert (graph.trainable_bytes, graph.backward_share) == (trainable, share)

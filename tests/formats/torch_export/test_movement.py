@@ -14,7 +14,7 @@ from torch import Tensor, nn  # noqa: E402
 
 from mtpp.formats.torch_export import read_with_modules  # noqa: E402
 from mtpp.formats.torch_export.flops.movement import has_view  # noqa: E402
-from mtpp.inference.system import load_system  # noqa: E402
+from mtpp.machine.presets import load_device  # noqa: E402
 
 
 def random_view(rng: Random) -> Tensor:
@@ -70,7 +70,7 @@ def read(module: nn.Module, *inputs: Tensor) -> Any:
     """Export a module and read the program."""
     written = io.BytesIO()
     torch.export.save(torch.export.export(module, inputs), written)
-    return read_with_modules(written.getvalue(), source="m.pt2", system=load_system(), name="m")
+    return read_with_modules(written.getvalue(), source="m.pt2", system=load_device(), name="m")
 
 
 def test_copies_take_time() -> None:

@@ -14,9 +14,9 @@ from exported_programs import INT64, archive, node, program, ref, symbol, tensor
 from mtpp.datasets import sample_path
 from mtpp.errors import InputError
 from mtpp.formats.torch_export import ProgramReading, looks_like_archive, read_with_modules
-from mtpp.inference.system import load_system
+from mtpp.machine.presets import load_device
 
-SYSTEM = load_system()
+SYSTEM = load_device()
 
 
 def read(document: Any, **options: Any) -> ProgramReading:

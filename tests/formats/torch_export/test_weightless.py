@@ -12,7 +12,7 @@ from exported_programs import archive, node, program, tensor
 from mtpp.formats.torch_export import read_program
 from mtpp.formats.torch_export.weightless import weightless_archive
 from mtpp.inference.graph import CostGraph
-from mtpp.inference.system import load_system
+from mtpp.machine.presets import load_device
 
 
 def _document() -> dict[str, Any]:
@@ -23,7 +23,7 @@ def _document() -> dict[str, Any]:
 
 
 def _read(data: bytes) -> CostGraph:
-    return read_program(data, source="m", system=load_system(), name="m")
+    return read_program(data, source="m", system=load_device(), name="m")
 
 
 def test_it_is_read_as_the_program() -> None:

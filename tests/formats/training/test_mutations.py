@@ -16,6 +16,7 @@ from mtpp.errors import InputError
 from mtpp.formats.io.json_text import dump_json
 from mtpp.formats.io.source import Source
 from mtpp.formats.training.models import training_model_from_source
+from mtpp.machine.machine import Machine
 from mtpp.training.problem import PlanningProblem
 
 ODD: list[Any] = [
@@ -67,7 +68,9 @@ def _outcome(document: Any, unit: str | None) -> InputError | None:
     source = Source("<stdin>", dump_json(document).encode(), "")
     try:
         model = training_model_from_source(source, unit)
-        PlanningProblem(model, devices=2, memory_bytes=10**9, bandwidth_bytes_per_s=10**9, micro_batches=4)
+        PlanningProblem(
+            model, machine=Machine.of_devices(2, memory_bytes=10**9, bandwidth_bytes_per_s=10**9), micro_batches=4
+        )
     except InputError as error:
         return error
     return None

@@ -15,6 +15,7 @@ from mtpp.formats.io.json_text import parse_json
 from mtpp.formats.training.models import read_training_model
 from mtpp.formats.training.native import training_model_from_document, write_training_model
 from mtpp.formats.training.piper import training_model_from_piper
+from mtpp.machine.machine import Machine
 from mtpp.training.model import Configuration, Edge, Layer, SampleCosts, TrainingModel
 from mtpp.training.problem import PlanningProblem
 
@@ -29,7 +30,9 @@ def _written_and_read(model: TrainingModel) -> TrainingModel:
 
 def _ticks(model: TrainingModel) -> Any:
     """Return everything that a planner sees of a model."""
-    problem = PlanningProblem(model, devices=8, memory_bytes=1, bandwidth_bytes_per_s=7 * 10**9, micro_batches=8)
+    problem = PlanningProblem(
+        model, machine=Machine.of_devices(8, memory_bytes=1, bandwidth_bytes_per_s=7 * 10**9), micro_batches=8
+    )
     seen = [
         (one.compute_ticks, one.weight_ticks, one.memory_a, one.memory_b, one.sync_in_ticks, one.sync_out_ticks)
         for by_layer in problem.choices

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from machines import on_machine
 from piper_documents import configuration, document, edge, layer, pipeline
 from processes import run
 
@@ -162,13 +163,13 @@ def test_problems_lead_to_the_file() -> None:
     model = _model(document([layer(1), layer(2, degree="4")], []))
     numbers: dict[str, Any] = {"memory_bytes": 100, "bandwidth_bytes_per_s": 10**9, "micro_batches": 4}
     with pytest.raises(InputError) as caught:
-        PlanningProblem(model, devices=2, **numbers)
+        PlanningProblem(model, **on_machine(devices=2, **numbers))
     assert str(caught.value) == (
         "p.json: /nodes/1/TMPCs: layer 'layer #2' has no configuration that may be used; "
         "it needs one for t = 2, the number of devices, or less"
     )
     with pytest.raises(InputError, match=r"p\.json: /nodes/1/TMPCs: .* without tensor parallelism it needs one"):
-        PlanningProblem(model, devices=8, schemes=Schemes(tensor_parallel=False), **numbers)
+        PlanningProblem(model, schemes=Schemes(tensor_parallel=False), **on_machine(devices=8, **numbers))
 
 
 @pytest.mark.parametrize(

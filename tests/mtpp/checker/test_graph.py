@@ -18,15 +18,16 @@ from mtpp.checker.graph import model_in_ticks
 from mtpp.checker.plan import verify_plan
 from mtpp.checker.stages import stage_figures
 from mtpp.inference.graph import CostGraph, Op, Tensor
-from mtpp.inference.system import System
+from mtpp.machine.device import Device
+from mtpp.machine.link import Link
 
 KILO_LINK = 1000
 """Bytes per second: one byte takes 10^9 ticks."""
 
 
-def figures(graph: CostGraph, system: System, stage_of: list[int], k: int = 1) -> dict[int, Any]:
+def figures(graph: CostGraph, system: Device, stage_of: list[int], k: int = 1) -> dict[int, Any]:
     """Return the verifier's stage figures of an assignment."""
-    ticks = model_in_ticks(graph_document(graph), system.bandwidth_bytes_per_s, k)
+    ticks = model_in_ticks(graph_document(graph), system.link.bandwidth_bytes_per_s, k)
     return stage_figures(ticks, stage_of, system.to_document())
 
 
@@ -149,7 +150,7 @@ def peak_graph() -> CostGraph:
 )
 def test_peak_in_order_by_hand(stage_of: list[int], peaks: list[int]) -> None:
     """The most bytes live at any step, for spans that begin, end and cross at different stages."""
-    system = System("order", 1, 1, KILO_LINK, fast_memory_bytes=1000, peak="order")
+    system = Device("order", 1, 1, Link(KILO_LINK), fast_memory_bytes=1000, peak="order")
     stages = figures(peak_graph(), system, stage_of)
     assert [stages[s].peak_bytes for s in range(len(peaks))] == peaks
     for stage in stages.values():
@@ -159,7 +160,7 @@ def test_peak_in_order_by_hand(stage_of: list[int], peaks: list[int]) -> None:
 
 def test_overflow_with_a_reserve_by_hand() -> None:
     """42 bytes of parameters and 8 reserved in 45 bytes: 5 too many, 5·10^12 / 3 ticks, rounded up."""
-    system = System("reserve", 1, 1, 3, fast_memory_bytes=45, activation_reserve_bytes=8)
+    system = Device("reserve", 1, 1, Link(3), fast_memory_bytes=45, activation_reserve_bytes=8)
     stages = figures(peak_graph(), system, [0, 0, 0, 0, 0])
     assert (stages[0].param_bytes, stages[0].peak_bytes) == (42, 8)
     assert stages[0].overflow == 1_666_666_666_667
@@ -182,7 +183,7 @@ def test_own_order_is_file_order_as_far_as_edges_allow() -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(problem=problems(), data=st.data())
-def test_stage_figures_are_the_oracles(problem: tuple[CostGraph, System, int], data: st.DataObject) -> None:
+def test_stage_figures_are_the_oracles(problem: tuple[CostGraph, Device, int], data: st.DataObject) -> None:
     """Every figure of every stage is the oracle's, for any assignment, monotone or not."""
     graph, system, k = problem
     stage_of = data.draw(st.lists(st.integers(0, k - 1), min_size=graph.op_count, max_size=graph.op_count))

@@ -20,13 +20,15 @@ from mtpp.errors import InputError
 from mtpp.inference.contraction import contract
 from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance
-from mtpp.inference.system import System
+from mtpp.machine.device import Device
+from mtpp.machine.link import Link
+from mtpp.machine.machine import Machine
 from mtpp.solvers.reduction.reduced_instance import ALL_RULES
 from mtpp.solvers.reduction.reduction import reduce_instance
 
-STREAMS = System("streams", 1, 1, 10**12, 15, 3)
-LIMITED = System("limited", 1, 1, 10**12, None, 3, stage_memory_bytes=14)
-BOTH = System("both", 1, 1, 10**12, 9, 3, stage_memory_bytes=14)
+STREAMS = Device("streams", 1, 1, Link(10**12), 15, 3)
+LIMITED = Device("limited", 1, 1, Link(10**12), None, 3, memory_bytes=14)
+BOTH = Device("both", 1, 1, Link(10**12), 9, 3, memory_bytes=14)
 
 
 def in_ticks(graph: CostGraph) -> TickGraph:
@@ -34,7 +36,7 @@ def in_ticks(graph: CostGraph) -> TickGraph:
     return model_in_ticks(graph_document(graph), 10**12, 1)
 
 
-def replay(graph: CostGraph, merges: list[list[Any]], system: System = NO_MEMORY) -> MergedGraph | str:
+def replay(graph: CostGraph, merges: list[list[Any]], system: Device = NO_MEMORY) -> MergedGraph | str:
     """Replay merges of a graph in which nothing has to share a stage."""
     return replay_merges(in_ticks(graph), list(range(graph.op_count)), system.to_document(), merges)
 
@@ -55,12 +57,12 @@ def figures(
 
 @pytest.mark.parametrize("system", [NO_MEMORY, STREAMS, LIMITED, BOTH], ids=lambda system: system.name)
 @pytest.mark.slow
-def test_what_the_reduction_does_holds(system: System) -> None:
+def test_what_the_reduction_does_holds(system: Device) -> None:
     """Its record replays to its last instance, with ops that must share a stage merged first."""
     replayed = 0
     for seed in range(150):
         graph = merging_graph(seed, 16, time_unit="ps", largest_params=0 if system is NO_MEMORY else 4)
-        first = contract(Instance.build(graph, system, 3), [[3, 7]] if seed % 2 else [])
+        first = contract(Instance.build(graph, Machine.uniform(3, system)), [[3, 7]] if seed % 2 else [])
         reduced = reduce_instance(first.instance)
         names = first.group_of.tolist()
         stands_for = [names.index(v) for v in range(first.instance.op_count)]
@@ -80,7 +82,7 @@ def test_what_the_reduction_does_holds(system: System) -> None:
     assert replayed > 150
 
 
-def dearer_stages(graph: CostGraph, system: System, moves: dict[int, int]) -> list[tuple[int, ...]]:
+def dearer_stages(graph: CostGraph, system: Device, moves: dict[int, int]) -> list[tuple[int, ...]]:
     """Return the partitions into three stages of which a stage gets dearer, or an edge goes back, by moving ops."""
     found = []
     for stages in oracles.monotone_assignments(graph, 3):
@@ -181,13 +183,13 @@ def test_memory_limits_what_may_move() -> None:
     """Parameters are streamed if they do not fit and may not move under a limit; working memory forbids all."""
     merges = [["region-up", 2, 3, 4, 1]]
     for system, fault in [
-        (System("s", 1, 1, 10**12, 209), None),
-        (System("s", 1, 1, 10**12, 208), None),
-        (System("s", 1, 1, 10**12 // 2, 208), "a part of the region costs a stage less than all of it"),
-        (System("s", 1, 1, 10**12, None, 0, "reserve", 209), None),
-        (System("s", 1, 1, 10**12, None, 0, "reserve", 208), "may not move where a stage's memory is limited"),
-        (System("s", 1, 1, 10**12, 208, 0, "order"), "where activations depend on the order of the ops"),
-        (System("s", 1, 1, 10**12, 209, 0, "order"), None),
+        (Device("s", 1, 1, Link(10**12), 209), None),
+        (Device("s", 1, 1, Link(10**12), 208), None),
+        (Device("s", 1, 1, Link(10**12 // 2), 208), "a part of the region costs a stage less than all of it"),
+        (Device("s", 1, 1, Link(10**12), None, 0, "reserve", 209), None),
+        (Device("s", 1, 1, Link(10**12), None, 0, "reserve", 208), "may not move where a stage's memory is limited"),
+        (Device("s", 1, 1, Link(10**12), 208, 0, "order"), "where activations depend on the order of the ops"),
+        (Device("s", 1, 1, Link(10**12), 209, 0, "order"), None),
     ]:
         outcome = replay(GATE, merges, system)
         assert isinstance(outcome, MergedGraph) if fault is None else str(outcome).endswith(fault)

@@ -20,7 +20,8 @@ from mtpp.formats.results.training_plan import training_plan_document
 from mtpp.host.stop_reason import StopReason
 from mtpp.inference.graph import CostGraph, Op
 from mtpp.inference.instance import Instance
-from mtpp.inference.system import load_system
+from mtpp.machine.machine import Machine
+from mtpp.machine.presets import load_device
 from mtpp.names import PARTITIONER_ALIASES
 from mtpp.solvers.bounds.registry import BOUNDS
 from mtpp.solvers.limits import SearchLimits
@@ -34,7 +35,7 @@ from mtpp.training.plan import NoPlan
 
 def plan_of(graph: CostGraph, algorithm: str, k: int = 3) -> dict[str, Any]:
     """Return the plan of an algorithm, as read back."""
-    plan = solve(Instance.build(graph, load_system(), k), graph, SearchLimits(50), algorithm=algorithm)
+    plan = solve(Instance.build(graph, Machine.uniform(k, load_device())), graph, SearchLimits(50), algorithm=algorithm)
     written = plan.to_document(sha256=SHA256, dims={}, elapsed_s=0.1)
     return parse_json(dump_json(written).encode(), "plan")  # type: ignore[no-any-return]
 

@@ -23,9 +23,10 @@ from mtpp.checker.plan import Report, verify_plan
 from mtpp.checker.report import Verdict
 from mtpp.errors import InputError
 from mtpp.inference.graph import CostGraph, Op, Tensor
-from mtpp.inference.system import System
+from mtpp.machine.device import Device
+from mtpp.machine.link import Link
 
-MEMORY = System("small", 10**12, 10**11, 10**9, fast_memory_bytes=100, activation_reserve_bytes=10, peak="order")
+MEMORY = Device("small", 10**12, 10**11, Link(10**9), fast_memory_bytes=100, activation_reserve_bytes=10, peak="order")
 
 
 def diamond() -> CostGraph:
@@ -262,7 +263,7 @@ def test_no_graph_at_all_asks_for_the_model(plan: dict[str, Any]) -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(problem=problems(), data=st.data())
-def test_plans_by_the_definitions_pass(problem: tuple[CostGraph, System, int], data: st.DataObject) -> None:
+def test_plans_by_the_definitions_pass(problem: tuple[CostGraph, Device, int], data: st.DataObject) -> None:
     """Whatever the graph, units, system and partition: the oracles' plan passes, with the model and without."""
     graph, system, k = problem
     stages = [0] * graph.op_count
@@ -279,7 +280,7 @@ def test_plans_by_the_definitions_pass(problem: tuple[CostGraph, System, int], d
 
 @settings(max_examples=100, deadline=None)
 @given(problem=problems(max_ops=5), data=st.data())
-def test_any_other_integer_fails(problem: tuple[CostGraph, System, int], data: st.DataObject) -> None:
+def test_any_other_integer_fails(problem: tuple[CostGraph, Device, int], data: st.DataObject) -> None:
     """No figure of a correct plan can be changed by a tick or a byte unnoticed."""
     graph, system, k = problem
     plan = plan_document(graph, system, k, [0] * graph.op_count)

@@ -150,7 +150,7 @@ def test_what_time_did_not_suffice_for_is_unchecked(plan: dict[str, Any]) -> Non
 
 
 def test_what_the_document_chose_is_shown_and_held_to_the_user_s(plan: dict[str, Any]) -> None:
-    """System, bandwidth, memory, sizes and groups have no verdict unless the user says what they have to be."""
+    """Device, bandwidth, memory, sizes and groups have no verdict unless the user says what they have to be."""
     plan["together"] = [["op0"], ["op1"]]
     plan["model"]["dims"] = {"batch": 2}
 

@@ -20,7 +20,8 @@ from mtpp.checker.plan import Check, Report
 from mtpp.checker.table import check_table, unchecked_row, verify_row
 from mtpp.errors import InputError
 from mtpp.inference.graph import CostGraph
-from mtpp.inference.system import System
+from mtpp.machine.device import Device
+from mtpp.machine.link import Link
 
 GRAPH = chain([10, 20, 30, 40], [1, 2, 3], "ms")
 
@@ -65,7 +66,7 @@ def test_groups_of_a_row_of_bounds_are_of_its_ops() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(problem=problems(max_ops=5), data=st.data())
-def test_rows_of_any_problem_pass(problem: tuple[CostGraph, System, int], data: st.DataObject) -> None:
+def test_rows_of_any_problem_pass(problem: tuple[CostGraph, Device, int], data: st.DataObject) -> None:
     """The verifier comes to what the oracles come to, with memories and without."""
     graph, system, k = problem
     assignments = list(oracles.monotone_assignments(graph, k))
@@ -112,7 +113,7 @@ def test_each_false_statement_is_found(change: dict[str, Any], wrong: set[str]) 
 def test_stage_memory_counts() -> None:
     """A partition whose stage is above the limit is no partition."""
     graph = random_graph(3, 5, time_unit="ps")
-    system = System("limited", 1, 1, 10**12, None, 0, "reserve", max(graph.param_bytes.tolist()))
+    system = Device("limited", 1, 1, Link(10**12), None, 0, "reserve", max(graph.param_bytes.tolist()))
     row = table([certificate_row(graph, LINK, 2, [0] * 5)])["rows"][0] | {"system": system.to_document()}
     assert "stage memory" in failed(verify_row(row, 0, graph_document(graph), SHA256))
 

@@ -15,19 +15,21 @@ from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import stage_costs
 from mtpp.inference.partition import Partition
-from mtpp.inference.system import System
 from mtpp.inference.working_memory import least_peaks
+from mtpp.machine.device import Device
+from mtpp.machine.link import Link
+from mtpp.machine.machine import Machine
 
-SYSTEM = System("s", 1, 1, 10**9)
+SYSTEM = Device("s", 1, 1, Link(10**9))
 
 
 @settings(max_examples=200)
 @given(problems(max_ops=7).filter(lambda problem: problem[0].op_count > 1), st.data())
-def test_groups_cost_what_the_definition_says(problem: tuple[CostGraph, System, int], data: st.DataObject) -> None:
+def test_groups_cost_what_the_definition_says(problem: tuple[CostGraph, Device, int], data: st.DataObject) -> None:
     """Every partition of the merged instance lifts to one of the same costs that keeps the group together."""
     graph, system, _ = problem
     group = data.draw(st.lists(st.integers(0, graph.op_count - 1), min_size=2, max_size=3, unique=True))
-    instance = Instance.build(graph, system, 3)
+    instance = Instance.build(graph, Machine.uniform(3, system))
     contraction = contract(instance, [group])
     inner = contraction.instance
     cuts = sorted(data.draw(st.lists(st.integers(0, inner.op_count), min_size=2, max_size=2)))
@@ -53,7 +55,7 @@ def test_merging_merged_ops() -> None:
         ops=[Op(name, 1, param_bytes=1) for name in "abcd"],
         tensors=[Tensor(f"t{u}", u, (v,), size, 1) for u, v, size in (("a", "b", 5), ("b", "c", 7), ("c", "d", 11))],
     )
-    instance = Instance.build(graph, System("s", 1, 1, 1, peak="order"), 2)
+    instance = Instance.build(graph, Machine.uniform(2, Device("s", 1, 1, Link(1), peak="order")))
     first = contract_named(instance, [["a", "b"]]).instance
     second = contract(first, [[0, 1]]).instance
     assert second.members is not None
@@ -75,11 +77,11 @@ def test_ops_on_a_path_between_members_belong_to_the_group() -> None:
         ops=[Op(name, 1) for name in "abcd"],
         tensors=[Tensor(f"t{u}", u, (v,), transfer=1) for u, v in ("ab", "bc", "cd")],
     )
-    contraction = contract_named(Instance.build(graph, SYSTEM, 2), [["c", "a"]])
+    contraction = contract_named(Instance.build(graph, Machine.uniform(2, SYSTEM)), [["c", "a"]])
     assert contraction.group_of.tolist() == [0, 0, 0, 1]
     assert tuple(contraction.instance.members or ()) == (("a", "b", "c"), ("d",))
     with pytest.raises(InputError, match="no op is called 'x'"):
-        contract_named(Instance.build(graph, SYSTEM, 2), [["c", "x"]])
+        contract_named(Instance.build(graph, Machine.uniform(2, SYSTEM)), [["c", "x"]])
 
 
 def _merged_plainly(
@@ -110,7 +112,7 @@ def _merged_plainly(
 def test_merging_equals_its_plain_twin(seed: int) -> None:
     """Work and parameters add up; a tensor keeps its producer's group and then each reading group once."""
     graph = random_graph(seed, 30, consumers_per_tensor=3)
-    instance = Instance.build(graph, SYSTEM, 3)
+    instance = Instance.build(graph, Machine.uniform(3, SYSTEM))
     width = 1 + seed % 4
     group_of = np.empty(30, dtype=np.int32)
     group_of[instance.order] = np.arange(30) // width
@@ -127,7 +129,9 @@ def test_names_of_merged_ops_are_those_of_the_graph() -> None:
     """Merging merged ops lists their members one by one; what messages call a large group leaves out its middle."""
     names = "abcdefghi"
     graph = CostGraph.build(name="g", time_unit="1", ops=[Op(name, 1) for name in names], tensors=[])
-    once = merge(Instance.build(graph, SYSTEM, 2), np.array([0, 0, 1, 1, 2, 2, 3, 3, 3], dtype=np.int32), 4).instance
+    once = merge(
+        Instance.build(graph, Machine.uniform(2, SYSTEM)), np.array([0, 0, 1, 1, 2, 2, 3, 3, 3], dtype=np.int32), 4
+    ).instance
     assert list(once.op_names) == ["a + b", "c + d", "e + f", "g + h + i"]
     twice = merge(once, np.array([0, 1, 0, 0], dtype=np.int32), 2).instance
     assert twice.members_of(0) == tuple("abefghi")
@@ -146,7 +150,7 @@ def test_groups_that_wait_for_each_other_are_refused() -> None:
         tensors=[Tensor(f"t{u}", u, (v,), transfer=1) for u, v in ("ab", "bc")],
     )
     with pytest.raises(ValueError, match="wait for each other"):
-        merge(Instance.build(graph, SYSTEM, 2), np.array([0, 1, 0], dtype=np.int32), 2)
+        merge(Instance.build(graph, Machine.uniform(2, SYSTEM)), np.array([0, 1, 0], dtype=np.int32), 2)
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -154,7 +158,7 @@ def test_the_same_groups_of_another_instance(seed: int) -> None:
     """For another k the groups merge to what a contraction from the beginning gives."""
     graph = random_graph(seed, 12)
     groups = [[1, 7], [2, 3, 9]]
-    first, other = Instance.build(graph, SYSTEM, 2), Instance.build(graph, SYSTEM, 5)
+    first, other = Instance.build(graph, Machine.uniform(2, SYSTEM)), Instance.build(graph, Machine.uniform(5, SYSTEM))
     contraction = contract(first, groups)
     assert contraction.of(first) is contraction
     again, anew = contraction.of(other), contract(other, groups)

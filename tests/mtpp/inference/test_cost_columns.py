@@ -9,7 +9,8 @@ from graph_strategies import chain
 
 from mtpp.inference.cost_columns import CostColumns
 from mtpp.inference.instance import Instance
-from mtpp.inference.system import load_system
+from mtpp.machine.machine import Machine
+from mtpp.machine.presets import load_device
 from mtpp.units import format_share
 
 
@@ -24,7 +25,7 @@ from mtpp.units import format_share
 )  # fmt: skip
 def test_the_largest_cost_decides(unit: str, work: float | Fraction, shown: str, largest: str) -> None:
     """It has three digits or more, whatever the graph is measured in."""
-    instance = Instance.build(chain([Fraction(work)], [], unit), load_system(), 1)
+    instance = Instance.build(chain([Fraction(work)], [], unit), Machine.uniform(1, load_device()))
     columns = CostColumns.of(instance, int(instance.work[0]))
     assert (columns.unit, columns.text(int(instance.work[0]))) == (shown, largest)
     assert columns.text(0) == f"{0:.{columns.digits}f}"

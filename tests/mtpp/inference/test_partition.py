@@ -8,7 +8,9 @@ from mtpp.errors import InvalidPartition
 from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance
 from mtpp.inference.partition import Partition
-from mtpp.inference.system import System
+from mtpp.machine.device import Device
+from mtpp.machine.link import Link
+from mtpp.machine.machine import Machine
 
 # a → b → d and a → c → d
 DIAMOND = CostGraph.build(
@@ -24,7 +26,7 @@ DIAMOND = CostGraph.build(
 
 
 def _instance(k: int) -> Instance:
-    return Instance.build(DIAMOND, System("s", 1, 1, 1), k)
+    return Instance.build(DIAMOND, Machine.uniform(k, Device("s", 1, 1, Link(1))))
 
 
 def test_labels_in_pipeline_order_stay() -> None:

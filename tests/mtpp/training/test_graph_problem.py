@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 from irregular_campaign import read_model
 from irregular_models import irregular_model
+from machines import on_machine
 
 from mtpp.errors import InputError
+from mtpp.machine.link import Link
 from mtpp.training.graph_problem import GraphProblem, GraphRules, LayerWays, least_before
 from mtpp.training.model import Configuration, Layer, SampleCosts, TrainingModel
 from mtpp.training.stage_costs import PassCosts, PipelineCosts
@@ -26,7 +28,7 @@ def _layer(name: str, sizes: tuple[int, ...], *, recomputes: bool = False, degre
 
 def _problem(*layers: Layer, size: int | None = 2, **changes: Any) -> GraphProblem:
     model = TrainingModel("m", "ps", layers, [], micro_batch_size=size)
-    return GraphProblem.build(model, **{**SYSTEM, **changes})
+    return GraphProblem.build(model, **on_machine(**{**SYSTEM, **changes}))
 
 
 def test_sizes_and_degrees() -> None:
@@ -120,7 +122,7 @@ def test_every_row_of_table_2(shared_reference: Path) -> None:
 def _ways(*layers: list[Configuration]) -> LayerWays:
     made = [Layer(v, f"l{v}", {1: here}) for v, here in enumerate(layers)]
     model = TrainingModel("m", "ps", made, [], micro_batch_size=1)
-    return LayerWays(PipelineCosts(model, 4, 10**12, 1), recompute=True)
+    return LayerWays(PipelineCosts(model, 4, Link(10**12), 1), recompute=True)
 
 
 def test_layers_of_equal_costs_are_of_one_kind() -> None:
@@ -142,7 +144,7 @@ def test_costs_are_those_of_each_configuration_by_itself() -> None:
     for seed in range(40):
         document = irregular_model(random.Random(seed), most_layers=6)
         model = read_model(document)
-        costs = PipelineCosts(model, 8, 10**12, model.micro_batch_size or 1)
+        costs = PipelineCosts(model, 8, Link(10**12), model.micro_batch_size or 1)
         for recompute in (True, False):
             try:
                 ways = LayerWays(costs, True).by(recompute)

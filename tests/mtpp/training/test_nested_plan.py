@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from mtpp.errors import InconsistentBound, InputError
-from mtpp.training.device_tree import DeviceTree, Level
+from mtpp.machine.link import Level, Link
+from mtpp.machine.machine import Machine
 from mtpp.training.model import Configuration, Edge, Layer, TrainingModel
 from mtpp.training.nested_plan import NestedPlan, Superstage, all_superstages
 from mtpp.training.nested_problem import NestedProblem, layer_parameter_bytes
@@ -30,8 +31,10 @@ def model() -> TrainingModel:
 
 def problem(*levels: Level, **rest: Any) -> NestedProblem:
     """Return what to plan; two levels by default, a byte taking 1/2 tick inside and 2 ticks between machines."""
-    chosen = levels or (Level(3, 2 * TICKS), Level(3, TICKS // 2))
-    return NestedProblem.build(model(), DeviceTree(chosen), **{"memory_bytes": 200, "micro_batches": 20, **rest})
+    chosen = levels or (Level(3, Link(2 * TICKS)), Level(3, Link(TICKS // 2)))
+    return NestedProblem.build(
+        model(), Machine.of_levels(chosen, rest.pop("memory_bytes", 200)), **{"micro_batches": 20, **rest}
+    )
 
 
 def plan(asked: NestedProblem, *pipeline: Superstage) -> NestedPlan:
@@ -75,7 +78,7 @@ def test_two_levels_by_hand() -> None:
 
 def test_three_levels_divide_by_all_degrees_around() -> None:
     """A superstage's links are divided by the degrees around it too, and so are micro-batches in flight."""
-    asked = problem(Level(2, 2 * TICKS), Level(2, TICKS // 2), Level(2, TICKS // 4))
+    asked = problem(Level(2, Link(2 * TICKS)), Level(2, Link(TICKS // 2)), Level(2, Link(TICKS // 4)))
     inner = Superstage(2, (LayerStage((0, 1, 2), 2, 1, (0, 0, 0)),))
     found = plan(asked, Superstage(2, (inner,)))
     assert found.replicas == [8]
@@ -93,13 +96,12 @@ def test_impossible_questions_and_bounds_are_refused() -> None:
     """The program's convention with several levels, tensor parallelism beyond level 1, and bounds above the plan."""
     with pytest.raises(InputError, match="no rule for several levels"):
         problem(convention="program")
-    assert problem(Level(4, TICKS), convention="program").level_one.convention == "program"
+    assert problem(Level(4, Link(TICKS)), convention="program").level_one.convention == "program"
     only_split = Layer("c", "c", {4: [Configuration("split", 9, 5, 1, 2)]})
     with pytest.raises(InputError, match="t = 2, the number of devices"):
         NestedProblem.build(
             TrainingModel("one", "ps", [only_split], []),
-            DeviceTree((Level(2, TICKS), Level(4, TICKS))),
-            memory_bytes=9,
+            Machine.of_levels((Level(2, Link(TICKS)), Level(4, Link(TICKS))), 9),
             micro_batches=4,
         )
     whole = (Superstage(1, (LayerStage((0, 1, 2), 1, 1, (0, 0, 0)),)),)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from machines import on_machine
 
 from mtpp.errors import InputError
 from mtpp.training.model import Configuration, Edge, Layer, ModelPlaces, TrainingModel
@@ -36,7 +37,7 @@ def _pair(time: Exact = 10, unit: str = "ps", sync: int = 3) -> TrainingModel:
 
 
 def _problem(model: TrainingModel | None = None, **changes: Any) -> PlanningProblem:
-    return PlanningProblem(model or _pair(), **NUMBERS | changes)
+    return PlanningProblem(model or _pair(), **on_machine(**NUMBERS | changes))
 
 
 def _ticks(problem: PlanningProblem) -> list[Any]:
@@ -123,10 +124,10 @@ def test_what_stages_take(convention: str, first: tuple[Any, ...], second: tuple
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"devices": 0}, "devices: the number of devices must be above zero, not 0"),
-        ({"memory_bytes": 0}, "memory: the memory of a device must be above zero, not 0"),
-        ({"bandwidth_bytes_per_s": 0}, "bandwidth: the bandwidth must be above zero, not 0"),
-        ({"micro_batches": -1}, "max_micro_batches: the number of micro-batches must be above zero, not -1"),
+        ({"devices": 0}, "devices: must be above zero, not 0"),
+        ({"memory_bytes": 0}, "memory: must be above zero, not 0"),
+        ({"bandwidth_bytes_per_s": 0}, "bandwidth: must be above zero, not 0"),
+        ({"micro_batches": -1}, "max_micro_batches: must be above zero, not -1"),
         ({"convention": "both"}, "unknown convention 'both'; use paper or program"),
         ({"bandwidth_bytes_per_s": 1, "devices": 10**9}, "m.json: the costs are too large: all layers together"),
         ({"devices": 1}, f"{NONE_FOR_B} it needs one for t = 1, the number of devices, or less"),

@@ -12,6 +12,7 @@ import pytest
 from mtpp.errors import InputError
 from mtpp.formats.io.json_text import parse_json
 from mtpp.formats.training.native import training_model_from_document
+from mtpp.machine.link import Link
 from mtpp.solvers.planners.simulation.simulate import simulate
 from mtpp.training.model import Configuration, Edge, Layer, SampleCosts, TrainingModel
 from mtpp.training.stage_costs import PipelineCosts, ScheduledStage
@@ -39,7 +40,9 @@ def test_two_branches_of_section_7_5(shared_reference: Path) -> None:
     groups = [[name] for name in names[:7]] + [names[7:]]
     compared = 0
     for row in case["rows"]:
-        costs = PipelineCosts(model, row.pop("mini_batch"), case["bandwidth_bytes_per_s"], model.micro_batch_size or 0)
+        costs = PipelineCosts(
+            model, row.pop("mini_batch"), Link(case["bandwidth_bytes_per_s"]), model.micro_batch_size or 0
+        )
         for key, expected in row.items():
             size = int(key.split()[-1])
             stages = _stages(model, groups, [1] * 8, [size] * 8, expected["in_flight"])
@@ -56,7 +59,7 @@ def test_plans_of_small_models(shared_reference: Path) -> None:
     for case in cases:
         model, plan = _model(case["model"]), case["a_plan"]
         costs = PipelineCosts(
-            model, case["mini_batch"], case["bandwidth_bytes_per_s"], case["model"]["micro_batch_size"]
+            model, case["mini_batch"], Link(case["bandwidth_bytes_per_s"]), case["model"]["micro_batch_size"]
         )
         stages = _stages(model, plan["groups"], plan["d"], plan["b"], plan["in_flight"])
         graph = costs.stage_graph(stages, [f"stage {s}" for s in range(len(stages))])
@@ -73,7 +76,7 @@ def _pair(**changes: Any) -> TrainingModel:
 def test_costs_without_sizes_are_in_proportion() -> None:
     """A third of the time forward, two thirds backward, each rounded up; listed sizes come first."""
     model = _pair()
-    costs = PipelineCosts(model, 8, 10**12, 2)
+    costs = PipelineCosts(model, 8, Link(10**12), 2)
     one = model.layers[0].configurations[1][0]
     passes = costs.passes(one, 4)  # 2/3 ns forward and backward: 222.2 and 444.4 ps
     assert (passes.forward_ticks, passes.backward_ticks, passes.memory_bytes) == (223, 445, 14)
@@ -86,7 +89,7 @@ def test_costs_without_sizes_are_in_proportion() -> None:
 def test_transfers_and_synchronisation() -> None:
     """Bytes are those of the sender's micro-batch, over the fewer links; gradients go around a ring."""
     model = _pair()
-    costs = PipelineCosts(model, 8, 10**12, 2, latency_ticks=5)
+    costs = PipelineCosts(model, 8, Link(10**12, 5), 2)
     one = model.layers[0].configurations[1][0]
     stages = [ScheduledStage({0: one}, 2, 4, 2), ScheduledStage({1: one}, 4, 8, 1)]
     graph = costs.stage_graph(stages, ["a", "b"])
@@ -103,7 +106,7 @@ def test_a_line_waits_where_nothing_passes() -> None:
     """Stages without an edge are side by side, or in a line with a transfer of no bytes."""
     one = Configuration("plain", 3, 0, 0, 0)
     model = TrainingModel("two", "ns", [Layer(n, n, {1: [one]}) for n in "ab"], [], micro_batch_size=1)
-    costs = PipelineCosts(model, 2, 10**9, 1, latency_ticks=7)
+    costs = PipelineCosts(model, 2, Link(10**9, 7), 1)
     stages = [ScheduledStage({s: one}, 1, 1, 2 - s) for s in range(2)]
     assert costs.stage_graph(stages, ["a", "b"]).transfers == ()
     (transfer,) = costs.stage_graph(stages, ["a", "b"], line=True).transfers
@@ -119,7 +122,7 @@ def test_sharing_devices_goes_over_the_link_too() -> None:
     ]
     layers = [Layer(name, name, {2: [one]}) for name, one in zip("ab", both, strict=True)]
     model = TrainingModel("pair", "ns", layers, [Edge("a", "b", 1000)], micro_batch_size=1)
-    costs = PipelineCosts(model, 2, 10**12, 1)
+    costs = PipelineCosts(model, 2, Link(10**12), 1)
     (transfer,) = costs.stage_graph(
         [ScheduledStage({s: one}, 1, 1, 2 - s) for s, one in enumerate(both)], ["a", "b"]
     ).transfers
@@ -131,4 +134,4 @@ def test_sizes_that_do_not_divide_the_mini_batch() -> None:
     model = _pair()
     one = model.layers[0].configurations[1][0]
     with pytest.raises(InputError, match=r"micro-batches of 3 samples \(a\) do not divide 8"):
-        PipelineCosts(model, 8, 10**9, 2).stage_graph([ScheduledStage({0: one, 1: one}, 1, 3, 1)], ["a"])
+        PipelineCosts(model, 8, Link(10**9), 2).stage_graph([ScheduledStage({0: one, 1: one}, 1, 3, 1)], ["a"])

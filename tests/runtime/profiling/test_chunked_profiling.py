@@ -12,7 +12,7 @@ from profiled_models import built, chain, convolutions
 from mtpp.errors import InputError
 from mtpp.formats.io.source import read_source
 from mtpp.formats.onnx import read_onnx
-from mtpp.inference.system import load_system
+from mtpp.machine.presets import load_device
 from mtpp.runtime.profiling.profile_memory import MemoryNeed
 from mtpp.runtime.profiling.profile_model import chunks_within, profile_model
 from mtpp.runtime.profiling.profile_request import ProfileRequest
@@ -40,14 +40,14 @@ def profiled(model: onnx.ModelProto, folder: Path, limit: int | None, **dims: in
     """Measure a model within *limit* bytes of memory."""
     path = folder / "model.onnx"
     onnx.save(model, path)
-    request = ProfileRequest(ProfileChoices(1, 2), load_system(), dims=dims, memory_bytes=limit)
+    request = ProfileRequest(ProfileChoices(1, 2), load_device(), dims=dims, memory_bytes=limit)
     return profile_model(read_source(str(path)), request)
 
 
 def test_few_pieces_that_fit() -> None:
     """Ops are taken in the graph's order as long as their weights fit."""
     model = chain(6, 128)
-    graph = read_onnx(None, model.SerializeToString(), source="m", dims={"batch": 1}, system=load_system())
+    graph = read_onnx(None, model.SerializeToString(), source="m", dims={"batch": 1}, system=load_device())
     need = MemoryNeed(weights=6 * WEIGHT, activations=0, file=0, made_up=6 * WEIGHT)
     assert need.total == 18 * WEIGHT
     assert chunks_within(graph, need, 18 * WEIGHT) == [0] * 6
@@ -87,7 +87,7 @@ def test_weights_that_are_there_are_used(tmp_path: Path) -> None:
     ]
     model = built(nodes, {"x": [2, 128]}, ["y"], weights)
     onnx.save(model, tmp_path / "large.onnx", save_as_external_data=True, location="large.bin", size_threshold=0)
-    request = ProfileRequest(ProfileChoices(0, 2), load_system(), memory_bytes=5 * WEIGHT)
+    request = ProfileRequest(ProfileChoices(0, 2), load_device(), memory_bytes=5 * WEIGHT)
     profile = profile_model(read_source(str(tmp_path / "large.onnx")), request)
     assert profile.graph.metadata["profile"]["pieces"] == 2
     assert profile.random_weight_bytes == 0

@@ -14,7 +14,7 @@ from profiled_models import built, chain, convolutions, data_dependent, half_pre
 from mtpp.errors import InputError
 from mtpp.formats.io.source import read_source
 from mtpp.formats.onnx import read_onnx
-from mtpp.inference.system import load_system
+from mtpp.machine.presets import load_device
 from mtpp.runtime.profiling.profile_model import profile_model
 from mtpp.runtime.profiling.profile_request import ProfileRequest
 from mtpp.runtime.profiling.profiled_graph import MeasuredProfile
@@ -32,7 +32,7 @@ def profiled(
     """Measure a model with few runs."""
     path = folder / "model.onnx"
     onnx.save(model, path)
-    asked = ProfileRequest(choices or ProfileChoices(1, 3), load_system(), **request)  # type: ignore[arg-type]
+    asked = ProfileRequest(choices or ProfileChoices(1, 3), load_device(), **request)  # type: ignore[arg-type]
     return profile_model(read_source(str(path)), asked)
 
 
@@ -215,10 +215,10 @@ def test_inputs_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", [path for path in LIGHT if path.stem not in SLOWEST], ids=lambda path: path.stem)
 def test_light_models(path: Path, optimise: bool) -> None:
     """Real networks of older operator sets, whose weights are computed by the file, run and are covered whole."""
-    request = ProfileRequest(ProfileChoices(0, 2, optimise=optimise), load_system())
+    request = ProfileRequest(ProfileChoices(0, 2, optimise=optimise), load_device())
     profile = profile_model(read_source(str(path)), request)
     graph = profile.graph
-    due = read_onnx(path, path.read_bytes(), source=path.name, system=load_system())
+    due = read_onnx(path, path.read_bytes(), source=path.name, system=load_device())
     assert graph.op_names == due.op_names
     read = np.diff(graph.consumer_offsets) > 0
     assert (graph.tensor_bytes[read] == due.tensor_bytes[read]).all()

@@ -17,7 +17,7 @@ models = pytest.importorskip("torch_models", reason="needs PyTorch")
 
 from mtpp.errors import InputError  # noqa: E402
 from mtpp.formats.torch_export import read_program  # noqa: E402
-from mtpp.inference.system import load_system  # noqa: E402
+from mtpp.machine.presets import load_device  # noqa: E402
 from mtpp.runtime.pytorch.exporting import archive_of, export_module  # noqa: E402
 from mtpp.runtime.pytorch.loading import load_program  # noqa: E402
 
@@ -29,7 +29,7 @@ def _exported(device: str, *, tied: bool = True) -> Any:
 
 
 def _parameter_bytes(data: bytes) -> int:
-    size: int = read_program(data, source="m", system=load_system(), name="m").metadata["parameter_bytes"]
+    size: int = read_program(data, source="m", system=load_device(), name="m").metadata["parameter_bytes"]
     return size
 
 

@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from random_modules import TOKENS, WIDTH, RandomModule, exported  # noqa: E402
 
 from mtpp.formats.torch_export import read_with_modules  # noqa: E402
-from mtpp.inference.system import load_system  # noqa: E402
+from mtpp.machine.presets import load_device  # noqa: E402
 from mtpp.runtime.pytorch.flat_program import called, flat_program  # noqa: E402
 from mtpp.runtime.pytorch.layout import Layout  # noqa: E402
 from mtpp.runtime.pytorch.loading import load_program  # noqa: E402
@@ -35,7 +35,7 @@ def cut(seed: int, *, trained: bool) -> tuple[Any, SplitProgram, bool]:
     written = io.BytesIO()
     torch.export.save(exported(seed, trained=trained), written)
     data = written.getvalue()
-    reading = read_with_modules(data, source="random.pt2", system=load_system(), name="random")
+    reading = read_with_modules(data, source="random.pt2", system=load_device(), name="random")
     rng, ops = Random(seed), reading.graph.op_count
     order = reading.graph.order
     k = rng.randint(2, 4)
@@ -222,7 +222,7 @@ def _read(module: Any, names: tuple[str, ...], *, core: bool) -> tuple[Any, byte
         program = torch.export.export(module, tuple(torch.randn(4, 4) for _ in names))
     written = io.BytesIO()
     torch.export.save(program.run_decompositions() if core else program, written)
-    return read_with_modules(written.getvalue(), source="m", system=load_system(), name="m"), written.getvalue()
+    return read_with_modules(written.getvalue(), source="m", system=load_device(), name="m"), written.getvalue()
 
 
 def _check_all_cuts(module: Any, names: tuple[str, ...], *, core: bool = False) -> list[list[str]]:

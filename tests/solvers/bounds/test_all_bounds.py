@@ -18,7 +18,8 @@ from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import bottleneck
 from mtpp.inference.partition import Partition
-from mtpp.inference.system import System
+from mtpp.machine.device import Device
+from mtpp.machine.machine import Machine
 from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
 from mtpp.solvers.bounds.registry import BOUNDS, bound_entry
 from mtpp.solvers.bounds.simple import simple_bound
@@ -43,7 +44,7 @@ class Case:
     """A problem with all that brute force says about it."""
 
     graph: CostGraph
-    system: System
+    system: Device
     instance: Instance
     optimum: int
     best: Partition | None
@@ -106,9 +107,9 @@ def drawn_case(seed: int) -> Case:
         peak = pick.choice(("reserve", "order"))
         system = replace(LINK, fast_memory_bytes=memory, activation_reserve_bytes=pick.randint(0, memory), peak=peak)
     if pick.random() < 0.2:
-        system = replace(system, stage_memory_bytes=system.activation_reserve_bytes + pick.randint(20, 300))
+        system = replace(system, memory_bytes=system.activation_reserve_bytes + pick.randint(20, 300))
     k = pick.randint(2, 4)
-    instance = Instance.build(graph, system, k)
+    instance = Instance.build(graph, Machine.uniform(k, system))
     optimum, stages = oracles.best_partition(graph, system, k)
     best = None if optimum >= oracles.NEVER else Partition.from_stages(instance, stages)
     return Case(graph, system, instance, optimum, best)
@@ -216,7 +217,7 @@ def certify_case(case: Case) -> None:
     try:
         cell = certify(case.instance, limits)
     except Infeasible:
-        assert case.best is None or case.system.stage_memory_bytes is not None
+        assert case.best is None or case.system.memory_bytes is not None
         return
     assert case.best is not None
     assert cell.lower.value <= case.optimum <= cell.upper == bottleneck(case.instance, cell.partition)

@@ -9,6 +9,7 @@ from graph_strategies import LINK, random_graph
 
 from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance
+from mtpp.machine.machine import Machine
 from mtpp.solvers.bounds.cheap import CHEAP, cheap_bound
 from mtpp.solvers.limits import SearchLimits
 from mtpp.solvers.local_search.multilevel import LARGE
@@ -31,7 +32,7 @@ def wide_graph(branches: int, length: int) -> CostGraph:
 @pytest.mark.parametrize("seed", range(6))
 def test_auto_proves_no_less_than_cheap_bounds(seed: int, k: int) -> None:
     """What node and fraction prove within their steps, auto has proven in the end."""
-    instance = Instance.build(random_graph(seed, 60), LINK, k)
+    instance = Instance.build(random_graph(seed, 60), Machine.uniform(k, LINK))
     limits = SearchLimits(50, jobs=1)
     found = partition(instance, limits)
     reduced = reduce_instance(instance)
@@ -48,7 +49,7 @@ def test_auto_proves_no_less_than_cheap_bounds(seed: int, k: int) -> None:
 def test_large_graphs_have_the_bound_of_an_op() -> None:
     """Graphs that are contracted before a search have a bound as well: here that of the op that gathers all."""
     graph = wide_graph(1500, 6)
-    instance = Instance.build(replace(graph, work=[1 + v % 7 for v in range(graph.op_count)]), LINK, 4)
+    instance = Instance.build(replace(graph, work=[1 + v % 7 for v in range(graph.op_count)]), Machine.uniform(4, LINK))
     assert reduce_instance(instance).instance.op_count > LARGE
     found = partition(instance, SearchLimits(2, jobs=1))
     assert found.lower is not None
@@ -58,6 +59,6 @@ def test_large_graphs_have_the_bound_of_an_op() -> None:
 
 def test_callers_who_try_bounds_themselves_get_none() -> None:
     """A cell of certificates, whose ladder begins with these, has them tried once."""
-    instance = Instance.build(wide_graph(30, 6), LINK, 4)
+    instance = Instance.build(wide_graph(30, 6), Machine.uniform(4, LINK))
     found = partition(instance, SearchLimits(5, jobs=1, cheap_bounds=False))
     assert found.lower is None or found.lower.method not in CHEAP

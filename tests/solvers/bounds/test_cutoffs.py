@@ -14,6 +14,7 @@ from mtpp.formats.io.source import read_source
 from mtpp.host.deadline import Deadline
 from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance
+from mtpp.machine.machine import Machine
 from mtpp.solvers.bounds.limits import BoundLimits
 from mtpp.solvers.bounds.registry import bound_entry
 from mtpp.solvers.bounds.simple import simple_bound
@@ -55,7 +56,7 @@ def test_hundreds_of_cutoffs(part: int) -> None:
 def test_graphs_whose_cutoff_was_once_claimed(shared_data: Path, name: str, k: int) -> None:
     """Cutoffs just above and below the optimum; costs beyond double precision are left out by all MIPs."""
     graph = read_graph(read_source(str(shared_data / "trust" / f"{name}.json")))
-    instance = Instance.build(graph, LINK, k)
+    instance = Instance.build(graph, Machine.uniform(k, LINK))
     optimum, beyond = _optimum(instance), name == "false_bound_700693"
     for cutoff in (optimum // 2, optimum - 1, optimum, optimum + 1, optimum + 2, optimum + optimum // 10**8 + 1):
         for bound in NAMES:

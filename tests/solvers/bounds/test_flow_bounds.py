@@ -14,7 +14,9 @@ from hypothesis import given, settings
 from mtpp.inference.contraction import contract_named
 from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance
-from mtpp.inference.system import System
+from mtpp.machine.device import Device
+from mtpp.machine.link import Link
+from mtpp.machine.machine import Machine
 from mtpp.solvers.bounds.downset import bound
 from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
 from mtpp.solvers.bounds.registry import bound_entry
@@ -48,10 +50,10 @@ def assert_below(name: str, instance: Instance, optimum: int) -> int:
 @pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=60)
 @given(problems(max_ops=6, max_stages=7, stage_memory=True))
-def test_never_above_the_optimum(name: str, problem: tuple[CostGraph, System, int]) -> None:
+def test_never_above_the_optimum(name: str, problem: tuple[CostGraph, Device, int]) -> None:
     """With and without memories, reduced or not, whatever is known beside."""
     graph, system, k = problem
-    assert_below(name, Instance.build(graph, system, k), oracles.brute_force_optimum(graph, system, k))
+    assert_below(name, Instance.build(graph, Machine.uniform(k, system)), oracles.brute_force_optimum(graph, system, k))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -72,7 +74,7 @@ def test_hundreds_of_small_graphs(name: str, part: int) -> None:
         together = [pick.sample(list(graph.op_names), 2)] if pick.random() < 0.3 else []
         groups = [[int(name[2:]) for name in group] for group in together]
         optimum = oracles.brute_force_optimum(graph, LINK, k, groups)
-        instance = contract_named(Instance.build(graph, LINK, k), together).instance
+        instance = contract_named(Instance.build(graph, Machine.uniform(k, LINK)), together).instance
         tight += assert_below(name, instance, optimum) == optimum
     assert tight > (30 if name == "node" else 3)
 
@@ -92,7 +94,7 @@ def test_no_sum_wraps_on_the_largest_costs(name: str) -> None:
             for t, (u, readers) in enumerate(oracles.tensors_of(graph))
         ]
         large = CostGraph.build(name="large", time_unit="1", ops=ops, tensors=tensors)
-        assert_below(name, Instance.build(large, LINK, k), oracles.brute_force_optimum(large, LINK, k))
+        assert_below(name, Instance.build(large, Machine.uniform(k, LINK)), oracles.brute_force_optimum(large, LINK, k))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -104,10 +106,10 @@ def test_what_is_streamed_counts(name: str) -> None:
         ops=[Op(f"op{v}", 5, param_bytes=100) for v in range(4)],
         tensors=[Tensor(f"t{v}", f"op{v}", (f"op{v + 1}",), None, 1) for v in range(3)],
     )
-    roomy = System("link", 1, 1, 10**12, 400, 0)
+    roomy = Device("link", 1, 1, Link(10**12), 400, 0)
     values = []
     for system in (roomy, replace(roomy, fast_memory_bytes=20)):
-        instance = Instance.build(graph, system, 2)
+        instance = Instance.build(graph, Machine.uniform(2, system))
         values.append(assert_below(name, instance, oracles.brute_force_optimum(graph, system, 2)))
     assert values[1] > values[0] + 70
 
@@ -115,7 +117,7 @@ def test_what_is_streamed_counts(name: str) -> None:
 def test_node_is_exact_where_every_op_stands_alone() -> None:
     """With a stage for each op and expensive ops beside cheap links the most expensive op is the answer."""
     graph = chain([10, 40, 10], [3, 4])
-    result = bounds_of("node", Instance.build(graph, LINK, 3), 47)
+    result = bounds_of("node", Instance.build(graph, Machine.uniform(3, LINK)), 47)
     assert result.lower is not None
     assert result.lower.value == 47
 
@@ -128,7 +130,9 @@ def test_drawn_ops_raise_the_node_bound() -> None:
         Tensor("bc", "b", ("c",), None, 1),
         Tensor("ac", "a", ("c",), None, 45),
     ]
-    instance = Instance.build(CostGraph.build(name="way", time_unit="1", ops=ops, tensors=tensors), LINK, 3)
+    instance = Instance.build(
+        CostGraph.build(name="way", time_unit="1", ops=ops, tensors=tensors), Machine.uniform(3, LINK)
+    )
     result = bounds_of("node", instance, 70)
     assert result.lower is not None
     assert result.lower.value == oracles.brute_force_optimum(
@@ -139,7 +143,7 @@ def test_drawn_ops_raise_the_node_bound() -> None:
 def test_fraction_is_above_the_average() -> None:
     """Where all cuts cost, what each stage pays at least counts beside the average work."""
     graph = chain([100] * 8, [20] * 7)
-    instance = Instance.build(graph, LINK, 4)
+    instance = Instance.build(graph, Machine.uniform(4, LINK))
     result = bounds_of("fraction", instance, 240)
     assert result.lower is not None
     assert 200 < result.lower.value <= oracles.brute_force_optimum(graph, LINK, 4)
@@ -149,7 +153,7 @@ def test_fraction_is_above_the_average() -> None:
 def test_meets_the_optimum(seed: int) -> None:
     """From a bottleneck that is too large it comes to the best partition and the proof of it."""
     graph = random_graph(seed, 8)
-    instance = Instance.build(graph, LINK, 3)
+    instance = Instance.build(graph, Machine.uniform(3, LINK))
     optimum = oracles.brute_force_optimum(graph, LINK, 3)
     result = bound(instance, BoundLimits(optimum + 5))
     assert result.solved
@@ -160,7 +164,7 @@ def test_meets_the_optimum(seed: int) -> None:
 
 def test_ends_at_what_is_enough() -> None:
     """A bound that is known already is not proven again."""
-    instance = Instance.build(random_graph(3, 8), LINK, 3)
+    instance = Instance.build(random_graph(3, 8), Machine.uniform(3, LINK))
     result = bound(instance, BoundLimits(10**6, enough=1, lower=1))
     assert (result.lower, result.partition) == (None, None)
 
@@ -174,5 +178,5 @@ def test_alone_in_a_cell_it_says_what_was_merged() -> None:
 def _merged(seed: int) -> bool:
     graph = random_graph(seed, 12)
     limits = CellLimits(20.0, Fraction(1), ("simple", "downset"), "slice", each=True)
-    cell = certify(Instance.build(graph, LINK, 3), limits)
+    cell = certify(Instance.build(graph, Machine.uniform(3, LINK)), limits)
     return cell.lower.method == "downset" and bool(cell.lower.proof["merges"])

@@ -23,7 +23,10 @@ from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import bottleneck, check_stage_memory, stage_costs
 from mtpp.inference.partition import Partition
-from mtpp.inference.system import System, load_system
+from mtpp.machine.device import Device
+from mtpp.machine.link import Link
+from mtpp.machine.machine import Machine
+from mtpp.machine.presets import load_device
 from mtpp.solvers.bounds import exact_mip
 from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
 from mtpp.solvers.bounds.mip.block_problem import BlockProblem
@@ -68,9 +71,9 @@ def all_bounds(instance: Instance, names: tuple[str, ...] = NAMES) -> dict[str, 
     return {name: bound_entry(name).load()(instance, limits) for name in names}
 
 
-def check(graph: CostGraph, system: System, k: int) -> None:
+def check(graph: CostGraph, system: Device, k: int) -> None:
     """Hold every bound against the optimum and against each other."""
-    instance = Instance.build(graph, system, k)
+    instance = Instance.build(graph, Machine.uniform(k, system))
     optimum = brute_force_optimum(graph, system, k)
     together = bottleneck(instance, Partition.from_stages(instance, [0] * instance.op_count))
     results = all_bounds(instance)
@@ -121,11 +124,11 @@ def test_memory_is_part_of_the_model(number: int) -> None:
     """Overflow counts as it does in eq. 2, the stage memory is kept to, and peaks in order are relaxed."""
     graph = random_graph(number, 3 + number % 5, time_unit="ns")
     memory, reserve = 20 + 17 * number % 120, number % 15
-    system = System("small", 10**12, 10**11, 3 * 10**8, memory, reserve, ("reserve", "order")[number % 4 == 3])
+    system = Device("small", 10**12, 10**11, Link(3 * 10**8), memory, reserve, ("reserve", "order")[number % 4 == 3])
     if number % 3 == 0:
-        system = replace(system, stage_memory_bytes=memory + 60)
+        system = replace(system, memory_bytes=memory + 60)
     k = 2 + number % 3
-    instance = Instance.build(graph, system, k)
+    instance = Instance.build(graph, Machine.uniform(k, system))
     optimum = brute_force_optimum(graph, system, k)
     if optimum == NEVER:
         return
@@ -145,7 +148,7 @@ def test_the_middle_stage_is_the_cheapest_with_enough_work(number: int) -> None:
     """``bottleneck`` and its two relaxations equal the minimum over sets found by enumeration."""
     graph = random_graph(number, 6)
     k = 3
-    instance = Instance.build(graph, LINK, k)
+    instance = Instance.build(graph, Machine.uniform(k, LINK))
     least = simple_bound(instance).value
     together = bottleneck(instance, Partition.from_stages(instance, [0] * 6))
     sets = [frozenset(v for v in range(6) if mask >> v & 1) for mask in range(1, 64)]
@@ -180,8 +183,8 @@ def test_streamed_parameters_are_part_of_the_proof() -> None:
     streamed = 0
     for number in range(12):
         graph = random_graph(number, 7, time_unit="ns")
-        system = System("small", 10**12, 10**11, 3 * 10**8, 40, 0, "reserve")
-        instance = Instance.build(graph, system, 3)
+        system = Device("small", 10**12, 10**11, Link(3 * 10**8), 40, 0, "reserve")
+        instance = Instance.build(graph, Machine.uniform(3, system))
         optimum = brute_force_optimum(graph, system, 3)
         lower = bound_entry("bottleneck").load()(instance, BoundLimits(optimum + 1)).lower
         if lower is None or lower.tier != "exact" or "heavy" not in lower.proof:
@@ -197,7 +200,7 @@ def test_streamed_parameters_are_part_of_the_proof() -> None:
 def test_node_convex_is_the_dearest_op_in_its_cheapest_stage(number: int) -> None:
     """The bound equals the maximum, over the ops, of the minimum over convex sets, unless the cutoff is lower."""
     graph = random_graph(number, 6)
-    instance = Instance.build(graph, LINK, 6)
+    instance = Instance.build(graph, Machine.uniform(6, LINK))
     together = bottleneck(instance, Partition.from_stages(instance, [0] * 6))
     convex = {frozenset(v for v in range(6) if s[v] == 1) for s in monotone_assignments_of_three(graph)}
     expected = max(min(stage_cost(graph, LINK, ops) for ops in convex if v in ops) for v in range(6))
@@ -219,7 +222,7 @@ def test_lower_cutoffs_are_tried_where_the_time_does_not_suffice(number: int, mo
     """What they prove is below the optimum, and a better partition found on the way is kept."""
     graph = random_graph(number, 8)
     k = 3 + number % 2
-    instance = Instance.build(graph, LINK, k)
+    instance = Instance.build(graph, Machine.uniform(k, LINK))
     optimum = brute_force_optimum(graph, LINK, k)
     together = Partition.from_stages(instance, [0] * 8)
     upper = bottleneck(instance, together)
@@ -252,7 +255,7 @@ def test_lower_cutoffs_are_tried_where_the_time_does_not_suffice(number: int, mo
 def test_costs_too_small_for_the_solver_do_not_raise_the_bound(name: str) -> None:
     """A thousand ops of 20 ps beside two of a second: the half of them that a stage must hold is next to nothing."""
     ops = [Op("a", 10**12), Op("b", 10**12), *(Op(f"small{i}", 20) for i in range(1000))]
-    instance = Instance.build(CostGraph.build(name="g", time_unit="ps", ops=ops, tensors=[]), LINK, 2)
+    instance = Instance.build(CostGraph.build(name="g", time_unit="ps", ops=ops, tensors=[]), Machine.uniform(2, LINK))
     lower = bound_entry(name).load()(instance, BoundLimits(int(instance.work.sum()))).lower
     optimum = 10**12 + 500 * 20
     assert lower is not None
@@ -262,7 +265,7 @@ def test_costs_too_small_for_the_solver_do_not_raise_the_bound(name: str) -> Non
 def test_a_solver_that_fails_is_not_asked_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a limit on time, positions that cannot be solved count with the simple bound."""
     monkeypatch.setattr(SolverProcess, "solve", lambda *given, **limits: Solved("failed", -math.inf, None))
-    instance = Instance.build(random_graph(3, 8), LINK, 4)
+    instance = Instance.build(random_graph(3, 8), Machine.uniform(4, LINK))
     together = bottleneck(instance, Partition.from_stages(instance, [0] * 8))
     for name, result in all_bounds(instance, ("bottleneck-guess", "node-convex", "exact-mip")).items():
         assert not result.solved, name
@@ -273,7 +276,7 @@ def test_a_solver_that_fails_is_not_asked_for_ever(monkeypatch: pytest.MonkeyPat
 def test_a_target_ends_the_work() -> None:
     """What is above may be found on the way, where the MIP below what is enough has no solution."""
     graph = random_graph(5, 8)
-    instance = Instance.build(graph, LINK, 4)
+    instance = Instance.build(graph, Machine.uniform(4, LINK))
     optimum = brute_force_optimum(graph, LINK, 4)
     enough = simple_bound(instance).value + 5
     for name in ("bottleneck-guess", "node-convex", "exact-mip"):
@@ -285,7 +288,7 @@ def test_a_target_ends_the_work() -> None:
 
 def test_without_time_nothing_is_claimed_but_what_is_known_without() -> None:
     """A deadline in the past gives no bound, or the simple one."""
-    instance = Instance.build(random_graph(5, 8), LINK, 3)
+    instance = Instance.build(random_graph(5, 8), Machine.uniform(3, LINK))
     together = bottleneck(instance, Partition.from_stages(instance, [0] * 8))
     for name in NAMES:
         result = bound_entry(name).load()(instance, BoundLimits(together, deadline=Deadline(-1.0)))
@@ -299,7 +302,7 @@ def test_the_unit_of_time_does_not_change_the_bounds(shared_data: Path) -> None:
     found = []
     for unit, exponent in (("s", -3), ("ms", 0), ("us", 3), ("ns", 6)):
         other = replace_unit(graph, unit, Fraction(10) ** exponent)
-        instance = Instance.build(other, load_system(), 8)
+        instance = Instance.build(other, Machine.uniform(8, load_device()))
         known = slice_partition(instance, SearchLimits(2000))
         values = {}
         for name in ("bottleneck", "bottleneck-guess", "node-convex", "exact-mip"):

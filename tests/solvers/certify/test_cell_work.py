@@ -17,6 +17,7 @@ from mtpp.host.deadline import Deadline
 from mtpp.host.progress import Silent
 from mtpp.inference.certificate import LowerBound
 from mtpp.inference.instance import Instance
+from mtpp.machine.machine import Machine
 from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
 from mtpp.solvers.bounds.registry import BOUNDS
 from mtpp.solvers.certify import cell_work as certifying
@@ -43,7 +44,7 @@ def test_a_bound_that_fails_ends_the_other_one(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(
         certifying, "bound_entry", lambda name: SimpleNamespace(load=lambda: bounds[name], tier="solver")
     )
-    instance = Instance.build(random_graph(1, 8), LINK, 3)
+    instance = Instance.build(random_graph(1, 8), Machine.uniform(3, LINK))
     with pytest.raises(InconsistentBound):
         certify(instance, CellLimits(10.0, bounds=tuple(names), algorithm="random"))
     assert set(stops) == {"interrupted"}
@@ -60,7 +61,7 @@ def test_nothing_is_begun_once_the_user_has_ended_it(
 
     monkeypatch.setattr(certifying, "bound_entry", never)
     monkeypatch.setattr(certifying, "search_in_time", never)
-    instance = Instance.build(random_graph(1, 40), LINK, 3)
+    instance = Instance.build(random_graph(1, 40), Machine.uniform(3, LINK))
     found = certify(instance, CellLimits(time_limit_s), interrupted=lambda: True)
     assert (found.stopped, found.upper_algorithm, found.lower.method) == ("interrupted", "equal work", "simple")
     assert found.upper is not None
@@ -87,7 +88,7 @@ def ladder_of(
         "crossings": tell("crossings", "exact", lambda limits: limits.lower + 1),
     }
     monkeypatch.setattr(certifying, "bound_entry", lambda name: entries[name])
-    instance = Instance.build(random_graph(1, 8), LINK, 3)
+    instance = Instance.build(random_graph(1, 8), Machine.uniform(3, LINK))
     names = ("bottleneck", "crossings")
     return certify(instance, CellLimits(10.0, bounds=names, algorithm="random", **limits)), tried, asked
 
@@ -105,7 +106,7 @@ def test_a_bound_of_the_solver_ends_a_cell_and_proves_nothing(monkeypatch: pytes
 def test_threads_end_with_their_cell(time_limit_s: float | None) -> None:
     """A process that certifies many cells has no more threads after the last than after the first."""
     before = {*threading.enumerate()}
-    certify(Instance.build(random_graph(1, 20), LINK, 3), CellLimits(time_limit_s))
+    certify(Instance.build(random_graph(1, 20), Machine.uniform(3, LINK)), CellLimits(time_limit_s))
     for thread in {*threading.enumerate()} - before:
         thread.join(60)
         assert not thread.is_alive()
@@ -128,7 +129,7 @@ def test_work_ends_once_nobody_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> 
         return False
 
     monkeypatch.setattr(certifying, "bound_entry", lambda name: SimpleNamespace(load=lambda: endless, tier="solver"))
-    instance = Instance.build(random_graph(1, 8), LINK, 3)
+    instance = Instance.build(random_graph(1, 8), Machine.uniform(3, LINK))
     with pytest.raises(KeyboardInterrupt):
         certify(instance, CellLimits(None, bounds=("crossings",), algorithm="random"), interrupted=interrupted)
     assert ended.wait(60)
@@ -154,7 +155,7 @@ def test_a_proof_is_shown_before_a_solvers_bound_of_the_same_value(monkeypatch: 
 
     entries = {"bottleneck": same("solver"), "crossings": same("exact")}
     monkeypatch.setattr(certifying, "bound_entry", lambda name: entries[name])
-    instance = Instance.build(random_graph(1, 8), LINK, 3)
+    instance = Instance.build(random_graph(1, 8), Machine.uniform(3, LINK))
     for names in (("bottleneck", "crossings"), ("crossings", "bottleneck")):
         found = certify(instance, CellLimits(10.0, bounds=names, algorithm="random", each=True))
         assert (found.lower.tier, found.proven.tier) == ("exact", "exact")
@@ -162,7 +163,7 @@ def test_a_proof_is_shown_before_a_solvers_bound_of_the_same_value(monkeypatch: 
 
 def test_a_cutoff_by_hand_asks_for_no_partition() -> None:
     """Bounds are found without one, and none of tier solver reaches the cutoff."""
-    instance = Instance.build(random_graph(1, 8), LINK, 3)
+    instance = Instance.build(random_graph(1, 8), Machine.uniform(3, LINK))
     limits = CellLimits(20.0, bounds=("crossings", "bottleneck", "exact-mip"), each=True, cutoff=100)
     found = certify(instance, limits)
     assert (found.partition, found.upper, found.upper_algorithm) == (None, None, None)
@@ -189,7 +190,8 @@ def test_a_bound_that_stands_still_makes_room_and_goes_on(monkeypatch: pytest.Mo
     )
     graph = chain([10_000, 1, 1, 10_000], [1, 1, 1], "1")
     found = certify(
-        Instance.build(graph, LINK, 1), CellLimits(10.0, bounds=tuple(bounds), algorithm="slice", cutoff=10**6)
+        Instance.build(graph, Machine.uniform(1, LINK)),
+        CellLimits(10.0, bounds=tuple(bounds), algorithm="slice", cutoff=10**6),
     )
     assert [name for name, _ in tried] == ["relaxation", "node-convex", "relaxation", "relaxation"]
     assert [lower for _, lower in tried] == list(range(tried[0][1], tried[0][1] + 4))
@@ -209,7 +211,7 @@ def test_what_can_go_on_has_not_finished(monkeypatch: pytest.MonkeyPatch) -> Non
         "bound_entry",
         lambda name: SimpleNamespace(load=lambda: lambda _, limits: slow(limits), tier="exact"),
     )
-    instance = Instance.build(random_graph(1, 8), LINK, 3)
+    instance = Instance.build(random_graph(1, 8), Machine.uniform(3, LINK))
     found = certify(instance, CellLimits(0.5, bounds=("relaxation",), cutoff=10**6))
     assert found.stopped == "time-limit"
     assert 0.05 < found.bounds["relaxation"].seconds <= found.total_seconds
@@ -270,7 +272,7 @@ def test_every_bound_has_its_lane_its_turns_and_its_shares(
     monkeypatch.setattr(Deadline, "share", shared)
     monkeypatch.setattr(certifying, "bound_entry", entry)
     monkeypatch.setattr(Headway, "make_room", lambda self, lane, seconds, over: rooms.append(" ".join(lane)))
-    instance = Instance.build(random_graph(1, 150), LINK, k)
+    instance = Instance.build(random_graph(1, 150), Machine.uniform(k, LINK))
     certify(instance, CellLimits(600.0, bounds=tuple(BOUNDS), algorithm="slice"))
     assert {name: [parts for told, parts in tried if told == name] for name in BOUNDS} == SCHEDULE
     order = [name for name, _ in tried]

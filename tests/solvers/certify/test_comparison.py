@@ -13,6 +13,7 @@ from graph_strategies import LINK, chain, random_graph
 from mtpp.errors import Infeasible
 from mtpp.host.stop_reason import StopReason
 from mtpp.inference.instance import Instance
+from mtpp.machine.machine import Machine
 from mtpp.solvers.certify.comparison import (
     Run,
     RunLimits,
@@ -41,13 +42,13 @@ def _entry(monkeypatch: pytest.MonkeyPatch, solver: Partitioner) -> Variant:
 
 def test_the_bound_is_a_real_number() -> None:
     """Three ops of 1 in two stages: 3/2, not 2; with one op of 5 it is that op."""
-    assert unrounded_simple_bound(Instance.build(chain([1, 1, 1], [0, 0]), LINK, 2)) == Fraction(3, 2)
-    assert unrounded_simple_bound(Instance.build(chain([1, 5, 1], [0, 0]), LINK, 2)) == 5
+    assert unrounded_simple_bound(Instance.build(chain([1, 1, 1], [0, 0]), Machine.uniform(2, LINK))) == Fraction(3, 2)
+    assert unrounded_simple_bound(Instance.build(chain([1, 5, 1], [0, 0]), Machine.uniform(2, LINK))) == 5
 
 
 def test_a_run_is_scored_by_its_partition() -> None:
     """The cell holds the bottleneck of the cut by hand, its ratio to the real bound, and what the search said."""
-    instance = Instance.build(chain([1, 1, 1], [0, 0]), LINK, 2)
+    instance = Instance.build(chain([1, 1, 1], [0, 0]), Machine.uniform(2, LINK))
     cell = run_cell(instance, "a", parse_variant("slice"), RunLimits())
     assert (cell.source, cell.k, cell.algorithm, cell.bottleneck, cell.ratio) == ("a", 2, "slice", 2, 4 / 3)
     assert (cell.evaluations, cell.stopped, cell.found_by, cell.counts) == (1, "optimal", "slice", True)
@@ -65,7 +66,7 @@ def test_a_run_is_scored_by_its_partition() -> None:
 )
 def test_names_and_limits_bound_the_evaluations(name: str, limits: RunLimits, evaluations: int) -> None:
     """The smaller of both, however much time there is."""
-    instance = Instance.build(random_graph(3, 30), LINK, 4)
+    instance = Instance.build(random_graph(3, 30), Machine.uniform(4, LINK))
     cell = run_cell(instance, "a", parse_variant(name), limits)
     assert (cell.evaluations, cell.stopped) == (evaluations, "budget")
 
@@ -79,7 +80,7 @@ def test_what_a_search_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
         return PARTITIONERS["slice"].load()(instance, limits)
 
     variant = _entry(monkeypatch, solver)
-    instance = Instance.build(chain([1, 1, 1], [0, 0]), LINK, 2)
+    instance = Instance.build(chain([1, 1, 1], [0, 0]), Machine.uniform(2, LINK))
     run_cell(instance, "a", variant, RunLimits(time_limit_s=1000.0, seed=5, jobs=3))
     run_cell(instance, "a", variant, RunLimits())
     timed, plain = given
@@ -95,7 +96,9 @@ def test_an_algorithm_may_find_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     def solver(instance: Instance, limits: SearchLimits) -> SearchResult:
         raise Infeasible("none found: it does not fit")
 
-    cell = run_cell(Instance.build(chain([1, 2], [1]), LINK, 2), "a", _entry(monkeypatch, solver), RunLimits())
+    cell = run_cell(
+        Instance.build(chain([1, 2], [1]), Machine.uniform(2, LINK)), "a", _entry(monkeypatch, solver), RunLimits()
+    )
     assert (cell.bottleneck, cell.ratio, cell.stopped, cell.counts) == (None, None, StopReason.INFEASIBLE, False)
     assert cell.problem == "none found: it does not fit"
 
@@ -106,7 +109,7 @@ def test_an_interrupted_search_that_found_nothing_is_not_called_infeasible(monke
     def solver(instance: Instance, limits: SearchLimits) -> SearchResult:
         raise Infeasible("none found: it does not fit")
 
-    instance = Instance.build(chain([1, 2], [1]), LINK, 2)
+    instance = Instance.build(chain([1, 2], [1]), Machine.uniform(2, LINK))
     cell = run_cell(instance, "a", _entry(monkeypatch, solver), RunLimits(), lambda: True)
     assert (cell.bottleneck, cell.stopped, cell.counts) == (None, "interrupted", False)
     assert cell.problem == "interrupted before a partition was found"

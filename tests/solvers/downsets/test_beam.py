@@ -14,7 +14,8 @@ from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import check_stage_memory, stage_costs
 from mtpp.inference.partition import Partition
-from mtpp.inference.system import System
+from mtpp.machine.device import Device
+from mtpp.machine.machine import Machine
 from mtpp.solvers.bounds.simple import simple_bound
 from mtpp.solvers.downsets.beam import BeamSearch
 from mtpp.solvers.downsets.enumeration import downset_problem
@@ -41,10 +42,10 @@ def best_of(instance: Instance, beam: BeamSearch, steps: int, most: int = 10**9)
 @settings(max_examples=200)
 @given(problems(max_ops=7, stage_memory=True))
 @pytest.mark.slow
-def test_a_beam_that_leaves_nothing_out_finds_the_optimum(problem: tuple[CostGraph, System, int]) -> None:
+def test_a_beam_that_leaves_nothing_out_finds_the_optimum(problem: tuple[CostGraph, Device, int]) -> None:
     """Or nothing, where no partition keeps to the stage memory."""
     graph, system, k = problem
-    instance = Instance.build(graph, system, k)
+    instance = Instance.build(graph, Machine.uniform(k, system))
     optimum = oracles.brute_force_optimum(graph, system, k)
     if optimum == instance.most_ticks:  # asked for less
         return
@@ -76,7 +77,7 @@ def towers(seed: int, length: int) -> CostGraph:
 @pytest.mark.parametrize("seed", range(4))
 def test_towers_are_cut_side_by_side(seed: int) -> None:
     """Nearer to what work alone asks for than the best cut of the order of the file by a good part."""
-    instance = Instance.build(towers(seed, 40), LINK, 8)
+    instance = Instance.build(towers(seed, 40), Machine.uniform(8, LINK))
     cut = slice_order(instance, instance.order)
     found = best_of(instance, BeamSearch(downset_problem(instance), AMPLE, lambda: False), 10**5, 3 * 10**5)
     assert found is not None
@@ -88,7 +89,7 @@ def test_towers_are_cut_side_by_side(seed: int) -> None:
 @pytest.mark.parametrize("steps", [50, 1003, 20_000])
 def test_interruptions_change_nothing(steps: int) -> None:
     """The same searches one after the other, however small their portions."""
-    instance = Instance.build(random_graph(5, 14), LINK, 4)
+    instance = Instance.build(random_graph(5, 14), Machine.uniform(4, LINK))
     whole = BeamSearch(downset_problem(instance), AMPLE, lambda: False)
     portions = BeamSearch(downset_problem(instance), AMPLE, lambda: False)
     expected = best_of(instance, whole, 10**9)
@@ -101,7 +102,7 @@ def test_interruptions_change_nothing(steps: int) -> None:
 
 def test_little_memory_and_an_early_end_leave_valid_partitions() -> None:
     """A search that has no room left is one that was narrowed; one that has to end returns at once."""
-    instance = Instance.build(towers(0, 12), LINK, 3)
+    instance = Instance.build(towers(0, 12), Machine.uniform(3, LINK))
     beam = BeamSearch(downset_problem(instance), 2**12, lambda: False)
     best_of(instance, beam, 10**4, 10**5)
     assert not beam.finished

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import check_stage_memory, stage_costs
-from mtpp.inference.system import System
+from mtpp.machine.device import Device
+from mtpp.machine.machine import Machine
 from mtpp.solvers.arrays import order_arrays
 from mtpp.solvers.downsets.downset import DownsetSearch
 from mtpp.solvers.downsets.enumeration import downset_problem
@@ -51,10 +52,12 @@ def assert_decides(instance: Instance, optimum: int, steps: int) -> None:
 
 @settings(max_examples=300)
 @given(problems(max_ops=7, stage_memory=True), st.sampled_from([1, 7, 10**9]))
-def test_every_limit_is_decided_rightly(problem: tuple[CostGraph, System, int], steps: int) -> None:
+def test_every_limit_is_decided_rightly(problem: tuple[CostGraph, Device, int], steps: int) -> None:
     """With either kind of peak, fast and stage memories, and however often the search is interrupted."""
     graph, system, k = problem
-    assert_decides(Instance.build(graph, system, k), oracles.brute_force_optimum(graph, system, k), steps)
+    assert_decides(
+        Instance.build(graph, Machine.uniform(k, system)), oracles.brute_force_optimum(graph, system, k), steps
+    )
 
 
 def small_problem(seed: int) -> tuple[CostGraph, int]:
@@ -92,7 +95,9 @@ def test_no_sum_wraps_on_the_largest_costs() -> None:
     for seed in range(100):
         k = 2 + seed % 2
         graph = near_the_largest(seed, k)
-        assert_decides(Instance.build(graph, LINK, k), oracles.brute_force_optimum(graph, LINK, k), 10**9)
+        assert_decides(
+            Instance.build(graph, Machine.uniform(k, LINK)), oracles.brute_force_optimum(graph, LINK, k), 10**9
+        )
 
 
 @pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.slow) for part in (1, 2, 3))])
@@ -101,7 +106,7 @@ def test_hundreds_of_small_graphs_reduced_or_not(part: int) -> None:
     for seed in range(200 * part, 200 * (part + 1)):
         graph, k = small_problem(seed)
         optimum = oracles.brute_force_optimum(graph, LINK, k)
-        instance = Instance.build(graph, LINK, k)
+        instance = Instance.build(graph, Machine.uniform(k, LINK))
         for one in (instance, reduce_instance(instance).instance):
             assert_decides(one, optimum, 10**9)
 
@@ -113,7 +118,7 @@ def test_hundreds_of_small_graphs_with_and_without_each_rule(part: int) -> None:
     for seed in range(10_000 + 200 * part, 10_000 + 200 * (part + 1)):
         graph, k = small_problem(seed)
         optimum = oracles.brute_force_optimum(graph, LINK, k)
-        instance = Instance.build(graph, LINK, k)
+        instance = Instance.build(graph, Machine.uniform(k, LINK))
         reduced = [
             reduce_instance(instance, rules)
             for rule in ALL_RULES
@@ -137,7 +142,7 @@ def wide(branches: int, length: int) -> CostGraph:
 
 def test_a_search_that_outgrows_its_memory_says_so() -> None:
     """It proves nothing then; with enough memory it does."""
-    instance = Instance.build(wide(6, 4), LINK, 5)
+    instance = Instance.build(wide(6, 4), Machine.uniform(5, LINK))
     search = DownsetSearch(downset_problem(instance), 60, 20_000)
     search.run(10**9)
     assert search.state == "full"
@@ -146,7 +151,7 @@ def test_a_search_that_outgrows_its_memory_says_so() -> None:
 
 def test_growing_changes_nothing() -> None:
     """Thousands of downsets are kept in a store that begins small; the digest is that of one that is large at once."""
-    instance = Instance.build(wide(5, 4), LINK, 9)
+    instance = Instance.build(wide(5, 4), Machine.uniform(9, LINK))
     search = decided(instance, 30)
     assert search.state == "ended"
     record = search.record()
@@ -158,7 +163,7 @@ def test_the_digest_does_not_depend_on_the_order_of_search() -> None:
     """With its ops in another topological order an instance reaches the same downsets."""
     compared = 0
     for seed in range(40):
-        instance = Instance.build(random_graph(seed, 14), LINK, 4)
+        instance = Instance.build(random_graph(seed, 14), Machine.uniform(4, LINK))
         other = replace(instance, order=kahn_order(order_arrays(instance), np.random.default_rng(seed).random(14)))
         limit = int(instance.work.sum()) // 4 + 60
         one, two = decided(instance, limit), decided(other, limit)
@@ -171,7 +176,7 @@ def test_the_digest_does_not_depend_on_the_order_of_search() -> None:
 
 def test_a_chain_needs_one_downset_a_stage() -> None:
     """Every op gives way to the stage before, so only the longest stages are tried."""
-    instance = Instance.build(chain([10] * 12, [1] * 11), LINK, 4)
+    instance = Instance.build(chain([10] * 12, [1] * 11), Machine.uniform(4, LINK))
     assert decided(instance, 32).state == "found"
     search = decided(instance, 31)
     assert search.state == "ended"

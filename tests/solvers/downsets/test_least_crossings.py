@@ -9,13 +9,14 @@ from graph_strategies import LINK, chain, random_graph
 
 from mtpp.inference.graph import CostGraph
 from mtpp.inference.instance import Instance
+from mtpp.machine.machine import Machine
 from mtpp.solvers.downsets.downset_arrays import downset_arrays
 from mtpp.solvers.downsets.least_crossings import crossing_network, least_crossings
 
 
 def found(graph: CostGraph, k: int, limit: int) -> list[int] | None:
     """Return what is known to cross from each of *k* stages to later ones."""
-    arrays = downset_arrays(Instance.build(graph, LINK, k))
+    arrays = downset_arrays(Instance.build(graph, Machine.uniform(k, LINK)))
     return least_crossings(arrays, crossing_network(arrays), k, limit)
 
 

@@ -12,7 +12,7 @@ from graph_strategies import LINK, chain, random_graph
 from mtpp.errors import InconsistentBound, InconsistentResult
 from mtpp.inference.instance import Instance
 from mtpp.inference.partition import Partition
-from mtpp.inference.system import override
+from mtpp.machine.machine import Machine
 from mtpp.solvers.certify import cell_work
 from mtpp.solvers.certify.cell_limits import CellLimits
 from mtpp.solvers.certify.comparison import RunLimits, run_cell
@@ -28,7 +28,7 @@ MS = 10**9
 
 def instance(**system: Any) -> Instance:
     """Return four ops in a row for two stages."""
-    return Instance.build(GRAPH, override(LINK, **system) if system else LINK, 2)
+    return Instance.build(GRAPH, Machine.uniform(2, LINK.overriding(**system) if system else LINK))
 
 
 def of_stages(*stages: int) -> Partition:
@@ -64,10 +64,10 @@ def test_contradictions(
 def test_stages_above_the_memory() -> None:
     """A stage that needs more than the limit on its memory is a contradiction, not an infeasible model."""
     graph = random_graph(3, 6, time_unit="us")
-    made = Instance.build(graph, LINK, 2)
+    made = Instance.build(graph, Machine.uniform(2, LINK))
     whole = Partition(np.zeros(6, dtype=np.int32), 2)
     need = int(made.param_bytes.sum())
-    tight = Instance.build(graph, override(LINK, stage_memory_bytes=need - 1), 2)
+    tight = Instance.build(graph, Machine.uniform(2, LINK.overriding(memory_bytes=need - 1)))
     with pytest.raises(InconsistentResult, match=f"needs {need} bytes, and the limit is {need - 1}"):
         look_at_partition(tight, whole, int(made.work.sum()), "x")
 

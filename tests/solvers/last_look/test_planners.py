@@ -11,12 +11,14 @@ from typing import Any
 
 import pytest
 from looped_oracles import random_line
+from machines import on_other_devices
 from nested_models import ladder_problem, random_question
 from training_models import four_layers
 
 from mtpp.errors import InconsistentResult, InputError
 from mtpp.host.stop_reason import StopReason
 from mtpp.inference.certificate import LowerBound, Tier
+from mtpp.machine.machine import Machine
 from mtpp.solvers.last_look.graph_plans import look_at_graph_plan
 from mtpp.solvers.last_look.line_plans import look_at_line_plan, look_at_nested_plan
 from mtpp.solvers.last_look.replayed_schedule import replayed_iteration
@@ -28,7 +30,6 @@ from mtpp.solvers.planners.registry import GRAPH_PLANNERS, PLANNERS, SPLIT_PLANN
 from mtpp.solvers.planners.simulation.simulate import simulate_schedule
 from mtpp.training.graph_plan import GraphPlan, NoGraphPlan
 from mtpp.training.nested_plan import NestedPlan
-from mtpp.training.nested_problem import NestedProblem
 from mtpp.training.pfeife.looped import LoopedSchedule
 from mtpp.training.pfeife.named import named_schedule
 from mtpp.training.pfeife.plan import NoSplitPlan, SplitPlan
@@ -43,9 +44,7 @@ def line_plan() -> tuple[PlanningProblem, TrainingPlan]:
     """Return a plan of several stages by piper."""
     problem = PlanningProblem(
         four_layers(),
-        devices=3,
-        memory_bytes=200,
-        bandwidth_bytes_per_s=10**12,
+        machine=Machine.of_devices(3, memory_bytes=200, bandwidth_bytes_per_s=10**12),
         micro_batches=3,
         schemes=Schemes(data_parallel=False),
     )
@@ -67,7 +66,10 @@ def split_plan(seed: int = 5, **rules: Any) -> tuple[SplitProblem, SplitPlan]:
     """Return a plan by pfeife."""
     line = random_line(random.Random(seed), 8)
     problem = SplitProblem.build(
-        line, devices=2, micro_batches=3, bandwidth_bytes_per_s=1, rules=SplitRules(loops=(1, 2), **rules)
+        line,
+        machine=Machine.of_devices(2, bandwidth_bytes_per_s=1),
+        micro_batches=3,
+        rules=SplitRules(loops=(1, 2), **rules),
     )
     found = SPLIT_PLANNERS["pfeife"].load()(problem, Limits())
     assert isinstance(found, SplitPlan)
@@ -89,8 +91,8 @@ def test_stages_of_piper_are_held_to_everything() -> None:
         with pytest.raises(InconsistentResult, match=said):
             look_at_line_plan(problem, changed)
     for narrower, said in (
-        (replace(problem, devices=found.devices_used - 1), f"uses {found.devices_used} devices"),
-        (replace(problem, memory_bytes=1), "needs .* bytes, and has 1"),
+        (on_other_devices(problem, devices=found.devices_used - 1), f"uses {found.devices_used} devices"),
+        (on_other_devices(problem, memory_bytes=1), "needs .* bytes, and has 1"),
         (replace(problem, micro_batches=found.degrees_sum + 1, exact_micro_batches=True), "sum up to"),
     ):
         with pytest.raises(InconsistentResult, match=said):
@@ -106,7 +108,7 @@ def test_stages_of_nested_plans_are_held_to_their_levels() -> None:
     for seed in range(30):
         model, topology, rest = random_question(seed)
         try:
-            problem = NestedProblem.build(model, topology, **rest)
+            problem = nested_problem(model, topology, rest)
         except InputError:
             continue
         planner = PLANNERS["piper"].load_nested()
@@ -118,7 +120,7 @@ def test_stages_of_nested_plans_are_held_to_their_levels() -> None:
         outermost = [replace(part, data_parallel=99) for part in found.pipeline]  # type: ignore[type-var]
         with pytest.raises(InconsistentResult):
             look_at_nested_plan(problem, replace(found, pipeline=outermost))
-        tight = replace(problem, level_one=replace(problem.level_one, memory_bytes=1))
+        tight = replace(problem, level_one=on_other_devices(problem.level_one, memory_bytes=1))
         if max(one.memory_bytes for one in found.figures) > 1:
             with pytest.raises(InconsistentResult, match="and has 1"):
                 look_at_nested_plan(tight, found)
@@ -133,9 +135,9 @@ def test_stages_of_graphs_are_simulated_once_more() -> None:
     with pytest.raises(InconsistentResult, match="layers, and the model"):
         look_at_graph_plan(problem, replace(found, stages=found.stages[1:]))
     with pytest.raises(InconsistentResult, match="bytes, and has 1"):
-        look_at_graph_plan(replace(problem, memory_bytes=1), found)
-    with pytest.raises(InconsistentResult, match="devices, and there are 0"):
-        look_at_graph_plan(replace(problem, devices=0), found)
+        look_at_graph_plan(on_other_devices(problem, memory_bytes=1), found)
+    with pytest.raises(InconsistentResult, match="devices, and there are 1"):
+        look_at_graph_plan(on_other_devices(problem, devices=1), found)
     foreign = replace(found.stages[0], configurations={**found.stages[0].configurations})
     layer, one = next(iter(foreign.configurations.items()))
     foreign.configurations[layer] = replace(one, id="none of its own")  # type: ignore[index]
@@ -157,14 +159,14 @@ def test_splits_are_replayed_once_more() -> None:
     with pytest.raises(InconsistentResult, match=r"along its order of ops, not behind 'v\d'"):
         look_at_split_plan(problem, replace(found, problem=backwards))
     with pytest.raises(InconsistentResult, match=r"device \d of the plan needs \d+ bytes, and has 1"):
-        look_at_split_plan(replace(problem, memory_bytes=[1, 1]), found)
+        look_at_split_plan(on_other_devices(problem, memory_bytes=[1, 1]), found)
     with pytest.raises(InconsistentResult, match="not of 2 and 4"):
         look_at_split_plan(replace(problem, micro_batches=4), found)
     other = replace(problem, line=random_line(random.Random(1), 7))
     with pytest.raises(InconsistentResult, match="not those of the model"):
         look_at_split_plan(other, found)
     none = NoSplitPlan(
-        replace(problem, memory_bytes=[10**6] * 2),
+        on_other_devices(problem, memory_bytes=[10**6] * 2),
         found.schedule,
         found.looped,
         found.split,

@@ -16,7 +16,10 @@ from mtpp.host.deadline import Deadline
 from mtpp.inference.graph import CostGraph, Int32Array, Op, Tensor
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import bottleneck, check_stage_memory, stage_costs
-from mtpp.inference.system import System, load_system, override
+from mtpp.machine.device import Device
+from mtpp.machine.link import Link
+from mtpp.machine.machine import Machine
+from mtpp.machine.presets import load_device
 from mtpp.solvers.bounds.simple import simple_bound
 from mtpp.solvers.limits import UNLIMITED, SearchLimits
 from mtpp.solvers.local_search import annealing, initial_partition, multilevel
@@ -27,7 +30,7 @@ from mtpp.solvers.partitioners import anneal, auto, slice
 from mtpp.solvers.registry import Partitioner
 from mtpp.solvers.threads import Threads
 
-SYSTEM = load_system()
+SYSTEM = load_device()
 BOTH = pytest.mark.parametrize("solver", [anneal.partition, auto.partition], ids=["anneal", "auto"])
 
 
@@ -45,7 +48,7 @@ def by_levels(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("size", [2, 11, 60])
 def test_never_worse_than_slicing_and_within_the_budget(solver: Partitioner, size: int, k: int) -> None:
     """It begins with the cut of the file's order, and makes no more evaluations than allowed."""
-    instance = Instance.build(random_graph(size, size), SYSTEM, k)
+    instance = Instance.build(random_graph(size, size), Machine.uniform(k, SYSTEM))
     sliced = slice.partition(instance, SearchLimits(1))
     for budget in (1, 2, 7, 500):
         found = solver(instance, SearchLimits(budget, lower_bound=simple_bound(instance).value))
@@ -60,8 +63,8 @@ def test_never_worse_than_slicing_and_within_the_budget(solver: Partitioner, siz
 @pytest.mark.parametrize("memory", [None, 200])
 def test_levels(solver: Partitioner, memory: int | None, peak: str) -> None:
     """Large graphs are contracted, solved and refined; the result is what it says, for any number of threads."""
-    system = override(System("s", 1, 1, 10**9, peak=peak), fast_memory_bytes=memory)
-    instance = Instance.build(random_graph(9, 80, time_unit="ns", shuffled=False), system, 4)
+    system = Device("s", 1, 1, Link(10**9), peak=peak).overriding(fast_memory_bytes=memory)
+    instance = Instance.build(random_graph(9, 80, time_unit="ns", shuffled=False), Machine.uniform(4, system))
     results = [solver(instance, SearchLimits(400, jobs=jobs, seed=2)) for jobs in (1, 2)]
     assert results[0].partition.assignment.tolist() == results[1].partition.assignment.tolist()
     assert results[0].evaluations == results[1].evaluations
@@ -73,7 +76,7 @@ def test_levels(solver: Partitioner, memory: int | None, peak: str) -> None:
 @pytest.mark.usefixtures("by_levels")
 def test_levels_keep_to_the_budget(solver: Partitioner) -> None:
     """However few evaluations there are, refining makes no more of them."""
-    instance = Instance.build(random_graph(9, 150, shuffled=False), SYSTEM, 3)
+    instance = Instance.build(random_graph(9, 150, shuffled=False), Machine.uniform(3, SYSTEM))
     for budget in (1, 2, 3, 5, 8, 30):
         assert 1 <= solver(instance, SearchLimits(budget)).evaluations <= budget
 
@@ -93,8 +96,8 @@ def test_a_memory_too_tight_for_contracted_ops(
         for v in range(79)
     ]
     graph = CostGraph.build(name="tight", time_unit="ns", ops=ops, tensors=tensors)
-    system = System("s", 1, 1, 10**9, stage_memory_bytes=10)
-    instance = Instance.build(graph, system, 8)
+    system = Device("s", 1, 1, Link(10**9), memory_bytes=10)
+    instance = Instance.build(graph, Machine.uniform(8, system))
     sliced = slice.partition(instance, SearchLimits(1))
     for budget in (1, 40, 2000):
         results = [solver(instance, SearchLimits(budget, jobs=jobs)) for jobs in (1, 2)]
@@ -117,7 +120,7 @@ def test_a_clock_does_not_lift_the_budget(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr(Annealer, "round", counted)
     monkeypatch.setattr("mtpp.solvers.local_search.portfolio.monotonic", lambda: now[0])
-    instance = Instance.build(random_graph(4, 40), SYSTEM, 3)
+    instance = Instance.build(random_graph(4, 40), Machine.uniform(3, SYSTEM))
     for limit_s in (0.05 * 1.3**i for i in range(20)):
         now[0], moves[0] = 0.0, 0
         deadline = Deadline(1e9)
@@ -132,7 +135,7 @@ def test_a_clock_does_not_lift_the_budget(monkeypatch: pytest.MonkeyPatch) -> No
 def test_levels_use_all_of_the_time(solver: Partitioner, target: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """With levels or, where a graph is not to be contracted, without: what ends the search is the clock."""
     monkeypatch.setattr("mtpp.solvers.local_search.multilevel._TARGET", target)
-    instance = Instance.build(random_graph(9, 80), SYSTEM, 4)
+    instance = Instance.build(random_graph(9, 80), Machine.uniform(4, SYSTEM))
     found = solver(instance, SearchLimits(UNLIMITED, deadline=Deadline(0.3)))
     assert found.stopped == "time-limit"
     assert found.bottleneck == bottleneck(instance, found.partition)
@@ -142,7 +145,7 @@ def test_levels_use_all_of_the_time(solver: Partitioner, target: int, monkeypatc
 @pytest.mark.usefixtures("by_levels")
 def test_one_stage_needs_no_search_by_levels(solver: Partitioner) -> None:
     """There is one partition only; no time is spent on it, though no bound says that it is the best."""
-    instance = Instance.build(random_graph(9, 80), SYSTEM, 1)
+    instance = Instance.build(random_graph(9, 80), Machine.uniform(1, SYSTEM))
     found = solver(instance, SearchLimits(UNLIMITED, deadline=Deadline(1e6)))
     assert (found.stopped, found.bottleneck) == ("finished", int(instance.work.sum()))
 
@@ -158,7 +161,7 @@ def test_a_reduced_instance_with_one_order_is_cut_anew() -> None:
     ]
     graph = CostGraph.build(name="late", time_unit="1", ops=ops, tensors=tensors)
     for k in (2, 3, 4):
-        instance = Instance.build(graph, SYSTEM, k)
+        instance = Instance.build(graph, Machine.uniform(k, SYSTEM))
         found = auto.partition(instance, SearchLimits(UNLIMITED, lower_bound=simple_bound(instance).value))
         assert found.stopped in ("finished", "optimal")
         assert found.bottleneck == oracles.brute_force_optimum(graph, SYSTEM, k)
@@ -166,17 +169,17 @@ def test_a_reduced_instance_with_one_order_is_cut_anew() -> None:
 
 @settings(max_examples=25)
 @given(problems(max_ops=6))
-def test_small_problems_are_solved(problem: tuple[CostGraph, System, int]) -> None:
+def test_small_problems_are_solved(problem: tuple[CostGraph, Device, int]) -> None:
     """A few thousand evaluations find the optimum of nearly everything this small; here, of all that are drawn."""
     graph, system, k = problem
-    instance = Instance.build(graph, system, k)
+    instance = Instance.build(graph, Machine.uniform(k, system))
     optimum = oracles.brute_force_optimum(graph, system, k)
     try:
         found = auto.partition(instance, SearchLimits(3000, lower_bound=simple_bound(instance).value))
     except Infeasible:
         return  # within a hard limit nothing may be found, or nothing may exist
     assert found.bottleneck >= optimum
-    if system.stage_memory_bytes is None:
+    if system.memory_bytes is None:
         assert found.bottleneck == optimum
 
 
@@ -186,9 +189,9 @@ def test_memory_that_never_fills_changes_nothing(solver: Partitioner) -> None:
     graph = random_graph(12, 40, time_unit="us", shuffled=False)
     plans = set()
     for memory, peak in ((None, "reserve"), (10**12, "reserve"), (10**12, "order"), (10**12, "stage")):
-        field = "stage_memory_bytes" if peak == "stage" else "fast_memory_bytes"
-        system = override(SYSTEM, **{field: memory}, peak="reserve" if peak == "stage" else peak)
-        found = solver(Instance.build(graph, system, 4), SearchLimits(300))
+        field = "memory_bytes" if peak == "stage" else "fast_memory_bytes"
+        system = SYSTEM.overriding(**{field: memory}, peak="reserve" if peak == "stage" else peak)
+        found = solver(Instance.build(graph, Machine.uniform(4, system)), SearchLimits(300))
         plans.add((tuple(found.partition.assignment.tolist()), found.bottleneck, found.evaluations))
     assert len(plans) == 1
 
@@ -198,7 +201,7 @@ def test_a_memory_that_only_balancing_meets(solver: Partitioner) -> None:
     """Six ops of 5, 5, 4, 4, 3, 3 bytes fill three stages of 8 exactly; no cut of the file's order does."""
     ops = [Op(f"op{i}", 1, param_bytes=size) for i, size in enumerate((5, 5, 4, 4, 3, 3))]
     graph = CostGraph.build(name="bins", time_unit="us", ops=ops, tensors=[])
-    instance = Instance.build(graph, override(SYSTEM, stage_memory_bytes=8), 3)
+    instance = Instance.build(graph, Machine.uniform(3, SYSTEM.overriding(memory_bytes=8)))
     found = solver(instance, SearchLimits(2000))
     assert stage_costs(instance, found.partition).param_bytes.tolist() == [8, 8, 8]
 
@@ -210,7 +213,7 @@ def test_what_was_tried_in_vain_is_told() -> None:
     """
     ops = [Op(f"op{i}", 1, param_bytes=5) for i in range(3)]
     graph = CostGraph.build(name="bins", time_unit="us", ops=ops, tensors=[])
-    instance = Instance.build(graph, override(SYSTEM, stage_memory_bytes=8), 2)
+    instance = Instance.build(graph, Machine.uniform(2, SYSTEM.overriding(memory_bytes=8)))
     for budget, orders in ((1, "the file's order"), (16, "16 orders"), (20, "16 orders"), (517, "17 orders")):
         with pytest.raises(Infeasible, match=f"none found: no cut of {orders} into 2 stages"):
             anneal.partition(instance, SearchLimits(budget))
@@ -223,14 +226,16 @@ def test_what_was_tried_in_vain_is_told() -> None:
 @BOTH
 def test_what_ends_a_search(solver: Partitioner) -> None:
     """The bound, the budget, the clock, the user, or that there is nothing to search."""
-    instance = Instance.build(random_graph(8, 50), SYSTEM, 4)
+    instance = Instance.build(random_graph(8, 50), Machine.uniform(4, SYSTEM))
     assert solver(instance, SearchLimits(50)).stopped == "budget"
     assert solver(instance, SearchLimits(UNLIMITED, lower_bound=UNLIMITED)).stopped == "optimal"
     assert solver(instance, SearchLimits(UNLIMITED, deadline=Deadline(0.0))).stopped == "time-limit"
     assert solver(instance, SearchLimits(UNLIMITED, interrupted=lambda: True)).stopped == "interrupted"
     done = "optimal" if solver is auto.partition else "finished"  # one of them can prove it
-    assert solver(Instance.build(random_graph(8, 50), SYSTEM, 1), SearchLimits(UNLIMITED)).stopped == done
-    only = Instance.build(chain([3, 1, 4, 1, 5], [1, 2, 1, 2]), SYSTEM, 3)
+    assert (
+        solver(Instance.build(random_graph(8, 50), Machine.uniform(1, SYSTEM)), SearchLimits(UNLIMITED)).stopped == done
+    )
+    only = Instance.build(chain([3, 1, 4, 1, 5], [1, 2, 1, 2]), Machine.uniform(3, SYSTEM))
     assert has_one_order(only)
     ended = solver(only, SearchLimits(UNLIMITED))
     assert (ended.stopped, ended.bottleneck) == (done, slice.partition(only, SearchLimits(1)).bottleneck)
@@ -239,7 +244,7 @@ def test_what_ends_a_search(solver: Partitioner) -> None:
 @BOTH
 def test_a_time_limit_is_kept_and_used(solver: Partitioner) -> None:
     """Half a second without an end in sight takes about that, not much less and not several times as long."""
-    instance = Instance.build(random_graph(8, 120), SYSTEM, 6)
+    instance = Instance.build(random_graph(8, 120), Machine.uniform(6, SYSTEM))
     solver(instance, SearchLimits(40))  # compiles
     begin = time.monotonic()
     found = solver(instance, SearchLimits(UNLIMITED, deadline=Deadline(0.5), jobs=2))
@@ -256,7 +261,7 @@ def test_odd_graphs(solver: Partitioner, k: int) -> None:
         graph = CostGraph.build(
             name="odd", time_unit="1", ops=[Op(f"op{i}", work) for i, work in enumerate(works)], tensors=[]
         )
-        instance = Instance.build(graph, SYSTEM, k)
+        instance = Instance.build(graph, Machine.uniform(k, SYSTEM))
         found = solver(instance, SearchLimits(300, lower_bound=simple_bound(instance).value))
         assert found.bottleneck == oracles.brute_force_optimum(graph, SYSTEM, k)
 
@@ -265,8 +270,8 @@ def test_odd_graphs(solver: Partitioner, k: int) -> None:
 @pytest.mark.parametrize("budget", [40, 900])
 def test_orders_that_failed_are_not_tried_again(budget: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no level has a partition within the stage memory, the smallest is searched on, not once more."""
-    system = override(SYSTEM, stage_memory_bytes=10**6)
-    instance = Instance.build(random_graph(3, 40, time_unit="us"), system, 4)
+    system = SYSTEM.overriding(memory_bytes=10**6)
+    instance = Instance.build(random_graph(3, 40, time_unit="us"), Machine.uniform(4, system))
     tried: list[tuple[int, bytes]] = []
 
     def cuts_nothing(instance: Instance, order: Int32Array, **arguments: object) -> None:
@@ -292,7 +297,7 @@ def test_no_more_states_than_threads(monkeypatch: pytest.MonkeyPatch) -> None:
         return assignment_state(moves, stage_count, seed)
 
     monkeypatch.setattr(annealing, "assignment_state", noted)
-    instance = Instance.build(random_graph(60, 60), SYSTEM, 4)
+    instance = Instance.build(random_graph(60, 60), Machine.uniform(4, SYSTEM))
     starts = [Start(slice.partition(instance, SearchLimits(1)).partition.assignment, HOT)] * 8
     rounds = []
     for jobs in (1, 2):

@@ -14,7 +14,10 @@ from numpy.typing import NDArray
 
 from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance
-from mtpp.inference.system import System, load_system
+from mtpp.machine.device import Device
+from mtpp.machine.link import Link
+from mtpp.machine.machine import Machine
+from mtpp.machine.presets import load_device
 from mtpp.solvers.limits import UNLIMITED, SearchLimits
 from mtpp.solvers.orders import evolution
 from mtpp.solvers.orders.evolution import (
@@ -33,7 +36,7 @@ from mtpp.solvers.partitioners import brkga, mla, mla_weighted
 from mtpp.solvers.registry import partitioner
 from mtpp.solvers.threads import Threads
 
-SYSTEM = load_system()
+SYSTEM = load_device()
 
 
 def _generations(rate: Rate, size: int, genes: int, count: int) -> list[Population]:
@@ -49,7 +52,7 @@ def _generations(rate: Rate, size: int, genes: int, count: int) -> list[Populati
 @pytest.mark.parametrize("size", [2, 3, 10, 40])
 def test_cutoffs_do_not_change_the_search(size: int) -> None:
     """Rating everything in full gives the same populations, gene by gene."""
-    instance = Instance.build(random_graph(5, 25), SYSTEM, 4)
+    instance = Instance.build(random_graph(5, 25), Machine.uniform(4, SYSTEM))
     with Threads(2) as threads:
         short = cut_rating(instance, threads, lambda: False)
 
@@ -63,7 +66,7 @@ def test_cutoffs_do_not_change_the_search(size: int) -> None:
 
 def test_the_best_never_gets_worse_and_a_limit_cuts_a_generation() -> None:
     """The elite survives; with room for three more only three are rated."""
-    instance = Instance.build(random_graph(6, 30), SYSTEM, 5)
+    instance = Instance.build(random_graph(6, 30), Machine.uniform(5, SYSTEM))
     with Threads(1) as threads:
         rate = cut_rating(instance, threads, lambda: False)
         best = [int(population.fitness[0]) for population in _generations(rate, 20, 30, 10)]
@@ -76,7 +79,7 @@ def test_the_best_never_gets_worse_and_a_limit_cuts_a_generation() -> None:
 
 def test_seeds_come_first() -> None:
     """Chromosomes that are given are part of the first population."""
-    instance = Instance.build(random_graph(6, 12), SYSTEM, 3)
+    instance = Instance.build(random_graph(6, 12), Machine.uniform(3, SYSTEM))
     seeds = np.full((2, 12), 0.25)
     with Threads(1) as threads:
         rate = cut_rating(instance, threads, lambda: False)
@@ -89,7 +92,7 @@ def test_seeds_come_first() -> None:
 @given(graphs(max_ops=6), st.integers(1, 4), st.integers(0, 10**6))
 def test_cut_rating_is_the_best_cut_of_the_order(graph: CostGraph, k: int, seed: int) -> None:
     """Kahn's order by priorities, cut optimally (Algorithm 2); at a cutoff or above it is not told apart."""
-    instance = Instance.build(graph, SYSTEM, k)
+    instance = Instance.build(graph, Machine.uniform(k, SYSTEM))
     chromosomes = np.random.default_rng(seed).random((3, graph.op_count))
     with Threads(1) as threads:
         rate = cut_rating(instance, threads, lambda: False)
@@ -129,7 +132,7 @@ def _arrangement(graph: CostGraph, order: list[int], *, weighted: bool) -> int:
 def test_arrangements_reach_the_optimum_of_small_graphs(seed: int, weighted: bool) -> None:
     """Rating follows the definition, and evolution finds the least h over all topological orders of seven ops."""
     graph = random_graph(seed, 7)
-    instance = Instance.build(graph, SYSTEM, 2)
+    instance = Instance.build(graph, Machine.uniform(2, SYSTEM))
     with Threads(1) as threads:
         rate = arrangement_rating(instance, threads, lambda: False, weighted=weighted)
         chromosomes = np.random.default_rng(seed).random((8, 7))
@@ -144,7 +147,7 @@ def test_parallel_tensors_are_one_edge() -> None:
     ops = [Op("a", 1), Op("b", 1)]
     tensors = [Tensor("s", "a", ("b",), transfer=3), Tensor("t", "a", ("b",), transfer=4)]
     graph = CostGraph.build(name="two", time_unit="1", ops=ops, tensors=tensors)
-    instance = Instance.build(graph, SYSTEM, 2)
+    instance = Instance.build(graph, Machine.uniform(2, SYSTEM))
     assert [part.tolist() for part in arrangement_edges(instance, weighted=False)] == [[0], [1], [1.0]]
     assert [part.tolist() for part in arrangement_edges(instance, weighted=True)] == [[0], [1], [7.0]]
 
@@ -152,7 +155,7 @@ def test_parallel_tensors_are_one_edge() -> None:
 @pytest.mark.parametrize("name", ["brkga", "mla", "mla-weighted"])
 def test_chromosomes_that_come_too_late_are_not_counted(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Evaluations are those that were made before the search had to end, as the observer was told."""
-    instance = Instance.build(random_graph(5, 600), SYSTEM, 4)
+    instance = Instance.build(random_graph(5, 600), Machine.uniform(4, SYSTEM))
     rows: list[int] = []
     for kernel in ("cut_fitness", "arrangement_fitness"):
         rate = getattr(evolution, kernel)
@@ -172,7 +175,7 @@ def test_chromosomes_that_come_too_late_are_not_counted(name: str, monkeypatch: 
 @pytest.mark.parametrize("solver", [brkga, mla, mla_weighted], ids=["brkga", "mla", "mla-weighted"])
 def test_evaluations_are_counted_and_limited(solver: Any) -> None:
     """P chromosomes at first, then those outside the elite; the paper's 100 × 100 by default; limits are kept."""
-    instance = Instance.build(random_graph(7, 20), System("s", 1, 1, 10**9), 3)
+    instance = Instance.build(random_graph(7, 20), Machine.uniform(3, Device("s", 1, 1, Link(10**9))))
     small = solver.partition(instance, SearchLimits(UNLIMITED, population=10, generations=10))
     assert small.evaluations == 10 + 9 * (10 - elite_size(10))
     assert solver.partition(instance, SearchLimits(UNLIMITED)).evaluations == 100 + 99 * (100 - elite_size(100)) == 8515

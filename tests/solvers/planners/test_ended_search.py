@@ -16,6 +16,7 @@ from mtpp.errors import InconsistentResult
 from mtpp.host.deadline import Deadline
 from mtpp.host.stop_reason import StopReason
 from mtpp.inference.certificate import LowerBound, Tier
+from mtpp.machine.machine import Machine
 from mtpp.solvers.limits import Limits
 from mtpp.solvers.planners.ended_search import result_beside_first
 from mtpp.solvers.planners.first_plans import first_graph_plan, first_plan, first_split_plan
@@ -30,7 +31,7 @@ ENDED = StopReason.TIME_LIMIT
 def line_plan() -> Any:
     """Return a first plan of stages in a line."""
     problem = PlanningProblem(
-        four_layers(), devices=3, memory_bytes=10**6, bandwidth_bytes_per_s=10**12, micro_batches=3
+        four_layers(), machine=Machine.of_devices(3, memory_bytes=10**6, bandwidth_bytes_per_s=10**12), micro_batches=3
     )
     return first_plan(problem, ENDED)
 
@@ -43,7 +44,9 @@ def graph_plan() -> Any:
 def split_plan() -> Any:
     """Return a first plan of split points."""
     line = random_line(random.Random(5), 8)
-    return first_split_plan(SplitProblem.build(line, devices=2, micro_batches=3, bandwidth_bytes_per_s=1), ENDED)
+    return first_split_plan(
+        SplitProblem.build(line, machine=Machine.of_devices(2, bandwidth_bytes_per_s=1), micro_batches=3), ENDED
+    )
 
 
 @pytest.mark.parametrize("made", [graph_plan, split_plan])

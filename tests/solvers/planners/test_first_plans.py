@@ -10,19 +10,19 @@ from typing import Any
 import pytest
 from graph_plan_oracles import random_graph_case
 from looped_oracles import random_line
-from nested_models import random_question
+from nested_models import nested_problem, random_question
 from planning import plan_with
 from training_models import random_problem
 
 import mtpp
 from mtpp.errors import Infeasible, InputError
 from mtpp.host.stop_reason import StopReason
+from mtpp.machine.machine import Machine
 from mtpp.solvers.limits import Limits
 from mtpp.solvers.planners.first_plans import first_line_plan, first_nested_plan, first_split_plan
 from mtpp.solvers.planners.limits import PlanLimits
 from mtpp.solvers.planners.registry import PLANNERS, SPLIT_PLANNERS
 from mtpp.training.nested_plan import NestedPlan
-from mtpp.training.nested_problem import NestedProblem
 from mtpp.training.pfeife.plan import SplitPlan
 from mtpp.training.pfeife.problem import SplitProblem, SplitRules
 from mtpp.training.plan import TrainingPlan
@@ -63,7 +63,7 @@ def test_nested_plans_keep_to_their_problems() -> None:
     for seed in range(60):
         model, topology, rest = random_question(seed)
         try:
-            problem = NestedProblem.build(model, topology, **rest)
+            problem = nested_problem(model, topology, rest)
         except InputError:
             continue
         first = first_nested_plan(problem, "piper", StopReason.TIME_LIMIT)
@@ -85,7 +85,10 @@ def test_splits_are_plans_and_none_is_faster_than_the_best(seed: int) -> None:
     line = random_line(pick, pick.randint(4, 7))
     memory = None if seed % 2 else [int(line.costs.fixed_bytes.sum()) + 40] * 2
     problem = SplitProblem.build(
-        line, devices=2, micro_batches=3, bandwidth_bytes_per_s=1, memory_bytes=memory, rules=SplitRules(loops=(1, 2))
+        line,
+        machine=Machine.of_devices(2, memory_bytes=memory, bandwidth_bytes_per_s=1),
+        micro_batches=3,
+        rules=SplitRules(loops=(1, 2)),
     )
     first = first_split_plan(problem, StopReason.TIME_LIMIT)
     best = SPLIT_PLANNERS["pfeife"].load()(problem, Limits())

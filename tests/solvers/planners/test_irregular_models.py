@@ -13,6 +13,7 @@ from pipeline_events import simulate_events
 from seeds import sampled
 
 from mtpp.errors import InputError
+from mtpp.machine.machine import Machine
 from mtpp.solvers.limits import Limits
 from mtpp.solvers.planners.graphpipe.exhaustive import MOST_LAYERS
 from mtpp.solvers.planners.graphpipe.planner import plan
@@ -98,9 +99,7 @@ def test_large_models_are_planned_whatever_their_layers_list() -> None:
 def _twelve_devices(document: dict[str, Any]) -> GraphProblem:
     return GraphProblem.build(
         read_model(document),
-        devices=12,
-        memory_bytes=10**9,
-        bandwidth_bytes_per_s=10**12,
+        machine=Machine.of_devices(12, memory_bytes=10**9, bandwidth_bytes_per_s=10**12),
         mini_batch=8,
         rules=GraphRules(micro_batch_sizes=(4, 8)),
     )

@@ -13,10 +13,12 @@ from irregular_campaign import piper_problem, read_model, split_plan
 from irregular_freedoms import freed, freed_graph, freed_split
 from irregular_models import irregular_line_case, irregular_model, irregular_split_case
 from looped_oracles import random_line
+from machines import on_machine
 from seeds import sampled
 from training_models import random_model
 
 from mtpp.errors import InputError
+from mtpp.machine.machine import Machine
 from mtpp.names import TRANSPORTS
 from mtpp.solvers.limits import Limits
 from mtpp.solvers.planners.graphpipe.planner import plan as graphpipe
@@ -55,7 +57,7 @@ def _asked(model: TrainingModel, rules: GraphRules, **system: int) -> int | None
     """Return the iteration of the plan, None if none is found or the rules leave nothing to plan."""
     given = {"devices": 4, "memory_bytes": 1_000, "bandwidth_bytes_per_s": 10**12, "mini_batch": 4, **system}
     try:
-        found = graphpipe(GraphProblem.build(model, rules=rules, **given), Limits())
+        found = graphpipe(GraphProblem.build(model, rules=rules, **on_machine(**given)), Limits())
     except InputError:
         return None
     return found.iteration if isinstance(found, GraphPlan) else None
@@ -156,10 +158,8 @@ def _split(line: ModelLine, memory: list[int] | None, names: Sequence[str]) -> i
         given |= NARROWER_SPLITS[name]
     problem = SplitProblem.build(
         line,
-        devices=2,
+        machine=Machine.of_devices(2, memory_bytes=memory, bandwidth_bytes_per_s=10**12),
         micro_batches=4,
-        bandwidth_bytes_per_s=10**12,
-        memory_bytes=memory,
         rules=replace(WIDEST_SPLITS, **given),
     )
     found = pfeife(problem, Limits())
@@ -242,11 +242,8 @@ def test_memory_speeds_schedules_and_buffers_of_lines(seed: int, ops: int) -> No
     def asked(limits: list[int] | None, speeds: Sequence[int] = (1, 1), **narrower: Any) -> int | None:
         problem = SplitProblem.build(
             line,
-            devices=2,
+            machine=Machine.of_devices(2, memory_bytes=limits, bandwidth_bytes_per_s=10**12, speeds=speeds),
             micro_batches=4,
-            bandwidth_bytes_per_s=10**12,
-            memory_bytes=limits,
-            speeds=speeds,
             rules=replace(rules, **narrower),
         )
         found = pfeife(problem, Limits())
@@ -312,9 +309,7 @@ def _piper(model: TrainingModel, schemes: Schemes, *, exact: bool) -> Any:
     try:
         problem = PlanningProblem(
             model,
-            devices=4,
-            memory_bytes=300,
-            bandwidth_bytes_per_s=10**12,
+            machine=Machine.of_devices(4, memory_bytes=300, bandwidth_bytes_per_s=10**12),
             micro_batches=4,
             exact_micro_batches=exact,
             schemes=schemes,

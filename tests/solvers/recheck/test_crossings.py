@@ -85,7 +85,7 @@ def test_every_partition_within_the_limit_crosses_as_much() -> None:
     positive = impossible = 0
     for seed in range(2000, 2160):
         case = narrow_case(seed, most_ops=7) if seed % 2 else random_case(seed)
-        if case is None or case.k < 2 or case.system.stage_memory_bytes is not None:
+        if case is None or case.k < 2 or case.system.memory_bytes is not None:
             continue
         for cutoff in (case.optimum - 2, case.optimum, case.optimum + 1, case.optimum + 6):
             claim = case.claim(max(0, cutoff), ["crossings", "fit"])

@@ -247,9 +247,7 @@ def test_maximal_is_refused_where_activations_are_counted() -> None:
     """There it does not hold: an op that leaves a stage may make its activations more."""
     graph = random_graph(5, 6, time_unit="ps")
     most = int(graph.param_bytes.sum()) + sum(int(size) for size in graph.tensor_bytes if size != UNKNOWN_BYTES)
-    roomy, tight = (
-        plain_case(graph, 2, replace(LINK, peak="order", stage_memory_bytes=size)) for size in (most, most - 1)
-    )
+    roomy, tight = (plain_case(graph, 2, replace(LINK, peak="order", memory_bytes=size)) for size in (most, most - 1))
     assert roomy.recheck(correct(roomy, ["fit", "maximal"]))[0]
     holds, detail = tight.recheck(correct(tight, ["fit"]) | {"rules": ["fit", "maximal"]})
     assert (holds, "'maximal' does not hold" in detail) == (False, True)
@@ -293,7 +291,7 @@ def test_costs_beyond_64_bits_are_searched_in_plain_python() -> None:
 def test_overflow_is_exact_in_the_kernel() -> None:
     """Bytes times ticks per second would not fit into 64 bits; the limit is met to the tick."""
     for bandwidth in (1, 3, 10**9 + 7, 2**60 - 1):
-        system = replace(LINK, bandwidth_bytes_per_s=bandwidth, fast_memory_bytes=0)
+        system = LINK.overriding(bandwidth_bytes_per_s=bandwidth, fast_memory_bytes=0)
         ops = [Op("a", 1, param_bytes=10**6 + 1), Op("b", 1, param_bytes=10**6)]
         graph = CostGraph.build(name="g", time_unit="ps", ops=ops, tensors=[Tensor("t", "a", ("b",), None, 0)])
         case = plain_case(graph, 2, system)

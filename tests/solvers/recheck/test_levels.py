@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from nested_models import random_question
+from nested_models import nested_problem, random_question
 from nested_oracles import Oracle
 from training_models import build_model
 
@@ -22,13 +22,14 @@ from mtpp.formats.io.json_text import parse_json
 from mtpp.formats.results.document_text import document_text
 from mtpp.formats.results.training_plan import no_plan_document, training_plan_document
 from mtpp.formats.training.models import read_training_model
+from mtpp.machine.link import Level, Link
+from mtpp.machine.machine import Machine
 from mtpp.solvers.planners.limits import PlanLimits
 from mtpp.solvers.planners.nested.planner import plan_nested
 from mtpp.solvers.recheck import levels as recheck_levels
 from mtpp.solvers.recheck.levels import search_levels
 from mtpp.solvers.recheck.pipelines import TooLarge, Unwatched, search_all
 from mtpp.solvers.recheck.training import recheck_bound, recheck_no_plan
-from mtpp.training.device_tree import DeviceTree, Level
 from mtpp.training.model import TrainingModel
 from mtpp.training.nested_problem import NestedProblem
 from mtpp.training.plan import NoPlan
@@ -42,35 +43,35 @@ Found = Callable[[Fraction | None, int], bool]
 """Whether there is a plan below a limit of time, with so many bytes on each device."""
 
 
-def system_of(device_tree: DeviceTree, rest: dict[str, Any]) -> dict[str, Any]:
+def system_of(machine: Machine, rest: dict[str, Any]) -> dict[str, Any]:
     """Return what a plan says of the devices and the rules."""
     schemes = rest["schemes"]
     return {
-        "devices": device_tree.devices,
+        "devices": machine.count,
         "memory_bytes": rest["memory_bytes"],
-        "bandwidth_bytes_per_s": device_tree.levels[0].bandwidth_bytes_per_s,
+        "bandwidth_bytes_per_s": machine.levels[0].link.bandwidth_bytes_per_s,
         "max_micro_batches": rest["micro_batches"],
         "exact_micro_batches": rest["exact_micro_batches"],
         "convention": "paper",
         "data_parallel": schemes.data_parallel,
         "tensor_parallel": schemes.tensor_parallel,
         "recompute": schemes.recompute,
-        "topology": device_tree.to_document(),
+        "topology": machine.topology(),
     }
 
 
-def search_of(model: TrainingModel, device_tree: DeviceTree, rest: dict[str, Any]) -> Found:
+def search_of(model: TrainingModel, machine: Machine, rest: dict[str, Any]) -> Found:
     """Return the search that is run again, of one question."""
-    ticks = training_model_in_ticks(model, device_tree.levels[0].bandwidth_bytes_per_s)
-    system = system_of(device_tree, rest)
+    ticks = training_model_in_ticks(model, machine.levels[0].link.bandwidth_bytes_per_s)
+    system = system_of(machine, rest)
     return lambda below, memory: search_levels(ticks, system, below, memory, Unwatched()).found
 
 
 def check_against_brute_force(seed: int) -> tuple[int, bool]:
     """Search around the optimum and the least memory; return the number of levels and whether there is a plan."""
-    model, device_tree, rest = random_question(seed)
-    oracle = Oracle(model, device_tree, **rest)
-    found, memory = search_of(model, device_tree, rest), rest["memory_bytes"]
+    model, machine, rest = random_question(seed)
+    oracle = Oracle(model, machine, **rest)
+    found, memory = search_of(model, machine, rest), rest["memory_bytes"]
     best, least = oracle.best(), oracle.least_memory()
     assert found(None, memory) == (best is not None)
     if best is not None:
@@ -80,14 +81,14 @@ def check_against_brute_force(seed: int) -> tuple[int, bool]:
         assert found(2 * best + 1, memory)
     if least is None:
         assert not found(None, 2**61)
-        return len(device_tree.levels), False
+        return len(machine.levels), False
     assert found(None, least)
     assert not found(None, least - 1)
-    tightest = Oracle(model, device_tree, **{**rest, "memory_bytes": least}).best()
+    tightest = Oracle(model, machine, **{**rest, "memory_bytes": least}).best()
     assert tightest is not None
     assert not found(tightest, least)
     assert found(tightest + HAIR, least)
-    return len(device_tree.levels), best is not None
+    return len(machine.levels), best is not None
 
 
 @pytest.mark.slow
@@ -107,13 +108,13 @@ def test_searches_agree_with_brute_force_on_many_more() -> None:
 SHAPES = ((4, 2), (2, 4), (3, 3), (4, 4), (2, 2, 2), (8, 2), (2, 3, 2), (1, 4, 3), (4, 1, 2), (2, 2, 2, 2), (2, 16))
 
 
-def larger_question(seed: int) -> tuple[TrainingModel, DeviceTree, dict[str, Any]]:
+def larger_question(seed: int) -> tuple[TrainingModel, Machine, dict[str, Any]]:
     """Return one that is too large for brute force: up to ten layers, up to 32 devices."""
     chosen = random.Random(seed)
     model = build_model(chosen.randint, chosen.choice((4, 6, 8, 10)))
     unit = PICOSECONDS["s"] // PICOSECONDS[model.time_unit]
-    device_tree = DeviceTree(
-        tuple(Level(count, unit * chosen.choice((20, 7, 2, 1))) for count in chosen.choice(SHAPES))
+    machine = Machine.of_levels(
+        tuple(Level(count, Link(unit * chosen.choice((20, 7, 2, 1)))) for count in chosen.choice(SHAPES))
     )
     leanest = [
         min(one.memory_a + one.memory_b for ones in layer.configurations.values() for one in ones)
@@ -122,12 +123,10 @@ def larger_question(seed: int) -> tuple[TrainingModel, DeviceTree, dict[str, Any
     exactly = chosen.random() < 0.3
     return (
         model,
-        device_tree,
+        machine,
         {
             "memory_bytes": max(1, sum(leanest) * chosen.randint(2, 16) // 4),
-            "micro_batches": chosen.randint(1, device_tree.devices)
-            if exactly
-            else chosen.choice((device_tree.devices, 10**6)),
+            "micro_batches": chosen.randint(1, machine.count) if exactly else chosen.choice((machine.count, 10**6)),
             "exact_micro_batches": exactly,
             "schemes": Schemes(chosen.random() < 0.9, chosen.random() < 0.9, chosen.random() < 0.9),
         },
@@ -146,9 +145,9 @@ def document_of(problem: NestedProblem) -> Any:
 
 def check_document(seed: int) -> str:
     """Have a planner's document confirmed, and false ones like it refuted; return what it says."""
-    model, device_tree, rest = larger_question(seed)
+    model, machine, rest = larger_question(seed)
     try:
-        problem = NestedProblem.build(model, device_tree, **rest)
+        problem = nested_problem(model, machine, rest)
     except InputError:
         return "refused"
     plan = document_of(problem)
@@ -161,7 +160,7 @@ def check_document(seed: int) -> str:
             other = replace(claim, value=claim.value + value)
             assert recheck_bound(other, "downset", watcher).passed is passed
         return "plan"
-    ticks = training_model_in_ticks(model, device_tree.levels[0].bandwidth_bytes_per_s)
+    ticks = training_model_in_ticks(model, machine.levels[0].link.bandwidth_bytes_per_s)
     assert all(check.passed for check in recheck_no_plan(plan, ticks, watcher))
     least = plan["least_memory_bytes"]
     if least is None:
@@ -191,13 +190,13 @@ def test_many_more_documents() -> None:
 def test_the_order_of_layers_does_not_matter() -> None:
     """Layers of the file in another order, and edges too: the same times can be reached."""
     for seed in range(40):
-        model, device_tree, rest = larger_question(seed)
+        model, machine, rest = larger_question(seed)
         shuffled = random.Random(seed)
         layers, edges = list(model.layers), list(model.edges)
         shuffled.shuffle(layers)
         shuffled.shuffle(edges)
         other = TrainingModel(model.name, model.time_unit, layers, edges)
-        found, again = search_of(model, device_tree, rest), search_of(other, device_tree, rest)
+        found, again = search_of(model, machine, rest), search_of(other, machine, rest)
         for limit in (None, *(Fraction(shuffled.randint(1, 10**5)) for _ in range(6))):
             assert found(limit, rest["memory_bytes"]) == again(limit, rest["memory_bytes"])
 
@@ -207,13 +206,13 @@ def test_levels_of_one_device_change_nothing() -> None:
     """Outside, between or inside: as with the others alone, and as the search for one level has it."""
     checked = 0
     for seed in range(300):
-        model, device_tree, rest = larger_question(seed)
-        counts = [level.devices for level in device_tree.levels]
+        model, machine, rest = larger_question(seed)
+        counts = [level.devices for level in machine.levels]
         if prod(counts) > 8:
             continue
-        rate = device_tree.levels[0].bandwidth_bytes_per_s
-        flat = DeviceTree((Level(prod(counts), rate),))
-        padded = DeviceTree((flat.levels[0], Level(1, 1), Level(1, 7)))
+        rate = machine.levels[0].link.bandwidth_bytes_per_s
+        flat = Machine.of_levels((Level(prod(counts), Link(rate)),))
+        padded = Machine.of_levels((flat.levels[0], Level(1, Link(1)), Level(1, Link(7))))
         ticks = training_model_in_ticks(model, rate)
         one, more = system_of(flat, rest), system_of(padded, rest)
         for limit in (None, *(Fraction(10**i, 3) for i in range(1, 9))):
@@ -226,10 +225,10 @@ def test_levels_of_one_device_change_nothing() -> None:
 def claimed(seed: int = 3) -> Any:
     """Return the claim of a plan with a bound of tier ``enumerated``."""
     while True:
-        model, device_tree, rest = larger_question(seed)
+        model, machine, rest = larger_question(seed)
         seed += 1
         try:
-            plan = document_of(NestedProblem.build(model, device_tree, **rest))
+            plan = document_of(nested_problem(model, machine, rest))
         except InputError:
             continue
         if plan["feasible"] and plan["lower_bound"]["method"] == "downset" and len(model.layers) > 4:
@@ -305,9 +304,9 @@ def test_plans_of_published_models_are_optimal(
     """On clusters of several levels, to the last fraction of a tick."""
     model, _ = read_training_model(str(shared_data / "piper" / f"{name}.json"), unit)
     rates = (300, 100, 12) if len(counts) == 3 else (300, 25)
-    device_tree = DeviceTree(tuple(Level(one, rate * 10**9) for one, rate in zip(counts, rates, strict=True)))
+    machine = Machine.of_levels(tuple(Level(one, Link(rate * 10**9)) for one, rate in zip(counts, rates, strict=True)))
     limits = {"memory_bytes": memory_mib * 2**20, "micro_batches": micro_batches}
-    plan = document_of(NestedProblem.build(model, device_tree, **limits))
+    plan = document_of(nested_problem(model, machine, limits))
     assert verify_training_plan(plan, model, SHA256).passed
     if plan["feasible"]:
         claim = training_claim(plan, model)
@@ -315,5 +314,5 @@ def test_plans_of_published_models_are_optimal(
         assert recheck_bound(claim, "downset", Unwatched()).passed
         assert recheck_bound(replace(claim, value=claim.value + HAIR), "downset", Unwatched()).passed is False
     else:
-        ticks = training_model_in_ticks(model, device_tree.levels[0].bandwidth_bytes_per_s)
+        ticks = training_model_in_ticks(model, machine.levels[0].link.bandwidth_bytes_per_s)
         assert [check.passed for check in recheck_no_plan(plan, ticks, Unwatched())] == [True, True]

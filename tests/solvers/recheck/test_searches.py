@@ -15,16 +15,18 @@ from mtpp.checker.graph import embedded_in_ticks
 from mtpp.errors import Infeasible
 from mtpp.inference.graph import CostGraph
 from mtpp.inference.instance import Instance
-from mtpp.inference.system import System
+from mtpp.machine.device import Device
+from mtpp.machine.link import Link
+from mtpp.machine.machine import Machine
 from mtpp.solvers.limits import SearchLimits
 from mtpp.solvers.recheck import downset as recheck
 from mtpp.solvers.recheck.downset import recheck_downset
 from mtpp.solvers.solve import solve
 
 
-def random_system(graph: CostGraph, pick: random.Random) -> System:
+def random_system(graph: CostGraph, pick: random.Random) -> Device:
     """Return a system with or without memories that parts of a graph fill."""
-    system = System("s", 1, 1, 10**12 // pick.choice([1, 3, 7]))
+    system = Device("s", 1, 1, Link(10**12 // pick.choice([1, 3, 7])))
     if pick.random() < 0.4:
         return system
     params = sum(int(size) for size in graph.param_bytes)
@@ -33,7 +35,7 @@ def random_system(graph: CostGraph, pick: random.Random) -> System:
         peak=pick.choice(["reserve", "order"]),
         activation_reserve_bytes=pick.choice([0, 20]),
         fast_memory_bytes=pick.randint(20, 20 + params) if pick.random() < 0.7 else None,
-        stage_memory_bytes=pick.randint(50 + params // 3, 150 + params) if pick.random() < 0.5 else None,
+        memory_bytes=pick.randint(50 + params // 3, 150 + params) if pick.random() < 0.5 else None,
     )
 
 
@@ -47,7 +49,9 @@ def proven(seed: int) -> tuple[bool, str] | None:
     together = [pick.sample(list(graph.op_names), 2)] if pick.random() < 0.2 else []
     limits = SearchLimits(200, seed=seed)
     try:
-        plan = solve(Instance.build(graph, system, k), graph, limits, algorithm="downset", together=together)
+        plan = solve(
+            Instance.build(graph, Machine.uniform(k, system)), graph, limits, algorithm="downset", together=together
+        )
     except Infeasible:
         return None
     bound: dict[str, Any] = plan.certificate.lower.to_document()

@@ -21,6 +21,7 @@ from mtpp.checker.training.bounds import TrainingClaim
 from mtpp.checker.training.model import TickModel, training_model_in_ticks
 from mtpp.checker.training.plan import training_claim, verify_training_plan
 from mtpp.formats.training.models import read_training_model
+from mtpp.machine.machine import Machine
 from mtpp.solvers.recheck import pipelines as recheck_pipelines
 from mtpp.solvers.recheck.kernels.stages import can_choose
 from mtpp.solvers.recheck.pipelines import TooLarge, Unwatched, all_downsets, search_all
@@ -36,7 +37,7 @@ def claim_of(problem: PlanningProblem, plan: dict[str, Any]) -> TrainingClaim:
 
 def ticks_of(problem: PlanningProblem) -> TickModel:
     """Return the model in ticks, as the verifier makes it."""
-    return training_model_in_ticks(problem.model, problem.bandwidth_bytes_per_s)
+    return training_model_in_ticks(problem.model, problem.link.bandwidth_bytes_per_s)
 
 
 def check_against_brute_force(problem: PlanningProblem) -> bool:
@@ -136,9 +137,9 @@ def test_published_times_of_bert_are_optimal(shared_data: Path, shared_reference
     for told in json.loads((shared_reference / "piper.json").read_text())["bert32a100"]["program"]:
         problem = PlanningProblem(
             model,
-            devices=told["devices"],
-            memory_bytes=int(told["memory_gib"] * 2**30),
-            bandwidth_bytes_per_s=25 * 2**30,
+            machine=Machine.of_devices(
+                told["devices"], memory_bytes=int(told["memory_gib"] * 2**30), bandwidth_bytes_per_s=25 * 2**30
+            ),
             micro_batches=1920,
             convention="program",
         )

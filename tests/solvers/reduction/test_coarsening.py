@@ -17,11 +17,14 @@ from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import stage_costs
 from mtpp.inference.partition import Partition
-from mtpp.inference.system import System, load_system
 from mtpp.inference.working_memory import least_peaks
+from mtpp.machine.device import Device
+from mtpp.machine.link import Link
+from mtpp.machine.machine import Machine
+from mtpp.machine.presets import load_device
 from mtpp.solvers.reduction.coarsening import coarsen, unite_parallel_tensors
 
-REFERENCE = load_system()
+REFERENCE = load_device()
 GRAPHS = {
     "layered": layered_network(600, 1),
     "regal-ba": regal_style("ba", 300, 2),
@@ -60,7 +63,7 @@ def _random_partition(instance: Instance, seed: int) -> Partition:
 @pytest.mark.parametrize("name", GRAPHS)
 def test_every_level_is_acyclic_and_smaller(name: str) -> None:
     """The ops of each level are numbered so that every edge goes forward, and there are fewer than before."""
-    instance = Instance.build(GRAPHS[name], REFERENCE, 4)
+    instance = Instance.build(GRAPHS[name], Machine.uniform(4, REFERENCE))
     levels = coarsen(instance, 20)
     assert levels
     for level in levels:
@@ -76,7 +79,7 @@ def test_every_level_is_acyclic_and_smaller(name: str) -> None:
 @pytest.mark.parametrize("name", GRAPHS)
 def test_lifting_keeps_every_stage_cost(name: str) -> None:
     """Any partition of any level costs the same, stage by stage and part by part, on the ops below."""
-    instance = Instance.build(GRAPHS[name], replace(REFERENCE, activation_reserve_bytes=5), 5)
+    instance = Instance.build(GRAPHS[name], Machine.uniform(5, replace(REFERENCE, activation_reserve_bytes=5)))
     for level in coarsen(instance, 20):
         for seed in range(3):
             partition = _random_partition(level.instance, seed)
@@ -90,7 +93,7 @@ def test_lifting_keeps_every_stage_cost(name: str) -> None:
 def test_clusters_stay_within_their_share(name: str) -> None:
     """No op that stands for several has more than twice its share of the work, nor of the parameters."""
     memory = None if GRAPHS[name].time_unit == "1" else 10**6
-    instance = Instance.build(GRAPHS[name], replace(REFERENCE, fast_memory_bytes=memory), 4)
+    instance = Instance.build(GRAPHS[name], Machine.uniform(4, replace(REFERENCE, fast_memory_bytes=memory)))
     target = 25
     for level in coarsen(instance, target):
         members = np.array([len(names) for names in level.instance.members or ()])
@@ -105,9 +108,9 @@ def test_clusters_stay_within_their_share(name: str) -> None:
 def test_no_cluster_is_too_large_for_a_stage(peak: str) -> None:
     """Where each op alone meets the hard limit on a stage's memory, each cluster does, whose peaks are the graph's."""
     graph = layered_network(400, 5)
-    needs = Instance.build(graph, replace(REFERENCE, peak="order"), 4)
+    needs = Instance.build(graph, Machine.uniform(4, replace(REFERENCE, peak="order")))
     limit = int((needs.param_bytes + least_peaks(needs)).max())
-    instance = Instance.build(graph, replace(REFERENCE, peak=peak, stage_memory_bytes=limit), 4)
+    instance = Instance.build(graph, Machine.uniform(4, replace(REFERENCE, peak=peak, memory_bytes=limit)))
     levels = coarsen(instance, 20)
     assert levels[-1].instance.op_count < 200
     for level in levels:
@@ -121,7 +124,7 @@ def test_no_cluster_is_too_large_for_a_stage(peak: str) -> None:
 
 def test_the_number_asked_for_is_reached() -> None:
     """A network of ops that are small beside their share comes down to the target, halving at every level."""
-    levels = coarsen(Instance.build(layered_network(5000, 0), REFERENCE, 4), 100)
+    levels = coarsen(Instance.build(layered_network(5000, 0), Machine.uniform(4, REFERENCE)), 100)
     sizes = [5000, *(level.instance.op_count for level in levels)]
     assert sizes[-1] <= 130
     assert all(after < 0.8 * before for before, after in pairwise(sizes[:-1]))
@@ -129,26 +132,26 @@ def test_the_number_asked_for_is_reached() -> None:
 
 def test_ops_that_no_edge_can_merge_still_do() -> None:
     """The readers of one tensor and ops without any tensor merge with their neighbours in the order."""
-    star = coarsen(Instance.build(_star(999), LINK, 2), 50)[-1].instance
+    star = coarsen(Instance.build(_star(999), Machine.uniform(2, LINK)), 50)[-1].instance
     assert star.op_count <= 60
     assert star.tensor_count == 1
     loose = CostGraph.build(name="loose", time_unit="1", ops=[Op(f"op{v}", 1) for v in range(500)], tensors=[])
-    assert coarsen(Instance.build(loose, LINK, 2), 50)[-1].instance.op_count <= 60
+    assert coarsen(Instance.build(loose, Machine.uniform(2, LINK)), 50)[-1].instance.op_count <= 60
 
 
 def test_small_and_heavy_instances_are_left_alone() -> None:
     """There is no level where few enough ops are there already, or each op has its share alone."""
-    instance = Instance.build(GRAPHS["layered"], REFERENCE, 4)
+    instance = Instance.build(GRAPHS["layered"], Machine.uniform(4, REFERENCE))
     assert coarsen(instance, 600) == []
     heavy = CostGraph.build(name="heavy", time_unit="1", ops=[Op("a", 1), Op("b", 1), Op("c", 1)], tensors=[])
-    assert coarsen(Instance.build(heavy, LINK, 2), 2)[0].instance.op_count == 2
-    assert coarsen(Instance.build(heavy, System("s", 1, 1, 1), 2), 3) == []
+    assert coarsen(Instance.build(heavy, Machine.uniform(2, LINK)), 2)[0].instance.op_count == 2
+    assert coarsen(Instance.build(heavy, Machine.uniform(2, Device("s", 1, 1, Link(1)))), 3) == []
 
 
 @pytest.mark.parametrize("name", GRAPHS)
 def test_the_same_instance_gives_the_same_levels(name: str) -> None:
     """Nothing is left to chance."""
-    first, second = (coarsen(Instance.build(GRAPHS[name], REFERENCE, 4), 20) for _ in range(2))
+    first, second = (coarsen(Instance.build(GRAPHS[name], Machine.uniform(4, REFERENCE)), 20) for _ in range(2))
     assert [level.group_of.tolist() for level in first] == [level.group_of.tolist() for level in second]
 
 
@@ -167,7 +170,7 @@ def test_parallel_tensors_become_one(seed: int) -> None:
         ops=[Op(name, 1) for name in graph.op_names],
         tensors=random.Random(seed).sample(copies, 9),
     )
-    instance = Instance.build(graph, LINK, 3)
+    instance = Instance.build(graph, Machine.uniform(3, LINK))
     pins = np.split(instance.pins, instance.pin_offsets[1:-1])
     sets = [(int(touched[0]), frozenset(touched[1:].tolist())) for touched in pins]
     due: Counter[tuple[int, frozenset[int]]] = Counter()

@@ -7,13 +7,14 @@ from graph_strategies import NO_MEMORY, chain, merging_graph, partitions
 from mtpp.inference.contraction import contract
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import bottleneck
+from mtpp.machine.machine import Machine
 from mtpp.solvers.reduction.reduced_instance import ReducedInstance
 from mtpp.solvers.reduction.reduction import reduce_instance
 
 
 def test_without_merges_it_is_the_instance_itself() -> None:
     """Nothing is carried anywhere, and the record is empty."""
-    instance = Instance.build(chain([9, 9, 9], [1, 1]), NO_MEMORY, 2)
+    instance = Instance.build(chain([9, 9, 9], [1, 1]), Machine.uniform(2, NO_MEMORY))
     reduced = reduce_instance(instance)
     assert reduced.rounds == ()
     assert reduced.instance is reduced.original is instance
@@ -28,7 +29,7 @@ def test_there_and_back_over_all_rounds() -> None:
     several = 0
     for seed in range(30):
         graph = merging_graph(seed, 7)
-        instance = Instance.build(graph, NO_MEMORY, 3)
+        instance = Instance.build(graph, Machine.uniform(3, NO_MEMORY))
         reduced = reduce_instance(instance)
         several += len(reduced.rounds) > 1
         for partition in partitions(graph, instance):
@@ -40,7 +41,7 @@ def test_there_and_back_over_all_rounds() -> None:
 
 def test_the_record_names_ops_of_the_graph() -> None:
     """After a contraction every op goes by the first of the graph's ops that it stands for."""
-    instance = Instance.build(chain([9, 9, 0, 9], [1, 1, 5]), NO_MEMORY, 2)
+    instance = Instance.build(chain([9, 9, 0, 9], [1, 1, 5]), Machine.uniform(2, NO_MEMORY))
     inner = contract(instance, [[0, 1]]).instance
     assert inner.op_count == 3
     assert reduce_instance(inner).record() == [["pull-down", 2, 3]]

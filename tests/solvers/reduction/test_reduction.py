@@ -16,7 +16,9 @@ from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import bottleneck, stage_costs
 from mtpp.inference.partition import Partition
-from mtpp.inference.system import System
+from mtpp.machine.device import Device
+from mtpp.machine.link import Link
+from mtpp.machine.machine import Machine
 from mtpp.solvers.reduction.reduced_instance import ALL_RULES, ReducedInstance
 from mtpp.solvers.reduction.reduction import reduce_instance
 
@@ -40,9 +42,9 @@ def member_names(instance: Instance) -> list[set[str]]:
     return [set(instance.members_of(v)) for v in range(instance.op_count)]
 
 
-def reduced(graph: CostGraph, rules: Collection[str] = ALL_RULES, system: System = NO_MEMORY) -> list[set[str]]:
+def reduced(graph: CostGraph, rules: Collection[str] = ALL_RULES, system: Device = NO_MEMORY) -> list[set[str]]:
     """Return what is left of a graph for two stages."""
-    return member_names(reduce_instance(Instance.build(graph, system, 2), rules).instance)
+    return member_names(reduce_instance(Instance.build(graph, Machine.uniform(2, system)), rules).instance)
 
 
 def abstract(ops: dict[str, int], tensors: list[tuple[str, str, int]]) -> CostGraph:
@@ -63,7 +65,7 @@ def test_the_optimum_stays(case: int) -> None:
     for seed in range(GRAPHS_PER_CASE):
         draw = random.Random(1000 * case + seed)
         graph, k = merging_graph(1000 * case + seed, draw.randint(2, 8)), draw.randint(1, 4)
-        smaller = reduce_instance(Instance.build(graph, NO_MEMORY, k), rules)
+        smaller = reduce_instance(Instance.build(graph, Machine.uniform(k, NO_MEMORY)), rules)
         assert {str(merge[0]) for merge in smaller.record()} <= set(rules)
         together = [ops for ops in groups_of(graph, smaller) if len(ops) > 1]
         merged += bool(together)
@@ -76,7 +78,7 @@ def test_the_optimum_stays(case: int) -> None:
 @given(graphs(min_ops=2, max_ops=7), st.integers(1, 4))
 def test_the_optimum_stays_whatever_the_graph(graph: CostGraph, k: int) -> None:
     """The same on graphs of every time unit, with costs that hardly ever allow a merge."""
-    smaller = reduce_instance(Instance.build(graph, NO_MEMORY, k))
+    smaller = reduce_instance(Instance.build(graph, Machine.uniform(k, NO_MEMORY)))
     kept = oracles.brute_force_optimum(graph, NO_MEMORY, k, groups_of(graph, smaller))
     assert kept == oracles.brute_force_optimum(graph, NO_MEMORY, k)
 
@@ -87,7 +89,7 @@ def test_no_stage_of_any_partition_gets_dearer(rules: tuple[str, ...]) -> None:
     """Carried into the smaller instance, every stage costs at most what it did, and lifted again the same."""
     for seed in range(40):
         graph = merging_graph(seed, 6)
-        instance = Instance.build(graph, NO_MEMORY, 3)
+        instance = Instance.build(graph, Machine.uniform(3, NO_MEMORY))
         rounds = reduce_instance(instance, rules).rounds
         for partition in partitions(graph, instance) if rounds else ():
             before = stage_costs(instance, partition).cost
@@ -103,7 +105,7 @@ def test_no_stage_of_any_partition_gets_dearer(rules: tuple[str, ...]) -> None:
 def test_moves_end_at_ops_that_stay() -> None:
     """Whoever follows the moves of a round comes to the leader of the op's group; nobody goes in circles."""
     for seed in range(50):
-        for merges in reduce_instance(Instance.build(merging_graph(seed, 30), NO_MEMORY, 4)).rounds:
+        for merges in reduce_instance(Instance.build(merging_graph(seed, 30), Machine.uniform(4, NO_MEMORY))).rounds:
             for op, group in enumerate(merges.contraction.group_of.tolist()):
                 end, steps = op, 0
                 while merges.target[end] != end:
@@ -116,7 +118,7 @@ def test_the_record_replays_to_the_same_groups() -> None:
     """Merging along the record, any member standing for its group, gives the groups of the last instance."""
     for seed in range(50):
         graph = merging_graph(seed, 20)
-        smaller = reduce_instance(Instance.build(graph, NO_MEMORY, 4))
+        smaller = reduce_instance(Instance.build(graph, Machine.uniform(4, NO_MEMORY)))
         group = list(range(20))
         for rule, *movers, leader in smaller.record():
             assert rule in ALL_RULES
@@ -129,7 +131,7 @@ def test_the_record_replays_to_the_same_groups() -> None:
 
 def test_the_record_names_ops_as_asked() -> None:
     """Ops of a first instance that was merged before go by whatever number stands for them in the graph."""
-    instance = Instance.build(chain([9, 0, 9], [1, 5]), NO_MEMORY, 2)
+    instance = Instance.build(chain([9, 0, 9], [1, 5]), Machine.uniform(2, NO_MEMORY))
     assert reduce_instance(instance).record() == [["pull-down", 1, 2]]
     assert reduce_instance(instance).record([40, 50, 60]) == [["pull-down", 50, 60]]
     assert ReducedInstance(instance).record() == []
@@ -137,7 +139,9 @@ def test_the_record_names_ops_as_asked() -> None:
 
 def test_a_chain_of_cheap_ops_becomes_one() -> None:
     """Every link costs more than what is before it: nothing should ever be cut, and one round sees to it."""
-    rounds = reduce_instance(Instance.build(chain([1] * 999, [2 * i + 2 for i in range(998)]), NO_MEMORY, 3)).rounds
+    rounds = reduce_instance(
+        Instance.build(chain([1] * 999, [2 * i + 2 for i in range(998)]), Machine.uniform(3, NO_MEMORY))
+    ).rounds
     assert [merges.contraction.instance.op_count for merges in rounds] == [1]
 
 
@@ -187,7 +191,7 @@ def test_many_ops_move_to_one_in_a_single_round() -> None:
     tensors = [Tensor(f"in{name}", "hub", (name,), None, 3) for name in readers]
     tensors += [Tensor(f"out{name}", name, ("end",), None, 2) for name in readers]
     graph = CostGraph.build(name="hub", time_unit="1", ops=ops, tensors=tensors)
-    rounds = reduce_instance(Instance.build(graph, NO_MEMORY, 2), ["pull-up"]).rounds
+    rounds = reduce_instance(Instance.build(graph, Machine.uniform(2, NO_MEMORY)), ["pull-up"]).rounds
     assert [merges.contraction.instance.op_count for merges in rounds] == [2]
 
 
@@ -224,7 +228,7 @@ def test_a_stage_that_would_miss_an_op_keeps_it() -> None:
 @given(graphs(min_ops=2, max_ops=7), st.data())
 def test_any_partition_carries_over_none_the_worse(graph: CostGraph, data: st.DataObject) -> None:
     """Ops move to their leaders, and no stage becomes the slowest for it."""
-    instance = Instance.build(graph, NO_MEMORY, 3)
+    instance = Instance.build(graph, Machine.uniform(3, NO_MEMORY))
     cuts = sorted(data.draw(st.lists(st.integers(0, graph.op_count), min_size=2, max_size=2)))
     stage = np.searchsorted(cuts, np.arange(graph.op_count), side="right")
     labels = np.empty(graph.op_count, dtype=np.int32)
@@ -237,21 +241,21 @@ def test_any_partition_carries_over_none_the_worse(graph: CostGraph, data: st.Da
 
 
 MEMORIES = [
-    System("streams", 1, 1, 10**12, 15, 3),
-    System("limited", 1, 1, 10**12, None, 3, stage_memory_bytes=14),
-    System("both", 1, 1, 10**12, 9, 3, stage_memory_bytes=14),
+    Device("streams", 1, 1, Link(10**12), 15, 3),
+    Device("limited", 1, 1, Link(10**12), None, 3, memory_bytes=14),
+    Device("both", 1, 1, Link(10**12), 9, 3, memory_bytes=14),
 ]
 """One byte takes one picosecond on the link."""
 
 
 @pytest.mark.parametrize("system", MEMORIES, ids=lambda system: system.name)
-def test_the_optimum_stays_where_memory_matters(system: System) -> None:
+def test_the_optimum_stays_where_memory_matters(system: Device) -> None:
     """A stage that gets another op pays for its parameters, or the op has none where they might not fit."""
     merged = 0
     for seed in range(300):
         draw = random.Random(seed)
         graph = merging_graph(seed, draw.randint(2, 7), time_unit="ps", largest_params=8)
-        instance = Instance.build(graph, system, draw.randint(1, 4))
+        instance = Instance.build(graph, Machine.uniform(draw.randint(1, 4), system))
         together = [ops for ops in groups_of(graph, reduce_instance(instance)) if len(ops) > 1]
         merged += bool(together) and instance.memory_matters
         kept = oracles.brute_force_optimum(graph, system, instance.k, together)
@@ -260,13 +264,13 @@ def test_the_optimum_stays_where_memory_matters(system: System) -> None:
 
 
 @pytest.mark.parametrize("system", MEMORIES, ids=lambda system: system.name)
-def test_no_stage_gets_dearer_or_too_large(system: System) -> None:
+def test_no_stage_gets_dearer_or_too_large(system: Device) -> None:
     """Where memory matters, too, no stage of any partition pays more, and none comes to exceed the limit."""
     for seed in range(40):
         graph = merging_graph(seed, 5, time_unit="ps", largest_params=8)
-        instance = Instance.build(graph, system, 3)
+        instance = Instance.build(graph, Machine.uniform(3, system))
         smaller = reduce_instance(instance)
-        limit = system.stage_memory_bytes or 2**62
+        limit = system.memory_bytes or 2**62
         for partition in partitions(graph, instance) if smaller.rounds else ():
             before = stage_costs(instance, partition)
             after = stage_costs(smaller.instance, smaller.carry(partition))
@@ -286,11 +290,11 @@ def heavy_chain(params: int) -> CostGraph:
 
 def test_parameters_keep_ops_apart_where_memory_matters() -> None:
     """They are streamed where they do not fit, and may not move at all under a hard limit."""
-    fast = System("fast", 1, 1, 10**9, 10)
+    fast = Device("fast", 1, 1, Link(10**9), 10)
     assert len(reduced(heavy_chain(0), system=fast)) == 1
     assert len(reduced(heavy_chain(4_000), system=fast)) == 3, "4 us to stream and 1 to run: either end may move"
     assert len(reduced(heavy_chain(4_001), system=fast)) == 5
-    hard = System("hard", 1, 1, 10**9, stage_memory_bytes=10)
+    hard = Device("hard", 1, 1, Link(10**9), memory_bytes=10)
     assert len(reduced(heavy_chain(0), system=hard)) == 1
     assert len(reduced(heavy_chain(3), system=hard)) == 5
     assert len(reduced(heavy_chain(2), system=hard)) == 1, "everything fits into one stage"
@@ -298,7 +302,7 @@ def test_parameters_keep_ops_apart_where_memory_matters() -> None:
 
 def test_nothing_moves_where_working_memory_counts() -> None:
     """What an op's activations take depends on what else its stage runs, and when."""
-    tight = System("tight", 1, 1, 10**9, 1, peak="order")
+    tight = Device("tight", 1, 1, Link(10**9), 1, peak="order")
     assert len(reduced(heavy_chain(0), system=tight)) == 5
-    ample = System("ample", 1, 1, 10**9, 10**9, peak="order")
+    ample = Device("ample", 1, 1, Link(10**9), 10**9, peak="order")
     assert len(reduced(heavy_chain(0), system=ample)) == 1

@@ -11,11 +11,11 @@ from relaxations import RelaxedProblem, relaxed_problem
 from mtpp.inference.graph import CostGraph
 from mtpp.inference.objective import bottleneck
 from mtpp.inference.partition import Partition
-from mtpp.inference.system import System
+from mtpp.machine.device import Device
 from mtpp.solvers.relaxation.placement import Placement
 
 
-def problem_together(problem: RelaxedProblem, whole: Partition) -> tuple[CostGraph, System, int, list[list[int]]]:
+def problem_together(problem: RelaxedProblem, whole: Partition) -> tuple[CostGraph, Device, int, list[list[int]]]:
     """Return the problem, the kept ops of each stage in a group."""
     original = problem.relaxation.original
     ops = [[v] for v in range(original.op_count)]

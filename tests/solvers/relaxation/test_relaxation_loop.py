@@ -26,6 +26,7 @@ from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import bottleneck
 from mtpp.inference.relaxation import relax
+from mtpp.machine.machine import Machine
 from mtpp.solvers.bounds.limits import BoundLimits
 from mtpp.solvers.bounds.relaxation import bound
 from mtpp.solvers.recheck.downset import recheck_downset
@@ -256,7 +257,7 @@ def _layers() -> Instance:
         if i:
             tensors.append(Tensor(f"x{i}", f"layer{i - 1}", (f"layer{i}",), None, 50))
     graph = CostGraph.build(name="layers", time_unit="ps", ops=ops, tensors=tensors)
-    return Instance.build(graph, LINK, 4)
+    return Instance.build(graph, Machine.uniform(4, LINK))
 
 
 def test_trees_that_others_pay_for_are_left_out_at_no_loss() -> None:
@@ -283,7 +284,7 @@ def test_a_tree_is_charged_on_the_reader_of_its_dearest_tensor() -> None:
         Tensor("bd", "b", ("d",), None, 2),
     ]
     graph = CostGraph.build(name="tree", time_unit="ps", ops=ops, tensors=tensors)
-    instance = Instance.build(graph, LINK, 2)
+    instance = Instance.build(graph, Machine.uniform(2, LINK))
     charged = charges(instance, np.array([True, True, False, False]), instance.transfer)
     assert charged.reader.tolist() == [2, 3, -1, -1]
     assert charged.amount.tolist() == [5, 2, 0, 0]

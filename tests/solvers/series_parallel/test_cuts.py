@@ -20,7 +20,10 @@ from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import stage_costs
 from mtpp.inference.partition import Partition
-from mtpp.inference.system import System, load_system, override
+from mtpp.machine.device import Device
+from mtpp.machine.link import Link
+from mtpp.machine.machine import Machine
+from mtpp.machine.presets import load_device
 from mtpp.solvers.limits import UNLIMITED, SearchLimits
 from mtpp.solvers.memory.memory_arrays import memory_arrays
 from mtpp.solvers.orders.slicing import slice_order
@@ -31,7 +34,7 @@ from mtpp.solvers.series_parallel.cuts import Cutter
 from mtpp.solvers.series_parallel.decomposition import CORE, PARALLEL, Decomposition, decompose
 from mtpp.solvers.series_parallel.kernels.pareto_fronts import MOST_SHARED, Terms
 
-SYSTEM = load_system()
+SYSTEM = load_device()
 
 
 def has_the_shape(graph: CostGraph, tree: Decomposition, stages: Sequence[int]) -> bool:
@@ -63,7 +66,7 @@ def has_the_shape(graph: CostGraph, tree: Decomposition, stages: Sequence[int]) 
     return False
 
 
-def best_of_the_shape(graph: CostGraph, system: System, k: int) -> int:
+def best_of_the_shape(graph: CostGraph, system: Device, k: int) -> int:
     """Return the least bottleneck of all partitions into at most k series-parallel pieces."""
     tree = decompose(graph)
     return min(
@@ -82,7 +85,7 @@ def best_cut(instance: Instance, *, most_points: int = 20_000) -> tuple[int, Cut
     terms = Terms(upper, instance.k, int(instance.work.sum()), memory_arrays(instance), most_points)
     cutter = Cutter(Components(instance, decompose(instance)), terms)
     best = oracles.NEVER
-    limit = instance.system.stage_memory_bytes
+    limit = instance.device.memory_bytes
     while (labels := cutter.cut(terms._replace(cutoff=upper), lambda: None)) is not None:
         costs = stage_costs(instance, Partition.from_labels(instance, labels))
         assert costs.bottleneck < upper
@@ -99,7 +102,7 @@ def test_best_of_all_series_parallel_graphs_of_the_shape(seed: int) -> None:
         draw.randint(2, 7), seed, shared=draw.choice((0.0, 0.5, 1.0)), largest_cost=draw.choice((3, 40))
     )
     k = draw.randint(1, 5)
-    best, cutter = best_cut(Instance.build(graph, SYSTEM, k))
+    best, cutter = best_cut(Instance.build(graph, Machine.uniform(k, SYSTEM)))
     assert best == best_of_the_shape(graph, SYSTEM, k)
     assert cutter.coverage() == ""
 
@@ -110,7 +113,7 @@ def test_best_of_all_graphs_of_the_shape(seed: int) -> None:
     draw = random.Random(seed)
     graph = random_graph(seed, draw.randint(2, 7), consumers_per_tensor=draw.choice((0.6, 1.2, 2.0)), largest_cost=30)
     k = draw.randint(1, 5)
-    best, cutter = best_cut(Instance.build(graph, SYSTEM, k))
+    best, cutter = best_cut(Instance.build(graph, Machine.uniform(k, SYSTEM)))
     assert best == best_of_the_shape(graph, SYSTEM, k)
     assert cutter.coverage() == ""
 
@@ -122,12 +125,14 @@ def test_memories_with_a_reserve(seed: int) -> None:
     fast = draw.choice((None, draw.randint(0, 150)))
     reserve = draw.randint(0, 50 if fast is None else min(50, fast))
     limit = draw.choice((None, reserve + draw.randint(20, 200)))
-    system = System("drawn", 10**12, 10**11, draw.choice((10**11, 10**12, 5 * 10**12)), fast, reserve, "reserve", limit)
+    system = Device(
+        "drawn", 10**12, 10**11, Link(draw.choice((10**11, 10**12, 5 * 10**12))), fast, reserve, "reserve", limit
+    )
     graph = random_graph(seed, draw.randint(2, 6), time_unit="ps", largest_cost=40)
     if seed % 2:
         graph = replace(composed_graph(draw.randint(2, 6), seed), time_unit="ps")
     k = draw.randint(1, 4)
-    best, _ = best_cut(Instance.build(graph, system, k))
+    best, _ = best_cut(Instance.build(graph, Machine.uniform(k, system)))
     assert best == best_of_the_shape(graph, system, k)
 
 
@@ -144,7 +149,7 @@ def test_the_optimum_where_every_partition_has_the_shape(seed: int) -> None:
         readers = [("op1", "op2"), ("op2",), ("op3", "op4"), ("op4",), ("op5", "op6"), ("op6",)]
         tensors = [Tensor(f"t{v}", f"op{v}", found, transfer=transfer[v]) for v, found in enumerate(readers)]
         graph = CostGraph.build(name="blocks", time_unit="1", ops=ops, tensors=tensors)
-    best, _ = best_cut(Instance.build(graph, SYSTEM, k))
+    best, _ = best_cut(Instance.build(graph, Machine.uniform(k, SYSTEM)))
     assert best == oracles.brute_force_optimum(graph, SYSTEM, k)
 
 
@@ -154,7 +159,9 @@ def test_reaches_the_known_optima(shared_data: Path, shared_reference: Path) -> 
     for name, by_k in optima.items():
         graph = read_native((shared_data / "instances" / f"{name}.json").read_bytes(), name)
         for k, optimum in by_k.items():
-            found = series_parallel.partition(Instance.build(graph, SYSTEM, int(k)), SearchLimits(UNLIMITED))
+            found = series_parallel.partition(
+                Instance.build(graph, Machine.uniform(int(k), SYSTEM)), SearchLimits(UNLIMITED)
+            )
             assert (found.bottleneck, found.stopped, found.coverage) == (optimum, "finished", "")
 
 
@@ -164,7 +171,7 @@ def test_never_worse_than_slice(seed: int) -> None:
     graph = random_graph(seed, 60, consumers_per_tensor=(0.8, 1.2)[seed % 2])
     if seed % 3 == 0:
         graph = composed_graph(80, seed, largest_cost=10**6)
-    instance = Instance.build(graph, SYSTEM, 2 + seed % 7)
+    instance = Instance.build(graph, Machine.uniform(2 + seed % 7, SYSTEM))
     found = series_parallel.partition(instance, SearchLimits(UNLIMITED))
     sliced = slice_order(instance, instance.order)
     assert sliced is not None
@@ -175,7 +182,7 @@ def test_never_worse_than_slice(seed: int) -> None:
 def test_a_core_with_many_downsets_is_cut_in_one_order(monkeypatch: pytest.MonkeyPatch) -> None:
     """Past the limit on downsets only the file's order counts, in groups of ops if it is long; the result says so."""
     graph = random_graph(7, 40, consumers_per_tensor=1.2)
-    instance = Instance.build(graph, SYSTEM, 4)
+    instance = Instance.build(graph, Machine.uniform(4, SYSTEM))
     for groups in (1000, 12):
         monkeypatch.setattr(core_items, "MOST_DOWNSETS", 50)
         monkeypatch.setattr(core_items, "MOST_GROUPS", groups)
@@ -192,7 +199,7 @@ def test_a_core_with_many_downsets_is_cut_in_one_order(monkeypatch: pytest.Monke
 
 def test_thinned_fronts_still_give_partitions() -> None:
     """With room for few points cuts may be missed, never wrong, and the result says so."""
-    instance = Instance.build(composed_graph(60, 5, largest_cost=10**6), SYSTEM, 5)
+    instance = Instance.build(composed_graph(60, 5, largest_cost=10**6), Machine.uniform(5, SYSTEM))
     best, whole = best_cut(instance)
     assert whole.coverage() == ""
     rough, cutter = best_cut(instance, most_points=3)
@@ -208,7 +215,7 @@ def test_more_shared_tensors_than_flags(seed: int) -> None:
     tensors = [Tensor(f"t{i}", "in", ("a", "b", "c")[: 2 + i % 2], transfer=i % 3 + 1) for i in range(MOST_SHARED + 3)]
     tensors += [Tensor(f"out of {name}", name, ("out",), transfer=1) for name in "abc"]
     graph = CostGraph.build(name="many", time_unit="1", ops=ops, tensors=tensors)
-    instance = Instance.build(graph, SYSTEM, 3)
+    instance = Instance.build(graph, Machine.uniform(3, SYSTEM))
     best, cutter = best_cut(instance)
     assert cutter.coverage() == f"tensors beyond {MOST_SHARED} of one op paid for by each reader"
     assert best_of_the_shape(graph, SYSTEM, 3) <= best <= instance.most_ticks
@@ -220,11 +227,11 @@ def test_equal_branches_are_one_piece() -> None:
     assert len(set(components)) == 1
     graph = branches(2, 3)
     for k in (2, 3, 4):
-        assert best_cut(Instance.build(graph, SYSTEM, k))[0] == best_of_the_shape(graph, SYSTEM, k)
+        assert best_cut(Instance.build(graph, Machine.uniform(k, SYSTEM)))[0] == best_of_the_shape(graph, SYSTEM, k)
 
 
 def _components(graph: CostGraph) -> Components:
-    return Components(Instance.build(graph, SYSTEM, 2), decompose(graph))
+    return Components(Instance.build(graph, Machine.uniform(2, SYSTEM)), decompose(graph))
 
 
 def test_equal_cores_are_one_piece() -> None:
@@ -239,7 +246,7 @@ def test_equal_cores_are_one_piece() -> None:
             Tensor(f"{first}c", c, (d,), transfer=5),
         ]
     graph = CostGraph.build(name="bridges", time_unit="1", ops=ops, tensors=tensors)
-    instance = Instance.build(graph, SYSTEM, 4)
+    instance = Instance.build(graph, Machine.uniform(4, SYSTEM))
     best, cutter = best_cut(instance)
     assert len(cutter.components.tree.cores()) == 3
     assert len(cutter.cores) == 2
@@ -248,7 +255,7 @@ def test_equal_cores_are_one_piece() -> None:
 
 def test_stops_when_told_to() -> None:
     """Interrupted, out of evaluations, or at the bound, it returns the best partition so far and says why."""
-    instance = Instance.build(composed_graph(60, 5, largest_cost=10**6), SYSTEM, 5)
+    instance = Instance.build(composed_graph(60, 5, largest_cost=10**6), Machine.uniform(5, SYSTEM))
     sliced = slice_order(instance, instance.order)
     best = series_parallel.partition(instance, SearchLimits(UNLIMITED))
     assert sliced is not None
@@ -274,11 +281,11 @@ def test_memories_that_cannot_be_met_or_told() -> None:
     """No partition within the stage memory reads so; peaks in the graph's order are refused."""
     graph = random_graph(3, 12, time_unit="us")
     heaviest = int(graph.param_bytes.max())
-    tight = override(SYSTEM, stage_memory_bytes=heaviest)
+    tight = SYSTEM.overriding(memory_bytes=heaviest)
     with pytest.raises(
         Infeasible, match="none found: no cut of its series-parallel pieces into 2 stages keeps each to"
     ):
-        series_parallel.partition(Instance.build(graph, tight, 2), SearchLimits(UNLIMITED))
-    in_order = override(SYSTEM, stage_memory_bytes=300, peak="order")
+        series_parallel.partition(Instance.build(graph, Machine.uniform(2, tight)), SearchLimits(UNLIMITED))
+    in_order = SYSTEM.overriding(memory_bytes=300, peak="order")
     with pytest.raises(InputError, match="peak reserve"):
-        series_parallel.partition(Instance.build(graph, in_order, 4), SearchLimits(UNLIMITED))
+        series_parallel.partition(Instance.build(graph, Machine.uniform(4, in_order)), SearchLimits(UNLIMITED))

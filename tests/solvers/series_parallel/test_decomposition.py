@@ -22,7 +22,8 @@ from mtpp.formats.io.json_text import parse_json
 from mtpp.formats.io.source import read_source
 from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance
-from mtpp.inference.system import load_system
+from mtpp.machine.machine import Machine
+from mtpp.machine.presets import load_device
 from mtpp.solvers.series_parallel.decomposition import CORE, EDGE, PARALLEL, SERIES, Decomposition, decompose, expand
 
 Edges = list[tuple[int, int]]
@@ -227,7 +228,7 @@ def test_layered_networks() -> None:
 def test_exported_models_decompose_fully(shared_data: Path, name: str) -> None:
     """The CNNs among the exported models, and transformers whose masks are folded, have no core."""
     source = read_source(str(shared_data / "onnx" / f"{name}.onnx"))
-    graph = read_graph(source, from_format=None, dims={}, system=load_system())
+    graph = read_graph(source, from_format=None, dims={}, system=load_device())
     tree = decompose(graph)
     check_tree(tree, graph)
     assert not tree.cores()
@@ -239,7 +240,7 @@ LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 @pytest.mark.parametrize("path", sorted(LIGHT.glob("*.onnx")), ids=lambda path: path.stem)
 def test_light_models_decompose_fully(path: Path) -> None:
     """The models that come with the onnx package have no core."""
-    graph = read_graph(read_source(str(path)), from_format=None, dims={}, system=load_system())
+    graph = read_graph(read_source(str(path)), from_format=None, dims={}, system=load_device())
     assert not decompose(graph).cores()
 
 
@@ -279,5 +280,5 @@ def test_cores_of_the_operator_graph(shared_data: Path) -> None:
 def test_an_instance_gives_the_tree_of_its_graph() -> None:
     """Decomposing the instance or the graph is the same."""
     graph = composed_graph(60, 3)
-    trees = [decompose(graph), decompose(Instance.build(graph, load_system(), 2))]
+    trees = [decompose(graph), decompose(Instance.build(graph, Machine.uniform(2, load_device())))]
     assert trees[0].children.tolist() == trees[1].children.tolist()

@@ -15,7 +15,9 @@ import mtpp
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import stage_costs
 from mtpp.inference.partition import Partition
-from mtpp.inference.system import override
+from mtpp.machine.machine import Machine
+
+pass
 
 HOSTILE = (
     "<script>document.title='run'</script>",
@@ -98,8 +100,8 @@ def test_other_bandwidths(
     browser.open(path)
     browser.driver.find_elements("name", "what-if")[choice].click()
     model = mtpp.read(mtpp.datasets.sample_path("resnet50"))
-    bandwidth = model.system.bandwidth_bytes_per_s * numerator // denominator
-    instance = Instance.build(model.graph, override(model.system, bandwidth_bytes_per_s=bandwidth), 4)
+    bandwidth = model.system.link.bandwidth_bytes_per_s * numerator // denominator
+    instance = Instance.build(model.graph, Machine.uniform(4, model.system.overriding(bandwidth_bytes_per_s=bandwidth)))
     stages = [plan["assignment"][name] for name in model.graph.op_names]
     costs = stage_costs(instance, Partition.from_stages(instance, stages))
     keys = browser.run(

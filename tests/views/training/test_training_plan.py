@@ -15,7 +15,8 @@ from rich.console import Console
 
 from mtpp.formats.io.source import Source
 from mtpp.formats.results.training_plan import Planned, TrainingTask
-from mtpp.training.device_tree import DeviceTree, Level
+from mtpp.machine.link import Level, Link
+from mtpp.machine.machine import Machine
 from mtpp.training.micro_batches import MicroBatches
 from mtpp.training.nested_plan import NestedPlan, Superstage
 from mtpp.training.nested_problem import NestedProblem
@@ -224,7 +225,9 @@ def test_csv_and_markdown_hold_the_same_stages() -> None:
 def test_several_levels_show_copies_and_how_busy_links_are() -> None:
     """Devices count all copies of a stage; superstages are listed with what their links do."""
     problem = NestedProblem.build(
-        chain_problem().model, DeviceTree((Level(4, 10**11), Level(2, 10**9))), memory_bytes=2**31, micro_batches=64
+        chain_problem().model,
+        Machine.of_levels((Level(4, Link(10**11)), Level(2, Link(10**9))), 2**31),
+        micro_batches=64,
     )
     inside = [LayerStage([0, 1, 2], 2, 1, [0, 0, 0]), LayerStage([3, 4, 5], 1, 2, [0, 0, 0])]
     plan = NestedPlan(problem, "piper", [Superstage(2, inside)], TimeBound(Fraction(0), "given", "exact"), "finished")

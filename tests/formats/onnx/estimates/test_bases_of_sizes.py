@@ -7,12 +7,12 @@ import pytest
 
 from mtpp.errors import InputError
 from mtpp.formats.onnx.reader import read_with_nodes
-from mtpp.inference.system import load_system
+from mtpp.machine.presets import load_device
 
 
 def _assumptions(text: str, dims: dict[str, int | str]) -> list[str]:
     model = onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["": 17, "other": 1]> {text}')
-    found = read_with_nodes(None, model.SerializeToString(), source="m", system=load_system(), dims=dims)
+    found = read_with_nodes(None, model.SerializeToString(), source="m", system=load_device(), dims=dims)
     return found.graph.metadata.get("assumptions", [])
 
 

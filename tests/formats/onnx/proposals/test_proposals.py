@@ -16,7 +16,7 @@ from mtpp.errors import InputError
 from mtpp.formats.modelled.open_sizes import OpenSizes
 from mtpp.formats.modelled.size_roles import Role
 from mtpp.formats.onnx import read_with_nodes
-from mtpp.inference.system import load_system
+from mtpp.machine.presets import load_device
 
 node = helper.make_node
 I64 = TensorProto.INT64
@@ -24,7 +24,7 @@ AUTO = {"*": "auto"}
 
 
 def _read(model: onnx.ModelProto, dims=None):
-    return read_with_nodes(None, model.SerializeToString(), source="model.onnx", dims=dims, system=load_system())
+    return read_with_nodes(None, model.SerializeToString(), source="model.onnx", dims=dims, system=load_device())
 
 
 def _proposed(model: onnx.ModelProto, dims=None) -> dict[str, int]:

@@ -10,7 +10,7 @@ import pytest
 
 from mtpp.datasets import sample_path
 from mtpp.formats.onnx import read_with_nodes
-from mtpp.inference.system import load_system
+from mtpp.machine.presets import load_device
 
 
 def _wiped(data: bytes) -> tuple[onnx.ModelProto, dict[str, int]]:
@@ -29,7 +29,7 @@ def _wiped(data: bytes) -> tuple[onnx.ModelProto, dict[str, int]]:
 
 def _proposed(model: onnx.ModelProto) -> dict[str, int]:
     reading = read_with_nodes(
-        None, model.SerializeToString(), source="model.onnx", dims={"*": "auto"}, system=load_system()
+        None, model.SerializeToString(), source="model.onnx", dims={"*": "auto"}, system=load_device()
     )
     return dict(reading.graph.metadata["dims"])
 

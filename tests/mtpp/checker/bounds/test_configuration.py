@@ -18,7 +18,8 @@ from mtpp.checker.merged import MergedGraph
 from mtpp.checker.paths import Paths
 from mtpp.errors import InputError
 from mtpp.inference.graph import CostGraph, Op
-from mtpp.inference.system import System
+from mtpp.machine.device import Device
+from mtpp.machine.link import Link
 
 DEAR = chain([6, 6, 6], [10, 4], "ps")
 """Three ops of 6, of which the first one's stage pays 10 for the tensor that leaves it or 6 for the second op."""
@@ -222,7 +223,7 @@ def test_streamed_parameters_count_beyond_the_memory() -> None:
     graph = CostGraph.build(name="one", time_unit="ps", ops=[Op("op0", 2, None, 25)], tensors=[])
     proof = {**PROOF, "streamed": True, "families": [[0, ["none"]]]}
     for fast, reserve, peak in ((15, 0, "reserve"), (20, 5, "reserve"), (15, 5, "order")):
-        system = System("memory", 1, 1, 10**12, fast, reserve, peak)
+        system = Device("memory", 1, 1, Link(10**12), fast, reserve, peak)
         assert judge(graph, 3, 12, {**proof, "cutoff": 12}, system)[0]
         assert not judge(graph, 3, 13, {**proof, "cutoff": 13}, system)[0]
         assert not judge(graph, 3, 12, {**proof, "cutoff": 12, "streamed": False}, system)[0]

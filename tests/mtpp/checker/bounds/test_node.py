@@ -12,13 +12,14 @@ from graph_strategies import LINK
 from mtpp.checker.claim import Verdict
 from mtpp.errors import InputError
 from mtpp.inference.graph import CostGraph, Op, Tensor
-from mtpp.inference.system import System
+from mtpp.machine.device import Device
+from mtpp.machine.link import Link
 
 GROUPS = list[list[str]]
 
 
 def judge(
-    graph: CostGraph, system: System, value: int, proof: dict[str, Any], together: GROUPS | None = None
+    graph: CostGraph, system: Device, value: int, proof: dict[str, Any], together: GROUPS | None = None
 ) -> Verdict:
     """Check a node bound."""
     return judged("node", graph, 2, value, proof, system, together)
@@ -41,7 +42,7 @@ def star() -> CostGraph:
 PROOF: dict[str, Any] = {"op": 0, "streamed": False, "flow": [[0, 0, 6, 1, -4, 2, -2], [1, 0, 2, 3, -2]], "drawn": []}
 """The stage of the hub costs 5, 6 for tensor t, and c's work: 13."""
 
-MEMORY = System("memory", 1, 1, 10**12, 25, 5)
+MEMORY = Device("memory", 1, 1, Link(10**12), 25, 5)
 """A tick a byte, 20 of them free of charge."""
 
 

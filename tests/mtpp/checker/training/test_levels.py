@@ -17,13 +17,14 @@ from mtpp.errors import InputError
 from mtpp.formats.io.json_text import parse_json
 from mtpp.formats.results.document_text import document_text
 from mtpp.formats.results.training_plan import training_plan_document
-from mtpp.training.device_tree import DeviceTree, Level
+from mtpp.machine.link import Level, Link
+from mtpp.machine.machine import Machine
 from mtpp.training.nested_plan import NestedPlan, Superstage
 from mtpp.training.nested_problem import NestedProblem
 from mtpp.training.plan import LayerStage, TimeBound
 
 SHA256 = "0" * 64
-LEVELS = (Level(3, 3 * 10**9), Level(2, 2 * 10**9), Level(3, 10**9))
+LEVELS = (Level(3, Link(3 * 10**9)), Level(2, Link(2 * 10**9)), Level(3, Link(10**9)))
 PIPELINE = (
     Superstage(
         2,
@@ -39,7 +40,7 @@ PIPELINE = (
 
 def nested_plan() -> NestedPlan:
     """Return a plan for three levels, with a bound that spreads work over all devices."""
-    problem = NestedProblem.build(four_layers(), DeviceTree(LEVELS), memory_bytes=200, micro_batches=20)
+    problem = NestedProblem.build(four_layers(), Machine.of_levels(LEVELS, 200), micro_batches=20)
     work = [min((30 + v) * 10**3 + t * 10**3 for t in (1, 2)) for v in range(4)]
     bound = TimeBound(Fraction(sum(work), 18), "work", "exact", {"rule": "devices", "total": sum(work)})
     return NestedPlan(problem, "piper", PIPELINE, bound, "finished")
@@ -78,11 +79,11 @@ def test_nested_plans_pass() -> None:
     plan = nested_plan()
     report = verify_training_plan(document(plan), four_layers(), SHA256)
     assert [check for check in report.checks if check.passed is False] == []
-    oracle = nested_oracles.Oracle(four_layers(), DeviceTree(LEVELS), memory_bytes=200, micro_batches=20)
+    oracle = nested_oracles.Oracle(four_layers(), Machine.of_levels(LEVELS), memory_bytes=200, micro_batches=20)
     memory, time = oracle.cost(oracle_parts(PIPELINE, four_layers().layers))
     assert (memory, time) == (max(figures.memory_bytes for figures in plan.figures), plan.time_per_sample)
     assert {check.name: check.detail for check in report.checks}["time per sample"].startswith(f"{time} ticks")
-    problem = NestedProblem.build(four_layers(), DeviceTree(LEVELS[:1]), memory_bytes=200, micro_batches=20)
+    problem = NestedProblem.build(four_layers(), Machine.of_levels(LEVELS[:1], 200), micro_batches=20)
     flat = NestedPlan(problem, "piper", [LayerStage((0, 1, 2, 3), 3, 1, (1, 1, 1, 1))], plan.lower, "finished")
     assert failures(document(flat)) == []
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import training_oracles
+from machines import on_machine
 from tampering import Path, altered, unnoticed
 from training_models import four_layers, random_problem
 from training_oracles import OracleStage
@@ -29,7 +30,7 @@ STAGES = (OracleStage((0,), 2, 1, (1,)), OracleStage((1, 2), 1, 2, (0, 1)), Orac
 def problem(convention: str = "paper", **changes: Any) -> PlanningProblem:
     """Return what :data:`STAGES` are a plan of: they take all devices, and the second all of their memory."""
     rest = {"devices": 6, "memory_bytes": 59, "bandwidth_bytes_per_s": 3 * 10**9, "micro_batches": 6} | changes
-    return PlanningProblem(four_layers(), convention=convention, **rest)
+    return PlanningProblem(four_layers(), convention=convention, **on_machine(**rest))
 
 
 def work_bound(asked: PlanningProblem, rule: str) -> dict[str, Any]:
@@ -262,7 +263,7 @@ def test_bounds_with_shares_and_cutoffs_never_pass_the_optimum() -> None:
         best = training_oracles.best_plan(asked)
         if best is None or best[0] == 0:
             continue
-        ticks = training_model_in_ticks(asked.model, asked.bandwidth_bytes_per_s)
+        ticks = training_model_in_ticks(asked.model, asked.link.bandwidth_bytes_per_s)
         document = training_plan_document(asked, best[1])
         for alpha, beta in ((1, 0), (0, 1), (2, 3), (7, 1)):
             shares = {"per_device": alpha, "per_degree": beta}

@@ -20,7 +20,7 @@ from mtpp.formats.graphs.native import write_native  # noqa: E402
 from mtpp.formats.io.source import Source, source_of_bytes  # noqa: E402
 from mtpp.formats.measured.measured_costs import read_costs, with_costs  # noqa: E402
 from mtpp.formats.torch_export import read_program, read_with_modules  # noqa: E402
-from mtpp.inference.system import load_system  # noqa: E402
+from mtpp.machine.presets import load_device  # noqa: E402
 from mtpp.runtime.profiling.profile_request import ProfileRequest  # noqa: E402
 from mtpp.runtime.profiling.profiled_graph import MeasuredProfile  # noqa: E402
 from mtpp.runtime.profiling.timing import ProfileChoices  # noqa: E402
@@ -50,7 +50,7 @@ def exported(name: str, *, training: bool = False, core: bool = False, **options
 
 def profiled(source: Source, *, backward: bool = True, choices: Any = None, **more: Any) -> MeasuredProfile:
     """Measure a program with few runs."""
-    request = ProfileRequest(choices or ProfileChoices(0, 2), load_system(), backward=backward, **more)
+    request = ProfileRequest(choices or ProfileChoices(0, 2), load_device(), backward=backward, **more)
     return profile_program(source, request)
 
 
@@ -61,7 +61,7 @@ def test_every_op_has_its_times(name: str, core: bool) -> None:
     source, _, _ = exported(name, training=True, core=core)
     profile = profiled(source)
     graph = profile.graph
-    due = read_program(source.data, source="m", system=load_system(), name=source.stem)
+    due = read_program(source.data, source="m", system=load_device(), name=source.stem)
     assert graph.op_names == due.op_names
     assert all(work > 0 for work in graph.work)
     assert len(graph.backward) == graph.op_count
@@ -78,7 +78,7 @@ def test_every_op_has_its_times(name: str, core: bool) -> None:
 def test_results_are_those_of_the_module(name: str, core: bool, backward: bool) -> None:
     """Whatever is written in place, and in every run: each starts from the same inputs and buffers."""
     source, module, arguments = exported(name, core=core)
-    reading = read_with_modules(source.data, source="m", system=load_system(), name="m")
+    reading = read_with_modules(source.data, source="m", system=load_device(), name="m")
     program = flat_program(load_program(source.data, "m").exported, reading.nodes)
     order = [int(op) for op in reading.graph.order]
     times = time_program(
@@ -98,7 +98,7 @@ def test_gradients_are_those_of_the_module(name: str) -> None:
     What depends on no input is folded: no op has a gradient for the parameters behind it.
     """
     source, _, arguments = exported(name, training=True)
-    reading = read_with_modules(source.data, source="m", system=load_system(), name="m")
+    reading = read_with_modules(source.data, source="m", system=load_device(), name="m")
     loaded = load_program(source.data, "m").exported
     program = flat_program(loaded, reading.nodes)
     order = [int(op) for op in reading.graph.order]

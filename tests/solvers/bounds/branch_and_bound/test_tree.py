@@ -17,6 +17,7 @@ from mtpp.inference.graph import CostGraph, Op
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import bottleneck, stage_costs
 from mtpp.inference.partition import Partition
+from mtpp.machine.machine import Machine
 from mtpp.solvers.bounds.branch_and_bound.blocks import Blocks
 from mtpp.solvers.bounds.branch_and_bound.bound import bound
 from mtpp.solvers.bounds.branch_and_bound.program import SCALE, StageProgram
@@ -113,7 +114,7 @@ def test_costs_of_many_digits_are_proven_to_the_last(part: int) -> None:
 def test_one_op_of_any_size() -> None:
     """Costs far above the cutoff are no coefficients that HiGHS refuses."""
     graph = CostGraph.build(name="one", time_unit="s", ops=[Op("a", 10**5)], tensors=[])
-    instance = Instance.build(graph, LINK, 2)
+    instance = Instance.build(graph, Machine.uniform(2, LINK))
     for upper in (1, 10**9, 10**17 - 1, 10**17):
         lower = bound(instance, BoundLimits(upper)).lower
         assert lower is not None
@@ -149,7 +150,7 @@ def test_many_small_problems_are_proven_optimal() -> None:
 def test_the_programme_costs_what_stages_do(seed: int) -> None:
     """With the stage of every op fixed its optimum is the bottleneck, without overflow; else less, or the optimum."""
     graph, system, k, together = random_problem(seed)
-    instance, _ = grouped(graph, replace(system, fast_memory_bytes=None, stage_memory_bytes=None), k, together)
+    instance, _ = grouped(graph, replace(system, fast_memory_bytes=None, memory_bytes=None), k, together)
     pick = random.Random(seed)
     count = min(k, instance.op_count)
     stages = np.zeros(instance.op_count, dtype=np.int32)

@@ -15,6 +15,7 @@ from mtpp.checker.checks import check_bound
 from mtpp.checker.tier import Tier
 from mtpp.host.deadline import Deadline
 from mtpp.inference.instance import Instance
+from mtpp.machine.machine import Machine
 from mtpp.solvers.bounds.configuration import bound as module
 from mtpp.solvers.bounds.configuration.bound import bound
 from mtpp.solvers.bounds.configuration.search import ConfigurationSearch
@@ -28,7 +29,7 @@ from mtpp.solvers.threads import Threads
 def test_the_search_comes_to_its_end(seed: int) -> None:
     """A limit that is out of reach of the present families is not tried again before some of them are split."""
     graph = random_graph(seed, 8, largest_cost=300)
-    instance = Instance.build(graph, LINK, 3)
+    instance = Instance.build(graph, Machine.uniform(3, LINK))
     optimum = brute_force_optimum(graph, LINK, 3)
     result = bound(instance, BoundLimits(int(instance.work.sum()), deadline=Deadline(60.0)))
     assert result.solved
@@ -74,7 +75,7 @@ def test_a_search_goes_on_where_its_time_was_up(jobs: int) -> None:
     """Interrupted after ever more looks at the clock, it comes as far as at once, and never above the optimum."""
     for seed in range(4):
         graph = random_graph(seed, 8, largest_cost=300)
-        instance = Instance.build(graph, LINK, 3)
+        instance = Instance.build(graph, Machine.uniform(3, LINK))
         left = 0
 
         def looked() -> bool:

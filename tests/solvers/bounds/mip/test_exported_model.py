@@ -11,6 +11,7 @@ from oracles import brute_force_optimum
 
 from mtpp.errors import InputError
 from mtpp.inference.instance import Instance
+from mtpp.machine.machine import Machine
 from mtpp.solvers.bounds.limits import BoundLimits
 from mtpp.solvers.bounds.mip.exported_model import EXPORTED, export_mps
 from mtpp.solvers.bounds.registry import bound_entry
@@ -33,7 +34,7 @@ def solve(path: Path) -> tuple[float, list[str]]:
 @pytest.mark.parametrize("name", [name for name in EXPORTED if name != "bottleneck-guess"])
 def test_the_file_has_the_value_of_the_bound(tmp_path: Path, name: str, ending: str) -> None:
     """In the units that the export tells; the cutoff is just above the optimum, so that a partition is left."""
-    instance = Instance.build(GRAPH, LINK, 3)
+    instance = Instance.build(GRAPH, Machine.uniform(3, LINK))
     told = export_mps(instance, name, tmp_path / f"model.{ending}", cutoff=OPTIMUM + 1)
     value, names = solve(tmp_path / f"model.{ending}")
     bound = bound_entry(name).load()(instance, BoundLimits(OPTIMUM + 1)).lower
@@ -46,7 +47,7 @@ def test_the_file_has_the_value_of_the_bound(tmp_path: Path, name: str, ending: 
 
 def test_the_least_of_the_guesses_is_their_bound(tmp_path: Path) -> None:
     """One file per position."""
-    instance = Instance.build(GRAPH, LINK, 3)
+    instance = Instance.build(GRAPH, Machine.uniform(3, LINK))
     values = []
     for position in (1, 2, 3):
         told = export_mps(instance, "bottleneck-guess", tmp_path / "m.mps", cutoff=2 * OPTIMUM, position=position)
@@ -58,7 +59,7 @@ def test_the_least_of_the_guesses_is_their_bound(tmp_path: Path) -> None:
 
 def test_what_is_no_mip_is_refused(tmp_path: Path) -> None:
     """So are positions that do not exist, folders that do not, and models of which nothing is left."""
-    instance = Instance.build(GRAPH, LINK, 3)
+    instance = Instance.build(GRAPH, Machine.uniform(3, LINK))
     for name, path, cutoff, position in (
         ("simple", tmp_path / "m.mps", OPTIMUM, None),
         ("bottleneck-guess", tmp_path / "m.mps", OPTIMUM, None),

@@ -11,7 +11,8 @@ from graph_strategies import chain, random_graph
 
 from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance
-from mtpp.inference.system import load_system
+from mtpp.machine.machine import Machine
+from mtpp.machine.presets import load_device
 from mtpp.solvers.certify.cell_limits import CellLimits
 from mtpp.solvers.certify.cells.keys import cell_key, graph_digest
 
@@ -73,7 +74,7 @@ def test_digest_tells_orders_apart() -> None:
 )
 def test_parameters_that_matter(change: dict[str, object]) -> None:
     """Another limit, method or seed is another cell; what happened to be free, memory or cores, is not."""
-    instance = Instance.build(chain([1, 2], [1]), load_system(), 2)
+    instance = Instance.build(chain([1, 2], [1]), Machine.uniform(2, load_device()))
     key = cell_key("d", instance, LIMITS, memory_bytes=None)
     assert key != cell_key("d", instance, replace(LIMITS, **change), memory_bytes=None)  # type: ignore[arg-type]
     assert key != cell_key("d", instance, LIMITS, memory_bytes=2**30)
@@ -83,6 +84,6 @@ def test_parameters_that_matter(change: dict[str, object]) -> None:
 
 def test_rules_of_other_claims_are_another_cell() -> None:
     """Rows of a store that were made when a solver's cutoff counted as a bound are not found again."""
-    instance = Instance.build(chain([1, 2], [1]), load_system(), 2)
+    instance = Instance.build(chain([1, 2], [1]), Machine.uniform(2, load_device()))
     parameters = json.loads(cell_key("d", instance, LIMITS, memory_bytes=None).parameters)
     assert parameters["claims"] >= 2

@@ -17,7 +17,8 @@ from processes import ROOT, environment, until
 
 from mtpp.errors import MtppError
 from mtpp.inference.instance import Instance
-from mtpp.inference.system import load_system
+from mtpp.machine.machine import Machine
+from mtpp.machine.presets import load_device
 from mtpp.solvers.certify.cell_limits import CellLimits
 from mtpp.solvers.certify.cells import processes
 from mtpp.solvers.certify.cells.cell import CertificateCell, Outcome
@@ -31,7 +32,7 @@ LIMITS = CellLimits(60.0, Fraction(1), ("simple",))
 def cell(label: str, number: int = 0, limits: CellLimits = LIMITS) -> CertificateCell:
     """Return a chain of 10, 20, 30, 40 ms that costs 61 ms in two stages."""
     graph = chain([10, 20, 30, 40], [1, 1, 1], "ms")
-    return CertificateCell(number, label, Instance.build(graph, load_system(), 2), limits)
+    return CertificateCell(number, label, Instance.build(graph, Machine.uniform(2, load_device())), limits)
 
 
 def outcomes(

@@ -11,6 +11,7 @@ from graph_strategies import LINK, random_graph
 
 from mtpp.inference.graph import CostGraph
 from mtpp.inference.instance import Instance
+from mtpp.machine.machine import Machine
 from mtpp.solvers.bounds.kernels.largest_node_bound import largest_node_bound
 from mtpp.solvers.bounds.kernels.largest_parts import Parts, largest_parts
 from mtpp.solvers.flows.anchored_network import anchored_network
@@ -52,7 +53,7 @@ def cut_of(graph: CostGraph, inside: frozenset[int]) -> int:
 def test_relations_are_those_of_paths(seed: int) -> None:
     """What leads to an op or follows from it, and what is too heavy together with what is between."""
     graph = random_graph(seed, 8, consumers_per_tensor=2.0)
-    instance = Instance.build(graph, LINK, 2)
+    instance = Instance.build(graph, Machine.uniform(2, LINK))
     sets, order = AllSets(graph), instance.order.tolist()
     network, _ = anchored_network(instance)
     scratch = cut_scratch(network, 8)
@@ -71,7 +72,7 @@ def test_relations_are_those_of_paths(seed: int) -> None:
 def test_a_cut_is_the_least_over_all_sets(seed: int) -> None:
     """For any multipliers and values, with ops that are apart and without; the set that it tells has that sum."""
     graph = random_graph(seed, 7, consumers_per_tensor=(1.0, 2.0, 4.0)[seed % 3])
-    instance = Instance.build(graph, LINK, 2)
+    instance = Instance.build(graph, Machine.uniform(2, LINK))
     sets, order = AllSets(graph), instance.order.tolist()
     network, _ = anchored_network(instance)
     scratch = cut_scratch(network, 7)
@@ -96,7 +97,7 @@ def test_a_cut_is_the_least_over_all_sets(seed: int) -> None:
 def test_the_dearest_op_is_found(seed: int) -> None:
     """The largest of all least costs, unless more is known already."""
     graph = random_graph(seed, 7, consumers_per_tensor=2.0)
-    instance = Instance.build(graph, LINK, 2)
+    instance = Instance.build(graph, Machine.uniform(2, LINK))
     sets = AllSets(graph)
     network, _ = anchored_network(instance)
     scratch = cut_scratch(network, 7)
@@ -115,7 +116,7 @@ def test_the_dearest_op_is_found(seed: int) -> None:
 def test_parts_hold_every_set_within_the_limit(seed: int) -> None:
     """No convex set around an op within the limit has more value than its part; the multipliers say why."""
     graph = random_graph(seed, 7, consumers_per_tensor=2.0)
-    instance = Instance.build(graph, LINK, 2)
+    instance = Instance.build(graph, Machine.uniform(2, LINK))
     sets, order = AllSets(graph), instance.order.tolist()
     network, _ = anchored_network(instance)
     scratch = cut_scratch(network, 7)

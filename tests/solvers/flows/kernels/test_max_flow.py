@@ -10,6 +10,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import maximum_flow
 
 from mtpp.inference.instance import Instance
+from mtpp.machine.machine import Machine
 from mtpp.solvers.downsets.downset_arrays import downset_arrays
 from mtpp.solvers.downsets.kernels.ancestor_work import ancestor_work
 from mtpp.solvers.flows.kernels.max_flow import flow_arcs, flow_scratch, max_flow
@@ -62,7 +63,7 @@ def test_values_beyond_32_bits_are_exact() -> None:
 @pytest.mark.parametrize("ops", [1, 30, 63, 64, 65, 200])
 def test_the_work_of_ancestors_is_that_of_a_graph_search(ops: int) -> None:
     """On both sides of the borders between words."""
-    arrays = downset_arrays(Instance.build(random_graph(ops, ops), LINK, 2))
+    arrays = downset_arrays(Instance.build(random_graph(ops, ops), Machine.uniform(2, LINK)))
     graph = nx.DiGraph()
     graph.add_nodes_from(range(ops))
     for v in range(ops):

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from mtpp.inference.graph import CostGraph
 from mtpp.inference.instance import Instance
-from mtpp.inference.system import System, load_system
+from mtpp.machine.device import Device
+from mtpp.machine.machine import Machine
+from mtpp.machine.presets import load_device
 from mtpp.solvers.local_search.annealing import COOL, HOT, run_schedule
 from mtpp.solvers.local_search.assignment import AssignmentState, MoveArrays, assignment_state, move_arrays
 from mtpp.solvers.local_search.kernels.moves import NO_OP, move_op, start_from
@@ -29,7 +31,7 @@ def _started(instance: Instance, stage: list[int]) -> tuple[MoveArrays, Assignme
     return moves, state
 
 
-def _costs(graph: CostGraph, system: System, stage: list[int], k: int) -> list[int]:
+def _costs(graph: CostGraph, system: Device, stage: list[int], k: int) -> list[int]:
     """Return f of every stage from the definition; those above the hard limit are NEVER there and here."""
     costs = [oracles.stage_cost(graph, system, [v for v, s in enumerate(stage) if s == b], k) for b in range(k)]
     return [min(cost, NEVER) for cost in costs]
@@ -42,10 +44,10 @@ def _as_oracle(costs: list[int]) -> list[int]:
 @settings(max_examples=120)
 @given(problems(max_ops=7), st.integers(0, 2**32))
 @pytest.mark.slow
-def test_costs_after_any_moves(problem: tuple[CostGraph, System, int], seed: int) -> None:
+def test_costs_after_any_moves(problem: tuple[CostGraph, Device, int], seed: int) -> None:
     """After each of many random legal moves every stage costs what the definition says."""
     graph, system, k = problem
-    instance = Instance.build(graph, system, k)
+    instance = Instance.build(graph, Machine.uniform(k, system))
     stage = [0] * graph.op_count
     moves, state = _started(instance, stage)
     before = oracles.predecessors(graph)
@@ -66,11 +68,11 @@ def test_costs_after_any_moves(problem: tuple[CostGraph, System, int], seed: int
 @given(problems(max_ops=7), st.integers(0, 2**32), st.sampled_from((HOT, COOL)))
 @pytest.mark.slow
 def test_annealing_keeps_the_best_that_it_met(
-    problem: tuple[CostGraph, System, int], seed: int, schedule: object
+    problem: tuple[CostGraph, Device, int], seed: int, schedule: object
 ) -> None:
     """The current and the best assignment are legal, cost what is said, and the best is none worse than the start."""
     graph, system, k = problem
-    instance = Instance.build(graph, system, k)
+    instance = Instance.build(graph, Machine.uniform(k, system))
     moves, state = _started(instance, [0] * graph.op_count)
     state.stream[0] = seed
     start = int(state.best[0])
@@ -87,14 +89,14 @@ def test_annealing_keeps_the_best_that_it_met(
 
 @settings(max_examples=60)
 @given(problems(max_ops=7), st.integers(0, 2**32))
-def test_polishing_ends_where_no_single_move_helps(problem: tuple[CostGraph, System, int], seed: int) -> None:
+def test_polishing_ends_where_no_single_move_helps(problem: tuple[CostGraph, Device, int], seed: int) -> None:
     """Where it ends, no op can leave or join a slowest stage with both stages below the bottleneck; none worse.
 
     Of several slowest stages it empties the ones that it can; the best assignment that it keeps is then an earlier one,
     as slow.
     """
     graph, system, k = problem
-    instance = Instance.build(graph, system, k)
+    instance = Instance.build(graph, Machine.uniform(k, system))
     moves, state = _started(instance, [0] * graph.op_count)
     state.stream[0] = seed
     run_schedule(HOT, 50, max(1, min(int(state.best[0]), 10**15)), 1e-7, moves, state, lambda: False)
@@ -124,7 +126,7 @@ def test_polishing_swaps_and_chains() -> None:
 
     ops = [Op(f"op{i}", work) for i, work in enumerate((5, 4, 3, 3, 1))]
     graph = CostGraph.build(name="swap", time_unit="1", ops=ops, tensors=[])
-    moves, state = _started(Instance.build(graph, load_system(), 2), [0, 0, 1, 1, 1])
+    moves, state = _started(Instance.build(graph, Machine.uniform(2, load_device())), [0, 0, 1, 1, 1])
     polish(10**6, moves, state)
     assert int(state.best[0]) == 8
 
@@ -132,8 +134,8 @@ def test_polishing_swaps_and_chains() -> None:
 def test_many_moves_since_the_best_are_copied_whole() -> None:
     """More moves than ops since the best one was kept overflow the journal; the next best is right all the same."""
     graph = random_graph(2, 30)
-    system = load_system()
-    instance = Instance.build(graph, system, 4)
+    system = load_device()
+    instance = Instance.build(graph, Machine.uniform(4, system))
     moves, state = _started(instance, [0] * graph.op_count)
     state.best[0] = 0  # nothing is better for now
     run_schedule(HOT, 3000, int(state.cost.max()), 1e-7, moves, state, lambda: False)
@@ -146,7 +148,7 @@ def test_many_moves_since_the_best_are_copied_whole() -> None:
 @pytest.mark.parametrize(("move_s", "pieces"), [(1e-9, 16), (1e-7, 16), (1e-3, 150)])
 def test_a_run_can_be_ended_before_each_piece(move_s: float, pieces: int) -> None:
     """The slower the moves, the fewer between two looks at the clock; none at all if it is over from the start."""
-    moves, state = _started(Instance.build(random_graph(2, 30), load_system(), 4), [0] * 30)
+    moves, state = _started(Instance.build(random_graph(2, 30), Machine.uniform(4, load_device())), [0] * 30)
     asked: list[int] = []
 
     def stopped() -> bool:

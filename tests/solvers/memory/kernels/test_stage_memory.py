@@ -8,16 +8,18 @@ from hypothesis import strategies as st
 
 from mtpp.inference.graph import CostGraph, Op
 from mtpp.inference.instance import Instance
-from mtpp.inference.system import System
+from mtpp.machine.device import Device
+from mtpp.machine.link import Link
+from mtpp.machine.machine import Machine
 from mtpp.solvers.memory.kernels.stage_memory import NEVER, ceil_scaled, most_held, stage_memory_cost
 from mtpp.solvers.memory.memory_arrays import memory_arrays
 
 BANDWIDTHS = [1, 7, 25 * 10**9, 25 * 2**30, 999_999_999_989, 2**41 - 1, 2039 * 10**9]
 
 
-def _instance(system: System) -> Instance:
+def _instance(system: Device) -> Instance:
     graph = CostGraph.build(name="g", time_unit="ps", ops=[Op("a", 1, "", 5 * 10**5)], tensors=[])
-    return Instance.build(graph, system, 1)
+    return Instance.build(graph, Machine.uniform(1, system))
 
 
 @given(st.integers(0, 2**44), st.integers(1, 10**12), st.integers(1, 2**40), st.integers(1, 20))
@@ -31,7 +33,7 @@ def test_ceil_scaled(count: int, numerator: int, denominator: int, chunk: int) -
 @pytest.mark.parametrize("bandwidth", BANDWIDTHS)
 def test_overflow_of_real_bandwidths(bandwidth: int) -> None:
     """Overflow in the kernels equals the instance's, for bandwidths that share few factors with 10^12."""
-    instance = _instance(System("s", 1, 1, bandwidth, 1000, 300, stage_memory_bytes=400_000))
+    instance = _instance(Device("s", 1, 1, Link(bandwidth), 1000, 300, memory_bytes=400_000))
     memory = memory_arrays(instance)
     for params in (0, 699, 700, 701, 12_345, 399_700):
         assert stage_memory_cost(params, 300, memory) == instance.overflow_ticks(params, 300)
@@ -40,10 +42,10 @@ def test_overflow_of_real_bandwidths(bandwidth: int) -> None:
 
 def test_without_a_memory_nothing_is_paid() -> None:
     """No fast memory: no overflow; no limit: never too much; both alone work."""
-    assert stage_memory_cost(2**60, 2**60, memory_arrays(_instance(System("s", 1, 1, 1)))) == 0
-    limited = memory_arrays(_instance(System("s", 1, 1, 1, stage_memory_bytes=10)))
+    assert stage_memory_cost(2**60, 2**60, memory_arrays(_instance(Device("s", 1, 1, Link(1))))) == 0
+    limited = memory_arrays(_instance(Device("s", 1, 1, Link(1), memory_bytes=10)))
     assert [stage_memory_cost(params, 4, limited) for params in (6, 7)] == [0, NEVER]
-    fast = memory_arrays(_instance(System("s", 1, 1, 10**12, fast_memory_bytes=10)))
+    fast = memory_arrays(_instance(Device("s", 1, 1, Link(10**12), fast_memory_bytes=10)))
     assert [stage_memory_cost(params, 4, fast) for params in (6, 7, 106)] == [0, 1, 100]
 
 
@@ -52,7 +54,7 @@ def test_without_a_memory_nothing_is_paid() -> None:
 )
 def test_most_held_is_never_too_little(bandwidth: int, cutoff: int, fast: int | None, limit: int | None) -> None:
     """A stage that needs a byte more pays the cutoff, or is above the limit."""
-    memory = memory_arrays(_instance(System("s", 1, 1, bandwidth, fast, stage_memory_bytes=limit)))
+    memory = memory_arrays(_instance(Device("s", 1, 1, Link(bandwidth), fast, memory_bytes=limit)))
     held = most_held(cutoff, memory)
     assert held >= min(fast if fast is not None else 2**61, limit or 2**61)
     if held < 2**41:

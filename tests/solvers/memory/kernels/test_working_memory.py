@@ -12,14 +12,16 @@ from hypothesis import strategies as st
 from mtpp.inference.contraction import contract
 from mtpp.inference.graph import CostGraph
 from mtpp.inference.instance import Instance
-from mtpp.inference.system import System
+from mtpp.machine.device import Device
+from mtpp.machine.link import Link
+from mtpp.machine.machine import Machine
 from mtpp.solvers.arrays import order_arrays, slicing_arrays
 from mtpp.solvers.memory.kernels.working_memory import NO_PEAK, peak_of_ops, peak_scratch, window_peaks
 from mtpp.solvers.memory.memory_arrays import ground_arrays
 from mtpp.solvers.orders.kernels.slicing import INFEASIBLE, best_segmentation
 from mtpp.solvers.orders.kernels.topological import kahn_order
 
-IN_ORDER = System("s", 1, 1, 10**9, peak="order", stage_memory_bytes=0)
+IN_ORDER = Device("s", 1, 1, Link(10**9), peak="order", memory_bytes=0)
 PRIORITIES = st.lists(st.sampled_from([0.0, 0.25, 0.5, 0.75]), min_size=8, max_size=8)
 
 
@@ -27,7 +29,7 @@ PRIORITIES = st.lists(st.sampled_from([0.0, 0.25, 0.5, 0.75]), min_size=8, max_s
 @given(graphs(max_ops=8), st.data())
 def test_any_set_of_ops(graph: CostGraph, data: st.DataObject) -> None:
     """The peak of any set, convex or not, is that of the definition, and the scratch is left as it was."""
-    ground = ground_arrays(Instance.build(graph, IN_ORDER, 2))
+    ground = ground_arrays(Instance.build(graph, Machine.uniform(2, IN_ORDER)))
     ops = data.draw(st.sets(st.integers(0, graph.op_count - 1)))
     place = {v: i for i, v in enumerate(oracles.own_order(graph))}
     places = np.array([*sorted(place[v] for v in ops), 0], dtype=np.int32)  # what follows the count is not looked at
@@ -37,9 +39,9 @@ def test_any_set_of_ops(graph: CostGraph, data: st.DataObject) -> None:
         assert not scratch.any()
 
 
-def _merged(graph: CostGraph, system: System, k: int, data: st.DataObject) -> Instance:
+def _merged(graph: CostGraph, system: Device, k: int, data: st.DataObject) -> Instance:
     """Return an instance of *graph* after up to three contractions, one upon the other."""
-    instance = Instance.build(graph, system, k)
+    instance = Instance.build(graph, Machine.uniform(k, system))
     for _ in range(data.draw(st.integers(0, 3))):
         group = data.draw(st.lists(st.integers(0, instance.op_count - 1), min_size=1, max_size=3, unique=True))
         instance = contract(instance, [group]).instance
@@ -72,7 +74,7 @@ def test_all_windows_of_any_order(graph: CostGraph, priorities: list[float], dat
 @given(graphs(max_ops=8), st.integers(0, 200))
 def test_windows_that_hold_too_much(graph: CostGraph, most: int) -> None:
     """A window's peak is left out only if the window, and every longer one, needs more than is of interest."""
-    instance = Instance.build(graph, IN_ORDER, 2)
+    instance = Instance.build(graph, Machine.uniform(2, IN_ORDER))
     slicing = slicing_arrays(instance)._replace(ground=ground_arrays(instance))
     scratch = peak_scratch(len(slicing.work), slicing.ground)
     order = oracles.own_order(graph)
@@ -90,7 +92,7 @@ def test_windows_that_hold_too_much(graph: CostGraph, most: int) -> None:
 @given(problems(max_ops=8, stage_memory=True), PRIORITIES, st.data())
 @pytest.mark.slow
 def test_cutting_merged_ops(
-    problem: tuple[CostGraph, System, int], priorities: list[float], data: st.DataObject
+    problem: tuple[CostGraph, Device, int], priorities: list[float], data: st.DataObject
 ) -> None:
     """The best cut of an order of merged ops is that of the definition, with every kind of memory."""
     graph, system, k = problem

@@ -11,13 +11,15 @@ from hypothesis import strategies as st
 
 from mtpp.inference.graph import CostGraph
 from mtpp.inference.instance import Instance
-from mtpp.inference.system import System
+from mtpp.machine.device import Device
+from mtpp.machine.link import Link
+from mtpp.machine.machine import Machine
 from mtpp.solvers.arrays import order_arrays, slicing_arrays
 from mtpp.solvers.orders.kernels.random_orders import best_random_order
 from mtpp.solvers.orders.kernels.slicing import INFEASIBLE, best_segmentation, fewest_stages
 from mtpp.solvers.orders.kernels.topological import kahn_order
 
-SYSTEM = System("s", 1, 1, 10**9)
+SYSTEM = Device("s", 1, 1, Link(10**9))
 PRIORITIES = st.lists(st.sampled_from([0.0, 0.25, 0.5, 0.75]), min_size=8, max_size=8)
 
 
@@ -28,17 +30,17 @@ def _order(instance: Instance, priorities: list[float]) -> np.ndarray:
 @given(graphs(max_ops=8), PRIORITIES)
 def test_kahn_order(graph: CostGraph, priorities: list[float]) -> None:
     """Kahn's order equals the textbook rule, ties included."""
-    order = _order(Instance.build(graph, SYSTEM, 1), priorities)
+    order = _order(Instance.build(graph, Machine.uniform(1, SYSTEM)), priorities)
     assert order.tolist() == oracles.kahn_order(graph, priorities[: graph.op_count])
 
 
 @settings(max_examples=300)
 @given(problems(max_ops=8, stage_memory=True), PRIORITIES)
 @pytest.mark.slow
-def test_best_segmentation(problem: tuple[CostGraph, System, int], priorities: list[float]) -> None:
+def test_best_segmentation(problem: tuple[CostGraph, Device, int], priorities: list[float]) -> None:
     """The windowed programme finds the same bottleneck as the programme over all segments, memory included."""
     graph, system, k = problem
-    instance = Instance.build(graph, system, k)
+    instance = Instance.build(graph, Machine.uniform(k, system))
     order = _order(instance, priorities)
     arrays = slicing_arrays(instance)
     best = oracles.best_segmentation(graph, system, k, order.tolist())
@@ -53,10 +55,10 @@ def test_best_segmentation(problem: tuple[CostGraph, System, int], priorities: l
 
 @settings(max_examples=300)
 @given(problems(max_ops=8, stage_memory=True), PRIORITIES, st.integers(0, 9))
-def test_fewest_stages(problem: tuple[CostGraph, System, int], priorities: list[float], tenths: int) -> None:
+def test_fewest_stages(problem: tuple[CostGraph, Device, int], priorities: list[float], tenths: int) -> None:
     """The fewest segments below a cutoff, for cutoffs around those that matter; the chain of parents has as many."""
     graph, system, k = problem
-    instance = Instance.build(graph, system, k)
+    instance = Instance.build(graph, Machine.uniform(k, system))
     order = _order(instance, priorities)
     total = int(instance.work.sum()) + int(instance.transfer.sum())
     best = oracles.best_segmentation(graph, system, k, order.tolist())
@@ -77,7 +79,7 @@ def test_fewest_stages(problem: tuple[CostGraph, System, int], priorities: list[
 @given(graphs(max_ops=8), st.integers(0, 2**32), st.integers(1, 4))
 def test_best_random_order(graph: CostGraph, seed: int, k: int) -> None:
     """A batch keeps the first of the best orders, and knows when none is below the cutoff."""
-    instance = Instance.build(graph, SYSTEM, k)
+    instance = Instance.build(graph, Machine.uniform(k, SYSTEM))
     priorities = np.random.default_rng(seed).random((6, graph.op_count))
     orders = [oracles.kahn_order(graph, row.tolist()) for row in priorities]
     values = [oracles.best_segmentation(graph, SYSTEM, k, order) for order in orders]

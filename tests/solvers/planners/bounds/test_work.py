@@ -6,9 +6,11 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
+from machines import on_machine, on_other_devices
 from training_models import random_model, random_problem
 from training_oracles import best_time
 
+from mtpp.machine.machine import Machine
 from mtpp.solvers.planners.bounds.work import least_memory, work_bound
 from mtpp.training.model import Configuration, Layer, TrainingModel
 from mtpp.training.problem import PlanningProblem, Schemes
@@ -21,7 +23,7 @@ def problem_of(times: list[dict[int, int]], *, weights: int = 0, **asked: object
         for v, by_degree in enumerate(times)
     ]
     asked = {"devices": 4, "memory_bytes": 10**6, "bandwidth_bytes_per_s": 10**12, "micro_batches": 8, **asked}
-    return PlanningProblem(TrainingModel("hand-made", "ps", layers, []), **asked)  # type: ignore[arg-type]
+    return PlanningProblem(TrainingModel("hand-made", "ps", layers, []), **on_machine(**asked))
 
 
 @pytest.mark.parametrize(
@@ -94,10 +96,8 @@ def test_no_plan_with_dear_gradients_is_better(convention: str) -> None:
             })
             for layer in model.layers
         ]  # fmt: skip
-        heavy = PlanningProblem(
-            replace(model, layers=layers), devices=6, memory_bytes=1, bandwidth_bytes_per_s=10**12, micro_batches=6,
-            convention=convention,
-        )  # fmt: skip
+        machine = Machine.of_devices(6, memory_bytes=1, bandwidth_bytes_per_s=10**12)
+        heavy = PlanningProblem(replace(model, layers=layers), machine=machine, micro_batches=6, convention=convention)
         bound = work_bound(heavy)
         assert bound is not None
         if bound.proof["rule"] == "gradients":
@@ -111,10 +111,10 @@ def test_no_way_to_run_a_layer() -> None:
     problem = problem_of([{1: 10}] * 3, devices=2, memory_bytes=11)
     assert least_memory(problem) == 11
     assert work_bound(problem) is not None
-    assert work_bound(replace(problem, memory_bytes=10)) is None
+    assert work_bound(on_other_devices(problem, memory_bytes=10)) is None
     alone = problem_of([{1: 10}] * 3, devices=100, memory_bytes=7)
     assert least_memory(alone) == 7
-    assert work_bound(replace(alone, memory_bytes=6)) is None
+    assert work_bound(on_other_devices(alone, memory_bytes=6)) is None
 
 
 @pytest.mark.parametrize("first", range(0, 160, 40))

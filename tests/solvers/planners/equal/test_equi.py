@@ -11,11 +11,13 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from machines import on_other_devices
 from training_models import random_model, random_problem
 from training_oracles import best_time, is_plan, time_of
 
 from mtpp.formats.training.models import read_training_model
 from mtpp.host.deadline import Deadline
+from mtpp.machine.machine import Machine
 from mtpp.solvers.planners.equal import equi, pipedream_2bw
 from mtpp.solvers.planners.equal.equi import divisions, kind_of, plan, repeated_layers
 from mtpp.solvers.planners.limits import PlanLimits
@@ -100,15 +102,15 @@ def test_least_memory() -> None:
     """With the memory that is said to be the least there is a plan, with one byte less there is none."""
     some = 0
     for seed in range(60):
-        problem = replace(random_problem(seed, 5), memory_bytes=1)
+        problem = on_other_devices(random_problem(seed, 5), memory_bytes=1)
         found = result(problem)
         assert isinstance(found, NoPlan)
         if found.least_memory_bytes is None:
-            assert isinstance(result(replace(problem, memory_bytes=10**6)), NoPlan)
+            assert isinstance(result(on_other_devices(problem, memory_bytes=10**6)), NoPlan)
         else:
             some += 1
-            assert isinstance(result(replace(problem, memory_bytes=found.least_memory_bytes)), TrainingPlan)
-            less = result(replace(problem, memory_bytes=found.least_memory_bytes - 1))
+            assert isinstance(result(on_other_devices(problem, memory_bytes=found.least_memory_bytes)), TrainingPlan)
+            less = result(on_other_devices(problem, memory_bytes=found.least_memory_bytes - 1))
             assert isinstance(less, NoPlan)
             assert less.least_memory_bytes == found.least_memory_bytes
     assert some > 20
@@ -118,7 +120,7 @@ def test_without_tensor_parallelism() -> None:
     """PipeDream-2BW is equal division with t = 1, and its bound holds for plans with more as well."""
     differ = 0
     for seed in range(40):
-        problem = replace(random_problem(seed, 4), memory_bytes=10**6)
+        problem = on_other_devices(random_problem(seed, 4), memory_bytes=10**6)
         alone = pipedream_2bw.plan(problem, PlanLimits())
         if not all(1 in layer.configurations for layer in problem.model.layers):
             assert isinstance(alone, NoPlan)
@@ -142,9 +144,9 @@ def rebuilt(problem: PlanningProblem, schemes: Schemes) -> PlanningProblem:
     """Return the problem with other schemes."""
     return PlanningProblem(
         problem.model,
-        devices=problem.devices,
-        memory_bytes=problem.memory_bytes,
-        bandwidth_bytes_per_s=problem.bandwidth_bytes_per_s,
+        machine=Machine.of_devices(
+            problem.devices, memory_bytes=problem.memory_bytes, bandwidth_bytes_per_s=problem.link.bandwidth_bytes_per_s
+        ),
         micro_batches=problem.micro_batches,
         exact_micro_batches=problem.exact_micro_batches,
         convention=problem.convention,
@@ -154,7 +156,7 @@ def rebuilt(problem: PlanningProblem, schemes: Schemes) -> PlanningProblem:
 
 def test_scaled_costs() -> None:
     """Costs ten times as large, over a network ten times as slow, give a plan ten times as slow."""
-    problem = replace(random_problem(3, 6), memory_bytes=10**6, bandwidth_bytes_per_s=10**12)
+    problem = on_other_devices(random_problem(3, 6), memory_bytes=10**6, bandwidth_bytes_per_s=10**12)
     problem = rebuilt(problem, problem.schemes)
     layers = [
         replace(
@@ -167,10 +169,9 @@ def test_scaled_costs() -> None:
         for layer in problem.model.layers
     ]
     slower = rebuilt(
-        replace(
-            problem,
-            model=replace(problem.model, layers=layers),
-            bandwidth_bytes_per_s=problem.bandwidth_bytes_per_s // 10,
+        on_other_devices(
+            replace(problem, model=replace(problem.model, layers=layers)),
+            bandwidth_bytes_per_s=problem.link.bandwidth_bytes_per_s // 10,
         ),
         problem.schemes,
     )
@@ -286,9 +287,9 @@ def test_published_rows(
     for row in (row for row in rows if row["equi_tps"] is not None):
         problem = PlanningProblem(
             model,
-            devices=row["devices"],
-            memory_bytes=int(row["memory_gib"] * 2**30),
-            bandwidth_bytes_per_s=25 * 2**30 * 1000,
+            machine=Machine.of_devices(
+                row["devices"], memory_bytes=int(row["memory_gib"] * 2**30), bandwidth_bytes_per_s=25 * 2**30 * 1000
+            ),
             micro_batches=micro_batches,
             convention=convention,
         )

@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 from graph_plan_oracles import random_graph_case
+from machines import on_other_devices
 
 from mtpp.datasets.multi_branch_training import multi_branch_model
 from mtpp.formats.io.json_text import parse_json
 from mtpp.formats.training.native import training_model_from_document
+from mtpp.machine.machine import Machine
 from mtpp.solvers.planners.graphpipe import bound as bound_module
 from mtpp.solvers.planners.graphpipe.bound import PipelineBound, iteration_bound
 from mtpp.solvers.planners.graphpipe.branches import equal_branches
@@ -41,11 +43,13 @@ def _problem(document: dict[str, Any], asked: dict[str, Any]) -> GraphProblem:
     )
     return GraphProblem.build(
         _model(document),
-        devices=asked["devices"],
-        memory_bytes=asked["memory_bytes"],
-        bandwidth_bytes_per_s=asked["bandwidth"],
+        machine=Machine.of_devices(
+            asked["devices"],
+            memory_bytes=asked["memory_bytes"],
+            bandwidth_bytes_per_s=asked["bandwidth"],
+            latency_ps=asked["latency"],
+        ),
         mini_batch=asked["mini_batch"],
-        latency_ticks=asked["latency"],
         rules=rules,
     )
 
@@ -53,9 +57,9 @@ def _problem(document: dict[str, Any], asked: dict[str, Any]) -> GraphProblem:
 def _reference(case: dict[str, Any]) -> GraphProblem:
     return GraphProblem.build(
         _model(case["model"]),
-        devices=case["devices"],
-        memory_bytes=case["memory_bytes"],
-        bandwidth_bytes_per_s=case["bandwidth_bytes_per_s"],
+        machine=Machine.of_devices(
+            case["devices"], memory_bytes=case["memory_bytes"], bandwidth_bytes_per_s=case["bandwidth_bytes_per_s"]
+        ),
         mini_batch=case["mini_batch"],
         rules=GraphRules(micro_batch_sizes=case["micro_batch_sizes"]),
     )
@@ -127,9 +131,7 @@ def test_few_steps_leave_layers_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is left out is what a bound is proved without; less of it, the better the bound."""
     problem = GraphProblem.build(
         multi_branch_model("dlrm", dense=3, sparse=3, layers=2, seed=1),
-        devices=4,
-        memory_bytes=16 * 2**30,
-        bandwidth_bytes_per_s=12_500_000_000,
+        machine=Machine.of_devices(4, memory_bytes=16 * 2**30, bandwidth_bytes_per_s=12_500_000_000),
         mini_batch=128,
     )
     found = []
@@ -151,9 +153,7 @@ def test_threads_do_not_change_it(family: str) -> None:
     for devices in (2, 4):
         problem = GraphProblem.build(
             model,
-            devices=devices,
-            memory_bytes=16 * 2**30,
-            bandwidth_bytes_per_s=12_500_000_000,
+            machine=Machine.of_devices(devices, memory_bytes=16 * 2**30, bandwidth_bytes_per_s=12_500_000_000),
             mini_batch=64 * devices,
         )
         assert iteration_bound(problem, FAR) == iteration_bound(problem, FAR, threads=3)
@@ -171,12 +171,12 @@ def test_memory_is_never_above_the_least(shared_reference: Path) -> None:
     for case in json.loads((shared_reference / "graphpipe.json").read_text())["models"]:
         problem = _reference(case)
         assert memory_bound(problem).value <= case["least_memory_bytes"]
-        assert ExhaustiveSearch(replace(problem, memory_bytes=memory_bound(problem).value - 1)).best() is None
+        assert ExhaustiveSearch(on_other_devices(problem, memory_bytes=memory_bound(problem).value - 1)).best() is None
     methods = set()
     for seed in range(120):
         problem = _problem(*random_graph_case(seed, configurations=1 + seed % 2))
         found = memory_bound(problem)
-        assert ExhaustiveSearch(replace(problem, memory_bytes=found.value - 1)).best() is None
+        assert ExhaustiveSearch(on_other_devices(problem, memory_bytes=found.value - 1)).best() is None
         methods.add(found.method)
     assert methods == {"layer", "chains"}
 
@@ -201,10 +201,8 @@ def test_equal_branches_are_interchangeable(
 ) -> None:
     """Looking at them up to order gives the same bound as telling them apart."""
     problem = GraphProblem.build(
-        multi_branch_model(family, **sizes),  # type: ignore[arg-type]
-        devices=4,
-        memory_bytes=16 * 2**30,
-        bandwidth_bytes_per_s=12_500_000_000,
+        multi_branch_model(family, **sizes),
+        machine=Machine.of_devices(4, memory_bytes=16 * 2**30, bandwidth_bytes_per_s=12_500_000_000),
         mini_batch=batch,
     )
     together = iteration_bound(problem, FAR)
@@ -223,9 +221,7 @@ def test_models_of_many_layers_have_chains() -> None:
     """More than a hundred layers, of which no branch is cheap: better than all work, spread evenly."""
     problem = GraphProblem.build(
         multi_branch_model("mmt", branches=3, layers=40, micro_batch_sizes=(4,)),
-        devices=16,
-        memory_bytes=16 * 2**30,
-        bandwidth_bytes_per_s=12_500_000_000,
+        machine=Machine.of_devices(16, memory_bytes=16 * 2**30, bandwidth_bytes_per_s=12_500_000_000),
         mini_batch=32,
     )
     layer = problem.choices[0][0].micro_batches[4]

@@ -15,6 +15,7 @@ from graph_plan_oracles import random_graph_case
 from mtpp.datasets.multi_branch_training import multi_branch_model
 from mtpp.formats.io.json_text import parse_json
 from mtpp.formats.training.native import training_model_from_document
+from mtpp.machine.machine import Machine
 from mtpp.solvers.planners.graphpipe import chain_search
 from mtpp.solvers.planners.graphpipe.branches import equal_branches
 from mtpp.solvers.planners.graphpipe.chain_search import ChainSearch
@@ -36,11 +37,13 @@ def _problem(seed: int, most_layers: int, configurations: int = 1) -> GraphProbl
     )
     return GraphProblem.build(
         training_model_from_document(parse_json(json.dumps(document).encode(), "m"), "m"),
-        devices=asked["devices"],
-        memory_bytes=asked["memory_bytes"],
-        bandwidth_bytes_per_s=asked["bandwidth"],
+        machine=Machine.of_devices(
+            asked["devices"],
+            memory_bytes=asked["memory_bytes"],
+            bandwidth_bytes_per_s=asked["bandwidth"],
+            latency_ps=asked["latency"],
+        ),
         mini_batch=asked["mini_batch"],
-        latency_ticks=asked["latency"],
         rules=rules,
     )
 
@@ -103,9 +106,7 @@ def test_equal_branches_as_the_oracle(family: str, sizes: dict[str, Any], batch:
         for rules in (GraphRules(), GraphRules(per_stage=True), GraphRules(sequential=True)):
             problem = GraphProblem.build(
                 model,
-                devices=3,
-                memory_bytes=memory,
-                bandwidth_bytes_per_s=12_500_000_000,
+                machine=Machine.of_devices(3, memory_bytes=memory, bandwidth_bytes_per_s=12_500_000_000),
                 mini_batch=batch,
                 rules=rules,
             )
@@ -119,9 +120,7 @@ def test_codes_of_several_words(monkeypatch: pytest.MonkeyPatch) -> None:
     problems.append(
         GraphProblem.build(
             multi_branch_model("dlrm", dense=3, sparse=3, layers=2, micro_batch_sizes=(16, 32)),
-            devices=4,
-            memory_bytes=16 * 2**30,
-            bandwidth_bytes_per_s=12_500_000_000,
+            machine=Machine.of_devices(4, memory_bytes=16 * 2**30, bandwidth_bytes_per_s=12_500_000_000),
             mini_batch=128,
         )
     )

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 from graph_plan_oracles import best_iteration, random_graph_case
+from machines import on_machine
 
 from mtpp.formats.io.json_text import parse_json
 from mtpp.formats.training.native import training_model_from_document
+from mtpp.machine.machine import Machine
 from mtpp.solvers.planners.graphpipe import stage_options
 from mtpp.solvers.planners.graphpipe.candidate import GraphPipeline, PipelineCandidate
 from mtpp.solvers.planners.graphpipe.exhaustive import ExhaustiveSearch
@@ -60,12 +62,13 @@ def test_optima_of_the_reference(number: int, shared_reference: Path) -> None:
         if key not in case:
             continue
         asked = GraphRules(micro_batch_sizes=sizes, **rules)
-        problem = GraphProblem.build(model, memory_bytes=case["memory_bytes"], rules=asked, **system)
+        problem = GraphProblem.build(model, rules=asked, **on_machine(memory_bytes=case["memory_bytes"], **system))
         plan = ExhaustiveSearch(problem).best()
         assert plan is not None
         assert plan.iteration == case[key] == _simulated(problem, plan), key
     for memory, fits in ((case["least_memory_bytes"], True), (case["least_memory_bytes"] - 1, False)):
-        problem = GraphProblem.build(model, memory_bytes=memory, rules=GraphRules(micro_batch_sizes=sizes), **system)
+        asked = GraphRules(micro_batch_sizes=sizes)
+        problem = GraphProblem.build(model, rules=asked, **on_machine(memory_bytes=memory, **system))
         assert (ExhaustiveSearch(problem).best() is not None) == fits
 
 
@@ -74,9 +77,7 @@ def test_stages_that_algorithm_1_cannot_make(shared_reference: Path) -> None:
     for case in json.loads((shared_reference / "graphpipe.json").read_text())["beyond_algorithm_1"]["cases"]:
         problem = GraphProblem.build(
             _model(case["model"]),
-            devices=case["devices"],
-            memory_bytes=10**12,
-            bandwidth_bytes_per_s=10**12,
+            machine=Machine.of_devices(case["devices"], memory_bytes=10**12, bandwidth_bytes_per_s=10**12),
             mini_batch=case["mini_batch"],
         )
         plan = ExhaustiveSearch(problem).best()
@@ -95,11 +96,13 @@ def _compare(seed: int) -> bool:
     )
     problem = GraphProblem.build(
         _model(document),
-        devices=asked["devices"],
-        memory_bytes=asked["memory_bytes"],
-        bandwidth_bytes_per_s=asked["bandwidth"],
+        machine=Machine.of_devices(
+            asked["devices"],
+            memory_bytes=asked["memory_bytes"],
+            bandwidth_bytes_per_s=asked["bandwidth"],
+            latency_ps=asked["latency"],
+        ),
         mini_batch=asked["mini_batch"],
-        latency_ticks=asked["latency"],
         rules=rules,
     )
     plan, expected = ExhaustiveSearch(problem).best(), best_iteration(document, asked)
@@ -151,9 +154,7 @@ def test_what_tensors_cost_to_share_is_no_reason_to_drop_a_configuration() -> No
     model = TrainingModel("m", "ps", [first, second], [Edge(0, 1, 1)])
     problem = GraphProblem.build(
         model,
-        devices=2,
-        memory_bytes=10**6,
-        bandwidth_bytes_per_s=10**12,
+        machine=Machine.of_devices(2, memory_bytes=10**6, bandwidth_bytes_per_s=10**12),
         mini_batch=8,
         micro_batch_size=1,
         rules=GraphRules(micro_batch_sizes=[1]),
@@ -169,9 +170,7 @@ def _chain() -> GraphProblem:
     edges = [Edge(i, i + 1, 90) for i in range(4)]
     return GraphProblem.build(
         TrainingModel("m", "ns", layers, edges),
-        devices=4,
-        memory_bytes=10**6,
-        bandwidth_bytes_per_s=10**9,
+        machine=Machine.of_devices(4, memory_bytes=10**6, bandwidth_bytes_per_s=10**9),
         mini_batch=512,
         micro_batch_size=1,
         rules=GraphRules(micro_batch_sizes=[1], data_parallel=False),
@@ -198,7 +197,10 @@ def test_too_many_mixes_of_configurations_are_not_looked_at(monkeypatch: pytest.
     layers = [Layer(v, str(v), {1: ways()}) for v in range(8)]
     model = TrainingModel("m", "us", layers, [Edge(v, v + 1, 4) for v in range(7)])
     problem = GraphProblem.build(
-        model, devices=4, memory_bytes=10**9, bandwidth_bytes_per_s=10**9, mini_batch=8, micro_batch_size=1
+        model,
+        machine=Machine.of_devices(4, memory_bytes=10**9, bandwidth_bytes_per_s=10**9),
+        mini_batch=8,
+        micro_batch_size=1,
     )
     monkeypatch.setattr(stage_options, "_MOST_COMPARED", 100_000)
     search = ExhaustiveSearch(problem)

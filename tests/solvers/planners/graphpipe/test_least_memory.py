@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from mtpp.machine.machine import Machine
 from mtpp.solvers.limits import Limits
 from mtpp.solvers.planners.graphpipe.planner import plan
 from mtpp.training.graph_plan import GraphPlan, NoGraphPlan
@@ -32,12 +33,10 @@ def _model(seed: int) -> TrainingModel:
 def _planned(seed: int, memory_bytes: int, rules: dict[str, object]) -> GraphPlan | NoGraphPlan:
     problem = GraphProblem.build(
         _model(seed),
-        devices=3,
-        memory_bytes=memory_bytes,
-        bandwidth_bytes_per_s=10**9,
+        machine=Machine.of_devices(3, memory_bytes=memory_bytes, bandwidth_bytes_per_s=10**9),
         mini_batch=4,
         micro_batch_size=1,
-        rules=GraphRules(**rules),  # type: ignore[arg-type]
+        rules=GraphRules(**rules),
     )
     return plan(problem, Limits())
 

@@ -16,6 +16,7 @@ from mtpp.errors import Deadlock
 from mtpp.formats.io.json_text import parse_json
 from mtpp.formats.training.native import training_model_from_document
 from mtpp.host.deadline import Deadline
+from mtpp.machine.machine import Machine
 from mtpp.solvers.limits import Limits
 from mtpp.solvers.planners.graphpipe import annealed_pipelines
 from mtpp.solvers.planners.graphpipe.bound import iteration_bound
@@ -53,11 +54,9 @@ def _simulated(problem: GraphProblem, plan: GraphPipeline) -> int:
 def _problem(model_of: str, devices: int, **rules: object) -> GraphProblem:
     return GraphProblem.build(
         multi_branch_model(model_of),
-        devices=devices,
-        memory_bytes=16 * 2**30,
-        bandwidth_bytes_per_s=12_500_000_000,
+        machine=Machine.of_devices(devices, memory_bytes=16 * 2**30, bandwidth_bytes_per_s=12_500_000_000),
         mini_batch=BATCHES[model_of][devices],
-        rules=GraphRules(**rules),  # type: ignore[arg-type]
+        rules=GraphRules(**rules),
     )
 
 
@@ -143,9 +142,11 @@ def _piper_stages(problem: GraphProblem, samples: int) -> list[ScheduledStage] |
     model = TrainingModel("m", problem.model.time_unit, layers, edges)
     planning = PlanningProblem(
         model,
-        devices=problem.devices,
-        memory_bytes=problem.memory_bytes,
-        bandwidth_bytes_per_s=problem.costs.bandwidth_bytes_per_s,
+        machine=Machine.of_devices(
+            problem.devices,
+            memory_bytes=problem.memory_bytes,
+            bandwidth_bytes_per_s=problem.costs.link.bandwidth_bytes_per_s,
+        ),
         micro_batches=problem.mini_batch // samples,
     )
     found = piper(planning, PlanLimits(deadline=Deadline(20.0)))
@@ -197,12 +198,14 @@ def test_small_models_against_the_optimum(rules: dict[str, object]) -> None:
         model = training_model_from_document(parse_json(json.dumps(document).encode(), "m"), "m")
         problem = GraphProblem.build(
             model,
-            devices=asked["devices"],
-            memory_bytes=asked["memory_bytes"],
-            bandwidth_bytes_per_s=asked["bandwidth"],
+            machine=Machine.of_devices(
+                asked["devices"],
+                memory_bytes=asked["memory_bytes"],
+                bandwidth_bytes_per_s=asked["bandwidth"],
+                latency_ps=asked["latency"],
+            ),
             mini_batch=asked["mini_batch"],
-            latency_ticks=asked["latency"],
-            rules=GraphRules(**rules),  # type: ignore[arg-type]
+            rules=GraphRules(**rules),
         )
         best, found = ExhaustiveSearch(problem).best(), StageGraphSearch(problem).best()
         if best is None:
@@ -225,12 +228,9 @@ def test_chains_are_planned_as_one_line() -> None:
             StageGraphSearch(
                 GraphProblem.build(
                     model,
-                    devices=4,
-                    memory_bytes=2000,
-                    bandwidth_bytes_per_s=10**9,
+                    machine=Machine.of_devices(4, memory_bytes=2000, bandwidth_bytes_per_s=10**9, latency_ps=10**6),
                     mini_batch=16,
                     micro_batch_size=1,
-                    latency_ticks=10**6,
                     rules=GraphRules(sequential=sequential, in_flight=rule),
                 )
             ).best()

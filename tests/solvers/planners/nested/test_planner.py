@@ -5,17 +5,18 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
-from nested_models import random_question
+from nested_models import nested_problem, random_question
 from nested_oracles import Oracle
 from training_models import random_problem
 
 from mtpp.errors import InputError
 from mtpp.host.deadline import Deadline
+from mtpp.machine.link import Level, Link
+from mtpp.machine.machine import Machine
 from mtpp.solvers.planners.limits import PlanLimits
 from mtpp.solvers.planners.nested import planner as nested_planner
 from mtpp.solvers.planners.nested.planner import plan_nested
 from mtpp.solvers.planners.piper import planner as piper
-from mtpp.training.device_tree import DeviceTree, Level
 from mtpp.training.model import Configuration, Edge, Layer, TrainingModel
 from mtpp.training.nested_plan import NestedPlan, all_superstages
 from mtpp.training.nested_problem import NestedProblem
@@ -26,7 +27,7 @@ def question(seed: int) -> NestedProblem | None:
     """Return a random problem, None where no layer can run at all."""
     model, topology, rest = random_question(seed)
     try:
-        return NestedProblem.build(model, topology, **rest)
+        return nested_problem(model, topology, rest)
     except InputError:
         return None
 
@@ -72,8 +73,7 @@ def test_one_level_equals_the_flat_planner() -> None:
         flat = random_problem(seed)
         nested = NestedProblem.build(
             flat.model,
-            DeviceTree((Level(flat.devices, flat.bandwidth_bytes_per_s),)),
-            memory_bytes=flat.memory_bytes,
+            Machine.of_levels((Level(flat.devices, Link(flat.link.bandwidth_bytes_per_s)),), flat.memory_bytes),
             micro_batches=flat.micro_batches,
             exact_micro_batches=flat.exact_micro_batches,
             convention=flat.convention,
@@ -98,9 +98,9 @@ def chain(layers: int, time: int = 12, sent: int = 1) -> TrainingModel:
     return TrainingModel("chain", "ps", row, [Edge(v, v + 1, sent) for v in range(layers - 1)])
 
 
-def cluster(*levels: tuple[int, int]) -> DeviceTree:
+def cluster(*levels: tuple[int, int]) -> Machine:
     """Return a topology of (devices, bytes per tick)."""
-    return DeviceTree(tuple(Level(devices, rate * 10**12) for devices, rate in levels))
+    return Machine.of_levels(tuple(Level(devices, Link(rate * 10**12)) for devices, rate in levels))
 
 
 def test_slow_outer_networks_are_kept_out_of_the_way() -> None:
@@ -108,14 +108,14 @@ def test_slow_outer_networks_are_kept_out_of_the_way() -> None:
 
     def time(outer: int) -> Fraction:
         model = chain(4, sent=6)
-        problem = NestedProblem.build(model, cluster((2, 100), (2, outer)), memory_bytes=99, micro_batches=4)
+        problem = NestedProblem.build(model, cluster((2, 100), (2, outer)).with_memory(99), micro_batches=4)
         result = plan_nested(problem, PlanLimits())
         assert isinstance(result, NestedPlan)
         return result.time_per_sample
 
     assert time(100) < 15
     slow = NestedProblem.build(
-        chain(4, sent=600), cluster((2, 10**4), (2, 1)), memory_bytes=99, micro_batches=4, exact_micro_batches=False
+        chain(4, sent=600), cluster((2, 10**4), (2, 1)).with_memory(99), micro_batches=4, exact_micro_batches=False
     )
     result = plan_nested(slow, PlanLimits())
     assert isinstance(result, NestedPlan)
@@ -128,7 +128,7 @@ def test_models_with_too_many_downsets_are_cut_along_an_order(monkeypatch: pytes
     """A plan comes out with the bound of its work alone, and says so."""
     wide = [Layer(v, f"layer {v}", {1: [Configuration("plain", 5 + v, 1, 1, 1)]}) for v in range(6)]
     model = TrainingModel("wide", "ps", wide, [])
-    problem = NestedProblem.build(model, cluster((2, 3), (2, 1)), memory_bytes=99, micro_batches=4)
+    problem = NestedProblem.build(model, cluster((2, 3), (2, 1)).with_memory(99), micro_batches=4)
     best = plan_nested(problem, PlanLimits())
     monkeypatch.setattr(nested_planner, "MOST_DOWNSETS", 20)
     result = plan_nested(problem, PlanLimits())
@@ -144,7 +144,7 @@ def test_models_with_too_many_downsets_are_cut_along_an_order(monkeypatch: pytes
 
 def test_limits_that_strike_leave_what_there_is() -> None:
     """No plan at all if nothing was looked at; else the best so far, with a bound on all."""
-    problem = NestedProblem.build(chain(6), cluster((2, 3), (2, 1)), memory_bytes=99, micro_batches=4)
+    problem = NestedProblem.build(chain(6), cluster((2, 3), (2, 1)).with_memory(99), micro_batches=4)
     none = plan_nested(problem, PlanLimits(deadline=Deadline(0)))
     assert isinstance(none, NoPlan)
     assert (none.proven, none.stopped, none.least_memory_bytes) == (False, "time-limit", None)
@@ -161,7 +161,7 @@ def test_limits_that_strike_leave_what_there_is() -> None:
 
 def test_threads_change_nothing() -> None:
     """The same plan with one thread and with three."""
-    problem = NestedProblem.build(chain(9), cluster((3, 3), (3, 1)), memory_bytes=14, micro_batches=8)
+    problem = NestedProblem.build(chain(9), cluster((3, 3), (3, 1)).with_memory(14), micro_batches=8)
     one, three = (plan_nested(problem, PlanLimits(jobs=jobs)) for jobs in (1, 3))
     assert isinstance(one, NestedPlan)
     assert isinstance(three, NestedPlan)

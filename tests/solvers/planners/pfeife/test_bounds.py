@@ -7,6 +7,7 @@ import random
 import pytest
 from looped_oracles import every_split, family_rows, random_line, replayed
 
+from mtpp.machine.machine import Machine
 from mtpp.solvers.limits import Limits
 from mtpp.solvers.planners.pfeife.families import ScheduleCell
 from mtpp.solvers.planners.pfeife.path_bound import path_bound
@@ -26,11 +27,9 @@ def random_problem(pick: random.Random) -> SplitProblem:
     speeds = [pick.choice([1, 1, 2]) for _ in range(devices)] if pick.random() < 0.2 else None
     return SplitProblem.build(
         random_line(pick, ops),
-        devices=devices,
+        machine=Machine.of_devices(devices, bandwidth_bytes_per_s=1, speeds=speeds),
         micro_batches=pick.choice([1, 2, 3, 4]),
-        bandwidth_bytes_per_s=1,
-        speeds=speeds,
-        rules=SplitRules(loops=loops, loop_batches=pick.choice(["divisors", "any"])),  # type: ignore[arg-type]
+        rules=SplitRules(loops=loops, loop_batches=pick.choice(["divisors", "any"])),
     )
 
 

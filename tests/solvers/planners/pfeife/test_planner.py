@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 from looped_oracles import every_split, family_rows, needed_bytes, random_line, replayed, warm_ups
+from machines import on_machine
 
 from mtpp.errors import Deadlock, InputError
 from mtpp.formats.graphs.native import graph_from_document, read_native
@@ -19,7 +20,8 @@ from mtpp.formats.io.json_text import parse_json
 from mtpp.host.stop_reason import StopReason
 from mtpp.inference.graph import CostGraph
 from mtpp.inference.instance import Instance
-from mtpp.inference.system import load_system
+from mtpp.machine.machine import Machine
+from mtpp.machine.presets import load_device
 from mtpp.solvers.limits import Limits
 from mtpp.solvers.planners.pfeife import planner
 from mtpp.solvers.planners.pfeife.least_memory import nothing_found
@@ -49,13 +51,17 @@ def reference() -> dict[str, Any]:
 
 def line_of(graph: CostGraph) -> ModelLine:
     """Return a graph in a line, with the factors that are the default."""
-    return graph_line(graph, Instance.build(graph, load_system("reference"), 1), backward_ratio=2, state=4)
+    return graph_line(
+        graph, Instance.build(graph, Machine.uniform(1, load_device("reference"))), backward_ratio=2, state=4
+    )
 
 
 def problem_of(line: ModelLine, devices: int, micro_batches: int, **given: Any) -> SplitProblem:
     """Return a problem on the links of the reference system."""
     return SplitProblem.build(
-        line, devices=devices, micro_batches=micro_batches, bandwidth_bytes_per_s=25 * 10**9, **given
+        line,
+        micro_batches=micro_batches,
+        **on_machine(devices=devices, bandwidth_bytes_per_s=25 * 10**9, **given),
     )
 
 
@@ -476,7 +482,10 @@ def test_searched_orders_against_every_order(seed: int) -> None:
     ops = pick.randint(devices, 5)
     rules = SplitRules(loops=[1, 2] if 2 * devices <= ops else [1], order="search")
     problem = SplitProblem.build(
-        random_line(pick, ops), devices=devices, micro_batches=pick.choice([1, 2]), bandwidth_bytes_per_s=1, rules=rules
+        random_line(pick, ops),
+        machine=Machine.of_devices(devices, bandwidth_bytes_per_s=1),
+        micro_batches=pick.choice([1, 2]),
+        rules=rules,
     )
     due = best_of_every_order(problem)
     found = plan(problem, Limits())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from given_plans import chain_problem, chain_stages
 
+from mtpp.machine.machine import Machine
 from mtpp.solvers.planners.piper.bang_per_buck import bang_per_buck, slower_by_bang_per_buck
 from mtpp.training.model import Configuration, Layer, TrainingModel
 from mtpp.training.plan import LayerStage
@@ -21,7 +22,9 @@ def _problem(layers: list[list[tuple[int, int]]], memory: int) -> PlanningProble
         ],
         [],
     )
-    return PlanningProblem(model, devices=1, memory_bytes=memory, bandwidth_bytes_per_s=1, micro_batches=1)
+    return PlanningProblem(
+        model, machine=Machine.of_devices(1, memory_bytes=memory, bandwidth_bytes_per_s=1), micro_batches=1
+    )
 
 
 def test_ample_memory_leaves_the_fastest() -> None:

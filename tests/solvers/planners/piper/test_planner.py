@@ -8,11 +8,13 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from machines import on_machine
 from training_models import random_problem
 from training_oracles import best_plan, is_plan, least_memory, time_of
 
 from mtpp.formats.training.models import read_training_model
 from mtpp.host.deadline import Deadline
+from mtpp.machine.machine import Machine
 from mtpp.solvers.planners.limits import PlanLimits
 from mtpp.solvers.planners.piper import planner as piper
 from mtpp.solvers.planners.piper import threshold
@@ -80,9 +82,9 @@ def _published(data: Path, name: str, devices: int, memory_gib: Decimal) -> Plan
     model, _ = read_training_model(str(data / "piper" / f"{name}.json"), unit)
     return PlanningProblem(
         model,
-        devices=devices,
-        memory_bytes=int(memory_gib * GIB),
-        bandwidth_bytes_per_s=25 * GIB * (1000 if unit == "ms" else 1),
+        machine=Machine.of_devices(
+            devices, memory_bytes=int(memory_gib * GIB), bandwidth_bytes_per_s=25 * GIB * (1000 if unit == "ms" else 1)
+        ),
         micro_batches=BATCHES[name],
         convention="program",
     )
@@ -172,7 +174,7 @@ def test_stages_outside_a_downset_run_on_different_numbers_of_devices() -> None:
     layers = [source("a"), source("b"), Layer("sink", "sink", {1: [Configuration("only", 10, 0, 0, 6)]})]
     model = TrainingModel("fork", "ps", layers, [Edge("a", "sink", 0), Edge("b", "sink", 0)])
     asked = {"devices": 4, "memory_bytes": 10, "bandwidth_bytes_per_s": 2 * 10**12, "micro_batches": 4}
-    result = piper.plan(PlanningProblem(model, **asked), PlanLimits())
+    result = piper.plan(PlanningProblem(model, **on_machine(**asked)), PlanLimits())
     assert isinstance(result, TrainingPlan)
     assert (result.time_per_sample, result.optimal) == (10, True)
 
@@ -200,9 +202,7 @@ def test_interrupted_while_the_least_memory_is_looked_for() -> None:
     model = TrainingModel("pair", "ps", layers, [])
     problem = PlanningProblem(
         model,
-        devices=2,
-        memory_bytes=11,
-        bandwidth_bytes_per_s=1,
+        machine=Machine.of_devices(2, memory_bytes=11, bandwidth_bytes_per_s=1),
         micro_batches=2,
         exact_micro_batches=True,
         schemes=Schemes(data_parallel=False),

@@ -11,6 +11,7 @@ from training_models import random_problem
 from training_oracles import best_plan
 
 from mtpp.datasets.multi_branch_training import candle_uno, multi_modal_transformer
+from mtpp.machine.machine import Machine
 from mtpp.solvers.planners.bounds.work import work_bound
 from mtpp.solvers.planners.limits import PlanLimits
 from mtpp.solvers.planners.piper import planner as piper
@@ -53,9 +54,7 @@ def test_branches_out_of_reach_of_the_published_algorithm() -> None:
     """Fourteen branches of four layers, 6 · 10⁹ downsets: a plan with a proven ratio."""
     problem = PlanningProblem(
         candle_uno(14, 4),
-        devices=8,
-        memory_bytes=16 * 2**30,
-        bandwidth_bytes_per_s=25 * 10**9,
+        machine=Machine.of_devices(8, memory_bytes=16 * 2**30, bandwidth_bytes_per_s=25 * 10**9),
         micro_batches=256,
     )
     result = piper.plan(problem, PlanLimits(jobs=2))
@@ -68,9 +67,7 @@ def test_four_long_branches_are_planned_optimally() -> None:
     """A small multi-modal transformer is small enough to be proven."""
     problem = PlanningProblem(
         multi_modal_transformer(3, 4),
-        devices=8,
-        memory_bytes=16 * 2**30,
-        bandwidth_bytes_per_s=25 * 10**9,
+        machine=Machine.of_devices(8, memory_bytes=16 * 2**30, bandwidth_bytes_per_s=25 * 10**9),
         micro_batches=64,
     )
     result = piper.plan(problem, PlanLimits())
@@ -84,9 +81,7 @@ def test_what_holds_along_some_orders_is_not_told_as_a_bound(branches: int, prov
     """Bounds that are heard of on the way are bounds on all plans, and plans that are not proven say why."""
     problem = PlanningProblem(
         multi_modal_transformer(branches, 4),
-        devices=8,
-        memory_bytes=16 * 2**30,
-        bandwidth_bytes_per_s=25 * 10**9,
+        machine=Machine.of_devices(8, memory_bytes=16 * 2**30, bandwidth_bytes_per_s=25 * 10**9),
         micro_batches=64,
     )
     heard = Heard()

@@ -6,12 +6,14 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
+from machines import on_other_devices
 from observers import Heard
 from training_models import random_problem
 from training_oracles import best_plan
 
 from mtpp.errors import InputError
 from mtpp.host.deadline import Deadline
+from mtpp.machine.machine import Machine
 from mtpp.solvers.planners.limits import PlanLimits
 from mtpp.solvers.planners.piper import sweep as sweeping
 from mtpp.solvers.planners.piper.sweep import sweep
@@ -23,9 +25,9 @@ def _problem(seed: int) -> PlanningProblem:
     drawn = random_problem(seed, most_layers=5)
     return PlanningProblem(
         drawn.model,
-        devices=drawn.devices,
-        memory_bytes=drawn.memory_bytes,
-        bandwidth_bytes_per_s=drawn.bandwidth_bytes_per_s,
+        machine=Machine.of_devices(
+            drawn.devices, memory_bytes=drawn.memory_bytes, bandwidth_bytes_per_s=drawn.link.bandwidth_bytes_per_s
+        ),
         micro_batches=drawn.micro_batches,
         schemes=drawn.schemes,
     )
@@ -34,7 +36,7 @@ def _problem(seed: int) -> PlanningProblem:
 def _expected(problem: PlanningProblem, devices: int, degrees_sum: int) -> Fraction | None:
     """Return the least time of all plans on that many devices at most, with degrees that sum up to so much at most."""
     try:
-        smaller = replace(problem, devices=devices, micro_batches=degrees_sum)
+        smaller = on_other_devices(problem, devices=devices, micro_batches=degrees_sum)
     except InputError:  # a layer that has no configuration for so few devices
         return None
     best = best_plan(smaller)

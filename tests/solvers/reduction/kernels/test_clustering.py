@@ -8,6 +8,7 @@ from graph_strategies import LINK, random_graph
 
 from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance
+from mtpp.machine.machine import Machine
 from mtpp.solvers.orders.kernels.edge_weights import reversed_edges, weighted_edges
 from mtpp.solvers.reduction.coarsening import singletons
 from mtpp.solvers.reduction.kernels.clustering import (
@@ -24,7 +25,7 @@ NO_LIMITS = ClusterLimits(size=2**62, work=2**62, param_bytes=2**62, goal=1, ste
 
 
 def _instance(seed: int, ops: int) -> Instance:
-    return Instance.build(random_graph(seed, ops, consumers_per_tensor=2), LINK, 3)
+    return Instance.build(random_graph(seed, ops, consumers_per_tensor=2), Machine.uniform(3, LINK))
 
 
 def _edges(instance: Instance) -> tuple[np.ndarray, ...]:
@@ -121,7 +122,7 @@ def test_neighbours_merge_where_no_edge_joins_them() -> None:
     """Five ops without tensors make three clusters along the order, two if that few are wanted and limits permit."""
     ops = [Op(name, work) for name, work in zip("abcde", (1, 1, 5, 1, 1), strict=True)]
     graph = CostGraph.build(name="loose", time_unit="1", ops=ops, tensors=[])
-    instance = Instance.build(graph, LINK, 2)
+    instance = Instance.build(graph, Machine.uniform(2, LINK))
     clusters = singletons(instance)
     assert contract_neighbours(clusters, 5, NO_LIMITS) == 3
     assert _groups(clusters) == [0, 0, 1, 1, 2]
@@ -141,7 +142,7 @@ def test_nothing_is_moved_where_labels_leave_no_room() -> None:
         ops=[Op(name, 1) for name in "abxc"],
         tensors=[Tensor(u + v, u, (v,), transfer=1) for u, v in ("ab", "ac", "xc")],
     )
-    instance = Instance.build(graph, LINK, 2)
+    instance = Instance.build(graph, Machine.uniform(2, LINK))
     offsets, tails, heads, _ = _edges(instance)
     forward, backward = Edges(offsets, heads), Edges(*reversed_edges(4, tails, heads))
     for room, groups in ((2, [1, 2, 0, 1]), (1, [0, 1, 2, 3])):

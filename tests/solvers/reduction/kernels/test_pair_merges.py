@@ -9,6 +9,7 @@ import pytest
 from graph_strategies import NO_MEMORY, merging_graph
 
 from mtpp.inference.instance import Instance
+from mtpp.machine.machine import Machine
 from mtpp.solvers.reduction.reduced_instance import PAIR_RULES
 from mtpp.solvers.reduction.reduction import find_moves
 
@@ -62,7 +63,7 @@ class Plain:
 @pytest.mark.parametrize("seed", range(24))
 def test_moves_are_those_of_the_rules(seed: int) -> None:
     """What the kernel finds is allowed, and it leaves an op alone only if it is nobody's follower or may not move."""
-    instance = Instance.build(merging_graph(seed, 14), NO_MEMORY, 2)
+    instance = Instance.build(merging_graph(seed, 14), Machine.uniform(2, NO_MEMORY))
     target, rule = find_moves(instance, ALL, 1000)
     found = {(op, PAIR_RULES[rule[op]], int(target[op])) for op in range(14) if rule[op] >= 0}
     due = Plain(instance).moves()
@@ -78,7 +79,7 @@ def test_each_rule_can_be_left_out() -> None:
     """Only the rules that are allowed are used."""
     used = set()
     for seed in range(20):
-        instance = Instance.build(merging_graph(seed, 14), NO_MEMORY, 2)
+        instance = Instance.build(merging_graph(seed, 14), Machine.uniform(2, NO_MEMORY))
         for number in range(len(PAIR_RULES)):
             allowed = np.zeros(len(PAIR_RULES), dtype=np.uint8)
             allowed[number] = 1
@@ -94,7 +95,7 @@ def test_a_search_that_takes_too_long_is_given_up() -> None:
     for steps in (0, 3, 1000):
         several = 0
         for seed in range(30):
-            instance = Instance.build(merging_graph(seed, 14), NO_MEMORY, 2)
+            instance = Instance.build(merging_graph(seed, 14), Machine.uniform(2, NO_MEMORY))
             target, rule = find_moves(instance, ALL, steps)
             found = {(op, PAIR_RULES[rule[op]], int(target[op])) for op in range(14) if rule[op] >= 0}
             assert found <= Plain(instance).moves()

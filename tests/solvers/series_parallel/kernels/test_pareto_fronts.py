@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mtpp.inference.instance import Instance
-from mtpp.inference.system import load_system
+from mtpp.machine.machine import Machine
+from mtpp.machine.presets import load_device
 from mtpp.solvers.memory.memory_arrays import MemoryArrays, memory_arrays
 from mtpp.solvers.series_parallel.components import Components
 from mtpp.solvers.series_parallel.core_items import make_core
@@ -114,7 +115,7 @@ def test_stages_of_a_core(seed: int) -> None:
     """Every pair of downsets of a core is a stage of the cost that the definition gives, none is missing."""
     draw = random.Random(seed)
     graph = random_graph(seed, 8, consumers_per_tensor=draw.choice((0.8, 1.5)))
-    instance = Instance.build(graph, load_system(), 3)
+    instance = Instance.build(graph, Machine.uniform(3, load_device()))
     components = Components(instance, decompose(instance))
     cutoff = draw.choice((60, 10**6))
     terms = Terms(cutoff, 3, int(instance.work.sum()), memory_arrays(instance), 1000)
@@ -132,7 +133,7 @@ def test_stages_of_a_core(seed: int) -> None:
         expected = {}
         for a, b in product(range(len(inside)), repeat=2):
             if inside[a] < inside[b]:
-                cost = oracles.stage_cost(graph, load_system(), inside[b] - inside[a])
+                cost = oracles.stage_cost(graph, load_device(), inside[b] - inside[a])
                 if cost < cutoff:
                     expected[a, b] = cost
         assert found == expected

@@ -15,6 +15,7 @@ from looped_oracles import every_split, family_rows, replayed, warm_ups
 from planning import plan_with
 from tampering import altered, leaves, unnoticed
 
+from mtpp.api.options.machine import Devices
 from mtpp.api.training.plan_results import SplitPlanResult
 from mtpp.api.verify import verify as verify_result
 from mtpp.checker.report import Report
@@ -220,7 +221,6 @@ def test_no_plan_is_verified() -> None:
     """That nothing fits is proven where the bound on memory is above what there is."""
     model = graph(6, 2)
     from mtpp.api.observer import listener
-    from mtpp.api.options.devices import Devices
     from mtpp.api.options.pfeife import Pfeife
     from mtpp.api.training.split_task import SplitTerms, plan_split_task, read_split_task
     from mtpp.host.deadline import Deadline

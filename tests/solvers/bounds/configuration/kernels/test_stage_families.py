@@ -8,6 +8,7 @@ import pytest
 from graph_strategies import LINK, random_graph
 
 from mtpp.inference.instance import Instance
+from mtpp.machine.machine import Machine
 from mtpp.solvers.bounds.configuration.families import StageSets
 from mtpp.solvers.bounds.configuration.kernels.stage_families import IN, OUT, Fill, SetCache, fill_families
 
@@ -45,7 +46,7 @@ def drawn(seed: int) -> tuple[Instance, int]:
     graph = random_graph(seed, 4 + seed % 5, consumers_per_tensor=1.3)
     k = 2 + seed % 3
     optimum = oracles.brute_force_optimum(graph, LINK, k)
-    return Instance.build(graph, LINK, k), int(optimum * (0.8 + 0.1 * (seed % 4)))
+    return Instance.build(graph, Machine.uniform(k, LINK)), int(optimum * (0.8 + 0.1 * (seed % 4)))
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -8,6 +8,7 @@ import random
 import pytest
 from training_models import random_problem
 
+from mtpp.machine.machine import Machine
 from mtpp.solvers.planners.piper.arrays import choice_arrays
 from mtpp.solvers.planners.piper.bang_per_buck import bang_per_buck
 from mtpp.solvers.planners.piper.kernels.stage_choices import (
@@ -37,9 +38,7 @@ def _problem(layers: list[list[tuple[int, int, int]]], memory: int) -> PlanningP
     ]
     return PlanningProblem(
         TrainingModel("knapsack", "ps", rows, []),
-        devices=2,
-        memory_bytes=memory,
-        bandwidth_bytes_per_s=4 * 10**12,
+        machine=Machine.of_devices(2, memory_bytes=memory, bandwidth_bytes_per_s=4 * 10**12),
         micro_batches=2,
     )
 
@@ -120,7 +119,9 @@ def test_a_layer_without_choices_fits_nowhere() -> None:
         Layer(1, "b", {2: [Configuration("x", 1, 0, 0, 1)]}),
     ]
     problem = PlanningProblem(
-        TrainingModel("m", "ps", layers, []), devices=2, memory_bytes=9, bandwidth_bytes_per_s=1, micro_batches=2
+        TrainingModel("m", "ps", layers, []),
+        machine=Machine.of_devices(2, memory_bytes=9, bandwidth_bytes_per_s=1),
+        micro_batches=2,
     )
     assert _solve(problem, LEAST)[0] == NOTHING_FITS
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from mtpp.errors import InputError
-from mtpp.training.device_tree import DeviceTree, Level, load_device_tree
+from mtpp.machine.link import Level, Link
+from mtpp.machine.machine import Machine
 
 TWO = """
 name = "cluster"
@@ -31,14 +32,14 @@ def written(folder: Path, text: str) -> str:
 
 def test_a_file_of_two_levels(tmp_path: Path) -> None:
     """The innermost level comes first; units are read."""
-    device_tree = load_device_tree(written(tmp_path, TWO))
-    assert device_tree == DeviceTree((Level(8, 300 * 10**9, "GPUs"), Level(4, 25 * 10**9)))
-    assert device_tree.devices == 32
-    assert device_tree.to_document() == [
+    machine = Machine.read(written(tmp_path, TWO))
+    assert machine == Machine.of_levels((Level(8, Link(300 * 10**9), "GPUs"), Level(4, Link(25 * 10**9))))
+    assert machine.count == 32
+    assert machine.topology() == [
         {"devices": 8, "bandwidth_bytes_per_s": 300 * 10**9},
         {"devices": 4, "bandwidth_bytes_per_s": 25 * 10**9},
     ]
-    assert device_tree.describe() == "8 × 300 GB/s (GPUs), 4 × 25 GB/s: 32 devices"
+    assert machine.describe_levels() == "8 × 300 GB/s (GPUs), 4 × 25 GB/s: 32 devices"
 
 
 LEVEL = '[[levels]]\ndevices = 8\nbandwidth = "1GB/s"\n'
@@ -47,7 +48,6 @@ LEVEL = '[[levels]]\ndevices = 8\nbandwidth = "1GB/s"\n'
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "/levels: missing key; describe each level: [[levels]]"),
         ("levels = []", "/levels: the topology has no levels; give at least one: [[levels]]"),
         ("levels = 3", "/levels: is not a list of levels; describe each level: [[levels]]"),
         ("levels = [3]", "/levels: is not a list of levels; describe each level: [[levels]]"),
@@ -71,13 +71,13 @@ def test_bad_files_are_refused_with_the_place(tmp_path: Path, text: str, message
     """One line that says where, what, and what to do."""
     path = written(tmp_path, text)
     with pytest.raises(InputError) as caught:
-        load_device_tree(path)
+        Machine.read(path)
     assert str(caught.value).startswith(f"{path}: {message}")
 
 
 def test_files_that_are_not_there_are_refused(tmp_path: Path) -> None:
     """So is a folder."""
     with pytest.raises(InputError, match="no such file"):
-        load_device_tree(str(tmp_path / "none.toml"))
+        Machine.read(str(tmp_path / "none.toml"))
     with pytest.raises(InputError, match="Is a directory"):
-        load_device_tree(str(tmp_path))
+        Machine.read(str(tmp_path))

@@ -1,0 +1,163 @@
+"""Machines that models are cut for: equal stages of an inference pipeline, and devices that train."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from mtpp.api.options.kinds import Amounts, Choice, InputPath, Quantity, Rate, Whole
+from mtpp.api.options.option import Options, option
+from mtpp.errors import InputError
+from mtpp.names import PEAK_MODES
+from mtpp.ranges import MOST_DEVICES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from mtpp.machine.device import Device
+    from mtpp.machine.machine import Machine
+    from mtpp.units import Exact
+
+
+def preset_names() -> Iterable[str]:
+    """Return the names of the devices that come with the package."""
+    from mtpp.machine.presets import preset_tables
+
+    return preset_tables()
+
+
+class System(Options):
+    """Device of each stage: a system, with values in place of its own."""
+
+    system: str | os.PathLike[str] | Device | None = option(
+        None, InputPath("the system", names=preset_names, other="Device"), "Preset or TOML file [default: reference].",
+        "NAME|FILE", more="Or a :class:`mtpp.machine.device.Device`.",
+    )  # fmt: skip
+    bandwidth: int | str | None = option(None, Rate(), "Of the link between stages, such as 25GB/s.", "RATE")
+    fast_memory: int | str | None = option(
+        None, Quantity(0), "Of one stage, such as 24MiB; what exceeds it is streamed.", "SIZE"
+    )
+    activation_reserve: int | str | None = option(None, Quantity(0), "Part of the memory kept for activations.", "SIZE")
+    peak: str | None = option(
+        None, Choice(PEAK_MODES, "mode"),
+        "Activations of a stage: the reserve, or as its ops run in the file's order [default: reserve].",
+    )  # fmt: skip
+    stage_memory: int | str | None = option(
+        None, Quantity(0), "No stage may need more for parameters and activations.", "SIZE"
+    )
+
+    def __post_init__(self) -> None:
+        _ = self.device  # refused at the door
+
+    @cached_property
+    def device(self) -> Device:
+        """The system with the values that are given in place of its own."""
+        from mtpp.machine.device import Device
+        from mtpp.machine.presets import DEFAULT_PRESET, load_device
+
+        try:
+            system = self.system if isinstance(self.system, Device) else load_device(str(self.system or DEFAULT_PRESET))
+        except InputError as error:
+            place = ": ".join(part for part in (error.source, error.where) if part)
+            raise InputError(error.problem, parameter="system", where=place or None, remedy=error.remedy) from None
+        return system.overriding(**self._overrides)
+
+    @cached_property
+    def due(self) -> dict[str, Any]:
+        """Values that a document's system has to have to be for this: all but the name where one is given."""
+        from mtpp.machine.device import DOCUMENTED
+
+        values = self.device.to_document()
+        del values["name"]
+        given = {DOCUMENTED.get(name, name) for name, value in self._overrides.items() if value is not None}
+        return {key: value for key, value in values.items() if self.system is not None or key in given}
+
+    @property
+    def _overrides(self) -> dict[str, Any]:
+        return {
+            "bandwidth_bytes_per_s": self.bandwidth,
+            "fast_memory_bytes": self.fast_memory,
+            "activation_reserve_bytes": self.activation_reserve,
+            "peak": self.peak,
+            "memory_bytes": self.stage_memory,
+        }
+
+
+class Devices(Options):
+    """Devices of a training pipeline; a plan may use fewer."""
+
+    devices: int | None = option(None, Whole(1, MOST_DEVICES), "Devices at most.", "K")
+    memory: str | int | Iterable[str | int] | None = option(
+        None, Amounts(), "Of each device, such as 8GiB; of pfeife: also one of each.", "SIZE",
+        more="With :class:`mtpp.Pfeife`, None is no limit.",
+    )  # fmt: skip
+    bandwidth: str | int | None = option(
+        None, Rate(), "Of each device's link, such as 25GiB/s or 25GiB/ms.", "RATE",
+        more="With :class:`mtpp.Pfeife`, None is 25 GB/s.",
+    )  # fmt: skip
+    topology: str | os.PathLike[str] | Machine | None = option(
+        None, InputPath("the topology", other="Machine"),
+        "In place of ‹devices› and ‹bandwidth›: networks within networks.", "FILE.toml",
+        more="Or a :class:`mtpp.machine.machine.Machine` of several levels.",
+    )  # fmt: skip
+
+    @cached_property
+    def levels(self) -> Machine | None:
+        """Machine of a topology, without memory; None where *devices* with *bandwidth* are one network."""
+        from mtpp.machine.machine import Machine
+
+        if self.topology is None or isinstance(self.topology, Machine):
+            return self.topology
+        return Machine.read_levels(os.fspath(self.topology))
+
+    @property
+    def count(self) -> int | None:
+        """Number of devices; None where nothing says it."""
+        return self.devices if self.levels is None else self.levels.count
+
+    @property
+    def rate(self) -> int | None:
+        """Bandwidth of each device's link in bytes per second; None where nothing says it."""
+        if self.levels is not None:
+            return self.levels.device.link.bandwidth_bytes_per_s
+        return None if self.bandwidth is None else int(self.bandwidth)
+
+    def machine(self, bandwidth: int | None = None, *, latency_ps: int = 0, speeds: Any = None) -> Machine:
+        """Return the machine, whose devices and bandwidth have to be known.
+
+        Parameters
+        ----------
+        bandwidth
+            In place of one that was not given, in bytes per second.
+        speeds
+            Of each device, or one for all.
+
+        Raises
+        ------
+        InputError
+            If there is not one memory or speed for each device.
+        """
+        from mtpp.machine.machine import Machine
+
+        if self.levels is not None:
+            return Machine.of_levels(self.levels.levels, self.equal_memory())
+        count, rate = self.count or 0, self.rate or bandwidth or 0
+        each: Sequence[Exact] | None = speeds if speeds is None or isinstance(speeds, tuple) else [speeds] * count
+        memory: Any = self.memory
+        return Machine.of_devices(
+            count, bandwidth_bytes_per_s=rate, memory_bytes=memory, latency_ps=latency_ps, speeds=each
+        )
+
+    def refuse_pairs(self) -> None:
+        """Refuse a topology beside what it says already; of planners that take one."""
+        for name in ("devices", "bandwidth") if self.topology is not None else ():
+            if getattr(self, name) is not None:
+                raise InputError(f"says what ‹{name}› does", parameter="topology", remedy="give one of them")
+
+    def equal_memory(self) -> int | None:
+        """Return the memory of every device in bytes, for planners that take no other."""
+        if self.memory is None or isinstance(self.memory, int):
+            return self.memory
+        raise InputError("is one amount for all devices", parameter="memory")

@@ -1,0 +1,155 @@
+"""Devices: how fast one computes, how fast it talks, how much it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from mtpp.errors import InputError
+from mtpp.machine.link import Link
+from mtpp.names import PEAK_MODES
+from mtpp.units import PICOSECONDS, Exact, ceil_ratio, format_bandwidth, format_bytes, format_compute_rate
+
+_LEAST = {
+    "peak_flops_per_s": 1,
+    "memory_bandwidth_bytes_per_s": 1,
+    "bandwidth_bytes_per_s": 1,
+    "fast_memory_bytes": 0,
+    "activation_reserve_bytes": 0,
+    "stage_memory_bytes": 0,
+}
+_RATES = ("peak_flops_per_s", "memory_bandwidth_bytes_per_s")
+DOCUMENTED = {"memory_bytes": "stage_memory_bytes"}
+"""Fields that documents call by another name."""
+
+_MAY_BE_NONE = (*_RATES, "fast_memory_bytes", "stage_memory_bytes")
+
+
+@dataclass(frozen=True)
+class Device:
+    """One accelerator with its link, which holds one stage.
+
+    Attributes
+    ----------
+    peak_flops_per_s, memory_bandwidth_bytes_per_s
+        The roofline that models the work of an op; None where models bring their own times.
+    link
+        To the other devices; overflowing parameters are streamed over it as well (the papers' B).
+    fast_memory_bytes
+        Memory for parameters and activations of one stage (the papers' M); None: no limit, no overflow.
+    activation_reserve_bytes
+        peak(S) of every non-empty stage when *peak* is ``"reserve"``.
+    peak
+        One of :data:`~mtpp.names.PEAK_MODES`.
+    memory_bytes
+        No stage may need more for parameters and activations; None: no limit.
+    speed
+        Multiple of the speed that a model's times are of.
+
+    Raises
+    ------
+    InputError
+        If a figure is no whole number or out of range, or the reserve is above a memory.
+    """
+
+    name: str
+    peak_flops_per_s: int | None
+    memory_bandwidth_bytes_per_s: int | None
+    link: Link
+    fast_memory_bytes: int | None = None
+    activation_reserve_bytes: int = 0
+    peak: str = "reserve"
+    memory_bytes: int | None = None
+    speed: Exact = 1
+
+    def __post_init__(self) -> None:
+        figures = self.to_document()
+        for quantity, least in _LEAST.items():
+            value = figures[quantity]
+            if value is None and quantity in _MAY_BE_NONE:
+                continue
+            if isinstance(value, bool) or not isinstance(value, int):
+                raise InputError(f"{quantity} {value!r} is not a whole number", source=self.name)
+            if value < least:
+                raise InputError(f"{quantity} must be {'above' if least else 'at least'} zero", source=self.name)
+        if self.peak not in PEAK_MODES:
+            raise InputError(f"unknown peak mode {self.peak!r}", remedy=f"use one of {', '.join(PEAK_MODES)}")
+        for memory, what in ((self.fast_memory_bytes, "fast memory"), (self.memory_bytes, "stage memory")):
+            if memory is not None and self.activation_reserve_bytes > memory:
+                raise InputError(
+                    f"the activation reserve ({format_bytes(self.activation_reserve_bytes)}) is above the {what} "
+                    f"({format_bytes(memory)})",
+                    remedy=f"lower ‹activation_reserve› or raise ‹{what.replace(' ', '_')}›",
+                )
+
+    @property
+    def limits_memory(self) -> bool:
+        """Whether the memory that a stage needs changes its cost or whether it may be at all."""
+        return self.fast_memory_bytes is not None or self.memory_bytes is not None
+
+    def modelled_work_ps(self, flops: int, traffic_bytes: int) -> int:
+        """Return the roofline time of an op in picoseconds: max(flops / peak, bytes / memory bandwidth), rounded up."""
+        assert self.peak_flops_per_s is not None
+        assert self.memory_bandwidth_bytes_per_s is not None
+        return max(
+            ceil_ratio(flops * PICOSECONDS["s"], self.peak_flops_per_s),
+            ceil_ratio(traffic_bytes * PICOSECONDS["s"], self.memory_bandwidth_bytes_per_s),
+        )
+
+    def overriding(self, *, bandwidth_bytes_per_s: int | None = None, **changes: Any) -> Device:
+        """Return this device with the given fields replaced where they are not None."""
+        given = {key: value for key, value in changes.items() if value is not None}
+        if bandwidth_bytes_per_s is not None:
+            given["link"] = replace(self.link, bandwidth_bytes_per_s=bandwidth_bytes_per_s)
+        return replace(self, **given) if given else self
+
+    def to_document(self) -> dict[str, Any]:
+        """Return the JSON object that a plan carries as its ``system``; :meth:`from_document` reads it back."""
+        return {
+            "name": self.name,
+            "peak_flops_per_s": self.peak_flops_per_s,
+            "memory_bandwidth_bytes_per_s": self.memory_bandwidth_bytes_per_s,
+            "bandwidth_bytes_per_s": self.link.bandwidth_bytes_per_s,
+            "fast_memory_bytes": self.fast_memory_bytes,
+            "activation_reserve_bytes": self.activation_reserve_bytes,
+            "peak": self.peak,
+            "stage_memory_bytes": self.memory_bytes,
+        }
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Device:
+        """Read the JSON object that :meth:`to_document` writes.
+
+        Raises
+        ------
+        InputError
+            If a key is missing or unknown, or its value is not allowed.
+        """
+        figures = dict(document)
+        for key in (*_RATES, "bandwidth_bytes_per_s"):
+            if figures.get(key) is None:
+                raise InputError(f"not a system: {key} is missing", where="/system")
+        link, memory = Link(figures.pop("bandwidth_bytes_per_s")), figures.pop("stage_memory_bytes", None)
+        try:
+            return cls(**figures, link=link, memory_bytes=memory)
+        except TypeError as error:
+            raise InputError(f"not a system: {error}", where="/system") from None
+
+    def describe(self) -> str:
+        """Return one line for people: name, rates and memory."""
+        parts = [f"link {format_bandwidth(self.link.bandwidth_bytes_per_s)}"]
+        if self.peak_flops_per_s is not None and self.memory_bandwidth_bytes_per_s is not None:
+            memory = f"memory {format_bandwidth(self.memory_bandwidth_bytes_per_s)}"
+            parts = [format_compute_rate(self.peak_flops_per_s), memory, *parts]
+        if self.fast_memory_bytes is None:
+            parts.append("no fast-memory limit")
+        else:
+            parts.append(f"fast memory {format_bytes(self.fast_memory_bytes)}")
+        if self.memory_bytes is not None:
+            parts.append(f"at most {format_bytes(self.memory_bytes)} per stage")
+        if self.limits_memory and self.peak == "reserve":
+            parts.append(f"{format_bytes(self.activation_reserve_bytes)} of it reserved for activations")
+        elif self.limits_memory:
+            parts.append("activations as run in order")
+        return f"{self.name}: " + ", ".join(parts)

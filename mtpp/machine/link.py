@@ -1,0 +1,51 @@
+"""Links between devices, and networks within networks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mtpp.units import PICOSECONDS, ceil_ratio
+
+
+@dataclass(frozen=True)
+class Link:
+    """Connection of a device to the others.
+
+    Attributes
+    ----------
+    bandwidth_bytes_per_s
+        Of what enters and leaves the device.
+    latency_ps
+        Of each message, in picoseconds.
+    """
+
+    bandwidth_bytes_per_s: int
+    latency_ps: int = 0
+
+    def streaming_ps(self, count: int, parts: int = 1) -> int:
+        """Return the time of *count* bytes over *parts* such links, without latency, in picoseconds, rounded up."""
+        return ceil_ratio(count * PICOSECONDS["s"], self.bandwidth_bytes_per_s * parts)
+
+    def message_ps(self, count: int, parts: int = 1) -> int:
+        """Return the time of a message of *count* bytes over *parts* such links, in picoseconds, rounded up."""
+        return self.latency_ps + self.streaming_ps(count, parts)
+
+
+@dataclass(frozen=True)
+class Level:
+    """Network that joins devices, or devices made of those of the level inside it.
+
+    As in appendix E of Tarnawski et al. (2021): devices of level 1 compute. K₁ of them make a device of level 2, joined
+    by a network of bandwidth B₁; K₂ of those make a device of level 3, and so on up to the K_L devices of the last.
+
+    Attributes
+    ----------
+    devices
+        K_ℓ: devices of this level in each device of the next, or in all at the last level.
+    link
+        Of each of them; its bandwidth is B_ℓ.
+    """
+
+    devices: int
+    link: Link
+    name: str = ""

@@ -1,0 +1,238 @@
+"""Machines: devices in order, and the networks that join them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain, groupby, repeat
+from math import prod
+
+from mtpp.errors import InputError
+from mtpp.machine.device import Device
+from mtpp.machine.link import Level, Link
+from mtpp.machine.presets import load_device, load_levels, toml_table
+from mtpp.units import Exact, format_bandwidth
+
+LARGEST_DEVICES = 2**20
+"""Devices in all, and of any level, that networks within networks may join."""
+
+
+@dataclass(frozen=True)
+class DeviceGroup:
+    """Consecutive devices that are equal."""
+
+    device: Device
+    count: int
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Devices in order with their networks; :meth:`uniform`, :meth:`of_devices`, :meth:`of_levels`, :meth:`read`.
+
+    Attributes
+    ----------
+    groups
+        The devices in order; those of the innermost level, where there are several.
+    levels
+        Networks within networks, the innermost first; one joins all devices of a flat machine.
+    """
+
+    groups: Sequence[DeviceGroup]
+    levels: Sequence[Level]
+
+    @classmethod
+    def uniform(cls, count: int, device: Device) -> Machine:
+        """Return *count* equal devices joined by their links."""
+        return cls((DeviceGroup(device, count),), (Level(count, device.link),))
+
+    @classmethod
+    def of_devices(
+        cls,
+        count: int,
+        *,
+        bandwidth_bytes_per_s: int,
+        memory_bytes: int | Sequence[int | None] | None = None,
+        latency_ps: int = 0,
+        speeds: Sequence[Exact] | None = None,
+    ) -> Machine:
+        """Return devices for models that bring their own times.
+
+        Parameters
+        ----------
+        memory_bytes
+            Of each device, or one number for all; None: no limit.
+        speeds
+            Of each device, as multiples of the speed that a model's times are of; None: 1.
+
+        Raises
+        ------
+        InputError
+            If a number is out of range or there is not one for each device; names the parameter.
+        """
+        sizes = memory_bytes if isinstance(memory_bytes, Sequence) else [memory_bytes]
+        numbers = [("devices", count), ("bandwidth", bandwidth_bytes_per_s), *(("memory", size) for size in sizes)]
+        for name, value in (*numbers, *(("speed", speed) for speed in speeds or ())):
+            if value is not None and value <= 0:
+                raise InputError(f"must be above zero, not {value}", parameter=name)
+        if latency_ps < 0:
+            raise InputError(f"must be at least 0, not {latency_ps}", parameter="latency")
+        for name, values in (("speed", speeds), ("memory", memory_bytes)):
+            if isinstance(values, Sequence) and len(values) != count:
+                remedy = "give one value, or one for each device"
+                raise InputError(f"{len(values)} values for {count} devices", parameter=name, remedy=remedy)
+        link = Link(bandwidth_bytes_per_s, latency_ps)
+        one = Device("device", None, None, link, memory_bytes=sizes[0])
+        if speeds is None and not isinstance(memory_bytes, Sequence):
+            return cls.uniform(count, one)
+        memories = sizes if isinstance(memory_bytes, Sequence) else [memory_bytes] * count
+        each = zip(memories, speeds or [1] * count, strict=True)
+        groups = (
+            DeviceGroup(replace(one, memory_bytes=memory, speed=speed), len(list(equal)))
+            for (memory, speed), equal in groupby(each)
+        )
+        return cls(tuple(groups), (Level(count, link),))
+
+    @classmethod
+    def of_levels(cls, levels: Sequence[Level], memory_bytes: int | None = None) -> Machine:
+        """Return equal devices joined by networks within networks, the innermost first; at least one.
+
+        Raises
+        ------
+        InputError
+            If there is no level, a number is not positive, or there are more than :data:`LARGEST_DEVICES` devices;
+            *where* is a pointer ``/levels/0/devices``.
+        """
+        if not levels:
+            raise InputError("the topology has no levels", where="/levels", remedy="give at least one: [[levels]]")
+        for i, level in enumerate(levels):
+            for value, key in ((level.devices, "devices"), (level.link.bandwidth_bytes_per_s, "bandwidth")):
+                if value < 1:
+                    raise InputError(f"must be above zero, not {value}", where=f"/levels/{i}/{key}")
+        count = prod(level.devices for level in levels)
+        if count > LARGEST_DEVICES:
+            raise InputError(
+                f"{count} devices are too many", where="/levels", remedy=f"at most {LARGEST_DEVICES} are planned for"
+            )
+        device = Device("device", None, None, levels[0].link, memory_bytes=memory_bytes)
+        return cls((DeviceGroup(device, levels[0].devices),), tuple(levels))
+
+    @classmethod
+    def read(cls, path: str, count: int = 1) -> Machine:
+        """Read a machine from a TOML file: *count* devices of the one that it describes, or networks within networks.
+
+        Raises
+        ------
+        InputError
+            If there is no such file, or it describes neither; it names the place.
+        """
+        if "levels" in toml_table(path, "no such file"):
+            return cls.read_levels(path)
+        return cls.uniform(count, load_device(path))
+
+    @classmethod
+    def read_levels(cls, path: str) -> Machine:
+        """Read networks within networks from a TOML file.
+
+        Raises
+        ------
+        InputError
+            If there is no such file, or it describes no networks; it names the place.
+        """
+        try:
+            return cls.of_levels(load_levels(path))
+        except InputError as error:
+            raise InputError(error.problem, source=path, where=error.where, remedy=error.remedy) from None
+
+    @property
+    def count(self) -> int:
+        """Number of devices."""
+        return prod(level.devices for level in self.levels)
+
+    @cached_property
+    def devices(self) -> Sequence[Device]:
+        """The devices in order; those of the innermost level, where there are several."""
+        return tuple(chain.from_iterable(repeat(group.device, group.count) for group in self.groups))
+
+    @cached_property
+    def classes(self) -> Sequence[Device]:
+        """Devices that differ in more than their names, in the order in which they first stand."""
+        return tuple(dict.fromkeys(_nameless(group.device) for group in self.groups))
+
+    @cached_property
+    def class_of(self) -> Sequence[int]:
+        """Class of each device of the innermost level, by its position in :attr:`classes`."""
+        number = {device: i for i, device in enumerate(self.classes)}
+        return tuple(number[_nameless(device)] for device in self.devices)
+
+    @property
+    def device(self) -> Device:
+        """The device that all devices are equal to; of unequal ones, their envelope."""
+        return self.groups[0].device if len(self.groups) == 1 else self.envelope().groups[0].device
+
+    @property
+    def required_memory_bytes(self) -> int:
+        """Memory of each device, for planners that need one.
+
+        Raises
+        ------
+        InputError
+            If there is none.
+        """
+        memory = self.device.memory_bytes
+        if memory is None:
+            raise InputError("must be given", parameter="memory", remedy="write ‹memory› 16GiB")
+        return memory
+
+    def with_memory(self, size: int) -> Machine:
+        """Return the same devices with *size* bytes of memory each."""
+        groups = (replace(group, device=replace(group.device, memory_bytes=size)) for group in self.groups)
+        return replace(self, groups=tuple(groups))
+
+    def envelope(self) -> Machine:
+        """Return as many equal devices with the best figure of any device for each quantity.
+
+        The least bottleneck on it is at most the least on this machine.
+        """
+        first, *others = (group.device for group in self.groups)
+        for other in others:
+            first = Device(
+                first.name,
+                _largest(first.peak_flops_per_s, other.peak_flops_per_s),
+                _largest(first.memory_bandwidth_bytes_per_s, other.memory_bandwidth_bytes_per_s),
+                Link(
+                    max(first.link.bandwidth_bytes_per_s, other.link.bandwidth_bytes_per_s),
+                    min(first.link.latency_ps, other.link.latency_ps),
+                ),
+                _largest(first.fast_memory_bytes, other.fast_memory_bytes),
+                min(first.activation_reserve_bytes, other.activation_reserve_bytes),
+                first.peak,
+                _largest(first.memory_bytes, other.memory_bytes),
+                max(first.speed, other.speed),
+            )
+        return replace(self, groups=(DeviceGroup(first, sum(group.count for group in self.groups)),))
+
+    def describe_levels(self) -> str:
+        """Return one line for people: ``8 × 300 GB/s, 4 × 25 GB/s: 32 devices``."""
+        levels = ", ".join(
+            f"{level.devices} × {format_bandwidth(level.link.bandwidth_bytes_per_s)}"
+            + (f" ({level.name})" if level.name else "")
+            for level in self.levels
+        )
+        return f"{levels}: {self.count} devices"
+
+    def topology(self) -> list[dict[str, int]]:
+        """Return ``system.topology`` of plans: the levels, the innermost first."""
+        return [
+            {"devices": level.devices, "bandwidth_bytes_per_s": level.link.bandwidth_bytes_per_s}
+            for level in self.levels
+        ]
+
+
+def _nameless(device: Device) -> Device:
+    return replace(device, name="")
+
+
+def _largest(one: int | None, other: int | None) -> int | None:
+    """Return the larger of two figures; None, which is no limit, is the largest."""
+    return None if one is None or other is None else max(one, other)

@@ -1,0 +1,162 @@
+"""Files that describe devices (TOML), and the devices that come with the package.
+
+A file describes a device with its link, as ``systems.toml`` does, or networks within networks, the innermost first::
+
+    [[levels]]
+    name = "GPUs of a machine"      # optional
+    devices = 8
+    bandwidth = "300GB/s"
+
+    [[levels]]
+    devices = 4
+    bandwidth = "25GB/s"
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from mtpp.errors import InputError
+from mtpp.machine.device import Device
+from mtpp.machine.link import Level, Link
+from mtpp.units import parse_bandwidth, parse_bytes, parse_compute_rate
+
+DEFAULT_PRESET = "reference"
+
+_KEYS: dict[str, tuple[str, Callable[[str], int]]] = {
+    "peak_flops": ("peak_flops_per_s", parse_compute_rate),
+    "memory_bandwidth": ("memory_bandwidth_bytes_per_s", parse_bandwidth),
+    "bandwidth": ("bandwidth_bytes_per_s", parse_bandwidth),
+    "fast_memory": ("fast_memory_bytes", parse_bytes),
+    "activation_reserve": ("activation_reserve_bytes", parse_bytes),
+    "stage_memory": ("stage_memory_bytes", parse_bytes),
+}
+_REQUIRED = ("peak_flops", "memory_bandwidth", "bandwidth")
+_TEXT_KEYS = ("name", "description", "source", "sources", "peak")
+_LEVEL_KEYS = ("devices", "bandwidth", "name")
+_TOPOLOGY_KEYS = ("levels", "name", "description")
+
+
+@cache
+def preset_tables() -> Mapping[str, Mapping[str, Any]]:
+    """Return the presets shipped with the package as they stand in ``systems.toml``, name → table."""
+    return tomllib.loads(files("mtpp").joinpath("machine/systems.toml").read_text(encoding="utf-8"))
+
+
+def load_device(name_or_path: str = DEFAULT_PRESET) -> Device:
+    """Return a preset by its name, or the device described by a TOML file.
+
+    Raises
+    ------
+    InputError
+        If neither a preset nor a file has that name, or the file describes no device.
+    """
+    presets = preset_tables()
+    if name_or_path in presets:
+        return _device_of_table(presets[name_or_path], name_or_path, f"preset {name_or_path}")
+    table = toml_table(name_or_path, "no such preset and no such file", f"presets: {', '.join(presets)}")
+    return _device_of_table(table, Path(name_or_path).stem, name_or_path)
+
+
+def load_levels(path: str) -> tuple[Level, ...]:
+    """Read networks within networks from a TOML file, the innermost first.
+
+    Raises
+    ------
+    InputError
+        If there is no such file, or it describes no networks; it names the place.
+    """
+    table = toml_table(path, "no such file")
+    try:
+        return _levels_of_table(table)
+    except InputError as error:
+        raise InputError(error.problem, source=path, where=error.where, remedy=error.remedy) from None
+
+
+def toml_table(path: str, absent: str, remedy: str | None = None) -> dict[str, Any]:
+    """Return the table that a TOML file holds; *absent* and *remedy* are for people if there is no such file."""
+    try:
+        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(absent, source=path, remedy=remedy) from None
+    except OSError as error:
+        raise InputError(error.strerror or "cannot be read", source=path) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"not a TOML file: {error}", source=path) from None
+    except RecursionError:
+        raise InputError("nested too deeply", source=path) from None
+    except ValueError as error:  # a number of more digits than Python converts, a path with a null character
+        raise InputError(f"cannot be read: {error}", source=path) from None
+
+
+def _device_of_table(table: Mapping[str, Any], name: str, source: str) -> Device:
+    figures: dict[str, Any] = {"name": str(table.get("name", name)), "peak": table.get("peak", "reserve")}
+    for key, value in table.items():
+        if key in _TEXT_KEYS:
+            continue
+        if key not in _KEYS:
+            known = ", ".join([*_KEYS, *_TEXT_KEYS])
+            raise InputError("unknown key", source=source, where=key, remedy=f"use one of {known}")
+        figure, parse = _KEYS[key]
+        if not isinstance(value, str):
+            raise InputError(f"{value!r} has no unit", source=source, where=key, remedy='write it like "25GB/s"')
+        try:
+            figures[figure] = parse(value)
+        except InputError as error:
+            raise InputError(error.problem, source=source, where=key, remedy=error.remedy) from None
+    for key in _REQUIRED:
+        if key not in table:
+            raise InputError("missing key", source=source, where=key)
+    try:
+        return Device.from_document(figures)
+    except InputError as error:
+        raise InputError(error.problem, source=source, remedy=error.remedy) from None
+
+
+def _levels_of_table(table: Mapping[str, Any]) -> tuple[Level, ...]:
+    _refuse_unknown(table, _TOPOLOGY_KEYS, "")
+    for key in ("name", "description"):
+        _require_text(table.get(key, ""), f"/{key}")
+    if "levels" not in table:
+        raise InputError("missing key", where="/levels", remedy="describe each level: [[levels]]")
+    rows = table["levels"]
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise InputError("is not a list of levels", where="/levels", remedy="describe each level: [[levels]]")
+    return tuple(_level(row, f"/levels/{i}") for i, row in enumerate(rows))
+
+
+def _refuse_unknown(table: Mapping[str, Any], known: Sequence[str], where: str) -> None:
+    for key in table:
+        if key not in known:
+            raise InputError("unknown key", where=f"{where}/{key}", remedy=f"use one of {', '.join(known)}")
+
+
+def _require_text(value: Any, where: str) -> str:
+    if not isinstance(value, str):
+        raise InputError("is not a text", where=where, remedy="put it in quotes")
+    return value
+
+
+def _level(row: Mapping[str, Any], where: str) -> Level:
+    _refuse_unknown(row, _LEVEL_KEYS, where)
+    for key in ("devices", "bandwidth"):
+        if key not in row:
+            raise InputError("missing key", where=f"{where}/{key}")
+    devices, bandwidth = row["devices"], row["bandwidth"]
+    if isinstance(devices, bool) or not isinstance(devices, int):
+        raise InputError(f"{devices!r} is not a whole number", where=f"{where}/devices")
+    if devices < 1:
+        raise InputError(f"must be above zero, not {devices}", where=f"{where}/devices")
+    if not isinstance(bandwidth, str):
+        remedy = 'write it like "25GB/s"'
+        raise InputError(f"{bandwidth!r} has no unit", where=f"{where}/bandwidth", remedy=remedy)
+    try:
+        rate = parse_bandwidth(bandwidth)
+    except InputError as error:
+        raise InputError(error.problem, where=f"{where}/bandwidth", remedy=error.remedy) from None
+    return Level(devices, Link(rate), _require_text(row.get("name", ""), f"{where}/name"))
