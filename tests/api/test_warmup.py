@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from downset_proofs import narrow_case
 from graph_strategies import LINK, random_graph
+from processes import run
 from training_models import random_problem
 
 import mtpp
@@ -102,8 +103,9 @@ def test_behind_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 def test_nothing_is_left_to_compile() -> None:
-    """After all command lines, whatever partitions, bounds, plans and checks other problems finds its kernels ready."""
-    mtpp.warmup()
+    """After ``mtpp warmup``, whatever partitions, bounds, plans and checks other problems finds its kernels ready."""
+    done = run("warmup")
+    assert (done.returncode, done.stdout[:7]) == (0, "ready: "), done.stderr
     said: list[str] = []
     with compilation.watched_compilation(lambda: said.append("compiled")):
         for instance in _instances():

@@ -145,14 +145,6 @@ def test_convert_round_trips_through_files(random_file: Path, tmp_path: Path) ->
     assert (first.work, first.transfer, first.op_names) == (last.work, last.transfer, last.op_names)
 
 
-@pytest.mark.slow
-def test_warmup_compiles() -> None:
-    """Afterwards everything is ready."""
-    done = run("warmup")
-    assert done.returncode == 0
-    assert done.stdout.startswith("ready: ")
-
-
 def test_warmup_for_some_commands() -> None:
     """Only their kernels are compiled; names that there are none of are refused with the choices."""
     done = run("warmup", "--for", "simulate")

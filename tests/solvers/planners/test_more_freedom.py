@@ -230,7 +230,7 @@ def test_pairs_of_options_of_pfeife_on_irregular_models(seed: int) -> None:
 
 @pytest.mark.parametrize(
     ("seed", "ops"),
-    [(3, 6), *(pytest.param(seed, 6 + seed, marks=pytest.mark.slow) for seed in sampled(range(12, 24), 4))],
+    [(3, 6), *(pytest.param(seed, 6 + seed, marks=pytest.mark.slow) for seed in sampled(range(12, 24), 2))],
 )
 def test_memory_speeds_schedules_and_buffers_of_lines(seed: int, ops: int) -> None:
     """No limit, faster devices, less to hold and no schedule given: none makes a plan slower, annealed ones neither."""
