@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from processes import MTPP, environment_with_libraries
+from processes import run_with_libraries
 
 pytest.importorskip("torch", reason="needs PyTorch")
 
@@ -38,8 +38,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def _run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    env = environment_with_libraries()
-    return subprocess.run([*MTPP, *arguments], cwd=folder, env=env, capture_output=True, text=True, timeout=300)
+    return run_with_libraries(*arguments, cwd=folder)
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 from fork_server import ForkServer, fork_children
@@ -43,6 +44,18 @@ def run(*arguments: str | Path, stdin: bytes = b"", cwd: Path = ROOT) -> subproc
         return run_afresh(*arguments, stdin=stdin, cwd=cwd)
     command = [*MTPP, *map(str, arguments)]
     return _decoded(server().run(command, stdin=stdin, cwd=cwd, timeout_s=LONGEST_S))
+
+
+def run_with_libraries(*arguments: str | Path, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    """Run ``mtpp ARGUMENTS`` where PyTorch is found; forked unless only ``PYTHONPATH`` leads to it."""
+    torch = find_spec("torch")
+    places = [place for place in os.environ.get("PYTHONPATH", "").split(os.pathsep) if place]
+    if torch is not None and not any(Path(str(torch.origin)).is_relative_to(place) for place in places):
+        return run(*arguments, cwd=cwd)
+    command = [*MTPP, *map(str, arguments)]
+    return _decoded(
+        subprocess.run(command, cwd=cwd, env=environment_with_libraries(), capture_output=True, timeout=LONGEST_S)
+    )
 
 
 def run_afresh(*arguments: str | Path, stdin: bytes = b"", cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
