@@ -14,6 +14,7 @@ import pytest
 from graph_strategies import chain
 from plans_beside_models import without_times
 from processes import run
+from refusals import refusal
 
 import mtpp
 from mtpp.api.cells import session
@@ -184,16 +185,12 @@ def test_ratios_are_compared_exactly(two_chains: Path) -> None:
 
 def test_missing_files_are_refused(tmp_path: Path) -> None:
     """By their path."""
-    with pytest.raises(InputError) as raised:
-        certify(tmp_path / "none.onnx", 2)
-    assert raised.value.source == str(tmp_path / "none.onnx")
+    assert refusal(certify, tmp_path / "none.onnx", 2).source == str(tmp_path / "none.onnx")
 
 
 def test_a_cluster_has_its_own_workers(two_chains: Path) -> None:
     """Their number cannot be asked for."""
-    with pytest.raises(InputError) as raised:
-        certify(two_chains, 2, jobs=2, scheduler="tcp://localhost:1")
-    assert raised.value.parameter == "jobs"
+    assert refusal(certify, two_chains, 2, jobs=2, scheduler="tcp://localhost:1").parameter == "jobs"
 
 
 @pytest.mark.parametrize("function", [mtpp.bound, mtpp.certify])

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from processes import run
+from refusals import refusal
 
 import mtpp
 from mtpp.api.observer import MtppWarning
@@ -66,9 +67,7 @@ def test_what_is_no_partition(chain_file: Path, given: Any, message: str) -> Non
 @pytest.mark.parametrize("parameters", [{}, {"assignment": STAGES, "cuts": "op0"}])
 def test_one_partition_is_given(chain_file: Path, parameters: dict[str, Any]) -> None:
     """As an assignment or by cuts; the error names the first."""
-    with pytest.raises(mtpp.InputError) as caught:
-        mtpp.evaluate(chain_file, **parameters)
-    assert caught.value.parameter == "assignment"
+    assert refusal(mtpp.evaluate, chain_file, **parameters).parameter == "assignment"
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from observers import Heard
 from oracles import brute_force_optimum
 from plans_beside_models import without_times
 from processes import run
+from refusals import refusal
 
 import mtpp
 from mtpp.api.inputs.reading import read
@@ -192,9 +193,7 @@ def test_a_folder_is_no_model(tmp_path: Path) -> None:
     """What cannot be read is said of it."""
     with pytest.raises(mtpp.InputError, match="is a folder without a model"):
         mtpp.partition(tmp_path, 2)
-    with pytest.raises(mtpp.InputError) as caught:
-        mtpp.partition(3, 2)
-    assert caught.value.parameter == "model"
+    assert refusal(mtpp.partition, 3, 2).parameter == "model"
 
 
 @dataclass(frozen=True)

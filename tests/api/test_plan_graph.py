@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from graph_plan_oracles import best_iteration, random_graph_case
 from planning import plan_with
+from refusals import refusal
 
 import mtpp
 from mtpp.api.training.plan_results import GraphPlanResult
@@ -171,6 +172,4 @@ def test_chains_take_as_long_as_one_line() -> None:
 )
 def test_wrong_parameters_are_refused_by_name(name: str, value: Any) -> None:
     """An InputError that says which."""
-    with pytest.raises(mtpp.InputError) as caught:
-        plan_with(multi_branch_model("mmt"), planner="graphpipe", **SYSTEM, **{name: value})
-    assert name in str(caught.value)
+    assert name in str(refusal(plan_with, multi_branch_model("mmt"), planner="graphpipe", **SYSTEM, **{name: value}))

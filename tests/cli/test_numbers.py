@@ -167,19 +167,10 @@ def test_small_abstract_costs_are_shown_and_verified(shared_data: Path, tmp_path
     assert run("verify", tmp_path / "table.json", "--model", model).returncode == 0
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=260, suppress_health_check=[HealthCheck.too_slow])
 @given(graphs(), st.integers(1, 6))
 @pytest.mark.slow
 def test_what_is_accepted_gives_a_plan_that_is_accepted(graph: str, k: int) -> None:
     """Costs from 10^-320 to 10^18 in every unit of time, and in none."""
-    with tempfile.TemporaryDirectory() as folder:
-        _check(graph, k, Path(folder))
-
-
-@pytest.mark.slow
-@settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow])
-@given(graphs(), st.integers(1, 6))
-def test_what_is_accepted_gives_a_plan_that_is_accepted_at_length(graph: str, k: int) -> None:
-    """The same, for long."""
     with tempfile.TemporaryDirectory() as folder:
         _check(graph, k, Path(folder))

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from graph_strategies import graphs
 from hypothesis import given
+from refusals import refusal
 
 from mtpp.errors import InputError
 from mtpp.formats.graphs.native import graph_from_document, read_native, ticks_document, to_document, write_native
@@ -70,9 +71,7 @@ WRONG = [
 @pytest.mark.parametrize(("document", "message"), WRONG, ids=[message[3:45] for _, message in WRONG])
 def test_wrong_documents(document: Any, message: str) -> None:
     """Every wrong type, unknown key and version is named with its place."""
-    with pytest.raises(InputError) as caught:
-        graph_from_document(document, "x")
-    assert str(caught.value) == message
+    assert str(refusal(graph_from_document, document, "x")) == message
 
 
 def test_what_is_unknown_is_left_out() -> None:
@@ -172,6 +171,4 @@ def test_bad_keys_for_training(key: str, value: Any, said: str) -> None:
     """Costs of backward passes are checked as other costs are, and the place is named."""
     ops = [{"name": "a", "work": 1, key: value}]
     document = {"format": "mtpp-graph", "version": 1, "name": "x", "time_unit": "ms", "ops": ops, "tensors": []}
-    with pytest.raises(InputError) as raised:
-        read_native(json.dumps(document).encode(), "x")
-    assert raised.value.where == said
+    assert refusal(read_native, json.dumps(document).encode(), "x").where == said

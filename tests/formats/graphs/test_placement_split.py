@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from refusals import refusal
 
 from mtpp.errors import InputError
 from mtpp.formats.graphs.native import read_native, write_native
@@ -59,9 +60,7 @@ def test_accelerators_are_stages() -> None:
 )
 def test_broken_splits(split: dict[str, Any], message: str) -> None:
     """One line that names the place."""
-    with pytest.raises(InputError) as caught:
-        stages_of_split(split, "s.json", GRAPH)
-    assert str(caught.value).startswith(message)
+    assert str(refusal(stages_of_split, split, "s.json", GRAPH)).startswith(message)
 
 
 def test_a_model_without_nodes() -> None:

@@ -8,8 +8,8 @@ import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refusal
 
-from mtpp.errors import InputError
 from mtpp.formats.io.protobuf_text import Message, parse_text
 
 
@@ -77,9 +77,7 @@ def test_lines() -> None:
 )
 def test_what_is_no_message(text: str, message: str) -> None:
     """The line, what was found and what belongs there."""
-    with pytest.raises(InputError) as caught:
-        parse_text(text)
-    assert str(caught.value).startswith(message)
+    assert str(refusal(parse_text, text)).startswith(message)
 
 
 def _schema() -> Any:

@@ -6,6 +6,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
+from refusals import refusal
 
 from mtpp.errors import InputError
 
@@ -377,6 +378,4 @@ def test_what_onnx_runtime_refuses_is_refused(reading, kind, attributes, shape, 
     model = reading.model(
         [node(kind, operands, ["y"], **attributes)], {"x": shape}, ["y"], weights, {"pads": np.array([0, 0, 0, 3])}
     )
-    with pytest.raises(InputError) as caught:
-        reading.read(model)
-    assert words in str(caught.value)
+    assert words in str(refusal(reading.read, model))

@@ -11,6 +11,7 @@ import onnx
 import onnx.parser
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from onnx_text import nodes_of
 from random_onnx_models import read_model, split_into
 
 from mtpp.errors import InputError
@@ -71,11 +72,7 @@ def test_external_data_is_shared_under_a_safe_name(tmp_path: Path) -> None:
     data = np.arange(32, dtype=np.float32).tobytes()
     (tmp_path / "weights" / "a..b.bin").write_bytes(data)
     stored = [_external("v", "weights/a..b.bin"), _external("w", "./weights/a..b.bin", 64), _external("u", "gone")]
-    nodes = [
-        helper.make_node("MatMul", ["x", "v"], ["a"]),
-        helper.make_node("MatMul", ["a", "w"], ["b"]),
-        helper.make_node("MatMul", ["b", "u"], ["y"]),
-    ]
+    nodes = nodes_of("a = MatMul(x, v) b = MatMul(a, w) y = MatMul(b, u)")
     stages = _split(_model(nodes, stored), tmp_path, [0, 1, 2])
     placed = [{e.key: e.value for e in stage.graph.initializer[0].external_data} for stage in stages]
     assert [(p["location"], p["offset"]) for p in placed] == [
@@ -155,10 +152,7 @@ def test_calls_that_no_cut_goes_through_stay_calls(
     labels: list[int], kinds: list[list[str]], functions: list[list[str]], tmp_path: Path
 ) -> None:
     """A call is replaced by its body only where it is cut; calls in that body may stay, with their attributes."""
-    calls = [
-        helper.make_node("Outer", ["x"], ["m"], domain="local", steep=0.5),
-        helper.make_node("Outer", ["m"], ["y"], domain="local", steep=0.25),
-    ]
+    calls = nodes_of("m = local.Outer <steep = 0.5> (x) y = local.Outer <steep = 0.25> (m)")
     stages = _split(_model(calls, functions=_functions()), tmp_path, labels)
     assert [[node.op_type for node in stage.graph.node] for stage in stages] == kinds
     assert [[function.name for function in stage.functions] for stage in stages] == functions
@@ -183,11 +177,7 @@ def test_a_call_that_only_needs_a_later_shape_is_inlined(tmp_path: Path) -> None
     opsets = [helper.make_opsetid("", 20)]
     body = [helper.make_node("Shape", ["b"], ["s"]), helper.make_node("Reshape", ["a", "s"], ["c"])]
     function = helper.make_function("local", "Like", ["a", "b"], ["c"], body, opsets)
-    nodes = [
-        helper.make_node("Relu", ["x"], ["late"]),
-        helper.make_node("Like", ["x", "late"], ["early"], domain="local"),
-        helper.make_node("Add", ["early", "late"], ["y"]),
-    ]
+    nodes = nodes_of("late = Relu(x) early = local.Like(x, late) y = Add(early, late)")
     first, second = _split(_model(nodes, functions=[function]), tmp_path, [1, 0, 1])
     assert [node.op_type for node in first.graph.node] == ["Reshape"]
     assert [value.name for value in second.graph.input] == ["x", "early"]
@@ -249,13 +239,10 @@ def test_constants_that_come_from_shapes_are_stored(tmp_path: Path) -> None:
 
 def test_results_that_need_no_op(tmp_path: Path) -> None:
     """Inputs passed through, weights and constants as results, and a result that is also read later."""
-    nodes = [
-        helper.make_node("Constant", [], ["c"], value_floats=[1.0, 2.0]),
-        helper.make_node("Relu", ["x"], ["early"]),
-        helper.make_node("Shape", ["early"], ["s"]),
-        helper.make_node("Add", ["early", "x"], ["m"]),
-        helper.make_node("Add", ["m", "early"], ["y"]),
-    ]
+    nodes = nodes_of(
+        "c = Constant <value_floats = [1.0, 2.0]> () early = Relu(x) s = Shape(early) m = Add(early, x) "
+        "y = Add(m, early)"
+    )
     outputs = [_value("x", 2, 4), _value("early", 2, 4), _value("w", 3), _value("c", 2), _value("y", 2, 4)]
     outputs += [_value("s", 2, dtype=TensorProto.INT64)]
     stages = _split(_model(nodes, [_stored("w", 3)], outputs=outputs), tmp_path, [0, 3, 7])
@@ -278,12 +265,9 @@ def test_dead_ends_are_returned_where_a_stage_makes_nothing_else(tmp_path: Path)
 
 def test_sequences_cross_a_cut(tmp_path: Path) -> None:
     """A sequence of tensors is declared with its element type."""
-    nodes = [
-        helper.make_node("Relu", ["x"], ["a"]),
-        helper.make_node("SequenceConstruct", ["x", "a"], ["s"]),
-        helper.make_node("ConcatFromSequence", ["s"], ["c"], axis=0),
-        helper.make_node("Slice", ["c", "from", "to"], ["y"]),
-    ]
+    nodes = nodes_of(
+        "a = Relu(x) s = SequenceConstruct(x, a) c = ConcatFromSequence <axis = 0> (s) y = Slice(c, from, to)"
+    )
     bounds = [numpy_helper.from_array(np.array([value]), name) for name, value in (("from", 1), ("to", 3))]
     _, second = _split(_model(nodes, bounds), tmp_path, [0, 0, 1, 1])
     element = second.graph.input[0].type.sequence_type.elem_type.tensor_type
@@ -293,11 +277,7 @@ def test_sequences_cross_a_cut(tmp_path: Path) -> None:
 
 def test_sequences_are_results(tmp_path: Path) -> None:
     """The check takes their tensors out of them, one by one."""
-    nodes = [
-        helper.make_node("Relu", ["x"], ["a"]),
-        helper.make_node("SequenceConstruct", ["x", "a"], ["s"]),
-        helper.make_node("SequenceInsert", ["s", "x"], ["y"]),
-    ]
+    nodes = nodes_of("a = Relu(x) s = SequenceConstruct(x, a) y = SequenceInsert(s, x)")
     outputs = [helper.make_tensor_sequence_value_info("y", F, [2, 4])]
     _split(_model(nodes, outputs=outputs), tmp_path, [0, 0, 1])
     _run(tmp_path)
@@ -327,11 +307,7 @@ def test_half_precision_between_stages_is_rounded(tmp_path: Path) -> None:
 
 def test_optionals_do_not_cross_a_cut(tmp_path: Path) -> None:
     """They are refused: what is known of them is what is in them."""
-    nodes = [
-        helper.make_node("Optional", ["x"], ["o"]),
-        helper.make_node("OptionalGetElement", ["o"], ["a"]),
-        helper.make_node("Relu", ["a"], ["y"]),
-    ]
+    nodes = nodes_of("o = Optional(x) a = OptionalGetElement(o) y = Relu(a)")
     with pytest.raises(InputError, match="tensor 'o' is an optional"):
         _split(_model(nodes), tmp_path, [0, 1, 1])
     _split(_model(nodes), tmp_path, [0, 0, 1])
@@ -364,11 +340,7 @@ def test_functions_of_older_operator_sets(tmp_path: Path) -> None:
     """Where inlining had to convert a body, it is no longer what the function says: no call stays, cut or not."""
     body = [helper.make_node("Squeeze", ["a"], ["s"], axes=[0]), helper.make_node("Relu", ["s"], ["b"])]
     function = helper.make_function("local", "Old", ["a"], ["b"], body, [helper.make_opsetid("", 11)])
-    nodes = [
-        helper.make_node("Unsqueeze", ["x", "zero"], ["u"]),
-        helper.make_node("Old", ["u"], ["m"], domain="local"),
-        helper.make_node("Neg", ["m"], ["y"]),
-    ]
+    nodes = nodes_of("u = Unsqueeze(x, zero) m = local.Old(u) y = Neg(m)")
     zero = numpy_helper.from_array(np.array([0]), "zero")
     model = _model(nodes, [zero], functions=[function], value_info=[_value("u", 1, 2, 4), _value("m", 2, 4)])
     for folder, labels in (("a", [0, 0, 0, 1]), ("b", [0, 0, 1, 1])):

@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper, numpy_helper
+from onnx_text import nodes_of
 from stage_equality import runtime_version
 
 from mtpp.errors import InputError
@@ -84,11 +85,9 @@ def test_a_weight_of_another_size_is_refused(
 def test_a_pooled_picture_that_a_weight_contradicts_is_refused() -> None:
     """Flattened windows are counted as they run: 27 numbers meet a weight for 27, and none for 48."""
     for rows in (27, 48):
-        nodes = [
-            helper.make_node("AveragePool", ["x"], ["p"], kernel_shape=[2, 2], strides=[3, 3], ceil_mode=1),
-            helper.make_node("Flatten", ["p"], ["f"]),
-            helper.make_node("Gemm", ["f", "w"], ["y"]),
-        ]
+        nodes = nodes_of(
+            "p = AveragePool <kernel_shape = [2, 2], strides = [3, 3], ceil_mode = 1> (x) f = Flatten(p) y = Gemm(f, w)"
+        )
         graph = helper.make_graph(
             nodes,
             "pooled",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from onnx import TensorProto, helper
+from onnx_text import nodes_of
 
 from mtpp.formats.onnx import read_with_nodes
 from mtpp.formats.onnx.left_out import only_branches
@@ -72,11 +73,7 @@ def test_lengths_are_those_of_what_they_measure(reading):
 
 def test_a_number_compared_with_one_constant_is_that_constant(reading):
     """A single number is a mode; many, compared with an alphabet, are letters of it."""
-    nodes = [
-        node("Equal", ["rate", "fast"], ["is_fast"]),
-        node("Equal", ["bytes", "alphabet"], ["hit"]),
-        node("And", ["is_fast", "hit"], ["y"]),
-    ]
+    nodes = nodes_of("is_fast = Equal(rate, fast) hit = Equal(bytes, alphabet) y = And(is_fast, hit)")
     constants = {"fast": np.int64(16000), "alphabet": np.arange(257)}
     model = reading.model(nodes, {"rate": (I64, []), "bytes": (I64, [4, 1])}, ["y"], constants=constants)
     assert _ranges(model) == {"rate": (16000, 16000), "bytes": (0, 256)}

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from refusals import refusal
 
 from mtpp.datasets import sample_path
 from mtpp.errors import InputError
@@ -80,9 +81,7 @@ def _evil_call(document: dict[str, Any]) -> None:
 )
 def test_what_pytorch_would_run_is_refused(change: Callable[[dict[str, Any]], None], part: str, says: str) -> None:
     """PyTorch unpickles such weights, evaluates such sizes, and calls such functions."""
-    with pytest.raises(InputError) as caught:
-        loadable_copy(_changed(change, part), "gpt2.pt2", b"")
-    assert says in str(caught.value)
+    assert says in str(refusal(loadable_copy, _changed(change, part), "gpt2.pt2", b""))
 
 
 def test_a_copy_that_has_no_room_says_where(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from planning import line_of_ops, plan_with
+from refusals import refusal
 from torch_schedules import rows_of_runtime, torch_runtime
 
 import mtpp
@@ -80,9 +81,7 @@ def test_nothing_of_the_users_is_replaced(tmp_path: Path) -> None:
     with pytest.raises(mtpp.InputError, match=r"holds other files, such as 'notes\.txt'"):
         plan.emit("torch-pipelining", out, force=True)
     for form, folder, parameter in (("onnx", out, "form"), ("torch-pipelining", 5, "folder")):
-        with pytest.raises(mtpp.InputError) as caught:
-            plan.emit(form, folder)  # type: ignore[arg-type]
-        assert caught.value.parameter == parameter
+        assert refusal(plan.emit, form, folder).parameter == parameter
 
 
 def test_buffers_of_all_micro_batches_have_to_fit(tmp_path: Path) -> None:

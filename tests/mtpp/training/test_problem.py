@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from machines import on_machine
+from refusals import refusal
 
-from mtpp.errors import InputError
 from mtpp.training.model import Configuration, Edge, Layer, ModelPlaces, TrainingModel
 from mtpp.training.plan import LayerStage, stage_figures
 from mtpp.training.problem import PlanningProblem, Schemes
@@ -146,6 +146,4 @@ def test_what_is_no_problem(changes: dict[str, Any], message: str) -> None:
     ]
     places = ModelPlaces("m.json", "nodes", configurations="TMPCs")
     model = TrainingModel("m", "s", layers, [], places=places)
-    with pytest.raises(InputError) as caught:
-        _problem(model, **changes)
-    assert str(caught.value).startswith(message)
+    assert str(refusal(_problem, model, **changes)).startswith(message)

@@ -10,6 +10,7 @@ import onnx
 import pytest
 from observers import Heard
 from onnx import TensorProto, helper
+from onnx_text import nodes_of
 
 pytest.importorskip("onnxruntime")
 
@@ -210,11 +211,7 @@ def looping(folder: Path, least: float, opset: int = 17) -> Path:
 
 def picking(folder: Path) -> Path:
     """Write a model that runs if its number is 0 only, which nothing of it tells."""
-    nodes = [
-        helper.make_node("Mul", ["n", "five"], ["i"]),
-        helper.make_node("Gather", ["x", "i"], ["p"]),
-        helper.make_node("Neg", ["p"], ["y"]),
-    ]
+    nodes = nodes_of("i = Mul(n, five) p = Gather(x, i) y = Neg(p)")
     return saved(
         folder,
         nodes,
@@ -313,10 +310,7 @@ def test_texts_are_given_to_a_run(tmp_path: Path) -> None:
 
 def test_maps_are_not_compared(tmp_path: Path) -> None:
     """It is said, and the stages are written all the same."""
-    nodes = [
-        helper.make_node("Neg", ["x"], ["n"]),
-        helper.make_node("ZipMap", ["n"], ["z"], domain="ai.onnx.ml", classlabels_int64s=[0, 1, 2, 3]),
-    ]
+    nodes = nodes_of("n = Neg(x) z = ai.onnx.ml.ZipMap <classlabels_int64s = [0, 1, 2, 3]> (n)")
     kind = helper.make_map_type_proto(INT64, helper.make_tensor_type_proto(FLOAT, []))
     output = helper.make_value_info("z", helper.make_sequence_type_proto(kind))
     graph = helper.make_graph(nodes, "g", [value("x", FLOAT, 1, 4)], [output])
@@ -364,11 +358,7 @@ def test_ops_that_onnx_runtime_lacks_are_evaluated(tmp_path: Path) -> None:
 
 def test_what_run_cannot_hand_on_is_said(tmp_path: Path) -> None:
     """A sequence between stages passes the check, which says that ``run`` takes none."""
-    nodes = [
-        helper.make_node("SplitToSequence", ["x"], ["s"], axis=0),
-        helper.make_node("ConcatFromSequence", ["s"], ["c"], axis=0),
-        helper.make_node("Neg", ["c"], ["y"]),
-    ]
+    nodes = nodes_of("s = SplitToSequence <axis = 0> (x) c = ConcatFromSequence <axis = 0> (s) y = Neg(c)")
     path, heard = saved(tmp_path, nodes, [value("x", FLOAT, 4)], [value("y", FLOAT, 4)]), Heard()
     names = mtpp.read(path).graph.op_names
     plan = {name: place for place, name in enumerate(names)}

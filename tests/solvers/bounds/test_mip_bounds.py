@@ -106,16 +106,11 @@ def check_number(number: int) -> None:
     check(scaled(graph, Fraction(10) ** exponent, number), LINK, 2 + number // 7 % 3)
 
 
-@pytest.mark.parametrize("number", range(0, 200, 8))
+@pytest.mark.parametrize(
+    "number", [*range(0, 200, 8), *(pytest.param(n, marks=pytest.mark.slow) for n in range(1000, 1070))]
+)
 def test_bounds_by_mip_are_below_the_optimum_and_the_exact_one_meets_it(number: int) -> None:
     """Whatever the size of the costs."""
-    check_number(number)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("number", range(1000, 1070))
-def test_bounds_by_mip_hold_on_many_graphs(number: int) -> None:
-    """The same on more graphs."""
     check_number(number)
 
 

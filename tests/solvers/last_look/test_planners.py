@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from looped_oracles import random_line
 from machines import on_other_devices
-from nested_models import ladder_problem, random_question
+from nested_models import ladder_problem, nested_problem, random_question
 from training_models import four_layers
 
 from mtpp.errors import InconsistentResult, InputError

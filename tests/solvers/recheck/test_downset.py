@@ -12,11 +12,11 @@ import pytest
 from downset_proofs import RULES, Case, narrow_case, plain_case, random_case
 from graph_strategies import LINK, chain, random_graph
 from plan_documents import graph_document
+from refusals import refusal
 
 from mtpp.checker.claim import BoundClaim
 from mtpp.checker.graph import embedded_in_ticks
 from mtpp.checker.merged import MergedGraph
-from mtpp.errors import InputError
 from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph, Op, Tensor
 from mtpp.solvers.recheck import compiled as recheck_compiled
 from mtpp.solvers.recheck import downset as recheck
@@ -267,9 +267,7 @@ def test_maximal_is_refused_where_activations_are_counted() -> None:
 )
 def test_malformed_proofs_are_refused(case: Case, change: dict[str, Any], where: str) -> None:
     """With the place."""
-    with pytest.raises(InputError) as error:
-        case.recheck(correct(case, ["fit"]) | change)
-    assert error.value.where == where
+    assert refusal(case.recheck, correct(case, ["fit"]) | change).where == where
 
 
 def test_a_zero_cutoff_holds() -> None:

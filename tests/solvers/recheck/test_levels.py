@@ -92,17 +92,11 @@ def check_against_brute_force(seed: int) -> tuple[int, bool]:
 
 
 @pytest.mark.slow
-def test_searches_agree_with_brute_force() -> None:
+@pytest.mark.parametrize("seeds", [range(60), range(2000, 2120)])
+def test_searches_agree_with_brute_force(seeds: range) -> None:
     """One, two and three levels, feasible or not, to the smallest difference of time and to the byte."""
-    seen = {check_against_brute_force(seed) for seed in range(60)}
+    seen = {check_against_brute_force(seed) for seed in seeds}
     assert seen == {(levels, feasible) for levels in (1, 2, 3) for feasible in (False, True)}
-
-
-@pytest.mark.slow
-def test_searches_agree_with_brute_force_on_many_more() -> None:
-    """The same, longer."""
-    for seed in range(2000, 2120):
-        check_against_brute_force(seed)
 
 
 SHAPES = ((4, 2), (2, 4), (3, 3), (4, 4), (2, 2, 2), (8, 2), (2, 3, 2), (1, 4, 3), (4, 1, 2), (2, 2, 2, 2), (2, 16))
@@ -173,17 +167,11 @@ def check_document(seed: int) -> str:
     return "none"
 
 
-def test_documents_are_confirmed_and_false_ones_refuted() -> None:
+@pytest.mark.parametrize("seeds", [range(60), pytest.param(range(5000, 5150), marks=pytest.mark.slow)])
+def test_documents_are_confirmed_and_false_ones_refuted(seeds: range) -> None:
     """Bounds a hair too high, and memory that is a byte off."""
-    seen = [check_document(seed) for seed in range(60)]
+    seen = [check_document(seed) for seed in seeds]
     assert {"plan", "none"} <= set(seen)
-
-
-@pytest.mark.slow
-def test_many_more_documents() -> None:
-    """The same, longer."""
-    for seed in range(5000, 5150):
-        check_document(seed)
 
 
 @pytest.mark.slow

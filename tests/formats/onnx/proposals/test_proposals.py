@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
+from onnx_text import nodes_of
 
 import mtpp
 from mtpp.cli.flags import flag_of
@@ -47,12 +48,10 @@ def _pyramid(reading, height="h", width="w", **more):
     for level in range(3):
         nodes.append(node("Conv", [name, f"W{level}"], [f"c{level}"], pads=[1] * 4, strides=[2, 2]))
         name = f"c{level}"
-    nodes += [
-        node("Resize", ["c2", "", "up"], ["u"], mode="nearest"),
-        node("Add", ["u", "c1"], ["s"]),
-        node("Resize", ["s", "", "up"], ["v"], mode="nearest"),
-        node("Add", ["v", "c0"], ["y"]),
-    ]
+    nodes += nodes_of(
+        'u = Resize <mode = "nearest"> (c2, "", up) s = Add(u, c1) v = Resize <mode = "nearest"> (s, "", up) '
+        "y = Add(v, c0)"
+    )
     weights = {"W0": [4, 3, 3, 3], "W1": [4, 4, 3, 3], "W2": [4, 4, 3, 3]}
     constants = {"up": np.array([1, 1, 2, 2], np.float32)}
     return reading.model(nodes, {"x": ["n", 3, height, width]}, ["y"], weights, constants, **more)
@@ -159,11 +158,7 @@ def test_a_size_of_one_is_not_stretched_to_what_a_weight_has(reading):
 
 def test_windows_that_come_out_even_are_preferred(reading):
     """Of the common sizes of pictures, a net without padding that halves them leaves nothing over at 299."""
-    nodes = [
-        node("Conv", ["x", "A"], ["a"], strides=[2, 2]),
-        node("Conv", ["a", "B"], ["b"], strides=[2, 2]),
-        node("GlobalAveragePool", ["b"], ["y"]),
-    ]
+    nodes = nodes_of("a = Conv <strides = [2, 2]> (x, A) b = Conv <strides = [2, 2]> (a, B) y = GlobalAveragePool(b)")
     model = reading.model(nodes, {"x": [1, 3, "h", "w"]}, ["y"], {"A": [4, 3, 3, 3], "B": [4, 4, 3, 3]})
     assert _proposed(model) == {"h": 299, "w": 299}
 
@@ -179,14 +174,10 @@ def test_shapes_in_the_file_suggest_what_it_was_made_for(reading):
 
 def test_a_stream_is_cut_where_its_windows_end(reading):
     """A chunk of 512 leaves 64 samples over; with 64 more none is left, and one frame comes out, as the rest needs."""
-    nodes = [
-        node("Pad", ["x", "pads"], ["p"], mode="reflect"),
-        node("Unsqueeze", ["p", "one"], ["u"]),
-        node("Conv", ["u", "W0"], ["c"], strides=[128]),
-        node("Conv", ["c", "W1"], ["d"], pads=[1, 1], strides=[4]),
-        node("Squeeze", ["d", "two"], ["e"]),
-        node("Concat", ["e", "state"], ["y"], axis=1),
-    ]
+    nodes = nodes_of(
+        'p = Pad <mode = "reflect"> (x, pads) u = Unsqueeze(p, one) c = Conv <strides = [128]> (u, W0) '
+        "d = Conv <pads = [1, 1], strides = [4]> (c, W1) e = Squeeze(d, two) y = Concat <axis = 1> (e, state)"
+    )
     constants = {"pads": np.array([0, 0, 0, 64]), "one": np.array([1]), "two": np.array([2])}
     weights = {"W0": [16, 1, 256], "W1": [8, 16, 3]}
     model = reading.model(nodes, {"x": ["b", "sequence"], "state": ["b", 4]}, ["y"], weights, constants)
@@ -199,14 +190,10 @@ def test_tokens_stay_within_the_table_of_positions(reading):
     added = [node("Gather", ["T", "ids"], ["e"]), node("Add", ["e", "P"], ["y"])]
     model = reading.model(added, {"ids": (I64, ["b", "s"])}, ["y"], {"T": [1000, 8], "P": [1, 50, 8]})
     assert _proposed(model) == {"b": 1, "s": 50}
-    picked = [
-        node("Shape", ["ids"], ["shape"]),
-        node("Gather", ["shape", "one"], ["length"]),
-        node("Range", ["zero", "length", "one"], ["numbers"]),
-        node("Gather", ["P", "numbers"], ["p"]),
-        node("Gather", ["T", "ids"], ["e"]),
-        node("Add", ["e", "p"], ["y"]),
-    ]
+    picked = nodes_of(
+        "shape = Shape(ids) length = Gather(shape, one) numbers = Range(zero, length, one) p = Gather(P, numbers) "
+        "e = Gather(T, ids) y = Add(e, p)"
+    )
     constants = {"zero": np.int64(0), "one": np.int64(1)}
     model = reading.model(picked, {"ids": (I64, ["b", "s"])}, ["y"], {"T": [1000, 8], "P": [77, 8]}, constants)
     assert _proposed(model) == {"b": 1, "s": 64}

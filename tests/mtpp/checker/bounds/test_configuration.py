@@ -12,6 +12,7 @@ import pytest
 from configuration_proofs import Problem, configuration_proof
 from flow_proofs import claim_of, drawn_problems, judged, mutated, random_problem
 from graph_strategies import LINK, chain
+from refusals import refusal
 
 from mtpp.checker.bounds.configuration import Families, Family
 from mtpp.checker.merged import MergedGraph
@@ -183,9 +184,7 @@ def test_arcs_go_to_what_comes_along(root: int, arc: list[int], allowed: bool) -
 )
 def test_malformed_proofs_are_bad_input(change: dict[str, Any], where: str) -> None:
     """What is not of the proof's shape is refused at its pointer, before anything is judged."""
-    with pytest.raises(InputError) as caught:
-        judge(DEAR, 3, 99, {**PROOF, **change})
-    assert caught.value.where == f"/lower_bound/proof/{where}"
+    assert refusal(judge, DEAR, 3, 99, {**PROOF, **change}).where == f"/lower_bound/proof/{where}"
 
 
 def test_missing_keys_are_bad_input() -> None:

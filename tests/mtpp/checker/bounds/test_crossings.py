@@ -9,8 +9,8 @@ import oracles
 import pytest
 from flow_proofs import crossings_proof, drawn_problems, judged, true_after_changes
 from graph_strategies import LINK, chain
+from refusals import refusal
 
-from mtpp.errors import InputError
 from mtpp.inference.graph import CostGraph, Op, Tensor
 
 PAIR = chain([6, 6], [3], "ps")
@@ -115,9 +115,7 @@ def test_producers_and_readers_must_be_known_to_be_in_the_stage() -> None:
 )
 def test_malformed_proofs_are_bad_input(change: dict[str, Any], where: str) -> None:
     """What is not of the proof's shape is refused at its pointer."""
-    with pytest.raises(InputError) as caught:
-        judge(PAIR, 2, 9, {**PROOF, **change})
-    assert caught.value.where == where
+    assert refusal(judge, PAIR, 2, 9, {**PROOF, **change}).where == where
 
 
 def test_more_stages_than_can_be_counted_are_refused() -> None:

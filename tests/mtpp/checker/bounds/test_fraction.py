@@ -9,8 +9,8 @@ import oracles
 import pytest
 from flow_proofs import drawn_problems, fraction_proof, judged, true_after_changes
 from graph_strategies import chain
+from refusals import refusal
 
-from mtpp.errors import InputError
 from mtpp.inference.graph import CostGraph, Op
 
 SPREAD = chain([4, 4, 4, 4], [9, 9, 9], "ps")
@@ -139,9 +139,7 @@ def test_what_is_false_is_named(change: dict[str, Any], fault: str) -> None:
 )
 def test_malformed_proofs_are_bad_input(change: dict[str, Any], where: str) -> None:
     """What is not of the proof's shape is refused at its pointer."""
-    with pytest.raises(InputError) as caught:
-        judge(SPREAD, 3, 13, {**PROOF, **change})
-    assert caught.value.where == where
+    assert refusal(judge, SPREAD, 3, 13, {**PROOF, **change}).where == where
 
 
 @pytest.mark.parametrize("reduced", [pytest.param(False, marks=pytest.mark.slow), True])

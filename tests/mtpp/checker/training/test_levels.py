@@ -9,6 +9,7 @@ from typing import Any
 import nested_oracles
 import pytest
 from nested_oracles import OracleStage, OracleSuperstage
+from refusals import refusal
 from tampering import unnoticed
 from training_models import four_layers
 
@@ -140,9 +141,7 @@ def test_malformed_nesting_is_bad_input(change: dict[str, Any], message: str) ->
         del plan["superstages"]
     else:
         plan["system"] |= change
-    with pytest.raises(InputError) as caught:
-        verify_training_plan(plan, four_layers(), SHA256)
-    assert str(caught.value).startswith(message)
+    assert str(refusal(verify_training_plan, plan, four_layers(), SHA256)).startswith(message)
 
 
 def test_nesting_without_end_is_refused() -> None:

@@ -53,17 +53,11 @@ def check_against_all_plans(seed: int) -> str:
     return f"{len(topology.levels)} levels"
 
 
-def test_equals_the_best_of_all_plans() -> None:
+@pytest.mark.parametrize("seeds", [range(60), pytest.param(range(1000, 1300), marks=pytest.mark.slow)])
+def test_equals_the_best_of_all_plans(seeds: range) -> None:
     """Time and, where there is no plan, the least memory that would do; one, two and three levels."""
-    seen = {check_against_all_plans(seed) for seed in range(60)}
+    seen = {check_against_all_plans(seed) for seed in seeds}
     assert seen >= {"none", "1 levels", "2 levels", "3 levels"}
-
-
-@pytest.mark.slow
-def test_equals_the_best_of_many_more() -> None:
-    """The same, longer."""
-    for seed in range(1000, 1300):
-        check_against_all_plans(seed)
 
 
 def test_one_level_equals_the_flat_planner() -> None:

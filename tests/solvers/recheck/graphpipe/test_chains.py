@@ -163,16 +163,10 @@ def check_random(seed: int) -> None:
 
 
 @pytest.mark.slow
-def test_random_models() -> None:
+@pytest.mark.parametrize("seeds", [range(200, 240), range(3000, 3200)])
+def test_random_models(seeds: range) -> None:
     """Of time and of memory, in one line or not, with layers left out or not."""
-    for seed in range(200, 240):
-        check_random(seed)
-
-
-@pytest.mark.slow
-def test_many_random_models() -> None:
-    """The same for two hundred."""
-    for seed in range(3000, 3200):
+    for seed in seeds:
         check_random(seed)
 
 

@@ -362,16 +362,13 @@ def check_mixtures(seed: int) -> int:
     return count
 
 
-def test_mixtures_of_paths_are_never_above_the_best_split() -> None:
+FOLDS = [pytest.param(range(begin, begin + 400), 700, marks=pytest.mark.slow) for begin in range(1000, 2600, 400)]
+
+
+@pytest.mark.parametrize(("seeds", "least"), [(range(40), 60), *FOLDS])
+def test_mixtures_of_paths_are_never_above_the_best_split(seeds: range, least: int) -> None:
     """What the verifier makes of random paths and loads holds for every split, and every schedule of a family."""
-    assert sum(map(check_mixtures, range(40))) > 60
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("fold", range(4))
-def test_thousands_of_mixtures(fold: int) -> None:
-    """The same on thousands of them."""
-    assert sum(map(check_mixtures, range(1000 + 400 * fold, 1400 + 400 * fold))) > 700
+    assert sum(map(check_mixtures, seeds)) > least
 
 
 def test_replays_of_the_reference(shared_reference: Path) -> None:
