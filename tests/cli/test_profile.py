@@ -11,8 +11,7 @@ import numpy as np
 import onnx
 import pytest
 from processes import run as run_mtpp
-from profiled_models import chain, looped
-from trace_events import kernel, run
+from profiled_models import chain, kernel, looped, run
 
 pytest.importorskip("onnxruntime")
 

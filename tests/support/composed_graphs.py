@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import random
 
-import numpy as np
-
 from mtpp.inference.graph import CostGraph, Op, Tensor
 
 
@@ -54,12 +52,6 @@ def composed_graph(op_count: int, seed: int, *, shared: float = 0.5, largest_cos
         for i, found in enumerate(sets)
     ]
     return CostGraph.build(name=f"composed-{op_count}-{seed}", time_unit="1", ops=ops, tensors=tensors)
-
-
-def edge_arrays(edges: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
-    """Return tails and heads, int32."""
-    both = np.array(edges, dtype=np.int32).reshape(-1, 2)
-    return both[:, 0].copy(), both[:, 1].copy()
 
 
 def branches(count: int, length: int) -> CostGraph:

@@ -1,26 +1,32 @@
-"""Proofs of bounds that rest on flows, made with networkx's maximum flow from the bounds' statements alone."""
+"""Proofs of bounds that rest on flows, made with networkx from the bounds' statements alone, and relaxations."""
 
 from __future__ import annotations
 
 import copy
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 import networkx as nx
+import numpy as np
 import oracles
 from graph_strategies import LINK, random_graph
 from plan_documents import embedded_document
 
 from mtpp.checker.bounds.registry import CHECKERS
 from mtpp.checker.claim import BoundClaim, Verdict
-from mtpp.checker.graph import embedded_in_ticks
+from mtpp.checker.graph import TickGraph, embedded_in_ticks
 from mtpp.checker.merged import MergedGraph
+from mtpp.checker.relaxed import Relaxation as Said
+from mtpp.checker.relaxed import relaxed_graph
 from mtpp.errors import InputError
 from mtpp.inference.contraction import contract
 from mtpp.inference.graph import CostGraph
 from mtpp.inference.instance import Instance
+from mtpp.inference.partition import Partition
+from mtpp.inference.relaxation import Relaxation, relax
 from mtpp.machine.device import Device
 from mtpp.machine.link import Link
 from mtpp.machine.machine import Machine
@@ -382,3 +388,54 @@ def mutated(value: Any, pick: random.Random) -> Any:
     if isinstance(value, int):
         return pick.choice([value + 1, value - 1, value + pick.randint(-20, 20), 2 * value, -value, 0])
     return value
+
+
+@dataclass(frozen=True)
+class RelaxedProblem:
+    """A problem, a relaxation of its instance, and the verifier's graph before and after it."""
+
+    graph: CostGraph
+    system: Device
+    k: int
+    groups: list[list[int]]
+    relaxation: Relaxation
+    said: dict[str, Any]
+    whole: TickGraph
+    relaxed: TickGraph
+
+    def assignments(self, pick: random.Random, most: int) -> Iterator[list[int]]:
+        """Yield up to *most* random assignments of the graph's ops that keep edges and groups."""
+        found = [
+            list(stages)
+            for stages in oracles.monotone_assignments(self.graph, self.k)
+            if all(len({stages[v] for v in group}) == 1 for group in self.groups)
+        ]
+        yield from pick.sample(found, min(most, len(found)))
+
+    def whole_partition(self, stages: list[int]) -> Partition:
+        """Return a partition of the instance with all ops, given the stages of the graph's ops."""
+        original = self.relaxation.original
+        of_op = stages if original.ground is None else [stages[m] for m in original.first_members.tolist()]
+        return Partition.from_stages(original, of_op)
+
+    def restricted(self, partition: Partition) -> Partition:
+        """Return a partition of all ops without those left out."""
+        return Partition.from_stages(self.relaxation.instance, partition.assignment[self.relaxation.kept])
+
+
+def relaxed_problem(seed: int) -> RelaxedProblem:
+    """Draw a problem of up to 6 ops, with memories and groups, and leave some of its ops out."""
+    pick = random.Random(seed)
+    graph, system, k, together = random_problem(seed, op_count=pick.randint(2, 6))
+    k = min(k, 4)
+    instance, groups = grouped(graph, system, k, together)
+    transfer = Instance.build(graph, Machine.uniform(k, system)).transfer.tolist()
+    lowered = {t: pick.randint(0, ticks) for t, ticks in enumerate(transfer) if pick.random() < 0.2}
+    left_out = np.array([pick.random() < 0.5 for _ in range(instance.op_count)], dtype=np.bool_)
+    left_out[pick.randrange(instance.op_count)] = False
+    relaxation = relax(instance, left_out, lowered)
+    said = relaxation.record(dict(enumerate(graph.tensor_names)))
+    whole = claim_of(graph, system, k, together, 0, {}).graph
+    relaxed = relaxed_graph(whole, Said(**said))
+    assert isinstance(relaxed, TickGraph), relaxed
+    return RelaxedProblem(graph, system, k, groups, relaxation, said, whole, relaxed)

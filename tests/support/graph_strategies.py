@@ -122,11 +122,6 @@ def graphs(
     )
 
 
-def timed_graphs(*, min_ops: int = 1, max_ops: int = 7, fractional: bool | None = None) -> st.SearchStrategy[CostGraph]:
-    """Draw graphs with a unit of time."""
-    return graphs(min_ops=min_ops, max_ops=max_ops, time_units=TIMED, fractional=fractional)
-
-
 def abstract_graphs(
     *, min_ops: int = 1, max_ops: int = 7, fractional: bool | None = None
 ) -> st.SearchStrategy[CostGraph]:

@@ -1,6 +1,8 @@
-"""Small models that are run and measured."""
+"""Small models that are run and measured, and events as the profiler of ONNX Runtime writes them."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import onnx
@@ -93,3 +95,19 @@ def half_precision() -> onnx.ModelProto:
         helper.make_node("Cast", ["m"], ["y"], to=TensorProto.FLOAT, name="back"),
     ]
     return built(nodes, {"x": [4, 64]}, ["y"], weights)
+
+
+def kernel(
+    name: str, ts: int, dur: Any, kind: str = "Relu", index: int = 0, tid: int = 1, **args: Any
+) -> dict[str, Any]:
+    """Return the event of a kernel."""
+    described = {"op_name": kind, "node_index": str(index), "provider": "CPUExecutionProvider"}
+    return {
+        "cat": "Node", "pid": 1, "tid": tid, "dur": dur, "ts": ts, "ph": "X", "name": f"{name}_kernel_time",
+        "args": {**described, "output_type_shape": [{"float": [2, 3]}], **args},
+    }  # fmt: skip
+
+
+def run(ts: int, dur: int, tid: int = 1) -> dict[str, Any]:
+    """Return the event of a whole run."""
+    return {"cat": "Session", "pid": 1, "tid": tid, "dur": dur, "ts": ts, "ph": "X", "name": "model_run", "args": {}}

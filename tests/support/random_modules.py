@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-WIDTH, TOKENS, SIDE = 8, 4, 4
+WIDTH, TOKENS = 8, 4
 
 
 class RandomModule(nn.Module):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 
 import pytest
-from certificate_rows import row
+from certificate_documents import row
 from rich.console import Console
 
 from mtpp.views import terminal as terminals

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from certificate_rows import row
+from certificate_documents import row
 from processes import ROOT, environment
 
 from mtpp.errors import InputError

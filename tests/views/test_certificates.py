@@ -8,7 +8,7 @@ import json
 from fractions import Fraction
 
 import pytest
-from certificate_rows import row
+from certificate_documents import row
 from rich.console import Console
 
 from mtpp.api.cells.certificate_table import CertificateTable

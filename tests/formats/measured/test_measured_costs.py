@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from trace_events import kernel, run
+from profiled_models import kernel, run
 
 from mtpp.errors import InputError
 from mtpp.formats.graphs.native import write_native

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from trace_events import kernel, run
+from profiled_models import kernel, run
 
 from mtpp.errors import InputError
 from mtpp.formats.measured.onnxruntime_profile import looks_like_trace, read_trace

@@ -7,7 +7,7 @@ import random
 import numpy as np
 import oracles
 import pytest
-from relaxations import RelaxedProblem, relaxed_problem
+from flow_proofs import RelaxedProblem, relaxed_problem
 
 from mtpp.checker.stages import stage_figures
 from mtpp.inference.instance import Instance

@@ -6,7 +6,7 @@ from itertools import pairwise
 from math import sqrt
 
 import pytest
-from certificate_rows import row
+from certificate_documents import row
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import numpy as np
-from relaxations import relaxed_problem
+from flow_proofs import relaxed_problem
 
 from mtpp.inference.partition import Partition
 from mtpp.solvers.relaxation.loop import blamed, put_back

@@ -6,7 +6,7 @@ import random
 
 import numpy as np
 import oracles
-from relaxations import RelaxedProblem, relaxed_problem
+from flow_proofs import RelaxedProblem, relaxed_problem
 
 from mtpp.inference.graph import CostGraph
 from mtpp.inference.objective import bottleneck

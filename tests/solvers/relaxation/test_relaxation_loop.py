@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 import oracles
 import pytest
-from flow_proofs import claim_of, grouped, random_problem
+from flow_proofs import RelaxedProblem, claim_of, grouped, random_problem, relaxed_problem
 from graph_strategies import LINK
-from relaxations import RelaxedProblem, relaxed_problem
 
 from mtpp.checker.checks import check_bound
 from mtpp.checker.claim import BoundClaim

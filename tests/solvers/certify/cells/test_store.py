@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from certificate_rows import row
+from certificate_documents import row
 from processes import ROOT, environment
 
 from mtpp.errors import InputError
