@@ -89,8 +89,8 @@ def prepare(model: Model, asked: Partitioning) -> Prepared:
     from mtpp.api.inputs.engine_groups import engine_groups
     from mtpp.solvers import registry
     from mtpp.solvers.feasibility import refuse_infeasible
-    from mtpp.solvers.memory.memory_arrays import memory_arrays
     from mtpp.solvers.solve import contract_groups
+    from mtpp.solvers.stage_cost.cost_arrays import memory_arrays
     from mtpp.solvers.variants import Variant, parse_variant
 
     name = asked.algorithm

@@ -11,7 +11,7 @@ import numpy as np
 
 from mtpp.inference.graph import Int32Array, Int64Array
 from mtpp.inference.instance import Instance
-from mtpp.solvers.memory.memory_arrays import GroundArrays, MemoryArrays, ground_arrays, memory_arrays
+from mtpp.solvers.stage_cost.cost_arrays import CostArrays, GroundArrays, cost_arrays, ground_arrays
 
 
 class SlicingArrays(NamedTuple):
@@ -19,26 +19,21 @@ class SlicingArrays(NamedTuple):
 
     Attributes
     ----------
-    work, param_bytes
-        Ticks and bytes of each op, int64, shape (n,).
-    transfer
-        Ticks of each tensor, int64, shape (m,).
+    costs
+        Of stages, by ops and tensors.
     pin_offsets
         Differences are the numbers of ops that touch each tensor, int64, shape (m + 1,).
     op_tensor_offsets, op_tensors
         Tensors that each op makes or reads, CSR, int64, shape (n + 1,), and int32.
-    memory, ground
-        What stages may hold, and what they hold when they run their ops in the graph's order; None if nothing
-        depends on that. None is a type of its own to numba: kernels are then compiled without a trace of it.
+    ground
+        What stages hold when they run their ops in the graph's order; None if nothing depends on that. None is a type
+        of its own to numba: kernels are then compiled without a trace of it.
     """
 
-    work: Int64Array
-    transfer: Int64Array
+    costs: CostArrays
     pin_offsets: Int64Array
     op_tensor_offsets: Int64Array
     op_tensors: Int32Array
-    param_bytes: Int64Array
-    memory: MemoryArrays
     ground: GroundArrays | None
 
 
@@ -62,13 +57,10 @@ def slicing_arrays(instance: Instance) -> SlicingArrays:
     """Return what the slicing kernels need of *instance*; O(n + pins), do it once per search."""
     offsets, tensors = instance.op_tensors
     return SlicingArrays(
-        instance.work.copy(),
-        instance.transfer.copy(),
+        cost_arrays(instance),
         instance.pin_offsets.copy(),
         offsets,
         tensors,
-        instance.param_bytes.copy(),
-        memory_arrays(instance),
         ground_arrays(instance) if instance.peaks_in_order else None,
     )
 

@@ -55,7 +55,13 @@ ARROWS = {
 }
 """Package → all that its modules may import of this one; what is not named here has the arrows of its room."""
 
-KERNELS = ("mtpp.solvers.arrays", "mtpp.solvers.flows", "mtpp.solvers.jit", "mtpp.solvers.memory", "mtpp.array_types")
+KERNELS = (
+    "mtpp.solvers.arrays",
+    "mtpp.solvers.flows",
+    "mtpp.solvers.jit",
+    "mtpp.solvers.stage_cost",
+    "mtpp.array_types",
+)
 """Modules that kernels may import besides those of their own family, whose records they take."""
 
 KERNELS_OF_OTHERS = {"mtpp.solvers.local_search": ("mtpp.solvers.orders.kernels.random_stream",)}

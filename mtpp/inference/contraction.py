@@ -12,6 +12,7 @@ from mtpp.inference.graph import Int32Array
 from mtpp.inference.instance import Instance
 from mtpp.inference.merged_names import JoinedNames, MemberNames
 from mtpp.inference.partition import Partition
+from mtpp.inference.stage_cost import StageCost
 from mtpp.inference.topological import first_come_order
 
 
@@ -134,9 +135,10 @@ def merge(instance: Instance, group_of: Int32Array, count: int) -> Contraction:
 def _merged(instance: Instance, group_of: Int32Array, count: int) -> Instance:
     ground = instance.ground_below(group_of)
     members = MemberNames(ground.instance.op_names, ground.instance.order, ground.op_of, count)
-    work = np.zeros(count, dtype=np.int64)
+    work = np.zeros((len(instance.cost.work), count), dtype=np.int64)
     params = np.zeros(count, dtype=np.int64)
-    np.add.at(work, group_of, instance.work)
+    for of_class, own in zip(work, instance.cost.work, strict=True):
+        np.add.at(of_class, group_of, own)
     np.add.at(params, group_of, instance.param_bytes)
 
     # A tensor keeps the first pin in each group: the producer's, then the readers' as they come.
@@ -153,9 +155,7 @@ def _merged(instance: Instance, group_of: Int32Array, count: int) -> Instance:
     return replace(
         instance,
         op_names=JoinedNames(members),
-        work=work,
-        param_bytes=params,
-        transfer=instance.transfer[kept],
+        cost=StageCost(instance.machine, work, instance.cost.transfer[:, kept], params),
         tensor_bytes=instance.tensor_bytes[kept],
         pin_offsets=offsets,
         pins=touched[kept_pins],

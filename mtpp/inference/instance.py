@@ -14,6 +14,7 @@ import numpy as np
 from mtpp.errors import InputError
 from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph, Int32Array, Int64Array
 from mtpp.inference.merged_names import MemberNames
+from mtpp.inference.stage_cost import StageCost
 from mtpp.machine.device import Device
 from mtpp.machine.link import Link
 from mtpp.machine.machine import Machine
@@ -42,14 +43,14 @@ class Instance:
     ----------
     op_names
         Names of the ops, for messages and results.
+    cost
+        f_j(S): what the ops and tensors cost on each class of devices.
     k
         Number of stages; empty ones cost nothing.
     time_unit, ticks_per_unit
         Unit of the graph's costs and the ticks in one of it; 1 tick = 1 ps unless the unit is ``"1"``.
-    work, param_bytes
-        Ticks and bytes of each op, int64, shape (n,).
-    transfer, tensor_bytes
-        Ticks and bytes of each tensor, int64, shape (m,); bytes that the graph does not give are 0 here.
+    tensor_bytes
+        Bytes of each tensor, int64, shape (m,); bytes that the graph does not give are 0 here.
     pin_offsets, pins
         Ops that touch each tensor, CSR, producer first, then its consumers; int64, shape (m + 1,) and int32.
     order
@@ -61,13 +62,10 @@ class Instance:
     """
 
     op_names: Sequence[str]
-    machine: Machine
+    cost: StageCost
     k: int
     time_unit: str
     ticks_per_unit: int
-    work: Int64Array
-    param_bytes: Int64Array
-    transfer: Int64Array
     tensor_bytes: Int64Array
     pin_offsets: Int64Array
     pins: Int32Array
@@ -123,26 +121,48 @@ class Instance:
         offsets, pins = _pins(graph)
         instance = cls(
             op_names=graph.op_names,
-            machine=machine,
+            cost=StageCost(
+                machine,
+                np.array([work], dtype=np.int64),
+                np.array([transfer], dtype=np.int64),
+                graph.param_bytes,
+            ),
             k=k,
             time_unit=graph.time_unit,
             ticks_per_unit=ticks_per_unit,
-            work=np.array(work, dtype=np.int64),
-            param_bytes=graph.param_bytes,
-            transfer=np.array(transfer, dtype=np.int64),
             tensor_bytes=sizes,
             pin_offsets=offsets,
             pins=pins,
             order=graph.order,
         )
-        for array in (instance.work, instance.transfer, sizes, offsets, pins):
+        for array in (instance.cost.work, instance.cost.transfer, sizes, offsets, pins):
             array.setflags(write=False)
         return instance
 
     @property
+    def machine(self) -> Machine:
+        """Devices, of which stage j stands on the j-th."""
+        return self.cost.machine
+
+    @property
     def device(self) -> Device:
-        """The device that all devices are equal to."""
-        return self.machine.device
+        """Envelope of the devices: for each quantity the best of any."""
+        return self.cost.device
+
+    @property
+    def work(self) -> Int64Array:
+        """Ticks of each op on the device that takes least for it, int64, shape (n,)."""
+        return self.cost.least_work
+
+    @property
+    def transfer(self) -> Int64Array:
+        """Ticks of each tensor over the fastest link, int64, shape (m,)."""
+        return self.cost.least_transfer
+
+    @property
+    def param_bytes(self) -> Int64Array:
+        """Bytes of parameters of each op, int64, shape (n,)."""
+        return self.cost.param_bytes
 
     @property
     def op_count(self) -> int:
@@ -200,7 +220,7 @@ class Instance:
     @cached_property
     def most_ticks(self) -> int:
         """No stage costs more: all work, all transfers and the overflow of everything at once; below 2^62 / k."""
-        return int(self.work.sum()) + int(self.transfer.sum()) + self.overflow_ticks(self.most_bytes, 0)
+        return int(self.work.sum()) + int(self.transfer.sum()) + self.cost.overflow(self.most_bytes, 0)
 
     @cached_property
     def producer(self) -> Int32Array:
@@ -247,13 +267,6 @@ class Instance:
     def describe(self, ticks: float) -> str:
         """Write a number of ticks for people: a time with its unit, or a plain number for an abstract graph."""
         return format_picoseconds(ticks) if self.timed else f"{ticks / self.ticks_per_unit:,.6g}"
-
-    def overflow_ticks(self, param_bytes: int, peak_bytes: int) -> int:
-        """Return the time to stream what does not fit into the fast memory (eq. 2), in ticks, rounded up."""
-        memory = self.device.fast_memory_bytes
-        if memory is None:
-            return 0
-        return self.device.link.streaming_ps(max(0, param_bytes + peak_bytes - memory))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""Stage costs: the one definition of f(S), eq. 1-3 of Archer et al. (2024)."""
+"""Costs of the stages of a partition, by their parts (:mod:`mtpp.inference.stage_cost`)."""
 
 from __future__ import annotations
 
@@ -57,51 +57,59 @@ def stage_costs(instance: Instance, partition: Partition) -> StageCosts:
     O(n + pins) time, apart from sorting the pins of the tensors that are cut, and memory. All sums are below 2^62 by
     the check in :meth:`Instance.build`.
     """
-    stage = partition.assignment
-    k = partition.k
+    stage, k, parts = partition.assignment, partition.k, instance.cost
+    class_of = parts.class_of(k)
+    devices = [parts.machine.classes[c] for c in class_of.tolist()]
     ops = np.bincount(stage, minlength=k).astype(np.int64)
-    work = _sum_by(stage, instance.work, k)
-    params = _sum_by(stage, instance.param_bytes, k)
+    work = _sum_by(stage, _rows_at(parts.work, class_of[stage]), k)
+    params = _sum_by(stage, parts.param_bytes, k)
 
     tensor, touching = _stages_of_cut_tensors(instance, stage)
     made_here = touching == stage[instance.producer[tensor]]
-    moved = instance.transfer[tensor]
+    moved = parts.transfer[parts.link_of[class_of[touching]], tensor]
     arriving = _sum_by(touching[~made_here], moved[~made_here], k)
     leaving = _sum_by(touching[made_here], moved[made_here], k)
 
     if instance.device.peak == "order":
         peak = peaks_in_order(instance, stage, k)
     else:
-        peak = np.where(ops > 0, np.int64(instance.device.activation_reserve_bytes), np.int64(0))
-    overflow = np.array(
-        [
-            instance.overflow_ticks(p, a) if count else 0
-            for count, p, a in zip(ops.tolist(), params.tolist(), peak.tolist(), strict=True)
-        ],
-        dtype=np.int64,
-    )
+        reserves = np.array([device.activation_reserve_bytes for device in devices], dtype=np.int64)
+        peak = np.where(ops > 0, reserves, 0)
+    rows = zip(ops.tolist(), params.tolist(), peak.tolist(), devices, strict=True)
+    overflow = np.array([parts.overflow(p, a, device) if n else 0 for n, p, a, device in rows], dtype=np.int64)
     cost = work + arriving + leaving + overflow
     return StageCosts(ops, work, arriving, leaving, overflow, cost, params, peak)
 
 
 def keeps_stage_memory(instance: Instance, costs: StageCosts) -> bool:
-    """Tell whether no stage needs more than the stage memory."""
-    limit = instance.device.memory_bytes
-    return limit is None or int((costs.param_bytes + costs.peak_bytes).max()) <= limit
+    """Tell whether no stage needs more than the memory of its device."""
+    return _excess(instance, costs) is None
 
 
 def check_stage_memory(instance: Instance, costs: StageCosts) -> None:
     """Raise :class:`~mtpp.errors.InvalidPartition` if a stage needs more than the stage memory; names the worst."""
-    limit = instance.device.memory_bytes
-    if limit is None or keeps_stage_memory(instance, costs):
+    found = _excess(instance, costs)
+    if found is None:
         return
-    worst = int((costs.param_bytes + costs.peak_bytes).argmax())
+    worst, limit = found
     params, peak = int(costs.param_bytes[worst]), int(costs.peak_bytes[worst])
     raise InvalidPartition(
         f"stage {worst} needs {params + peak:,} bytes ({params:,} for parameters, {peak:,} for activations), more "
         f"than the {limit:,} ({format_bytes(limit)}) allowed",
         parameter="stage_memory",
     )
+
+
+def _excess(instance: Instance, costs: StageCosts) -> tuple[int, int] | None:
+    """Return the stage that exceeds the memory of its device by most, and that memory in bytes; None if none does."""
+    classes = instance.machine.classes
+    if all(device.memory_bytes is None for device in classes):
+        return None
+    held = (costs.param_bytes + costs.peak_bytes).tolist()
+    limits = [classes[c].memory_bytes for c in instance.cost.class_of(len(held)).tolist()]
+    over = [0 if limit is None else size - limit for size, limit in zip(held, limits, strict=True)]
+    worst = max(range(len(over)), key=over.__getitem__)
+    return (worst, limits[worst] or 0) if over[worst] > 0 else None
 
 
 def bottleneck(instance: Instance, partition: Partition) -> int:
@@ -113,6 +121,12 @@ def crossing_tensors(instance: Instance, partition: Partition) -> Int32Array:
     """Return the tensors that cross a stage boundary, int32, in the graph's order."""
     tensor, _ = _stages_of_cut_tensors(instance, partition.assignment)
     return np.unique(tensor).astype(np.int32)
+
+
+def _rows_at(by_row: Int64Array, row: Int64Array) -> Int64Array:
+    """Return each column's value in the given row; of one row that row itself."""
+    values: Int64Array = by_row[0] if len(by_row) == 1 else by_row[row, np.arange(by_row.shape[1])]
+    return values
 
 
 def _sum_by(group: np.ndarray, value: Int64Array, size: int) -> Int64Array:

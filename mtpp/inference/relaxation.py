@@ -218,9 +218,9 @@ def _without(ground: Instance, out: NDArray[np.bool_], tensors: _Tensors, charge
     return replace(
         ground,
         op_names=[names[v] for v in np.flatnonzero(stays).tolist()],
-        work=(ground.work + charged.on_op)[stays],
-        param_bytes=ground.param_bytes[stays],
-        transfer=np.concatenate(costs)[order],
+        cost=ground.cost.of_envelope(
+            (ground.work + charged.on_op)[stays], np.concatenate(costs)[order], ground.param_bytes[stays]
+        ),
         tensor_bytes=np.concatenate(sizes)[order],
         pin_offsets=offsets,
         pins=np.concatenate([pins[t] for t in order.tolist()]) if len(order) else np.zeros(0, dtype=np.int32),

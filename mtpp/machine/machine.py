@@ -160,6 +160,11 @@ class Machine:
         return tuple(dict.fromkeys(_nameless(group.device) for group in self.groups))
 
     @cached_property
+    def links(self) -> Sequence[Link]:
+        """Links that differ, in the order of the classes of devices that have them."""
+        return tuple(dict.fromkeys(device.link for device in self.classes))
+
+    @cached_property
     def class_of(self) -> Sequence[int]:
         """Class of each device of the innermost level, by its position in :attr:`classes`."""
         number = {device: i for i, device in enumerate(self.classes)}

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from mtpp.inference.graph import Int32Array, Int64Array
 from mtpp.inference.instance import Instance
 from mtpp.solvers.downsets.kernels.downset_layout import FRAME
-from mtpp.solvers.memory.kernels.stage_memory import NEVER
-from mtpp.solvers.memory.memory_arrays import NO_GROUND, GroundArrays, MemoryArrays, ground_arrays, memory_arrays
+from mtpp.solvers.stage_cost.cost_arrays import NO_GROUND, GroundArrays, MemoryArrays, ground_arrays, memory_arrays
+from mtpp.solvers.stage_cost.kernels.stage_cost import NEVER
 
 ByteArray = NDArray[np.uint8]
 WordArray = NDArray[np.uint64]

@@ -38,7 +38,7 @@ from mtpp.solvers.downsets.kernels.downset_layout import (
 from mtpp.solvers.downsets.kernels.downset_store import rebuild_table
 from mtpp.solvers.downsets.kernels.downsets import search_downsets
 from mtpp.solvers.downsets.least_crossings import CrossingNetwork, crossing_network, least_crossings
-from mtpp.solvers.memory.memory_arrays import GroundArrays
+from mtpp.solvers.stage_cost.cost_arrays import GroundArrays
 
 _FIRST_CAPACITY = 512
 

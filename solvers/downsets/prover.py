@@ -11,8 +11,8 @@ from mtpp.solvers.downsets.downset import DownsetSearch
 from mtpp.solvers.downsets.enumeration import downset_problem
 from mtpp.solvers.feasibility import proven_infeasible
 from mtpp.solvers.limits import SearchLimits
-from mtpp.solvers.memory.kernels.stage_memory import NEVER
 from mtpp.solvers.reduction.reduced_instance import ReducedInstance
+from mtpp.solvers.stage_cost.kernels.stage_cost import NEVER
 
 DEFAULT_MEMORY_BYTES = 2**30
 """What the downsets of a search may take where nobody says otherwise."""

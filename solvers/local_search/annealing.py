@@ -137,7 +137,7 @@ class Annealer:
     def __init__(
         self, instance: Instance, stage_count: int, threads: Threads, seed: int, stopped: Callable[[], bool]
     ) -> None:
-        self._moves = move_arrays(instance)
+        self._moves = move_arrays(instance, stage_count)
         self._move_s = move_s(instance)
         self._stage_count = stage_count
         self.threads = threads
@@ -151,7 +151,9 @@ class Annealer:
         Polishing looks at a quarter as many ops at most, and at no more than take half a second or so, as nothing ends
         it before; it is not counted.
         """
-        looks = min(max(len(self._moves.work), proposals // _POLISHING), round(_LONGEST_POLISHING_S / self._move_s))
+        looks = min(
+            max(len(self._moves.costs.param_bytes), proposals // _POLISHING), round(_LONGEST_POLISHING_S / self._move_s)
+        )
         seeds = [int(child.generate_state(1, np.uint64)[0]) for child in self._seeds.spawn(len(starts))]
 
         def run(task: tuple[Start, int]) -> tuple[Assignment, int]:

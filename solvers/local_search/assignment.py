@@ -8,8 +8,8 @@ import numpy as np
 
 from mtpp.inference.graph import Int32Array, Int64Array
 from mtpp.inference.instance import Instance
-from mtpp.solvers.memory.memory_arrays import NO_GROUND, GroundArrays, MemoryArrays, ground_arrays, memory_arrays
 from mtpp.solvers.orders.kernels.random_stream import UInt64Array
+from mtpp.solvers.stage_cost.cost_arrays import NO_GROUND, CostArrays, GroundArrays, cost_arrays, ground_arrays
 
 
 class MoveArrays(NamedTuple):
@@ -19,21 +19,19 @@ class MoveArrays(NamedTuple):
 
     Attributes
     ----------
-    work, param_bytes
-        Ticks and bytes of each op, int64, shape (n,).
-    transfer, pin_counts
-        Ticks and number of ops of each tensor that is kept, int64 and int32.
+    costs
+        Of stages, by the ops and the tensors that are kept.
+    pin_counts
+        Number of ops of each tensor that is kept, int32.
     op_tensor_offsets, op_tensors
         Tensors that are kept of each op, CSR, int64, shape (n + 1,), and int32.
     predecessor_offsets, predecessors, successor_offsets, successors
         Distinct neighbours of each op, CSR.
-    memory, ground
-        What stages may hold, and what it depends on when their ops run in the graph's order.
+    ground
+        What the memory of stages depends on when their ops run in the graph's order.
     """
 
-    work: Int64Array
-    param_bytes: Int64Array
-    transfer: Int64Array
+    costs: CostArrays
     pin_counts: Int32Array
     op_tensor_offsets: Int64Array
     op_tensors: Int32Array
@@ -41,7 +39,6 @@ class MoveArrays(NamedTuple):
     predecessors: Int32Array
     successor_offsets: Int64Array
     successors: Int32Array
-    memory: MemoryArrays
     ground: GroundArrays
 
 
@@ -84,8 +81,8 @@ class AssignmentState(NamedTuple):
     stream: UInt64Array
 
 
-def move_arrays(instance: Instance) -> MoveArrays:
-    """Return what the moving kernels need of *instance*; O(n + pins), do it once per search."""
+def move_arrays(instance: Instance, stage_count: int) -> MoveArrays:
+    """Return what the moving kernels need of *instance* for that many stages; O(n + pins), do it once per search."""
     counts = np.diff(instance.pin_offsets)
     kept = (counts >= 2) & (instance.transfer > 0)
     renumbered = (np.cumsum(kept) - 1).astype(np.int32)
@@ -98,9 +95,7 @@ def move_arrays(instance: Instance) -> MoveArrays:
     sources = np.repeat(np.arange(instance.op_count, dtype=np.int32), np.diff(successor_offsets))
     predecessor_offsets, predecessors = _rows(instance.op_count, successors, sources)
     return MoveArrays(
-        instance.work.copy(),
-        instance.param_bytes.copy(),
-        instance.transfer[kept],
+        cost_arrays(instance, stage_count, np.flatnonzero(kept)),
         counts[kept].astype(np.int32),
         op_tensor_offsets,
         op_tensors,
@@ -108,18 +103,17 @@ def move_arrays(instance: Instance) -> MoveArrays:
         predecessors,
         successor_offsets,
         successors,
-        memory_arrays(instance),
         ground_arrays(instance) if instance.peaks_in_order else NO_GROUND,
     )
 
 
 def assignment_state(moves: MoveArrays, stage_count: int, seed: int) -> AssignmentState:
     """Return an empty state for k stages; O(n + m·k) memory. Call ``kernels.moves.start_from`` next."""
-    n = len(moves.work)
+    n, m = len(moves.costs.param_bytes), len(moves.pin_counts)
     ground_ops, ground_tensors = len(moves.ground.places), len(moves.ground.sizes)
     return AssignmentState(
         stage=np.zeros(n, dtype=np.int32),
-        held=np.zeros((len(moves.transfer), stage_count), dtype=np.int32),
+        held=np.zeros((m, stage_count), dtype=np.int32),
         moved=np.zeros(stage_count, dtype=np.int64),
         params=np.zeros(stage_count, dtype=np.int64),
         cost=np.zeros(stage_count, dtype=np.int64),

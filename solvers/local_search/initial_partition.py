@@ -12,6 +12,7 @@ from mtpp.inference.graph import Int32Array
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import keeps_stage_memory, stage_costs
 from mtpp.inference.partition import Partition
+from mtpp.inference.stage_cost import StageCost
 from mtpp.machine.machine import Machine
 from mtpp.solvers.arrays import order_arrays, slicing_arrays
 from mtpp.solvers.feasibility import none_found
@@ -111,13 +112,10 @@ def _balanced_memory(instance: Instance, sweeps: int, limits: SearchLimits, thre
 
     Takes *sweeps* evaluations of n proposed moves each.
     """
-    device = replace(instance.device, fast_memory_bytes=None, memory_bytes=None)
-    twin = replace(
-        instance,
-        machine=Machine.uniform(instance.machine.count, device),
-        work=instance.param_bytes,
-        transfer=np.zeros_like(instance.transfer),
-    )
+    endless = replace(instance.device, fast_memory_bytes=None, memory_bytes=None)
+    nothing = np.zeros((1, instance.tensor_count), dtype=np.int64)
+    machine = Machine.uniform(instance.machine.count, endless)
+    twin = replace(instance, cost=StageCost(machine, instance.param_bytes[np.newaxis], nothing, instance.param_bytes))
     start = slice_order(twin, twin.order)
     assert start is not None  # without limits on memory there is always a segmentation
     annealer = Annealer(twin, instance.k, threads, limits.seed, limits.ended)

@@ -11,12 +11,12 @@ from mtpp.inference.objective import bottleneck
 from mtpp.inference.partition import Partition
 from mtpp.solvers.feasibility import none_found
 from mtpp.solvers.limits import SearchLimits, SearchResult
-from mtpp.solvers.memory.memory_arrays import memory_arrays
 from mtpp.solvers.partitioners import slice as slicing
 from mtpp.solvers.series_parallel.components import Components
 from mtpp.solvers.series_parallel.cuts import Cutter
 from mtpp.solvers.series_parallel.decomposition import decompose
 from mtpp.solvers.series_parallel.kernels.pareto_fronts import Terms
+from mtpp.solvers.stage_cost.cost_arrays import memory_arrays
 
 _NAME = "series-parallel"
 

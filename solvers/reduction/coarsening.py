@@ -67,16 +67,17 @@ def unite_parallel_tensors(instance: Instance) -> Instance:
     first = order[~same]  # a stable sort: the first of its kind in the graph's order
     kind = np.empty(m, dtype=np.int64)
     kind[order] = first[np.cumsum(~same) - 1]
-    transfer = np.zeros(m, dtype=np.int64)
+    transfer = np.zeros_like(instance.cost.transfer)
     size = np.zeros(m, dtype=np.int64)
-    np.add.at(transfer, kind, instance.transfer)
+    for of_link, own in zip(transfer, instance.cost.transfer, strict=True):
+        np.add.at(of_link, kind, own)
     np.add.at(size, kind, instance.tensor_bytes)
     kept = kind == np.arange(m)
     offsets = np.zeros(len(first) + 1, dtype=np.int64)
     np.cumsum(readers[kept] + 1, out=offsets[1:])
     return replace(
         instance,
-        transfer=transfer[kept],
+        cost=replace(instance.cost, transfer=transfer[:, kept]),
         tensor_bytes=size[kept],
         pin_offsets=offsets,
         pins=instance.pins[kept[tensor]],

@@ -10,8 +10,8 @@ from mtpp.inference.partition import Partition
 from mtpp.inference.relaxation import Relaxation
 from mtpp.solvers.downsets.downset import DownsetSearch
 from mtpp.solvers.downsets.enumeration import downset_problem
-from mtpp.solvers.memory.kernels.stage_memory import NEVER
 from mtpp.solvers.reduction.reduction import reduce_instance
+from mtpp.solvers.stage_cost.kernels.stage_cost import NEVER
 
 METHOD = "relaxation"
 

@@ -125,7 +125,7 @@ def test_a_first_partition_keeps_to_the_stage_memory() -> None:
     """There is none where its stages would need more; a search that finds nothing in time says so."""
     instance = instance_of()
     least = int(instance.param_bytes.max())
-    tight = replace(instance, machine=instance.machine.with_memory(least))
+    tight = replace(instance, cost=replace(instance.cost, machine=instance.machine.with_memory(least)))
     assert first_partition(tight) is None
 
     def finds_nothing(instance: Instance, limits: SearchLimits) -> SearchResult:

@@ -13,9 +13,9 @@ import numpy as np
 
 from mtpp.array_types import Int32Array
 from mtpp.solvers.jit import inlined, kernel, subroutine
-from mtpp.solvers.memory.kernels.stage_memory import stage_memory_cost
-from mtpp.solvers.memory.kernels.working_memory import peak_of_ops
-from mtpp.solvers.memory.memory_arrays import NO_MEMORY, GroundArrays
+from mtpp.solvers.stage_cost.cost_arrays import NO_MEMORY, GroundArrays
+from mtpp.solvers.stage_cost.kernels.stage_cost import memory_ticks, transfer_ticks, work_ticks
+from mtpp.solvers.stage_cost.kernels.working_memory import peak_of_ops
 
 if TYPE_CHECKING:
     from mtpp.solvers.local_search.assignment import AssignmentState, MoveArrays
@@ -28,22 +28,23 @@ _WORD_BITS = 64
 @kernel
 def fill_state(moves: MoveArrays, state: AssignmentState) -> None:
     """Work out what belongs to ``state.stage``, all else being 0; O(n + m·k + pins)."""
+    costs = moves.costs
     stages = len(state.cost)
     for op in range(len(state.stage)):
         here = state.stage[op]
-        state.moved[here] += moves.work[op]
-        state.params[here] += moves.param_bytes[op]
-        if moves.memory.mode != NO_MEMORY:
+        state.moved[here] += work_ticks(op, costs.class_of[here], costs)
+        state.params[here] += costs.param_bytes[op]
+        if costs.memory.mode != NO_MEMORY:
             toggle_places(op, here, moves.ground, state)
         for e in range(moves.op_tensor_offsets[op], moves.op_tensor_offsets[op + 1]):
             state.held[moves.op_tensors[e], here] += 1
-    for tensor in range(len(moves.transfer)):
+    for tensor in range(len(moves.pin_counts)):
         for b in range(stages):
             if 0 < state.held[tensor, b] < moves.pin_counts[tensor]:
-                state.moved[b] += moves.transfer[tensor]
+                state.moved[b] += transfer_ticks(tensor, costs.class_of[b], costs)
     for b in range(stages):
         state.cost[b] = state.moved[b]
-        if moves.memory.mode != NO_MEMORY:
+        if costs.memory.mode != NO_MEMORY:
             state.cost[b] += memory_cost(NO_OP, b, state.params[b], moves, state)
 
 
@@ -73,22 +74,24 @@ def legal_stages(op: int, moves: MoveArrays, state: AssignmentState) -> tuple[in
 @inlined
 def transfer_changes(op: int, source: int, target: int, moves: MoveArrays, state: AssignmentState) -> tuple[int, int]:
     """Return by how much work and transfer of *source* and of *target* change when *op* moves between them."""
-    left = -moves.work[op]
-    joined = moves.work[op]
+    costs = moves.costs
+    here_class = costs.class_of[source]
+    there_class = costs.class_of[target]
+    left = -work_ticks(op, here_class, costs)
+    joined = work_ticks(op, there_class, costs)
     for e in range(moves.op_tensor_offsets[op], moves.op_tensor_offsets[op + 1]):
         tensor = moves.op_tensors[e]
         pins = moves.pin_counts[tensor]
-        paid = moves.transfer[tensor]
         here = state.held[tensor, source]
         there = state.held[tensor, target]
         if here == pins:
-            left += paid
+            left += transfer_ticks(tensor, here_class, costs)
         elif here == 1:
-            left -= paid
+            left -= transfer_ticks(tensor, here_class, costs)
         if there == 0:
-            joined += paid
+            joined += transfer_ticks(tensor, there_class, costs)
         if there + 1 == pins:
-            joined -= paid
+            joined -= transfer_ticks(tensor, there_class, costs)
     return left, joined
 
 
@@ -100,8 +103,8 @@ def relocate(
     state.stage[op] = target
     state.moved[source] += left
     state.moved[target] += joined
-    state.params[source] -= moves.param_bytes[op]
-    state.params[target] += moves.param_bytes[op]
+    state.params[source] -= moves.costs.param_bytes[op]
+    state.params[target] += moves.costs.param_bytes[op]
     for e in range(moves.op_tensor_offsets[op], moves.op_tensor_offsets[op + 1]):
         tensor = moves.op_tensors[e]
         state.held[tensor, source] -= 1
@@ -116,7 +119,7 @@ def move_op(op: int, target: int, moves: MoveArrays, state: AssignmentState) -> 
     relocate(op, source, target, left, joined, moves, state)
     state.cost[source] = state.moved[source]
     state.cost[target] = state.moved[target]
-    if moves.memory.mode != NO_MEMORY:
+    if moves.costs.memory.mode != NO_MEMORY:
         toggle_both(op, source, target, moves, state)
         state.cost[source] += memory_cost(NO_OP, source, state.params[source], moves, state)
         state.cost[target] += memory_cost(NO_OP, target, state.params[target], moves, state)
@@ -125,7 +128,7 @@ def move_op(op: int, target: int, moves: MoveArrays, state: AssignmentState) -> 
 @kernel
 def memory_after(op: int, source: int, target: int, moves: MoveArrays, state: AssignmentState) -> tuple[int, int]:
     """Return what the two stages pay for their memory once *op* has moved."""
-    moved = moves.param_bytes[op]
+    moved = moves.costs.param_bytes[op]
     return (
         memory_cost(op, source, state.params[source] - moved, moves, state),
         memory_cost(op, target, state.params[target] + moved, moves, state),
@@ -145,9 +148,10 @@ def memory_cost(op: int, stage: int, param_bytes: int, moves: MoveArrays, state:
 
     Peaks in order take O(pins of the stage), all else O(1).
     """
-    ground, memory = moves.ground, moves.memory
+    ground, memory = moves.ground, moves.costs.memory
+    c = moves.costs.class_of[stage]
     if len(ground.places) == 0:
-        return int(stage_memory_cost(param_bytes, memory.reserve_bytes, memory))
+        return int(memory_ticks(param_bytes, memory.reserve_bytes[c], c, memory))
     toggle_places(op, stage, ground, state)
     count = 0
     for i in range(state.inside.shape[1]):
@@ -161,7 +165,7 @@ def memory_cost(op: int, stage: int, param_bytes: int, moves: MoveArrays, state:
             place += 1
     toggle_places(op, stage, ground, state)
     peak = peak_of_ops(state.places, count, ground, state.pins_left)
-    return int(stage_memory_cost(param_bytes, peak, memory))
+    return int(memory_ticks(param_bytes, peak, c, memory))
 
 
 @subroutine

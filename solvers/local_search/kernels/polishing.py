@@ -9,7 +9,7 @@ import numpy as np
 from mtpp.solvers.jit import inlined, kernel, subroutine
 from mtpp.solvers.local_search.kernels.annealing import keep_best, note_move, slowest_stage
 from mtpp.solvers.local_search.kernels.moves import NO_OP, legal_stages, memory_after, move_op, transfer_changes
-from mtpp.solvers.memory.memory_arrays import NO_MEMORY
+from mtpp.solvers.stage_cost.cost_arrays import NO_MEMORY
 
 if TYPE_CHECKING:
     from mtpp.solvers.local_search.assignment import AssignmentState, MoveArrays
@@ -66,7 +66,7 @@ def _costs_after(op: int, source: int, target: int, moves: MoveArrays, state: As
     left, joined = transfer_changes(op, source, target, moves, state)
     source_cost = state.moved[source] + left
     target_cost = state.moved[target] + joined
-    if moves.memory.mode != NO_MEMORY:
+    if moves.costs.memory.mode != NO_MEMORY:
         left_share, joined_share = memory_after(op, source, target, moves, state)
         source_cost += left_share
         target_cost += joined_share

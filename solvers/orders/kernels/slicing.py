@@ -14,9 +14,9 @@ import numpy as np
 
 from mtpp.array_types import Int32Array, Int64Array
 from mtpp.solvers.jit import kernel, subroutine
-from mtpp.solvers.memory.kernels.stage_memory import most_held, stage_memory_cost
-from mtpp.solvers.memory.kernels.working_memory import PeakScratch, peak_scratch, window_peaks
-from mtpp.solvers.memory.memory_arrays import IN_ORDER, RESERVE
+from mtpp.solvers.stage_cost.cost_arrays import IN_ORDER, RESERVE
+from mtpp.solvers.stage_cost.kernels.stage_cost import EQUAL, most_held, stage_ticks, transfer_ticks, work_ticks
+from mtpp.solvers.stage_cost.kernels.working_memory import PeakScratch, peak_scratch, window_peaks
 
 if TYPE_CHECKING:
     from mtpp.solvers.arrays import SlicingArrays
@@ -48,7 +48,7 @@ def _extend_segments(
         pins = slicing.pin_offsets[t + 1] - slicing.pin_offsets[t]
         if pins < 2:
             continue
-        paid = slicing.transfer[t]
+        paid = transfer_ticks(t, EQUAL, slicing.costs)
         change[right] += paid
         if pins_seen[t] == 0:
             first_pin[t] = right
@@ -59,7 +59,7 @@ def _extend_segments(
         if pins_seen[t] == pins and first_pin[t] >= left:
             change[first_pin[t]] -= paid
     cost[right] = 0
-    added = slicing.work[op]
+    added = work_ticks(op, EQUAL, slicing.costs)
     for begin in range(right, left - 1, -1):
         added += change[begin]
         change[begin] = 0
@@ -84,15 +84,15 @@ def _add_memory_in_order(
     """
     if scratch is None:
         return
-    memory = slicing.memory
+    memory = slicing.costs.memory
     start = left
     while start <= right and cost[start] >= cutoff:
         total[start] = cost[start]
         start += 1
-    window_peaks(order, start, right, most_held(cutoff, memory), slicing, slicing.ground, scratch)
+    window_peaks(order, start, right, most_held(cutoff, EQUAL, memory), slicing, slicing.ground, scratch)
     for begin in range(start, right + 1):
         params = prefix_params[right + 1] - prefix_params[begin]
-        total[begin] = cost[begin] + stage_memory_cost(params, scratch.peaks[begin], memory)
+        total[begin] = stage_ticks(cost[begin], params, scratch.peaks[begin], EQUAL, memory)
 
 
 @kernel
@@ -129,10 +129,11 @@ def fewest_stages(
     peaks in order matter, the pins of such a run times log n for each of the n right ends are added.
     """
     n = len(order)
-    work, param_bytes, memory = slicing.work, slicing.param_bytes, slicing.memory
-    heaviest = most_held(cutoff, memory)
+    work, param_bytes, memory = slicing.costs.work[EQUAL], slicing.costs.param_bytes, slicing.costs.memory
+    reserve = memory.reserve_bytes[EQUAL]
+    heaviest = most_held(cutoff, EQUAL, memory)
     scratch = peak_scratch(n, slicing.ground)
-    m = len(slicing.transfer)
+    m = len(slicing.pin_offsets) - 1
     limit = cutoff - 1 if cutoff > 1 else 1
     first_pin = np.zeros(m, dtype=np.int64)
     last_pin = np.zeros(m, dtype=np.int64)
@@ -157,9 +158,7 @@ def fewest_stages(
         rest -= work[op]
         prefix_params[right + 1] = prefix_params[right] + param_bytes[op]
         params = prefix_params[right + 1]
-        while left <= right and (
-            window_work >= cutoff or params - prefix_params[left] + memory.reserve_bytes > heaviest
-        ):
+        while left <= right and (window_work >= cutoff or params - prefix_params[left] + reserve > heaviest):
             window_work -= work[order[left]]
             left += 1
         if left > last_reached:  # every segment that ends here starts where no segmentation does
@@ -173,7 +172,7 @@ def fewest_stages(
             if stages[begin] + 1 < best and total[begin] < cutoff:
                 paid = total[begin]
                 if memory.mode == RESERVE:
-                    paid += stage_memory_cost(params - prefix_params[begin], memory.reserve_bytes, memory)
+                    paid = stage_ticks(paid, params - prefix_params[begin], reserve, EQUAL, memory)
                 if paid < cutoff:
                     best = stages[begin] + 1
                     start = begin
@@ -202,10 +201,11 @@ def best_segmentation(order: Int32Array, stage_count: int, cutoff: int, slicing:
     :func:`fewest_stages`.
     """
     n = len(order)
-    work, param_bytes, memory = slicing.work, slicing.param_bytes, slicing.memory
-    heaviest = most_held(cutoff, memory)
+    work, param_bytes, memory = slicing.costs.work[EQUAL], slicing.costs.param_bytes, slicing.costs.memory
+    reserve = memory.reserve_bytes[EQUAL]
+    heaviest = most_held(cutoff, EQUAL, memory)
     scratch = peak_scratch(n, slicing.ground)
-    m = len(slicing.transfer)
+    m = len(slicing.pin_offsets) - 1
     limit = cutoff - 1 if cutoff > 1 else 1
     width = _longest_window(order, work, cutoff) + 1
     first_pin = np.zeros(m, dtype=np.int64)
@@ -229,9 +229,7 @@ def best_segmentation(order: Int32Array, stage_count: int, cutoff: int, slicing:
         rest -= work[op]
         prefix_params[right + 1] = prefix_params[right] + param_bytes[op]
         params = prefix_params[right + 1]
-        while left <= right and (
-            window_work >= cutoff or params - prefix_params[left] + memory.reserve_bytes > heaviest
-        ):
+        while left <= right and (window_work >= cutoff or params - prefix_params[left] + reserve > heaviest):
             window_work -= work[order[left]]
             left += 1
         if left > right:
@@ -248,7 +246,7 @@ def best_segmentation(order: Int32Array, stage_count: int, cutoff: int, slicing:
         for begin in range(left, right + 1):
             paid = total[begin]
             if paid < cutoff and memory.mode == RESERVE:
-                paid += stage_memory_cost(params - prefix_params[begin], memory.reserve_bytes, memory)
+                paid = stage_ticks(paid, params - prefix_params[begin], reserve, EQUAL, memory)
             if paid < cutoff:
                 previous = ring[begin % width]
                 for j in range(least, most + 1):

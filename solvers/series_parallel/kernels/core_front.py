@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from mtpp.array_types import Int32Array, Int64Array
 from mtpp.solvers.jit import kernel, subroutine
-from mtpp.solvers.memory.kernels.stage_memory import NEVER, stage_memory_cost
-from mtpp.solvers.memory.memory_arrays import NO_MEMORY
 from mtpp.solvers.series_parallel.kernels.pareto_fronts import (
     BUFFER,
     CLOSED,
@@ -25,6 +23,8 @@ from mtpp.solvers.series_parallel.kernels.pareto_fronts import (
     hopeful,
     put,
 )
+from mtpp.solvers.stage_cost.cost_arrays import NO_MEMORY
+from mtpp.solvers.stage_cost.kernels.stage_cost import EQUAL, NEVER, memory_ticks
 
 
 class CoreItems(NamedTuple):
@@ -134,7 +134,7 @@ def core_stages(items: CoreItems, most_work: int, terms: Terms) -> Int64Array:
             states[depth], path[depth], taken[depth] = state, items.step_offsets[state], item
             cost = work + moved
             if terms.memory.mode != NO_MEMORY:
-                overflow = stage_memory_cost(params, terms.memory.reserve_bytes, terms.memory)
+                overflow = memory_ticks(params, terms.memory.reserve_bytes[EQUAL], EQUAL, terms.memory)
                 cost = NEVER if overflow == NEVER else cost + overflow
             if cost < terms.cutoff:
                 if count == len(found):

@@ -8,7 +8,6 @@ import numpy as np
 
 from mtpp.array_types import Int64Array
 from mtpp.solvers.jit import kernel, subroutine
-from mtpp.solvers.memory.memory_arrays import NO_MEMORY
 from mtpp.solvers.series_parallel.kernels.pareto_fronts import (
     BUFFER,
     CLOSED,
@@ -27,6 +26,7 @@ from mtpp.solvers.series_parallel.kernels.pareto_fronts import (
     in_order,
     put,
 )
+from mtpp.solvers.stage_cost.cost_arrays import NO_MEMORY
 
 UNCUT = -1
 """In place of a row: the component is not cut, or there is no cut before."""

@@ -25,7 +25,6 @@ from mtpp.machine.link import Link
 from mtpp.machine.machine import Machine
 from mtpp.machine.presets import load_device
 from mtpp.solvers.limits import UNLIMITED, SearchLimits
-from mtpp.solvers.memory.memory_arrays import memory_arrays
 from mtpp.solvers.orders.slicing import slice_order
 from mtpp.solvers.partitioners import series_parallel
 from mtpp.solvers.series_parallel import core_items
@@ -33,6 +32,7 @@ from mtpp.solvers.series_parallel.components import Components
 from mtpp.solvers.series_parallel.cuts import Cutter
 from mtpp.solvers.series_parallel.decomposition import CORE, PARALLEL, Decomposition, decompose
 from mtpp.solvers.series_parallel.kernels.pareto_fronts import MOST_SHARED, Terms
+from mtpp.solvers.stage_cost.cost_arrays import memory_arrays
 
 SYSTEM = load_device()
 

@@ -20,12 +20,12 @@ from mtpp.solvers.local_search.annealing import COOL, HOT, run_schedule
 from mtpp.solvers.local_search.assignment import AssignmentState, MoveArrays, assignment_state, move_arrays
 from mtpp.solvers.local_search.kernels.moves import NO_OP, move_op, start_from
 from mtpp.solvers.local_search.kernels.polishing import polish
-from mtpp.solvers.memory.kernels.stage_memory import NEVER
 from mtpp.solvers.orders.kernels.random_stream import next_below, next_float, next_word
+from mtpp.solvers.stage_cost.kernels.stage_cost import NEVER
 
 
 def _started(instance: Instance, stage: list[int]) -> tuple[MoveArrays, AssignmentState]:
-    moves = move_arrays(instance)
+    moves = move_arrays(instance, instance.k)
     state = assignment_state(moves, instance.k, seed=1)
     start_from(np.array(stage, dtype=np.int32), moves, state)
     return moves, state

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from mtpp.inference.instance import Instance
 from mtpp.machine.machine import Machine
 from mtpp.machine.presets import load_device
-from mtpp.solvers.memory.memory_arrays import MemoryArrays, memory_arrays
 from mtpp.solvers.series_parallel.components import Components
 from mtpp.solvers.series_parallel.core_items import make_core
 from mtpp.solvers.series_parallel.decomposition import decompose
@@ -29,6 +28,7 @@ from mtpp.solvers.series_parallel.kernels.pareto_fronts import (
     side_by_side,
     thinned,
 )
+from mtpp.solvers.stage_cost.cost_arrays import MemoryArrays, memory_arrays
 
 NO_MEMORY = MemoryArrays(0, 2**62 - 1, 2**62 - 1, 0, 1, 1, 1)
 CHARGES = (3, 3, 5, 5)

@@ -1,7 +1,8 @@
-"""An instance's memories and working memory as kernels take them; see :mod:`mtpp.solvers.arrays`."""
+"""Parts of f_j(S) as kernels take them: work, transfer, memory and working memory; see :mod:`mtpp.solvers.arrays`."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import gcd
 from typing import NamedTuple
 
@@ -11,6 +12,7 @@ from mtpp.errors import InputError
 from mtpp.inference.graph import Int32Array, Int64Array
 from mtpp.inference.instance import Instance
 from mtpp.inference.working_memory import least_peaks
+from mtpp.machine.device import Device
 
 UNLIMITED_BYTES = 2**62 - 1
 """Stands for a memory that nothing can fill: all sizes of an instance together are below 2^61."""
@@ -28,7 +30,7 @@ _PICOSECONDS_PER_S = 10**12
 
 
 class MemoryArrays(NamedTuple):
-    """What a stage may hold, and what it pays for more.
+    """Memory of a stage by class of device, each int64, shape (classes,), but for *mode*.
 
     Attributes
     ----------
@@ -39,16 +41,40 @@ class MemoryArrays(NamedTuple):
     reserve_bytes
         A peak that every stage has at least.
     numerator, denominator, chunk
-        Of :func:`~mtpp.solvers.memory.kernels.stage_memory.ceil_scaled`, which turns bytes into ticks.
+        Of :func:`~mtpp.solvers.stage_cost.kernels.stage_cost.ceil_scaled`, which turns bytes into ticks.
     """
 
     mode: int
-    fast_bytes: int
-    limit_bytes: int
-    reserve_bytes: int
-    numerator: int
-    denominator: int
-    chunk: int
+    fast_bytes: Int64Array
+    limit_bytes: Int64Array
+    reserve_bytes: Int64Array
+    numerator: Int64Array
+    denominator: Int64Array
+    chunk: Int64Array
+
+
+class CostArrays(NamedTuple):
+    """Parts of f_j(S) for the kernels in :mod:`mtpp.solvers.stage_cost.kernels.stage_cost`.
+
+    Attributes
+    ----------
+    class_of
+        Class of the device of each stage, int64, shape (k,).
+    work
+        Ticks by class and op, int64, shape (classes, n).
+    transfer
+        Ticks by class and tensor, int64, shape (classes, m).
+    param_bytes
+        Of each op, int64, shape (n,).
+    memory
+        What a stage may hold, and pays for more.
+    """
+
+    class_of: Int64Array
+    work: Int64Array
+    transfer: Int64Array
+    param_bytes: Int64Array
+    memory: MemoryArrays
 
 
 class GroundArrays(NamedTuple):
@@ -88,26 +114,56 @@ NO_GROUND = GroundArrays(_WHOLE, _HALF, _WHOLE, _WHOLE, _HALF, _HALF, _HALF, _WH
 """Stands for the ground where peaks are not those of running in order: it has no places."""
 
 
+def cost_arrays(instance: Instance, stages: int | None = None, tensors: Int64Array | None = None) -> CostArrays:
+    """Return the parts of f_j of an instance; O(n + m), do it once per search.
+
+    Parameters
+    ----------
+    stages
+        Their number; None: k.
+    tensors
+        Those that are kept, in this order; None: all.
+    """
+    cost = instance.cost
+    rows = cost.link_of if tensors is None else np.ix_(cost.link_of, tensors)
+    return CostArrays(
+        cost.class_of(instance.k if stages is None else stages),
+        cost.work.copy(),
+        cost.transfer[rows],
+        cost.param_bytes.copy(),
+        memory_arrays(instance),
+    )
+
+
 def memory_arrays(instance: Instance) -> MemoryArrays:
-    """Return the memories of the instance's system: none where everything at once fits into them; O(n + m)."""
-    system = instance.device
+    """Return the memories of each class of devices: none where everything at once fits into them; O(n + m)."""
+    classes = instance.machine.classes
     if not instance.memory_matters:
-        return MemoryArrays(NO_MEMORY, UNLIMITED_BYTES, UNLIMITED_BYTES, 0, 1, 1, 1)
+        return _memory(NO_MEMORY, [(UNLIMITED_BYTES, UNLIMITED_BYTES, 0, 1, 1, 1)] * len(classes))
+    in_order = instance.peaks_in_order
+    return _memory(IN_ORDER if in_order else RESERVE, [_device_memory(device, in_order) for device in classes])
+
+
+def _memory(mode: int, rows: Sequence[Sequence[int]]) -> MemoryArrays:
+    return MemoryArrays(mode, *np.array(rows, dtype=np.int64).T.copy())
+
+
+def _device_memory(device: Device, in_order: bool) -> tuple[int, int, int, int, int, int]:
     fast, limit = (
         UNLIMITED_BYTES if size is None else min(size, UNLIMITED_BYTES)
-        for size in (system.fast_memory_bytes, system.memory_bytes)
+        for size in (device.fast_memory_bytes, device.memory_bytes)
     )
-    mode, reserve = (IN_ORDER, 0) if instance.peaks_in_order else (RESERVE, system.activation_reserve_bytes)
-    if system.fast_memory_bytes is None:
-        return MemoryArrays(mode, fast, limit, reserve, 1, 1, 1)
-    divisor = gcd(_PICOSECONDS_PER_S, system.link.bandwidth_bytes_per_s)
-    denominator = system.link.bandwidth_bytes_per_s // divisor
+    reserve = 0 if in_order else device.activation_reserve_bytes
+    if device.fast_memory_bytes is None:
+        return fast, limit, reserve, 1, 1, 1
+    divisor = gcd(_PICOSECONDS_PER_S, device.link.bandwidth_bytes_per_s)
+    denominator = device.link.bandwidth_bytes_per_s // divisor
     chunk = 61 - denominator.bit_length()
     if chunk < 1:
         raise InputError(
             "the bandwidth is too large for exact overflow", parameter="bandwidth", remedy="stay below 1 EB/s"
         )
-    return MemoryArrays(mode, fast, limit, reserve, _PICOSECONDS_PER_S // divisor, denominator, min(chunk, 20))
+    return fast, limit, reserve, _PICOSECONDS_PER_S // divisor, denominator, min(chunk, 20)
 
 
 def ground_arrays(instance: Instance) -> GroundArrays:

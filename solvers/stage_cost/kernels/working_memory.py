@@ -11,7 +11,7 @@ from mtpp.solvers.jit import kernel, subroutine
 
 if TYPE_CHECKING:
     from mtpp.solvers.arrays import SlicingArrays
-    from mtpp.solvers.memory.memory_arrays import GroundArrays
+    from mtpp.solvers.stage_cost.cost_arrays import GroundArrays
 
 NO_PEAK = 2**62
 """Stands for a peak above every memory."""
@@ -149,7 +149,7 @@ def window_peaks(
     begin = right
     while begin >= left:
         op = order[begin]
-        params += slicing.param_bytes[op]
+        params += slicing.costs.param_bytes[op]
         least = max(least, ground.least_peaks[op])
         if params + least > most_held:
             break

@@ -11,8 +11,8 @@ from mtpp.inference.instance import Instance
 from mtpp.machine.device import Device
 from mtpp.machine.link import Link
 from mtpp.machine.machine import Machine
-from mtpp.solvers.memory.kernels.stage_memory import NEVER, ceil_scaled, most_held, stage_memory_cost
-from mtpp.solvers.memory.memory_arrays import memory_arrays
+from mtpp.solvers.stage_cost.cost_arrays import memory_arrays
+from mtpp.solvers.stage_cost.kernels.stage_cost import EQUAL, NEVER, ceil_scaled, memory_ticks, most_held
 
 BANDWIDTHS = [1, 7, 25 * 10**9, 25 * 2**30, 999_999_999_989, 2**41 - 1, 2039 * 10**9]
 
@@ -36,17 +36,17 @@ def test_overflow_of_real_bandwidths(bandwidth: int) -> None:
     instance = _instance(Device("s", 1, 1, Link(bandwidth), 1000, 300, memory_bytes=400_000))
     memory = memory_arrays(instance)
     for params in (0, 699, 700, 701, 12_345, 399_700):
-        assert stage_memory_cost(params, 300, memory) == instance.overflow_ticks(params, 300)
-    assert stage_memory_cost(399_701, 300, memory) == NEVER
+        assert memory_ticks(params, 300, EQUAL, memory) == instance.cost.overflow(params, 300)
+    assert memory_ticks(399_701, 300, EQUAL, memory) == NEVER
 
 
 def test_without_a_memory_nothing_is_paid() -> None:
     """No fast memory: no overflow; no limit: never too much; both alone work."""
-    assert stage_memory_cost(2**60, 2**60, memory_arrays(_instance(Device("s", 1, 1, Link(1))))) == 0
+    assert memory_ticks(2**60, 2**60, EQUAL, memory_arrays(_instance(Device("s", 1, 1, Link(1))))) == 0
     limited = memory_arrays(_instance(Device("s", 1, 1, Link(1), memory_bytes=10)))
-    assert [stage_memory_cost(params, 4, limited) for params in (6, 7)] == [0, NEVER]
+    assert [memory_ticks(params, 4, EQUAL, limited) for params in (6, 7)] == [0, NEVER]
     fast = memory_arrays(_instance(Device("s", 1, 1, Link(10**12), fast_memory_bytes=10)))
-    assert [stage_memory_cost(params, 4, fast) for params in (6, 7, 106)] == [0, 1, 100]
+    assert [memory_ticks(params, 4, EQUAL, fast) for params in (6, 7, 106)] == [0, 1, 100]
 
 
 @given(
@@ -55,7 +55,7 @@ def test_without_a_memory_nothing_is_paid() -> None:
 def test_most_held_is_never_too_little(bandwidth: int, cutoff: int, fast: int | None, limit: int | None) -> None:
     """A stage that needs a byte more pays the cutoff, or is above the limit."""
     memory = memory_arrays(_instance(Device("s", 1, 1, Link(bandwidth), fast, memory_bytes=limit)))
-    held = most_held(cutoff, memory)
+    held = most_held(cutoff, EQUAL, memory)
     assert held >= min(fast if fast is not None else 2**61, limit or 2**61)
     if held < 2**41:
-        assert stage_memory_cost(held + 1, 0, memory) >= cutoff
+        assert memory_ticks(held + 1, 0, EQUAL, memory) >= cutoff

@@ -16,10 +16,10 @@ from mtpp.machine.device import Device
 from mtpp.machine.link import Link
 from mtpp.machine.machine import Machine
 from mtpp.solvers.arrays import order_arrays, slicing_arrays
-from mtpp.solvers.memory.kernels.working_memory import NO_PEAK, peak_of_ops, peak_scratch, window_peaks
-from mtpp.solvers.memory.memory_arrays import ground_arrays
 from mtpp.solvers.orders.kernels.slicing import INFEASIBLE, best_segmentation
 from mtpp.solvers.orders.kernels.topological import kahn_order
+from mtpp.solvers.stage_cost.cost_arrays import ground_arrays
+from mtpp.solvers.stage_cost.kernels.working_memory import NO_PEAK, peak_of_ops, peak_scratch, window_peaks
 
 IN_ORDER = Device("s", 1, 1, Link(10**9), peak="order", memory_bytes=0)
 PRIORITIES = st.lists(st.sampled_from([0.0, 0.25, 0.5, 0.75]), min_size=8, max_size=8)
@@ -62,7 +62,7 @@ def test_all_windows_of_any_order(graph: CostGraph, priorities: list[float], dat
     blocks = _blocks(graph, instance)
     order = kahn_order(order_arrays(instance), np.array(priorities[: instance.op_count]))
     slicing = slicing_arrays(instance)._replace(ground=ground_arrays(instance))
-    scratch = peak_scratch(len(slicing.work), slicing.ground)
+    scratch = peak_scratch(len(slicing.costs.param_bytes), slicing.ground)
     for right in data.draw(st.permutations(range(instance.op_count))):
         left = data.draw(st.integers(0, right + 1))
         window_peaks(order, left, right, 2**41, slicing, slicing.ground, scratch)
@@ -76,7 +76,7 @@ def test_windows_that_hold_too_much(graph: CostGraph, most: int) -> None:
     """A window's peak is left out only if the window, and every longer one, needs more than is of interest."""
     instance = Instance.build(graph, Machine.uniform(2, IN_ORDER))
     slicing = slicing_arrays(instance)._replace(ground=ground_arrays(instance))
-    scratch = peak_scratch(len(slicing.work), slicing.ground)
+    scratch = peak_scratch(len(slicing.costs.param_bytes), slicing.ground)
     order = oracles.own_order(graph)
     for right in range(graph.op_count):
         window_peaks(np.array(order, dtype=np.int32), 0, right, most, slicing, slicing.ground, scratch)

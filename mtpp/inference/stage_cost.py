@@ -1,0 +1,92 @@
+"""Cost of a stage: f_j(S), what the device of stage j takes for a set S of ops, and its parts.
+
+As eq. 1-3 of Archer et al. (2024), by class of device: f_j(S) = Σ work of S + Σ transfer of the tensors that S cuts +
+the overflow of its memory, with f_j(∅) = 0. Devices that differ in their names alone are of one class.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from mtpp.array_types import Int64Array
+from mtpp.machine.device import Device
+from mtpp.machine.machine import Machine
+
+
+@dataclass(frozen=True, eq=False)
+class StageCost:
+    """Parts of f_j for the ops and tensors of an instance, each rounded up to ticks once.
+
+    Attributes
+    ----------
+    machine
+        Stage j stands on device j.
+    work
+        Ticks by class of device and op, int64, shape (classes, n).
+    transfer
+        Ticks by link and tensor, int64, shape (links, m); links as in :attr:`~mtpp.machine.machine.Machine.links`.
+    param_bytes
+        Of each op, int64, shape (n,); a stage holds the sum of its ops'.
+    """
+
+    machine: Machine
+    work: Int64Array
+    transfer: Int64Array
+    param_bytes: Int64Array
+
+    @property
+    def device(self) -> Device:
+        """Envelope of the devices: for each quantity the best of any."""
+        return self.machine.device
+
+    @cached_property
+    def least_work(self) -> Int64Array:
+        """Work of each op on the device that takes least for it, int64, shape (n,)."""
+        return _least(self.work)
+
+    @cached_property
+    def least_transfer(self) -> Int64Array:
+        """Transfer of each tensor over the fastest link, int64, shape (m,)."""
+        return _least(self.transfer)
+
+    def class_of(self, k: int) -> Int64Array:
+        """Return the class of the device of each of *k* stages, int64, shape (k,)."""
+        if len(self.machine.classes) == 1:
+            return np.zeros(k, dtype=np.int64)
+        return np.array(self.machine.class_of[:k], dtype=np.int64)
+
+    @cached_property
+    def link_of(self) -> Int64Array:
+        """Link of each class of devices, int64, shape (classes,)."""
+        return np.array([self.machine.links.index(device.link) for device in self.machine.classes], dtype=np.int64)
+
+    def overflow(self, param_bytes: int, peak_bytes: int, device: Device | None = None) -> int:
+        """Return the time to stream memory that exceeds the fast memory (eq. 2), in ticks, rounded up.
+
+        Parameters
+        ----------
+        device
+            That the stage stands on; None: the envelope.
+        """
+        device = device or self.device
+        memory = device.fast_memory_bytes
+        return 0 if memory is None else device.link.streaming_ps(max(0, param_bytes + peak_bytes - memory))
+
+    def of_envelope(self, work: Int64Array, transfer: Int64Array, param_bytes: Int64Array) -> StageCost:
+        """Return the cost of other ops and tensors on the envelope, whose parts are the same for all stages.
+
+        Parameters
+        ----------
+        work, transfer, param_bytes
+            By op or tensor, int64, one dimension.
+        """
+        return StageCost(self.machine.envelope(), work[np.newaxis], transfer[np.newaxis], param_bytes)
+
+
+def _least(by_row: Int64Array) -> Int64Array:
+    """Return the least of each column; of one row that row itself."""
+    least: Int64Array = by_row[0] if len(by_row) == 1 else by_row.min(axis=0)
+    return least
