@@ -37,7 +37,7 @@ COLUMNS = ("graph", "ops", "k", "bottleneck", "textbook s", "ours s", "ratio")
 def textbook_rating(instance: Instance) -> Rate:
     """Return the rating that cuts every order in full, whatever the cutoff."""
     ordering, slicing = order_arrays(instance), slicing_arrays(instance)
-    plain = (slicing.costs.work[0], slicing.costs.transfer[0], slicing.pin_offsets, instance.pins.copy())
+    plain = (slicing.costs.work, slicing.costs.transfer, slicing.pin_offsets, instance.pins.copy())
 
     def rate(chromosomes: FloatArray, cutoff: Any) -> NDArray[Any]:
         cuts = [textbook_slice(kahn_order(ordering, row), instance.k, *plain) for row in chromosomes]

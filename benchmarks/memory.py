@@ -55,7 +55,7 @@ def measure(graph: CostGraph, k: int) -> list[str]:
         if one_pass(0) > k:
             raise SystemExit(f"{graph.name}, k = {k}: the cut is not found again")
         times.append(seconds_per_call(one_pass))
-        segments = _segments_below(slicing.costs.work[0][order], cutoff)
+        segments = _segments_below(slicing.costs.work[order], cutoff)
     plain, reserve, in_order = times
     return [
         graph.name,

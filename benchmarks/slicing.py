@@ -45,7 +45,7 @@ def measure(graph: CostGraph, k: int) -> list[str]:
     """Return one row: milliseconds per order for each way, and ratios to the textbook."""
     instance = Instance.build(graph, Machine.uniform(k, load_device()))
     ordering, slicing = order_arrays(instance), slicing_arrays(instance)
-    plain = (slicing.costs.work[0], slicing.costs.transfer[0], slicing.pin_offsets, instance.pins.copy())
+    plain = (slicing.costs.work, slicing.costs.transfer, slicing.pin_offsets, instance.pins.copy())
     priorities = np.random.default_rng(0).random((ORDERS, instance.op_count))
     bottlenecks = [int(textbook_slice(kahn_order(ordering, row), k, *plain)) for row in priorities]
     best = min(bottlenecks)

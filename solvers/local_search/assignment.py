@@ -9,7 +9,7 @@ import numpy as np
 from mtpp.inference.graph import Int32Array, Int64Array
 from mtpp.inference.instance import Instance
 from mtpp.solvers.orders.kernels.random_stream import UInt64Array
-from mtpp.solvers.stage_cost.cost_arrays import NO_GROUND, CostArrays, GroundArrays, cost_arrays, ground_arrays
+from mtpp.solvers.stage_cost.cost_arrays import NO_GROUND, GroundArrays, MemoryArrays, cost_arrays, ground_arrays
 
 
 class MoveArrays(NamedTuple):
@@ -19,8 +19,10 @@ class MoveArrays(NamedTuple):
 
     Attributes
     ----------
-    costs
-        Of stages, by the ops and the tensors that are kept.
+    class_of, work, work_row, transfer, transfer_row, param_bytes, memory, mode
+        Costs of stages, by the ops and the tensors that are kept: the fields of
+        :class:`~mtpp.solvers.stage_cost.cost_arrays.CostArrays`. They stand here one by one since taking a tuple out of
+        another counts references to each of its arrays, in every move.
     pin_counts
         Number of ops of each tensor that is kept, int32.
     op_tensor_offsets, op_tensors
@@ -31,7 +33,14 @@ class MoveArrays(NamedTuple):
         What the memory of stages depends on when their ops run in the graph's order.
     """
 
-    costs: CostArrays
+    class_of: Int64Array | None
+    work: Int64Array
+    work_row: Int64Array | None
+    transfer: Int64Array
+    transfer_row: Int64Array | None
+    param_bytes: Int64Array
+    memory: MemoryArrays
+    mode: int
     pin_counts: Int32Array
     op_tensor_offsets: Int64Array
     op_tensors: Int32Array
@@ -95,7 +104,7 @@ def move_arrays(instance: Instance, stage_count: int) -> MoveArrays:
     sources = np.repeat(np.arange(instance.op_count, dtype=np.int32), np.diff(successor_offsets))
     predecessor_offsets, predecessors = _rows(instance.op_count, successors, sources)
     return MoveArrays(
-        cost_arrays(instance, stage_count, np.flatnonzero(kept)),
+        *cost_arrays(instance, stage_count, np.flatnonzero(kept)),
         counts[kept].astype(np.int32),
         op_tensor_offsets,
         op_tensors,
@@ -109,7 +118,7 @@ def move_arrays(instance: Instance, stage_count: int) -> MoveArrays:
 
 def assignment_state(moves: MoveArrays, stage_count: int, seed: int) -> AssignmentState:
     """Return an empty state for k stages; O(n + m·k) memory. Call ``kernels.moves.start_from`` next."""
-    n, m = len(moves.costs.param_bytes), len(moves.pin_counts)
+    n, m = len(moves.param_bytes), len(moves.pin_counts)
     ground_ops, ground_tensors = len(moves.ground.places), len(moves.ground.sizes)
     return AssignmentState(
         stage=np.zeros(n, dtype=np.int32),

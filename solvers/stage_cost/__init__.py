@@ -1,1 +1,1 @@
-"""Stage memory and working memory as kernels take them."""
+"""Parts of the cost of a stage, and its working memory, as kernels take them."""

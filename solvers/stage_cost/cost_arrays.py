@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import gcd
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -29,28 +29,30 @@ IN_ORDER = 2
 _PICOSECONDS_PER_S = 10**12
 
 
+FAST_BYTES, LIMIT_BYTES = 0, 1
+"""Columns of memory: what exceeds the first is paid for; no stage may exceed the second."""
+
+RESERVE_BYTES = 2
+"""A peak that every stage has at least."""
+
+NUMERATOR, DENOMINATOR, CHUNK = 3, 4, 5
+"""Of :func:`~mtpp.solvers.stage_cost.kernels.stage_cost.ceil_scaled`, which turns bytes into ticks."""
+
+
 class MemoryArrays(NamedTuple):
-    """Memory of a stage by class of device, each int64, shape (classes,), but for *mode*.
+    """Memory of a stage by class of device.
 
     Attributes
     ----------
     mode
         How the peak of a stage is found: :data:`NO_MEMORY`, :data:`RESERVE` or :data:`IN_ORDER`.
-    fast_bytes, limit_bytes
-        What exceeds the first is paid for; no stage may exceed the second.
-    reserve_bytes
-        A peak that every stage has at least.
-    numerator, denominator, chunk
-        Of :func:`~mtpp.solvers.stage_cost.kernels.stage_cost.ceil_scaled`, which turns bytes into ticks.
+    figures
+        A row for each class of :data:`FAST_BYTES` to :data:`CHUNK`, int64, shape (classes, 6): one array, as each array
+        of a tuple takes time in every call.
     """
 
     mode: int
-    fast_bytes: Int64Array
-    limit_bytes: Int64Array
-    reserve_bytes: Int64Array
-    numerator: Int64Array
-    denominator: Int64Array
-    chunk: Int64Array
+    figures: Int64Array
 
 
 class CostArrays(NamedTuple):
@@ -59,22 +61,39 @@ class CostArrays(NamedTuple):
     Attributes
     ----------
     class_of
-        Class of the device of each stage, int64, shape (k,).
-    work
-        Ticks by class and op, int64, shape (classes, n).
-    transfer
-        Ticks by class and tensor, int64, shape (classes, m).
+        Class of the device of each stage, int64, shape (k,); None where there is one class. None is a type of its own
+        to numba: kernels then have no trace of classes.
+    work, work_row
+        Ticks by class and op in one row of classes · n, int64, and where those of each stage begin, as *class_of*.
+    transfer, transfer_row
+        The same by link and tensor.
     param_bytes
         Of each op, int64, shape (n,).
-    memory
-        What a stage may hold, and pays for more.
+    memory, mode
+        What a stage may hold, and pays for more; its mode once more, which hot loops ask without taking the tuple out.
     """
 
-    class_of: Int64Array
+    class_of: Int64Array | None
     work: Int64Array
+    work_row: Int64Array | None
     transfer: Int64Array
+    transfer_row: Int64Array | None
     param_bytes: Int64Array
     memory: MemoryArrays
+    mode: int
+
+
+class CostRows(Protocol):
+    """Fields of :class:`CostArrays` that give the ticks of ops and tensors, in it or in a tuple that has them too."""
+
+    @property
+    def work(self) -> Int64Array: ...  # noqa: D102
+    @property
+    def work_row(self) -> Int64Array | None: ...  # noqa: D102
+    @property
+    def transfer(self) -> Int64Array: ...  # noqa: D102
+    @property
+    def transfer_row(self) -> Int64Array | None: ...  # noqa: D102
 
 
 class GroundArrays(NamedTuple):
@@ -125,13 +144,18 @@ def cost_arrays(instance: Instance, stages: int | None = None, tensors: Int64Arr
         Those that are kept, in this order; None: all.
     """
     cost = instance.cost
-    rows = cost.link_of if tensors is None else np.ix_(cost.link_of, tensors)
+    class_of = cost.class_of(instance.k if stages is None else stages)
+    transfer = cost.transfer if tensors is None else cost.transfer[:, tensors]
+    memory = memory_arrays(instance)
     return CostArrays(
-        cost.class_of(instance.k if stages is None else stages),
-        cost.work.copy(),
-        cost.transfer[rows],
+        class_of if len(cost.work) > 1 else None,
+        cost.work.flatten(),
+        class_of * cost.work.shape[1] if len(cost.work) > 1 else None,
+        transfer.flatten(),
+        cost.link_of[class_of] * transfer.shape[1] if len(transfer) > 1 else None,
         cost.param_bytes.copy(),
-        memory_arrays(instance),
+        memory,
+        memory.mode,
     )
 
 
@@ -145,7 +169,7 @@ def memory_arrays(instance: Instance) -> MemoryArrays:
 
 
 def _memory(mode: int, rows: Sequence[Sequence[int]]) -> MemoryArrays:
-    return MemoryArrays(mode, *np.array(rows, dtype=np.int64).T.copy())
+    return MemoryArrays(mode, np.array(rows, dtype=np.int64))
 
 
 def _device_memory(device: Device, in_order: bool) -> tuple[int, int, int, int, int, int]:

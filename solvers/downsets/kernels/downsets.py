@@ -48,7 +48,7 @@ from mtpp.solvers.downsets.kernels.downset_layout import (
 )
 from mtpp.solvers.downsets.kernels.downset_store import keep_downset
 from mtpp.solvers.jit import inlined, kernel, subroutine
-from mtpp.solvers.stage_cost.cost_arrays import IN_ORDER, NO_MEMORY, GroundArrays
+from mtpp.solvers.stage_cost.cost_arrays import IN_ORDER, LIMIT_BYTES, NO_MEMORY, RESERVE_BYTES, GroundArrays
 from mtpp.solvers.stage_cost.kernels.stage_cost import EQUAL, NEVER, stage_ticks
 from mtpp.solvers.stage_cost.kernels.working_memory import peak_of_ops
 
@@ -194,7 +194,7 @@ def search_downsets(
                 open_cost = frames[frame + OPEN_COST] - most_cost[v]
                 paid = cost
                 if memory.mode != NO_MEMORY:
-                    paid = stage_ticks(paid, params, memory.reserve_bytes[EQUAL], EQUAL, memory)
+                    paid = stage_ticks(paid, params, memory.figures[EQUAL, RESERVE_BYTES], EQUAL, memory)
                 if (
                     paid <= limit
                     and min(inside + open_work, limit - paid + inside) - crossing >= due
@@ -392,12 +392,12 @@ def end_stage(
     frame = depth * FRAME
     params = store.params[base] + frames[frame + PARAMS]
     if memory.mode != NO_MEMORY:
-        peak = memory.reserve_bytes[EQUAL]
+        peak = memory.figures[EQUAL, RESERVE_BYTES]
         if memory.mode == IN_ORDER:
             peak = _peak(False, arrays, ground, scratch)
         if stage_ticks(frames[frame + COST], frames[frame + PARAMS], peak, EQUAL, memory) > limit:
             return False
-        most = memory.limit_bytes[EQUAL] - memory.reserve_bytes[EQUAL]
+        most = memory.figures[EQUAL, LIMIT_BYTES] - memory.figures[EQUAL, RESERVE_BYTES]
         if -(-(registers[TOTAL_PARAMS] - params) // rest) > most:
             return False
     if memory.mode != IN_ORDER and _fits_another(depth, limit, arrays, scratch):
@@ -428,7 +428,7 @@ def end_stage(
     registers[DOWNSETS] += 1
     last = registers[TOTAL_WORK] - store.work[new] + frames[frame + CROSSING]
     if last <= limit and memory.mode != NO_MEMORY:
-        peak = memory.reserve_bytes[EQUAL]
+        peak = memory.figures[EQUAL, RESERVE_BYTES]
         if memory.mode == IN_ORDER:
             peak = _peak(True, arrays, ground, scratch)
         last = stage_ticks(last, registers[TOTAL_PARAMS] - params, peak, EQUAL, memory)
@@ -458,7 +458,7 @@ def _fits_another(depth: int, limit: int, arrays: DownsetArrays, scratch: Downse
             cost += transfer[arrays.made[e]]
         if memory.mode != NO_MEMORY:
             params = frames[frame + PARAMS] + arrays.param_bytes[v]
-            cost = stage_ticks(cost, params, memory.reserve_bytes[EQUAL], EQUAL, memory)
+            cost = stage_ticks(cost, params, memory.figures[EQUAL, RESERVE_BYTES], EQUAL, memory)
         if cost <= limit:
             return True
     return False

@@ -71,7 +71,7 @@ def anneal(
         left, joined = transfer_changes(op, source, target, moves, state)
         source_cost = state.moved[source] + left
         target_cost = state.moved[target] + joined
-        if moves.costs.memory.mode != NO_MEMORY:
+        if moves.mode != NO_MEMORY:
             left_share, joined_share = memory_after(op, source, target, moves, state)
             source_cost += left_share
             target_cost += joined_share
@@ -84,7 +84,7 @@ def anneal(
         late += int(source_cost >= best) - int(state.cost[source] >= best)
         late += int(target_cost >= best) - int(state.cost[target] >= best)
         relocate(op, source, target, left, joined, moves, state)
-        if moves.costs.memory.mode != NO_MEMORY:
+        if moves.mode != NO_MEMORY:
             toggle_both(op, source, target, moves, state)
         state.cost[source] = source_cost
         state.cost[target] = target_cost

@@ -13,8 +13,8 @@ import numpy as np
 
 from mtpp.array_types import Int32Array
 from mtpp.solvers.jit import inlined, kernel, subroutine
-from mtpp.solvers.stage_cost.cost_arrays import NO_MEMORY, GroundArrays
-from mtpp.solvers.stage_cost.kernels.stage_cost import memory_ticks, transfer_ticks, work_ticks
+from mtpp.solvers.stage_cost.cost_arrays import NO_MEMORY, RESERVE_BYTES, GroundArrays
+from mtpp.solvers.stage_cost.kernels.stage_cost import memory_ticks, row_begin, transfer_ticks, work_ticks
 from mtpp.solvers.stage_cost.kernels.working_memory import peak_of_ops
 
 if TYPE_CHECKING:
@@ -28,23 +28,22 @@ _WORD_BITS = 64
 @kernel
 def fill_state(moves: MoveArrays, state: AssignmentState) -> None:
     """Work out what belongs to ``state.stage``, all else being 0; O(n + m·k + pins)."""
-    costs = moves.costs
     stages = len(state.cost)
     for op in range(len(state.stage)):
         here = state.stage[op]
-        state.moved[here] += work_ticks(op, costs.class_of[here], costs)
-        state.params[here] += costs.param_bytes[op]
-        if costs.memory.mode != NO_MEMORY:
+        state.moved[here] += work_ticks(op, here, moves)
+        state.params[here] += moves.param_bytes[op]
+        if moves.mode != NO_MEMORY:
             toggle_places(op, here, moves.ground, state)
         for e in range(moves.op_tensor_offsets[op], moves.op_tensor_offsets[op + 1]):
             state.held[moves.op_tensors[e], here] += 1
     for tensor in range(len(moves.pin_counts)):
         for b in range(stages):
             if 0 < state.held[tensor, b] < moves.pin_counts[tensor]:
-                state.moved[b] += transfer_ticks(tensor, costs.class_of[b], costs)
+                state.moved[b] += transfer_ticks(tensor, b, moves)
     for b in range(stages):
         state.cost[b] = state.moved[b]
-        if costs.memory.mode != NO_MEMORY:
+        if moves.mode != NO_MEMORY:
             state.cost[b] += memory_cost(NO_OP, b, state.params[b], moves, state)
 
 
@@ -74,24 +73,23 @@ def legal_stages(op: int, moves: MoveArrays, state: AssignmentState) -> tuple[in
 @inlined
 def transfer_changes(op: int, source: int, target: int, moves: MoveArrays, state: AssignmentState) -> tuple[int, int]:
     """Return by how much work and transfer of *source* and of *target* change when *op* moves between them."""
-    costs = moves.costs
-    here_class = costs.class_of[source]
-    there_class = costs.class_of[target]
-    left = -work_ticks(op, here_class, costs)
-    joined = work_ticks(op, there_class, costs)
+    left = -work_ticks(op, source, moves)
+    joined = work_ticks(op, target, moves)
     for e in range(moves.op_tensor_offsets[op], moves.op_tensor_offsets[op + 1]):
         tensor = moves.op_tensors[e]
         pins = moves.pin_counts[tensor]
+        paid_here = transfer_ticks(tensor, source, moves)  # always read: a load behind a condition becomes a branch
+        paid_there = transfer_ticks(tensor, target, moves)
         here = state.held[tensor, source]
         there = state.held[tensor, target]
         if here == pins:
-            left += transfer_ticks(tensor, here_class, costs)
+            left += paid_here
         elif here == 1:
-            left -= transfer_ticks(tensor, here_class, costs)
+            left -= paid_here
         if there == 0:
-            joined += transfer_ticks(tensor, there_class, costs)
+            joined += paid_there
         if there + 1 == pins:
-            joined -= transfer_ticks(tensor, there_class, costs)
+            joined -= paid_there
     return left, joined
 
 
@@ -103,8 +101,8 @@ def relocate(
     state.stage[op] = target
     state.moved[source] += left
     state.moved[target] += joined
-    state.params[source] -= moves.costs.param_bytes[op]
-    state.params[target] += moves.costs.param_bytes[op]
+    state.params[source] -= moves.param_bytes[op]
+    state.params[target] += moves.param_bytes[op]
     for e in range(moves.op_tensor_offsets[op], moves.op_tensor_offsets[op + 1]):
         tensor = moves.op_tensors[e]
         state.held[tensor, source] -= 1
@@ -119,7 +117,7 @@ def move_op(op: int, target: int, moves: MoveArrays, state: AssignmentState) -> 
     relocate(op, source, target, left, joined, moves, state)
     state.cost[source] = state.moved[source]
     state.cost[target] = state.moved[target]
-    if moves.costs.memory.mode != NO_MEMORY:
+    if moves.mode != NO_MEMORY:
         toggle_both(op, source, target, moves, state)
         state.cost[source] += memory_cost(NO_OP, source, state.params[source], moves, state)
         state.cost[target] += memory_cost(NO_OP, target, state.params[target], moves, state)
@@ -128,7 +126,7 @@ def move_op(op: int, target: int, moves: MoveArrays, state: AssignmentState) -> 
 @kernel
 def memory_after(op: int, source: int, target: int, moves: MoveArrays, state: AssignmentState) -> tuple[int, int]:
     """Return what the two stages pay for their memory once *op* has moved."""
-    moved = moves.costs.param_bytes[op]
+    moved = moves.param_bytes[op]
     return (
         memory_cost(op, source, state.params[source] - moved, moves, state),
         memory_cost(op, target, state.params[target] + moved, moves, state),
@@ -148,10 +146,10 @@ def memory_cost(op: int, stage: int, param_bytes: int, moves: MoveArrays, state:
 
     Peaks in order take O(pins of the stage), all else O(1).
     """
-    ground, memory = moves.ground, moves.costs.memory
-    c = moves.costs.class_of[stage]
+    ground, memory = moves.ground, moves.memory
+    c = row_begin(moves.class_of, stage)
     if len(ground.places) == 0:
-        return int(memory_ticks(param_bytes, memory.reserve_bytes[c], c, memory))
+        return int(memory_ticks(param_bytes, memory.figures[c, RESERVE_BYTES], c, memory))
     toggle_places(op, stage, ground, state)
     count = 0
     for i in range(state.inside.shape[1]):

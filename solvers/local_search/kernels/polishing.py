@@ -66,7 +66,7 @@ def _costs_after(op: int, source: int, target: int, moves: MoveArrays, state: As
     left, joined = transfer_changes(op, source, target, moves, state)
     source_cost = state.moved[source] + left
     target_cost = state.moved[target] + joined
-    if moves.costs.memory.mode != NO_MEMORY:
+    if moves.mode != NO_MEMORY:
         left_share, joined_share = memory_after(op, source, target, moves, state)
         source_cost += left_share
         target_cost += joined_share

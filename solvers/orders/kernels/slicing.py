@@ -14,7 +14,7 @@ import numpy as np
 
 from mtpp.array_types import Int32Array, Int64Array
 from mtpp.solvers.jit import kernel, subroutine
-from mtpp.solvers.stage_cost.cost_arrays import IN_ORDER, RESERVE
+from mtpp.solvers.stage_cost.cost_arrays import IN_ORDER, RESERVE, RESERVE_BYTES
 from mtpp.solvers.stage_cost.kernels.stage_cost import EQUAL, most_held, stage_ticks, transfer_ticks, work_ticks
 from mtpp.solvers.stage_cost.kernels.working_memory import PeakScratch, peak_scratch, window_peaks
 
@@ -129,8 +129,8 @@ def fewest_stages(
     peaks in order matter, the pins of such a run times log n for each of the n right ends are added.
     """
     n = len(order)
-    work, param_bytes, memory = slicing.costs.work[EQUAL], slicing.costs.param_bytes, slicing.costs.memory
-    reserve = memory.reserve_bytes[EQUAL]
+    work, param_bytes, memory = slicing.costs.work, slicing.costs.param_bytes, slicing.costs.memory
+    reserve = memory.figures[EQUAL, RESERVE_BYTES]
     heaviest = most_held(cutoff, EQUAL, memory)
     scratch = peak_scratch(n, slicing.ground)
     m = len(slicing.pin_offsets) - 1
@@ -201,8 +201,8 @@ def best_segmentation(order: Int32Array, stage_count: int, cutoff: int, slicing:
     :func:`fewest_stages`.
     """
     n = len(order)
-    work, param_bytes, memory = slicing.costs.work[EQUAL], slicing.costs.param_bytes, slicing.costs.memory
-    reserve = memory.reserve_bytes[EQUAL]
+    work, param_bytes, memory = slicing.costs.work, slicing.costs.param_bytes, slicing.costs.memory
+    reserve = memory.figures[EQUAL, RESERVE_BYTES]
     heaviest = most_held(cutoff, EQUAL, memory)
     scratch = peak_scratch(n, slicing.ground)
     m = len(slicing.pin_offsets) - 1

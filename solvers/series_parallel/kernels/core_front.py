@@ -23,7 +23,7 @@ from mtpp.solvers.series_parallel.kernels.pareto_fronts import (
     hopeful,
     put,
 )
-from mtpp.solvers.stage_cost.cost_arrays import NO_MEMORY
+from mtpp.solvers.stage_cost.cost_arrays import NO_MEMORY, RESERVE_BYTES
 from mtpp.solvers.stage_cost.kernels.stage_cost import EQUAL, NEVER, memory_ticks
 
 
@@ -134,7 +134,7 @@ def core_stages(items: CoreItems, most_work: int, terms: Terms) -> Int64Array:
             states[depth], path[depth], taken[depth] = state, items.step_offsets[state], item
             cost = work + moved
             if terms.memory.mode != NO_MEMORY:
-                overflow = memory_ticks(params, terms.memory.reserve_bytes[EQUAL], EQUAL, terms.memory)
+                overflow = memory_ticks(params, terms.memory.figures[EQUAL, RESERVE_BYTES], EQUAL, terms.memory)
                 cost = NEVER if overflow == NEVER else cost + overflow
             if cost < terms.cutoff:
                 if count == len(found):

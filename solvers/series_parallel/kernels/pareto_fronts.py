@@ -23,7 +23,7 @@ import numpy as np
 
 from mtpp.array_types import Int64Array
 from mtpp.solvers.jit import kernel, subroutine
-from mtpp.solvers.stage_cost.cost_arrays import NO_MEMORY, MemoryArrays
+from mtpp.solvers.stage_cost.cost_arrays import NO_MEMORY, RESERVE_BYTES, MemoryArrays
 from mtpp.solvers.stage_cost.kernels.stage_cost import EQUAL, stage_ticks
 
 CLOSED, TAIL, HEAD, FLAGS, TAIL_PARAMS, HEAD_PARAMS = range(6)
@@ -96,7 +96,7 @@ def fits(cost: int, param_bytes: int, cutoff: int, memory: MemoryArrays) -> bool
     """Return whether a stage with these ticks, apart from its overflow, and these parameters stays below *cutoff*."""
     if cost >= cutoff or memory.mode == NO_MEMORY:
         return bool(cost < cutoff)
-    return bool(stage_ticks(cost, param_bytes, memory.reserve_bytes[EQUAL], EQUAL, memory) < cutoff)
+    return bool(stage_ticks(cost, param_bytes, memory.figures[EQUAL, RESERVE_BYTES], EQUAL, memory) < cutoff)
 
 
 @subroutine

@@ -8,8 +8,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from mtpp.solvers.jit import inlined, kernel
-from mtpp.solvers.stage_cost.cost_arrays import UNLIMITED_BYTES, CostArrays, MemoryArrays
+from mtpp.array_types import Int64Array
+from mtpp.solvers.jit import inlined, kernel, subroutine
+from mtpp.solvers.stage_cost.cost_arrays import (
+    CHUNK,
+    DENOMINATOR,
+    FAST_BYTES,
+    LIMIT_BYTES,
+    NUMERATOR,
+    UNLIMITED_BYTES,
+    CostRows,
+    MemoryArrays,
+)
 
 EQUAL = 0
 """Class of all devices, in kernels for devices that are equal."""
@@ -41,16 +51,24 @@ def ceil_scaled(count: int, numerator: int, denominator: int, chunk: int) -> int
     return int(whole * numerator + quotient + (1 if remainder > 0 else 0))
 
 
-@inlined
-def work_ticks(op: int, c: int, costs: CostArrays) -> int:
-    """Return the work of an op on a device of class *c*."""
-    return int(costs.work[c, op])
+@subroutine
+def row_begin(rows: Int64Array | None, stage: int) -> int:
+    """Return the class of a stage, or where its row begins; 0, and no trace of this, without *rows*."""
+    if rows is None:
+        return 0
+    return int(rows[stage])
 
 
 @inlined
-def transfer_ticks(tensor: int, c: int, costs: CostArrays) -> int:
-    """Return what a stage on a device of class *c* pays for a tensor that it cuts."""
-    return int(costs.transfer[c, tensor])
+def work_ticks(op: int, stage: int, costs: CostRows) -> int:
+    """Return the work of an op on the device of a stage."""
+    return int(costs.work[row_begin(costs.work_row, stage) + op])
+
+
+@inlined
+def transfer_ticks(tensor: int, stage: int, costs: CostRows) -> int:
+    """Return what a stage pays for a tensor that it cuts."""
+    return int(costs.transfer[row_begin(costs.transfer_row, stage) + tensor])
 
 
 @inlined
@@ -79,18 +97,23 @@ def memory_ticks(param_bytes: int, peak_bytes: int, c: int, memory: MemoryArrays
     no real one is above any hard limit.
     """
     held = param_bytes + peak_bytes
-    if held > memory.limit_bytes[c]:
+    if held > memory.figures[c, LIMIT_BYTES]:
         return NEVER
-    if held <= memory.fast_bytes[c]:
+    if held <= memory.figures[c, FAST_BYTES]:
         return 0
-    return ceil_scaled(held - memory.fast_bytes[c], memory.numerator[c], memory.denominator[c], memory.chunk[c])
+    return ceil_scaled(
+        held - memory.figures[c, FAST_BYTES],
+        memory.figures[c, NUMERATOR],
+        memory.figures[c, DENOMINATOR],
+        memory.figures[c, CHUNK],
+    )
 
 
 @kernel
 def most_held(cutoff: int, c: int, memory: MemoryArrays) -> int:
     """Return bytes above which a stage on a device of class *c* pays *cutoff* ticks or more for its memory alone."""
     # One part in 10⁹ more than overflow_ticks⁻¹(cutoff): far above what a float loses, and harmless.
-    streamed = (float(cutoff) / memory.numerator[c] + 1.0) * memory.denominator[c] * (1.0 + 1e-9)
-    if streamed >= UNLIMITED_BYTES - memory.fast_bytes[c]:
-        return int(memory.limit_bytes[c])
-    return int(min(memory.limit_bytes[c], memory.fast_bytes[c] + int(streamed)))
+    streamed = (float(cutoff) / memory.figures[c, NUMERATOR] + 1.0) * memory.figures[c, DENOMINATOR] * (1.0 + 1e-9)
+    if streamed >= UNLIMITED_BYTES - memory.figures[c, FAST_BYTES]:
+        return int(memory.figures[c, LIMIT_BYTES])
+    return int(min(memory.figures[c, LIMIT_BYTES], memory.figures[c, FAST_BYTES] + int(streamed)))

@@ -30,7 +30,7 @@ from mtpp.solvers.series_parallel.kernels.pareto_fronts import (
 )
 from mtpp.solvers.stage_cost.cost_arrays import MemoryArrays, memory_arrays
 
-NO_MEMORY = MemoryArrays(0, 2**62 - 1, 2**62 - 1, 0, 1, 1, 1)
+NO_MEMORY = MemoryArrays(0, np.array([[2**62 - 1, 2**62 - 1, 0, 1, 1, 1]]))
 CHARGES = (3, 3, 5, 5)
 FLAGS = (0, 1, 3, 4, 12, 5, 15, TAIL_USED, TAIL_USED | 3, HEAD_USED, TAIL_USED | HEAD_USED)
 
