@@ -193,7 +193,7 @@ def verify(
 
 
 def request_of(
-    result: object, model: Any, asked: Verifying, machine: System | None = None, read_as: Formats | None = None
+    result: object, model: Any, asked: Verifying, system: System | None = None, read_as: Formats | None = None
 ) -> VerifyRequest:
     """Return the request to verify a result at hand; a model as read says what is not asked for otherwise."""
     from mtpp.api.inputs.document_source import document_source
@@ -201,12 +201,12 @@ def request_of(
 
     deadline = Deadline(asked.time_limit_s)
     source, in_memory = document_source(result, "result")
-    machine = machine or System()
+    system = system or System()
     if isinstance(model, Model):
         asked = replace(asked, dims=model.dims) if asked.dims is None else asked
-        machine = System(system=model.system) if machine.system is None else machine
+        system = System(system=model.system) if system.system is None else system
     models = supplied_models(model)
-    return VerifyRequest(source, models, asked, machine, read_as or Formats(), deadline, in_memory=in_memory)
+    return VerifyRequest(source, models, asked, system, read_as or Formats(), deadline, in_memory=in_memory)
 
 
 def verify_document(request: VerifyRequest, observer: Observer) -> Verification:

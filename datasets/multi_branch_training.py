@@ -14,10 +14,10 @@ import numpy as np
 from mtpp.datasets.sizes import check_graph_size, check_least
 from mtpp.errors import InputError
 from mtpp.machine.device import Device
+from mtpp.machine.link import Link
 from mtpp.machine.presets import load_device
 from mtpp.ranges import MOST_MICRO_BATCH
 from mtpp.training.model import Configuration, Edge, Layer, SampleCosts, TrainingModel
-from mtpp.units import PICOSECONDS, ceil_ratio
 
 WIDTH = 4096
 """Of all feed-forward layers of DLRM and CANDLE-Uno."""
@@ -397,7 +397,7 @@ class TrainingNetwork:
             time = forward + backward
         # Sums are over in the forward pass, in the backward pass, and in the forward pass done again.
         moved = (runs - 1) * 2 * (t - 1) * work.reduced * ELEMENT_BYTES
-        time += ceil_ratio(moved * PICOSECONDS["s"], t * TENSOR_PARALLEL_BANDWIDTH)
+        time += Link(TENSOR_PARALLEL_BANDWIDTH).streaming_ps(moved, t)
         params = -(-work.params * ELEMENT_BYTES // t)
         kept = -(-work.kept * ELEMENT_BYTES // t)
         memory_a = kept_inputs + (0 if recompute else kept)

@@ -62,6 +62,8 @@ class System(Options):
         except InputError as error:
             place = ": ".join(part for part in (error.source, error.where) if part)
             raise InputError(error.problem, parameter="system", where=place or None, remedy=error.remedy) from None
+        if system.peak_flops_per_s is None or system.memory_bandwidth_bytes_per_s is None:
+            raise InputError("has no rates, which model the work of ops", parameter="system")
         return system.overriding(**self._overrides)
 
     @cached_property
@@ -110,7 +112,10 @@ class Devices(Options):
 
         if self.topology is None or isinstance(self.topology, Machine):
             return self.topology
-        return Machine.read_levels(os.fspath(self.topology))
+        read = Machine.read(os.fspath(self.topology))
+        if read.device.peak_flops_per_s is not None:
+            raise InputError("describes a device, not networks", parameter="topology", remedy="write it as ‹system›")
+        return read
 
     @property
     def count(self) -> int | None:
@@ -142,7 +147,8 @@ class Devices(Options):
         from mtpp.machine.machine import Machine
 
         if self.levels is not None:
-            return Machine.of_levels(self.levels.levels, self.equal_memory())
+            given = self.equal_memory()
+            return self.levels if given is None else self.levels.with_memory(given)
         count, rate = self.count or 0, self.rate or bandwidth or 0
         each: Sequence[Exact] | None = speeds if speeds is None or isinstance(speeds, tuple) else [speeds] * count
         memory: Any = self.memory
@@ -158,6 +164,8 @@ class Devices(Options):
 
     def equal_memory(self) -> int | None:
         """Return the memory of every device in bytes, for planners that take no other."""
+        if self.memory is None and self.levels is not None:
+            return self.levels.device.memory_bytes
         if self.memory is None or isinstance(self.memory, int):
             return self.memory
         raise InputError("is one amount for all devices", parameter="memory")

@@ -33,7 +33,7 @@ class VerifyRequest:
         Paths of models and, for tables, of folders of them; models that are at hand.
     asked
         What is checked, and for how long.
-    machine, read_as
+    system, read_as
         The system that the result has to be for, and things that the formats of the models leave open.
     deadline
         When work has to end; what is not checked by then is unchecked.
@@ -46,7 +46,7 @@ class VerifyRequest:
     result: str | Source
     models: tuple[str | SuppliedModel, ...] = ()
     asked: Verifying = field(default_factory=Verifying)
-    machine: System = field(default_factory=System)
+    system: System = field(default_factory=System)
     read_as: Formats = field(default_factory=Formats)
     deadline: Deadline = field(default_factory=Deadline)
     in_memory: bool = False
@@ -55,7 +55,7 @@ class VerifyRequest:
     @property
     def system_due(self) -> dict[str, Any]:
         """Values that the result's system has to have, by their names in documents."""
-        return self.machine.due
+        return self.system.due
 
     @property
     def dims_due(self) -> SizeTerms:

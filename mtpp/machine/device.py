@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 from mtpp.errors import InputError
@@ -45,7 +46,7 @@ class Device:
     memory_bytes
         No stage may need more for parameters and activations; None: no limit.
     speed
-        Multiple of the speed that a model's times are of.
+        Multiple of the speed that a model's times are of; only planners of training count it.
 
     Raises
     ------
@@ -73,6 +74,8 @@ class Device:
                 raise InputError(f"{quantity} {value!r} is not a whole number", source=self.name)
             if value < least:
                 raise InputError(f"{quantity} must be {'above' if least else 'at least'} zero", source=self.name)
+        if isinstance(self.speed, bool) or not isinstance(self.speed, int | Fraction) or self.speed <= 0:
+            raise InputError(f"must be a number above zero, not {self.speed!r}", parameter="speed")
         if self.peak not in PEAK_MODES:
             raise InputError(f"unknown peak mode {self.peak!r}", remedy=f"use one of {', '.join(PEAK_MODES)}")
         for memory, what in ((self.fast_memory_bytes, "fast memory"), (self.memory_bytes, "stage memory")):
@@ -89,9 +92,15 @@ class Device:
         return self.fast_memory_bytes is not None or self.memory_bytes is not None
 
     def modelled_work_ps(self, flops: int, traffic_bytes: int) -> int:
-        """Return the roofline time of an op in picoseconds: max(flops / peak, bytes / memory bandwidth), rounded up."""
-        assert self.peak_flops_per_s is not None
-        assert self.memory_bandwidth_bytes_per_s is not None
+        """Return the roofline time of an op in picoseconds: max(flops / peak, bytes / memory bandwidth), rounded up.
+
+        Raises
+        ------
+        InputError
+            If the device has no rates.
+        """
+        if self.peak_flops_per_s is None or self.memory_bandwidth_bytes_per_s is None:
+            raise InputError("has no rates, which model the work of ops", source=self.name)
         return max(
             ceil_ratio(flops * PICOSECONDS["s"], self.peak_flops_per_s),
             ceil_ratio(traffic_bytes * PICOSECONDS["s"], self.memory_bandwidth_bytes_per_s),
@@ -126,14 +135,16 @@ class Device:
         InputError
             If a key is missing or unknown, or its value is not allowed.
         """
-        figures = dict(document)
-        for key in (*_RATES, "bandwidth_bytes_per_s"):
-            if figures.get(key) is None:
-                raise InputError(f"not a system: {key} is missing", where="/system")
-        link, memory = Link(figures.pop("bandwidth_bytes_per_s")), figures.pop("stage_memory_bytes", None)
         try:
+            figures = dict(document)
+            for key in _RATES:
+                if figures.get(key) is None:
+                    raise TypeError(f"{key} is missing")
+            link, memory = Link(figures.pop("bandwidth_bytes_per_s")), figures.pop("stage_memory_bytes", None)
+            if figures.keys() & {"speed", "link", "memory_bytes"}:
+                raise TypeError("unknown key")
             return cls(**figures, link=link, memory_bytes=memory)
-        except TypeError as error:
+        except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"not a system: {error}", where="/system") from None
 
     def describe(self) -> str:

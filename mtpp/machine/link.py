@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mtpp.errors import InputError
 from mtpp.units import PICOSECONDS, ceil_ratio
 
 
@@ -17,10 +18,19 @@ class Link:
         Of what enters and leaves the device.
     latency_ps
         Of each message, in picoseconds.
+
+    Raises
+    ------
+    InputError
+        If the latency is no whole number or negative.
     """
 
     bandwidth_bytes_per_s: int
     latency_ps: int = 0
+
+    def __post_init__(self) -> None:
+        if isinstance(self.latency_ps, bool) or not isinstance(self.latency_ps, int) or self.latency_ps < 0:
+            raise InputError(f"must be a whole number of at least 0, not {self.latency_ps!r}", parameter="latency")
 
     def streaming_ps(self, count: int, parts: int = 1) -> int:
         """Return the time of *count* bytes over *parts* such links, without latency, in picoseconds, rounded up."""

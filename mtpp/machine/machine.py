@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, groupby, repeat
 from math import prod
+from pathlib import Path
 
 from mtpp.errors import InputError
 from mtpp.machine.device import Device
 from mtpp.machine.link import Level, Link
-from mtpp.machine.presets import load_device, load_levels, toml_table
-from mtpp.units import Exact, format_bandwidth
+from mtpp.machine.presets import device_of_table, levels_of_table, toml_table
+from mtpp.units import Exact
 
 LARGEST_DEVICES = 2**20
 """Devices in all, and of any level, that networks within networks may join."""
@@ -36,10 +37,20 @@ class Machine:
         The devices in order; those of the innermost level, where there are several.
     levels
         Networks within networks, the innermost first; one joins all devices of a flat machine.
+
+    Raises
+    ------
+    InputError
+        If some devices count activations in another way than others, or some have no rates.
     """
 
     groups: Sequence[DeviceGroup]
     levels: Sequence[Level]
+
+    def __post_init__(self) -> None:
+        devices = [group.device for group in self.groups]
+        if len({(device.peak, device.peak_flops_per_s is None) for device in devices}) > 1:
+            raise InputError("devices differ in how they count activations, or some have no rates", parameter="system")
 
     @classmethod
     def uniform(cls, count: int, device: Device) -> Machine:
@@ -71,12 +82,12 @@ class Machine:
             If a number is out of range or there is not one for each device; names the parameter.
         """
         sizes = memory_bytes if isinstance(memory_bytes, Sequence) else [memory_bytes]
+        if None in sizes and len(set(sizes)) > 1:
+            raise InputError("is given for some devices only", parameter="memory", remedy="give one for each")
         numbers = [("devices", count), ("bandwidth", bandwidth_bytes_per_s), *(("memory", size) for size in sizes)]
         for name, value in (*numbers, *(("speed", speed) for speed in speeds or ())):
             if value is not None and value <= 0:
                 raise InputError(f"must be above zero, not {value}", parameter=name)
-        if latency_ps < 0:
-            raise InputError(f"must be at least 0, not {latency_ps}", parameter="latency")
         for name, values in (("speed", speeds), ("memory", memory_bytes)):
             if isinstance(values, Sequence) and len(values) != count:
                 remedy = "give one value, or one for each device"
@@ -126,21 +137,11 @@ class Machine:
         InputError
             If there is no such file, or it describes neither; it names the place.
         """
-        if "levels" in toml_table(path, "no such file"):
-            return cls.read_levels(path)
-        return cls.uniform(count, load_device(path))
-
-    @classmethod
-    def read_levels(cls, path: str) -> Machine:
-        """Read networks within networks from a TOML file.
-
-        Raises
-        ------
-        InputError
-            If there is no such file, or it describes no networks; it names the place.
-        """
+        table = toml_table(path, "no such file")
+        if "peak_flops" in table:
+            return cls.uniform(count, device_of_table(table, Path(path).stem, path))
         try:
-            return cls.of_levels(load_levels(path))
+            return cls.of_levels(levels_of_table(table))
         except InputError as error:
             raise InputError(error.problem, source=path, where=error.where, remedy=error.remedy) from None
 
@@ -170,10 +171,20 @@ class Machine:
         number = {device: i for i, device in enumerate(self.classes)}
         return tuple(number[_nameless(device)] for device in self.devices)
 
-    @property
+    @cached_property
     def device(self) -> Device:
         """The device that all devices are equal to; of unequal ones, their envelope."""
-        return self.groups[0].device if len(self.groups) == 1 else self.envelope().groups[0].device
+        return self.envelope().groups[0].device
+
+    def require_equal_devices(self) -> None:
+        """Raise InputError if devices differ."""
+        if len(self.classes) > 1:
+            raise InputError("all devices have to be equal here", parameter="devices")
+
+    def require_one_level(self) -> None:
+        """Raise InputError if there are networks within networks."""
+        if len(self.levels) > 1:
+            raise InputError("there has to be one network here", parameter="topology")
 
     @property
     def required_memory_bytes(self) -> int:
@@ -200,6 +211,8 @@ class Machine:
         The least bottleneck on it is at most the least on this machine.
         """
         first, *others = (group.device for group in self.groups)
+        if not others:
+            return self
         for other in others:
             first = Device(
                 first.name,
@@ -215,16 +228,8 @@ class Machine:
                 _largest(first.memory_bytes, other.memory_bytes),
                 max(first.speed, other.speed),
             )
-        return replace(self, groups=(DeviceGroup(first, sum(group.count for group in self.groups)),))
-
-    def describe_levels(self) -> str:
-        """Return one line for people: ``8 × 300 GB/s, 4 × 25 GB/s: 32 devices``."""
-        levels = ", ".join(
-            f"{level.devices} × {format_bandwidth(level.link.bandwidth_bytes_per_s)}"
-            + (f" ({level.name})" if level.name else "")
-            for level in self.levels
-        )
-        return f"{levels}: {self.count} devices"
+        levels = (replace(self.levels[0], link=first.link), *self.levels[1:])
+        return Machine((DeviceGroup(first, sum(group.count for group in self.groups)),), levels)
 
     def topology(self) -> list[dict[str, int]]:
         """Return ``system.topology`` of plans: the levels, the innermost first."""

@@ -58,24 +58,9 @@ def load_device(name_or_path: str = DEFAULT_PRESET) -> Device:
     """
     presets = preset_tables()
     if name_or_path in presets:
-        return _device_of_table(presets[name_or_path], name_or_path, f"preset {name_or_path}")
+        return device_of_table(presets[name_or_path], name_or_path, f"preset {name_or_path}")
     table = toml_table(name_or_path, "no such preset and no such file", f"presets: {', '.join(presets)}")
-    return _device_of_table(table, Path(name_or_path).stem, name_or_path)
-
-
-def load_levels(path: str) -> tuple[Level, ...]:
-    """Read networks within networks from a TOML file, the innermost first.
-
-    Raises
-    ------
-    InputError
-        If there is no such file, or it describes no networks; it names the place.
-    """
-    table = toml_table(path, "no such file")
-    try:
-        return _levels_of_table(table)
-    except InputError as error:
-        raise InputError(error.problem, source=path, where=error.where, remedy=error.remedy) from None
+    return device_of_table(table, Path(name_or_path).stem, name_or_path)
 
 
 def toml_table(path: str, absent: str, remedy: str | None = None) -> dict[str, Any]:
@@ -94,7 +79,8 @@ def toml_table(path: str, absent: str, remedy: str | None = None) -> dict[str, A
         raise InputError(f"cannot be read: {error}", source=path) from None
 
 
-def _device_of_table(table: Mapping[str, Any], name: str, source: str) -> Device:
+def device_of_table(table: Mapping[str, Any], name: str, source: str) -> Device:
+    """Return the device that a table describes; *name* is for one that names none."""
     figures: dict[str, Any] = {"name": str(table.get("name", name)), "peak": table.get("peak", "reserve")}
     for key, value in table.items():
         if key in _TEXT_KEYS:
@@ -118,7 +104,8 @@ def _device_of_table(table: Mapping[str, Any], name: str, source: str) -> Device
         raise InputError(error.problem, source=source, remedy=error.remedy) from None
 
 
-def _levels_of_table(table: Mapping[str, Any]) -> tuple[Level, ...]:
+def levels_of_table(table: Mapping[str, Any]) -> tuple[Level, ...]:
+    """Return the networks within networks that a table describes, the innermost first."""
     _refuse_unknown(table, _TOPOLOGY_KEYS, "")
     for key in ("name", "description"):
         _require_text(table.get(key, ""), f"/{key}")

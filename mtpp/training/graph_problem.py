@@ -115,6 +115,8 @@ class GraphProblem:
             used, or costs of no number of samples that it could be given, a size that was asked for does not divide the
             mini-batch or makes too many passes, or nobody says what times are of.
         """
+        machine.require_equal_devices()
+        machine.require_one_level()
         rules, link = rules or GraphRules(), machine.device.link
         for value, least, name in (
             (machine.count, 1, "devices"),

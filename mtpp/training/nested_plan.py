@@ -3,7 +3,7 @@
 As JSON (:mod:`mtpp.formats.results.training_plan` writes it) such a plan is that of one level with
 
 * ``system.topology``: ``[{"devices": K₁, "bandwidth_bytes_per_s": B₁}, …]``, the innermost level first;
-  ``system.devices`` is the product, ``system.link.bandwidth_bytes_per_s`` is B₁;
+  ``system.devices`` is the product, ``system.bandwidth_bytes_per_s`` is B₁;
 * ``stages``: the stages of level 1 in pipeline order; ``data_parallel`` is the degree at level 1, ``replicas`` the
   product with the degrees of the superstages around it, ``devices`` = ``replicas`` · t;
 * ``superstages``: the superstages of level L in pipeline order (``[]`` if L = 1), each

@@ -93,7 +93,7 @@ class AssignmentState(NamedTuple):
 def move_arrays(instance: Instance, stage_count: int) -> MoveArrays:
     """Return what the moving kernels need of *instance* for that many stages; O(n + pins), do it once per search."""
     counts = np.diff(instance.pin_offsets)
-    kept = (counts >= 2) & (instance.transfer > 0)
+    kept = (counts >= 2) & (instance.cost.transfer > 0).any(axis=0)
     renumbered = (np.cumsum(kept) - 1).astype(np.int32)
     tensor_of_pin = instance.tensor_of_pin
     pin_kept = kept[tensor_of_pin]
@@ -104,15 +104,15 @@ def move_arrays(instance: Instance, stage_count: int) -> MoveArrays:
     sources = np.repeat(np.arange(instance.op_count, dtype=np.int32), np.diff(successor_offsets))
     predecessor_offsets, predecessors = _rows(instance.op_count, successors, sources)
     return MoveArrays(
-        *cost_arrays(instance, stage_count, np.flatnonzero(kept)),
-        counts[kept].astype(np.int32),
-        op_tensor_offsets,
-        op_tensors,
-        predecessor_offsets,
-        predecessors,
-        successor_offsets,
-        successors,
-        ground_arrays(instance) if instance.peaks_in_order else NO_GROUND,
+        **cost_arrays(instance, stage_count, np.flatnonzero(kept))._asdict(),
+        pin_counts=counts[kept].astype(np.int32),
+        op_tensor_offsets=op_tensor_offsets,
+        op_tensors=op_tensors,
+        predecessor_offsets=predecessor_offsets,
+        predecessors=predecessors,
+        successor_offsets=successor_offsets,
+        successors=successors,
+        ground=ground_arrays(instance) if instance.peaks_in_order else NO_GROUND,
     )
 
 

@@ -13,6 +13,7 @@ from mtpp.errors import InputError
 from mtpp.inference.counted_weights import counted_weights_of
 from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph
 from mtpp.inference.instance import Instance
+from mtpp.machine.link import Link
 from mtpp.training.model import Configuration, TrainingModel
 from mtpp.training.pfeife.costs import LineCosts, LineTensor
 from mtpp.training.positions import FilePosition, LinePlace
@@ -275,7 +276,7 @@ def layer_line(
         LineTensor(
             place[edge.source],
             [place[edge.target]],
-            ceil_ratio(edge.communication_bytes * PICOSECONDS["s"], bandwidth_bytes_per_s),
+            Link(bandwidth_bytes_per_s).streaming_ps(edge.communication_bytes),
             edge.communication_bytes,
         )
         for edge in model.edges

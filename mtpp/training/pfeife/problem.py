@@ -106,6 +106,7 @@ class SplitProblem:
             If there are more stages than ops, numbers are out of range, memory is limited and the model does not say
             all sizes, or a schedule has other devices or micro-batches; it names the parameter.
         """
+        machine.require_one_level()
         rules = rules or SplitRules()
         if micro_batches < 1:
             raise InputError("must be at least 1", parameter="micro_batches")

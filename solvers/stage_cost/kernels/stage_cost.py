@@ -53,7 +53,7 @@ def ceil_scaled(count: int, numerator: int, denominator: int, chunk: int) -> int
 
 @subroutine
 def row_begin(rows: Int64Array | None, stage: int) -> int:
-    """Return the class of a stage, or where its row begins; 0, and no trace of this, without *rows*."""
+    """Return the offset of a stage's row, or its class; 0 if *rows* is None."""
     if rows is None:
         return 0
     return int(rows[stage])
@@ -112,7 +112,7 @@ def memory_ticks(param_bytes: int, peak_bytes: int, c: int, memory: MemoryArrays
 @kernel
 def most_held(cutoff: int, c: int, memory: MemoryArrays) -> int:
     """Return bytes above which a stage on a device of class *c* pays *cutoff* ticks or more for its memory alone."""
-    # One part in 10⁹ more than overflow_ticks⁻¹(cutoff): far above what a float loses, and harmless.
+    # One part in 10⁹ more than overflow⁻¹(cutoff): far above what a float loses, and harmless.
     streamed = (float(cutoff) / memory.figures[c, NUMERATOR] + 1.0) * memory.figures[c, DENOMINATOR] * (1.0 + 1e-9)
     if streamed >= UNLIMITED_BYTES - memory.figures[c, FAST_BYTES]:
         return int(memory.figures[c, LIMIT_BYTES])

@@ -39,7 +39,6 @@ def test_a_file_of_two_levels(tmp_path: Path) -> None:
         {"devices": 8, "bandwidth_bytes_per_s": 300 * 10**9},
         {"devices": 4, "bandwidth_bytes_per_s": 25 * 10**9},
     ]
-    assert machine.describe_levels() == "8 × 300 GB/s (GPUs), 4 × 25 GB/s: 32 devices"
 
 
 LEVEL = '[[levels]]\ndevices = 8\nbandwidth = "1GB/s"\n'
@@ -48,6 +47,7 @@ LEVEL = '[[levels]]\ndevices = 8\nbandwidth = "1GB/s"\n'
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ("", "/levels: missing key; describe each level: [[levels]]"),
         ("levels = []", "/levels: the topology has no levels; give at least one: [[levels]]"),
         ("levels = 3", "/levels: is not a list of levels; describe each level: [[levels]]"),
         ("levels = [3]", "/levels: is not a list of levels; describe each level: [[levels]]"),

@@ -10,9 +10,12 @@ import pytest
 from graph_strategies import problems, random_graph
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from unequal_devices import unequal_instance
 
 from mtpp.inference.graph import CostGraph
 from mtpp.inference.instance import Instance
+from mtpp.inference.objective import stage_costs
+from mtpp.inference.partition import Partition
 from mtpp.machine.device import Device
 from mtpp.machine.machine import Machine
 from mtpp.machine.presets import load_device
@@ -62,6 +65,22 @@ def test_costs_after_any_moves(problem: tuple[CostGraph, Device, int], seed: int
             move_op(np.int64(op), np.int64(target), moves, state)
         assert _as_oracle(state.cost.tolist()) == _costs(graph, system, stage, k)
     assert state.stage.tolist() == stage
+
+
+def test_moves_between_unequal_devices() -> None:
+    """Work, transfers and memory are those of the class of each stage's device, after each of many moves."""
+    for seed in range(40):
+        instance = unequal_instance(seed)
+        pick = random.Random(seed)
+        moves, state = _started(instance, [0] * instance.op_count)
+        for op in reversed(instance.order.tolist()):
+            if pick.random() < 0.5 and all(state.stage[w] == 1 for w in instance.successor_lists()[op]):
+                move_op(np.int64(op), np.int64(1), moves, state)
+            costs = stage_costs(instance, Partition.from_stages(instance, state.stage.copy()))
+            held = costs.param_bytes + costs.peak_bytes
+            for j, device in enumerate(instance.machine.devices):
+                allowed = costs.ops[j] == 0 or held[j] <= (device.memory_bytes or 2**60)
+                assert state.cost[j] == costs.cost[j] if allowed else state.cost[j] >= NEVER
 
 
 @settings(max_examples=60)
