@@ -63,7 +63,8 @@ class Browser:
         return rows
 
     def columns(self, chart: str, part: str) -> dict[str, list[Any]]:
-        """Return the data of a part of a chart, as BokehJS has it."""
+        """Return the data of a part of a chart, as BokehJS has it once it is drawn."""
+        self.wait(f"Bokeh.documents.some((one) => one.roots()[0].name === {json.dumps(chart)})")
         script = (
             "const root = Bokeh.documents.map((one) => one.roots()[0]).find((one) => one.name === arguments[0]);"
             "const data = root.renderers.find((one) => one.name === arguments[1]).data_source.data;"

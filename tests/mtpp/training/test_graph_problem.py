@@ -93,13 +93,13 @@ def test_models_without_sizes() -> None:
         ((_layer("a", ()),), {"micro_batch_size": 3}, "micro_batch_size: the model's times are of 2"),
         ((_layer("a", (2,), recomputes=True),), {"rules": GraphRules(recompute=False)}, "no configuration for t = 1"),
         ((_layer("a", (), degree=2),), {}, "layer 'a' has no configuration for t = 1"),
-        ((_layer("a", (2,)),), {"devices": 0}, "devices: must be at least 1"),
-        ((_layer("a", (2,)),), {"latency_ticks": -1}, "latency: must be at least 0"),
+        ((_layer("a", (2,)),), {"devices": 0}, "devices: must be above zero"),
+        ((_layer("a", (2,)),), {"latency_ps": -1}, "latency: must be a whole number of at least 0"),
         ((_layer("a", (2,)),), {"rules": GraphRules(intervals=(0,))}, "kfkb: must be whole numbers"),
         ((_layer("a", (2,)),), {"rules": GraphRules(intervals=(64,))}, "kfkb: no iteration has 64 micro-batches"),
         ((_layer("a", ()),), {"mini_batch": 3**20}, "batch_size: micro-batches of 1 sample are too small"),
         ((_layer("a", ()),), {"memory_bytes": 2**60}, "memory: must be at least 1 and below 2\\^60"),
-        ((_layer("a", ()),), {"bandwidth_bytes_per_s": 1, "latency_ticks": 2**59}, "the costs are too large"),
+        ((_layer("a", ()),), {"bandwidth_bytes_per_s": 1, "latency_ps": 2**59}, "the costs are too large"),
     ],
 )
 def test_what_cannot_be_planned(layers: tuple[Layer, ...], changes: dict[str, Any], said: str) -> None:
