@@ -14,7 +14,6 @@ from irregular_freedoms import freed, freed_graph, freed_split
 from irregular_models import irregular_line_case, irregular_model, irregular_split_case
 from looped_oracles import random_line
 from machines import on_machine
-from seeds import sampled
 from training_models import random_model
 
 from mtpp.errors import InputError
@@ -113,7 +112,7 @@ def test_searched_models(seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", sampled(range(100, 106), 3))
+@pytest.mark.parametrize("seed", range(100, 106))
 def test_more_searched_models(seed: int) -> None:
     """Every pair of options of graphpipe."""
     _all_pairs(_large(seed), PAIRS)
@@ -130,7 +129,7 @@ NARROWER_SPLITS: dict[str, dict[str, Any]] = {
 
 WIDEST_SPLITS = SplitRules(loops=(1, 2, 3), loop_batches="any", order="search")
 
-LINES = sampled((8, 8, 12, 20, 30, 40), 5)
+LINES = (8, 8, 12, 20, 30, 40)
 """Numbers of ops."""
 
 
@@ -220,9 +219,7 @@ def _irregular_splits(seed: int) -> None:
                 assert fast <= slow, f"{seed}: {fast} for {wide}, {slow} for {narrow}"
 
 
-@pytest.mark.parametrize(
-    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in sampled(range(1, 40), 19))]
-)
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 40))])
 def test_pairs_of_options_of_pfeife_on_irregular_models(seed: int) -> None:
     """Schedules against their families, orders, loops, loop batches and buffers."""
     _irregular_splits(seed)
@@ -230,7 +227,7 @@ def test_pairs_of_options_of_pfeife_on_irregular_models(seed: int) -> None:
 
 @pytest.mark.parametrize(
     ("seed", "ops"),
-    [(3, 6), *(pytest.param(seed, 6 + seed, marks=pytest.mark.slow) for seed in sampled(range(12, 24), 2))],
+    [(3, 6), *(pytest.param(seed, 6 + seed, marks=pytest.mark.slow) for seed in range(12, 24))],
 )
 def test_memory_speeds_schedules_and_buffers_of_lines(seed: int, ops: int) -> None:
     """No limit, faster devices, less to hold and no schedule given: none makes a plan slower, annealed ones neither."""
