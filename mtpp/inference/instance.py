@@ -91,8 +91,7 @@ class Instance:
         k · (Σ work + Σ transfer) < 2^53. At 10^18 costs have to be whole ticks, or 10^6 on average. O(n + pins).
         """
         k, device = machine.count, machine.device
-        machine.require_equal_devices()
-        machine.require_one_level()
+        machine.require_uniform()
         if device.speed != 1 or device.link.latency_ps > 0:
             raise InputError("stages of inference have neither speed nor latency", parameter="system")
         if k < 1:

@@ -176,10 +176,11 @@ class Machine:
         """The device that all devices are equal to; of unequal ones, their envelope."""
         return self.envelope().groups[0].device
 
-    def require_equal_devices(self) -> None:
-        """Raise InputError if devices differ."""
+    def require_uniform(self) -> None:
+        """Raise InputError if devices differ, or there are networks within networks."""
         if len(self.classes) > 1:
             raise InputError("all devices have to be equal here", parameter="devices")
+        self.require_one_level()
 
     def require_one_level(self) -> None:
         """Raise InputError if there are networks within networks."""

@@ -115,8 +115,7 @@ class GraphProblem:
             used, or costs of no number of samples that it could be given, a size that was asked for does not divide the
             mini-batch or makes too many passes, or nobody says what times are of.
         """
-        machine.require_equal_devices()
-        machine.require_one_level()
+        machine.require_uniform()
         rules, link = rules or GraphRules(), machine.device.link
         for value, least, name in (
             (machine.count, 1, "devices"),

@@ -80,8 +80,7 @@ class PlanningProblem:
     schemes: Schemes = field(default_factory=Schemes)
 
     def __post_init__(self) -> None:
-        self.machine.require_equal_devices()
-        self.machine.require_one_level()
+        self.machine.require_uniform()
         if self.micro_batches < 1:
             raise InputError(f"must be above zero, not {self.micro_batches}", parameter="max_micro_batches")
         if self.convention not in CONVENTIONS:

@@ -28,7 +28,6 @@ IN_ORDER = 2
 
 _PICOSECONDS_PER_S = 10**12
 
-
 FAST_BYTES, LIMIT_BYTES = 0, 1
 """Columns of memory: what exceeds the first is paid for; no stage may exceed the second."""
 
