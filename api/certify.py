@@ -56,7 +56,7 @@ def certify_cells(
 def _runner_of(asked: Certifying, observer: Observer, opened: ExitStack) -> tuple[Runner, int | None]:
     """Return what works at the cells, and how many of them at once; a way to a cluster is closed in the end."""
     from mtpp.api.cells.limits import most_at_once
-    from mtpp.host.cores import available_cores
+    from mtpp.host.capacity import available_cores
 
     if asked.scheduler is not None:
         from mtpp.solvers.certify.cells.cluster import Cluster

@@ -122,7 +122,7 @@ def profile_model_file(
     """Measure a model, with the sizes that it was *read_for* where others are not set."""
     from mtpp.api.inputs.given_arrays import given_arrays
     from mtpp.api.inputs.model_path import read_measurable
-    from mtpp.host.free_memory import free_bytes
+    from mtpp.host.capacity import free_bytes
     from mtpp.runtime.profiling.profile_request import ProfileRequest
     from mtpp.runtime.profiling.timing import ProfileChoices
 

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from mtpp.formats.results.training_plan import TrainingTask
     from mtpp.formats.results.training_sweep import Swept
+    from mtpp.training.plan import SweepCell
     from mtpp.training.problem import PlanningProblem
-    from mtpp.training.sweep_cell import SweepCell
     from mtpp.views.terminal import Medium
 
 _ALL_UP_TO = 64

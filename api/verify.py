@@ -15,8 +15,7 @@ from mtpp.api.options.verifying import Verifying
 from mtpp.api.output import ShownResult
 from mtpp.api.verification.reporting import read_result, report_on, within_time
 from mtpp.api.verification.request import VerifyRequest
-from mtpp.checker.report import Check, Report, Verdict, meets_tier
-from mtpp.checker.tier import Tier
+from mtpp.checker.report import Check, Report, Tier, Verdict, meets_tier
 from mtpp.host.deadline import Deadline
 
 if TYPE_CHECKING:

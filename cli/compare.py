@@ -42,7 +42,7 @@ def command(
     from mtpp.api.compare import Comparison, compare_algorithms, warn_of_gaps
     from mtpp.cli.options.overheads import ProcessOverheads
     from mtpp.cli.terminal.delivery import check_output, deliver
-    from mtpp.host.process_age import process_age_s
+    from mtpp.host.deadline import process_age_s
 
     check_output(output)
     comparison = compare_algorithms(paths, comparing, reading, console, ProcessOverheads())

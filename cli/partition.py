@@ -70,7 +70,7 @@ def command(
     from mtpp.cli.terminal.delivery import check_output
     from mtpp.cli.terminal.page_delivery import check_page, deliver_page
     from mtpp.cli.terminal.plan_delivery import deliver_plan, unmet_requirements
-    from mtpp.host.process_age import process_age_s
+    from mtpp.host.deadline import process_age_s
     from mtpp.host.stop_reason import StopReason
 
     asked, output, report = partitioning, written.output, written.report

@@ -35,7 +35,7 @@ def command(commands: str | None, console: Console) -> None:
     """
     from mtpp.api.warmup import warmup
     from mtpp.cli.terminal.output import write_stdout
-    from mtpp.host.process_age import process_age_s
+    from mtpp.host.deadline import process_age_s
 
     console.note("compiling …")
     ready = warmup(commands)

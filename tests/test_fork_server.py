@@ -111,7 +111,7 @@ def test_a_run_is_as_old_as_its_fork(tmp_path: Path) -> None:
     """Time limits count from there, not from the start of the server, which was earlier."""
     assert server().run(_write(tmp_path, "pass"), cwd=tmp_path, timeout_s=60).returncode == 0
     begin = time.monotonic()
-    command = _write(tmp_path, "from mtpp.host.process_age import process_age_s; print(process_age_s())")
+    command = _write(tmp_path, "from mtpp.host.deadline import process_age_s; print(process_age_s())")
     age = float(server().run(command, cwd=tmp_path, timeout_s=60).stdout)
     assert 0 <= age <= time.monotonic() - begin + 1 / os.sysconf("SC_CLK_TCK")
 

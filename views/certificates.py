@@ -180,8 +180,7 @@ def _outcome(rows: Sequence[CertificateRow], *, markdown: bool) -> Iterator[tupl
 
 
 def _rests_on(rows: Sequence[CertificateRow]) -> Iterator[tuple[str, str]]:
-    from mtpp.inference.model_assumptions import assumptions_of_models
-    from mtpp.inference.model_sizes import sizes_of_models
+    from mtpp.inference.model_file import assumptions_of_models, sizes_of_models
     from mtpp.machine.device import Device
 
     tiers = {row.lower.tier for row in rows}

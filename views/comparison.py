@@ -56,8 +56,7 @@ def _title(comparison: ComparedRuns) -> str:
 
 
 def _figures(comparison: ComparedRuns) -> list[tuple[str, str]]:
-    from mtpp.inference.model_assumptions import assumptions_of_models
-    from mtpp.inference.model_sizes import sizes_of_models
+    from mtpp.inference.model_file import assumptions_of_models, sizes_of_models
 
     given = comparison.limits
     limits = [f"seed {given.seed}"]

@@ -66,7 +66,7 @@ def shared_out(limits: CellLimits, cells: int, jobs: int, *, processes: bool = T
     processes
         Whether each cell gets a process of its own, with its part of a limit on memory.
     """
-    from mtpp.host.free_memory import memory_budget
+    from mtpp.host.capacity import memory_budget
 
     at_once = max(1, min(cells, jobs))
     left = _left_bytes(limits.memory_bytes)

@@ -86,7 +86,7 @@ class Model:
 
     def assumptions(self) -> list[str]:
         """Return what the figures rest on, for people."""
-        from mtpp.inference.model_sizes import told_sizes
+        from mtpp.inference.model_file import told_sizes
 
         texts = [f"system {self.system.describe()}"]
         if self.costs is not None:

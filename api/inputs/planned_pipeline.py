@@ -41,8 +41,8 @@ def scheduled_pipeline(
         Samples that a device takes at once: d replicas make micro-batches of d times as many.
     """
     from mtpp.machine.link import Link
-    from mtpp.training.pass_order import MOST_PASSES
     from mtpp.training.stage_costs import PipelineCosts
+    from mtpp.training.stage_graph import MOST_PASSES
 
     if not plan["feasible"]:
         raise InputError("says that there is no plan", where="/feasible", remedy="plan with more memory")
@@ -134,8 +134,8 @@ def scheduled_graph(plan: Mapping[str, Any], model: TrainingModel) -> tuple[Pipe
         The document, whose shape has been checked.
     """
     from mtpp.machine.link import Link
-    from mtpp.training.pass_order import MOST_PASSES
     from mtpp.training.stage_costs import PipelineCosts, ScheduledStage
+    from mtpp.training.stage_graph import MOST_PASSES
 
     if not plan["feasible"]:
         raise InputError("says that there is no plan", where="/feasible", remedy="plan with more memory")

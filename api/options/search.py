@@ -18,7 +18,7 @@ def search_memory(limit: int | None) -> int:
 
     Where there is none it is *limit*, or half of what is free.
     """
-    from mtpp.host.free_memory import memory_budget
+    from mtpp.host.capacity import memory_budget
     from mtpp.host.memory_limit import memory_left, search_share
 
     left = memory_left()
@@ -44,7 +44,7 @@ class Search(Options):
 
     def limits(self) -> dict[str, Any]:
         """Return seed, threads and memory as :class:`mtpp.solvers.limits.InstanceLimits` has them."""
-        from mtpp.host.cores import available_cores
+        from mtpp.host.capacity import available_cores
 
         jobs = self.jobs or available_cores()
         return {"seed": self.seed, "jobs": jobs, "memory_bytes": search_memory(self.memory_limit)}

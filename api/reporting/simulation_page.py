@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from mtpp.api.reporting.reading import STAGE_GRAPH
-from mtpp.checker.report import Check, Report
-from mtpp.checker.tier import Tier
+from mtpp.checker.report import Check, Report, Tier
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ def limited(
 
     The observer is told of compilation, too.
     """
-    from mtpp.host.cores import available_cores
+    from mtpp.host.capacity import available_cores
     from mtpp.host.interruption import Interruption
 
     with compilation_told(observer), Interruption() as interruption, observer.search(costs) as listener:

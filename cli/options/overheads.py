@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from mtpp.api.cells.overheads import Overheads
-from mtpp.host.process_age import process_age_s
+from mtpp.host.deadline import process_age_s
 
 if TYPE_CHECKING:
     from mtpp.api.cells.overheads import CostGraph

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from mtpp.host.deadline import Deadline
-from mtpp.host.process_age import process_age_s
+from mtpp.host.deadline import Deadline, process_age_s
 
 
 def deadline_from_start(limit_s: float | None) -> Deadline:

@@ -26,7 +26,7 @@ def deliver_plan(
     instead: ComparedStages | None = None,
 ) -> None:
     """Write and print a plan, and warn of what its reader should know; *instead* is printed in its place."""
-    from mtpp.host.process_age import process_age_s
+    from mtpp.host.deadline import process_age_s
 
     def json_text() -> str:
         return plan.json_text(elapsed_s=process_age_s(), embed=embed)

@@ -7,8 +7,7 @@ from typing import Any
 
 from mtpp.errors import InputError
 from mtpp.formats.io.json_shape import shown
-from mtpp.training.pfeife.passes import Pass, read_pass
-from mtpp.training.pfeife.schedule import PassSchedule
+from mtpp.training.pfeife.schedule import Pass, PassSchedule, read_pass
 from mtpp.training.pfeife.timed_schedule import Handover, TimedSchedule, neighbour_handovers
 
 

@@ -10,9 +10,8 @@ from typing import Any
 
 from mtpp.formats.results.training_plan import TrainingTask, fraction, header, in_units, per_second
 from mtpp.host.stop_reason import StopReason
-from mtpp.training.plan import time_ratio
+from mtpp.training.plan import SweepCell, time_ratio
 from mtpp.training.problem import PlanningProblem
-from mtpp.training.sweep_cell import SweepCell
 
 FORMAT = "mtpp-training-sweep"
 VERSION = 1

@@ -19,9 +19,8 @@ from mtpp.formats.io.csv_text import csv_rows
 from mtpp.formats.io.json_shape import attributed, headed, pointer, refuse_other_format, shaped
 from mtpp.formats.io.source import Source
 from mtpp.formats.io.text_lines import decoded
-from mtpp.training.pass_order import MOST_PASSES
-from mtpp.training.pfeife.passes import Pass, read_pass
-from mtpp.training.pfeife.schedule import PassSchedule, place_in_json
+from mtpp.training.pfeife.schedule import Pass, PassSchedule, place_in_json, read_pass
+from mtpp.training.stage_graph import MOST_PASSES
 
 FORMAT = "mtpp-pass-schedule"
 VERSION = 1

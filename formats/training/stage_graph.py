@@ -24,8 +24,15 @@ from mtpp.formats.io.json_shape import (
 )
 from mtpp.formats.io.source import Source
 from mtpp.training.model import TIME_UNITS
-from mtpp.training.pass_order import MOST_PASSES, interleaved_order, order_of_text
-from mtpp.training.stage_graph import LARGEST_SUM, PipelineStage, StageGraph, StageTransfer
+from mtpp.training.stage_graph import (
+    LARGEST_SUM,
+    MOST_PASSES,
+    PipelineStage,
+    StageGraph,
+    StageTransfer,
+    interleaved_order,
+    order_of_text,
+)
 from mtpp.units import PICOSECONDS, Exact, ceil_ratio
 
 FORMAT = "mtpp-stage-graph"

@@ -19,11 +19,10 @@ from mtpp.formats.training.pass_schedule import write_schedule_csv
 from mtpp.names import TORCH_PIPELINING
 from mtpp.training.graph_plan import GraphPlan
 from mtpp.training.graph_problem import GraphProblem
-from mtpp.training.pfeife.passes import Pass, PassKind
 from mtpp.training.pfeife.plan import SplitPlan
 from mtpp.training.pfeife.precedence import precedence_order
 from mtpp.training.pfeife.problem import SplitProblem
-from mtpp.training.pfeife.schedule import PassSchedule
+from mtpp.training.pfeife.schedule import Pass, PassKind, PassSchedule
 from mtpp.training.stage_graph import StageGraph
 
 NAME = "torch-pipelining"

@@ -18,9 +18,8 @@ from mtpp.checker.facts import counted, factor
 from mtpp.checker.graph import TickGraph, model_in_ticks
 from mtpp.checker.names import BOUNDS
 from mtpp.checker.relaxed import TooManyPaths, relaxation_of, relaxed_graph
-from mtpp.checker.report import BOUND_CHECK, Check, Search, Verdict, complete, fact
+from mtpp.checker.report import BOUND_CHECK, Check, Search, Tier, Verdict, complete, fact
 from mtpp.checker.stages import StageFigures, stage_figures
-from mtpp.checker.tier import Tier
 from mtpp.document_shape import Path, refuse
 from mtpp.errors import InputError
 

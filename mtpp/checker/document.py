@@ -6,7 +6,7 @@ formats.
 
 from __future__ import annotations
 
-from mtpp.checker.tier import STATED_TIERS
+from mtpp.checker.report import STATED_TIERS
 from mtpp.document_shape import (
     Rule,
     anything,

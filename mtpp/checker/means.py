@@ -14,8 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from mtpp.checker.report import Check, Verdict
-from mtpp.checker.tier import Tier
+from mtpp.checker.report import Check, Tier, Verdict
 from mtpp.document_shape import Rule, array, mapping, nullable, number, record, whole
 
 _TOLERANCE = 1e-9

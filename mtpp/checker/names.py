@@ -13,8 +13,7 @@ from math import isqrt
 from typing import Any
 
 from mtpp.checker.graph import TickGraph
-from mtpp.checker.report import Check
-from mtpp.checker.tier import Tier
+from mtpp.checker.report import Check, Tier
 
 FOUND_BY = "found by"
 """Name of the row."""

@@ -42,12 +42,12 @@ from mtpp.checker.report import (
     Interrupts,
     Report,
     Search,
+    Tier,
     complete,
     fact,
     meets_tier,
 )
 from mtpp.checker.stages import StageFigures
-from mtpp.checker.tier import Tier
 from mtpp.errors import InputError
 
 __all__ = ["Check", "Report", "meets_tier", "verify_plan"]

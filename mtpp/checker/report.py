@@ -7,8 +7,23 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from mtpp.checker.tier import STATED_TIERS, Tier
 from mtpp.errors import InputError
+
+
+class Tier(StrEnum):
+    """How far a lower bound can be trusted, the strongest first; ``none`` if it did not pass."""
+
+    EXACT = "exact"
+    ENUMERATED = "enumerated"
+    SOLVER = "solver"
+    NONE = "none"
+
+    __repr__ = str.__repr__  # records that hold one show the string
+
+
+STATED_TIERS = (Tier.EXACT, Tier.ENUMERATED, Tier.SOLVER)
+"""Tiers that a document may state, the strongest first."""
+
 
 FORMAT = "mtpp-verification"
 VERSION = 2

@@ -14,8 +14,7 @@ from mtpp.checker.checks import check_bound
 from mtpp.checker.claim import BoundClaim, together_classes
 from mtpp.checker.facts import counted
 from mtpp.checker.graph import TickGraph, ceil_div
-from mtpp.checker.report import BOUND_CHECK, Check, Report, Search, Verdict, fact, listed, worst
-from mtpp.checker.tier import Tier
+from mtpp.checker.report import BOUND_CHECK, Check, Report, Search, Tier, Verdict, fact, listed, worst
 from mtpp.document_shape import Path, Rule, anything, choice, mapping, record, refuse
 
 NAME = "bounds tried"

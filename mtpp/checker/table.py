@@ -36,10 +36,12 @@ from mtpp.checker.names import row_name_rows
 from mtpp.checker.report import (
     BOUND_CHECK,
     OUT_OF_TIME,
+    STATED_TIERS,
     Check,
     Interrupts,
     Report,
     Search,
+    Tier,
     complete,
     fact,
 )
@@ -52,7 +54,6 @@ from mtpp.checker.single_bounds import (
     proofs,
     refuse_stray_proofs,
 )
-from mtpp.checker.tier import STATED_TIERS, Tier
 from mtpp.document_shape import (
     Path,
     Rule,

@@ -9,9 +9,8 @@ from mtpp.checker.checks import PARTITION, gap_rows, proven_words, rows_named
 from mtpp.checker.document import check_plan
 from mtpp.checker.facts import dims_rows, groups_row, system_rows
 from mtpp.checker.names import any_training_name_rows, plan_name_rows
-from mtpp.checker.report import BOUND_CHECK, Check, Report, complete
-from mtpp.checker.tier import Tier
-from mtpp.checker.training.facts import BANDWIDTH, bandwidth_row
+from mtpp.checker.report import BOUND_CHECK, Check, Report, Tier, complete
+from mtpp.checker.training.plan_rows import BANDWIDTH, bandwidth_row
 from mtpp.checker.training.versions import check_any_training_plan
 
 MODEL_FILE = "model file"

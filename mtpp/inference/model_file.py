@@ -1,9 +1,15 @@
-"""Identity of a model among several: where it was read from, what it is called, and how large it is."""
+"""A model among several: where it was read from and how large it is, its sizes and assumptions as tables tell them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Protocol
+
+from mtpp.wording import first_of
+
+_MODELS_NAMED = 2
+_SIZES_LISTED, _ASSUMPTIONS_LISTED = 16, 8
 
 
 @dataclass(frozen=True)
@@ -44,3 +50,69 @@ class ModelFile:
     proposed_dims: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
     counted_weights: tuple[str, ...] = ()
+
+
+def told_sizes(dims: Mapping[str, int], proposed: Collection[str] = ()) -> list[str]:
+    """Return what to say of sizes, for people; nothing if there are none.
+
+    Parameters
+    ----------
+    proposed
+        Names of those that nobody gave.
+    """
+    texts = []
+    for what, own in (("dims", False), ("dims proposed:", True)):
+        listed = ", ".join(f"{name} = {size}" for name, size in dims.items() if (name in proposed) is own)
+        if listed:
+            texts.append(f"{what} {listed}")
+    return texts
+
+
+class Sized(Protocol):
+    """A model, or a row of a table about one, with the sizes that it was read for."""
+
+    @property
+    def dims(self) -> Mapping[str, int]:
+        """Sizes by name."""
+
+    @property
+    def proposed_dims(self) -> Collection[str]:
+        """Names of those that nobody gave."""
+
+
+def sizes_of_models(models: Iterable[Sized]) -> list[str]:
+    """Return what to say of the sizes of several models: each size once, however many have it."""
+    given: dict[str, None] = {}
+    proposed: dict[str, None] = {}
+    for model in models:
+        for name, size in model.dims.items():
+            (proposed if name in model.proposed_dims else given)[f"{name} = {size}"] = None
+    return [
+        f"{what} {', '.join(_first(list(sizes), _SIZES_LISTED))}"
+        for what, sizes in (("dims", given), ("dims proposed:", proposed))
+        if sizes
+    ]
+
+
+def assumptions_of_models(models: Iterable[tuple[str, Iterable[str]]]) -> list[str]:
+    """Return each assumption once; with names of models where it is not about all of them.
+
+    Parameters
+    ----------
+    models
+        Names, one of them any number of times, with what was assumed of each.
+    """
+    names: dict[str, None] = {}
+    about: dict[str, dict[str, None]] = {}
+    for name, assumed in models:
+        names[name] = None
+        for text in assumed:
+            about.setdefault(text, {})[name] = None
+    texts = [
+        text if len(of) == len(names) else f"{first_of(list(of), _MODELS_NAMED)}: {text}" for text, of in about.items()
+    ]
+    return _first(texts, _ASSUMPTIONS_LISTED)
+
+
+def _first(texts: list[str], most: int) -> list[str]:
+    return texts if len(texts) <= most else [*texts[:most], f"… {len(texts) - most} more"]

@@ -11,13 +11,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, NewType
 
 from mtpp.document_shape import pointer
 from mtpp.errors import InputError
 from mtpp.inference.topological import cycle_text, find_cycle, first_come_order
-from mtpp.training.positions import FilePosition
 from mtpp.units import PICOSECONDS, Exact
+
+FilePosition = NewType("FilePosition", int)
+"""Index of a layer or op among those of its model, as the file lists them."""
+
+LinePlace = NewType("LinePlace", int)
+"""Index of an op along a line: one topological order of a model; each op stands behind all that it reads from."""
 
 TIME_UNITS = tuple(unit for unit in PICOSECONDS if unit.isascii())
 """Units that times may be in."""

@@ -201,3 +201,22 @@ class NoPlan:
     least_memory_bytes: int | None
     stopped: StopReason
     reason: str
+
+
+@dataclass(frozen=True)
+class SweepCell:
+    """What is known for at most so many devices and a sum of degrees of at most so much.
+
+    Attributes
+    ----------
+    time
+        The best plan's time per sample in ticks, None if there is none.
+    lower
+        No plan takes less; equal to *time* once that is proven to be the least.
+    stages
+        Number of stages of that plan.
+    """
+
+    time: Fraction | None
+    lower: Fraction
+    stages: int | None

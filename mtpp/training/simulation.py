@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtpp.array_types import Int64Array
-from mtpp.training.pass_order import pass_name
-from mtpp.training.stage_graph import StageGraph
+from mtpp.training.stage_graph import StageGraph, pass_name
 from mtpp.training.timeline import BACKWARD, FORWARD, SYNCHRONISATION, TRANSFER, Bar, Stretch, Timeline, TimelineRow
 from mtpp.units import PICOSECONDS
 

@@ -14,8 +14,7 @@ from functools import cached_property
 from mtpp.errors import InputError
 from mtpp.machine.link import Link
 from mtpp.training.model import Configuration, TrainingModel
-from mtpp.training.pass_order import interleaved_order
-from mtpp.training.stage_graph import PipelineStage, StageGraph, StageTransfer
+from mtpp.training.stage_graph import PipelineStage, StageGraph, StageTransfer, interleaved_order
 from mtpp.units import PICOSECONDS, Exact, ceil_ratio
 
 BACKWARD = 2

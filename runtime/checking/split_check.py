@@ -22,7 +22,7 @@ from mtpp.formats.onnx.external_data import follow_links
 from mtpp.formats.onnx.topology import describe, subgraphs
 from mtpp.formats.results.split import OutputCheck, SplitCheck
 from mtpp.formats.results.stage_manifest import TEXT, Described, StageManifest
-from mtpp.host.free_memory import free_bytes
+from mtpp.host.capacity import free_bytes
 from mtpp.runtime.checking.branches import conditions_of, missed, nested_conditions, unseen, with_conditions
 from mtpp.runtime.checking.contents import contents_of
 from mtpp.runtime.checking.draws import draw_count, explored_count, explored_limits, fitting, leaning_of, spare_numbers

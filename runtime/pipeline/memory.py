@@ -17,7 +17,7 @@ import numpy as np
 
 from mtpp.array_types import Array
 from mtpp.errors import InputError
-from mtpp.host.free_memory import free_bytes
+from mtpp.host.capacity import free_bytes
 from mtpp.units import format_bytes
 
 Shape = tuple[int | None, ...]

@@ -13,7 +13,7 @@ import numpy as np
 
 from mtpp.array_types import Array
 from mtpp.errors import InputError
-from mtpp.host.free_memory import free_bytes
+from mtpp.host.capacity import free_bytes
 from mtpp.runtime.pipeline.model_file import Declared, ModelFile
 from mtpp.runtime.session import SessionChoices, first_line, onnxruntime, open_session, ort_value
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from pathlib import Path
 
-from mtpp.host.cores import available_cores
+from mtpp.host.capacity import available_cores
 
 
 def machine() -> dict[str, str | int]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mtpp.errors import InputError
 from mtpp.formats.io.large_file import Stored
 from mtpp.formats.torch_export.loadable import loadable_copy
-from mtpp.host.free_memory import free_bytes
+from mtpp.host.capacity import free_bytes
 from mtpp.runtime.pytorch.library import first_line, has_operator, pytorch
 from mtpp.runtime.random_values import drawn_weight
 from mtpp.runtime.weights import refuse_too_many

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 
-from mtpp.training.pfeife.passes import Pass, PassKind
-from mtpp.training.pfeife.schedule import PassSchedule
+from mtpp.training.pfeife.schedule import Pass, PassKind, PassSchedule
 
 _FORWARD, _INPUT, _WEIGHT = map(int, (PassKind.FORWARD, PassKind.INPUT, PassKind.WEIGHT))
 

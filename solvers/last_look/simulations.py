@@ -9,10 +9,9 @@ import numpy as np
 from mtpp.array_types import Int64Array
 from mtpp.errors import InconsistentResult
 from mtpp.solvers.last_look.replayed_schedule import MOST_REPLAYED, replayed_iteration
-from mtpp.training.pass_order import pass_name
 from mtpp.training.pfeife.schedule_run import ScheduleRun
 from mtpp.training.simulation import Simulation
-from mtpp.training.stage_graph import PipelineStage, StageTransfer
+from mtpp.training.stage_graph import PipelineStage, StageTransfer, pass_name
 
 
 def look_at_simulation(found: Simulation) -> None:

@@ -15,10 +15,9 @@ from mtpp.solvers.last_look.replayed_schedule import MOST_REPLAYED, replayed_ite
 from mtpp.solvers.planners.pfeife.candidate import Scheduled
 from mtpp.solvers.planners.pfeife.schedule_arrays import arrays_of
 from mtpp.training.pfeife.line import ModelLine
-from mtpp.training.pfeife.passes import PassKind
 from mtpp.training.pfeife.plan import NoSplitPlan, SplitPlan
 from mtpp.training.pfeife.problem import SplitProblem
-from mtpp.training.pfeife.schedule import PassSchedule
+from mtpp.training.pfeife.schedule import PassKind, PassSchedule
 
 
 @dataclass(frozen=True)

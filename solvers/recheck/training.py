@@ -6,8 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 from mtpp.checker.facts import counted
-from mtpp.checker.report import BOUND_CHECK, Check
-from mtpp.checker.tier import Tier
+from mtpp.checker.report import BOUND_CHECK, Check, Tier
 from mtpp.checker.training.bounds import TrainingClaim
 from mtpp.checker.training.infeasible import infeasible_checks
 from mtpp.checker.training.model import TickModel

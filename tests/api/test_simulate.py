@@ -16,8 +16,7 @@ from mtpp.datasets.multi_branch_training import multi_branch_model
 from mtpp.datasets.transformer_training import transformer_training
 from mtpp.formats.training.models import read_training_model
 from mtpp.formats.training.native import write_training_model
-from mtpp.training.pass_order import interleaved_order
-from mtpp.training.stage_graph import PipelineStage, StageGraph
+from mtpp.training.stage_graph import PipelineStage, StageGraph, interleaved_order
 
 STAGE = {"micro_batch": 1, "forward": 1, "backward": 2}
 PIPELINE: dict[str, Any] = {

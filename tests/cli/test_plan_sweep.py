@@ -29,7 +29,7 @@ from mtpp.formats.io.source import Source
 from mtpp.formats.results.training_plan import TrainingTask
 from mtpp.formats.results.training_sweep import Swept
 from mtpp.training.micro_batches import MicroBatches
-from mtpp.training.sweep_cell import SweepCell
+from mtpp.training.plan import SweepCell
 from mtpp.views.training.training_sweep import sweep_text
 
 MS = 10**9

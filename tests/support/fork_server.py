@@ -297,7 +297,7 @@ def _run(
     """Be ``python -m MODULE ARGUMENTS`` or ``python -c PROGRAM ARGUMENTS``, just started, up to its end."""
     if leads:
         os.setsid()
-    import_module("mtpp.host.process_age")._IMPORTED_AT = time.monotonic()
+    import_module("mtpp.host.deadline")._IMPORTED_AT = time.monotonic()
     os.environ.clear()
     os.environ.update(environment)
     if program == "mtpp":

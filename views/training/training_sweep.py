@@ -13,7 +13,7 @@ from mtpp.views.training.training_texts import distance_text, rules_text, system
 
 if TYPE_CHECKING:
     from mtpp.formats.results.training_sweep import Swept
-    from mtpp.training.sweep_cell import SweepCell
+    from mtpp.training.plan import SweepCell
     from mtpp.views.terminal import Medium
 
 _COLUMNS = (

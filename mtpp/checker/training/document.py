@@ -7,7 +7,7 @@ from math import gcd, prod
 from typing import Any
 
 from mtpp.checker.document import PICOSECONDS_PER_UNIT
-from mtpp.checker.tier import STATED_TIERS
+from mtpp.checker.report import STATED_TIERS
 from mtpp.document_shape import (
     Path,
     Rule,

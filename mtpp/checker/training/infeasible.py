@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mtpp.checker.report import SHALLOW, Check, fact
-from mtpp.checker.tier import Tier
+from mtpp.checker.report import SHALLOW, Check, Tier, fact
 from mtpp.checker.training.bounds import most_degrees, usable_degrees, usable_options
 from mtpp.checker.training.model import TickModel
 from mtpp.checker.training.plan_rows import LEAST_MEMORY, NO_PLAN

@@ -19,11 +19,20 @@ from mtpp.checker.checks import check_memory, gap_rows, hold, quotient, rows_nam
 from mtpp.checker.document import PICOSECONDS_PER_UNIT
 from mtpp.checker.facts import counted, factor
 from mtpp.checker.names import training_name_rows
-from mtpp.checker.report import BOUND_CHECK, OUT_OF_TIME, SHALLOW, Check, Interrupts, Report, Verdict, complete, fact
-from mtpp.checker.tier import Tier
+from mtpp.checker.report import (
+    BOUND_CHECK,
+    OUT_OF_TIME,
+    SHALLOW,
+    Check,
+    Interrupts,
+    Report,
+    Tier,
+    Verdict,
+    complete,
+    fact,
+)
 from mtpp.checker.training.bounds import TrainingClaim, check_work, usable_options
 from mtpp.checker.training.document import STAGE_TIMES, SUPERSTAGE_TIMES, as_fraction, fraction
-from mtpp.checker.training.facts import training_rows
 from mtpp.checker.training.graphpipe.bounds import GraphSearch
 from mtpp.checker.training.graphpipe.plan import verify_graph_plan
 from mtpp.checker.training.infeasible import infeasible_checks
@@ -40,6 +49,7 @@ from mtpp.checker.training.plan_rows import (
     model_rows,
     no_plan_report,
     stages_of_layers,
+    training_rows,
 )
 from mtpp.checker.training.stages import PipelineStage, TrainingFigures, pipeline_figures
 from mtpp.checker.training.versions import check_any_training_plan, is_split_plan, is_version_2

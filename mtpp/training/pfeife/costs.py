@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from mtpp.array_types import Int32Array, Int64Array
-from mtpp.training.positions import LinePlace
+from mtpp.training.model import LinePlace
 from mtpp.units import Exact, ceil_ratio
 
 LARGEST_SUM = 2**61

@@ -14,9 +14,8 @@ from mtpp.inference.counted_weights import counted_weights_of
 from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph
 from mtpp.inference.instance import Instance
 from mtpp.machine.link import Link
-from mtpp.training.model import Configuration, TrainingModel
+from mtpp.training.model import Configuration, FilePosition, LinePlace, TrainingModel
 from mtpp.training.pfeife.costs import LineCosts, LineTensor
-from mtpp.training.positions import FilePosition, LinePlace
 from mtpp.units import PICOSECONDS, Exact, ceil_ratio
 
 _HALF = Fraction(1, 2)

@@ -8,9 +8,8 @@ from functools import cached_property
 from itertools import pairwise
 
 from mtpp.errors import InputError
-from mtpp.training.pass_order import MOST_PASSES
-from mtpp.training.pfeife.passes import Pass, PassKind
-from mtpp.training.pfeife.schedule import PassSchedule
+from mtpp.training.pfeife.schedule import Pass, PassKind, PassSchedule
+from mtpp.training.stage_graph import MOST_PASSES
 
 
 @dataclass(frozen=True)

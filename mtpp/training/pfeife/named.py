@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from mtpp.errors import InputError
 from mtpp.names import BFS, GPIPE, INTERLEAVED, ONE_F_ONE_B, SCHEDULES, ZERO_BUBBLE
 from mtpp.training.pfeife.looped import LoopedSchedule, check_sizes, least_warm_up
-from mtpp.training.pfeife.passes import Pass, PassKind
-from mtpp.training.pfeife.schedule import PassSchedule
+from mtpp.training.pfeife.schedule import Pass, PassKind, PassSchedule
 
 _OF_ONE_LOOP = {GPIPE: BFS, ONE_F_ONE_B: INTERLEAVED}
 """Names of schedules of one loop, and their likes of several."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mtpp.errors import Deadlock
-from mtpp.training.pfeife.passes import Pass, PassKind
-from mtpp.training.pfeife.schedule import PassSchedule
+from mtpp.training.pfeife.schedule import Pass, PassKind, PassSchedule
 
 _MOST_NAMED = 8
 """Passes of a cycle that a message names."""

@@ -12,13 +12,12 @@ from mtpp.array_types import Int32Array, Int64Array
 from mtpp.errors import InputError
 from mtpp.machine.machine import Machine
 from mtpp.names import ANY, BUFFERS, LOOP_BATCHES, ORDERS, SEARCHES, TRANSPORTS
-from mtpp.training.pass_order import MOST_PASSES
+from mtpp.training.model import LinePlace
 from mtpp.training.pfeife.costs import LARGEST_SUM, SplitTimes
 from mtpp.training.pfeife.line import LARGEST_BYTES, ModelLine
 from mtpp.training.pfeife.looped import LoopedSchedule
-from mtpp.training.pfeife.passes import PassKind
-from mtpp.training.pfeife.schedule import PassSchedule
-from mtpp.training.positions import LinePlace
+from mtpp.training.pfeife.schedule import PassKind, PassSchedule
+from mtpp.training.stage_graph import MOST_PASSES
 from mtpp.units import Exact, ceil_ratio
 from mtpp.wording import counted
 

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from mtpp.array_types import Int64Array
-from mtpp.training.pfeife.passes import Pass, PassKind
+from mtpp.training.pfeife.schedule import Pass, PassKind
 from mtpp.training.pfeife.timed_schedule import TimedSchedule
 from mtpp.training.simulation import RowTimes, SimulatedPasses, critical_path
 from mtpp.training.timeline import (

@@ -8,8 +8,7 @@ from functools import cached_property
 
 from mtpp.errors import InputError
 from mtpp.training.pfeife.costs import LARGEST_SUM
-from mtpp.training.pfeife.passes import Pass, PassKind
-from mtpp.training.pfeife.schedule import PassSchedule
+from mtpp.training.pfeife.schedule import Pass, PassKind, PassSchedule
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,8 @@ from typing import Any, BinaryIO
 
 from mtpp.errors import InconsistentResult, Infeasible, MtppError
 from mtpp.host.child_process import follow_parent, message_pipes, orphaned
+from mtpp.host.deadline import process_age_s
 from mtpp.host.memory_limit import memory_limited
-from mtpp.host.process_age import process_age_s
 from mtpp.solvers.certify.cells.cell import CertificateCell
 from mtpp.solvers.compilation import watched_compilation
 

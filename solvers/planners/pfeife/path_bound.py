@@ -12,7 +12,7 @@ import numpy as np
 from mtpp.solvers.planners.pfeife.path_game import GameResult
 from mtpp.solvers.planners.pfeife.path_network import NetworkPath, PathNetwork
 from mtpp.training.pfeife.costs import SplitTimes
-from mtpp.training.pfeife.passes import PassKind
+from mtpp.training.pfeife.schedule import PassKind
 from mtpp.units import ceil_ratio
 
 TOTAL = 10**9

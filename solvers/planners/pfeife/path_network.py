@@ -15,7 +15,7 @@ from mtpp.inference.topological import first_come_order
 from mtpp.solvers.planners.pfeife.kernels.longest_path import longest_load, path_heads, path_tails
 from mtpp.solvers.planners.pfeife.schedule_arrays import ScheduleArrays
 from mtpp.training.pfeife.looped import least_warm_up
-from mtpp.training.pfeife.passes import Pass, PassKind
+from mtpp.training.pfeife.schedule import Pass, PassKind
 
 
 class Loads(NamedTuple):

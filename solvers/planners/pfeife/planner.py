@@ -27,11 +27,11 @@ from mtpp.solvers.planners.pfeife.schedule_arrays import arrays_of
 from mtpp.solvers.planners.pfeife.search import MOST_PLAYED, CellBound, SplitSearch
 from mtpp.solvers.planners.topological_orders import random_orders, topological_orders
 from mtpp.solvers.threads import Threads
+from mtpp.training.model import LinePlace
 from mtpp.training.pfeife.line import ModelLine
 from mtpp.training.pfeife.plan import FAMILY, LOADS, PATHS, SCHEDULE, Baseline, NoSplitPlan, SplitPlan
 from mtpp.training.pfeife.precedence import precedence_order
 from mtpp.training.pfeife.problem import SplitProblem
-from mtpp.training.positions import LinePlace
 
 _DRAWN = 20
 """Random orders that are tried, besides a dozen that walk along branches or across them."""

@@ -17,9 +17,8 @@ from mtpp.solvers.planners.piper.layer_downsets import every_downset
 from mtpp.solvers.planners.piper.planner import MOST_DOWNSETS
 from mtpp.solvers.planners.piper.threshold import Decision, PipelineSearch
 from mtpp.solvers.threads import Threads
-from mtpp.training.plan import LayerStage, TimeBound, TrainingPlan
+from mtpp.training.plan import LayerStage, SweepCell, TimeBound, TrainingPlan
 from mtpp.training.problem import PlanningProblem
-from mtpp.training.sweep_cell import SweepCell
 
 
 @dataclass

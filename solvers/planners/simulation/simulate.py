@@ -11,12 +11,11 @@ from mtpp.array_types import Int64Array
 from mtpp.errors import Deadlock
 from mtpp.solvers.planners.simulation.kernels.pass_times import pass_times
 from mtpp.solvers.planners.simulation.kernels.stage_passes import stage_passes
-from mtpp.training.pass_order import pass_name
-from mtpp.training.pfeife.passes import Pass
+from mtpp.training.pfeife.schedule import Pass
 from mtpp.training.pfeife.schedule_run import ScheduleRun
 from mtpp.training.pfeife.timed_schedule import TimedSchedule
 from mtpp.training.simulation import AT_ONCE, PassNetwork, Simulation
-from mtpp.training.stage_graph import StageGraph
+from mtpp.training.stage_graph import StageGraph, pass_name
 
 _REMEDY = "change the orders of passes, or keep more micro-batches in flight"
 

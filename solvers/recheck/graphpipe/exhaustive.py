@@ -21,11 +21,10 @@ from mtpp.checker.training.graphpipe.costs import (
     synchronisation_ticks,
     transfer_ticks,
 )
-from mtpp.checker.training.graphpipe.in_flight import Schedule, fewest_in_flight, sizes_agree
-from mtpp.checker.training.graphpipe.path_bound import path_bound
-from mtpp.checker.training.graphpipe.pipeline import Channel, Pipeline, TimedStage, edges_between
+from mtpp.checker.training.graphpipe.pipeline import Channel, Pipeline, TimedStage, edges_between, path_bound
 from mtpp.checker.training.graphpipe.setting import Setting
 from mtpp.checker.training.graphpipe.simulation import simulated_iteration
+from mtpp.checker.training.graphpipe.validity import Schedule, fewest_in_flight, sizes_agree
 from mtpp.solvers.recheck.pipelines import TooLarge, Watcher
 
 Grouping = Sequence[Sequence[int]]

@@ -25,8 +25,7 @@ from mtpp.formats.training.pass_schedule import (
 )
 from mtpp.names import SCHEDULES
 from mtpp.training.pfeife.named import named_schedule
-from mtpp.training.pfeife.passes import read_pass
-from mtpp.training.pfeife.schedule import PassSchedule
+from mtpp.training.pfeife.schedule import PassSchedule, read_pass
 
 GOOD = {
     "format": "mtpp-pass-schedule",

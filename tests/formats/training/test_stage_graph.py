@@ -12,8 +12,7 @@ import pytest
 from mtpp.errors import InputError
 from mtpp.formats.io.json_text import parse_json
 from mtpp.formats.training.stage_graph import stage_graph_from_document
-from mtpp.training.pass_order import interleaved_order
-from mtpp.training.stage_graph import PipelineStage, StageGraph, StageTransfer
+from mtpp.training.stage_graph import PipelineStage, StageGraph, StageTransfer, interleaved_order
 
 GOOD = {
     "format": "mtpp-stage-graph",

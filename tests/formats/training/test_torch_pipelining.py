@@ -18,11 +18,9 @@ from mtpp.errors import InputError
 from mtpp.formats.io.source import read_source
 from mtpp.formats.training.pass_schedule import pass_schedule_from_source
 from mtpp.formats.training.torch_pipelining import passes_in_line
-from mtpp.training.pass_order import interleaved_order
-from mtpp.training.pfeife.passes import PassKind, read_pass
 from mtpp.training.pfeife.precedence import precedence_order
-from mtpp.training.pfeife.schedule import PassSchedule
-from mtpp.training.stage_graph import PipelineStage, StageGraph, StageTransfer
+from mtpp.training.pfeife.schedule import PassKind, PassSchedule, read_pass
+from mtpp.training.stage_graph import PipelineStage, StageGraph, StageTransfer, interleaved_order
 
 
 @pytest.mark.parametrize("rules", [{}, {"loops": [1]}, {"schedule": "zero-bubble"}, {"schedule": "bfs", "loops": [3]}])

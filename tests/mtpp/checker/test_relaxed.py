@@ -13,8 +13,8 @@ from graph_strategies import LINK
 from mtpp.checker.checks import check_bound
 from mtpp.checker.graph import TickGraph
 from mtpp.checker.relaxed import Relaxation, relaxation_of, relaxed_graph
+from mtpp.checker.report import Tier
 from mtpp.checker.stages import stage_figures
-from mtpp.checker.tier import Tier
 from mtpp.errors import InputError
 from mtpp.inference.graph import CostGraph, Op, Tensor
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mtpp.inference.model_assumptions import assumptions_of_models
+from mtpp.inference.model_file import assumptions_of_models
 
 
 def test_each_is_told_once_with_the_models_that_it_is_about() -> None:

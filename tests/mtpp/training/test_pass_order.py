@@ -6,7 +6,7 @@ import pytest
 from pipeline_events import order_of
 
 from mtpp.errors import InputError
-from mtpp.training.pass_order import interleaved_order, order_of_text
+from mtpp.training.stage_graph import interleaved_order, order_of_text
 
 
 def test_interleaved_orders_are_those_of_the_definition() -> None:

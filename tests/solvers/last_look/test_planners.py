@@ -29,6 +29,7 @@ from mtpp.solvers.planners.limits import PlanLimits
 from mtpp.solvers.planners.registry import GRAPH_PLANNERS, PLANNERS, SPLIT_PLANNERS
 from mtpp.solvers.planners.simulation.simulate import simulate_schedule
 from mtpp.training.graph_plan import GraphPlan, NoGraphPlan
+from mtpp.training.model import LinePlace
 from mtpp.training.nested_plan import NestedPlan
 from mtpp.training.pfeife.looped import LoopedSchedule
 from mtpp.training.pfeife.named import named_schedule
@@ -36,7 +37,6 @@ from mtpp.training.pfeife.plan import NoSplitPlan, SplitPlan
 from mtpp.training.pfeife.problem import SplitProblem, SplitRules
 from mtpp.training.pfeife.timed_schedule import Handover, TimedSchedule, neighbour_handovers
 from mtpp.training.plan import NoPlan, TimeBound, TrainingPlan
-from mtpp.training.positions import LinePlace
 from mtpp.training.problem import PlanningProblem, Schemes
 
 

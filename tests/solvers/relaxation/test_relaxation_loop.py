@@ -17,8 +17,7 @@ from graph_strategies import LINK
 from mtpp.checker.checks import check_bound
 from mtpp.checker.claim import BoundClaim
 from mtpp.checker.merged import MergedGraph
-from mtpp.checker.report import Check, Outcome
-from mtpp.checker.tier import Tier
+from mtpp.checker.report import Check, Outcome, Tier
 from mtpp.inference.certificate import LowerBound
 from mtpp.inference.charges import charges
 from mtpp.inference.graph import CostGraph, Op, Tensor

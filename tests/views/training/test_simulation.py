@@ -15,9 +15,8 @@ from rich.console import Console
 from mtpp.formats.results.pass_trace import write_trace
 from mtpp.formats.training.stage_graph import stage_graph_from_document
 from mtpp.solvers.planners.simulation.simulate import simulate
-from mtpp.training.pass_order import interleaved_order
 from mtpp.training.simulation import Simulation
-from mtpp.training.stage_graph import PipelineStage, StageGraph, StageTransfer
+from mtpp.training.stage_graph import PipelineStage, StageGraph, StageTransfer, interleaved_order
 from mtpp.views.terminal import Medium
 from mtpp.views.training.gantt import gantt_text
 from mtpp.views.training.gantt_svg import gantt_html, gantt_svg

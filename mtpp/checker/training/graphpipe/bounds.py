@@ -20,8 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from mtpp.checker.report import SHALLOW, Check, Outcome
-from mtpp.checker.tier import Tier
+from mtpp.checker.report import SHALLOW, Check, Outcome, Tier
 from mtpp.checker.training.document import layer_id
 from mtpp.checker.training.graphpipe.costs import GraphModel, LayerChoice, Passes
 from mtpp.checker.training.graphpipe.setting import Setting

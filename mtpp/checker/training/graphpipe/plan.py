@@ -16,12 +16,9 @@ from mtpp.checker.checks import check_memory, gap_rows, hold, quotient, resting,
 from mtpp.checker.document import PICOSECONDS_PER_UNIT
 from mtpp.checker.facts import counted, factor, memory
 from mtpp.checker.names import end_rows
-from mtpp.checker.report import BOUND_CHECK, OUT_OF_TIME, Check, Interrupts, Report, complete, fact
-from mtpp.checker.tier import Tier
-from mtpp.checker.training.facts import bandwidth_row
+from mtpp.checker.report import BOUND_CHECK, OUT_OF_TIME, Check, Interrupts, Report, Tier, complete, fact
 from mtpp.checker.training.graphpipe.bounds import GraphSearch, check_graph_bound
 from mtpp.checker.training.graphpipe.costs import GraphModel, graph_model
-from mtpp.checker.training.graphpipe.path_bound import path_bound
 from mtpp.checker.training.graphpipe.pipeline import (
     Channel,
     GraphStage,
@@ -30,6 +27,7 @@ from mtpp.checker.training.graphpipe.pipeline import (
     channels_of,
     depth_of,
     memory_bytes,
+    path_bound,
     time_per_sample,
     timed_stage,
 )
@@ -37,7 +35,7 @@ from mtpp.checker.training.graphpipe.setting import Setting
 from mtpp.checker.training.graphpipe.simulation import MOST_MESSAGES, messages, simulated_iteration
 from mtpp.checker.training.graphpipe.validity import NO_STAGES, SHAPE, stages_of, validity_checks
 from mtpp.checker.training.model import StatedModel
-from mtpp.checker.training.plan_rows import LEAST_MEMORY, NO_PLAN, model_rows, no_plan_report
+from mtpp.checker.training.plan_rows import LEAST_MEMORY, NO_PLAN, bandwidth_row, model_rows, no_plan_report
 
 _PLAN = "the plan"
 _CLASS = "with kFkB orders of whole backward passes by these rules"

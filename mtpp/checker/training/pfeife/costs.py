@@ -9,11 +9,10 @@ from math import ceil
 from typing import Any, NamedTuple
 
 from mtpp.checker.checks import model_graph
-from mtpp.checker.counted_weights import counted_of
 from mtpp.checker.document import PICOSECONDS_PER_UNIT
 from mtpp.checker.graph import TickGraph, first_come_order
 from mtpp.checker.training.model import StatedConfiguration, StatedModel, layer_ids, transfer_ticks
-from mtpp.checker.training.pfeife.document import ALL_TRAINED, STATED, as_fraction, each_device
+from mtpp.checker.training.pfeife.document import ALL_TRAINED, STATED, as_fraction, counted_of, each_device
 from mtpp.document_shape import refuse
 from mtpp.errors import InputError
 
@@ -44,7 +43,7 @@ class Line:
     least_held
         Bytes with one micro-batch in flight, of a layer as its smallest configuration.
     counted
-        Weights of a graph that count as more than its file holds: :func:`mtpp.checker.counted_weights.counted_of`.
+        Weights of a graph that count as more than its file holds: ``document.counted_of``.
     """
 
     names: list[Any]

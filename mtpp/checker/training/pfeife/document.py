@@ -9,7 +9,6 @@ import re
 from fractions import Fraction
 from typing import Any
 
-from mtpp.checker.counted_weights import REPEATED, UNPACKED
 from mtpp.checker.document import system, time_unit
 from mtpp.checker.training.document import BOUND, layer_id, size
 from mtpp.document_shape import (
@@ -39,6 +38,10 @@ IN_FLIGHT, ALL = "in-flight", "torch-pipelining"
 """Micro-batches whose received tensors a stage has room for. Plans that do not say it are of all."""
 ALL_TRAINED, STATED = "all", "stated"
 """Parameters of a graph that are trained. Plans that do not say it are of all, whatever the graph states."""
+
+REPEATED, UNPACKED = "repeated_bytes", "unpacked_bytes"
+_WORDS = {UNPACKED: "as they are computed with", REPEATED: "at each reader"}
+"""Weights that count as more than the file of a graph holds; stages may hold less memory than that."""
 
 MOST_DEVICES = 10_000
 MOST_PASSES = 4_000_000
@@ -258,3 +261,15 @@ def as_fraction(value: str) -> Fraction:
 def each_device(value: Any, devices: int) -> list[Any]:
     """Return a value for each device of one for all or one for each."""
     return list(value) if isinstance(value, list | tuple) else [value] * devices
+
+
+def counted_of(document: Any) -> list[str]:
+    """Return which weights of an ``mtpp-graph`` document count as more; empty where all count as stored."""
+    metadata = document.get("metadata")
+    stated = metadata.get("counted_weights") if isinstance(metadata, dict) else None
+    return [key for key in _WORDS if key in stated] if isinstance(stated, dict) else []
+
+
+def as_counted(counted: list[str]) -> str:
+    """Return how they count, behind what is said of memory."""
+    return f"as weights are counted ({' and '.join(_WORDS[key] for key in counted)})"

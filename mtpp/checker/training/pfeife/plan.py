@@ -25,13 +25,10 @@ from mtpp.checker.checks import (
     resting,
     rows_named,
 )
-from mtpp.checker.counted_weights import as_counted
 from mtpp.checker.facts import counted, factor
 from mtpp.checker.graph import ceil_div
 from mtpp.checker.names import end_rows
-from mtpp.checker.report import BOUND_CHECK, OUT_OF_TIME, Check, Interrupts, Report, complete, fact
-from mtpp.checker.tier import Tier
-from mtpp.checker.training.facts import bandwidth_row
+from mtpp.checker.report import BOUND_CHECK, OUT_OF_TIME, Check, Interrupts, Report, Tier, complete, fact
 from mtpp.checker.training.model import StatedModel
 from mtpp.checker.training.pfeife.claims import (
     BASELINES,
@@ -45,7 +42,7 @@ from mtpp.checker.training.pfeife.claims import (
     schedules_asked_for,
 )
 from mtpp.checker.training.pfeife.costs import Line, graph_line, layer_line
-from mtpp.checker.training.pfeife.document import STATED, each_device, holds_all_buffers
+from mtpp.checker.training.pfeife.document import STATED, as_counted, each_device, holds_all_buffers
 from mtpp.checker.training.pfeife.schedule import (
     Rows,
     StageTimes,
@@ -58,7 +55,7 @@ from mtpp.checker.training.pfeife.schedule import (
     straight_transfers,
 )
 from mtpp.checker.training.plan_rows import LEAST_MEMORY as LEAST
-from mtpp.checker.training.plan_rows import NO_PLAN, model_rows, no_plan_report
+from mtpp.checker.training.plan_rows import NO_PLAN, bandwidth_row, model_rows, no_plan_report
 
 _PLAN = "the plan"
 STAGES, TIMES, SCHEDULE, ITERATION = "stages", "stage times", "schedule", "iteration"

@@ -35,7 +35,7 @@ def stage_passes(
     row_start
         Where the passes of each stage begin, int64, shape (stages + 1,).
     order
-        Orders of all stages, as in :mod:`mtpp.training.pass_order`.
+        Orders of all stages, as in :mod:`mtpp.training.stage_graph`.
     micro_batch
         Samples, int64, shape (stages,).
     times

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from mtpp.errors import Deadlock, InputError
 from mtpp.training.pfeife.looped import LoopedSchedule, least_warm_up
-from mtpp.training.pfeife.passes import Pass, PassKind, read_pass
 from mtpp.training.pfeife.precedence import needed, precedence_order
-from mtpp.training.pfeife.schedule import PassSchedule
+from mtpp.training.pfeife.schedule import Pass, PassKind, PassSchedule, read_pass
 
 
 @st.composite

@@ -14,9 +14,8 @@ from mtpp.errors import InputError
 from mtpp.names import SCHEDULES
 from mtpp.training.pfeife.looped import LoopedSchedule
 from mtpp.training.pfeife.named import looped_of_name, named_schedule
-from mtpp.training.pfeife.passes import PassKind
 from mtpp.training.pfeife.precedence import needed, precedence_order
-from mtpp.training.pfeife.schedule import PassSchedule
+from mtpp.training.pfeife.schedule import PassKind, PassSchedule
 
 
 def rows(schedule: PassSchedule) -> list[list[str]]:

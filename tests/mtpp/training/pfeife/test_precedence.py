@@ -6,9 +6,8 @@ import pytest
 
 from mtpp.errors import Deadlock, InputError
 from mtpp.training.pfeife.named import named_schedule
-from mtpp.training.pfeife.passes import read_pass
 from mtpp.training.pfeife.precedence import needed, precedence_order
-from mtpp.training.pfeife.schedule import PassSchedule
+from mtpp.training.pfeife.schedule import PassSchedule, read_pass
 
 
 def schedule_of(*rows: str, dependencies: tuple[str, ...] = ()) -> PassSchedule:

@@ -12,7 +12,7 @@ from graph_strategies import LINK, random_graph
 from oracles import brute_force_optimum
 
 from mtpp.checker.checks import check_bound
-from mtpp.checker.tier import Tier
+from mtpp.checker.report import Tier
 from mtpp.host.deadline import Deadline
 from mtpp.inference.instance import Instance
 from mtpp.machine.machine import Machine

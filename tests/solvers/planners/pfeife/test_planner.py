@@ -30,13 +30,13 @@ from mtpp.solvers.planners.pfeife.planner import _orders, plan
 from mtpp.solvers.planners.pfeife.schedule_arrays import looped_arrays
 from mtpp.solvers.planners.pfeife.search import SplitSearch
 from mtpp.solvers.threads import Threads
+from mtpp.training.model import LinePlace
 from mtpp.training.pfeife.costs import LineCosts
 from mtpp.training.pfeife.line import ModelLine, graph_line
 from mtpp.training.pfeife.looped import LoopedSchedule, least_warm_up
 from mtpp.training.pfeife.named import named_schedule
 from mtpp.training.pfeife.plan import NoSplitPlan, SplitPlan
 from mtpp.training.pfeife.problem import SplitProblem, SplitRules
-from mtpp.training.positions import LinePlace
 
 SHARED = Path(__file__).parents[5] / "shared"
 REFERENCE = SHARED / "reference" / "pfeife.json"

@@ -17,9 +17,8 @@ from mtpp.errors import Deadlock
 from mtpp.formats.io.json_text import parse_json
 from mtpp.formats.training.stage_graph import stage_graph_from_document
 from mtpp.solvers.planners.simulation.simulate import simulate
-from mtpp.training.pass_order import interleaved_order
 from mtpp.training.simulation import Simulation
-from mtpp.training.stage_graph import PipelineStage, StageGraph, StageTransfer
+from mtpp.training.stage_graph import PipelineStage, StageGraph, StageTransfer, interleaved_order
 
 COMPARED = (
     "first_forward_start",

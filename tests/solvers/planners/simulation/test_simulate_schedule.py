@@ -17,8 +17,7 @@ from mtpp.names import SCHEDULES
 from mtpp.solvers.planners.simulation.simulate import simulate_schedule
 from mtpp.training.pfeife.looped import LoopedSchedule
 from mtpp.training.pfeife.named import named_schedule
-from mtpp.training.pfeife.passes import read_pass
-from mtpp.training.pfeife.schedule import PassSchedule
+from mtpp.training.pfeife.schedule import PassSchedule, read_pass
 from mtpp.training.pfeife.schedule_run import ScheduleRun
 from mtpp.training.pfeife.timed_schedule import Handover, TimedSchedule, neighbour_handovers
 

@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 from pipeline_events import order_of, random_stage_graph, simulate_events
 
-from mtpp.checker.training.graphpipe.in_flight import Schedule, fewest_in_flight
-from mtpp.checker.training.graphpipe.path_bound import path_bound
-from mtpp.checker.training.graphpipe.pipeline import Channel, Pipeline, TimedStage, depth_of
+from mtpp.checker.training.graphpipe.pipeline import Channel, Pipeline, TimedStage, depth_of, path_bound
 from mtpp.checker.training.graphpipe.simulation import passes_in_order, simulated_iteration
+from mtpp.checker.training.graphpipe.validity import Schedule, fewest_in_flight
 
 
 def pipeline(graph: dict[str, Any]) -> Pipeline:

@@ -13,8 +13,7 @@ from planning import plan_with
 from processes import run
 
 import mtpp
-from mtpp.training.pfeife.passes import read_pass
-from mtpp.training.pfeife.schedule import PassSchedule
+from mtpp.training.pfeife.schedule import PassSchedule, read_pass
 
 Document = dict[str, Any]
 

@@ -18,8 +18,7 @@ from mtpp.checker.training.plan import verify_training_plan
 from mtpp.errors import InputError
 from mtpp.formats.io.json_text import parse_json
 from mtpp.training.pfeife import named
-from mtpp.training.pfeife.passes import LETTERS
-from mtpp.training.pfeife.schedule import PassSchedule
+from mtpp.training.pfeife.schedule import LETTERS, PassSchedule
 
 LOOPS = {"gpipe": 1, "1f1b": 1, "interleaved": 2, "bfs": 2, "zero-bubble": 1}
 

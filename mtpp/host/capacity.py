@@ -1,12 +1,20 @@
-"""Free memory, and the share of it that a search may take where the user does not say."""
+"""Cores that this process may use, free memory, and the share of it that a search takes where nobody says."""
 
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 _SHARE = 2
 _FALLBACK_BYTES = 2**30
+
+
+def available_cores() -> int:
+    """Return the number of cores that this process may use."""
+    if sys.platform == "linux":
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def memory_budget() -> int:
