@@ -10,7 +10,7 @@ from pathlib import Path
 
 import onnx
 import pytest
-from onnx import TensorProto, helper
+from onnx_text import built
 from processes import run
 
 BAD = Path(__file__).resolve().parent / "data" / "bad"
@@ -167,13 +167,8 @@ def _truncated_onnx(folder: Path) -> Path:
 
 
 def _symbolic_onnx(folder: Path) -> Path:
-    tensors = [
-        [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)]
-        for name, shape in (("x", ["batch", 3]), ("y", None))
-    ]
-    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", *tensors)
     path = folder / "symbolic.onnx"
-    path.write_bytes(helper.make_model(graph).SerializeToString())
+    path.write_bytes(built("y = Relu(x)", {"x": ["batch", 3]}, {"y": None}).SerializeToString())
     return path
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from graph_strategies import chain
+from onnx_text import built
 from processes import run
 from refusals import refusal
 
@@ -221,13 +222,10 @@ def test_saving_spares_weights_beside_the_model(tmp_path: Path) -> None:
     """A file of an ONNX model's weights is as much its own."""
     import numpy as np
     import onnx
-    from onnx import helper, numpy_helper
 
-    weight = numpy_helper.from_array(np.ones((64, 64), dtype=np.float32), "w")
-    shape = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1, 64])
-    result = helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [1, 64])
-    nodes = [helper.make_node("MatMul", ["x", "w"], ["h"]), helper.make_node("Relu", ["h"], ["y"])]
-    model = helper.make_model(helper.make_graph(nodes, "g", [shape], [result], [weight]))
+    model = built(
+        "h = MatMul(x, w) y = Relu(h)", {"x": [1, 64]}, {"y": [1, 64]}, {"w": np.ones((64, 64), dtype=np.float32)}
+    )
     path = tmp_path / "m.onnx"
     onnx.save(model, path, save_as_external_data=True, location="m.weights", size_threshold=0)
     plan = mtpp.partition(path, 2)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
 from graph_strategies import chain
 from onnx import TensorProto, helper
+from onnx_text import built, nodes_of, value
 from processes import run
 from random_onnx_models import random_model
 
@@ -101,38 +103,25 @@ def test_other_programs_get_what_the_command_prints(planned: Path, tmp_path: Pat
     assert caught.value.parameter == "form"
 
 
-FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
-node = helper.make_node
-
-
-def _branch(name: str, size: int) -> onnx.GraphProto:
+def _branch(name: str, size: int) -> str:
     """Return a body that takes windows of some size, of which exactly one may be left."""
-    stored = [
-        helper.make_tensor(f"{name}_W", FLOAT, [4, 1, size], [0.01 * i for i in range(4 * size)]),
-        helper.make_tensor(f"{name}_axis", INT64, [1], [2]),
-    ]
-    nodes = [
-        node("Conv", ["u", f"{name}_W"], [f"{name}_c"], name=f"{name}_conv", strides=[size]),
-        node("Squeeze", [f"{name}_c", f"{name}_axis"], [f"{name}_y"], name=f"{name}_squeeze"),
-    ]
-    return helper.make_graph(nodes, name, [], [helper.make_tensor_value_info(f"{name}_y", FLOAT, None)], stored)
+    return (
+        f"{name} () => (float {name}_y) {{ [{name}_conv] {name}_c = Conv <strides = [{size}]>(u, {name}_W) "
+        f"[{name}_squeeze] {name}_y = Squeeze({name}_c, {name}_axis) }}"
+    )
 
 
 def _model() -> onnx.ModelProto:
-    nodes = [
-        node("Unsqueeze", ["x", "one"], ["w"], name="unsqueeze"),
-        node("Relu", ["w"], ["u"], name="relu"),
-        node("Equal", ["rate", "fast"], ["is_fast"], name="is_fast"),
-        node("If", ["is_fast"], ["z"], name="choose", then_branch=_branch("t", 256), else_branch=_branch("e", 64)),
-        node("Neg", ["z"], ["y"], name="neg"),
-    ]
-    inputs = [
-        helper.make_tensor_value_info("x", FLOAT, ["batch", "samples"]),
-        helper.make_tensor_value_info("rate", INT64, []),
-    ]
-    constants = [helper.make_tensor("one", INT64, [1], [1]), helper.make_tensor("fast", INT64, [], [16000])]
-    graph = helper.make_graph(nodes, "rates", inputs, [helper.make_tensor_value_info("y", FLOAT, None)], constants)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    nodes = nodes_of(
+        "[unsqueeze] w = Unsqueeze(x, one) [relu] u = Relu(w) [is_fast] is_fast = Equal(rate, fast) [choose] "
+        f"z = If(is_fast) <then_branch = {_branch('t', 256)}, else_branch = {_branch('e', 64)}> [neg] y = Neg(z)"
+    )
+    for name, size, attribute in zip("te", (256, 64), nodes[3].attribute, strict=True):
+        attribute.g.output[0].CopyFrom(value(f"{name}_y", None))
+        weight = helper.make_tensor(f"{name}_W", TensorProto.FLOAT, [4, 1, size], [0.01 * i for i in range(4 * size)])
+        attribute.g.initializer.extend([weight, helper.make_tensor(f"{name}_axis", TensorProto.INT64, [1], [2])])
+    inputs = {"x": ["batch", "samples"], "rate": (TensorProto.INT64, [])}
+    return built(nodes, inputs, {"y": None}, {"one": np.array([1]), "fast": np.int64(16000)}, opset=17)
 
 
 @pytest.mark.parametrize(("samples", "left_out", "rate"), [(256, "else", 16000), (64, "then", 0)])

@@ -23,7 +23,7 @@ import onnx
 import pytest
 from click.testing import CliRunner
 from graph_strategies import chain, random_graph
-from onnx import TensorProto, helper
+from onnx_text import built
 from plans_beside_models import without_times
 from processes import LONGEST_S, MTPP, ROOT, environment, run, run_afresh
 
@@ -170,9 +170,7 @@ def test_the_same_file_counts_once(folder: Path) -> None:
 
 
 def _symbolic_onnx(path: Path, dim: str) -> None:
-    tensors = [[helper.make_tensor_value_info(name, TensorProto.FLOAT, [dim, 1024])] for name in ("x", "y")]
-    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", *tensors)
-    onnx.save(helper.make_model(graph), path)
+    onnx.save(built("y = Relu(x)", {"x": [dim, 1024]}, {"y": [dim, 1024]}), path)
 
 
 def test_each_model_takes_the_dimensions_it_has(folder: Path, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import networkx as nx
 import onnx
 import pytest
+from onnx_text import built
 from processes import run
 
 _STAGES = {"op0": 0, "op1": 0, "op2": 1, "op3": 2}
@@ -64,15 +65,11 @@ def test_node_data_for_model_explorer(checkout: Path, tmp_path: Path) -> None:
 )
 def test_nodes_without_names_of_their_own(tmp_path: Path, names: list[str], known_as: list[str]) -> None:
     """Nodes without names, and with one that another has, are known by what NameFixPass of onnx_ir calls them."""
-    one = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [8])
-    other = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [8])
-    nodes = [
-        onnx.helper.make_node("Constant", [], ["c"], value_float=1.0, name=names[0]),
-        onnx.helper.make_node("Add", ["x", "c"], ["a"], name=names[1]),
-        onnx.helper.make_node("Relu", ["a"], ["b"], name=names[2]),
-        onnx.helper.make_node("Neg", ["b"], ["y"], name=names[3]),
-    ]
-    onnx.save(onnx.helper.make_model(onnx.helper.make_graph(nodes, "tiny", [one], [other])), tmp_path / "m.onnx")
+    labels = [f"[{name}]" if name else "" for name in names]
+    nodes = "{} c = Constant <value_float = 1.0>() {} a = Add(x, c) {} b = Relu(a) {} y = Neg(b)".format(*labels)
+    model = built(nodes, {"x": [8]}, {"y": [8]})
+    model.graph.name = "tiny"
+    onnx.save(model, tmp_path / "m.onnx")
     assert run("partition", tmp_path / "m.onnx", "-k", "2", "-o", tmp_path / "p.json", "-q").returncode == 0
     assert run("convert", tmp_path / "m.onnx", tmp_path / "o.json", "--assignment", tmp_path / "p.json").returncode == 0
     assert set(json.loads((tmp_path / "o.json").read_text())["tiny"]["results"]) == set(known_as)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx_text import built
 from processes import run
 
 ONE = "a height"
@@ -19,29 +19,14 @@ ONE = "a height"
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with a model of open sizes, and nothing else."""
     random = np.random.default_rng(0)
-
-    def stored(name: str, *shape: int) -> onnx.TensorProto:
-        return numpy_helper.from_array(random.normal(size=shape).astype(np.float32), name)
-
-    nodes = [
-        helper.make_node("Conv", ["x", "A"], ["a"], name="one", pads=[1] * 4, strides=[2, 2]),
-        helper.make_node("Conv", ["a", "B"], ["b"], name="two", pads=[1] * 4, strides=[2, 2]),
-        helper.make_node("Resize", ["b", "", "up"], ["u"], name="up", mode="nearest"),
-        helper.make_node("Add", ["a", "u"], ["y"], name="sum"),
-    ]
-    weights = [
-        stored("A", 4, 3, 3, 3),
-        stored("B", 4, 4, 3, 3),
-        numpy_helper.from_array(np.array([1, 1, 2, 2], np.float32), "up"),
-    ]
-    graph = helper.make_graph(
-        nodes,
-        "pyramid",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 3, ONE, None])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
-        weights,
+    stored = {name: random.normal(size=(4, filters, 3, 3)).astype(np.float32) for name, filters in (("A", 3), ("B", 4))}
+    nodes = (
+        "[one] a = Conv <pads = [1, 1, 1, 1], strides = [2, 2]>(x, A) "
+        "[two] b = Conv <pads = [1, 1, 1, 1], strides = [2, 2]>(a, B) "
+        '[up] u = Resize <mode = "nearest">(b, "", up) [sum] y = Add(a, u)'
     )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    stored["up"] = np.array([1, 1, 2, 2], np.float32)
+    model = built(nodes, {"x": ["n", 3, ONE, None]}, {"y": None}, stored)
     path: Path = tmp_path_factory.mktemp("sizes")
     (path / "bed").mkdir()
     onnx.save(model, path / "bed" / "pyramid.onnx")

@@ -15,6 +15,7 @@ import onnx
 import pytest
 from click.testing import CliRunner, Result
 from onnx import TensorProto, helper
+from onnx_text import built
 from processes import MTPP, environment, run
 from random_onnx_models import random_model
 
@@ -201,10 +202,8 @@ def test_a_plan_for_another_model(model: Path) -> None:
 def _chain(*kinds: str) -> onnx.ModelProto:
     """Return a model of unary ops from x to y, 64 floats."""
     names = ["x", *(f"t{i}" for i in range(len(kinds) - 1)), "y"]
-    nodes = [helper.make_node(kind, [names[i]], [names[i + 1]], name=f"n{i}") for i, kind in enumerate(kinds)]
-    value = helper.make_tensor_value_info
-    graph = helper.make_graph(nodes, "g", [value("x", TensorProto.FLOAT, [64])], [value("y", TensorProto.FLOAT, [64])])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+    nodes = " ".join(f"[n{i}] {names[i + 1]} = {kind}({names[i]})" for i, kind in enumerate(kinds))
+    return built(nodes, {"x": [64]}, {"y": [64]}, opset=20, ir_version=10)
 
 
 def test_stages_that_compute_something_else_fail_the_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,33 +4,30 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
+import onnx.parser
 from onnx import TensorProto, helper, numpy_helper
+from onnx_text import built, value
 
 from mtpp.datasets.weightless import WEIGHTS_LOCATION, name_after_modules, remove_traces, remove_weights
 
 
 def noted(node: onnx.NodeProto, scopes: str) -> onnx.NodeProto:
     """Return the node with the metadata that PyTorch's exporter writes."""
-    for key, value in (("pkg.torch.onnx.name_scopes", scopes), ("pkg.torch.onnx.stack_trace", "File x.py, line 1")):
+    for key, held in (("pkg.torch.onnx.name_scopes", scopes), ("pkg.torch.onnx.stack_trace", "File x.py, line 1")):
         entry = node.metadata_props.add()
-        entry.key, entry.value = key, value
+        entry.key, entry.value = key, held
     return node
 
 
 def small_model() -> onnx.ModelProto:
     """Return two linear layers with a Relu, a Split and an If between them, full of traces."""
-    weights = [
-        numpy_helper.from_array(np.ones((8, 8), np.float32), "first.weight"),
-        numpy_helper.from_array(np.ones((8, 8), np.float64), "folded"),
-        numpy_helper.from_array(np.array([4, 4], np.int64), "sizes"),
-    ]
-    branch = helper.make_graph(
-        [noted(helper.make_node("Relu", ["a"], ["c"]), "['', 'inner', 'relu']")],
-        "branch",
-        [],
-        [helper.make_tensor_value_info("c", TensorProto.FLOAT, None)],
-        doc_string="inside",
-    )
+    weights = {
+        "first.weight": np.ones((8, 8), np.float32), "folded": np.ones((8, 8), np.float64), "sizes": np.array([4, 4]),
+    }  # fmt: skip
+    branch = onnx.parser.parse_graph("branch () => (float c) { c = Relu(a) }")
+    branch.doc_string = "inside"
+    branch.output[0].CopyFrom(value("c", None))
+    noted(branch.node[0], "['', 'inner', 'relu']")
     nodes = [
         noted(helper.make_node("MatMul", ["x", "first.weight"], ["a"]), "['', 'norm', 'matmul']"),
         noted(helper.make_node("Relu", ["a"], ["b"], doc_string="why"), "['', 'block', 'relu']"),
@@ -39,14 +36,9 @@ def small_model() -> onnx.ModelProto:
         noted(helper.make_node("Relu", ["s"], ["t"]), "['', 'block', 'relu_1']"),
         noted(helper.make_node("If", ["flag"], ["y"], then_branch=branch, else_branch=branch), "['', '_hook', 'if']"),
     ]
-    graph = helper.make_graph(
-        nodes,
-        "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 8], doc_string="input")],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
-        weights,
-    )
-    return helper.make_model(graph, doc_string="model")
+    model = built(nodes, {"x": ["n", 8]}, {"y": None}, weights)
+    model.doc_string, model.graph.input[0].doc_string = "model", "input"
+    return model
 
 
 def test_large_weights_become_external_and_small_ones_stay() -> None:

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from graph_strategies import graphs
 from hypothesis import given, settings
-from onnx import TensorProto, helper
+from onnx_text import built
 from processes import environment
 
 from mtpp.errors import InputError, UnrecognisedInput
@@ -272,12 +272,7 @@ def _inspected(path: Path) -> tuple[int, int, str]:
 
 def _crowded(filling: bytes) -> bytes:
     """Return a model of one node, with *filling* in its graph."""
-    value = helper.make_tensor_value_info
-    graph = helper.make_graph(
-        [helper.make_node("Relu", ["x"], ["y"])], "g", [value("x", TensorProto.FLOAT, [1])],
-        [value("y", TensorProto.FLOAT, [1])],
-    )  # fmt: skip
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    model = built("y = Relu(x)", {"x": [1]}, {"y": [1]}, opset=17)
     inner = model.graph.SerializeToString() + filling
     model.ClearField("graph")
     length, size = bytearray(), len(inner)

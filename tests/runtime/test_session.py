@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, numpy_helper
+from onnx_text import built
 
 from mtpp.errors import InputError
 
@@ -26,22 +27,11 @@ def _model(*, external: str | None = None) -> onnx.ModelProto:
         weight = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[2, 2])
         weight.data_location = TensorProto.EXTERNAL
         weight.external_data.add(key="location", value=external)
-    shape = numpy_helper.from_array(np.array([2], dtype=np.int64), "shape")
-    one = helper.make_tensor("one", TensorProto.FLOAT, [1], [1.0])
-    graph = helper.make_graph(
-        [
-            helper.make_node("ConstantOfShape", ["shape"], ["ones"], name="fill", value=one),
-            helper.make_node("MatMul", ["x", "w"], ["h"], name="product"),
-            helper.make_node("Add", ["h", "ones"], ["a"], name="sum"),
-            helper.make_node("Identity", ["a"], ["b"], name="same"),
-            helper.make_node("Relu", ["b"], ["y"], name="clip"),
-        ],
-        "main",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 2])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 2])],
-        [weight, shape],
+    nodes = (
+        "[fill] ones = ConstantOfShape <value = float[1] one {1.0}>(shape) [product] h = MatMul(x, w) "
+        "[sum] a = Add(h, ones) [same] b = Identity(a) [clip] y = Relu(b)"
     )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return built(nodes, {"x": [1, 2]}, {"y": [1, 2]}, {"shape": np.array([2])}, stored=[weight], opset=17)
 
 
 def test_a_model_runs_from_bytes_and_from_a_file(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx
 from numpy.typing import NDArray
-from onnx import TensorProto, helper, numpy_helper
+from onnx_text import built
 
 from mtpp.formats.results.stage_manifest import Described, Stage, StageInput, StageManifest, StageOutput, manifest_text
 
@@ -21,20 +21,10 @@ def described(name: str) -> Described:
     return Described(name, "float32", _SHAPE)
 
 
-def save(path: Path, nodes: list[onnx.NodeProto], inputs: list[str], outputs: list[str]) -> None:
-    """Write a model of matrices, with a weight ``w`` that doubles."""
-    model = helper.make_model(
-        helper.make_graph(
-            nodes,
-            path.stem,
-            [helper.make_tensor_value_info(name, TensorProto.FLOAT, _SHAPE) for name in inputs],
-            [helper.make_tensor_value_info(name, TensorProto.FLOAT, _SHAPE) for name in outputs],
-            [numpy_helper.from_array(2 * np.eye(SIZE, dtype=np.float32), "w")],
-        ),
-        opset_imports=[helper.make_opsetid("", 17)],
-        ir_version=8,
-    )
-    onnx.save(model, path)
+def save(path: Path, nodes: str, inputs: list[str], outputs: list[str], **more: Any) -> None:
+    """Write a model of matrices, with a weight ``w`` that doubles, and others."""
+    told = [dict.fromkeys(names, _SHAPE) for names in (inputs, outputs)]
+    onnx.save(built(nodes, *told, {"w": 2 * np.eye(SIZE, dtype=np.float32), **more}, opset=17), path)
 
 
 def write_manifest(folder: Path, stages: list[Stage], inputs: list[str], outputs: list[str], **more: Any) -> None:
@@ -59,14 +49,13 @@ def bypass(folder: Path, *, rounds: int = 0) -> Path:
         Of multiplication by the identity in the second stage, to make it take its time.
     """
     folder.mkdir()
-    node = helper.make_node
-    save(folder / "s0.onnx", [node("MatMul", ["x", "w"], ["a"]), node("Relu", ["x"], ["s"])], ["x"], ["a", "s"])
+    save(folder / "s0.onnx", "a = MatMul(x, w) s = Relu(x)", ["x"], ["a", "s"])
     if rounds:
         _loop(folder / "s1.onnx", rounds)
     else:
-        save(folder / "s1.onnx", [node("MatMul", ["a", "w"], ["b"])], ["a"], ["b"])
-    save(folder / "s3.onnx", [node("MatMul", ["b", "w"], ["c"]), node("Neg", ["b"], ["z"])], ["b"], ["c", "z"])
-    save(folder / "s4.onnx", [node("Add", ["c", "s"], ["y"])], ["c", "s"], ["y"])
+        save(folder / "s1.onnx", "b = MatMul(a, w)", ["a"], ["b"])
+    save(folder / "s3.onnx", "c = MatMul(b, w) z = Neg(b)", ["b"], ["c", "z"])
+    save(folder / "s4.onnx", "y = Add(c, s)", ["c", "s"], ["y"])
 
     def read(name: str, source: int) -> StageInput:
         return StageInput(name, "float32", _SHAPE, source)
@@ -91,11 +80,7 @@ def bypassed(x: NDArray[np.float32]) -> dict[str, NDArray[np.float32]]:
 
 def whole_bypass(path: Path) -> Path:
     """Write the model that :func:`bypass` has the stages of."""
-    node = helper.make_node
-    nodes = [
-        node("MatMul", ["x", "w"], ["a"]), node("Relu", ["x"], ["s"]), node("MatMul", ["a", "w"], ["b"]),
-        node("MatMul", ["b", "w"], ["c"]), node("Neg", ["b"], ["z"]), node("Add", ["c", "s"], ["y"]),
-    ]  # fmt: skip
+    nodes = "a = MatMul(x, w) s = Relu(x) b = MatMul(a, w) c = MatMul(b, w) z = Neg(b) y = Add(c, s)"
     save(path, nodes, ["x"], ["y", "z"])
     return path
 
@@ -103,7 +88,7 @@ def whole_bypass(path: Path) -> Path:
 def single(folder: Path) -> Path:
     """Write one stage, the whole model: ``y = 2x``."""
     folder.mkdir()
-    save(folder / "s0.onnx", [helper.make_node("MatMul", ["x", "w"], ["y"])], ["x"], ["y"])
+    save(folder / "s0.onnx", "y = MatMul(x, w)", ["x"], ["y"])
     read = StageInput("x", "float32", _SHAPE, -1)
     made = StageOutput("y", "float32", _SHAPE, (), True)
     write_manifest(folder, [Stage(0, "s0.onnx", 1, 5, 5, (read,), (made,))], ["x"], ["y"])
@@ -112,35 +97,8 @@ def single(folder: Path) -> Path:
 
 def _loop(path: Path, rounds: int) -> None:
     """Write ``b = 2a`` with *rounds* multiplications by the identity before."""
-    body = helper.make_graph(
-        [
-            helper.make_node("Identity", ["go"], ["still"]),
-            helper.make_node("MatMul", ["v", "one"], ["u"]),
-        ],
-        "body",
-        [
-            helper.make_tensor_value_info("i", TensorProto.INT64, []),
-            helper.make_tensor_value_info("go", TensorProto.BOOL, []),
-            helper.make_tensor_value_info("v", TensorProto.FLOAT, _SHAPE),
-        ],
-        [
-            helper.make_tensor_value_info("still", TensorProto.BOOL, []),
-            helper.make_tensor_value_info("u", TensorProto.FLOAT, _SHAPE),
-        ],
+    nodes = (
+        f"same = Loop(count, yes, a) <body = b (int64 i, bool go, float[{SIZE}, {SIZE}] v) => "
+        f"(bool still, float[{SIZE}, {SIZE}] u) {{ still = Identity(go) u = MatMul(v, one) }}> b = MatMul(same, w)"
     )
-    graph = helper.make_graph(
-        [
-            helper.make_node("Loop", ["count", "yes", "a"], ["same"], body=body),
-            helper.make_node("MatMul", ["same", "w"], ["b"]),
-        ],
-        "loop",
-        [helper.make_tensor_value_info("a", TensorProto.FLOAT, _SHAPE)],
-        [helper.make_tensor_value_info("b", TensorProto.FLOAT, _SHAPE)],
-        [
-            numpy_helper.from_array(np.array(rounds, dtype=np.int64), "count"),
-            numpy_helper.from_array(np.array(True), "yes"),
-            numpy_helper.from_array(np.eye(SIZE, dtype=np.float32), "one"),
-            numpy_helper.from_array(2 * np.eye(SIZE, dtype=np.float32), "w"),
-        ],
-    )
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    save(path, nodes, ["a"], ["b"], count=np.int64(rounds), yes=np.array(True), one=np.eye(SIZE, dtype=np.float32))

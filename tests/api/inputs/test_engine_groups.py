@@ -7,6 +7,7 @@ from pathlib import Path
 import onnx
 from exported_programs import FLOAT, INT64, archive, node, program, symbol, tensor
 from onnx import TensorProto, helper
+from onnx_text import built, nodes_of
 
 import mtpp
 
@@ -15,35 +16,17 @@ WIDE = 64
 
 def optional_model(folder: Path) -> Path:
     """Write a model whose If returns an optional that three ops read."""
-    inner = [
-        helper.make_graph(
-            [helper.make_node(kind, ["x"], ["a"]), helper.make_node("Optional", ["a"], ["o"])],
-            kind,
-            [],
-            [
-                helper.make_value_info(
-                    "o",
-                    helper.make_optional_type_proto(helper.make_tensor_type_proto(TensorProto.FLOAT, [WIDE, WIDE])),
-                )
-            ],
-        )
-        for kind in ("Relu", "Neg")
-    ]
-    nodes = [helper.make_node("If", ["c"], ["o"], then_branch=inner[0], else_branch=inner[1])]
-    nodes += [helper.make_node("OptionalGetElement", ["o"], [f"t{i}"]) for i in range(2)]
-    nodes += [helper.make_node("MatMul", [f"t{i}", f"t{i}"], [f"m{i}"]) for i in range(2)]
-    nodes += [helper.make_node("Add", ["m0", "m1"], ["y"])]
-    graph = helper.make_graph(
-        nodes,
-        "g",
-        [
-            helper.make_tensor_value_info("x", TensorProto.FLOAT, [WIDE, WIDE]),
-            helper.make_tensor_value_info("c", TensorProto.BOOL, []),
-        ],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [WIDE, WIDE])],
+    branches = (f"{kind} () => (o) {{ a = {kind}(x) o = Optional(a) }}" for kind in ("Relu", "Neg"))
+    nodes = nodes_of(
+        "o = If(c) <then_branch = {}, else_branch = {}> t0 = OptionalGetElement(o) t1 = OptionalGetElement(o) "
+        "m0 = MatMul(t0, t0) m1 = MatMul(t1, t1) y = Add(m0, m1)".format(*branches)
     )
+    kind = helper.make_optional_type_proto(helper.make_tensor_type_proto(TensorProto.FLOAT, [WIDE, WIDE]))
+    for branch in nodes[0].attribute:
+        branch.g.output[0].type.CopyFrom(kind)
+    inputs = {"x": [WIDE, WIDE], "c": (TensorProto.BOOL, [])}
     path = folder / "optional.onnx"
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10), path)
+    onnx.save(built(nodes, inputs, {"y": [WIDE, WIDE]}, ir_version=10), path)
     return path
 
 

@@ -13,7 +13,8 @@ import numpy as np
 import onnx
 import pytest
 from graph_strategies import chain
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, numpy_helper
+from onnx_text import built
 from processes import MTPP, ROOT, environment, run
 
 from mtpp.api.options.kinds import InputPath, OutputPath
@@ -218,11 +219,11 @@ def _model_with_weights(folder: Path) -> Path:
         with (folder / "data" / "weights.bin").open("ab") as file:
             file.write(raw)
         weights.append(tensor)
-    nodes = [helper.make_node("MatMul", [f"x{i}", f"w{i}"], [f"x{i + 1}"], name=f"m{i}") for i in range(2)]
-    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 4]) for name in ("x0", "x2")]
-    graph = helper.make_graph(nodes, "net", ends[:1], ends[1:], weights)
+    model = built(
+        "[m0] x1 = MatMul(x0, w0) [m1] x2 = MatMul(x1, w1)", {"x0": [1, 4]}, {"x2": [1, 4]}, stored=weights, opset=17
+    )
     path = folder / "net.onnx"
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    onnx.save(model, path)
     return path
 
 

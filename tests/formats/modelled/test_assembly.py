@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx_text import built
 from planning import plan_with
 from plans_beside_models import written
 
@@ -16,24 +16,13 @@ from mtpp.errors import Infeasible
 from mtpp.formats.modelled.assembly import counted_weights, told_weights
 
 
-def _model(nodes: list[onnx.NodeProto], stored: dict[str, np.ndarray]) -> bytes:
-    graph = helper.make_graph(
-        nodes,
-        "weights",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4, 256])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [4, 256])],
-        [numpy_helper.from_array(value, name) for name, value in stored.items()],
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10).SerializeToString()
+def _model(nodes: str, stored: dict[str, np.ndarray]) -> bytes:
+    return built(nodes, {"x": [4, 256]}, {"y": [4, 256]}, stored, opset=21, ir_version=10).SerializeToString()
 
 
-PACKED = [
-    helper.make_node("Cast", ["half"], ["w"], to=TensorProto.FLOAT),
-    helper.make_node("Transpose", ["w"], ["t"], perm=[1, 0]),
-    helper.make_node("MatMul", ["x", "t"], ["y"]),
-]
-SHARED = [helper.make_node("MatMul", ["x", "w"], ["h"]), helper.make_node("MatMul", ["h", "w"], ["y"])]
-PLAIN = [helper.make_node("MatMul", ["x", "w"], ["y"])]
+PACKED = "w = Cast <to = 1>(half) t = Transpose <perm = [1, 0]>(w) y = MatMul(x, t)"
+SHARED = "h = MatMul(x, w) y = MatMul(h, w)"
+PLAIN = "y = MatMul(x, w)"
 FULL, HALF = (np.ones((256, 256), kind) for kind in (np.float32, np.float16))
 
 

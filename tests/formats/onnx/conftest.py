@@ -6,25 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto
+from onnx_text import built, value
 
 from mtpp.formats.onnx import read_onnx
 from mtpp.inference.graph import CostGraph
 from mtpp.machine.device import Device
 from mtpp.machine.link import Link
-
-Shape = Sequence[int | str | None]
-Typed = Shape | tuple[int, Shape]
-
-
-def _typed(kind: Any) -> tuple[int, list[Any]]:
-    """Return (element type, shape); float32 unless a pair says otherwise."""
-    if isinstance(kind, tuple) and len(kind) == 2 and isinstance(kind[1], list | tuple):
-        return int(kind[0]), list(kind[1])
-    return TensorProto.FLOAT, list(kind)
 
 
 class Reading:
@@ -41,41 +31,25 @@ class Reading:
     @staticmethod
     def parameter(name: str, kind: Any) -> TensorProto:
         """Return an initializer whose data is absent."""
-        dtype, shape = _typed(kind)
-        tensor = TensorProto(name=name, data_type=dtype, dims=shape, data_location=TensorProto.EXTERNAL)
+        told = value(name, kind).type.tensor_type
+        shape = [dim.dim_value for dim in told.shape.dim]
+        tensor = TensorProto(name=name, data_type=told.elem_type, dims=shape, data_location=TensorProto.EXTERNAL)
         tensor.external_data.add(key="location", value="absent.bin")
         return tensor
 
     @classmethod
     def model(
         cls,
-        nodes: Sequence[onnx.NodeProto],
+        nodes: str | Sequence[onnx.NodeProto],
         inputs: Mapping[str, Any],
         outputs: Sequence[str],
         parameters: Mapping[str, Any] | None = None,
         constants: Mapping[str, Any] | None = None,
-        *,
-        opset: int = 20,
-        domains: Sequence[str] = (),
-        functions: Sequence[onnx.FunctionProto] = (),
-        value_info: Mapping[str, Any] | None = None,
-        ir_version: int = 10,
+        **more: Any,
     ) -> onnx.ModelProto:
         """Return a model; outputs are declared without a type."""
         stored = [cls.parameter(name, kind) for name, kind in (parameters or {}).items()]
-        stored += [numpy_helper.from_array(np.asarray(value), name) for name, value in (constants or {}).items()]
-        graph = helper.make_graph(
-            list(nodes),
-            "graph",
-            [helper.make_tensor_value_info(name, *_typed(kind)) for name, kind in inputs.items()],
-            [onnx.ValueInfoProto(name=name) for name in outputs],
-            stored,
-            value_info=[
-                helper.make_tensor_value_info(name, *_typed(kind)) for name, kind in (value_info or {}).items()
-            ],
-        )
-        imports = [helper.make_opsetid("", opset), *(helper.make_opsetid(domain, 1) for domain in domains)]
-        return helper.make_model(graph, opset_imports=imports, functions=list(functions), ir_version=ir_version)
+        return built(nodes, inputs, outputs, constants, stored=stored, **{"opset": 20, "ir_version": 10, **more})
 
     @classmethod
     def read(

@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from onnx_text import built
 
 from mtpp.errors import InputError
 from mtpp.formats.onnx.reader import read_with_nodes
@@ -225,21 +226,11 @@ def test_a_step_of_zero_is_none():
 def _slice_model(size: int, bounds: tuple[int, int, int], *, folded: bool) -> onnx.ModelProto:
     """Slice an input, or the numbers from 0 on, which fold into the size of what is expanded by them."""
     stored = {name: np.array([n]) for name, n in zip(("start", "end", "step"), bounds, strict=True)}
-    numbers = np.arange(1, size + 1)
-    nodes = [helper.make_node("Slice", ["n" if folded else "x", "start", "end", "", "step"], ["s"])]
+    second = "Expand(x, s)" if folded else "Neg(s)"
+    nodes = f's = Slice({"n" if folded else "x"}, start, end, "", step) y = {second}'
     if folded:
-        nodes.append(helper.make_node("Expand", ["x", "s"], ["y"]))
-        stored["n"] = numbers
-    else:
-        nodes.append(helper.make_node("Neg", ["s"], ["y"]))
-    graph = helper.make_graph(
-        nodes,
-        "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1] if folded else [size])],
-        [onnx.ValueInfoProto(name="y")],
-        [numpy_helper.from_array(np.asarray(value), name) for name, value in stored.items()],
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+        stored["n"] = np.arange(1, size + 1)
+    return built(nodes, {"x": [1] if folded else [size]}, ["y"], stored, opset=13)
 
 
 @pytest.mark.parametrize("folded", [False, True])

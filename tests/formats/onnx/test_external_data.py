@@ -7,8 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnx.parser
 import pytest
 from onnx import TensorProto, external_data_helper, helper
+from onnx_text import built
 from stage_equality import runtime_version
 
 import mtpp
@@ -93,10 +95,7 @@ def test_places_that_are_refused(tmp_path: Path, entries: dict[str, str], proble
 def _with_weights(path: Path, location: str) -> None:
     """Write a model whose weights lie in a file."""
     tensor = helper.make_tensor("w", TensorProto.FLOAT, [2048], np.ones(2048, np.float32).tobytes(), raw=True)
-    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [2048]) for name in "xy")
-    nodes = [helper.make_node("Add", ["x", "w"], ["t"]), helper.make_node("Neg", ["t"], ["y"])]
-    graph = helper.make_graph(nodes, "g", [x], [y], [tensor])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    model = built("t = Add(x, w) y = Neg(t)", {"x": [2048]}, {"y": [2048]}, stored=[tensor], opset=13)
     external_data_helper.set_external_data(model.graph.initializer[0], location, length=8192)
     model.graph.initializer[0].ClearField("raw_data")
     path.write_bytes(model.SerializeToString())
@@ -156,23 +155,11 @@ def test_shapes_that_are_none_are_refused(tmp_path: Path) -> None:
 
 def test_all_tensors_come_with_initializers_first() -> None:
     """Initializers, attributes and what the bodies of control flow hold."""
-    inner = helper.make_graph(
-        [helper.make_node("Constant", [], ["c"], value=helper.make_tensor("inner constant", 1, [1], [1.0]))],
-        "body",
-        [],
-        [helper.make_tensor_value_info("c", TensorProto.FLOAT, [1])],
-        [helper.make_tensor("inner", TensorProto.FLOAT, [1], [1.0])],
-    )
-    graph = helper.make_graph(
-        [
-            helper.make_node("Constant", [], ["k"], value=helper.make_tensor("constant", 1, [1], [1.0])),
-            helper.make_node("If", ["x"], ["y"], then_branch=inner, else_branch=inner),
-        ],
-        "main",
-        [helper.make_tensor_value_info("x", TensorProto.BOOL, [])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1])],
-        [helper.make_tensor("outer", TensorProto.FLOAT, [1], [1.0])],
+    body = "b () => (float[1] c) <float[1] inner = {1.0}> { c = Constant <value = float[1] within {1.0}>() }"
+    graph = onnx.parser.parse_graph(
+        "main (bool x) => (float[1] y) <float[1] outer = {1.0}> { k = Constant <value = float[1] constant {1.0}>() "
+        f"y = If(x) <then_branch = {body}, else_branch = {body}> }}"
     )
     onnx.checker.check_graph(graph)
     names = [tensor.name for tensor in all_tensors(graph)]
-    assert names == ["outer", "constant", "inner", "inner constant", "inner", "inner constant"]
+    assert names == ["outer", "constant", "inner", "within", "inner", "within"]

@@ -10,8 +10,8 @@ import onnx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from onnx import TensorProto, helper, numpy_helper
-from onnx_text import nodes_of
+from onnx import TensorProto, helper
+from onnx_text import built, nodes_of
 from stage_equality import runtime_version
 
 from mtpp.errors import InputError
@@ -53,7 +53,7 @@ def test_models_are_recognised_by_content(light_model, reading):
     data = light_model("squeezenet")
     assert looks_like_onnx(data)
     assert looks_like_onnx(data[: len(data) // 2])
-    nameless = reading.model([node("Relu", ["x"], ["y"])], {"x": [1]}, ["y"])
+    nameless = reading.model("y = Relu(x)", {"x": [1]}, ["y"])
     nameless.ClearField("ir_version")
     assert looks_like_onnx(nameless.SerializeToString())
 
@@ -68,14 +68,14 @@ def test_a_truncated_model_says_so(reading, light_model, part):
 
 def test_a_large_truncated_model_says_so(reading):
     """Above the size from which weights are stepped over."""
-    model = reading.model([node("Relu", ["x"], ["y"])], {"x": [1]}, ["y"], constants={"w": np.zeros(2**20, np.float32)})
+    model = reading.model("y = Relu(x)", {"x": [1]}, ["y"], constants={"w": np.zeros(2**20, np.float32)})
     data = model.SerializeToString()
     assert "truncated" in _fails(reading, data[: 3 * 2**20])
 
 
 def test_a_model_cut_between_two_fields_says_so(reading):
     """The last field names the operator sets: without it nothing can be read."""
-    model = reading.model([node("Relu", ["x"], ["y"])], {"x": [1]}, ["y"])
+    model = reading.model("y = Relu(x)", {"x": [1]}, ["y"])
     model.ClearField("opset_import")
     assert "names no operator set" in _fails(reading, model)
 
@@ -88,17 +88,13 @@ def test_a_model_without_a_graph_or_nodes_is_refused(reading):
 
 def test_a_model_that_folds_away_is_refused(reading):
     """Every node depends on parameters alone."""
-    model = reading.model([node("Relu", ["W"], ["y"])], {"x": [1]}, ["y"], {"W": [4]})
+    model = reading.model("y = Relu(W)", {"x": [1]}, ["y"], {"W": [4]})
     assert "every node folds into a constant" in _fails(reading, model)
 
 
 def test_a_cycle_is_named(reading):
     """With the nodes on it, in the direction of the data."""
-    nodes = [
-        node("Add", ["x", "c"], ["a"], name="A"),
-        node("Relu", ["a"], ["b"], name="B"),
-        node("Relu", ["b"], ["c"], name="C"),
-    ]
+    nodes = nodes_of("[A] a = Add(x, c) [B] b = Relu(a) [C] c = Relu(b)")
     assert "the graph has a cycle: Add 'A' -> Relu 'B' -> Relu 'C' -> Add 'A'" in _fails(
         reading, reading.model(nodes, {"x": [1]}, ["c"])
     )
@@ -106,9 +102,9 @@ def test_a_cycle_is_named(reading):
 
 def test_an_undefined_tensor_is_named(reading):
     """With the node that reads it; inside a body as well."""
-    model = reading.model([node("Add", ["x", "ghost"], ["y"], name="sum")], {"x": [1]}, ["y"])
+    model = reading.model("[sum] y = Add(x, ghost)", {"x": [1]}, ["y"])
     assert _fails(reading, model) == "model.onnx: Add 'sum': reads tensor 'ghost', which nothing defines"
-    bodies = [helper.make_graph([node("Add", ["x", "ghost"], ["o"])], "b", [], [onnx.ValueInfoProto(name="o")])] * 2
+    bodies = [helper.make_graph(nodes_of("o = Add(x, ghost)"), "b", [], [onnx.ValueInfoProto(name="o")])] * 2
     choose = node("If", ["c"], ["y"], name="choose", then_branch=bodies[0], else_branch=bodies[1])
     model = reading.model([choose], {"x": [1], "c": (TensorProto.BOOL, [])}, ["y"])
     assert "reads tensor 'ghost', which nothing defines" in _fails(reading, model)
@@ -117,10 +113,10 @@ def test_an_undefined_tensor_is_named(reading):
 @pytest.mark.parametrize(
     ("nodes", "parameters", "where"),
     [
-        ([node("Relu", ["x"], ["y"]), node("Neg", ["x"], ["y"], name="again")], {}, "Neg 'again'"),
-        ([node("Relu", ["x"], ["x"], name="self")], {}, "Relu 'self'"),
-        ([node("Relu", ["x"], ["W"], name="over")], {"W": [4]}, "Relu 'over'"),
-        ([node("Split", ["x"], ["y", "y"], name="twice", num_outputs=2)], {}, "Split 'twice'"),
+        (nodes_of("y = Relu(x) [again] y = Neg(x)"), {}, "Neg 'again'"),
+        (nodes_of("[self] x = Relu(x)"), {}, "Relu 'self'"),
+        (nodes_of("[over] W = Relu(x)"), {"W": [4]}, "Relu 'over'"),
+        (nodes_of("[twice] y, y = Split <num_outputs = 2>(x)"), {}, "Split 'twice'"),
     ],
 )
 def test_a_tensor_defined_twice_is_refused(reading, nodes, parameters, where):
@@ -132,17 +128,17 @@ def test_a_tensor_defined_twice_is_refused(reading, nodes, parameters, where):
 
 def test_duplicate_initializers_and_inputs_are_refused(reading):
     """Names are unique over each list."""
-    model = reading.model([node("Relu", ["x"], ["y"])], {"x": [4]}, ["y"], {"W": [4]})
+    model = reading.model("y = Relu(x)", {"x": [4]}, ["y"], {"W": [4]})
     model.graph.initializer.append(model.graph.initializer[0])
     assert "initializers: tensor 'W' is defined twice" in _fails(reading, model)
-    model = reading.model([node("Relu", ["x"], ["y"])], {"x": [4]}, ["y"])
+    model = reading.model("y = Relu(x)", {"x": [4]}, ["y"])
     model.graph.input.append(model.graph.input[0])
     assert "graph inputs: tensor 'x' is defined twice" in _fails(reading, model)
 
 
 def test_an_output_that_nothing_defines_is_refused(reading):
     """Its name is in the message."""
-    model = reading.model([node("Relu", ["x"], ["y"])], {"x": [4]}, ["y", "ghost"])
+    model = reading.model("y = Relu(x)", {"x": [4]}, ["y", "ghost"])
     assert "output 'ghost' is defined nowhere" in _fails(reading, model)
 
 
@@ -156,28 +152,26 @@ def test_operands_that_the_cost_rule_cannot_use_are_refused(reading):
 
 def test_a_parameter_without_a_type_is_refused(reading):
     """An initializer of an undefined element type has no size."""
-    model = reading.model([node("Add", ["x", "W"], ["y"])], {"x": [4]}, ["y"], {"W": [4]})
+    model = reading.model("y = Add(x, W)", {"x": [4]}, ["y"], {"W": [4]})
     model.graph.initializer[0].data_type = 0
     assert "initializers: tensor 'W' has element type 0" in _fails(reading, model)
 
 
 def test_names_that_are_no_text_are_refused(reading):
     """Bytes that are no UTF-8 come from a damaged file."""
-    data = reading.model([node("Relu", ["x"], ["y"], name="relu")], {"x": [4]}, ["y"]).SerializeToString()
+    data = reading.model("[relu] y = Relu(x)", {"x": [4]}, ["y"]).SerializeToString()
     assert "is not UTF-8" in _fails(reading, data.replace(b"relu", b"r\xffl\xfe"))
 
 
 def test_sizes_beyond_64_bits_are_refused(reading):
     """The graph's own check speaks with the file's name."""
-    model = reading.model(
-        [node("Expand", ["x", "s"], ["y"])], {"x": [1]}, ["y"], constants={"s": np.array([2**31] * 3)}
-    )
+    model = reading.model("y = Expand(x, s)", {"x": [1]}, ["y"], constants={"s": np.array([2**31] * 3)})
     assert "/tensors/0/bytes" in _fails(reading, model) or "/ops/0" in _fails(reading, model)
 
 
 def test_a_constant_with_more_outputs_than_its_operator_makes(reading):
     """What is left over has no type: it is refused where something reads it."""
-    nodes = [node("Shape", ["x"], ["s", "extra"]), node("Expand", ["x", "s"], ["y"])]
+    nodes = nodes_of("s, extra = Shape(x) y = Expand(x, s)")
     assert reading.graph(nodes, {"x": [4]}, ["y"]).op_names == ("Expand_1",)
     nodes[1].input[1] = "extra"
     assert "'extra' has an unknown shape" in _fails(reading, reading.model(nodes, {"x": [4]}, ["y"]))
@@ -185,11 +179,7 @@ def test_a_constant_with_more_outputs_than_its_operator_makes(reading):
 
 def test_nodes_out_of_order_are_sorted(reading):
     """A file that is not topological but acyclic is read as if it were."""
-    nodes = [
-        node("Relu", ["b"], ["y"], name="C"),
-        node("Relu", ["a"], ["b"], name="B"),
-        node("Relu", ["x"], ["a"], name="A"),
-    ]
+    nodes = nodes_of("[C] y = Relu(b) [B] b = Relu(a) [A] a = Relu(x)")
     assert reading.graph(nodes, {"x": [4]}, ["y"]).op_names == ("A", "B", "C")
 
 
@@ -231,17 +221,10 @@ CASES: list[tuple[str, int, list[int], list[list[int]], dict[str, Any]]] = [
 
 def _model(kind: str, opset: int, shape: list[int], weights: list[list[int]], attributes: dict[str, Any]) -> bytes:
     domain, _, op = kind.rpartition(":")
-    names = [f"w{index}" for index in range(len(weights))]
-    node = helper.make_node(op, ["x", *names], ["y"], domain=domain, **attributes)
-    graph = helper.make_graph(
-        [node],
-        "one",
-        [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, shape)],
-        [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)],
-        [numpy_helper.from_array(np.ones(w, np.float32), name) for name, w in zip(names, weights, strict=True)],
-    )
-    imports = [helper.make_opsetid("", opset), *([helper.make_opsetid(domain, 1)] if domain else [])]
-    return helper.make_model(graph, opset_imports=imports, ir_version=8).SerializeToString()
+    stored = {f"w{index}": np.ones(weight, np.float32) for index, weight in enumerate(weights)}
+    nodes = [node(op, ["x", *stored], ["y"], domain=domain, **attributes)]
+    domains = [domain] if domain else []
+    return built(nodes, {"x": shape}, {"y": None}, stored, opset=opset, domains=domains).SerializeToString()
 
 
 def _runs(model: bytes, shape: list[int]) -> bool:
@@ -279,17 +262,11 @@ def test_a_weight_of_another_size_is_refused(
 def test_a_pooled_picture_that_a_weight_contradicts_is_refused() -> None:
     """Flattened windows are counted as they run: 27 numbers meet a weight for 27, and none for 48."""
     for rows in (27, 48):
-        nodes = nodes_of(
+        nodes = (
             "p = AveragePool <kernel_shape = [2, 2], strides = [3, 3], ceil_mode = 1> (x) f = Flatten(p) y = Gemm(f, w)"
         )
-        graph = helper.make_graph(
-            nodes,
-            "pooled",
-            [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1, 3, 9, 9])],
-            [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [1, 8])],
-            [numpy_helper.from_array(np.ones((rows, 8), np.float32), "w")],
-        )
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 11)], ir_version=8).SerializeToString()
+        weight = np.ones((rows, 8), np.float32)
+        model = built(nodes, {"x": [1, 3, 9, 9]}, {"y": [1, 8]}, {"w": weight}, opset=11).SerializeToString()
         if rows == 27:
             read_onnx(None, model, source="m", system=load_device())
         else:

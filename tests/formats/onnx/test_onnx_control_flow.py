@@ -3,27 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-import onnx
 import pytest
 from onnx import TensorProto, helper
+from onnx_text import function_of, nodes_of
 from refusals import refusal
 
 from mtpp.errors import InputError
 
-node = helper.make_node
 BOOL, INT64, FLOAT = TensorProto.BOOL, TensorProto.INT64, TensorProto.FLOAT
-
-
-def _value(name: str, dtype: int | None = None, shape: list[int] | None = None) -> onnx.ValueInfoProto:
-    if dtype is None:
-        return onnx.ValueInfoProto(name=name)
-    return helper.make_tensor_value_info(name, dtype, shape)
-
-
-def _graph(nodes, inputs, outputs, initializers=()):
-    return helper.make_graph(
-        nodes, "body", [_value(name) for name in inputs], [_value(o) for o in outputs], initializers
-    )
 
 
 def _consumers(graph, tensor):
@@ -33,13 +20,11 @@ def _consumers(graph, tensor):
 @pytest.fixture
 def branching(reading):
     """Return a model whose then-branch multiplies by W twice, whose else-branch only adds a captured tensor."""
-    then = _graph([node("MatMul", ["h", "W"], ["t"]), node("MatMul", ["t", "W"], ["then_out"])], [], ["then_out"])
-    other = _graph([node("Add", ["h", "g"], ["else_out"])], [], ["else_out"])
-    nodes = [
-        node("Relu", ["x"], ["h"], name="h"),
-        node("Neg", ["x"], ["g"], name="g"),
-        node("If", ["c"], ["y"], name="choose", then_branch=then, else_branch=other),
-    ]
+    nodes = (
+        "[h] h = Relu(x) [g] g = Neg(x) [choose] y = If(c) <"
+        "then_branch = t () => (then_out) { t = MatMul(h, W) then_out = MatMul(t, W) }, "
+        "else_branch = e () => (else_out) { else_out = Add(h, g) }>"
+    )
     return reading.model(nodes, {"x": [64, 64], "c": (BOOL, [])}, ["y"], {"W": [64, 64]})
 
 
@@ -67,27 +52,12 @@ def test_a_branch_that_a_constant_condition_rules_out_is_not_there(reading, bran
 
 
 def _looping(reading, trips, *, condition=True, inputs=None, goes_on="cond", carried="v2"):
-    body = _graph(
-        [
-            node("MatMul", ["v", "W"], ["vw"]),
-            node("Add", ["vw", "h"], ["v2"]),
-            node("Identity", [goes_on], ["again"]),
-            node("ReduceSum", ["v2"], ["norm"], keepdims=0),
-            node("Concat", ["v", "v"], ["grown"], axis=0),
-        ],
-        ["i", "cond", "v"],
-        ["again", carried, "norm"],
+    operands = ("M" if trips != "" else '""', "C" if condition is not None else '""', "x")
+    nodes = (
+        f"[h] h = Relu(x) [loop] y, norms = Loop({', '.join(operands)}) <"
+        f"body = b (i, cond, v) => (again, {carried}, norm) {{ vw = MatMul(v, W) v2 = Add(vw, h) "
+        f"again = Identity({goes_on}) norm = ReduceSum <keepdims = 0>(v2) grown = Concat <axis = 0>(v, v) }}>"
     )
-    nodes = [
-        node("Relu", ["x"], ["h"], name="h"),
-        node(
-            "Loop",
-            ["M" if trips != "" else "", "C" if condition is not None else "", "x"],
-            ["y", "norms"],
-            name="loop",
-            body=body,
-        ),
-    ]
     constants = {} if trips in ("", None) else {"M": np.int64(trips)}
     if condition is not None:
         constants["C"] = np.array(condition)
@@ -135,12 +105,10 @@ def test_trip_counts_are_known_bounded_or_one(reading, trips, options, counted, 
 
 def test_a_value_that_grows_in_a_loop_has_the_size_of_its_trips(reading):
     """It is known where their number is; what contradicts it is refused."""
-    body = _graph(
-        [node("Concat", ["v", "x"], ["v2"], axis=0), node("Identity", ["cond"], ["again"])],
-        ["i", "cond", "v"],
-        ["again", "v2"],
+    nodes = (
+        '[loop] y = Loop(M, "", x) <'
+        "body = b (i, cond, v) => (again, v2) { v2 = Concat <axis = 0>(v, x) again = Identity(cond) }>"
     )
-    nodes = [node("Loop", ["M", "", "x"], ["y"], name="loop", body=body)]
     model = reading.model(nodes, {"x": [2, 8]}, ["y"], constants={"M": np.int64(4)})
     assert reading.read(model).metadata["outputs"][0]["shape"] == [10, 8]
     assert reading.read(model, dims={"y:0": 10}).metadata["outputs"][0]["bytes"] == 320
@@ -150,24 +118,12 @@ def test_a_value_that_grows_in_a_loop_has_the_size_of_its_trips(reading):
 
 def test_captures_reach_through_nested_bodies(reading):
     """An If inside a Loop captures from the main graph and from the loop; only the former is an input of the op."""
-    then = _graph([node("MatMul", ["v", "h"], ["t"])], [], ["t"])
-    other = _graph([node("Add", ["local", "V"], ["e"])], [], ["e"])
-    body = _graph(
-        [
-            node("Neg", ["v"], ["local"]),
-            node("ReduceSum", ["v"], ["s"], keepdims=0),
-            node("Cast", ["s"], ["c"], to=BOOL),
-            node("If", ["c"], ["v2"], name="inner", then_branch=then, else_branch=other),
-            node("Identity", ["cond"], ["again"]),
-        ],
-        ["i", "cond", "v"],
-        ["again", "v2"],
+    nodes = (
+        '[h] h = Relu(x) [start] start = Sigmoid(x) [outer] y = Loop(M, "", start) <'
+        "body = b (i, cond, v) => (again, v2) { local = Neg(v) s = ReduceSum <keepdims = 0>(v) c = Cast <to = 9>(s) "
+        "[inner] v2 = If(c) <then_branch = t () => (t) { t = MatMul(v, h) }, "
+        "else_branch = e () => (e) { e = Add(local, V) }> again = Identity(cond) }>"
     )
-    nodes = [
-        node("Relu", ["x"], ["h"], name="h"),
-        node("Sigmoid", ["x"], ["start"], name="start"),
-        node("Loop", ["M", "", "start"], ["y"], name="outer", body=body),
-    ]
     graph = reading.graph(nodes, {"x": [64, 64]}, ["y"], {"V": [64]}, {"M": np.int64(3)})
     assert graph.op_names == ("h", "start", "outer")
     assert _consumers(graph, "h") == ["outer"]
@@ -178,23 +134,22 @@ def test_captures_reach_through_nested_bodies(reading):
 
 def test_parameters_stored_inside_a_body_count(reading):
     """Also when both branches call theirs the same."""
-    bodies = [
-        _graph([node("Mul", ["h", "w"], [f"o{i}"])], [], [f"o{i}"], [reading.parameter("w", [8, 8])]) for i in range(2)
-    ]
-    nodes = [
-        node("Relu", ["x"], ["h"], name="h"),
-        node("If", ["c"], ["y"], name="choose", then_branch=bodies[0], else_branch=bodies[1]),
-    ]
+    nodes = nodes_of(
+        "[h] h = Relu(x) [choose] y = If(c) <"
+        "then_branch = b () => (o0) { o0 = Mul(h, w) }, else_branch = b () => (o1) { o1 = Mul(h, w) }>"
+    )
+    for branch in nodes[1].attribute:
+        branch.g.initializer.append(reading.parameter("w", [8, 8]))
     graph = reading.graph(nodes, {"x": [8, 8], "c": (BOOL, [])}, ["y"])
     assert graph.param_bytes.tolist() == [0, 512]
 
 
 def test_control_flow_on_constants_folds(reading):
     """A Loop that depends on no input is a parameter of its reader."""
-    body = _graph(
-        [node("Add", ["v", "v"], ["v2"]), node("Identity", ["cond"], ["again"])], ["i", "cond", "v"], ["again", "v2"]
+    nodes = (
+        'w = Loop(M, "", W) <body = b (i, cond, v) => (again, v2) { v2 = Add(v, v) again = Identity(cond) }> '
+        "[scale] y = Mul(x, w)"
     )
-    nodes = [node("Loop", ["M", "", "W"], ["w"], body=body), node("Mul", ["x", "w"], ["y"], name="scale")]
     graph = reading.graph(nodes, {"x": [8]}, ["y"], {"W": [8]}, {"M": np.int64(3)})
     assert graph.op_names == ("scale",)
     assert graph.param_bytes.tolist() == [32]
@@ -203,20 +158,12 @@ def test_control_flow_on_constants_folds(reading):
 @pytest.mark.parametrize(("axis", "length"), [(0, 7), (1, 3)])
 def test_a_scan_costs_its_body_times_the_length_of_the_sequence(reading, axis, length):
     """Each trip sees one slice along the scan axis."""
-    body = _graph(
-        [
-            node("MatMul", ["slice", f"W{axis}"], ["p"]),
-            node("Add", ["state", "p"], ["next"]),
-            node("Identity", ["next"], ["out"]),
-        ],
-        ["state", "slice"],
-        ["next", "out"],
-    )
     width = 3 if axis == 0 else 7
-    scan = node(
-        "Scan", ["zero", "x"], ["last", "all"], name="scan", body=body, num_scan_inputs=1, scan_input_axes=[axis]
+    scan = (
+        f"[scan] last, all = Scan(zero, x) <num_scan_inputs = 1, scan_input_axes = [{axis}], body = b (state, slice) "
+        f"=> (next, out) {{ p = MatMul(slice, W{axis}) next = Add(state, p) out = Identity(next) }}>"
     )
-    graph = reading.graph([scan], {"x": [7, 3], "zero": [4]}, ["last", "all"], {f"W{axis}": [width, 4]})
+    graph = reading.graph(scan, {"x": [7, 3], "zero": [4]}, ["last", "all"], {f"W{axis}": [width, 4]})
     assert graph.metadata["macs"] == length * width * 4
     assert [port["shape"] for port in graph.metadata["outputs"]] == [[4], [length, 4]]
     assert graph.metadata["control_flow"][0]["trip_count"] == length
@@ -224,54 +171,32 @@ def test_a_scan_costs_its_body_times_the_length_of_the_sequence(reading, axis, l
 
 def test_a_scan_of_opset_8_has_a_batch_axis(reading):
     """Batch first, then the sequence."""
-    body = _graph(
-        [node("Add", ["state", "slice"], ["next"]), node("Relu", ["next"], ["out"])],
-        ["state", "slice"],
-        ["next", "out"],
+    scan = (
+        'last, all = Scan("", start, x) <num_scan_inputs = 1, '
+        "body = b (state, slice) => (next, out) { next = Add(state, slice) out = Relu(next) }>"
     )
-    scan = node("Scan", ["", "start", "x"], ["last", "all"], body=body, num_scan_inputs=1)
-    graph = reading.graph([scan], {"start": [2, 4], "x": [2, 5, 4]}, ["last", "all"], opset=8)
+    graph = reading.graph(scan, {"start": [2, 4], "x": [2, 5, 4]}, ["last", "all"], opset=8)
     assert graph.metadata["flops"] == 2 * 5 * (4 + 4)
     assert [port["shape"] for port in graph.metadata["outputs"]] == [[2, 4], [2, 5, 4]]
 
 
 def test_a_sequence_map_costs_each_element(reading):
     """Elements of different sizes cost differently."""
-    body = _graph([node("Relu", ["e"], ["r"])], ["e"], ["r"])
-    nodes = [
-        node("SequenceConstruct", ["a", "b"], ["s"]),
-        node("SequenceMap", ["s"], ["m"], name="map", body=body),
-        node("ConcatFromSequence", ["m"], ["y"], axis=0),
-    ]
+    nodes = (
+        "s = SequenceConstruct(a, b) [map] m = SequenceMap(s) <body = b (e) => (r) { r = Relu(e) }> "
+        "y = ConcatFromSequence <axis = 0>(m)"
+    )
     graph = reading.graph(nodes, {"a": [3, 4], "b": [5, 4]}, ["y"])
     assert graph.metadata["flops"] == 12 + 20
     assert graph.metadata["outputs"][0]["shape"] == [8, 4]
 
 
-def _function(name, nodes, inputs, outputs, domain="local"):
-    imports = [helper.make_opsetid("", 20), helper.make_opsetid("local", 1)]
-    return helper.make_function(domain, name, inputs, outputs, nodes, imports)
-
-
 def test_local_functions_are_inlined(reading):
     """Calls inside functions too; the ops of a body appear once per call, under names of their own."""
-    dense = _function(
-        "Dense",
-        [node("MatMul", ["a", "w"], ["m"], name="mm"), node("Relu", ["m"], ["r"], name="act")],
-        ["a", "w"],
-        ["r"],
-    )
-    twice = _function(
-        "Twice",
-        [node("Dense", ["a", "w"], ["h"], domain="local"), node("Dense", ["h", "w"], ["o"], domain="local")],
-        ["a", "w"],
-        ["o"],
-    )
+    dense = function_of("Dense (a, w) => (r) { [mm] m = MatMul(a, w) [act] r = Relu(m) }")
+    twice = function_of("Twice (a, w) => (o) { h = local.Dense(a, w) o = local.Dense(h, w) }")
     graph = reading.graph(
-        [
-            node("Twice", ["x", "W"], ["h"], domain="local", name="t"),
-            node("Dense", ["h", "W"], ["y"], domain="local", name="d"),
-        ],
+        "[t] h = local.Twice(x, W) [d] y = local.Dense(h, W)",
         {"x": [2, 8]},
         ["y"],
         {"W": [8, 8]},
@@ -286,51 +211,41 @@ def test_local_functions_are_inlined(reading):
 
 def test_functions_that_call_each_other_in_a_circle_are_refused(reading):
     """Inlining them would never end."""
-    functions = [
-        _function("A", [node("B", ["a"], ["b"], domain="local")], ["a"], ["b"]),
-        _function("B", [node("A", ["a"], ["b"], domain="local")], ["a"], ["b"]),
-    ]
+    functions = [function_of("A (a) => (b) { b = local.B(a) }"), function_of("B (a) => (b) { b = local.A(a) }")]
     with pytest.raises(InputError, match="functions call each other in a circle: A -> B -> A"):
-        reading.graph(
-            [node("A", ["x"], ["y"], domain="local")], {"x": [8]}, ["y"], domains=["local"], functions=functions
-        )
+        reading.graph("y = local.A(x)", {"x": [8]}, ["y"], domains=["local"], functions=functions)
 
 
 def test_functions_that_explode_are_refused(reading):
     """Forty functions that call the one before twice would be 2^40 nodes."""
-    functions = [_function("F0", [node("Relu", ["a"], ["b"])], ["a"], ["b"])]
-    for i in range(1, 41):
-        calls = [node(f"F{i - 1}", ["a"], ["h"], domain="local"), node(f"F{i - 1}", ["h"], ["b"], domain="local")]
-        functions.append(_function(f"F{i}", calls, ["a"], ["b"]))
+    functions = [function_of("F0 (a) => (b) { b = Relu(a) }")]
+    for i in range(40):
+        functions.append(function_of(f"F{i + 1} (a) => (b) {{ h = local.F{i}(a) b = local.F{i}(h) }}"))
     with pytest.raises(InputError, match="gives 1099511627776 nodes, more than 1000000"):
-        reading.graph(
-            [node("F40", ["x"], ["y"], domain="local")], {"x": [8]}, ["y"], domains=["local"], functions=functions
-        )
+        reading.graph("y = local.F40(x)", {"x": [8]}, ["y"], domains=["local"], functions=functions)
 
 
 @pytest.fixture
 def two_rates(reading):
     """Return a model of two branches, by a rate: windows of 256 samples or of 128, of which one frame may be left."""
 
-    def branch(name: str, size: int) -> onnx.GraphProto:
-        stored = [
-            helper.make_tensor(f"{name}_W", FLOAT, [4, 1, size], [0.1] * (4 * size)),
-            helper.make_tensor(f"{name}_axis", INT64, [1], [2]),
-        ]
-        nodes = [
-            node("Conv", ["u", f"{name}_W"], [f"{name}_c"], strides=[size]),
-            node("Squeeze", [f"{name}_c", f"{name}_axis"], [f"{name}_s"]),
-            node("Add", [f"{name}_s", f"{name}_g"], [f"{name}_y"]),
-        ]
-        nodes[2].input[1] = "g" if size == 128 else f"{name}_s"
-        return _graph(nodes, [], [f"{name}_y"], stored)
+    def branch(name: str, size: int, addend: str) -> str:
+        return (
+            f"b () => ({name}_y) {{ {name}_c = Conv <strides = [{size}]>(u, {name}_W) "
+            f"{name}_s = Squeeze({name}_c, {name}_axis) {name}_y = Add({name}_s, {addend}) }}"
+        )
 
-    nodes = [
-        node("Unsqueeze", ["x", "one"], ["u"], name="u"),
-        node("Neg", ["v"], ["g"], name="g"),
-        node("Equal", ["rate", "fast"], ["is_fast"], name="is_fast"),
-        node("If", ["is_fast"], ["y"], name="choose", then_branch=branch("t", 256), else_branch=branch("e", 128)),
-    ]
+    nodes = nodes_of(
+        "[u] u = Unsqueeze(x, one) [g] g = Neg(v) [is_fast] is_fast = Equal(rate, fast) [choose] y = If(is_fast) "
+        f"<then_branch = {branch('t', 256, 't_s')}, else_branch = {branch('e', 128, 'g')}>"
+    )
+    for name, size, attribute in zip("te", (256, 128), nodes[-1].attribute, strict=True):
+        attribute.g.initializer.extend(
+            [
+                helper.make_tensor(f"{name}_W", FLOAT, [4, 1, size], [0.1] * (4 * size)),
+                helper.make_tensor(f"{name}_axis", INT64, [1], [2]),
+            ]
+        )
     inputs = {"x": ["b", "samples"], "v": [1, 4], "rate": (INT64, [])}
     return reading.model(nodes, inputs, ["y"], constants={"one": np.array([1]), "fast": np.int64(16000)})
 
@@ -376,6 +291,10 @@ def test_what_onnx_runtime_refuses_is_refused(reading, kind, attributes, shape, 
     """Windows without a place and reflections of what is not there: shape inference lets both pass."""
     operands = ["x", *(weights or ["pads"])]
     model = reading.model(
-        [node(kind, operands, ["y"], **attributes)], {"x": shape}, ["y"], weights, {"pads": np.array([0, 0, 0, 3])}
+        [helper.make_node(kind, operands, ["y"], **attributes)],
+        {"x": shape},
+        ["y"],
+        weights,
+        {"pads": np.array([0, 0, 0, 3])},
     )
     assert words in str(refusal(reading.read, model))

@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from onnx_text import built, nodes_of
 
 from mtpp.errors import InputError
 from mtpp.formats.onnx import read_with_nodes
@@ -26,14 +27,7 @@ def _weights(**shapes):
 
 
 def _model(nodes, shape, stored, opset=17):
-    graph = helper.make_graph(
-        nodes,
-        "graph",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
-        [onnx.ValueInfoProto(name=nodes[-1].output[0])],
-        stored,
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+    return built(nodes, {"x": shape}, nodes[-1].output, stored=stored, opset=opset)
 
 
 def _saved(model: onnx.ModelProto, path: Path, level: str) -> onnx.ModelProto:
@@ -66,21 +60,15 @@ def _read(model: onnx.ModelProto):
 
 def _convolutions():
     """Return a net of what has a blocked kernel: convolutions, all poolings, nearest and linear resizing, a skip."""
-    nodes = [
-        node("Conv", ["x", "W0", "B0"], ["a"], pads=[1] * 4, strides=[2, 2]),
-        node("Relu", ["a"], ["b"]),
-        node("MaxPool", ["b"], ["c"], kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4),
-        node("Conv", ["c", "W1"], ["d"], pads=[1] * 4),
-        node("Add", ["c", "d"], ["e"]),
-        node("AveragePool", ["e"], ["f"], kernel_shape=[2, 2], strides=[2, 2], ceil_mode=1),
-        node("Resize", ["f", "", "up"], ["g"], mode="nearest", coordinate_transformation_mode="asymmetric",
-             nearest_mode="floor"),
-        node("Conv", ["g", "W2"], ["h"], group=32, dilations=[2, 2], pads=[2] * 4),
-        node("Conv", ["h", "W3"], ["i"]),
-        node("GlobalAveragePool", ["i"], ["j"]),
-        node("GlobalMaxPool", ["i"], ["k"]),
-        node("Add", ["j", "k"], ["y"]),
-    ]  # fmt: skip
+    nodes = nodes_of(
+"a = Conv <pads = [1, 1, 1, 1], strides = [2, 2]>(x, W0, B0) b = Relu(a) "
+"c = MaxPool <kernel_shape = [3, 3], strides = [2, 2], pads = [1, 1, 1, 1]>(b) "
+"d = Conv <pads = [1, 1, 1, 1]>(c, W1) e = Add(c, d) "
+"f = AveragePool <kernel_shape = [2, 2], strides = [2, 2], ceil_mode = 1>(e) "
+'g = Resize <mode = "nearest", coordinate_transformation_mode = "asymmetric", nearest_mode = "floor">(f, "", up) '
+"h = Conv <group = 32, dilations = [2, 2], pads = [2, 2, 2, 2]>(g, W2) i = Conv(h, W3) "
+"j = GlobalAveragePool(i) k = GlobalMaxPool(i) y = Add(j, k)"
+)  # fmt: skip
     stored = _weights(W0=(32, 3, 3, 3), B0=(32,), W1=(32, 32, 3, 3), W2=(32, 1, 3, 3), W3=(20, 32, 1, 1))
     stored.append(numpy_helper.from_array(np.array([1, 1, 2, 2], np.float32), "up"))
     return _model(nodes, [2, 3, 37, 41], stored)
@@ -149,13 +137,11 @@ def test_a_quantised_lstm_has_the_outputs_of_an_lstm(reading):
 
 def test_channels_last_windows_slide_over_the_axes_in_between(reading):
     """Weights stay output × input × kernel, tensors are N × H × W × C."""
-    nodes = [
-        node("NhwcFusedConv", ["x", "W"], ["a"], domain="com.microsoft", pads=[1] * 4, strides=[2, 2],
-             activation="Relu"),
-        node("NhwcMaxPool", ["a"], ["b"], domain="com.microsoft", kernel_shape=[2, 2], strides=[2, 2]),
-        node("QLinearAveragePool", ["b", "s", "", "s", ""], ["y"], domain="com.microsoft", kernel_shape=[2, 3],
-             channels_last=1),
-    ]  # fmt: skip
+    nodes = nodes_of(
+'a = com.microsoft.NhwcFusedConv <pads = [1, 1, 1, 1], strides = [2, 2], activation = "Relu">(x, W) '
+"b = com.microsoft.NhwcMaxPool <kernel_shape = [2, 2], strides = [2, 2]>(a) "
+'y = com.microsoft.QLinearAveragePool <kernel_shape = [2, 3], channels_last = 1>(b, s, "", s, "")'
+)  # fmt: skip
     model = reading.model(
         nodes, {"x": [1, 16, 24, 3]}, ["y"], {"W": [8, 3, 3, 3]}, {"s": np.float32(1)}, domains=["com.microsoft"]
     )
@@ -186,7 +172,7 @@ def test_windows_leave_what_onnx_says(auto_pad, opset):
 
 def test_an_op_of_onnx_runtime_without_a_rule_names_the_level_to_save_at(reading):
     """What it makes itself at a level, it does not make at a lower one."""
-    nodes = [node("SomethingFused", ["x"], ["m"], domain="com.microsoft"), node("Relu", ["m"], ["y"])]
+    nodes = nodes_of("m = com.microsoft.SomethingFused(x) y = Relu(m)")
     model = reading.model(nodes, {"x": [8]}, ["y"], domains=["com.microsoft"])
     with pytest.raises(InputError, match="operator of ONNX Runtime: save the model at its level ORT_ENABLE_BASIC"):
         _read(model)

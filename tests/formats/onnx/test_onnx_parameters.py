@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
+from onnx_text import function_of, nodes_of
 
 from mtpp.datasets import sample_path
 from mtpp.formats.onnx import read_onnx
@@ -39,12 +40,9 @@ def test_chains_of_constants_fold(reading):
 
 def test_a_shared_parameter_counts_in_full_at_each_reader_and_once_in_the_sum(reading):
     """Also when one reader sees it through a view, as exporters write tied weights."""
-    nodes = [
-        node("MatMul", ["x", "W"], ["a"], name="first"),
-        node("Identity", ["W"], ["tied"]),
-        node("Reshape", ["tied", "shape"], ["view"]),
-        node("MatMul", ["a", "view"], ["y"], name="second"),
-    ]
+    nodes = nodes_of(
+        "[first] a = MatMul(x, W) tied = Identity(W) view = Reshape(tied, shape) [second] y = MatMul(a, view)"
+    )
     graph = reading.graph(nodes, {"x": [2, 8]}, ["y"], {"W": [8, 8]}, {"shape": np.array([8, 8])})
     assert graph.param_bytes.tolist() == [256, 256]
     assert graph.metadata["parameter_bytes"] == 256
@@ -53,16 +51,14 @@ def test_a_shared_parameter_counts_in_full_at_each_reader_and_once_in_the_sum(re
 
 def test_a_parameter_read_twice_by_one_op_counts_once(reading):
     """x·W + W in one op reads W once."""
-    graph = reading.graph([node("Gemm", ["x", "W", "W"], ["y"])], {"x": [4, 4]}, ["y"], {"W": [4, 4]})
+    graph = reading.graph("y = Gemm(x, W, W)", {"x": [4, 4]}, ["y"], {"W": [4, 4]})
     assert graph.param_bytes.tolist() == [64]
     assert graph.metadata["shared_parameters"] == []
 
 
 def test_initializers_listed_as_inputs_are_parameters(reading):
     """As IR versions below 4 demand."""
-    model = reading.model(
-        [node("MatMul", ["x", "W"], ["y"])], {"x": [2, 8], "W": [8, 8]}, ["y"], {"W": [8, 8]}, ir_version=3, opset=8
-    )
+    model = reading.model("y = MatMul(x, W)", {"x": [2, 8], "W": [8, 8]}, ["y"], {"W": [8, 8]}, ir_version=3, opset=8)
     graph = reading.read(model)
     assert graph.param_bytes.tolist() == [256]
     assert [port["name"] for port in graph.metadata["inputs"]] == ["x"]
@@ -70,7 +66,7 @@ def test_initializers_listed_as_inputs_are_parameters(reading):
 
 def test_a_sparse_initializer_counts_what_is_stored(reading):
     """Values and indices, not the dense shape; the op sees the dense shape."""
-    model = reading.model([node("MatMul", ["x", "W"], ["y"])], {"x": [2, 100]}, ["y"])
+    model = reading.model("y = MatMul(x, W)", {"x": [2, 100]}, ["y"])
     values = helper.make_tensor("W", TensorProto.FLOAT, [3], [1.0, 2.0, 3.0])
     indices = helper.make_tensor("i", TensorProto.INT64, [3], [0, 50, 99])
     model.graph.sparse_initializer.append(helper.make_sparse_tensor(values, indices, [100, 10]))
@@ -81,15 +77,10 @@ def test_a_sparse_initializer_counts_what_is_stored(reading):
 
 def test_the_shape_of_an_activation_is_a_constant(reading):
     """Nothing flows along Shape and Size: the tensors they look at have one consumer only."""
-    nodes = [
-        node("Relu", ["x"], ["h"], name="relu"),
-        node("Shape", ["h"], ["shape"]),
-        node("Size", ["h"], ["count"]),
-        node("Cast", ["count"], ["n"], to=TensorProto.FLOAT),
-        node("ConstantOfShape", ["shape"], ["zeros"]),
-        node("Add", ["h", "zeros"], ["a"], name="add"),
-        node("Div", ["a", "n"], ["y"], name="divide"),
-    ]
+    nodes = nodes_of(
+        f"[relu] h = Relu(x) shape = Shape(h) count = Size(h) n = Cast <to = {TensorProto.FLOAT}>(count) "
+        "zeros = ConstantOfShape(shape) [add] a = Add(h, zeros) [divide] y = Div(a, n)"
+    )
     graph = reading.graph(nodes, {"x": [2, 8]}, ["y"])
     assert graph.op_names == ("relu", "add", "divide")
     assert graph.param_bytes.tolist() == [0, 64, 4]
@@ -98,11 +89,9 @@ def test_the_shape_of_an_activation_is_a_constant(reading):
 
 def test_random_sources_are_ops(reading):
     """What draws random numbers depends on no input and is no parameter all the same."""
-    nodes = [
-        node("RandomNormal", [], ["noise"], shape=[2, 8], name="noise"),
-        node("Mul", ["noise", "S"], ["scaled"], name="scale"),
-        node("Add", ["x", "scaled"], ["y"], name="add"),
-    ]
+    nodes = nodes_of(
+        "[noise] noise = RandomNormal <shape = [2, 8]>() [scale] scaled = Mul(noise, S) [add] y = Add(x, scaled)"
+    )
     graph = reading.graph(nodes, {"x": [2, 8]}, ["y"], {"S": [8]})
     assert graph.op_names == ("noise", "scale", "add")
     assert graph.param_bytes.tolist() == [0, 32, 0]
@@ -118,11 +107,7 @@ def test_optional_operands_that_are_left_out_are_skipped(reading):
 
 def test_every_output_is_a_tensor_of_its_own(reading):
     """A Split has as many tensors as parts, each with its size and its readers; unread ones stay."""
-    nodes = [
-        node("Split", ["x", "parts"], ["a", "b", "c"], axis=1, name="split"),
-        node("Relu", ["a"], ["ra"], name="ra"),
-        node("Add", ["a", "b"], ["y"], name="add"),
-    ]
+    nodes = nodes_of("[split] a, b, c = Split <axis = 1>(x, parts) [ra] ra = Relu(a) [add] y = Add(a, b)")
     graph = reading.graph(nodes, {"x": [2, 6]}, ["ra", "y"], constants={"parts": np.array([2, 2, 2])})
     tensors = {
         name: (int(graph.tensor_bytes[t]), [graph.op_names[v] for v in graph.tensor_consumers(t)])
@@ -133,25 +118,17 @@ def test_every_output_is_a_tensor_of_its_own(reading):
 
 def test_a_computed_configuration_is_an_edge(reading):
     """Where k or a shape is computed from data, the op that computes it must come first."""
-    nodes = [
-        node("ReduceMax", ["x"], ["m"], keepdims=0, name="max"),
-        node("Cast", ["m"], ["i"], to=TensorProto.INT64, name="cast"),
-        node("Unsqueeze", ["i", "zero"], ["k"], name="k"),
-        node("TopK", ["x", "k"], ["v", "w"], name="top"),
-    ]
+    nodes = nodes_of(
+        f"[max] m = ReduceMax <keepdims = 0>(x) [cast] i = Cast <to = {TensorProto.INT64}>(m) "
+        "[k] k = Unsqueeze(i, zero) [top] v, w = TopK(x, k)"
+    )
     graph = reading.graph(nodes, {"x": [16]}, ["v"], constants={"zero": np.array([0])}, dims={"v:0": 4, "w:0": 4})
     assert graph.tensor_consumers(graph.tensor_names.index("k")).tolist() == [3]
 
 
 def test_names_are_unique_and_stable(reading):
     """Empty names are made of kind and position, taken ones get a number; a real name is never changed."""
-    nodes = [
-        node("Relu", ["x"], ["a"]),
-        node("Relu", ["a"], ["b"], name="same"),
-        node("Relu", ["b"], ["c"], name="same"),
-        node("Relu", ["c"], ["d"], name="Relu_0"),
-        node("Mystery", ["d"], ["y"], domain="acme"),
-    ]
+    nodes = nodes_of("a = Relu(x) [same] b = Relu(a) [same] c = Relu(b) [Relu_0] d = Relu(c) y = acme.Mystery(d)")
     model = reading.model(nodes, {"x": [8]}, ["y"], domains=["acme"], value_info={"y": [8]})
     names = reading.read(model).op_names
     assert names == ("Relu_0_2", "same", "same_2", "Relu_0", "acme:Mystery_4")
@@ -193,30 +170,19 @@ def _weighty(reading) -> onnx.ModelProto:
     """Return a model with large payloads everywhere: initializer, Constant, branch, function, typed fields."""
     big = np.ones((200, 200), np.float32)
     typed = helper.make_tensor("typed", TensorProto.FLOAT, [40_000], np.ones(40_000).tolist())
-    branch = helper.make_graph(
-        [node("Add", ["h", "inner"], ["o"])],
-        "b",
-        [],
-        [onnx.ValueInfoProto(name="o")],
-        [onnx.numpy_helper.from_array(big, "inner")],
+    (stored,) = nodes_of("c = Constant <value = float[1] {0}>()")
+    stored.attribute[0].t.CopyFrom(onnx.numpy_helper.from_array(big, "v"))
+    function = function_of("Shift (a) => (b) { b = Add(a, c) }")
+    function.node.insert(0, stored)
+    body = "b () => (o) { o = Add(h, inner) }"
+    nodes = nodes_of(
+        "h = MatMul(x, w) k = Constant <value = float[1] {0}>() h2 = Add(h, k) "
+        f"h3 = If(c) <then_branch = {body}, else_branch = {body}> "
+        "h4 = local.Shift(h3) flat = Reshape(h4, shape) y = Add(flat, typed)"
     )
-    function = helper.make_function(
-        "local",
-        "Shift",
-        ["a"],
-        ["b"],
-        [node("Constant", [], ["c"], value=onnx.numpy_helper.from_array(big, "v")), node("Add", ["a", "c"], ["b"])],
-        [helper.make_opsetid("", 20)],
-    )
-    nodes = [
-        node("MatMul", ["x", "w"], ["h"]),
-        node("Constant", [], ["k"], value=onnx.numpy_helper.from_array(big, "v")),
-        node("Add", ["h", "k"], ["h2"]),
-        node("If", ["c"], ["h3"], then_branch=branch, else_branch=branch),
-        node("Shift", ["h3"], ["h4"], domain="local"),
-        node("Reshape", ["h4", "shape"], ["flat"]),
-        node("Add", ["flat", "typed"], ["y"]),
-    ]
+    nodes[1].attribute[0].CopyFrom(stored.attribute[0])
+    for branch in nodes[3].attribute:
+        branch.g.initializer.append(onnx.numpy_helper.from_array(big, "inner"))
     model = reading.model(
         nodes,
         {"x": [200, 200], "c": (TensorProto.BOOL, [])},
@@ -266,7 +232,7 @@ def test_more_than_two_gigabytes_of_weights_can_be_embedded(reading):
         return _varint(number << 3 | 2) + _varint(length)
 
     payload = field(9, raw_bytes)
-    model = reading.model([node("MatMul", ["x", "w"], ["y"])], {"x": [1, 2**20]}, ["y"])
+    model = reading.model("y = MatMul(x, w)", {"x": [1, 2**20]}, ["y"])
     rest = model.graph.SerializeToString()
     model.ClearField("graph")
     tensor_length = len(header) + len(payload) + raw_bytes
@@ -316,6 +282,6 @@ def test_arbitrary_bytes_never_break_the_stripper(data):
 @pytest.mark.parametrize("size", [LARGE_BYTES - 64, LARGE_BYTES + 1])
 def test_the_limit_decides_what_is_kept(reading, size):
     """A payload below it stays."""
-    model = reading.model([node("Relu", ["x"], ["y"])], {"x": [1]}, ["y"], constants={"w": np.zeros(size, np.int8)})
+    model = reading.model("y = Relu(x)", {"x": [1]}, ["y"], constants={"w": np.zeros(size, np.int8)})
     kept = onnx.ModelProto.FromString(without_large_payloads(model.SerializeToString())).graph.initializer[0]
     assert len(kept.raw_data) == (size if size <= LARGE_BYTES else 0)

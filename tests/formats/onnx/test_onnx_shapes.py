@@ -20,7 +20,7 @@ def _bytes(graph, tensor):
 
 def test_a_symbolic_dimension_takes_the_size_given(reading):
     """One size for every place the symbol stands at; it is kept in the metadata."""
-    model = reading.model([node("MatMul", ["x", "W"], ["y"])], {"x": ["batch", "seq", 8]}, ["y"], {"W": [8, 4]})
+    model = reading.model("y = MatMul(x, W)", {"x": ["batch", "seq", 8]}, ["y"], {"W": [8, 4]})
     graph = reading.read(model, dims={"batch": 3, "seq": 5})
     assert graph.metadata["macs"] == 3 * 5 * 8 * 4
     assert graph.metadata["dims"] == {"batch": 3, "seq": 5}
@@ -31,7 +31,7 @@ def test_a_symbolic_dimension_takes_the_size_given(reading):
 
 def test_a_missing_size_names_the_input_the_dimension_and_the_flag(reading):
     """The message can be acted upon, and lists all that is open at once."""
-    model = reading.model([node("Add", ["x", "z"], ["y"])], {"x": ["batch", 8], "z": ["batch", "n", 8]}, ["y"])
+    model = reading.model("y = Add(x, z)", {"x": ["batch", 8], "z": ["batch", "n", 8]}, ["y"])
     with pytest.raises(InputError) as caught:
         reading.read(model)
     assert str(caught.value) == (
@@ -50,11 +50,7 @@ def test_an_unnamed_dimension_of_an_input_is_given_by_its_axis(reading):
 
 def test_a_size_that_depends_on_data_is_given_by_tensor_and_axis(reading):
     """NonZero's output has no static size: the message names it, and everything behind it follows from the flag."""
-    nodes = [
-        node("NonZero", ["x"], ["where"], name="find"),
-        node("Transpose", ["where"], ["t"]),
-        node("Relu", ["t"], ["y"]),
-    ]
+    nodes = nodes_of("[find] where = NonZero(x) t = Transpose(where) y = Relu(t)")
     model = reading.model(nodes, {"x": [4, 8]}, ["y"])
     with pytest.raises(InputError) as caught:
         reading.read(model)
@@ -67,7 +63,7 @@ def test_a_size_that_depends_on_data_is_given_by_tensor_and_axis(reading):
 
 def test_a_symbol_declared_inside_fixes_a_size_that_depends_on_data(reading):
     """An exporter's own name for such a size works as a flag."""
-    nodes = [node("NonZero", ["x"], ["where"]), node("Cast", ["where"], ["y"], to=TensorProto.FLOAT)]
+    nodes = nodes_of(f"where = NonZero(x) y = Cast <to = {TensorProto.FLOAT}>(where)")
     model = reading.model(nodes, {"x": [8]}, ["y"], value_info={"where": (TensorProto.INT64, [1, "hits"])})
     with pytest.raises(InputError, match=r"'hits' \(depends on data, axis 1 of 'where', .*dims={'hits': 8}"):
         reading.read(model)
@@ -76,7 +72,7 @@ def test_a_symbol_declared_inside_fixes_a_size_that_depends_on_data(reading):
 
 def test_an_unknown_rank_can_be_given_axis_by_axis(reading):
     """A custom op that says nothing of its output: all its axes make the shape, its input the element type."""
-    nodes = [node("Mystery", ["x"], ["m"], domain="acme"), node("Relu", ["m"], ["y"])]
+    nodes = nodes_of("m = acme.Mystery(x) y = Relu(m)")
     model = reading.model(nodes, {"x": [8]}, ["y"], domains=["acme"], value_info={"y": [2, 3]})
     model.graph.ClearField("value_info")
     with pytest.raises(InputError, match=r"Mystery 'm': tensor 'm' has an unknown shape.*dims m:0=1"):
@@ -99,31 +95,27 @@ def test_an_unknown_rank_can_be_given_axis_by_axis(reading):
 )
 def test_a_wrong_size_is_refused(reading, dims, message):
     """Unknown names list the known ones; sizes are positive."""
-    assert message in str(refusal(reading.graph, [node("Relu", ["x"], ["y"])], {"x": ["batch", 8]}, ["y"], dims=dims))
+    assert message in str(refusal(reading.graph, nodes_of("y = Relu(x)"), {"x": ["batch", 8]}, ["y"], dims=dims))
 
 
 def test_a_size_for_a_model_without_symbols_says_so(reading):
     """There is nothing to set."""
     with pytest.raises(InputError, match="it has no symbolic dimensions"):
-        reading.graph([node("Relu", ["x"], ["y"])], {"x": [8]}, ["y"], dims={"batch": 1})
+        reading.graph("y = Relu(x)", {"x": [8]}, ["y"], dims={"batch": 1})
 
 
 def test_an_input_that_nobody_reads_needs_no_size(reading):
     """Its shape is told as far as it is known."""
-    graph = reading.graph([node("Relu", ["x"], ["y"])], {"x": [8], "unused": ["n", None]}, ["y"])
+    graph = reading.graph("y = Relu(x)", {"x": [8], "unused": ["n", None]}, ["y"])
     assert graph.metadata["inputs"][1] == {"name": "unused", "shape": ["n", "?"], "dtype": "float32"}
 
 
 def test_computed_shapes_are_followed(reading):
     """Shape -> Gather -> Unsqueeze -> Concat -> Reshape, as PyTorch writes a view: it folds away, the view remains."""
-    nodes = [
-        node("Shape", ["x"], ["shape"]),
-        node("Gather", ["shape", "zero"], ["batch"]),
-        node("Mul", ["batch", "two"], ["doubled"]),
-        node("Unsqueeze", ["doubled", "axis"], ["head"]),
-        node("Concat", ["head", "rest"], ["target"], axis=0),
-        node("Reshape", ["x", "target"], ["y"], name="view"),
-    ]
+    nodes = nodes_of(
+        "shape = Shape(x) batch = Gather(shape, zero) doubled = Mul(batch, two) "
+        "head = Unsqueeze(doubled, axis) target = Concat <axis = 0>(head, rest) [view] y = Reshape(x, target)"
+    )
     constants = {"zero": np.int64(0), "two": np.int64(2), "axis": np.array([0]), "rest": np.array([-1, 2])}
     graph = reading.graph(nodes, {"x": ["batch", 8]}, ["y"], constants=constants, dims={"batch": 6})
     assert graph.op_names == ("view",)
@@ -134,20 +126,12 @@ def test_computed_shapes_are_followed(reading):
 
 def test_shapes_computed_with_floats_and_comparisons_are_followed(reading):
     """Floor of a scaled size, a size chosen by Where, a Range sliced backwards."""
-    nodes = [
-        node("Shape", ["x"], ["shape"]),
-        node("Cast", ["shape"], ["f"], to=TensorProto.FLOAT),
-        node("Mul", ["f", "half"], ["scaled"]),
-        node("Floor", ["scaled"], ["floored"]),
-        node("Cast", ["floored"], ["i"], to=TensorProto.INT64),
-        node("Equal", ["i", "minus"], ["same"]),
-        node("Where", ["same", "i", "i"], ["chosen"]),
-        node("Slice", ["chosen", "last", "before", "axis", "back"], ["reversed"]),
-        node("Expand", ["one", "reversed"], ["e"]),
-        node("Add", ["e", "total"], ["sized"]),
-        node("ReduceSum", ["x"], ["total"], keepdims=0),
-        node("Relu", ["sized"], ["y"]),
-    ]
+    nodes = nodes_of(
+        f"shape = Shape(x) f = Cast <to = {TensorProto.FLOAT}>(shape) scaled = Mul(f, half) "
+        f"floored = Floor(scaled) i = Cast <to = {TensorProto.INT64}>(floored) same = Equal(i, minus) "
+        "chosen = Where(same, i, i) reversed = Slice(chosen, last, before, axis, back) "
+        "e = Expand(one, reversed) sized = Add(e, total) total = ReduceSum <keepdims = 0>(x) y = Relu(sized)"
+    )
     constants = {
         "half": np.float32(0.5),
         "minus": np.int64(-1),
@@ -163,9 +147,7 @@ def test_shapes_computed_with_floats_and_comparisons_are_followed(reading):
 
 def test_stale_value_info_does_not_mislead(reading):
     """A declared size that contradicts the inferred one is left aside."""
-    graph = reading.graph(
-        [node("Relu", ["x"], ["h"]), node("Relu", ["h"], ["y"])], {"x": [2, 8]}, ["y"], value_info={"h": [7, 8]}
-    )
+    graph = reading.graph("h = Relu(x) y = Relu(h)", {"x": [2, 8]}, ["y"], value_info={"h": [7, 8]})
     assert _bytes(graph, "h") == 64
 
 
@@ -188,7 +170,7 @@ def test_inference_goes_on_after_an_op_unknown_to_onnx(reading):
 def test_operands_that_do_not_fit_say_why(reading):
     """The sizes that contradict each other are named, with the place."""
     with pytest.raises(InputError, match=r"MatMul 'bad': operands do not fit .*: rows of 3 meet columns of 4"):
-        reading.graph([node("MatMul", ["x", "W"], ["y"], name="bad")], {"x": [2, 3]}, ["y"], {"W": [4, 5]})
+        reading.graph("[bad] y = MatMul(x, W)", {"x": [2, 3]}, ["y"], {"W": [4, 5]})
 
 
 @pytest.mark.parametrize(
@@ -265,7 +247,7 @@ def test_sizes_follow_the_element_type(reading, dtype, size):
         pytest.skip(f"this onnx has no {dtype}")
     number = TensorProto.DataType.Value(dtype)
     model = reading.model(
-        [node("Identity", ["x"], ["h"]), node("Identity", ["h"], ["y"])],
+        "h = Identity(x) y = Identity(h)",
         {"x": (number, [10])},
         ["y"],
         opset=25 if dtype == "INT2" else 23,

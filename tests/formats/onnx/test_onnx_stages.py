@@ -11,7 +11,7 @@ import onnx
 import onnx.parser
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from onnx_text import nodes_of
+from onnx_text import built, function_of
 from random_onnx_models import read_model, split_into
 
 from mtpp.errors import InputError
@@ -22,17 +22,12 @@ from mtpp.formats.results.stage_manifest import OURS
 F = TensorProto.FLOAT
 
 
-def _value(name: str, *shape: Any, dtype: int = F) -> onnx.ValueInfoProto:
-    return helper.make_tensor_value_info(name, dtype, shape)
-
-
-def _model(nodes: list[onnx.NodeProto], stored: list[TensorProto] | None = None, **more: Any) -> onnx.ModelProto:
+def _model(
+    nodes: str | list[onnx.NodeProto], stored: list[TensorProto] | None = None, outputs: Any = None, **more: Any
+) -> onnx.ModelProto:
     """Return a model from x (2 × 4) to y (2 × 4)."""
-    opsets = [helper.make_opsetid("", more.pop("opset", 20)), helper.make_opsetid("local", 1)]
-    functions, ir_version = more.pop("functions", []), more.pop("ir_version", 10)
-    inputs, outputs = more.pop("inputs", [_value("x", 2, 4)]), more.pop("outputs", [_value("y", 2, 4)])
-    graph = helper.make_graph(nodes, "graph", inputs, outputs, stored or [], **more)
-    return helper.make_model(graph, opset_imports=opsets, functions=functions, ir_version=ir_version)
+    choices = {"inputs": {"x": [2, 4]}, "opset": 20, "ir_version": 10, "domains": ["local"], **more}
+    return built(nodes, outputs=outputs or {"y": [2, 4]}, stored=stored or [], **choices)
 
 
 def _stored(name: str, *shape: int) -> TensorProto:
@@ -72,7 +67,7 @@ def test_external_data_is_shared_under_a_safe_name(tmp_path: Path) -> None:
     data = np.arange(32, dtype=np.float32).tobytes()
     (tmp_path / "weights" / "a..b.bin").write_bytes(data)
     stored = [_external("v", "weights/a..b.bin"), _external("w", "./weights/a..b.bin", 64), _external("u", "gone")]
-    nodes = nodes_of("a = MatMul(x, v) b = MatMul(a, w) y = MatMul(b, u)")
+    nodes = "a = MatMul(x, v) b = MatMul(a, w) y = MatMul(b, u)"
     stages = _split(_model(nodes, stored), tmp_path, [0, 1, 2])
     placed = [{e.key: e.value for e in stage.graph.initializer[0].external_data} for stage in stages]
     assert [(p["location"], p["offset"]) for p in placed] == [
@@ -91,12 +86,9 @@ def test_external_data_is_shared_under_a_safe_name(tmp_path: Path) -> None:
 def test_hostile_places_are_refused_and_nothing_is_written(location: str, tmp_path: Path) -> None:
     """A place that leads out of the folder ends the split before it begins, in functions as well."""
     (tmp_path / "link").symlink_to("/etc/passwd")
-    constant = helper.make_node("Constant", [], ["w"], value=_external("", location))
-    product = helper.make_node("MatMul", ["p", "w"], ["q"])
-    opsets = [helper.make_opsetid("", 20)]
-    function = helper.make_function("local", "F", ["p"], ["q"], [constant, product], opsets)
-    calls = [helper.make_node("F", ["x"], ["a"], domain="local"), helper.make_node("Relu", ["a"], ["y"])]
-    plain = [helper.make_node("MatMul", ["x", "w"], ["a"]), helper.make_node("Relu", ["a"], ["y"])]
+    function = function_of("F (p) => (q) { w = Constant <value = float[1] {0}>() q = MatMul(p, w) }")
+    function.node[0].attribute[0].t.CopyFrom(_external("", location))
+    calls, plain = "a = local.F(x) y = Relu(a)", "a = MatMul(x, w) y = Relu(a)"
     for model in (_model(calls, functions=[function]), _model(plain, [_external("w", location)])):
         with pytest.raises(InputError, match="external data of"):
             _split(model, tmp_path, [0, 1])
@@ -105,9 +97,8 @@ def test_hostile_places_are_refused_and_nothing_is_written(location: str, tmp_pa
 
 def test_what_no_protobuf_holds_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A model or a stage above 2 GiB, here 2 KiB, is refused before or while it is written; nothing is left."""
-    nodes = [helper.make_node("MatMul", ["x", "w"], ["a"]), helper.make_node("Relu", ["a"], ["b"])]
-    nodes.append(helper.make_node("Add", ["b", "b"], ["y"]))
-    model = _model(nodes, [_stored("w", 4, 600)], outputs=[_value("y", 2, 600)])
+    nodes = "a = MatMul(x, w) b = Relu(a) y = Add(b, b)"
+    model = _model(nodes, [_stored("w", 4, 600)], outputs={"y": [2, 600]})
     for module, message in ((writing, "stage 0 would be above 2 GiB"), (contents, "the model is above 2 GiB")):
         with monkeypatch.context() as patch:
             patch.setattr(module, "LARGEST_MESSAGE_BYTES", 2048)
@@ -120,8 +111,8 @@ def test_what_no_protobuf_holds_is_refused(tmp_path: Path, monkeypatch: pytest.M
 def test_old_models_list_initializers_among_inputs(tmp_path: Path) -> None:
     """Below IR version 4 each stage lists those that it has, and no others; they are no tensors between stages."""
     stored = [_stored("v", 4, 4), _stored("w", 4, 4)]
-    nodes = [helper.make_node("MatMul", ["x", "v"], ["a"]), helper.make_node("MatMul", ["a", "w"], ["y"])]
-    inputs = [_value("x", 2, 4), _value("v", 4, 4), _value("w", 4, 4)]
+    nodes = "a = MatMul(x, v) y = MatMul(a, w)"
+    inputs = {"x": [2, 4], "v": [4, 4], "w": [4, 4]}
     first, second = _split(_model(nodes, stored, inputs=inputs, opset=8, ir_version=3), tmp_path, [0, 1])
     assert [value.name for value in first.graph.input] == ["x", "v"]
     assert [value.name for value in second.graph.input] == ["a", "w"]
@@ -129,15 +120,10 @@ def test_old_models_list_initializers_among_inputs(tmp_path: Path) -> None:
     _run(tmp_path)
 
 
-def _functions() -> list[onnx.FunctionProto]:
-    opsets = [helper.make_opsetid("", 20), helper.make_opsetid("local", 1)]
-    leaky = helper.make_node("LeakyRelu", ["a"], ["b"])
-    leaky.attribute.add(name="alpha", ref_attr_name="slope", type=onnx.AttributeProto.FLOAT)
-    inner = helper.make_function("local", "Inner", ["a"], ["b"], [leaky], opsets, attributes=["slope"])
-    call = helper.make_node("Inner", ["c"], ["d"], domain="local")
-    call.attribute.add(name="slope", ref_attr_name="steep", type=onnx.AttributeProto.FLOAT)
-    body = [helper.make_node("Relu", ["p"], ["c"]), call, helper.make_node("Neg", ["d"], ["q"])]
-    return [inner, helper.make_function("local", "Outer", ["p"], ["q"], body, opsets, attributes=["steep"])]
+FUNCTIONS = [
+    function_of("Inner <slope>(a) => (b) { b = LeakyRelu <alpha: float = @slope>(a) }"),
+    function_of("Outer <steep>(p) => (q) { c = Relu(p) d = local.Inner <slope: float = @steep>(c) q = Neg(d) }"),
+]
 
 
 @pytest.mark.parametrize(
@@ -152,8 +138,8 @@ def test_calls_that_no_cut_goes_through_stay_calls(
     labels: list[int], kinds: list[list[str]], functions: list[list[str]], tmp_path: Path
 ) -> None:
     """A call is replaced by its body only where it is cut; calls in that body may stay, with their attributes."""
-    calls = nodes_of("m = local.Outer <steep = 0.5> (x) y = local.Outer <steep = 0.25> (m)")
-    stages = _split(_model(calls, functions=_functions()), tmp_path, labels)
+    calls = "m = local.Outer <steep = 0.5> (x) y = local.Outer <steep = 0.25> (m)"
+    stages = _split(_model(calls, functions=FUNCTIONS), tmp_path, labels)
     assert [[node.op_type for node in stage.graph.node] for stage in stages] == kinds
     assert [[function.name for function in stage.functions] for stage in stages] == functions
     assert {"", "local"} == {entry.domain for entry in stages[0].opset_import}
@@ -162,11 +148,10 @@ def test_calls_that_no_cut_goes_through_stay_calls(
 
 def test_overloads_are_told_apart(tmp_path: Path) -> None:
     """Functions of one name are different ones if their overloads are; each stage gets those that it calls."""
-    opsets, functions, calls = [helper.make_opsetid("", 20)], [], []
-    for i, kind in enumerate(("Relu", "Neg")):
-        body = [helper.make_node("Tanh", ["a"], ["t"]), helper.make_node(kind, ["t"], ["b"])]
-        functions.append(helper.make_function("local", "F", ["a"], ["b"], body, opsets, overload=kind))
-        calls.append(helper.make_node("F", ["xm"[i]], ["my"[i]], domain="local", overload=kind))
+    functions = [function_of(f"F (a) => (b) {{ t = Tanh(a) b = {kind}(t) }}") for kind in ("Relu", "Neg")]
+    for function, kind in zip(functions, ("Relu", "Neg"), strict=True):
+        function.overload = kind
+    calls = "m = local.F:Relu(x) y = local.F:Neg(m)"
     stages = _split(_model(calls, functions=functions), tmp_path, [0, 0, 1, 1])
     assert [[function.overload for function in stage.functions] for stage in stages] == [["Relu"], ["Neg"]]
     assert [[node.op_type for node in stage.graph.node] for stage in stages] == [["F"], ["F"]]
@@ -174,10 +159,8 @@ def test_overloads_are_told_apart(tmp_path: Path) -> None:
 
 def test_a_call_that_only_needs_a_later_shape_is_inlined(tmp_path: Path) -> None:
     """The plan lets a call run before what it takes the shape of; it cannot stay a call then."""
-    opsets = [helper.make_opsetid("", 20)]
-    body = [helper.make_node("Shape", ["b"], ["s"]), helper.make_node("Reshape", ["a", "s"], ["c"])]
-    function = helper.make_function("local", "Like", ["a", "b"], ["c"], body, opsets)
-    nodes = nodes_of("late = Relu(x) early = local.Like(x, late) y = Add(early, late)")
+    function = function_of("Like (a, b) => (c) { s = Shape(b) c = Reshape(a, s) }")
+    nodes = "late = Relu(x) early = local.Like(x, late) y = Add(early, late)"
     first, second = _split(_model(nodes, functions=[function]), tmp_path, [1, 0, 1])
     assert [node.op_type for node in first.graph.node] == ["Reshape"]
     assert [value.name for value in second.graph.input] == ["x", "early"]
@@ -186,15 +169,12 @@ def test_a_call_that_only_needs_a_later_shape_is_inlined(tmp_path: Path) -> None
 
 def test_what_is_said_about_the_model_stays(tmp_path: Path) -> None:
     """Producer, documentation and metadata are kept; training information is not; sizes stand where symbols did."""
-    nodes = [helper.make_node("Relu", ["x"], ["a"]), helper.make_node("Neg", ["a"], ["b"])]
-    nodes.append(helper.make_node("Tanh", ["b"], ["y"]))
+    nodes = "a = Relu(x) b = Neg(a) y = Tanh(b)"
+    sizes = {name: ["batch", 4] for name in "xaby"}
     model = _model(
-        nodes,
-        inputs=[_value("x", "batch", 4)],
-        outputs=[_value("y", "batch", 4)],
-        value_info=[_value("a", "batch", 4), _value("b", "batch", 4)],
-        doc_string="graph",
+        nodes, inputs={"x": sizes["x"]}, outputs={"y": sizes["y"]}, value_info={"a": sizes["a"], "b": sizes["b"]}
     )
+    model.graph.doc_string = "graph"
     model.producer_name, model.doc_string, model.domain = "maker", "model", "org"
     model.metadata_props.add(key="author", value="someone")
     model.graph.input[0].doc_string = "an image"
@@ -215,18 +195,11 @@ def test_what_is_said_about_the_model_stays(tmp_path: Path) -> None:
 
 def test_constants_that_come_from_shapes_are_stored(tmp_path: Path) -> None:
     """A stage holds the sizes it needs, computes other constants, and makes an identity matrix itself."""
-    nodes = [
-        helper.make_node("Relu", ["x"], ["a"]),
-        helper.make_node("Shape", ["a"], ["s"]),
-        helper.make_node("Cast", ["s"], ["f"], to=F),
-        helper.make_node("ReduceSum", ["f"], ["g"], keepdims=0),
-        helper.make_node("Transpose", ["x"], ["t"]),
-        helper.make_node("MatMul", ["t", "x"], ["square"]),
-        helper.make_node("EyeLike", ["square"], ["eye"], k=1),
-        helper.make_node("MatMul", ["a", "eye"], ["b"]),
-        helper.make_node("Mul", ["b", "g"], ["y"]),
-    ]
-    model = _model(nodes, outputs=[_value("y", 2, 4), _value("square", 4, 4)])
+    nodes = (
+        f"a = Relu(x) s = Shape(a) f = Cast <to = {F}>(s) g = ReduceSum <keepdims = 0>(f) t = Transpose(x) "
+        "square = MatMul(t, x) eye = EyeLike <k = 1>(square) b = MatMul(a, eye) y = Mul(b, g)"
+    )
+    model = _model(nodes, outputs={"y": [2, 4], "square": [4, 4]})
     first, second = _split(model, tmp_path, [0, 0, 0, 1, 1])
     assert [value.name for value in second.graph.input] == ["a"]
     stored = {tensor.name: numpy_helper.to_array(tensor) for tensor in second.graph.initializer}
@@ -239,12 +212,11 @@ def test_constants_that_come_from_shapes_are_stored(tmp_path: Path) -> None:
 
 def test_results_that_need_no_op(tmp_path: Path) -> None:
     """Inputs passed through, weights and constants as results, and a result that is also read later."""
-    nodes = nodes_of(
+    nodes = (
         "c = Constant <value_floats = [1.0, 2.0]> () early = Relu(x) s = Shape(early) m = Add(early, x) "
         "y = Add(m, early)"
     )
-    outputs = [_value("x", 2, 4), _value("early", 2, 4), _value("w", 3), _value("c", 2), _value("y", 2, 4)]
-    outputs += [_value("s", 2, dtype=TensorProto.INT64)]
+    outputs = {"x": [2, 4], "early": [2, 4], "w": [3], "c": [2], "y": [2, 4], "s": (TensorProto.INT64, [2])}
     stages = _split(_model(nodes, [_stored("w", 3)], outputs=outputs), tmp_path, [0, 3, 7])
     assert [[value.name for value in stage.graph.output] for stage in stages] == [
         ["early"],
@@ -257,7 +229,7 @@ def test_results_that_need_no_op(tmp_path: Path) -> None:
 
 def test_dead_ends_are_returned_where_a_stage_makes_nothing_else(tmp_path: Path) -> None:
     """A stage whose ops nobody reads is a model that can be run."""
-    nodes = [helper.make_node("Relu", ["x"], ["y"]), helper.make_node("Neg", ["x"], ["dead"])]
+    nodes = "y = Relu(x) dead = Neg(x)"
     _, second = _split(_model(nodes), tmp_path, [0, 1])
     assert [value.name for value in second.graph.output] == ["dead"]
     _run(tmp_path)
@@ -265,9 +237,7 @@ def test_dead_ends_are_returned_where_a_stage_makes_nothing_else(tmp_path: Path)
 
 def test_sequences_cross_a_cut(tmp_path: Path) -> None:
     """A sequence of tensors is declared with its element type."""
-    nodes = nodes_of(
-        "a = Relu(x) s = SequenceConstruct(x, a) c = ConcatFromSequence <axis = 0> (s) y = Slice(c, from, to)"
-    )
+    nodes = "a = Relu(x) s = SequenceConstruct(x, a) c = ConcatFromSequence <axis = 0> (s) y = Slice(c, from, to)"
     bounds = [numpy_helper.from_array(np.array([value]), name) for name, value in (("from", 1), ("to", 3))]
     _, second = _split(_model(nodes, bounds), tmp_path, [0, 0, 1, 1])
     element = second.graph.input[0].type.sequence_type.elem_type.tensor_type
@@ -277,9 +247,10 @@ def test_sequences_cross_a_cut(tmp_path: Path) -> None:
 
 def test_sequences_are_results(tmp_path: Path) -> None:
     """The check takes their tensors out of them, one by one."""
-    nodes = nodes_of("a = Relu(x) s = SequenceConstruct(x, a) y = SequenceInsert(s, x)")
-    outputs = [helper.make_tensor_sequence_value_info("y", F, [2, 4])]
-    _split(_model(nodes, outputs=outputs), tmp_path, [0, 0, 1])
+    nodes = "a = Relu(x) s = SequenceConstruct(x, a) y = SequenceInsert(s, x)"
+    model = _model(nodes)
+    model.graph.output[0].CopyFrom(helper.make_tensor_sequence_value_info("y", F, [2, 4]))
+    _split(model, tmp_path, [0, 0, 1])
     _run(tmp_path)
 
 
@@ -289,12 +260,7 @@ def test_half_precision_between_stages_is_rounded(tmp_path: Path) -> None:
     from mtpp.formats.results.stage_manifest import read_manifest
     from mtpp.runtime.checking.split_check import check_split
 
-    nodes = [
-        helper.make_node("Cast", ["x"], ["a"], to=TensorProto.FLOAT16),
-        helper.make_node("Relu", ["a"], ["b"]),
-        helper.make_node("Add", ["b", "b"], ["c"]),
-        helper.make_node("Cast", ["c"], ["y"], to=F),
-    ]
+    nodes = f"a = Cast <to = {TensorProto.FLOAT16}>(x) b = Relu(a) c = Add(b, b) y = Cast <to = {F}>(c)"
     _split(_model(nodes), tmp_path, [0, 0, 1, 1])
     manifest, data = read_manifest(tmp_path / "stages"), (tmp_path / "model.onnx").read_bytes()
     checks = [
@@ -307,7 +273,7 @@ def test_half_precision_between_stages_is_rounded(tmp_path: Path) -> None:
 
 def test_optionals_do_not_cross_a_cut(tmp_path: Path) -> None:
     """They are refused: what is known of them is what is in them."""
-    nodes = nodes_of("o = Optional(x) a = OptionalGetElement(o) y = Relu(a)")
+    nodes = "o = Optional(x) a = OptionalGetElement(o) y = Relu(a)"
     with pytest.raises(InputError, match="tensor 'o' is an optional"):
         _split(_model(nodes), tmp_path, [0, 1, 1])
     _split(_model(nodes), tmp_path, [0, 0, 1])
@@ -338,11 +304,10 @@ def test_optionals_that_control_flow_makes_do_not_cross_either(tmp_path: Path) -
 
 def test_functions_of_older_operator_sets(tmp_path: Path) -> None:
     """Where inlining had to convert a body, it is no longer what the function says: no call stays, cut or not."""
-    body = [helper.make_node("Squeeze", ["a"], ["s"], axes=[0]), helper.make_node("Relu", ["s"], ["b"])]
-    function = helper.make_function("local", "Old", ["a"], ["b"], body, [helper.make_opsetid("", 11)])
-    nodes = nodes_of("u = Unsqueeze(x, zero) m = local.Old(u) y = Neg(m)")
+    function = function_of("Old (a) => (b) { s = Squeeze <axes = [0]>(a) b = Relu(s) }", opset=11)
+    nodes = "u = Unsqueeze(x, zero) m = local.Old(u) y = Neg(m)"
     zero = numpy_helper.from_array(np.array([0]), "zero")
-    model = _model(nodes, [zero], functions=[function], value_info=[_value("u", 1, 2, 4), _value("m", 2, 4)])
+    model = _model(nodes, [zero], functions=[function], value_info={"u": [1, 2, 4], "m": [2, 4]})
     for folder, labels in (("a", [0, 0, 0, 1]), ("b", [0, 0, 1, 1])):
         (tmp_path / folder).mkdir()
         first, second = _split(model, tmp_path / folder, labels)
@@ -353,8 +318,9 @@ def test_sparse_weights_and_quantisation_go_where_they_are_used(tmp_path: Path) 
     """Sparse initializers and annotations, with the scales that they name, are in the stages that need them."""
     indices = numpy_helper.from_array(np.array([5]))
     sparse = helper.make_sparse_tensor(numpy_helper.from_array(np.array([2], np.float32), "w"), indices, [4, 4])
-    nodes = [helper.make_node("Relu", ["x"], ["a"]), helper.make_node("MatMul", ["a", "w"], ["y"])]
-    model = _model(nodes, [_stored("scale", 1)], sparse_initializer=[sparse])
+    nodes = "a = Relu(x) y = MatMul(a, w)"
+    model = _model(nodes, [_stored("scale", 1)])
+    model.graph.sparse_initializer.append(sparse)
     annotation = model.graph.quantization_annotation.add(tensor_name="y")
     annotation.quant_parameter_tensor_names.add(key="SCALE_TENSOR", value="scale")
     first, second = _split(model, tmp_path, [0, 1])
@@ -368,16 +334,14 @@ def test_sparse_weights_and_quantisation_go_where_they_are_used(tmp_path: Path) 
 
 def test_nodes_are_called_what_the_plan_calls_them(tmp_path: Path) -> None:
     """Missing names are made up and repeated ones made different, as the plan has them."""
-    nodes = [helper.make_node("Relu", ["x"], ["a"], name="n"), helper.make_node("Neg", ["a"], ["b"], name="n")]
-    nodes.append(helper.make_node("Tanh", ["b"], ["y"]))
+    nodes = "[n] a = Relu(x) [n] b = Neg(a) y = Tanh(b)"
     (stage,) = _split(_model(nodes), tmp_path, [0, 0, 0])
     assert [node.name for node in stage.graph.node] == ["n", "n_2", "Tanh_2"]
 
 
 def test_nodes_out_of_order_are_put_in_order(tmp_path: Path) -> None:
     """A file that lists nodes before what they read gives stages that are valid models."""
-    nodes = [helper.make_node("Tanh", ["b"], ["y"]), helper.make_node("Neg", ["a"], ["b"])]
-    nodes.append(helper.make_node("Relu", ["x"], ["a"]))
+    nodes = "y = Tanh(b) b = Neg(a) a = Relu(x)"
     first, second = _split(_model(nodes), tmp_path, [0, 0, 1])
     assert [node.op_type for node in first.graph.node] == ["Relu", "Neg"]
     assert [node.op_type for node in second.graph.node] == ["Tanh"]
@@ -388,8 +352,11 @@ def test_nodes_out_of_order_are_put_in_order(tmp_path: Path) -> None:
 def test_tensor_names_never_become_file_names(tmp_path: Path) -> None:
     """Names that climb, hold control characters or are very long stay names of tensors."""
     first, second = "../../\x07\n/etc", "n" * 10_000
-    nodes = [helper.make_node("Relu", ["x"], [first], name=second), helper.make_node("Neg", [first], [second])]
-    nodes.append(helper.make_node("Tanh", [second], ["y"]))
+    nodes = [
+        helper.make_node("Relu", ["x"], [first], name=second),
+        helper.make_node("Neg", [first], [second]),
+        helper.make_node("Tanh", [second], ["y"]),
+    ]
     _split(_model(nodes), tmp_path, [0, 1, 2])
     assert sorted(entry.name for entry in (tmp_path / "stages").iterdir()) == [
         "manifest.json",
@@ -403,19 +370,11 @@ def test_tensor_names_never_become_file_names(tmp_path: Path) -> None:
 
 def test_a_body_that_takes_the_shape_of_something_later_is_refused(tmp_path: Path) -> None:
     """Only the shape matters to the plan, but the body cannot do without the tensor."""
-    body = helper.make_graph(
-        [helper.make_node("Shape", ["late"], ["s"]), helper.make_node("Reshape", ["x", "s"], ["r"])],
-        "body",
-        [],
-        [_value("r", 2, 4)],
+    body = "b () => (r) { s = Shape(late) r = Reshape(x, s) }"
+    nodes = (
+        "total = ReduceSum <keepdims = 0>(x) condition = Cast <to = 9>(total) late = Relu(x) "
+        f"early = If(condition) <then_branch = {body}, else_branch = {body}> y = Add(early, late)"
     )
-    nodes = [
-        helper.make_node("ReduceSum", ["x"], ["total"], keepdims=0),
-        helper.make_node("Cast", ["total"], ["condition"], to=TensorProto.BOOL),
-        helper.make_node("Relu", ["x"], ["late"]),
-        helper.make_node("If", ["condition"], ["early"], then_branch=body, else_branch=body),
-        helper.make_node("Add", ["early", "late"], ["y"]),
-    ]
     with pytest.raises(InputError, match=r"stage 0, If 'early': it reads 'late', if only its shape"):
         _split(_model(nodes), tmp_path, [0, 0, 1, 0, 1])
     _split(_model(nodes), tmp_path, [0, 0, 0, 1, 1])

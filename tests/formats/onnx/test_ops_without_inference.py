@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from onnx_text import built
 from stage_equality import runtime_version
 
 from mtpp.formats.onnx.reader import Reading, read_with_nodes
@@ -41,15 +42,8 @@ def _model(
     domain, _, op = kind.rpartition(":")
     node = helper.make_node(op, [*inputs, *stored], [f"y{index}" for index in range(made)], domain=domain)
     node.attribute.extend(helper.make_attribute(name, value) for name, value in attributes.items())
-    graph = helper.make_graph(
-        [node],
-        "one",
-        [helper.make_tensor_value_info(name, *typed) for name, typed in inputs.items()],
-        [onnx.ValueInfoProto(name=name) for name in node.output],
-        [numpy_helper.from_array(np.asarray(value), name) for name, value in stored.items()],
-    )
-    imports = [helper.make_opsetid("", opset), *([helper.make_opsetid(domain, 1)] if domain else [])]
-    return helper.make_model(graph, opset_imports=imports, ir_version=8)
+    domains = [domain] if domain else []
+    return built([node], inputs, list(node.output), stored, opset=opset, domains=domains)
 
 
 def _run(model: onnx.ModelProto, inputs: dict[str, Typed]) -> list[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from onnx import TensorProto, helper
-from onnx_text import nodes_of
+from onnx_text import built, nodes_of
 
 from mtpp.formats.onnx import read_with_nodes
 from mtpp.formats.onnx.left_out import only_branches
@@ -29,15 +29,10 @@ def _ranges(model, dims=None):
 
 def test_numbers_of_rows_are_those_of_the_smallest_table(reading):
     """Through casts and reshapes, and of two tables that share indices the smaller one counts."""
-    nodes = [
-        node("Cast", ["ids"], ["wide"], to=I64),
-        node("Unsqueeze", ["wide", "one"], ["apart"]),
-        node("Gather", ["T", "apart"], ["a"]),
-        node("Gather", ["P", "wide"], ["b"], axis=1),
-        node("ReduceSum", ["a"], ["c"]),
-        node("ReduceSum", ["b"], ["d"]),
-        node("Add", ["c", "d"], ["y"]),
-    ]
+    nodes = nodes_of(
+        f"wide = Cast <to = {I64}>(ids) apart = Unsqueeze(wide, one) a = Gather(T, apart) "
+        "b = Gather <axis = 1>(P, wide) c = ReduceSum(a) d = ReduceSum(b) y = Add(c, d)"
+    )
     inputs = {"ids": (I32, [2, 5]), "unused": (I64, [3]), "x": [4]}
     model = reading.model(nodes, inputs, ["y"], {"T": [900, 8], "P": [3, 70]}, {"one": np.array([1])})
     assert _ranges(model) == {"ids": (0, 69)}
@@ -53,19 +48,16 @@ def test_offsets_before_a_table_are_taken_off(reading, kind, by, limits):
 
 def test_no_number_is_larger_than_its_type_holds(reading):
     """Bytes pick rows of a larger table."""
-    nodes = [node("Cast", ["ids"], ["wide"], to=I64), node("Gather", ["T", "wide"], ["y"])]
+    nodes = nodes_of(f"wide = Cast <to = {I64}>(ids) y = Gather(T, wide)")
     model = reading.model(nodes, {"ids": (U8, [2, 5])}, ["y"], {"T": [900, 8]})
     assert _ranges(model) == {"ids": (0, 255)}
 
 
 def test_lengths_are_those_of_what_they_measure(reading):
     """Of a recurrent layer its steps; by their name, the open axis of another input."""
-    nodes = [
-        node("LSTM", ["x", "W", "R", "", "long"], ["h"], hidden_size=4),
-        node("Cast", ["lengths"], ["l"], to=FLOAT),
-        node("ReduceSum", ["l"], ["s"]),
-        node("Add", ["h", "s"], ["y"]),
-    ]
+    nodes = nodes_of(
+        f'h = LSTM <hidden_size = 4>(x, W, R, "", long) l = Cast <to = {FLOAT}>(lengths) s = ReduceSum(l) y = Add(h, s)'
+    )
     inputs = {"x": ["time", 1, 3], "long": (I32, [1]), "lengths": (I64, [1])}
     model = reading.model(nodes, inputs, ["y"], {"W": [1, 16, 3], "R": [1, 16, 4]})
     assert _ranges(model, {"time": 7}) == {"long": (7, 7), "lengths": (7, 7)}
@@ -83,18 +75,18 @@ def test_a_number_compared_with_one_constant_is_that_constant(reading):
 def test_a_mode_is_one_whose_branch_can_run(reading, samples, rate):
     """Equal to the constant for the first branch, another number for the second."""
 
-    def branch(name, size):
-        stored = [helper.make_tensor(f"{name}W", FLOAT, [1, 1, size], [1.0] * size)]
-        nodes = [node("Conv", ["x", f"{name}W"], [f"{name}c"]), node("Flatten", [f"{name}c"], [f"{name}f"]),
-                 node("MatMul", [f"{name}f", f"{name}M"], [f"{name}y"])]  # fmt: skip
-        stored.append(helper.make_tensor(f"{name}M", FLOAT, [1, 2], [1.0, 1.0]))
-        return helper.make_graph(nodes, name, [], [helper.make_empty_tensor_value_info(f"{name}y")], stored)
+    def branch(name):
+        return (
+            f"{name} () => ({name}y) <float[1, 2] {name}M = {{1.0, 1.0}}> "
+            f"{{ {name}c = Conv(x, {name}W) {name}f = Flatten({name}c) {name}y = MatMul({name}f, {name}M) }}"
+        )
 
-    nodes = [
-        node("Equal", ["rate", "fast"], ["is_fast"]),
-        node("Squeeze", ["is_fast"], ["condition"]),
-        node("If", ["condition"], ["y"], then_branch=branch("t", 16), else_branch=branch("e", 4)),
-    ]
+    nodes = nodes_of(
+        "is_fast = Equal(rate, fast) condition = Squeeze(is_fast) "
+        f"y = If(condition) <then_branch = {branch('t')}, else_branch = {branch('e')}>"
+    )
+    for name, size, attribute in zip("te", (16, 4), nodes[2].attribute, strict=True):
+        attribute.g.initializer.append(helper.make_tensor(f"{name}W", FLOAT, [1, 1, size], [1.0] * size))
     inputs = {"x": [1, 1, samples], "rate": (I64, [1])}
     model = reading.model(nodes, inputs, ["y"], constants={"fast": np.int64(16000)})
     assert _ranges(model) == {"rate": (rate, rate)}
@@ -102,26 +94,19 @@ def test_a_mode_is_one_whose_branch_can_run(reading, samples, rate):
 
 def test_masks_over_tokens_let_all_of_them_through(reading):
     """Rows that are masked as a whole have no mean, and no softmax."""
-    nodes = [node("Cast", ["attention_mask"], ["y"], to=FLOAT)]
+    nodes = nodes_of(f"y = Cast <to = {FLOAT}>(attention_mask)")
     assert _ranges(reading.model(nodes, {"attention_mask": (I64, [1, 8])}, ["y"])) == {"attention_mask": (1, 1)}
     assert _ranges(reading.model(nodes, {"attention_mask": (BOOL, [1, 8])}, ["y"])) == {}
 
 
 def test_positions_of_attention_are_those_of_its_keys() -> None:
     """With a past of 3 and 5 more there are 8, the last of them at 7; ONNX Runtime refuses other numbers."""
-    value = helper.make_tensor_value_info
-    half = [value(name, FLOAT, [1, 5, 16]) for name in ("k", "v")]
-    past = [value(name, FLOAT, [1, 2, 3, 8]) for name in ("pk", "pv")]
-    numbers = [value("last", I32, [1]), value("total", I32, [])]
-    names = ["q", "k", "v", "pk", "pv", "last", "total"]
-    attention = node(
-        "GroupQueryAttention", names, ["o", "nk", "nv"], domain="com.microsoft", num_heads=4, kv_num_heads=2
+    nodes = (
+        "o, nk, nv = com.microsoft.GroupQueryAttention <num_heads = 4, kv_num_heads = 2>(q, k, v, pk, pv, last, total)"
     )
-    graph = helper.make_graph(
-        [attention], "g", [value("q", FLOAT, [1, 5, 32]), *half, *past, *numbers], [value("o", FLOAT, [1, 5, 32])]
-    )
-    imports = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
-    model = helper.make_model(graph, opset_imports=imports, ir_version=8)
+    inputs = {"q": [1, 5, 32], "k": [1, 5, 16], "v": [1, 5, 16], "pk": [1, 2, 3, 8], "pv": [1, 2, 3, 8]}
+    numbers = {"last": (I32, [1]), "total": (I32, [])}
+    model = built(nodes, inputs | numbers, {"o": [1, 5, 32]}, opset=17, domains=["com.microsoft"])
     reading = read_with_nodes(None, model.SerializeToString(), source="m", dims={}, system=load_device())
     found = ranges_of(reading.model.graph, reading.scope, only_branches(reading))
     assert found == {"last": (7, 7), "total": (8, 8)}

@@ -47,7 +47,7 @@ def chosen(folder: Path, condition: list[Any], inputs: list[Any], stored: list[A
         for key, kind in (("then_branch", "Neg"), ("else_branch", "Abs"))
     }
     nodes = [*condition, helper.make_node("If", ["c"], ["b"], name="choice", **branches)]
-    nodes += [helper.make_node("Tanh", ["b"], ["y"], name="last")]
+    nodes += nodes_of("[last] y = Tanh(b)")
     return saved(folder, nodes, [value("x", FLOAT, 4), *inputs], [value("y", FLOAT, 4)], initializers=stored)
 
 
@@ -58,16 +58,13 @@ def number(name: str, content: Any) -> Any:
 
 def sum_above(threshold: float) -> tuple[list[Any], list[Any], list[Any]]:
     """Decide by the sum of x."""
-    nodes = [
-        helper.make_node("ReduceSum", ["x"], ["s"], keepdims=0),
-        helper.make_node("Greater", ["s", "t"], ["c"], name="above"),
-    ]
+    nodes = nodes_of("s = ReduceSum <keepdims = 0>(x) [above] c = Greater(s, t)")
     return nodes, [], [number("t", np.float32(threshold))]
 
 
 def mode_is(constant: int) -> tuple[list[Any], list[Any], list[Any]]:
     """Decide by an input of its own."""
-    return [helper.make_node("Equal", ["mode", "k"], ["c"])], [value("mode", INT64)], [number("k", np.int64(constant))]
+    return nodes_of("c = Equal(mode, k)"), [value("mode", INT64)], [number("k", np.int64(constant))]
 
 
 def flag() -> tuple[list[Any], list[Any], list[Any]]:
@@ -110,8 +107,7 @@ def test_branches_that_nothing_reaches_are_said(tmp_path: Path) -> None:
 
 def test_outputs_without_elements_are_said(tmp_path: Path) -> None:
     """That none of no elements differs says nothing."""
-    nodes = [helper.make_node("Neg", ["x"], ["a"]), helper.make_node("Slice", ["a", "end", "end"], ["b"])]
-    nodes += [helper.make_node("Neg", ["b"], ["y"]), helper.make_node("Abs", ["a"], ["z"])]
+    nodes = nodes_of("a = Neg(x) b = Slice(a, end, end) y = Neg(b) z = Abs(a)")
     path = saved(
         tmp_path, nodes, [value("x", FLOAT, 4)], [value("y", FLOAT, 0), value("z", FLOAT, 4)],
         initializers=[number("end", [4])],
@@ -176,7 +172,7 @@ def looping(folder: Path, least: float, opset: int = 17) -> Path:
         [value("i", INT64), value("go", BOOL), value("s", FLOAT, 4)],
         [value("on_next", BOOL), value("f", FLOAT, 4)],
     )  # fmt: skip
-    plain = helper.make_graph([helper.make_node("Neg", ["s"], ["d"])], "plain", [], [value("d", FLOAT, 4)])
+    plain = helper.make_graph(nodes_of("d = Neg(s)"), "plain", [], [value("d", FLOAT, 4)])
     branch = helper.make_graph(decided, "branch", [], [value("d", FLOAT, 4)])
     row = helper.make_graph(
         [*decided, helper.make_node("Identity", ["d"], ["k"])], "row", [value("s", FLOAT, 4)], [value("k", FLOAT, 4)]
@@ -259,7 +255,7 @@ def test_a_stage_that_fails_fails_the_check(tmp_path: Path) -> None:
 
 def text_model(folder: Path) -> Path:
     """Write a model of a text and a number."""
-    nodes = [helper.make_node("Equal", ["text", "word"], ["e"]), helper.make_node("Not", ["e"], ["y"])]
+    nodes = nodes_of("e = Equal(text, word) y = Not(e)")
     return saved(
         folder,
         nodes,
@@ -286,7 +282,7 @@ def test_texts_are_not_made_up(tmp_path: Path) -> None:
 
 def test_texts_that_no_stage_reads_are_no_obstacle(tmp_path: Path) -> None:
     """ONNX Runtime asks for them all the same: stages are checked and run beside the whole model."""
-    nodes = [helper.make_node("Neg", ["x"], ["h"]), helper.make_node("Relu", ["h"], ["y"])]
+    nodes = nodes_of("h = Neg(x) y = Relu(h)")
     inputs = [value("x", FLOAT, 4), value("text", STRING, 2), value("open", FLOAT, "n"), value("low", BFLOAT16, 3)]
     path = saved(tmp_path, nodes, inputs, [value("y", FLOAT, 4)])
     split = mtpp.split(path, mtpp.partition(mtpp.read(path, dims="auto"), 2), tmp_path / "stages", check=True)

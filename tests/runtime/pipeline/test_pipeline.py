@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
+from onnx_text import built
 from stage_folders import SIZE, bypass, bypassed, single, whole_bypass
 
 import mtpp
@@ -142,9 +143,8 @@ def test_stages_without_readers_and_without_inputs(tmp_path: Path) -> None:
     folder = bypass(tmp_path / "stages")
     manifest = read_manifest(folder)
     first = manifest.stages[0]
-    fill = helper.make_node("Constant", [], ["k"], value=helper.make_tensor("v", TensorProto.FLOAT, [2], [3.0, 4.0]))
-    graph = helper.make_graph([fill], "g", [], [helper.make_tensor_value_info("k", TensorProto.FLOAT, [2])])
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), folder / "s5.onnx")
+    fill = "k = Constant <value = float[2] {3.0, 4.0}>()"
+    onnx.save(built(fill, {}, {"k": [2]}, opset=17), folder / "s5.onnx")
     made = replace(first.outputs[0], name="k", shape=(2,), readers=())
     lonely = replace(first, index=5, file="s5.onnx", inputs=(), outputs=(made,))
     (folder / "manifest.json").write_text(manifest_text(replace(manifest, k=6, stages=(*manifest.stages, lonely))))
@@ -204,18 +204,12 @@ def _write_changed(path: Path, **change: object) -> None:
         return
     type_, shape = change.get("type", TensorProto.FLOAT), change.get("shape", ["n", SIZE])
     source, target = change.get("input", "a"), change.get("output", "b")
-    inputs = [helper.make_tensor_value_info(str(source), type_, shape)]
-    if "extra" in change:
-        inputs.append(helper.make_tensor_value_info(str(change["extra"]), type_, shape))
+    inputs = {str(name): (type_, shape) for name in (source, change.get("extra", source))}
     if change.get("double_rows"):
-        node = helper.make_node("Concat", [source, source], [target], axis=0)
+        node = f"{target} = Concat <axis = 0>({source}, {source})"
     else:
-        node = helper.make_node(str(change.get("node", "Neg")), [source], [target])
-    outputs = [helper.make_tensor_value_info(str(target), type_, None)]
-    model = helper.make_model(
-        helper.make_graph([node], "g", inputs, outputs), opset_imports=[helper.make_opsetid("", 17)], ir_version=8
-    )
-    onnx.save(model, path)
+        node = f"{target} = {change.get('node', 'Neg')}({source})"
+    onnx.save(built(node, inputs, {str(target): (type_, None)}, opset=17), path)
 
 
 def test_cores_in_turn() -> None:
@@ -232,31 +226,19 @@ pytest.importorskip("onnxruntime")
 
 def _split(tmp_path: Path, *, random: bool = False) -> tuple[Path, Path]:
     """Return a model that keeps the rows which are positive, and its stages, cut before and behind."""
-    source = helper.make_node("RandomNormal", [], ["drawn"], shape=[64]) if random else None
     marks = "drawn" if random else "row"
-    nodes = [
-        helper.make_node("MatMul", ["x", "w"], ["h"], name="first"),
-        helper.make_node("ReduceSum", ["h", "axes"], ["row"], keepdims=0, name="sum"),
-        *([source] if source else []),
-        helper.make_node("Greater", [marks, "zero"], ["kept"], name="mark"),
-        helper.make_node("Compress", ["h", "kept"], ["open"], axis=0, name="compress"),
-        helper.make_node("Relu", ["open"], ["y"], name="relu"),
-        helper.make_node("Neg", ["y"], ["z"], name="neg"),
-    ]
+    nodes = (
+        "[first] h = MatMul(x, w) [sum] row = ReduceSum <keepdims = 0>(h, axes) "
+        f"{'drawn = RandomNormal <shape = [64]>()' if random else ''} [mark] kept = Greater({marks}, zero) "
+        "[compress] open = Compress <axis = 0>(h, kept) [relu] y = Relu(open) [neg] z = Neg(y)"
+    )
     weights = {
         "w": np.random.default_rng(1).standard_normal((8, 8)).astype(np.float32),
         "axes": np.array([1]),
         "zero": np.float32(0),
     }
-    graph = helper.make_graph(
-        nodes,
-        "rows",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [64, 8])],
-        [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", 8]) for name in ("z", "y")],
-        [numpy_helper.from_array(np.asarray(array), name) for name, array in weights.items()],
-    )
     path = tmp_path / "model.onnx"
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    onnx.save(built(nodes, {"x": [64, 8]}, {"z": ["n", 8], "y": ["n", 8]}, weights, opset=17), path)
     reading = mtpp.read(path, dims="auto")
     plan = {name: int(name in ("relu",)) + 2 * (name == "neg") for name in reading.graph.op_names}
     assert mtpp.split(reading, plan, tmp_path / "stages", check=True).passed

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from profiled_models import built, chain, convolutions
+from onnx_text import built
+from profiled_models import chain, convolutions
 
 from mtpp.errors import InputError
 from mtpp.formats.io.source import read_source

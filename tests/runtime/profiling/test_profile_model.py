@@ -9,7 +9,8 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
-from profiled_models import built, chain, convolutions, data_dependent, half_precision, looped
+from onnx_text import built, nodes_of
+from profiled_models import chain, convolutions, data_dependent, half_precision, looped
 
 from mtpp.errors import InputError
 from mtpp.formats.io.source import read_source
@@ -76,11 +77,9 @@ def test_sizes_that_depend_on_data_are_those_of_the_run(tmp_path: Path) -> None:
 
 def test_results_that_numpy_has_no_name_for(tmp_path: Path) -> None:
     """A model may read and give bfloat16, and give sequences."""
-    nodes = [
-        helper.make_node("Cast", ["x"], ["h"], to=TensorProto.FLOAT),
-        helper.make_node("Cast", ["h"], ["y"], to=TensorProto.BFLOAT16),
-        helper.make_node("SequenceConstruct", ["h", "h"], ["s"]),
-    ]
+    nodes = nodes_of(
+        f"h = Cast <to = {TensorProto.FLOAT}>(x) y = Cast <to = {TensorProto.BFLOAT16}>(h) s = SequenceConstruct(h, h)"
+    )
     model = built(nodes, {"x": [4]}, ["y", "s"])
     model.graph.input[0].type.tensor_type.elem_type = TensorProto.BFLOAT16
     graph = profiled(model, tmp_path).graph
@@ -149,10 +148,7 @@ def test_without_room_for_two_sessions_one_does_both(tmp_path: Path) -> None:
 
 def test_a_model_that_fails_says_what_to_do(tmp_path: Path) -> None:
     """An index out of range is no fault of the program: real inputs may be in range."""
-    nodes = [
-        helper.make_node("Cast", ["x"], ["i"], to=TensorProto.INT64),
-        helper.make_node("Gather", ["table", "i"], ["y"]),
-    ]
+    nodes = nodes_of(f"i = Cast <to = {TensorProto.INT64}>(x) y = Gather(table, i)")
     model = built(nodes, {"x": [50]}, ["y"], {"table": np.zeros((1, 4), dtype=np.float32)})
     with pytest.raises(InputError, match=r"ONNX Runtime cannot run it: .*inputs FILE.npz"):
         profiled(model, tmp_path)
@@ -200,7 +196,7 @@ def test_places_of_weights_outside_the_folder_are_refused(tmp_path: Path) -> Non
 
 def test_inputs_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
     """Strings and sequences cannot be made up."""
-    model = built([helper.make_node("Identity", ["x"], ["y"])], {"x": [2]}, ["y"])
+    model = built("y = Identity(x)", {"x": [2]}, ["y"])
     model.graph.input[0].type.tensor_type.elem_type = TensorProto.STRING
     with pytest.raises(InputError, match="no values can be made up for tensor 'x'"):
         profiled(model, tmp_path)

@@ -368,7 +368,7 @@ def test_parameters_of_an_op_are_its_constant_operands(case, reading):
 def test_an_operator_without_a_rule_is_memory_bound_and_listed(reading):
     """A custom op moves its operands and is named with its domain."""
     graph = reading.graph(
-        [helper.make_node("Mystery", ["x", "W"], ["y"], domain="acme")],
+        "y = acme.Mystery(x, W)",
         {"x": [8]},
         ["y"],
         {"W": [100]},
@@ -384,8 +384,7 @@ def test_an_operator_without_a_rule_is_memory_bound_and_listed(reading):
 
 def test_an_operand_used_twice_is_read_once(reading):
     """x·x reads x once and lists its consumer once."""
-    nodes = [helper.make_node("Relu", ["x"], ["r"]), helper.make_node("Mul", ["r", "r"], ["y"])]
-    graph = reading.graph(nodes, {"x": [8]}, ["y"], system=reading.bytes_only)
+    graph = reading.graph("r = Relu(x) y = Mul(r, r)", {"x": [8]}, ["y"], system=reading.bytes_only)
     assert graph.work == (64, 64)
     assert graph.tensor_consumers(0).tolist() == [1]
 
@@ -393,7 +392,7 @@ def test_an_operand_used_twice_is_read_once(reading):
 def test_an_expert_that_no_token_chooses_is_not_read(reading):
     """A mixture of 8 experts, 3 tokens of 2 experts each: at most 6 of them move."""
     graph = reading.graph(
-        [helper.make_node("MoE", ["x", "p", "F", "", "G"], ["y"], domain=MS, k=2)],
+        'y = com.microsoft.MoE <k = 2>(x, p, F, "", G)',
         {"x": [3, 16], "p": [3, 8]},
         ["y"],
         {"F": [8, 16, 32], "G": [8, 32, 16]},

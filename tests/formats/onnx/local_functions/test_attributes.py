@@ -8,7 +8,8 @@ import numpy as np
 import onnx
 import onnx.parser
 import pytest
-from onnx import TensorProto, helper
+from onnx import helper
+from onnx_text import built, function_of
 from random_onnx_models import random_labels, read_model, split_into
 from stage_equality import assert_equal, random_feeds, run_onnx, run_onnx_stages
 
@@ -89,25 +90,14 @@ def test_a_callee_takes_its_own_default_where_the_caller_has_none() -> None:
 
 def test_overloads_have_defaults_of_their_own() -> None:
     """Functions that share a name are told apart by their overload, also where one calls the other."""
-    opsets = [helper.make_opsetid("", 20), helper.make_opsetid("local", 1)]
-    functions = []
-    for overload, steep in (("one", 0.5), ("two", 0.25)):
-        leaky = helper.make_node("LeakyRelu", ["a"], ["b"])
-        leaky.attribute.add(name="alpha", type=onnx.AttributeProto.FLOAT, ref_attr_name="steep")
-        body = [leaky]
-        if overload == "two":
-            body = [helper.make_node("F", ["a"], ["c"], domain="local", overload="one"), leaky]
-            leaky.input[0] = "c"
-        default = helper.make_attribute("steep", steep)
-        functions.append(
-            helper.make_function(
-                "local", "F", ["a"], ["b"], body, opsets, attribute_protos=[default], overload=overload
-            )
-        )
-    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in "xy"]
-    call = helper.make_node("F", ["x"], ["y"], domain="local", overload="two")
-    graph = helper.make_graph([call], "g", values[:1], values[1:])
-    model = helper.make_model(graph, functions=functions, opset_imports=opsets, ir_version=10)
+    leaky = "LeakyRelu <alpha: float = @steep>"
+    functions = [
+        function_of(f"F <steep: float = 0.5>(a) => (b) {{ b = {leaky}(a) }}"),
+        function_of(f"F <steep: float = 0.25>(a) => (b) {{ c = local.F:one(a) b = {leaky}(c) }}"),
+    ]
+    functions[0].overload, functions[1].overload = "one", "two"
+    more = {"domains": ["local"], "functions": functions, "opset": 20, "ir_version": 10}
+    model = built("y = local.F:two(x)", {"x": [2]}, {"y": [2]}, **more)
     assert _attributes(model) == [{"alpha": 0.5}, {"alpha": 0.25}]
 
 

@@ -106,11 +106,7 @@ def test_two_unknown_sizes_are_not_one(reading):
 
 def test_a_product_behind_a_convolution_needs_one_size(reading):
     """The rows of a matrix say how many pixels are left."""
-    nodes = [
-        node("Conv", ["x", "W"], ["c"], pads=[1] * 4, strides=[2, 2]),
-        node("Flatten", ["c"], ["f"]),
-        node("Gemm", ["f", "M"], ["y"]),
-    ]
+    nodes = nodes_of("c = Conv <pads = [1, 1, 1, 1], strides = [2, 2]>(x, W) f = Flatten(c) y = Gemm(f, M)")
     parameters = {"W": [4, 3, 3, 3], "M": [4 * 14 * 14, 10]}
     model = reading.model(nodes, {"x": ["n", 3, "h", "w"]}, ["y"], parameters)
     assert _proposed(model) == {"n": 1, "h": 28, "w": 28}
@@ -136,11 +132,10 @@ def test_uncommon_sizes_are_counted_out(reading, flattened, side, even):
 
 def test_waves_tokens_and_batches_are_counted_out(reading):
     """A second of sound at an uncommon rate, tokens that a fixed shape needs, a batch of six."""
-    nodes = [node("Conv", ["x", "W"], ["c"], strides=[50]), node("Flatten", ["c"], ["f"]),
-             node("MatMul", ["f", "M"], ["y"])]  # fmt: skip
+    nodes = nodes_of("c = Conv <strides = [50]>(x, W) f = Flatten(c) y = MatMul(f, M)")
     model = reading.model(nodes, {"x": ["n", 1, "t"]}, ["y"], {"W": [4, 1, 50], "M": [4 * 441, 10]})
     assert _proposed(model) == {"n": 1, "t": 22050}
-    nodes = [node("Reshape", ["x", "shape"], ["r"]), node("MatMul", ["r", "M"], ["y"])]
+    nodes = nodes_of("r = Reshape(x, shape) y = MatMul(r, M)")
     model = reading.model(nodes, {"x": ["n", 7, "l"]}, ["y"], {"M": [343, 8]}, {"shape": np.array([1, 343])})
     assert _proposed(model) == {"n": 1, "l": 49}
     model = reading.model(nodes, {"x": ["batch", 4]}, ["y"], {"M": [4, 8]}, {"shape": np.array([2, 3, 4])})
@@ -149,10 +144,10 @@ def test_waves_tokens_and_batches_are_counted_out(reading):
 
 def test_a_size_of_one_is_not_stretched_to_what_a_weight_has(reading):
     """One token would be added to every row of a table of positions, one feature to each of many: neither is meant."""
-    nodes = [node("MatMul", ["x", "M"], ["e"]), node("Add", ["e", "P"], ["y"])]
+    nodes = nodes_of("e = MatMul(x, M) y = Add(e, P)")
     model = reading.model(nodes, {"x": ["b", "s", 16]}, ["y"], {"M": [16, 32], "P": [1, 197, 32]})
     assert _proposed(model) == {"b": 1, "s": 197}
-    model = reading.model([node("Add", ["x", "B"], ["y"])], {"x": ["n", "c"]}, ["y"], {"B": [16]})
+    model = reading.model("y = Add(x, B)", {"x": ["n", "c"]}, ["y"], {"B": [16]})
     assert _proposed(model) == {"n": 1, "c": 16}
 
 
@@ -165,7 +160,7 @@ def test_windows_that_come_out_even_are_preferred(reading):
 
 def test_shapes_in_the_file_suggest_what_it_was_made_for(reading):
     """Of sizes that fit, one that agrees with value_info is taken."""
-    nodes = [node("Conv", ["x", "W"], ["c"], pads=[1] * 4), node("GlobalAveragePool", ["c"], ["y"])]
+    nodes = nodes_of("c = Conv <pads = [1, 1, 1, 1]>(x, W) y = GlobalAveragePool(c)")
     model = reading.model(
         nodes, {"x": ["n", 3, "h", "w"]}, ["y"], {"W": [4, 3, 3, 3]}, value_info={"c": [1, 4, 96, 96]}
     )
@@ -187,7 +182,7 @@ def test_a_stream_is_cut_where_its_windows_end(reading):
 
 def test_tokens_stay_within_the_table_of_positions(reading):
     """Neither a table that is added nor one that rows are picked from by number allows more than it has."""
-    added = [node("Gather", ["T", "ids"], ["e"]), node("Add", ["e", "P"], ["y"])]
+    added = nodes_of("e = Gather(T, ids) y = Add(e, P)")
     model = reading.model(added, {"ids": (I64, ["b", "s"])}, ["y"], {"T": [1000, 8], "P": [1, 50, 8]})
     assert _proposed(model) == {"b": 1, "s": 50}
     picked = nodes_of(
@@ -205,13 +200,10 @@ def test_tokens_stay_within_the_table_of_positions(reading):
 
 def test_names_that_are_sums_follow_from_their_terms(reading):
     """Cached tokens, one more, and a mask over all of them; a size that is a sum is told as one."""
-    nodes = [
-        node("Gather", ["T", "ids"], ["e"]),
-        node("Concat", ["past_key", "e"], ["k"], axis=1),
-        node("Cast", ["mask"], ["m"], to=TensorProto.FLOAT),
-        node("Unsqueeze", ["m", "two"], ["w"]),
-        node("Mul", ["k", "w"], ["y"]),
-    ]
+    nodes = nodes_of(
+        f"e = Gather(T, ids) k = Concat <axis = 1>(past_key, e) m = Cast <to = {TensorProto.FLOAT}>(mask) "
+        "w = Unsqueeze(m, two) y = Mul(k, w)"
+    )
     inputs = {
         "ids": (I64, ["b", "sequence_length"]),
         "past_key": ["b", "past_length", 8],
@@ -226,16 +218,16 @@ def test_names_that_are_sums_follow_from_their_terms(reading):
 
 def test_open_channels_are_those_of_the_weights(reading):
     """The first convolution, or the first matrix, says how many there are."""
-    nodes = [node("Conv", ["x", "W"], ["c"], group=2), node("GlobalAveragePool", ["c"], ["y"])]
+    nodes = nodes_of("c = Conv <group = 2>(x, W) y = GlobalAveragePool(c)")
     model = reading.model(nodes, {"x": ["n", "c", 32, 32]}, ["y"], {"W": [8, 6, 3, 3]})
     assert _proposed(model) == {"n": 1, "c": 12}
-    model = reading.model([node("MatMul", ["x", "M"], ["y"])], {"x": ["n", "features"]}, ["y"], {"M": [37, 5]})
+    model = reading.model("y = MatMul(x, M)", {"x": ["n", "features"]}, ["y"], {"M": [37, 5]})
     assert _proposed(model)["features"] == 37
 
 
 def test_a_size_that_depends_on_data_is_at_most_what_there_is(reading):
     """NonZero finds no more than there are elements; the node that makes it is named."""
-    nodes = [node("NonZero", ["x"], ["where"], name="find"), node("Cast", ["where"], ["y"], to=TensorProto.FLOAT)]
+    nodes = nodes_of(f"[find] where = NonZero(x) y = Cast <to = {TensorProto.FLOAT}>(where)")
     model = reading.model(nodes, {"x": ["n", 8]}, ["y"])
     assert _proposed(model) == {"n": 1, "where:1": 8}
     assert "'where:1' (depends on data, from NonZero 'find')" in str(_told(model))
@@ -243,15 +235,14 @@ def test_a_size_that_depends_on_data_is_at_most_what_there_is(reading):
 
 def test_boxes_that_are_kept_are_no_more_than_allowed(reading):
     """Per class and batch, as many as the op may keep."""
-    nodes = [node("NonMaxSuppression", ["boxes", "scores", "most"], ["kept"]),
-             node("Cast", ["kept"], ["y"], to=TensorProto.FLOAT)]  # fmt: skip
+    nodes = nodes_of(f"kept = NonMaxSuppression(boxes, scores, most) y = Cast <to = {TensorProto.FLOAT}>(kept)")
     model = reading.model(nodes, {"boxes": [1, 50, 4], "scores": [1, 3, 50]}, ["y"], constants={"most": np.array([7])})
     assert _proposed(model) == {"kept:0": 21}
 
 
 def test_the_size_of_all_others_goes_where_none_is_named(reading):
     """Inputs and what depends on data alike; named ones win."""
-    nodes = [node("NonZero", ["x"], ["where"]), node("Cast", ["where"], ["y"], to=TensorProto.FLOAT)]
+    nodes = nodes_of(f"where = NonZero(x) y = Cast <to = {TensorProto.FLOAT}>(where)")
     model = reading.model(nodes, {"x": ["n", None, 8], "unused": ["free"]}, ["y"])
     metadata = _read(model, {"*": 3, "n": 2}).graph.metadata
     assert metadata["dims"] == {"n": 2, "x:1": 3, "where:1": 3}
@@ -262,8 +253,7 @@ def test_the_size_of_all_others_goes_where_none_is_named(reading):
 
 def test_what_does_not_fit_is_told_with_the_reason(reading):
     """Two weights that no size serves both: the sizes are listed all the same, and nothing is proposed."""
-    nodes = [node("MatMul", ["x", "A"], ["a"], name="first"), node("MatMul", ["x", "B"], ["b"], name="second"),
-             node("Concat", ["a", "b"], ["y"], axis=1)]  # fmt: skip
+    nodes = nodes_of("[first] a = MatMul(x, A) [second] b = MatMul(x, B) y = Concat <axis = 1>(a, b)")
     model = reading.model(nodes, {"x": ["n", "f"]}, ["y"], {"A": [8, 4], "B": [9, 4]})
     for dims in (None, AUTO):
         error = _told(model, dims)
@@ -275,7 +265,7 @@ def test_what_does_not_fit_is_told_with_the_reason(reading):
 
 def test_a_model_without_open_sizes_is_read_as_ever(reading):
     """Nothing is proposed, and nothing is said to be."""
-    model = reading.model([node("Relu", ["x"], ["y"])], {"x": [2, 8]}, ["y"])
+    model = reading.model("y = Relu(x)", {"x": [2, 8]}, ["y"])
     metadata = _read(model, AUTO).graph.metadata
     assert metadata["dims"] == {}
     assert "proposed_dims" not in metadata
@@ -303,7 +293,7 @@ def test_many_open_sizes_are_listed_whole(reading):
 
 def test_an_operator_without_a_rule_is_told_beside_open_sizes(reading):
     """Its shape follows from no size of an input: sizes are proposed all the same, and with all of that it is read."""
-    nodes = [node("Relu", ["x"], ["r"]), node("Foo", ["r"], ["f"], domain="com.microsoft"), node("Relu", ["f"], ["y"])]
+    nodes = nodes_of("r = Relu(x) f = com.microsoft.Foo(r) y = Relu(f)")
     model = reading.model(nodes, {"x": ["n", 4]}, ["y"])
     model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
     line = _told(model).told(flag_of)
