@@ -31,7 +31,7 @@ def bound_cells(
     from mtpp.api.cells.limits import cell_limits
     from mtpp.api.cells.rows import bounds_alone
     from mtpp.api.cells.session import CellRun, certified_cells
-    from mtpp.solvers.certify.cells.serial import run_here
+    from mtpp.solvers.certify.cells.cell import run_here
 
     limits = cell_limits(asked, each=True, cutoff=asked.cutoff)
     run = CellRun(limits, run_here, jobs=1, deadline=deadline, processes=False, overheads=overheads)

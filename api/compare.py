@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from mtpp.api.cells.overheads import Overheads
 from mtpp.api.cells.work import Session
-from mtpp.api.inputs.counted_weights import problem_as_counted
 from mtpp.api.observer import listener
 from mtpp.api.options.search import Comparing
 from mtpp.api.output import SavedResult
 from mtpp.errors import InputError, Interrupted
 from mtpp.host.stop_reason import StopReason
+from mtpp.inference.counted_weights import problem_as_counted
 from mtpp.units import PICOSECONDS, format_picoseconds
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def compare_algorithms(
         If a model cannot be read, or no op of any of them takes time; before the first run.
     """
     from mtpp.api.inputs.model_files import ReadingLimits
-    from mtpp.solvers.certify.cells.serial import run_here
+    from mtpp.solvers.certify.cells.cell import run_here
     from mtpp.solvers.certify.comparison import ComparedRuns, RunLimits
     from mtpp.solvers.variants import default_variants, parse_variants
 

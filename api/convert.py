@@ -155,7 +155,7 @@ def convert(
     >>> mtpp.convert(graph, to="csv", plan={"a": 0, "b": 1}).splitlines()[0]
     'stage,op,kind,work_ms,param_bytes,output_bytes,sent_bytes'
     """
-    from mtpp.api.inputs.own_files import refuse_own_file
+    from mtpp.api.inputs.model import refuse_own_file
     from mtpp.api.inputs.reading import as_model
     from mtpp.api.inputs.user_assignment import brought_along
     from mtpp.api.observer import listener

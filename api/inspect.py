@@ -72,7 +72,7 @@ class Inspection(ShownResult):
 def inspection(model: Model, asked: Inspecting) -> Inspection:
     """Return the figures of a model, with the lists asked for."""
     from mtpp.formats.results.inspection import inspection_document
-    from mtpp.solvers.series_parallel.structure import structure
+    from mtpp.solvers.series_parallel.decomposition import structure
 
     groups = None
     if asked.modules is not None:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from mtpp.document_shape import pointer
 from mtpp.errors import InputError
+from mtpp.inference.certificate import approximation_ratio
+from mtpp.machine.device import Device
 
 if TYPE_CHECKING:
     from mtpp.api.cells.certificate_table import BoundTable, CertificateTable
@@ -54,19 +58,146 @@ def load(plan: Any, *, max_input_size: int | str = "2GiB") -> PartitionPlan | Ce
         display, document = source.display, read_verifiable(source.data, source.display)
     with attributed(display):
         if is_table(document):
-            from mtpp.api.loading.table import table_of
-
-            return table_of(document)
+            return _table_of(document)
         if is_training_plan(document):
             raise InputError("a plan for training, which is not loaded", where="/format", remedy="mtpp.verify takes it")
         return _plan_of(document)
 
 
 def _plan_of(document: Mapping[str, Any]) -> PartitionPlan:
-    from mtpp.api.loading.plan_claims import refuse_contradictions
     from mtpp.api.partition_plan import PartitionPlan
     from mtpp.checker.document import check_plan
 
     check_plan(document, ())
-    refuse_contradictions(document)
+    _refuse_contradictions(document)
     return PartitionPlan(document=document)
+
+
+def _refuse_contradictions(document: Mapping[str, Any]) -> None:
+    """Refuse a well-formed plan whose own figures contradict each other.
+
+    Every plan that any version of mtpp wrote passes. Early ones call a plan optimal whose bound of tier ``solver``
+    meets its bottleneck; that is taken here, and shown as what it is.
+
+    Raises
+    ------
+    InputError
+        With the place of the figure that the others contradict.
+    """
+    Device.from_document(document["system"])
+    for contradictions in (_in_stages, _in_assignment, _in_groups, _in_graph, _in_certificate):
+        for problem, *place in contradictions(document):
+            raise InputError(str(problem), where=pointer(*place))
+
+
+def _in_stages(document: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
+    k, stages = document["k"], document["stages"]
+    if len(stages) != k:
+        yield f"{len(stages)} stages, but k is {k}", "stages"
+    for i, row in enumerate(stages):
+        if row["index"] != i:
+            yield f"expected {i}, found {row['index']}", "stages", i, "index"
+        parts = sum(row[part] for part in ("work", "input", "output", "overflow"))
+        if row["cost"] != parts:
+            yield f"{row['cost']}, but its parts add up to {parts}", "stages", i, "cost"
+    most = max(row["cost"] for row in stages)
+    if document["bottleneck"] != most:
+        yield f"{document['bottleneck']}, but the most expensive stage costs {most}", "bottleneck"
+
+
+def _in_assignment(document: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
+    k, assignment, ops = document["k"], document["assignment"], document["model"]["ops"]
+    for name, stage in assignment.items():
+        if not 0 <= stage < k:
+            yield f"{stage} is not the number of a stage", "assignment", name
+    if len(assignment) != ops:
+        yield f"{ops}, but {len(assignment)} ops have a stage", "model", "ops"
+    held = Counter(assignment.values())
+    for i, row in enumerate(document["stages"]):
+        if row["ops"] != held[i]:
+            yield f"{row['ops']}, but {held[i]} ops are assigned to it", "stages", i, "ops"
+        for end in ("first", "last"):
+            if (row[end] is None) != (held[i] == 0) or (row[end] is not None and assignment.get(row[end]) != i):
+                yield f"{row[end]!r} is no op of this stage", "stages", i, end
+
+
+def _in_groups(document: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
+    assignment = document["assignment"]
+    for i, group in enumerate(document["together"]):
+        for j, name in enumerate(group):
+            if name not in assignment:
+                yield f"no op is called {name!r}", "together", i, j
+            elif assignment[name] != assignment[group[0]]:
+                yield f"{name!r} is not in the stage of {group[0]!r}", "together", i, j
+
+
+def _in_graph(document: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
+    for part in ("ops", "tensors") if "graph" in document else ():
+        stated, there = document["model"][part], len(document["graph"][part])
+        if stated != there:
+            yield f"{stated}, but the graph has {there}", "model", part
+
+
+def _in_certificate(document: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
+    upper, bound, stated = document["bottleneck"], document["lower_bound"], document["ratio"]
+    due = approximation_ratio(upper, bound["value"])
+    said, is_ = ("none" if one is None else f"{float(one)!r}" for one in (stated, due))
+    ratio = f"{said}, but bottleneck / lower bound is {is_}"
+    yield from _in_bound(document, upper, bound["value"], bound["tier"], "lower_bound", "value", ratio=ratio)
+
+
+def _in_bound(
+    stated: Mapping[str, Any], upper: int, lower: int, tier: str, *place: str, ratio: str
+) -> Iterator[tuple[Any, ...]]:
+    """Yield contradictions of a bottleneck and its lower bound, which stands at *place*; *ratio*: said of a wrong."""
+    if lower > upper:
+        yield f"{lower} is above the bottleneck, {upper}", *place
+    if _differs(stated["ratio"], upper, lower):
+        yield ratio, "ratio"
+    if stated["optimal"] and lower < upper:
+        yield f"true, but the lower bound, {lower}, is below the bottleneck, {upper}", "optimal"
+    if not stated["optimal"] and lower == upper and tier != "solver":
+        yield "false, but a proof meets the bottleneck", "optimal"
+
+
+def _table_of(document: Mapping[str, Any]) -> CertificateTable | BoundTable:
+    """Return the table of a document of ``mtpp-certificates``; of bounds alone where no row has a partition."""
+    from mtpp.api.cells.certificate_table import BoundTable, CertificateTable
+    from mtpp.api.cells.rows import sealed
+    from mtpp.checker.table import check_table
+    from mtpp.inference.certificate_table import CertificateRow
+
+    check_table(document, ())
+    rows = []
+    for i, row in enumerate(document["rows"]):
+        for problem, *place in _contradictions(row):
+            raise InputError(str(problem), where=pointer("rows", i, *place))
+        seconds = {name: float(value) for name, value in row["seconds"].items()}
+        rows.append(sealed(CertificateRow.from_document({**row, "seconds": seconds})))
+    with_upper = not rows or any(row.upper is not None for row in rows)
+    return (CertificateTable if with_upper else BoundTable)(tuple(rows), stopped=None, loaded=document)
+
+
+def _contradictions(row: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
+    """Yield what figures of a row contradict others; early tables call optimal what a bound of tier solver closes."""
+    for name in ("partition", *row["bounds"], "total"):
+        if name not in row["seconds"]:
+            yield "missing key", "seconds", name
+    for i, name in enumerate(row["solved"]):
+        if name not in row["bounds"]:
+            yield f"no bound is called {name!r}", "solved", i
+    if "upper" not in row:
+        return
+    upper, lower, k = row["upper"], row["lower"], row["k"]
+    yield from _in_bound(row, upper, lower, row["tier"], "lower", ratio="is not upper / lower")
+    if "proven" in row and _differs(row["proven"]["ratio"], upper, row["proven"]["value"]):
+        yield "is not upper / value", "proven", "ratio"
+    if len(row["assignment"]) != row["ops"]:
+        yield f"{row['ops']}, but {len(row['assignment'])} ops have a stage", "ops"
+    for name, stage in row["assignment"].items():
+        if not 0 <= stage < k:
+            yield f"{stage} is not the number of a stage", "assignment", name
+
+
+def _differs(stated: Any, upper: int, lower: int) -> bool:
+    return (None if stated is None else float(stated)) != approximation_ratio(upper, lower)

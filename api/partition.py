@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from mtpp.api.inputs.counted_weights import as_counted
 from mtpp.api.observer import Observer, Search, compilation_told, listener
 from mtpp.api.options.search import Partitioning
 from mtpp.errors import Infeasible, InputError, Interrupted
 from mtpp.host.deadline import Deadline
 from mtpp.host.stop_reason import StopReason
+from mtpp.inference.counted_weights import as_counted
 from mtpp.names import ALGORITHMS
 from mtpp.units import PICOSECONDS, exact_decimal, parse_duration
 

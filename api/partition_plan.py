@@ -358,7 +358,7 @@ class PartitionPlan(SavedResult):
         InputError
             If the file cannot be written, or if it is the model's own or that of its measured costs.
         """
-        from mtpp.api.inputs.own_files import refuse_own_file
+        from mtpp.api.inputs.model import refuse_own_file
         from mtpp.api.parameters import path_text
 
         target = path_text(path, "path")

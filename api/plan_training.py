@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mtpp.formats.results.training_plan import AnyTrainingPlan, Planned, TrainingTask
     from mtpp.inference.graph import CostGraph
     from mtpp.machine.machine import Machine
-    from mtpp.solvers.planners.limits import PlanLimits
+    from mtpp.solvers.limits import PlanLimits
     from mtpp.training.plan import NoPlan
 
     AnyModel = SuppliedModel | os.PathLike[str] | CostGraph | Model
@@ -159,7 +159,7 @@ def plan_training(
             stages = read_graph_task(given, asked, system, unit, heard)
         graph = plan_graph_task(stages, deadline, threads, heard)
         if graph.no_plan is not None:
-            from mtpp.views.training.graph_plan_texts import no_graph_plan_text
+            from mtpp.views.training.training_texts import no_graph_plan_text
 
             raise Infeasible(no_graph_plan_text(graph.no_plan), source=graph.source.display)
         return GraphPlanResult(graph)
@@ -177,7 +177,7 @@ def plan_task(task: TrainingTask, deadline: Deadline, jobs: int | None, observer
     """Plan as asked, until the deadline, with so many threads; all cores for None."""
     from mtpp.formats.results.training_plan import Planned
     from mtpp.solvers.compilation import search_clock
-    from mtpp.solvers.planners.limits import PlanLimits
+    from mtpp.solvers.limits import PlanLimits
     from mtpp.solvers.planners.piper.bang_per_buck import slower_by_bang_per_buck
     from mtpp.training.plan import NoPlan
 
@@ -200,8 +200,7 @@ def _in_time(
     task: TrainingTask, run: Callable[[PlanLimits], AnyTrainingPlan | NoPlan], limits: PlanLimits
 ) -> AnyTrainingPlan | NoPlan:
     """Return the result of a planner, or a first plan where it does not come to a better one in time."""
-    from mtpp.solvers.planners.ended_search import result_beside_first
-    from mtpp.solvers.planners.first_plans import first_nested_plan
+    from mtpp.solvers.planners.first_plans import first_nested_plan, result_beside_first
     from mtpp.solvers.planners.registry import PLANNERS
     from mtpp.training.nested_problem import NestedProblem
     from mtpp.training.plan import NoPlan

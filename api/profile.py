@@ -123,8 +123,7 @@ def profile_model_file(
     from mtpp.api.inputs.given_arrays import given_arrays
     from mtpp.api.inputs.model_path import read_measurable
     from mtpp.host.capacity import free_bytes
-    from mtpp.runtime.profiling.profile_request import ProfileRequest
-    from mtpp.runtime.profiling.timing import ProfileChoices
+    from mtpp.runtime.profiling.timing import ProfileChoices, ProfileRequest
 
     values: dict[str, Any] = asked.values()
     terms = ProfileRequest(

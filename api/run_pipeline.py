@@ -17,7 +17,7 @@ from mtpp.api.parameters import path_text
 from mtpp.errors import InputError, Interrupted, LimitReached
 from mtpp.host.deadline import Deadline
 from mtpp.host.stop_reason import StopReason
-from mtpp.runtime.pipeline.run_request import RunRequest
+from mtpp.runtime.pipeline.measuring import RunRequest
 
 if TYPE_CHECKING:
     from mtpp.runtime.pipeline.comparison import Comparison, StageComparison

@@ -237,7 +237,7 @@ def sweep_task(
     from mtpp.formats.results.training_sweep import Swept
     from mtpp.inference.frozen import frozen
     from mtpp.solvers.compilation import search_clock
-    from mtpp.solvers.planners.limits import PlanLimits
+    from mtpp.solvers.limits import PlanLimits
     from mtpp.solvers.planners.piper.sweep import sweep
 
     refuse_unswept(task)

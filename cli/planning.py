@@ -107,7 +107,7 @@ def _planned_graph(model: str, asked: Asked, console: Console) -> Callable[[], P
     """Read a model for a stage graph, and return what plans it."""
     from mtpp.api.training.graph_task import plan_graph_task, read_graph_task
     from mtpp.api.training.plan_results import GraphPlanResult
-    from mtpp.views.training.graph_plan_texts import no_graph_plan_text
+    from mtpp.views.training.training_texts import no_graph_plan_text
 
     task = read_graph_task(model, asked.planner, asked.devices, asked.time_unit, console)
     size = len(task.problem.model.layers)

@@ -125,3 +125,17 @@ class SearchResult:
     stopped: StopReason
     lower: LowerBound | None = None
     coverage: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanLimits(Limits):
+    """Limits of a planner, and how it chooses configurations.
+
+    Attributes
+    ----------
+    knapsack
+        One of :data:`mtpp.names.KNAPSACKS`. With the heuristic, plans of others may be faster, and only bounds from
+        single layers are proven.
+    """
+
+    knapsack: str = "exact"

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from mtpp.formats.results.comparison import run_rows
-from mtpp.views.certificate_texts import seconds_text
-from mtpp.views.cut_short import runs_cut_short
+from mtpp.views.certificate_texts import runs_cut_short, seconds_text
 from mtpp.views.renderer import view
 from mtpp.views.table import NONE, Column, Table, table_of_records
 

@@ -1,13 +1,14 @@
-"""Reports of verifications as text: a line for each claim, or for each row of a table of certificates."""
+"""Reports of verifications as text: a line a claim, or a row of a table of certificates; a section for each file."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from mtpp.checker.report import BOUND_CHECK, Report, Verdict, listed
 from mtpp.checker.single_bounds import NAME as BOUNDS_TRIED
 from mtpp.checker.table_report import TableReport
+from mtpp.formats.results.verifications import Outcome, VerifiedFile
 from mtpp.terminal_safe import terminal_safe
 from mtpp.views.renderer import view
 from mtpp.views.table import Column, Table
@@ -96,3 +97,20 @@ def _outcome(row: dict[str, Any], report: Report) -> str:
 
 def _held(row: dict[str, Any]) -> str:
     return "partition and ratio" if "upper" in row else "bound alone"
+
+
+def section_text(file: VerifiedFile) -> str:
+    """Return the section of one file: its name, and its report if there is one."""
+    title = terminal_safe(f"== {file.path}" + (f", model {file.model}" if file.model else ""))
+    body = f"{Outcome.NOT_READ}\n" if file.report is None else verification_text(file.report, "table")
+    return f"{title}\n{body}\n"
+
+
+def closing_text(files: Sequence[VerifiedFile]) -> str:
+    """Return the line after all sections: how many files are valid, and which are not."""
+    outcomes = [file.outcome for file in files]
+    parts = [f"{'1 file' if len(files) == 1 else f'{len(files)} files'}: {outcomes.count(Outcome.VALID)} valid"]
+    for outcome in (Outcome.FALSE, Outcome.NOT_READ, Outcome.UNCHECKED):
+        if outcome in outcomes:
+            parts.append(f"{outcome}: {', '.join(file.path for file in files if file.outcome == outcome)}")
+    return terminal_safe("; ".join(parts))

@@ -120,7 +120,7 @@ class CellTable(SavedResult):
 
     def _notes(self) -> list[tuple[str, str]]:
         """Return more lines of a name and a text for people."""
-        from mtpp.views.cut_short import bounds_cut_short
+        from mtpp.views.certificate_texts import bounds_cut_short
 
         return [*bounds_cut_short(self.cells, self.bounds)]
 

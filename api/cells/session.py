@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from mtpp.api.cells.overheads import Overheads
 from mtpp.api.cells.rows import certificate_row, of_file
 from mtpp.api.cells.work import Session
-from mtpp.api.inputs.counted_weights import problem_as_counted
 from mtpp.errors import InconsistentResult, MtppError
 from mtpp.host.deadline import Deadline
 from mtpp.host.stop_reason import StopReason
+from mtpp.inference.counted_weights import problem_as_counted
 from mtpp.solvers.certify.cells.cell import CertificateCell
 from mtpp.solvers.certify.certification import Certification
 

@@ -1,9 +1,10 @@
-"""Kinds of files among the inputs of a command: models, their weights, and results of earlier runs."""
+"""Kinds of files among the inputs of a command: models, their weights, and results; none is written over."""
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from mtpp.errors import InputError
@@ -60,3 +61,16 @@ def is_graph(path: str) -> bool:
         return _GRAPH.match(read_head(path, _HEAD_BYTES)) is not None
     except InputError:
         return False
+
+
+def refuse_inputs(target: str, inputs: Mapping[str, Path | None]) -> None:
+    """Raise InputError if *target* is one of some files, by whatever name; *inputs* says what each is."""
+    for noun, path in inputs.items():
+        if path is None:
+            continue
+        try:
+            same = os.path.samefile(target, path)
+        except (OSError, ValueError):
+            same = os.path.realpath(target) == os.path.realpath(path)
+        if same and (path.is_file() or not path.exists()):
+            raise InputError(f"{target} is {noun} too", parameter="path", remedy="name another file")

@@ -6,8 +6,10 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mtpp.api.inputs.file_contents import holds_weights, refuse_inputs
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
@@ -224,3 +226,13 @@ def _document(assignment: Any) -> Mapping[Any, Any]:
         except InputError:
             return {}
     return document if isinstance(document, Mapping) else {}
+
+
+def refuse_own_file(target: str, model: Model) -> None:
+    """Raise InputError if *target* is a file that a model or its costs were read from, by whatever name."""
+    inputs = {"the model": model.source.path, "its costs": None if model.costs is None else Path(model.costs.display)}
+    refuse_inputs(target, inputs)
+    if model.source.path is not None and holds_weights(target, str(model.source.path)):
+        raise InputError(
+            f"{target} is a file of weights of the model too", parameter="path", remedy="name another file"
+        )

@@ -132,8 +132,7 @@ def _checked_model(document: Any, given: Mapping[str, Any], observer: Observer) 
 
 def _model(value: Any, plan_unit: str, unit: str | None) -> tuple[TrainingModel, Source | None]:
     from mtpp.api.inputs.reading import source_of
-    from mtpp.api.training.plan_model import model_of_plan
-    from mtpp.api.training.task import model_parameter
+    from mtpp.api.training.task import model_of_plan, model_parameter
     from mtpp.formats.training.models import EXPECTED
     from mtpp.training.model import TrainingModel
 

@@ -111,7 +111,7 @@ def _simulated(document: dict[str, Any], request: VerifyRequest, observer: Obser
 
 def _model(document: Mapping[str, Any], request: VerifyRequest) -> TrainingModel:
     """Return the model that a plan was verified with."""
-    from mtpp.api.training.plan_model import model_of_plan
+    from mtpp.api.training.task import model_of_plan
     from mtpp.formats.io.source import read_source
     from mtpp.formats.training.models import EXPECTED
 

@@ -43,7 +43,7 @@ def read_result(request: VerifyRequest) -> tuple[Source, dict[str, Any]]:
 
 def with_models_at_hand(request: VerifyRequest) -> VerifyRequest:
     """Return a request whose models can be read several times: functions are called, standard input is read."""
-    from mtpp.api.verification.built_models import built_models
+    from mtpp.api.verification.request import built_models
     from mtpp.api.verification.supplied_model import SuppliedModel
     from mtpp.formats.io.source import read_source
 

@@ -229,7 +229,7 @@ def _refuse_inputs(target: str, request: VerifyRequest) -> None:
     """Raise InputError if the file is one that the result or its models were read from."""
     from pathlib import Path
 
-    from mtpp.api.inputs.own_files import refuse_inputs
+    from mtpp.api.inputs.file_contents import refuse_inputs
 
     given: list[tuple[str, str | Source | None]] = [("the result", request.result), ("the costs", request.asked.costs)]
     given += [("a model", one) for one in request.models if isinstance(one, str)]

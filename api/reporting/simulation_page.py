@@ -54,7 +54,7 @@ def simulation_report_page(
     from mtpp.api.simulate import simulate
     from mtpp.api.verify import Verification
     from mtpp.formats.io.json_shape import attributed
-    from mtpp.formats.results.simulation_shape import check_simulation
+    from mtpp.formats.results.simulation import check_simulation
     from mtpp.views.report.simulation_report import simulation_page
 
     if document["format"] == STAGE_GRAPH:
@@ -129,7 +129,7 @@ def _named_as(source: Any) -> Iterator[None]:
 
 
 def _training_model(given: Any, plan: Mapping[str, Any], request: VerifyRequest) -> TrainingModel:
-    from mtpp.api.training.plan_model import model_of_plan
+    from mtpp.api.training.task import model_of_plan
 
     if not hasattr(given, "data"):
         found: TrainingModel = given

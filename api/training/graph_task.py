@@ -80,8 +80,7 @@ def plan_graph_task(task: GraphTask, deadline: Deadline, jobs: int | None, obser
     from mtpp.formats.results.graph_plan import PlannedGraph
     from mtpp.solvers.compilation import search_clock
     from mtpp.solvers.limits import Limits
-    from mtpp.solvers.planners.ended_search import result_beside_first
-    from mtpp.solvers.planners.first_plans import first_graph_plan
+    from mtpp.solvers.planners.first_plans import first_graph_plan, result_beside_first
     from mtpp.solvers.planners.graphpipe.least_memory import nothing_found
     from mtpp.solvers.planners.registry import GRAPH_PLANNERS
     from mtpp.training.graph_plan import PLANNER

@@ -17,8 +17,7 @@ from mtpp.host.deadline import Deadline
 
 if TYPE_CHECKING:
     from mtpp.formats.training.training_folder import TrainingFolder
-    from mtpp.runtime.training.trained import Trained
-    from mtpp.runtime.training.training_run import TrainingRun
+    from mtpp.runtime.training.training_run import Trained, TrainingRun
     from mtpp.views.terminal import Medium
 
 
@@ -128,8 +127,7 @@ def train_stages(
     from mtpp.api.run_pipeline import limited_run
     from mtpp.runtime.pytorch.library import pytorch
     from mtpp.runtime.training.results import TrainingTerms
-    from mtpp.runtime.training.trained import Trained
-    from mtpp.runtime.training.training_run import train
+    from mtpp.runtime.training.training_run import Trained, train
 
     folder, model = read_trained(place, file, workers.seed)
     pytorch()  # says so at once if it is not there

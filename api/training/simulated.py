@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from mtpp.api.inputs.own_files import refuse_inputs
+from mtpp.api.inputs.file_contents import refuse_inputs
 from mtpp.api.output import SavedResult, check_output, write_text_atomically
 from mtpp.api.parameters import path_text, shortened
 from mtpp.errors import InputError
@@ -145,7 +145,7 @@ class SimulatedSchedule(SimulatedIteration["ScheduleRun"]):
         return [part.name for part in self.record.critical_path]
 
     def _said(self) -> dict[str, Any]:
-        from mtpp.formats.results.schedule_simulation import schedule_simulation_document
+        from mtpp.formats.results.simulation import schedule_simulation_document
 
         return schedule_simulation_document(self.record)
 

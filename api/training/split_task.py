@@ -279,8 +279,7 @@ def plan_split_task(task: SplitTask, deadline: Deadline, jobs: int | None, obser
     from mtpp.formats.results.split_plan import PlannedSplit
     from mtpp.solvers.compilation import search_clock
     from mtpp.solvers.limits import Limits
-    from mtpp.solvers.planners.ended_search import result_beside_first
-    from mtpp.solvers.planners.first_plans import first_split_plan
+    from mtpp.solvers.planners.first_plans import first_split_plan, result_beside_first
     from mtpp.solvers.planners.pfeife.least_memory import nothing_found
     from mtpp.solvers.planners.registry import SPLIT_PLANNERS
     from mtpp.training.pfeife.plan import PLANNER, NoSplitPlan

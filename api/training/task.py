@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mtpp.formats.io.source import Source
     from mtpp.formats.results.training_plan import AnyTrainingProblem, TrainingTask
     from mtpp.training.micro_batches import MicroBatches
+    from mtpp.training.model import TrainingModel
 
 SuppliedModel = str | bytes | Mapping[str, Any] | TrainingModel
 """Path of a file, ``-`` for standard input; or its content as bytes or as parsed JSON; or the model itself."""
@@ -160,3 +161,21 @@ class Picoseconds:
     def describe(self, ticks: float) -> str:
         """Return so many ticks with their unit."""
         return format_picoseconds(float(ticks))
+
+
+def model_of_plan(file: Source, plan_unit: str, given_unit: str | None = None) -> TrainingModel:
+    """Read the model of a training plan; where neither the caller nor the file says what unit times are in, it does.
+
+    Raises
+    ------
+    InputError
+        If the model is malformed, or none.
+    """
+    from mtpp.formats.graphs.graph_format import Content
+    from mtpp.formats.training import native as training_native
+    from mtpp.formats.training.models import training_model_from_source
+
+    content = Content(file)
+    document = content.document if content.is_json else None
+    names_unit = isinstance(document, dict) and document.get("format") == training_native.FORMAT
+    return training_model_from_source(file, plan_unit if given_unit is None and not names_unit else given_unit)

@@ -61,8 +61,8 @@ def report_on(
     claims: dict[str, Any], source: Source, request: VerifyRequest, observer: Observer
 ) -> Report | TableReport:
     """Verify a document that was read from *source*."""
-    from mtpp.api.verification.built_models import built_models
     from mtpp.api.verification.plan_document import verify_plan_document
+    from mtpp.api.verification.request import built_models
     from mtpp.api.verification.table_document import verify_table_document
     from mtpp.api.verification.training_document import verify_training_document
     from mtpp.formats.results.verifiable import is_table, is_training_plan

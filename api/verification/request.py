@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from mtpp.api.inputs.model import MAX_INPUT_BYTES
@@ -86,3 +86,20 @@ class VerifyRequest:
     def display(self) -> str:
         """The name of the result in messages."""
         return self.result if isinstance(self.result, str) else self.result.display
+
+
+def built_models(request: VerifyRequest) -> VerifyRequest:
+    """Return a request whose models are the programs that its functions build, where they are said to be functions."""
+    from mtpp.api.inputs.python_models import TORCH, source_at
+    from mtpp.api.verification.supplied_model import SuppliedModel
+
+    if request.read_as.from_format != TORCH:
+        return request
+    models: list[str | SuppliedModel] = []
+    for model in request.models:
+        if isinstance(model, str):
+            source = source_at(model, TORCH, request.max_model_bytes)
+            models.append(SuppliedModel(sha256=source.sha256, again=source))
+        else:
+            models.append(model)
+    return replace(request, models=tuple(models), read_as=replace(request.read_as, from_format=None))

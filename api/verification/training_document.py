@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mtpp.api.training.plan_model import model_of_plan
+from mtpp.api.training.task import model_of_plan
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:

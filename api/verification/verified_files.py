@@ -58,7 +58,7 @@ class VerifiedFiles(ShownResult):
         return verifications_document(self.files, self.exit_code)
 
     def _shown(self, medium: str | Medium) -> str:
-        from mtpp.views.verified_files import closing_text
+        from mtpp.views.verification import closing_text
 
         del medium
         return closing_text(self.files)

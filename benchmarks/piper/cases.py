@@ -14,7 +14,7 @@ from typing import Any
 
 from mtpp.formats.training.models import read_training_model
 from mtpp.machine.machine import Machine
-from mtpp.solvers.planners.limits import PlanLimits
+from mtpp.solvers.limits import PlanLimits
 from mtpp.solvers.planners.registry import PLANNERS
 from mtpp.training.model import TrainingModel
 from mtpp.training.plan import NoPlan, TrainingPlan

@@ -42,7 +42,7 @@ def verify_many(
 ) -> int:
     """Verify results in files and folders, print a section for each or one JSON document, and return the exit code."""
     from mtpp.api.verification.verified_files import VerifiedFiles, verify_files, worst_code
-    from mtpp.views.verified_files import section_text
+    from mtpp.views.verification import section_text
 
     files: list[VerifiedFile] = []
     for verdict in verify_files(paths, request, console, beside=beside):

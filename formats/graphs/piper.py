@@ -32,7 +32,6 @@ from typing import Any
 
 from mtpp.document_shape import Path, Rule, array, mapping, nullable, record, refuse, text
 from mtpp.errors import InputError
-from mtpp.formats.graphs.distinct import distinct_names
 from mtpp.formats.graphs.numbered_nodes import (
     NumberedNode,
     looks_like,
@@ -51,6 +50,7 @@ from mtpp.formats.io.json_shape import (
     whole_bytes,
     whole_key,
 )
+from mtpp.formats.modelled.naming import distinct_names
 from mtpp.training.model import Configuration, Edge, Layer, LayerId
 from mtpp.units import PICOSECONDS
 

@@ -15,9 +15,9 @@ from __future__ import annotations
 from typing import Any
 
 from mtpp.errors import InputError
-from mtpp.formats.graphs.distinct import untaken
 from mtpp.formats.graphs.piper import Workload, guessed_unit, read_workload, without_parallelism
 from mtpp.formats.io.json_shape import attributed
+from mtpp.formats.modelled.naming import untaken
 from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.training.model import LayerId
 

@@ -39,7 +39,6 @@ from typing import Any
 
 from mtpp.document_shape import Path, nullable, refuse
 from mtpp.errors import InputError
-from mtpp.formats.graphs.distinct import distinct_names, untaken
 from mtpp.formats.graphs.numbered_nodes import (
     NumberedEdge,
     NumberedNode,
@@ -50,6 +49,7 @@ from mtpp.formats.graphs.numbered_nodes import (
     whole_id,
 )
 from mtpp.formats.io.json_shape import attributed, cost_number, kind_of, shaped, size_number, whole_bytes
+from mtpp.formats.modelled.naming import distinct_names, untaken
 from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.topological import cycle_text, find_cycle, first_come_order
 from mtpp.units import Exact

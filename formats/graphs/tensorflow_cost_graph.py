@@ -36,11 +36,11 @@ from difflib import get_close_matches
 from typing import NamedTuple
 
 from mtpp.errors import InputError, UnrecognisedInput
-from mtpp.formats.graphs.distinct import distinct_names, untaken
 from mtpp.formats.io.json_shape import attributed, shown
 from mtpp.formats.io.json_text import no_garbage_collection
 from mtpp.formats.io.protobuf_text import Message, Token, parse_text
 from mtpp.formats.io.text_lines import cost_of, decoded, size_of
+from mtpp.formats.modelled.naming import distinct_names, untaken
 from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.units import Exact
 

@@ -167,3 +167,12 @@ def text_of(error: InputError) -> str:
 
 
 _ASK = "…"
+
+
+class Misfit(InputError):
+    """A node that cannot run with the sizes of the model (exit code 2)."""
+
+
+def is_misfit(error: InputError) -> bool:
+    """Say whether an error is about operands that do not fit."""
+    return isinstance(error, Misfit) or (isinstance(error, UnknownSize) and error.misfit)

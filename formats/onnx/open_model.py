@@ -13,14 +13,13 @@ import onnx
 
 from mtpp.errors import InputError
 from mtpp.formats.modelled.op_record import GraphRecord
-from mtpp.formats.modelled.open_sizes import OpenedSize, OpenSizes
-from mtpp.formats.modelled.size_terms import SizeTerms, are_proposed, named_sizes
+from mtpp.formats.modelled.open_sizes import OpenedSize, OpenSizes, is_misfit
+from mtpp.formats.modelled.size_terms import SizeTerms, are_proposed, named_sizes, size_of_others
 from mtpp.formats.onnx.constants.on_demand import StoredConstants
 from mtpp.formats.onnx.dimensions import Dimensions, OpenTensor
 from mtpp.formats.onnx.estimates.numbers import INFINITE, Numbers
 from mtpp.formats.onnx.loading import opset_versions, parse_model
 from mtpp.formats.onnx.local_functions.inline import inline_functions
-from mtpp.formats.onnx.misfit import is_misfit
 from mtpp.formats.onnx.scope import Known, Scope
 from mtpp.formats.onnx.shape_rules.layout_shapes import channel_block
 from mtpp.formats.onnx.shapes import ShapeInference
@@ -29,6 +28,7 @@ from mtpp.formats.onnx.topology import parameter_names, reads
 from mtpp.formats.onnx.value_ranges import row_limits
 from mtpp.formats.onnx.walking.walk import Walk
 from mtpp.machine.device import Device
+from mtpp.machine.presets import load_device
 
 if TYPE_CHECKING:
     from mtpp.formats.onnx.proposals.fit import Fit
@@ -202,3 +202,32 @@ class OpenModel:
     def _used(self) -> frozenset[str]:
         """Names of all tensors that a node reads."""
         return frozenset(name for node in self.model.graph.node for name in reads(node))
+
+
+@dataclass(frozen=True)
+class InputSizes:
+    """Sizes by name, and the names of those that nobody gave."""
+
+    sizes: dict[str, int]
+    proposed: tuple[str, ...] = ()
+
+
+def input_sizes(data: bytes, source: str, terms: SizeTerms) -> InputSizes:
+    """Return the sizes that a model's inputs need, by name."""
+    named = named_sizes(terms)
+    whole = OpenModel.parsed(data, source)
+    graph = whole.model.graph
+    dimensions = Dimensions(graph, whole.parameters, named, source)
+    needed: list[str] = []
+    for value in graph.input:
+        kind = partial_type(value.type)
+        if value.name not in whole.parameters and isinstance(kind, PartialType):
+            needed += dimensions.keys_of(value.name, dimensions.applied(value.name, kind))
+    if not needed:
+        return InputSizes(named)
+    others = size_of_others(terms)
+    if others is not None:
+        return InputSizes({**named, **dict.fromkeys(needed, others)})
+    found = whole.walked(terms, load_device())
+    proposed = tuple(key for key in found.proposed if key in needed)
+    return InputSizes({**named, **{key: found.dimensions.given[key] for key in proposed}}, proposed)

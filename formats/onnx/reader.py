@@ -10,6 +10,7 @@ import onnx
 
 from mtpp.errors import InputError
 from mtpp.formats.modelled.assembly import ops_of, summary_of, tensors_of
+from mtpp.formats.modelled.control_notes import LEFT_OUT
 from mtpp.formats.modelled.kept_together import kept_together
 from mtpp.formats.modelled.naming import unique_names
 from mtpp.formats.modelled.open_sizes import told_estimates
@@ -183,3 +184,15 @@ def _described(name: str, declared: onnx.TypeProto, scope: Scope, dimensions: Di
     if isinstance(kind, OpaqueType):
         return {"name": name, "shape": [], "dtype": kind.what}
     return {"name": name, "shape": [len(kind.elements)], "dtype": "sequence", "bytes": kind.bytes}
+
+
+def only_branches(reading: Reading) -> dict[str, str]:
+    """Return the only branch that can run of each If of the main graph with one that cannot, by its first output."""
+    place = dict(zip(reading.graph.op_names, reading.positions, strict=True))
+    nodes = reading.model.graph.node
+    found = {}
+    for entry in reading.graph.metadata.get("control_flow", ()):
+        if entry["kind"] == "If" and LEFT_OUT in entry["note"] and entry["op"] in place:
+            branch = entry["note"].rpartition(": ")[2].partition(" ")[0]
+            found[nodes[place[entry["op"]]].output[0]] = branch
+    return found

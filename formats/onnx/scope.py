@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -13,6 +13,8 @@ from mtpp.formats.onnx.estimates.numbers import MOST_FOLLOWED, Number, Numbers
 from mtpp.formats.onnx.estimates.partial_values import PartialValue, Sureness
 from mtpp.formats.onnx.tensor_type import OpaqueType, PartialType, SequenceType, TensorType, ValueType
 from mtpp.formats.onnx.values import Array, dtype_of, is_evaluated, is_small, tensor_of
+
+_UNPACKING = frozenset(("Cast", "DequantizeLinear", "com.microsoft:DequantizeLinear"))
 
 RANK = -1
 """In place of an axis: the number of axes itself."""
@@ -239,3 +241,22 @@ class Scope:
                 return known
             scope = scope.outer
         return None
+
+
+class UnpackedWeights:
+    """Bytes that are stored for constants that ops make larger, found while a graph is walked over.
+
+    Attributes
+    ----------
+    stored
+        By the name of what is read.
+    """
+
+    def __init__(self) -> None:
+        self.stored: dict[str, int] = {}
+
+    def fold(self, kind: str, made: Parameter, read: Iterable[Parameter | None]) -> None:
+        """Enter a constant that a node of some kind makes of others."""
+        parts = [one for one in read if one is not None]
+        if kind in _UNPACKING or any(one.root in self.stored for one in parts):
+            self.stored.setdefault(made.root, sum(self.stored.get(one.root, one.bytes) for one in parts))

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
-from mtpp.formats.onnx.shape_rules.slice_range import slice_range
+_TO_THE_LAST = frozenset((2**31 - 1, 2**63 - 1))
+"""Ends that stand for all that is left in the direction of the step, backwards too."""
 
 MOST_ELEMENTS = 8192
 MOST_FLOATS = 16
@@ -357,3 +358,18 @@ _EVALUATORS: dict[str, Evaluator] = {
 def attribute_values(attributes: Sequence[Any]) -> dict[str, Any]:
     """Return a node's attributes as Python values by name."""
     return {attribute.name: helper.get_attribute_value(attribute) for attribute in attributes}
+
+
+def slice_range(size: int, start: int, end: int, step: int = 1) -> range:
+    """Return the places that a slice of an axis takes, in their order.
+
+    A start before the first element is that element, backwards too, where Python takes nothing.
+    """
+    start += size if start < 0 else 0
+    if step < 0:
+        first = min(max(start, 0), size - 1)
+        last = -1 if end in _TO_THE_LAST else min(max(end + (size if end < 0 else 0), -1), size - 1)
+    else:
+        first = min(max(start, 0), size)
+        last = min(max(end + (size if end < 0 else 0), 0), size)
+    return range(first, last, step)

@@ -15,7 +15,7 @@ def trained_document(trained: Any) -> dict[str, Any]:
     Parameters
     ----------
     trained
-        A :class:`mtpp.runtime.training.trained.Trained`.
+        A :class:`mtpp.runtime.training.training_run.Trained`.
     """
     run, folder = trained.run, trained.folder
     return {

@@ -27,7 +27,6 @@ from mtpp.formats.io.json_shape import (
     whole_size,
 )
 from mtpp.formats.io.json_text import dump_lines
-from mtpp.formats.training.synchronisation import require_synchronisation
 from mtpp.training.model import (
     LARGEST_COST,
     Configuration,
@@ -37,6 +36,7 @@ from mtpp.training.model import (
     ModelPlaces,
     SampleCosts,
     TrainingModel,
+    require_synchronisation,
 )
 from mtpp.units import ceil_ratio
 

@@ -18,8 +18,7 @@ from typing import Any
 from mtpp.errors import InputError
 from mtpp.formats.graphs.piper import Workload, guessed_unit, read_workload, without_parallelism
 from mtpp.formats.io.json_shape import attributed
-from mtpp.formats.training.synchronisation import require_synchronisation
-from mtpp.training.model import Configuration, Layer, ModelPlaces, TrainingModel
+from mtpp.training.model import Configuration, Layer, ModelPlaces, TrainingModel, require_synchronisation
 
 _SWAPPED = "syncTimeFw is by successor and syncTimeBw by predecessor, as Piper's description has it (its files do not)"
 

@@ -1,8 +1,9 @@
-"""Cores that this process may use, free memory, and the share of it that a search takes where nobody says."""
+"""Processor, cores and free memory of this machine, and the share that a search takes where nobody says."""
 
 from __future__ import annotations
 
 import os
+import platform
 import sys
 from pathlib import Path
 
@@ -50,3 +51,18 @@ def _free_in_container() -> int | None:
         return limit - int(Path("/sys/fs/cgroup/memory.current").read_text(encoding="ascii"))
     except (OSError, ValueError):  # "max" is no number
         return None
+
+
+def machine() -> dict[str, str | int]:
+    """Return what measured times depend on: processor, number of its cores that may be used, system."""
+    return {"cpu": _processor(), "cores": available_cores(), "system": f"{platform.system()} {platform.machine()}"}
+
+
+def _processor() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -17,13 +17,11 @@ from numpy.typing import NDArray
 from mtpp.array_types import Array
 from mtpp.errors import InputError
 from mtpp.runtime.checking.draws import check_names, fitting
-from mtpp.runtime.checking.tolerances import types_between
-from mtpp.runtime.pipeline.agreement import Agreement
+from mtpp.runtime.checking.tolerances import Agreement, types_between
 from mtpp.runtime.pipeline.crew import Crew, Limits, RunLimits
 from mtpp.runtime.pipeline.memory import OpenTensor, Ring, Shape, View, arrays
 from mtpp.runtime.pipeline.model_file import ModelFile, OpenedModel
 from mtpp.runtime.pipeline.pipeline import PipelineChoices, PipelineTimes, model_of, run_pipeline, stage_models
-from mtpp.runtime.pipeline.run_request import RunRequest
 from mtpp.runtime.pipeline.stage_job import keep_to
 from mtpp.runtime.pipeline.wiring import Wiring, read_wiring
 from mtpp.runtime.random_values import drawn_input
@@ -36,6 +34,42 @@ _SETS_BYTES = 64 << 20
 _MOST_REPEATS = 50
 _BUDGET_S = 10.0
 """Of the runs without a pipeline: rounds, and seconds of them."""
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """Terms of a run.
+
+    Attributes
+    ----------
+    folder
+        Of the stages and their manifest.
+    model
+        The model that was split, None if it is not at hand.
+    batches, warmup
+        To be timed, and before.
+    queue_depth
+        Batches that may wait between two stages.
+    threads, optimise
+        Of each worker; also of the model without a pipeline.
+    pin
+        Cores to spread the workers over, None to leave that to the system; empty for all that may be used.
+    seed
+        Of what is made up.
+    inputs
+        Contents of the model's inputs by name; others are random.
+    """
+
+    folder: Path
+    model: Path | None = None
+    batches: int = 200
+    warmup: int = 10
+    queue_depth: int = 2
+    threads: int = 1
+    optimise: bool = False
+    pin: tuple[int, ...] | None = None
+    seed: int = 0
+    inputs: Mapping[str, Array] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

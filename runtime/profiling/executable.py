@@ -118,9 +118,9 @@ def prepare(
     from mtpp.formats.onnx.dimensions import Dimensions
     from mtpp.formats.onnx.executed_shapes import name_nodes
     from mtpp.formats.onnx.external_data import follow_links
-    from mtpp.formats.onnx.input_sizes import input_sizes
     from mtpp.formats.onnx.loading import parse_model
     from mtpp.formats.onnx.local_functions.inline import inline_functions
+    from mtpp.formats.onnx.open_model import input_sizes
     from mtpp.formats.onnx.tensor_type import PartialType, partial_type
     from mtpp.formats.onnx.topology import parameter_names
 

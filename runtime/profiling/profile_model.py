@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 from mtpp.array_types import Array
 from mtpp.errors import InputError
+from mtpp.host.capacity import machine
 from mtpp.host.statistics import Quartiles
 from mtpp.runtime.guarded import guarded
 from mtpp.runtime.profiling.executable import Executable, fill, fill_inputs, prepare
-from mtpp.runtime.profiling.machine import machine
 from mtpp.runtime.profiling.measured_model import MeasuredModel, measure_model
 from mtpp.runtime.profiling.profile_memory import MemoryNeed, memory_need, refuse_what_does_not_fit
-from mtpp.runtime.profiling.profile_request import ProfileRequest
 from mtpp.runtime.profiling.profiled_graph import MeasuredOps, MeasuredProfile, profiled_graph
+from mtpp.runtime.profiling.timing import ProfileRequest
 from mtpp.runtime.session import onnxruntime, require_onnxruntime
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def profile_model(
     each.
     """
     from mtpp.formats.modelled.open_sizes import UnknownSize
-    from mtpp.formats.onnx.left_out import only_branches
+    from mtpp.formats.onnx.reader import only_branches
     from mtpp.formats.onnx.value_ranges import ranges_of
 
     folder = Path() if source.path is None else source.path.parent

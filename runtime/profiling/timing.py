@@ -1,4 +1,4 @@
-"""Times of a model's nodes, measured by ONNX Runtime's profiler, and of whole runs without it."""
+"""Terms of a profile; times of a model's nodes, by ONNX Runtime's profiler, and of whole runs without it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -17,13 +17,42 @@ from typing import Any
 from mtpp.array_types import Array
 from mtpp.errors import InputError
 from mtpp.formats.measured.onnxruntime_profile import Trace, read_trace
+from mtpp.formats.modelled.size_terms import SizeTerms
 from mtpp.host.interrupts import unwinding
+from mtpp.machine.device import Device
 from mtpp.runtime.checking.contents import contents_of
 from mtpp.runtime.profiling.executable import Executable
 from mtpp.runtime.session import SessionChoices, first_line, onnxruntime, open_session, ort_value
 
 MOST_EVENTS = 1_000_000
 """That the profiler keeps (``kMaxNumEvents`` in ``core/common/profiler.h``); later ones are lost."""
+
+
+@dataclass(frozen=True)
+class ProfileRequest:
+    """Terms of a profile.
+
+    Attributes
+    ----------
+    dims
+        Sizes of symbolic dimensions; see :mod:`mtpp.formats.modelled.size_terms`.
+    arrays
+        Contents of inputs.
+    system
+        Models the costs that measured ones are compared with.
+    memory_bytes
+        That may be taken; None for no limit.
+    backward
+        Whether the backward pass of each op is measured too.
+    """
+
+    choices: ProfileChoices
+    system: Device
+    dims: SizeTerms = field(default_factory=dict)
+    arrays: Mapping[str, Array] = field(default_factory=dict)
+    seed: int = 0
+    memory_bytes: int | None = None
+    backward: bool = False
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A plan trained by PyTorch, and held against the model that was not split."""
+"""A plan trained by PyTorch, and held against the model that was not split and against the plan's own times."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from typing import Any
 
 from mtpp.errors import InputError, MtppError
 from mtpp.formats.training.pass_schedule import write_schedule_csv
+from mtpp.formats.training.training_folder import TrainingFolder
 from mtpp.runtime.pipeline.crew import Crew, RunLimits
 from mtpp.runtime.pipeline.worker_process import Job
 from mtpp.runtime.pytorch.flat_program import called
@@ -26,6 +27,7 @@ from mtpp.runtime.training.results import BUFFER, GRADIENT, FirstStep, Key, Trai
 from mtpp.runtime.training.stages_job import StagesJob, answer, descend, digests, forget_gradients, names_of, tensors_of
 from mtpp.runtime.training.trained_model import TrainedModel, micro_batches
 from mtpp.training.pfeife.schedule import PassSchedule
+from mtpp.units import PICOSECONDS
 
 PASSES = "passes.csv"
 """File that PyTorch's runtime reads the passes from."""
@@ -223,3 +225,46 @@ class UnsplitJob(Job):
         except Exception as error:  # whatever its ops raise
             raise InputError(f"PyTorch cannot train it: {first_line(error)}", source=str(self.model.path)) from None
         return float(loss.detach())
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A run and what it is compared with.
+
+    Attributes
+    ----------
+    predicted_s
+        Of a step, simulated with what was measured.
+    cores
+        That the processes share.
+    """
+
+    folder: TrainingFolder
+    run: TrainingRun
+    predicted_s: float
+    cores: int
+
+    @property
+    def step_s(self) -> float:
+        """Median seconds of a step but the first one, where there are more."""
+        return _median(self.run.step_s)
+
+    @property
+    def unsplit_s(self) -> float:
+        """The same of the unsplit model."""
+        return _median(self.run.unsplit_s)
+
+    @property
+    def tick_s(self) -> float | None:
+        """Seconds of a tick of the plan, None where its costs have no unit of time."""
+        unit = PICOSECONDS.get(self.folder.timed.time_unit)
+        return None if unit is None else unit * 1e-12 / self.folder.timed.ticks_per_unit
+
+    @property
+    def planned_s(self) -> float | None:
+        """Seconds of a step as planned."""
+        return None if self.tick_s is None else self.folder.iteration_ticks * self.tick_s
+
+
+def _median(seconds: Sequence[float]) -> float:
+    return statistics.median(seconds[1:] or seconds)

@@ -10,9 +10,9 @@ from mtpp.inference.graph import Int32Array
 from mtpp.inference.instance import Instance
 from mtpp.solvers.bounds.branch_and_bound.one_stage import heavy_bound
 from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
+from mtpp.solvers.bounds.mip.block_model import middle_model
 from mtpp.solvers.bounds.mip.block_problem import BlockProblem, prepared
 from mtpp.solvers.bounds.mip.block_solve import bound_of, solve_blocks
-from mtpp.solvers.bounds.mip.three_blocks import middle_model
 
 
 def bound(instance: Instance, limits: BoundLimits) -> BoundResult:

@@ -12,7 +12,7 @@ from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
 from mtpp.solvers.bounds.mip.block_model import Block, BlockModel, block_model
 from mtpp.solvers.bounds.mip.block_problem import BlockProblem, prepared
 from mtpp.solvers.bounds.mip.block_solve import LONGEST_S, solve_blocks, solver_bound
-from mtpp.solvers.bounds.mip.status import SolveStatus
+from mtpp.solvers.bounds.mip.model import SolveStatus
 
 _NAME = "bottleneck-guess"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mtpp.inference.instance import Instance
 from mtpp.solvers.limits import SearchLimits, SearchResult
-from mtpp.solvers.orders.arrangement import partition_by_arrangement
+from mtpp.solvers.partitioners.mla import partition_by_arrangement
 
 
 def partition(instance: Instance, limits: SearchLimits) -> SearchResult:

@@ -13,32 +13,34 @@ from itertools import pairwise
 
 import numpy as np
 
-from mtpp.errors import Deadlock, InputError
-from mtpp.host.stop_reason import StopReason
+from mtpp.errors import Deadlock, InconsistentResult, InputError
+from mtpp.host.stop_reason import CUT_SHORT, StopReason
 from mtpp.inference.certificate import LowerBound, Tier
 from mtpp.solvers.last_look.graph_plans import look_at_graph_plan
 from mtpp.solvers.last_look.line_plans import look_at_line_plan, look_at_nested_plan
 from mtpp.solvers.planners.bounds.work import work_bound
 from mtpp.solvers.planners.graphpipe.least_costs import LeastCosts
 from mtpp.solvers.planners.nested.planner import work_bound as nested_work_bound
-from mtpp.solvers.planners.pfeife.baselines import EVEN, baselines
+from mtpp.solvers.planners.pfeife.baselines import EVEN, baselines, even_split
 from mtpp.solvers.planners.pfeife.candidate import Scheduled
 from mtpp.solvers.planners.pfeife.families import ScheduleCell
 from mtpp.solvers.planners.pfeife.load_bound import load_bound
 from mtpp.solvers.planners.pfeife.schedule_arrays import arrays_of
-from mtpp.solvers.planners.pfeife.split_points import even_split
 from mtpp.solvers.planners.registry import DEFAULT
 from mtpp.solvers.planners.simulation.simulate import simulate
-from mtpp.training.graph_plan import GraphPlan
+from mtpp.training.graph_plan import GraphPlan, NoGraphPlan
 from mtpp.training.graph_problem import GraphProblem
 from mtpp.training.model import Configuration
 from mtpp.training.nested_plan import NestedPlan, Superstage
 from mtpp.training.nested_problem import NestedProblem
-from mtpp.training.pfeife.plan import LOADS, SCHEDULE, Baseline, SplitPlan
+from mtpp.training.pfeife.plan import LOADS, SCHEDULE, Baseline, NoSplitPlan, SplitPlan
 from mtpp.training.pfeife.problem import SplitProblem
-from mtpp.training.plan import LayerStage, TrainingPlan, stage_figures
+from mtpp.training.plan import LayerStage, NoPlan, TrainingPlan, stage_figures
 from mtpp.training.problem import Choice, PlanningProblem
 from mtpp.training.stage_costs import ScheduledStage
+
+AnyPlan = TrainingPlan | NestedPlan | GraphPlan | SplitPlan
+AnyNoPlan = NoPlan | NoGraphPlan | NoSplitPlan
 
 
 def first_line_plan(problem: PlanningProblem, planner: str, stopped: StopReason) -> TrainingPlan | None:
@@ -237,3 +239,24 @@ def _schedules(problem: SplitProblem) -> Iterator[Scheduled]:
         if loops not in seen and (leanest := ScheduleCell(problem, loops, batch).leanest) is not None:
             seen.add(loops)
             yield leanest
+
+
+def result_beside_first(found: AnyPlan | AnyNoPlan, first: AnyPlan) -> AnyPlan | AnyNoPlan:
+    """Return the result of a planner; of a search that was ended the first plan, where that is faster or the only one.
+
+    A search that came to its own end is believed: its result does not depend on the first plan.
+    """
+    if isinstance(found, AnyNoPlan):
+        if found.proven:
+            raise InconsistentResult("no plan is said to be possible, and one was made before the search began")
+        return replace(first, stopped=found.stopped) if found.stopped in CUT_SHORT else found
+    if found.stopped not in CUT_SHORT or _time(found) <= _time(first):
+        return found
+    if isinstance(found, SplitPlan):  # its bounds are of its own schedule and order of ops
+        return replace(first, stopped=found.stopped)
+    return replace(first, lower=found.lower, stopped=found.stopped)  # type: ignore[arg-type]
+
+
+def _time(plan: AnyPlan) -> Fraction:
+    """Return the ticks that a plan is rated by: of an iteration, or for a sample."""
+    return Fraction(plan.iteration if isinstance(plan, GraphPlan | SplitPlan) else plan.time_per_sample)

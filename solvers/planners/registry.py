@@ -10,7 +10,7 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from mtpp import names
-from mtpp.solvers.planners.limits import PlanLimits
+from mtpp.solvers.limits import PlanLimits
 from mtpp.training.plan import NoPlan
 
 if TYPE_CHECKING:

@@ -27,9 +27,8 @@ from mtpp.names import KNAPSACKS, PEAK_MODES
 from mtpp.solvers import compilation
 from mtpp.solvers.bounds.limits import BoundLimits
 from mtpp.solvers.bounds.registry import BOUNDS
-from mtpp.solvers.limits import SearchLimits
+from mtpp.solvers.limits import PlanLimits, SearchLimits
 from mtpp.solvers.orders.slicing import slice_order
-from mtpp.solvers.planners.limits import PlanLimits
 from mtpp.solvers.planners.registry import PLANNERS
 from mtpp.solvers.recheck.compiled import Unwatched, search_compiled
 from mtpp.solvers.registry import PARTITIONERS

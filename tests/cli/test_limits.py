@@ -12,7 +12,7 @@ from processes import run
 from mtpp.datasets.layered import layered_network
 from mtpp.formats.graphs.native import write_native
 from mtpp.inference.certificate_table import BoundFigure
-from mtpp.views.cut_short import bounds_cut_short, runs_cut_short
+from mtpp.views.certificate_texts import bounds_cut_short, runs_cut_short
 
 COMMANDS = {
     "partition": ("-k", "2"),

@@ -21,7 +21,7 @@ from processes import run
 
 from mtpp.formats.training.native import write_training_model
 from mtpp.host.deadline import Deadline
-from mtpp.solvers.planners.limits import PlanLimits
+from mtpp.solvers.limits import PlanLimits
 from mtpp.solvers.planners.registry import PLANNERS
 from mtpp.training.plan import NoPlan, TrainingPlan
 from mtpp.training.problem import PlanningProblem

@@ -16,7 +16,7 @@ from mtpp.formats.results.training_plan import no_plan_document, training_plan_d
 from mtpp.formats.training.models import read_training_model
 from mtpp.machine.machine import Machine
 from mtpp.names import CONVENTIONS
-from mtpp.solvers.planners.limits import PlanLimits
+from mtpp.solvers.limits import PlanLimits
 from mtpp.solvers.planners.registry import PLANNERS
 from mtpp.solvers.recheck.pipelines import Unwatched
 from mtpp.solvers.recheck.training import recheck_bound, recheck_no_plan

@@ -41,13 +41,12 @@ from mtpp.machine.link import Level, Link
 from mtpp.machine.machine import Machine
 from mtpp.solvers.last_look.graph_plans import look_at_graph_plan
 from mtpp.solvers.last_look.line_plans import look_at_line_plan, look_at_nested_plan
-from mtpp.solvers.limits import Limits
+from mtpp.solvers.limits import Limits, PlanLimits
 from mtpp.solvers.planners.graphpipe.bound import iteration_bound
 from mtpp.solvers.planners.graphpipe.least_memory import memory_bound
 from mtpp.solvers.planners.graphpipe.planner import bound_of
 from mtpp.solvers.planners.graphpipe.planner import plan as graphpipe
 from mtpp.solvers.planners.graphpipe.search import StageGraphSearch
-from mtpp.solvers.planners.limits import PlanLimits
 from mtpp.solvers.planners.nested.planner import plan_nested
 from mtpp.solvers.planners.piper.planner import plan as piper
 from mtpp.training.graph_plan import GraphPlan, NoGraphPlan

@@ -39,8 +39,7 @@ from mtpp.machine.machine import Machine
 from mtpp.solvers.bounds.limits import BoundLimits
 from mtpp.solvers.bounds.registry import BOUNDS
 from mtpp.solvers.bounds.simple import simple_bound
-from mtpp.solvers.limits import SearchLimits
-from mtpp.solvers.planners.limits import PlanLimits
+from mtpp.solvers.limits import PlanLimits, SearchLimits
 from mtpp.solvers.planners.registry import PLANNERS
 from mtpp.solvers.solve import solve
 from mtpp.training.plan import NoPlan

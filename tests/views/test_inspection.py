@@ -12,7 +12,7 @@ from graph_strategies import chain
 from processes import run
 
 from mtpp.inference.graph import CostGraph, Op, Tensor
-from mtpp.solvers.series_parallel import structure
+from mtpp.solvers.series_parallel import decomposition
 from mtpp.views.inspection import structure_text
 
 
@@ -33,7 +33,7 @@ def bridges(*lengths: int) -> CostGraph:
 
 def line(graph: CostGraph) -> str:
     """Return what is said of a graph."""
-    document = structure.structure(graph)
+    document = decomposition.structure(graph)
     assert document is not None
     return structure_text(document)
 
@@ -74,6 +74,6 @@ def test_inspect_shows_it(tmp_path: Path, checkout: Path) -> None:
 
 def test_very_large_graphs_are_not_decomposed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Above the limit there are no figures."""
-    monkeypatch.setattr(structure, "MOST_OPS", 3)
-    assert structure.structure(chain([1, 2, 3, 4], [1, 1, 1])) is None
-    assert structure.structure(chain([1, 2, 3], [1, 1])) is not None
+    monkeypatch.setattr(decomposition, "MOST_OPS", 3)
+    assert decomposition.structure(chain([1, 2, 3, 4], [1, 1, 1])) is None
+    assert decomposition.structure(chain([1, 2, 3], [1, 1])) is not None

@@ -10,8 +10,7 @@ from mtpp.units import PICOSECONDS, format_bytes
 from mtpp.views.report.colours import ACCENT, ON_FILL, SURFACE
 from mtpp.views.report.drawing import Drawing
 from mtpp.views.report.page import Block, Chart, Prose, Section
-from mtpp.views.training.gantt_colours import CRITICAL, colour, legend
-from mtpp.views.training.timeline_texts import time_text
+from mtpp.views.training.timeline_texts import CRITICAL, colour, legend, time_text
 
 _MOST_BARS = 12_000
 """Bars that are drawn one by one; of more, those that are shortest are drawn together."""

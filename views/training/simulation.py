@@ -102,7 +102,7 @@ def _figures(simulation: Simulation) -> list[tuple[str, str]]:
 def schedule_simulation_text(run: ScheduleRun, medium: Medium) -> Iterable[Table | str]:
     """Return a table of the devices, and in a terminal a chart below it."""
     if medium.form == "csv":
-        from mtpp.formats.results.schedule_simulation import schedule_simulation_document
+        from mtpp.formats.results.simulation import schedule_simulation_document
 
         rows = schedule_simulation_document(run)["devices"]
         return [table_of_records([{**row, "stages": " ".join(map(str, row["stages"]))} for row in rows], _DEVICES_CSV)]

@@ -13,7 +13,7 @@ from mtpp.views.table import NONE, Column, Table, table_of_records
 
 if TYPE_CHECKING:
     from mtpp.runtime.training.comparison import Compared
-    from mtpp.runtime.training.trained import Trained
+    from mtpp.runtime.training.training_run import Trained
     from mtpp.views.terminal import Medium
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from mtpp.formats.results.graph_plan import no_plan_reason
+from mtpp.training.graph_plan import NoGraphPlan
 from mtpp.training.nested_problem import NestedProblem
 from mtpp.units import PICOSECONDS, format_bytes, format_picoseconds
 from mtpp.wording import counted
@@ -123,3 +125,16 @@ def no_plan_text(none: NoPlan) -> str:
     """Return on one line why there is no plan, and what would help; parameters are named as in messages."""
     least = none.least_memory_bytes
     return none.reason if least is None else f"{none.reason}; ‹memory› {whole_mebibytes(least)} would do"
+
+
+def no_graph_plan_text(none: NoGraphPlan) -> str:
+    """Return the same with the memory that would do; parameters are named as in messages."""
+    least = none.least_memory_bytes
+    text = no_plan_reason(none)
+    return text if least is None else f"{text}; ‹memory› {whole_mebibytes(least)} would do{_short_of(none)}"
+
+
+def _short_of(none: NoGraphPlan) -> str:
+    """Return the most whole MiB that are proven not to be enough, where less than what would do may be."""
+    most = none.memory.value - 1
+    return "" if none.exact or most < _MIB else f", {most // _MIB}MiB would not"

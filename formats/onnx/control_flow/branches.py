@@ -8,15 +8,21 @@ import onnx
 
 from mtpp.errors import InputError
 from mtpp.formats.modelled.control_notes import COSTLIER_BRANCH, LEFT_OUT
-from mtpp.formats.onnx.control_flow.control_record import BodyWalk, ControlRecord, body_of, open_type, trip_note
+from mtpp.formats.modelled.open_sizes import is_misfit
+from mtpp.formats.onnx.control_flow.control_record import (
+    BodyRecord,
+    BodyWalk,
+    ControlRecord,
+    body_of,
+    open_type,
+    trip_note,
+)
 from mtpp.formats.onnx.estimates.certainty import common_type
-from mtpp.formats.onnx.misfit import is_misfit
 from mtpp.formats.onnx.node_view import NodeView
 from mtpp.formats.onnx.scope import Known
 from mtpp.formats.onnx.shapes import OutputType
 from mtpp.formats.onnx.tensor_type import PartialType, TensorType
 from mtpp.formats.onnx.topology import subgraphs
-from mtpp.formats.onnx.walking.record import BodyRecord
 
 
 def branches(node: NodeView, inputs: Sequence[Known | None], level: int, walk: BodyWalk) -> ControlRecord:

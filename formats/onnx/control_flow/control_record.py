@@ -14,7 +14,26 @@ from mtpp.formats.onnx.node_view import MalformedNode, NodeView
 from mtpp.formats.onnx.scope import Known
 from mtpp.formats.onnx.shapes import OutputType
 from mtpp.formats.onnx.tensor_type import PartialType, TensorType, ValueType
-from mtpp.formats.onnx.walking.record import BodyRecord
+
+
+@dataclass(slots=True)
+class BodyRecord(Totals):
+    """One run of a body.
+
+    Attributes
+    ----------
+    captured
+        Activations it reads from the graphs around it, with their nesting depth.
+    outputs
+        What is known of its outputs.
+    find
+        Returns what is known of a tensor inside, or around it, by name.
+    """
+
+    captured: dict[str, int] = field(default_factory=dict)
+    outputs: list[Known] = field(default_factory=list)
+    random: bool = False
+    find: Callable[[str], Known | None] = field(default=lambda name: None)
 
 
 class BodyWalk(Protocol):

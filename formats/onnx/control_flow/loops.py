@@ -13,7 +13,14 @@ from onnx import GraphProto, TensorProto
 from mtpp.errors import InputError
 from mtpp.formats.modelled.control_notes import GIVEN_TRIPS, MAY_STOP, ONE_TRIP, UNKNOWN_TRIPS
 from mtpp.formats.modelled.open_sizes import UnknownSize
-from mtpp.formats.onnx.control_flow.control_record import BodyWalk, ControlRecord, body_of, open_type, trip_note
+from mtpp.formats.onnx.control_flow.control_record import (
+    BodyRecord,
+    BodyWalk,
+    ControlRecord,
+    body_of,
+    open_type,
+    trip_note,
+)
 from mtpp.formats.onnx.control_flow.ranged_trips import RangedTrips, left_ranges
 from mtpp.formats.onnx.control_flow.states import after, settled, with_axis
 from mtpp.formats.onnx.control_flow.trips import count_trips
@@ -23,7 +30,6 @@ from mtpp.formats.onnx.node_view import MalformedNode, NodeView
 from mtpp.formats.onnx.scope import Known, Parameter
 from mtpp.formats.onnx.shapes import OutputType
 from mtpp.formats.onnx.tensor_type import PartialType, TensorType, ValueType
-from mtpp.formats.onnx.walking.record import BodyRecord
 from mtpp.wording import counted
 
 WITHOUT_LIMIT = 2**31 - 1

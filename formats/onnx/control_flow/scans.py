@@ -6,7 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from mtpp.formats.onnx.control_flow.control_record import BodyWalk, ControlRecord, body_of, open_type, trip_note
+from mtpp.formats.onnx.control_flow.control_record import (
+    BodyRecord,
+    BodyWalk,
+    ControlRecord,
+    body_of,
+    open_type,
+    trip_note,
+)
 from mtpp.formats.onnx.control_flow.ranged_trips import RangedTrips, left_ranges
 from mtpp.formats.onnx.control_flow.states import after, settled, with_axis
 from mtpp.formats.onnx.estimates.certainty import all_axes
@@ -14,7 +21,6 @@ from mtpp.formats.onnx.estimates.numbers import Numbers
 from mtpp.formats.onnx.node_view import MalformedNode, NodeView
 from mtpp.formats.onnx.scope import Known
 from mtpp.formats.onnx.tensor_type import PartialType, SequenceType, TensorType, ValueType
-from mtpp.formats.onnx.walking.record import BodyRecord
 
 
 def scan(node: NodeView, inputs: Sequence[Known | None], level: int, walk: BodyWalk) -> ControlRecord:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from mtpp.formats.onnx.control_flow.control_record import open_type
+from mtpp.formats.onnx.control_flow.control_record import BodyRecord, open_type
 from mtpp.formats.onnx.estimates.certainty import common_type, open_axes
 from mtpp.formats.onnx.scope import Known
 from mtpp.formats.onnx.sequences import MOST_ELEMENTS
 from mtpp.formats.onnx.shapes import OutputType
 from mtpp.formats.onnx.tensor_type import PartialType, SequenceType, TensorType, ValueType
-from mtpp.formats.onnx.walking.record import BodyRecord
 
 
 def settled(

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import onnx
 
 from mtpp.errors import InputError
-from mtpp.formats.modelled.open_sizes import OpenSize, OpenSizes, text_of
+from mtpp.formats.modelled.open_sizes import OpenSize, OpenSizes, is_misfit, text_of
 from mtpp.formats.modelled.size_roles import Role
 from mtpp.formats.onnx.dimensions import OpenTensor
-from mtpp.formats.onnx.misfit import is_misfit
 from mtpp.formats.onnx.proposals.fit import Fit
 from mtpp.formats.onnx.proposals.variables import Follow, Sizes, Variable, Variables
 

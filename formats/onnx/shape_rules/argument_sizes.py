@@ -16,8 +16,8 @@ from mtpp.formats.onnx.flops.attention_geometry import group_query_geometry
 from mtpp.formats.onnx.node_view import NodeView
 from mtpp.formats.onnx.scope import Known
 from mtpp.formats.onnx.shape_rules.executed_sizes import scaled_size
-from mtpp.formats.onnx.shape_rules.slice_range import slice_range
 from mtpp.formats.onnx.tensor_type import TensorType
+from mtpp.formats.onnx.values import slice_range
 
 Sizes = tuple[int | None, ...]
 """Sizes of the axes of one output, None where one is open."""

@@ -14,9 +14,9 @@ import numpy as np
 from onnx import NodeProto, TensorProto
 
 from mtpp.formats.onnx.node_view import MalformedNode, NodeView, kind_of
-from mtpp.formats.onnx.shape_rules.slice_range import slice_range
 from mtpp.formats.onnx.shape_rules.window_sizes import pooled_sizes, transposed_sizes
 from mtpp.formats.onnx.tensor_type import TensorType
+from mtpp.formats.onnx.values import slice_range
 
 Types = Sequence[TensorType | None]
 

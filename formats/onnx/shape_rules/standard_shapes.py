@@ -13,8 +13,8 @@ from onnx import TensorProto
 
 from mtpp.formats.onnx.flops.attention_geometry import standard_geometry
 from mtpp.formats.onnx.node_view import MalformedNode, NodeView
-from mtpp.formats.onnx.shape_rules.slice_range import slice_range
 from mtpp.formats.onnx.tensor_type import PartialType, TensorType, broadcast
+from mtpp.formats.onnx.values import slice_range
 
 Types = Sequence[TensorType | PartialType | None]
 

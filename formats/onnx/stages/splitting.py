@@ -23,9 +23,8 @@ from onnx import numpy_helper
 from mtpp.errors import InputError
 from mtpp.formats.modelled.naming import unique_names
 from mtpp.formats.onnx.external_data import ExternalPlace, all_tensors, external_place, tensors_of_node
-from mtpp.formats.onnx.left_out import only_branches
 from mtpp.formats.onnx.local_functions.attributes import function_key
-from mtpp.formats.onnx.reader import Reading
+from mtpp.formats.onnx.reader import Reading, only_branches
 from mtpp.formats.onnx.scope import Scope
 from mtpp.formats.onnx.stages.contents import Contents, contents_of
 from mtpp.formats.onnx.stages.descriptions import Descriptions

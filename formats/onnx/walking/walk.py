@@ -11,10 +11,11 @@ from onnx import NodeProto, TensorProto
 
 from mtpp.errors import InputError
 from mtpp.formats.modelled.op_record import GraphRecord, OpRecord
-from mtpp.formats.modelled.open_sizes import OpenedSize
+from mtpp.formats.modelled.open_sizes import Misfit, OpenedSize
 from mtpp.formats.onnx.constants.lazy_contents import Contents
 from mtpp.formats.onnx.constants.on_demand import StoredConstants, stored_contents
 from mtpp.formats.onnx.control_flow import ControlRecord, control_flow_rule
+from mtpp.formats.onnx.control_flow.control_record import BodyRecord
 from mtpp.formats.onnx.dimensions import Dimensions
 from mtpp.formats.onnx.estimates.certainty import open_axes
 from mtpp.formats.onnx.estimates.number_rules import NumbersMade, numbers_of_one
@@ -22,9 +23,8 @@ from mtpp.formats.onnx.estimates.operands import Operands
 from mtpp.formats.onnx.estimates.partial_values import PartialValue, Sureness
 from mtpp.formats.onnx.flops.costs import configuration_inputs, node_cost
 from mtpp.formats.onnx.flops.movement import is_view
-from mtpp.formats.onnx.misfit import Misfit
 from mtpp.formats.onnx.node_view import NodeView, kind_of
-from mtpp.formats.onnx.scope import NO_AXES, RANK, Known, Parameter, Scope
+from mtpp.formats.onnx.scope import NO_AXES, RANK, Known, Parameter, Scope, UnpackedWeights
 from mtpp.formats.onnx.shape_rules.data_sizes import assumed_axes
 from mtpp.formats.onnx.shape_rules.largest_sizes import Sizes, largest_sizes
 from mtpp.formats.onnx.shapes import (
@@ -45,11 +45,9 @@ from mtpp.formats.onnx.tensor_type import (
     partial_type,
 )
 from mtpp.formats.onnx.topology import PlacedNode, check_and_sort, describe, loop_name
-from mtpp.formats.onnx.unpacked_weights import UnpackedWeights
 from mtpp.formats.onnx.values import array_of, attribute_values
 from mtpp.formats.onnx.walking.completion import Completion, settle
 from mtpp.formats.onnx.walking.node_outputs import RANDOM, NodeOutputs, is_incomplete, with_contents
-from mtpp.formats.onnx.walking.record import BodyRecord
 from mtpp.machine.device import Device
 
 _MISFITS = (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError)

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from mtpp.array_types import Array
 from mtpp.errors import InputError
 from mtpp.formats.torch_export import read_with_modules
+from mtpp.host.capacity import machine
 from mtpp.host.statistics import Quartiles, in_thousandths, quartiles
-from mtpp.runtime.profiling.machine import machine
 from mtpp.runtime.profiling.profile_memory import most_alive
-from mtpp.runtime.profiling.profile_request import ProfileRequest
 from mtpp.runtime.profiling.profiled_graph import BackwardTimes, MeasuredOps, MeasuredProfile, profiled_graph
+from mtpp.runtime.profiling.timing import ProfileRequest
 from mtpp.runtime.pytorch.library import pytorch
 from mtpp.runtime.pytorch.loading import LoadedProgram, load_program
 from mtpp.runtime.pytorch.profiling.clocks import Clock, CudaClock, HostClock

@@ -329,3 +329,14 @@ class _Rows:
             entries += [(rows, column, sign) for column, sign in self._in_block(b, other)]
             self._builder.add_rows(len(rows), entries, lower=0.0, defines=columns[t[pairs]])
         return tensors, columns[tensors]
+
+
+def middle_model(problem: BlockProblem, *, ordered: bool = True, cuts: bool = True) -> BlockModel:
+    """Return the model of section 3.2: some stage has at least the work L (14); minimise what it costs.
+
+    The stage may be anywhere, so nothing is known of y. Without order there is no before and after: any set of ops.
+    """
+    work = Block(1, least_work=problem.least_work)
+    rest = Block(max(1, problem.stages - 1), counted=False)
+    blocks = [rest, work, rest] if ordered else [work, rest]
+    return block_model(problem, blocks, ordered=ordered, cuts=cuts)

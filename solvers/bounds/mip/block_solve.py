@@ -19,8 +19,7 @@ from mtpp.inference.graph import Int32Array
 from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
 from mtpp.solvers.bounds.mip.block_model import BlockModel
 from mtpp.solvers.bounds.mip.block_problem import MARGIN, BlockProblem
-from mtpp.solvers.bounds.mip.model import FloatArray, Job, MipModel
-from mtpp.solvers.bounds.mip.status import SolveStatus
+from mtpp.solvers.bounds.mip.model import FloatArray, Job, MipModel, SolveStatus
 
 LONGEST_S = 1e7
 """Seconds that stand for no limit."""

@@ -10,9 +10,8 @@ from mtpp.errors import InputError
 from mtpp.inference.instance import Instance
 from mtpp.solvers.bounds.bottleneck_guess import guess_model
 from mtpp.solvers.bounds.exact_mip import exact_model
-from mtpp.solvers.bounds.mip.block_model import BlockModel
+from mtpp.solvers.bounds.mip.block_model import BlockModel, middle_model
 from mtpp.solvers.bounds.mip.block_problem import BeyondPrecision, BlockProblem, block_problem
-from mtpp.solvers.bounds.mip.three_blocks import middle_model
 
 EXPORTED = ("bottleneck-no-dag", "bottleneck-no-cut-io", "bottleneck", "bottleneck-guess", "exact-mip")
 """Names of the bounds that are a MIP each; ``bottleneck-guess`` is one per position."""

@@ -25,8 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtpp.host.child_process import message_pipes
-from mtpp.solvers.bounds.mip.model import Job, MipModel
-from mtpp.solvers.bounds.mip.status import SolveStatus
+from mtpp.solvers.bounds.mip.model import Job, MipModel, SolveStatus
 
 FloatArray = NDArray[np.float64]
 

@@ -1,9 +1,10 @@
-"""Mixed-integer programs as arrays, put together block of rows by block of rows, without what is fixed."""
+"""Mixed-integer programs as arrays, put together block by block without what is fixed, and ends of their solves."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,31 @@ BoolArray = NDArray[np.bool_]
 
 NEGLIGIBLE = 1e-8
 """Smaller coefficients are left out: HiGHS takes those up to 1e-9 for 0. Rows are loosened by what they may come to."""
+
+
+class SolveStatus(StrEnum):
+    """End of a solve; equal to its name in proofs."""
+
+    OPTIMAL = "optimal"
+    INFEASIBLE = "infeasible"
+    TIME_LIMIT = "time-limit"
+
+    TARGET = "target"
+    """A solution of the objective asked for was found."""
+
+    ENOUGH = "enough"
+    """The dual bound reached what was asked for."""
+
+    KILLED = "killed"
+    """The solver overran its limit."""
+
+    INTERRUPTED = "interrupted"
+    FAILED = "failed"
+
+    EMPTY = "empty"
+    """There was nothing to solve."""
+
+    __repr__ = str.__repr__  # records that hold one show the string
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,10 +5,12 @@ The modules that work at them are imported where that happens: the process that 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
+from mtpp.errors import Infeasible
+from mtpp.host.memory_limit import begin_search
 from mtpp.host.stop_reason import StopReason
 from mtpp.inference.instance import Instance
 from mtpp.solvers.certify.cell_limits import CellLimits
@@ -95,3 +97,20 @@ class Outcome(Generic[S]):
 
 class OtherVersion(Exception):
     """A cell was sent to another version of this program, which may not mean the same by it."""
+
+
+def run_here(cells: Iterable[Cell[S]], interrupted: Callable[[], bool]) -> Iterator[Outcome[S]]:
+    """Give the outcome of each cell as it comes, until the user ends it."""
+    for cell in cells:
+        begin_search()
+        try:
+            state = cell.work(interrupted=interrupted)
+        except Infeasible as error:
+            if interrupted():  # there was more to try
+                return
+            yield Outcome(cell, None, error.problem)
+            continue
+        yield Outcome(cell, state)
+        del cell, state  # or they would be kept while the next model is read
+        if interrupted():
+            return

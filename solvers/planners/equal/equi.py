@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtpp.host.stop_reason import StopReason
+from mtpp.solvers.limits import PlanLimits
 from mtpp.solvers.planners.bounds.work import no_plan_because, work_bound
 from mtpp.solvers.planners.layer_options import most_degrees
-from mtpp.solvers.planners.limits import PlanLimits
 from mtpp.solvers.planners.topological_orders import topological_orders
 from mtpp.training.model import TrainingModel
 from mtpp.training.plan import LayerStage, NoPlan, TrainingPlan

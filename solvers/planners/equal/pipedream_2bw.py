@@ -7,8 +7,8 @@ into equal stages, replicates all of them as often, and recomputes activations i
 from __future__ import annotations
 
 from mtpp.host.stop_reason import StopReason
+from mtpp.solvers.limits import PlanLimits
 from mtpp.solvers.planners.equal.equi import first_equal_plan, plan_equally
-from mtpp.solvers.planners.limits import PlanLimits
 from mtpp.training.plan import NoPlan, TrainingPlan
 from mtpp.training.problem import PlanningProblem
 

@@ -13,8 +13,8 @@ from math import ceil
 
 from mtpp.host.stop_reason import StopReason
 from mtpp.inference.certificate import Tier
+from mtpp.solvers.limits import PlanLimits
 from mtpp.solvers.planners.layer_options import layer_options
-from mtpp.solvers.planners.limits import PlanLimits
 from mtpp.solvers.planners.nested.segments import OutOfTime, nested_downsets
 from mtpp.solvers.planners.nested.splits import Limit, Parts, Splits, Splitter
 from mtpp.solvers.planners.piper.bisection import next_question

@@ -15,9 +15,9 @@ import numpy as np
 
 from mtpp.array_types import Float64Array, Int64Array
 from mtpp.solvers.bounds.mip.highs import MatrixGame
+from mtpp.solvers.planners.pfeife.baselines import split_of_shares
 from mtpp.solvers.planners.pfeife.kernels.cheapest_split import cheapest_split
 from mtpp.solvers.planners.pfeife.path_network import NetworkPath, PathNetwork
-from mtpp.solvers.planners.pfeife.split_points import split_of_shares
 from mtpp.training.pfeife.costs import SplitTimes
 
 _UNIT = 1000.0

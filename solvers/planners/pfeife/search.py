@@ -10,12 +10,12 @@ import numpy as np
 
 from mtpp.array_types import Int64Array
 from mtpp.solvers.limits import Limits
+from mtpp.solvers.planners.pfeife.baselines import even_split
 from mtpp.solvers.planners.pfeife.candidate import Candidate, Scheduled
 from mtpp.solvers.planners.pfeife.families import ScheduleCell
 from mtpp.solvers.planners.pfeife.path_game import GameResult, PathGame
 from mtpp.solvers.planners.pfeife.path_network import PathNetwork, family_network, schedule_network
 from mtpp.solvers.planners.pfeife.schedule_arrays import arrays_of
-from mtpp.solvers.planners.pfeife.split_points import even_split
 from mtpp.solvers.threads import Threads
 from mtpp.training.pfeife.problem import SplitProblem
 

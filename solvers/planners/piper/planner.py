@@ -21,8 +21,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from mtpp.host.stop_reason import StopReason
+from mtpp.solvers.limits import PlanLimits
 from mtpp.solvers.planners.bounds.work import least_memory, no_plan_because, work_bound
-from mtpp.solvers.planners.limits import PlanLimits
 from mtpp.solvers.planners.piper.arrays import choice_arrays
 from mtpp.solvers.planners.piper.layer_downsets import Sets, every_downset, prefixes
 from mtpp.solvers.planners.piper.minimising import least_time, memory_that_would_do, no_plan, plan_of, too_little_memory

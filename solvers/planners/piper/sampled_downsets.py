@@ -17,9 +17,9 @@ import numpy as np
 
 from mtpp.host.stop_reason import StopReason
 from mtpp.inference.graph import Int64Array
+from mtpp.solvers.limits import PlanLimits
 from mtpp.solvers.planners.bounds.work import least_memory, no_plan_because
 from mtpp.solvers.planners.layer_options import layer_options, least_by_layer, most_degrees
-from mtpp.solvers.planners.limits import PlanLimits
 from mtpp.solvers.planners.piper.layer_downsets import Sets, layer_bits, prefixes
 from mtpp.solvers.planners.piper.minimising import (
     Minimum,

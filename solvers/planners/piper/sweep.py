@@ -9,8 +9,8 @@ from fractions import Fraction
 from mtpp.errors import InconsistentBound, InputError
 from mtpp.host.stop_reason import StopReason
 from mtpp.inference.certificate import Tier
+from mtpp.solvers.limits import PlanLimits
 from mtpp.solvers.planners.bounds.work import work_bound
-from mtpp.solvers.planners.limits import PlanLimits
 from mtpp.solvers.planners.piper.arrays import choice_arrays
 from mtpp.solvers.planners.piper.bisection import next_question
 from mtpp.solvers.planners.piper.layer_downsets import every_downset

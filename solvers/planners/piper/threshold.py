@@ -12,7 +12,7 @@ import numpy as np
 
 from mtpp.host.stop_reason import StopReason
 from mtpp.inference.graph import Int64Array
-from mtpp.solvers.planners.limits import PlanLimits
+from mtpp.solvers.limits import PlanLimits
 from mtpp.solvers.planners.piper.arrays import ChoiceArrays
 from mtpp.solvers.planners.piper.kernels.pipeline_layout import NOT_KNOWN, LeastCompute, States, StateScratch, Threshold
 from mtpp.solvers.planners.piper.kernels.pipeline_states import extend

@@ -13,7 +13,7 @@ from onnx_text import built
 
 from mtpp.errors import InputError
 from mtpp.formats.onnx.reader import read_with_nodes
-from mtpp.formats.onnx.shape_rules.slice_range import slice_range
+from mtpp.formats.onnx.values import slice_range
 from mtpp.machine.presets import load_device
 
 FLOAT, UINT8 = TensorProto.FLOAT, TensorProto.UINT8

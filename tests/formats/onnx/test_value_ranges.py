@@ -8,7 +8,7 @@ from onnx import TensorProto, helper
 from onnx_text import built, nodes_of
 
 from mtpp.formats.onnx import read_with_nodes
-from mtpp.formats.onnx.left_out import only_branches
+from mtpp.formats.onnx.reader import only_branches
 from mtpp.formats.onnx.value_ranges import ranges_of
 from mtpp.machine.presets import load_device
 

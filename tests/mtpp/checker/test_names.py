@@ -24,8 +24,7 @@ from mtpp.machine.machine import Machine
 from mtpp.machine.presets import load_device
 from mtpp.names import PARTITIONER_ALIASES
 from mtpp.solvers.bounds.registry import BOUNDS
-from mtpp.solvers.limits import SearchLimits
-from mtpp.solvers.planners.limits import PlanLimits
+from mtpp.solvers.limits import PlanLimits, SearchLimits
 from mtpp.solvers.planners.registry import GRAPH_PLANNERS, PLANNERS, SPLIT_PLANNERS
 from mtpp.solvers.registry import PARTITIONERS
 from mtpp.solvers.solve import solve

@@ -19,10 +19,9 @@ from mtpp.formats.results.stage_manifest import manifest_text, read_manifest
 from mtpp.host.deadline import Deadline
 from mtpp.host.ending import EndedEarly
 from mtpp.runtime.pipeline.crew import RunLimits
-from mtpp.runtime.pipeline.measuring import measure
+from mtpp.runtime.pipeline.measuring import RunRequest, measure
 from mtpp.runtime.pipeline.memory import Ring
 from mtpp.runtime.pipeline.pipeline import PipelineChoices, PipelineTimes, run_pipeline, stage_models
-from mtpp.runtime.pipeline.run_request import RunRequest
 from mtpp.runtime.pipeline.wiring import Wiring, read_wiring
 
 pytest.importorskip("onnxruntime")

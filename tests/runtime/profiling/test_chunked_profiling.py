@@ -16,9 +16,8 @@ from mtpp.formats.onnx import read_onnx
 from mtpp.machine.presets import load_device
 from mtpp.runtime.profiling.profile_memory import MemoryNeed
 from mtpp.runtime.profiling.profile_model import chunks_within, profile_model
-from mtpp.runtime.profiling.profile_request import ProfileRequest
 from mtpp.runtime.profiling.profiled_graph import MeasuredProfile
-from mtpp.runtime.profiling.timing import ProfileChoices
+from mtpp.runtime.profiling.timing import ProfileChoices, ProfileRequest
 
 pytest.importorskip("onnxruntime")
 

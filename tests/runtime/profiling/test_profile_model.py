@@ -17,9 +17,8 @@ from mtpp.formats.io.source import read_source
 from mtpp.formats.onnx import read_onnx
 from mtpp.machine.presets import load_device
 from mtpp.runtime.profiling.profile_model import profile_model
-from mtpp.runtime.profiling.profile_request import ProfileRequest
 from mtpp.runtime.profiling.profiled_graph import MeasuredProfile
-from mtpp.runtime.profiling.timing import ProfileChoices
+from mtpp.runtime.profiling.timing import ProfileChoices, ProfileRequest
 
 pytest.importorskip("onnxruntime")
 

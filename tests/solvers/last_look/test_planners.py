@@ -23,9 +23,8 @@ from mtpp.solvers.last_look.graph_plans import look_at_graph_plan
 from mtpp.solvers.last_look.line_plans import look_at_line_plan, look_at_nested_plan
 from mtpp.solvers.last_look.replayed_schedule import replayed_iteration
 from mtpp.solvers.last_look.split_plans import look_at_split_plan
-from mtpp.solvers.limits import Limits
+from mtpp.solvers.limits import Limits, PlanLimits
 from mtpp.solvers.planners import registry
-from mtpp.solvers.planners.limits import PlanLimits
 from mtpp.solvers.planners.registry import GRAPH_PLANNERS, PLANNERS, SPLIT_PLANNERS
 from mtpp.solvers.planners.simulation.simulate import simulate_schedule
 from mtpp.training.graph_plan import GraphPlan, NoGraphPlan

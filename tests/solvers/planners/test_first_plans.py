@@ -22,16 +22,15 @@ from mtpp.host.deadline import Deadline
 from mtpp.host.stop_reason import StopReason
 from mtpp.inference.certificate import LowerBound, Tier
 from mtpp.machine.machine import Machine
-from mtpp.solvers.limits import Limits
-from mtpp.solvers.planners.ended_search import result_beside_first
+from mtpp.solvers.limits import Limits, PlanLimits
 from mtpp.solvers.planners.first_plans import (
     first_graph_plan,
     first_line_plan,
     first_nested_plan,
     first_plan,
     first_split_plan,
+    result_beside_first,
 )
-from mtpp.solvers.planners.limits import PlanLimits
 from mtpp.solvers.planners.registry import GRAPH_PLANNERS, PLANNERS, SPLIT_PLANNERS
 from mtpp.training.nested_plan import NestedPlan
 from mtpp.training.pfeife.plan import SplitPlan

@@ -19,9 +19,8 @@ from training_models import random_model
 from mtpp.errors import InputError
 from mtpp.machine.machine import Machine
 from mtpp.names import TRANSPORTS
-from mtpp.solvers.limits import Limits
+from mtpp.solvers.limits import Limits, PlanLimits
 from mtpp.solvers.planners.graphpipe.planner import plan as graphpipe
-from mtpp.solvers.planners.limits import PlanLimits
 from mtpp.solvers.planners.pfeife.planner import plan as pfeife
 from mtpp.solvers.planners.piper.planner import plan as piper
 from mtpp.training.graph_plan import GraphPlan

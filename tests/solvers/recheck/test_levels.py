@@ -24,7 +24,7 @@ from mtpp.formats.results.training_plan import no_plan_document, training_plan_d
 from mtpp.formats.training.models import read_training_model
 from mtpp.machine.link import Level, Link
 from mtpp.machine.machine import Machine
-from mtpp.solvers.planners.limits import PlanLimits
+from mtpp.solvers.limits import PlanLimits
 from mtpp.solvers.planners.nested.planner import plan_nested
 from mtpp.solvers.recheck import levels as recheck_levels
 from mtpp.solvers.recheck.levels import search_levels

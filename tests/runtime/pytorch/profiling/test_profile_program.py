@@ -21,9 +21,8 @@ from mtpp.formats.io.source import Source, source_of_bytes  # noqa: E402
 from mtpp.formats.measured.measured_costs import read_costs, with_costs  # noqa: E402
 from mtpp.formats.torch_export import read_program, read_with_modules  # noqa: E402
 from mtpp.machine.presets import load_device  # noqa: E402
-from mtpp.runtime.profiling.profile_request import ProfileRequest  # noqa: E402
 from mtpp.runtime.profiling.profiled_graph import MeasuredProfile  # noqa: E402
-from mtpp.runtime.profiling.timing import ProfileChoices  # noqa: E402
+from mtpp.runtime.profiling.timing import ProfileChoices, ProfileRequest  # noqa: E402
 from mtpp.runtime.pytorch.loading import load_program  # noqa: E402
 from mtpp.runtime.pytorch.profiling.clocks import HostClock  # noqa: E402
 from mtpp.runtime.pytorch.profiling.profile_program import profile_program  # noqa: E402

@@ -21,9 +21,8 @@ from mtpp.machine.machine import Machine
 from mtpp.machine.presets import load_device
 from mtpp.solvers.certify.cell_limits import CellLimits
 from mtpp.solvers.certify.cells import processes
-from mtpp.solvers.certify.cells.cell import CertificateCell, Outcome
+from mtpp.solvers.certify.cells.cell import CertificateCell, Outcome, run_here
 from mtpp.solvers.certify.cells.processes import run_in_processes
-from mtpp.solvers.certify.cells.serial import run_here
 from mtpp.solvers.certify.certification import Certification
 
 LIMITS = CellLimits(60.0, Fraction(1), ("simple",))

@@ -18,9 +18,9 @@ from training_oracles import best_time, is_plan, time_of
 from mtpp.formats.training.models import read_training_model
 from mtpp.host.deadline import Deadline
 from mtpp.machine.machine import Machine
+from mtpp.solvers.limits import PlanLimits
 from mtpp.solvers.planners.equal import equi, pipedream_2bw
 from mtpp.solvers.planners.equal.equi import divisions, kind_of, plan, repeated_layers
-from mtpp.solvers.planners.limits import PlanLimits
 from mtpp.solvers.planners.topological_orders import topological_orders
 from mtpp.training.model import Configuration, Edge, Layer, TrainingModel
 from mtpp.training.plan import LayerStage, NoPlan, TrainingPlan

@@ -17,14 +17,13 @@ from mtpp.formats.io.json_text import parse_json
 from mtpp.formats.training.native import training_model_from_document
 from mtpp.host.deadline import Deadline
 from mtpp.machine.machine import Machine
-from mtpp.solvers.limits import Limits
+from mtpp.solvers.limits import Limits, PlanLimits
 from mtpp.solvers.planners.graphpipe import annealed_pipelines
 from mtpp.solvers.planners.graphpipe.bound import iteration_bound
 from mtpp.solvers.planners.graphpipe.candidate import GraphPipeline, PipelineCandidate
 from mtpp.solvers.planners.graphpipe.exhaustive import ExhaustiveSearch
 from mtpp.solvers.planners.graphpipe.kernels import stage_annealing
 from mtpp.solvers.planners.graphpipe.search import StageGraphSearch
-from mtpp.solvers.planners.limits import PlanLimits
 from mtpp.solvers.planners.piper.planner import plan as piper
 from mtpp.solvers.planners.simulation.simulate import simulate
 from mtpp.training.graph_problem import GraphProblem, GraphRules

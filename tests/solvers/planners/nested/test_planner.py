@@ -13,7 +13,7 @@ from mtpp.errors import InputError
 from mtpp.host.deadline import Deadline
 from mtpp.machine.link import Level, Link
 from mtpp.machine.machine import Machine
-from mtpp.solvers.planners.limits import PlanLimits
+from mtpp.solvers.limits import PlanLimits
 from mtpp.solvers.planners.nested import planner as nested_planner
 from mtpp.solvers.planners.nested.planner import plan_nested
 from mtpp.solvers.planners.piper import planner as piper

@@ -15,7 +15,7 @@ from training_oracles import best_plan, is_plan, least_memory, time_of
 from mtpp.formats.training.models import read_training_model
 from mtpp.host.deadline import Deadline
 from mtpp.machine.machine import Machine
-from mtpp.solvers.planners.limits import PlanLimits
+from mtpp.solvers.limits import PlanLimits
 from mtpp.solvers.planners.piper import planner as piper
 from mtpp.solvers.planners.piper import threshold
 from mtpp.training.model import Configuration, Edge, Layer, TrainingModel

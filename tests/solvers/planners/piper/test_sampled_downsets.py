@@ -12,8 +12,8 @@ from training_oracles import best_plan
 
 from mtpp.datasets.multi_branch_training import candle_uno, multi_modal_transformer
 from mtpp.machine.machine import Machine
+from mtpp.solvers.limits import PlanLimits
 from mtpp.solvers.planners.bounds.work import work_bound
-from mtpp.solvers.planners.limits import PlanLimits
 from mtpp.solvers.planners.piper import planner as piper
 from mtpp.solvers.planners.piper import sampled_downsets as wide
 from mtpp.solvers.planners.piper.arrays import choice_arrays

@@ -14,7 +14,7 @@ from training_oracles import best_plan
 from mtpp.errors import InputError
 from mtpp.host.deadline import Deadline
 from mtpp.machine.machine import Machine
-from mtpp.solvers.planners.limits import PlanLimits
+from mtpp.solvers.limits import PlanLimits
 from mtpp.solvers.planners.piper import sweep as sweeping
 from mtpp.solvers.planners.piper.sweep import sweep
 from mtpp.training.problem import PlanningProblem
