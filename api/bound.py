@@ -92,7 +92,7 @@ def bound(
     >>> [(row.bound, row.ticks, row.tier) for row in table]
     [('simple', 852996053, 'exact'), ('downset', 933743466, 'enumerated'), ('node', 357585920, 'exact')]
     """
-    from mtpp.api.cells.parameters import models_of, reading_of
+    from mtpp.api.inputs.reading import models_of, reading_of
     from mtpp.api.observer import listener
 
     asked = Bounding.among(locals())

@@ -135,7 +135,7 @@ def certify(
     >>> table.stopped
     'finished'
     """
-    from mtpp.api.cells.parameters import models_of, reading_of
+    from mtpp.api.inputs.reading import models_of, reading_of
     from mtpp.api.observer import listener
 
     asked = Certifying.among(locals())

@@ -244,7 +244,7 @@ def compare(
     >>> [(run.k, run.algorithm, round(run.ratio, 3)) for run in comparison]
     [(2, 'slice', 1.095), (2, 'random-10', 1.095), (4, 'slice', 1.312), (4, 'random-10', 1.312)]
     """
-    from mtpp.api.cells.parameters import models_of, reading_of
+    from mtpp.api.inputs.reading import models_of, reading_of
 
     begin = time.monotonic()
     asked = Comparing.among(locals())

@@ -157,7 +157,7 @@ def export(
     >>> mip.bound, mip.data[:4]
     ('exact-mip', b'NAME')
     """
-    from mtpp.api.cells.parameters import models_of, reading_of
+    from mtpp.api.inputs.reading import models_of, reading_of
     from mtpp.api.observer import listener
 
     target = path_text(path, "path")

@@ -86,7 +86,7 @@ class Prepared:
 
 def prepare(model: Model, asked: Partitioning) -> Prepared:
     """Make the instance to search, and refuse what is wrong with what is asked before the wait."""
-    from mtpp.api.inputs.engine_groups import engine_groups
+    from mtpp.api.inputs.model import engine_groups
     from mtpp.solvers import registry
     from mtpp.solvers.feasibility import refuse_infeasible
     from mtpp.solvers.solve import contract_groups

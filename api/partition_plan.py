@@ -377,7 +377,7 @@ class PartitionPlan(SavedResult):
     @property
     def assumptions(self) -> list[str]:
         """What the figures rest on, for people; a document knows only of the system and of sizes."""
-        from mtpp.api.inputs.engine_groups import told_groups
+        from mtpp.api.inputs.model import told_groups
         from mtpp.inference.model_file import told_sizes
         from mtpp.machine.device import Device
 

@@ -19,6 +19,8 @@ from mtpp.host.interrupts import INTERRUPTED
 if TYPE_CHECKING:
     from fractions import Fraction
 
+    from mtpp.api.inputs.model import Model
+    from mtpp.api.partition_plan import PartitionPlan
     from mtpp.cli.terminal.console import Console
 
 
@@ -68,7 +70,6 @@ def command(
     from mtpp.cli.options.overheads import ProcessOverheads, searching_s
     from mtpp.cli.terminal.clock import deadline_from_start
     from mtpp.cli.terminal.delivery import check_output
-    from mtpp.cli.terminal.page_delivery import check_page, deliver_page
     from mtpp.cli.terminal.plan_delivery import deliver_plan, unmet_requirements
     from mtpp.host.deadline import process_age_s
     from mtpp.host.stop_reason import StopReason
@@ -79,7 +80,7 @@ def command(
         raise click.UsageError("give either -k or --max-bottleneck", ctx)
     check_output(output)
     if report is not None:
-        check_page(report)
+        _check_page(report)
     with being_read(model, deadline_from_start(limit_s)):
         read = read_model(model, reading, console.warn)
         prepared = prepare(read, asked)
@@ -87,10 +88,42 @@ def command(
     plan = find_partition(prepared, deadline_from_start(searching_s(limit_s, read.graph.op_count)), console)
     deliver_plan(plan, console, output, output_format, embed=written.embed)
     if report is not None:
-        deliver_page(plan, read, report, console, shallow=limit_s is not None or plan.stopped == StopReason.INTERRUPTED)
+        _deliver_page(
+            plan, read, report, console, shallow=limit_s is not None or plan.stopped == StopReason.INTERRUPTED
+        )
     if plan.stopped == StopReason.INTERRUPTED:
         ctx.exit(INTERRUPTED)
     unmet = unmet_requirements(plan, required.require_ratio, optimal=required.require_optimal)
     if unmet:
         click.echo(f"unmet: {unmet}", err=True)
         ctx.exit(1)
+
+
+def _check_page(path: str) -> None:
+    """Check that a report can be made and written to *path*, before the work.
+
+    Raises
+    ------
+    InputError
+        If it cannot.
+    """
+    from mtpp.api.reporting.report import check_report
+    from mtpp.errors import InputError
+
+    if path == "-":
+        problem = "goes to a file: standard output has the plan"
+        raise InputError(problem, parameter="report", remedy="name it report.html")
+    check_report(path, "report")
+
+
+def _deliver_page(plan: PartitionPlan, model: Model, path: str, console: Console, *, shallow: bool) -> None:
+    """Verify a plan and write its report; *shallow* leaves exhaustive searches out."""
+    from mtpp.api.options.verifying import Verifying
+    from mtpp.api.reporting.report import result_page
+    from mtpp.api.verify import request_of
+    from mtpp.cli.flags import flag_of
+
+    request = request_of(plan, model, Verifying(shallow=shallow))
+    made = result_page(request, console, named=flag_of)
+    made.save(path)
+    console.say(f"{path}: {made.said}")

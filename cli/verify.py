@@ -1,8 +1,9 @@
-"""``mtpp verify``."""
+"""``mtpp verify``: verdicts on standard output, and the exit codes that requirements make of them."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -11,13 +12,19 @@ from mtpp.api.options.kinds import Flag, Repeated
 from mtpp.api.options.machine import System
 from mtpp.api.options.reading import Formats
 from mtpp.api.options.verifying import Verifying
+from mtpp.cli.flags import flag_of
 from mtpp.cli.options.file_types import DOCUMENT, MODEL
 from mtpp.cli.options.made import options, single
 from mtpp.cli.options.shared import output_options
-from mtpp.cli.options.verify_terms import MODELS, Requirements, verifying_options
+from mtpp.cli.options.verify_terms import FALSE, MODELS, Requirements, verifying_options
 from mtpp.cli.options.warming import warm_up_behind_option
+from mtpp.cli.terminal.output import write_stdout
+from mtpp.terminal_safe import terminal_safe
 
 if TYPE_CHECKING:
+    from mtpp.api.verification.request import VerifyRequest
+    from mtpp.api.verification.verified_files import FileVerdict, VerifiedFile
+    from mtpp.api.verify import Verification
     from mtpp.cli.terminal.console import Console
 
 
@@ -66,14 +73,74 @@ def command(
     """
     from mtpp.api.verification.request import VerifyRequest
     from mtpp.cli.terminal.clock import deadline_from_start
-    from mtpp.cli.terminal.verdicts import verify_many, verify_one
 
     if [*documents, verifying.costs, *model].count("-") > 1:
         raise click.UsageError("only one of plan, model and costs can be standard input", ctx)
     deadline = deadline_from_start(verifying.time_limit_s)
     request = VerifyRequest(documents[0], model, verifying, system, formats, deadline)
     if beside or len(documents) > 1 or os.path.isdir(documents[0]):
-        code = verify_many(documents, request, console, requirements, output_format, beside=beside)
+        code = _verify_many(documents, request, console, requirements, output_format, beside=beside)
     else:
-        code = verify_one(request, console, requirements, output_format)
+        code = _verify_one(request, console, requirements, output_format)
     ctx.exit(code)
+
+
+def _verify_one(request: VerifyRequest, console: Console, requirements: Requirements, output_format: str) -> int:
+    """Verify one result, print its report and return the exit code."""
+    from mtpp.api.verify import verify_document
+
+    found = verify_document(request, console).told(flag_of)
+    write_stdout(found.text(output_format))
+    unmet = requirements.unmet(found)
+    _say(_needed(found, unmet))
+    return requirements.exit_code(found, unmet)
+
+
+def _verify_many(
+    paths: Sequence[str],
+    request: VerifyRequest,
+    console: Console,
+    requirements: Requirements,
+    output_format: str,
+    *,
+    beside: bool,
+) -> int:
+    """Verify results in files and folders, print a section for each or one JSON document, and return the exit code."""
+    from mtpp.api.verification.verified_files import VerifiedFiles, verify_files, worst_code
+    from mtpp.views.verification import section_text
+
+    files: list[VerifiedFile] = []
+    for verdict in verify_files(paths, request, console, beside=beside):
+        file, said = _shown(verdict, requirements)
+        files.append(file)
+        if output_format == "table":
+            write_stdout(section_text(file))
+        _say(said)
+    code = worst_code(file.exit_code for file in files)
+    write_stdout(VerifiedFiles(files, code).text(output_format))
+    return code
+
+
+def _shown(verdict: FileVerdict, requirements: Requirements) -> tuple[VerifiedFile, list[str]]:
+    """Return what standard output shows of a file, and what standard error says."""
+    from mtpp.api.verification.verified_files import VerifiedFile
+    from mtpp.api.verify import Verification
+
+    path, model, outcome = verdict.path, verdict.model, verdict.outcome
+    if not isinstance(outcome, Verification):
+        message = outcome.told(flag_of)
+        return VerifiedFile(path, outcome.exit_code, model, error=message), [f"error: {message}"]
+    found = outcome.told(flag_of)
+    unmet = requirements.unmet(found)
+    shown = VerifiedFile(path, requirements.exit_code(found, unmet), model, found.report)
+    return shown, _needed(found, [f"{path}: {why}" for why in unmet])
+
+
+def _needed(found: Verification, unmet: Sequence[str]) -> list[str]:
+    """Return lines on what is unmet, none where something is false in any case."""
+    return [] if found.exit_code == FALSE else [f"unmet: {why}" for why in unmet]
+
+
+def _say(lines: Sequence[str]) -> None:
+    for line in lines:
+        click.echo(terminal_safe(line), err=True)

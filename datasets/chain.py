@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mtpp.datasets.recipe_costs import recipe_graph
-from mtpp.datasets.sizes import check_graph_size, check_least
+from mtpp.datasets.sizes import check_graph_size, check_least, recipe_graph
 from mtpp.errors import InputError
 from mtpp.inference.graph import CostGraph
 
@@ -31,7 +30,7 @@ def chain(n: int, seed: int = 0, *, skips: int = 0, longest_skip: int | None = N
 
     Notes
     -----
-    Costs are integers without a unit, as :func:`~mtpp.datasets.recipe_costs.recipe_graph` draws them. An op that a skip
+    Costs are integers without a unit, as :func:`~mtpp.datasets.sizes.recipe_graph` draws them. An op that a skip
     starts from has more readers for its one tensor. Without skips the only topological order is the path, and cutting
     it is optimal. O(n + skips) time and memory.
     """

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mtpp.datasets.recipe_costs import recipe_graph
-from mtpp.datasets.sizes import check_graph_size, check_least
+from mtpp.datasets.sizes import check_graph_size, check_least, recipe_graph
 from mtpp.inference.graph import CostGraph
 
 
@@ -31,7 +30,7 @@ def in_tree(leaves: int, fan_in: int = 2, seed: int = 0) -> CostGraph:
     -----
     fan_in^d leaves make (fan_in^(d + 1) - 1) / (fan_in - 1) ops. Every op but the root has one reader, so no stage pays
     for a tensor twice. Ops are numbered level by level from the leaves. Costs are integers without a unit, as
-    :func:`~mtpp.datasets.recipe_costs.recipe_graph` draws them. O(leaves) time and memory.
+    :func:`~mtpp.datasets.sizes.recipe_graph` draws them. O(leaves) time and memory.
     """
     check_least("leaves", leaves, 1)
     check_least("results combined at a time", fan_in, 2)

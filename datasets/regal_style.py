@@ -5,8 +5,7 @@ from __future__ import annotations
 import networkx as nx
 import numpy as np
 
-from mtpp.datasets.recipe_costs import recipe_graph
-from mtpp.datasets.sizes import check_graph_size
+from mtpp.datasets.sizes import check_graph_size, recipe_graph
 from mtpp.errors import InputError
 from mtpp.inference.graph import CostGraph
 from mtpp.names import RANDOM_GRAPHS

@@ -170,6 +170,28 @@ def format_picoseconds(picoseconds: float) -> str:
     return f"{picoseconds:.4g} ps"
 
 
+class InTicks:
+    """Costs in ticks: picoseconds, unless *time_unit* is ``"1"``, that of abstract graphs.
+
+    Attributes
+    ----------
+    ticks_per_unit
+        Ticks in a unit of the graph's costs.
+    """
+
+    time_unit: str
+    ticks_per_unit: int
+
+    @property
+    def timed(self) -> bool:
+        """Whether a tick is a picosecond."""
+        return self.time_unit != "1"
+
+    def describe(self, ticks: float) -> str:
+        """Write a number of ticks for people: a time with its unit, or a plain number for an abstract graph."""
+        return format_picoseconds(ticks) if self.timed else f"{ticks / self.ticks_per_unit:,.6g}"
+
+
 def format_share(part: float, whole: float) -> str:
     """Write a part of a whole in percent, ``12.5%``; one that is above nothing never reads as nothing."""
     share = part / whole if whole else 0.0

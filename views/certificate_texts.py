@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from mtpp.host.stop_reason import LIMITS_REACHED
-from mtpp.units import format_picoseconds
 from mtpp.views.table import NONE
 
 if TYPE_CHECKING:
@@ -44,9 +43,7 @@ def rows_by_graph(rows: Sequence[CertificateRow]) -> dict[str, list[int]]:
 
 def ticks_text(row: CertificateRow, ticks: int | None) -> str:
     """Write a number of ticks for people, as a time or in the unit of an abstract graph."""
-    if ticks is None:
-        return NONE
-    return f"{ticks / row.ticks_per_unit:,.6g}" if row.time_unit == "1" else format_picoseconds(ticks)
+    return NONE if ticks is None else row.describe(ticks)
 
 
 def seconds_text(seconds: float) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mtpp.inference.certificate import Certificate, LowerBound, Tier
-from mtpp.units import format_picoseconds
+from mtpp.units import InTicks
 
 if TYPE_CHECKING:
     from mtpp.inference.plan import Plan
@@ -24,7 +24,7 @@ class Crossing:
 
 
 @dataclass(frozen=True, eq=False)
-class ShownPlan:
+class ShownPlan(InTicks):
     """Figures of a plan, and what they rest on.
 
     Attributes
@@ -69,11 +69,6 @@ class ShownPlan:
         return len(self.stages)
 
     @property
-    def timed(self) -> bool:
-        """Whether a tick is a picosecond."""
-        return self.time_unit != "1"
-
-    @property
     def lower(self) -> LowerBound:
         """The lower bound."""
         return self.certificate.lower
@@ -88,10 +83,6 @@ class ShownPlan:
         """The most expensive stage, the first of several."""
         costs = [row["cost"] for row in self.stages]
         return costs.index(max(costs))
-
-    def describe(self, ticks: float) -> str:
-        """Write a number of ticks for people: a time with its unit, or a plain number for an abstract graph."""
-        return format_picoseconds(ticks) if self.timed else f"{ticks / self.ticks_per_unit:,.6g}"
 
 
 def shown_plan(plan: Plan, assumptions: Sequence[str]) -> ShownPlan:

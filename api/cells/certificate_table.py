@@ -64,6 +64,12 @@ class CellTable(SavedResult):
 
         return replace(self, cells=tuple(map(sealed, self.cells)), problems=frozen(self.problems))
 
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return the rows of all models and k as in the JSON document: copies that may be changed."""
+        from mtpp.inference.frozen import thawed
+
+        return [thawed(row.to_document()) for row in self.cells]
+
     def text(self, output_format: str = "table", *, as_fraction: bool = False) -> str:
         """Return the table as ``table``, ``markdown``, ``csv``, ``html`` or ``json``.
 
@@ -81,7 +87,7 @@ class CellTable(SavedResult):
         return self.to_json() if chosen == "json" else self._shown(chosen, as_fraction=as_fraction)
 
     def _said(self) -> Mapping[str, Any]:
-        from mtpp.formats.results.certificates import table_document
+        from mtpp.inference.certificate_table import table_document
         from mtpp.solvers.certify.summary import summarise
 
         if self.loaded is not None:
@@ -153,12 +159,6 @@ class CertificateTable(CellTable):
     def __getitem__(self, place: int) -> CertificateRow:
         return self.cells[place]
 
-    def to_dicts(self) -> list[dict[str, Any]]:
-        """Return the rows as in the JSON document, as copies that may be changed."""
-        from mtpp.inference.frozen import thawed
-
-        return [thawed(row.to_document()) for row in self.cells]
-
     def unmet(self, ratio: Fraction | float) -> list[str]:
         """Return a line for each cell whose ratio is not proven to be at most *ratio*, those without a row included.
 
@@ -221,12 +221,6 @@ class BoundTable(CellTable):
 
     def __getitem__(self, place: int) -> BoundRow:
         return self._rows()[place]
-
-    def to_dicts(self) -> list[dict[str, Any]]:
-        """Return the rows of all models and k as in the JSON document: every bound, and the proof of the best one."""
-        from mtpp.inference.frozen import thawed
-
-        return [thawed(row.to_document()) for row in self.cells]
 
     def _rows(self) -> list[BoundRow]:
         from mtpp.solvers.bounds.registry import bound_entry

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from mtpp.api.inputs.model import Model, read_model
@@ -221,4 +221,29 @@ def _plain(value: Any) -> Any:
         return [_plain(item) for item in value]
     if type(value).__module__ == "numpy" and hasattr(value, "tolist"):
         return value.tolist()
+    return value
+
+
+def models_of(models: Any, observer: Observer | None = None) -> tuple[str | Model, ...]:
+    """Return models at hand and the paths of others: of one, or of several in a list."""
+    listed = isinstance(models, list | tuple | set | Iterator)
+    found = tuple(_model_of(one, observer) for one in (models if listed else [models]))
+    if not found:
+        raise InputError("there is none", parameter="models", remedy="give a file, a folder or a model")
+    return found
+
+
+def _model_of(one: Any, observer: Observer | None) -> str | Model:
+    """Return a path, or the model that :func:`mtpp.read` makes of something in memory."""
+    if isinstance(one, str | os.PathLike):
+        return path_text(one, "models")
+    return as_model(one, observer, "models")
+
+
+def reading_of(value: Any) -> Reading:
+    """Return how files are read, by default for the reference system."""
+    if value is None:
+        return Reading()
+    if not isinstance(value, Reading):
+        raise InputError(f"{shortened(value)} is no Reading", parameter="reading")
     return value

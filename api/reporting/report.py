@@ -91,7 +91,7 @@ def check_report(path: str | None, parameter: str = "path") -> None:
         file than an earlier report is there.
     """
     from mtpp.api.output import check_output
-    from mtpp.views.report.libraries import require_libraries
+    from mtpp.views.report.page import require_libraries
 
     require_libraries()
     if path is None:

@@ -144,6 +144,33 @@ class TrainingPlanResult(PlanResult["AnyTrainingPlan"]):
         return training_plan_text(self.planned, medium)
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class EmittedPlanResult(PlanResult[P]):
+    """A plan that PyTorch's pipelining runs."""
+
+    def emit(self, form: str, folder: str | os.PathLike[str], *, force: bool = False) -> None:
+        """Write the plan for the program that trains, into a folder: all of it or nothing.
+
+        Parameters
+        ----------
+        form
+            ``torch-pipelining``: ``plan.json``, ``schedule.csv`` for PyTorch's ``_PipelineScheduleRuntime``, a row for
+            each device or each stage in the order of a line, and ``stages.json`` with the ops or the ids of the layers
+            of each stage.
+        force
+            Whether files that an earlier call wrote there may be replaced.
+
+        Raises
+        ------
+        InputError
+            If the program cannot run such a plan, as one whose stages may have replicas, or the folder cannot be made,
+            or holds something.
+        """
+        from mtpp.api.training.emit_plan import emit_plan
+
+        emit_plan(self.planned, form, folder, force=force)
+
+
 @dataclass(frozen=True)
 class GraphPlanStage:
     """A stage of a stage graph.
@@ -180,7 +207,7 @@ class GraphPlanStage:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GraphPlanResult(PlanResult["GraphPlan"]):
+class GraphPlanResult(EmittedPlanResult["GraphPlan"]):
     """A plan whose stages form a graph, and what is proven about it; shown as the table that ``mtpp plan`` prints.
 
     It is optimal if no stage graph with whole backward passes is faster.
@@ -238,27 +265,6 @@ class GraphPlanResult(PlanResult["GraphPlan"]):
             frozen({model.layers[layer].name: stage.configurations[layer].id for layer in ordered}),
         )
 
-    def emit(self, form: str, folder: str | os.PathLike[str], *, force: bool = False) -> None:
-        """Write the plan for the program that trains, into a folder: all of it or nothing.
-
-        Parameters
-        ----------
-        form
-            ``torch-pipelining``: ``plan.json``, ``schedule.csv`` for PyTorch's ``_PipelineScheduleRuntime``, a row for
-            each stage in the order of a line, and ``stages.json`` with the ids of the layers of each stage.
-        force
-            Whether files that an earlier call wrote there may be replaced.
-
-        Raises
-        ------
-        InputError
-            If the program cannot run such a plan, as one whose stages may have replicas, or the folder cannot be made,
-            or holds something.
-        """
-        from mtpp.api.training.emit_plan import emit_plan
-
-        emit_plan(self.planned, form, folder, force=force)
-
     def _shown(self, medium: str | Medium) -> str:
         from mtpp.views.training.graph_plan import graph_plan_text
 
@@ -307,7 +313,7 @@ class PlannedDevice:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SplitPlanResult(PlanResult["SplitPlan"]):
+class SplitPlanResult(EmittedPlanResult["SplitPlan"]):
     """Split points and a schedule, and what is proven about them; shown as the table that ``mtpp plan`` prints.
 
     The ratio is to a bound of all splits under this schedule. It is optimal if no split under the schedules asked for,
@@ -366,26 +372,6 @@ class SplitPlanResult(PlanResult["SplitPlan"]):
         if not self.plan.iteration:
             return {}
         return {one.name: one.iteration / self.plan.iteration for one in self.plan.baselines}
-
-    def emit(self, form: str, folder: str | os.PathLike[str], *, force: bool = False) -> None:
-        """Write the plan for the program that trains, into a folder: all of it or nothing.
-
-        Parameters
-        ----------
-        form
-            ``torch-pipelining``: ``plan.json``, ``schedule.csv`` for PyTorch's ``_PipelineScheduleRuntime``, and
-            ``stages.json`` with the ops of each stage.
-        force
-            Whether files that an earlier call wrote there may be replaced.
-
-        Raises
-        ------
-        InputError
-            If the program cannot run such a plan, or the folder cannot be made, or holds something.
-        """
-        from mtpp.api.training.emit_plan import emit_plan
-
-        emit_plan(self.planned, form, folder, force=force)
 
     def _shown(self, medium: str | Medium) -> str:
         from mtpp.views.training.split_plan import split_plan_text

@@ -284,7 +284,7 @@ def plan_split_task(task: SplitTask, deadline: Deadline, jobs: int | None, obser
     from mtpp.solvers.planners.registry import SPLIT_PLANNERS
     from mtpp.training.pfeife.plan import PLANNER, NoSplitPlan
 
-    with limited(Limits, deadline, jobs, observer, _Ticks(task.problem)) as limits:
+    with limited(Limits, deadline, jobs, observer, task.problem.line) as limits:
         start = search_clock()
         planner = SPLIT_PLANNERS[PLANNER].load()
         try:
@@ -321,18 +321,3 @@ def _leaner_of(none: NoSplitPlan, other: SplitPlan | NoSplitPlan | StopReason) -
         mine = none.least_memory_bytes
         return other if mine is None or other.least_memory_bytes < mine else none
     return none
-
-
-class _Ticks:
-    """Ticks of a problem, described for people."""
-
-    def __init__(self, problem: SplitProblem) -> None:
-        self._line = problem.line
-
-    def describe(self, ticks: float) -> str:
-        """Return so many ticks with their unit."""
-        from mtpp.units import format_picoseconds
-
-        if self._line.timed:
-            return format_picoseconds(float(ticks))
-        return f"{float(ticks) / self._line.ticks_per_unit:,.6g}"

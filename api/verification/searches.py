@@ -113,8 +113,7 @@ def training_searches(observer: Observer, deadline: Deadline | None = None) -> T
         When they end with :class:`mtpp.host.alarm.TimeIsUp`; None: never.
     """
     from mtpp.checker.training.plan import TrainingSearches
-    from mtpp.solvers.recheck.graphpipe.bounds import recheck_graph_bound
-    from mtpp.solvers.recheck.training import recheck_bound, recheck_no_plan
+    from mtpp.solvers.recheck.training import recheck_bound, recheck_graph_bound, recheck_no_plan
 
     def bound(claim: TrainingClaim, method: str) -> Check:
         given_up = GivenUp()

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from mtpp.host.stop_reason import StopReason
 from mtpp.inference.certificate import Certificate, LowerBound, Tier, approximation_ratio
+from mtpp.units import InTicks
+
+FORMAT = "mtpp-certificates"
+VERSION = 1
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,7 @@ def with_small_proof(bound: LowerBound | None, method: str) -> LowerBound | None
 
 
 @dataclass(frozen=True)
-class CertificateRow:
+class CertificateRow(InTicks):
     """What is known of one graph cut into at most k stages.
 
     Attributes
@@ -215,3 +219,13 @@ _SAME = (
     *("model", "path", "sha256", "dims", "ops", "tensors", "time_unit", "ticks_per_unit"),
     *("system", "k"),
 )
+
+
+def table_document(rows: Sequence[CertificateRow], summary: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return a table of certificates as JSON values."""
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "rows": [row.to_document() for row in rows],
+        "summary": [dict(entry) for entry in summary],
+    }

@@ -18,7 +18,7 @@ from mtpp.inference.stage_cost import StageCost
 from mtpp.machine.device import Device
 from mtpp.machine.link import Link
 from mtpp.machine.machine import Machine
-from mtpp.units import PICOSECONDS, Exact, ceil_ratio, format_picoseconds
+from mtpp.units import PICOSECONDS, Exact, InTicks, ceil_ratio
 
 LARGEST_TOTAL = 2**62
 """k · (Σ work + Σ transfer + overflow) must stay below this many ticks: int64 kernels wrap silently."""
@@ -36,7 +36,7 @@ _LEAST_TICKS = 10**6
 
 
 @dataclass(frozen=True, eq=False)
-class Instance:
+class Instance(InTicks):
     """Graph × machine × k in int64 ticks. Make one with :meth:`build`.
 
     Attributes
@@ -177,11 +177,6 @@ class Instance:
         """Number of tensors, m."""
         return len(self.transfer)
 
-    @property
-    def timed(self) -> bool:
-        """Whether a tick is a picosecond."""
-        return self.time_unit != "1"
-
     def members_of(self, op: int) -> tuple[str, ...]:
         """Return the names of the graph's ops that *op* stands for."""
         return (self.op_names[op],) if self.members is None else self.members[op]
@@ -266,10 +261,6 @@ class Instance:
         offsets, successors = self.successors
         rows = successors.tolist()
         return [rows[begin:end] for begin, end in pairwise(offsets.tolist())]
-
-    def describe(self, ticks: float) -> str:
-        """Write a number of ticks for people: a time with its unit, or a plain number for an abstract graph."""
-        return format_picoseconds(ticks) if self.timed else f"{ticks / self.ticks_per_unit:,.6g}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -240,6 +240,26 @@ class Machine:
         ]
 
 
+class OnMachine:
+    """What is planned for the devices of a machine."""
+
+    machine: Machine
+
+    @property
+    def devices(self) -> int:
+        """Number of devices in all, K."""
+        return self.machine.count
+
+
+class OnEqualDevices(OnMachine):
+    """What is planned for devices with equal memory."""
+
+    @property
+    def memory_bytes(self) -> int:
+        """Memory of each device, M."""
+        return self.machine.required_memory_bytes
+
+
 def _nameless(device: Device) -> Device:
     return replace(device, name="")
 

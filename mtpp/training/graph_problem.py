@@ -14,7 +14,7 @@ from functools import cached_property, lru_cache
 from math import isqrt
 
 from mtpp.errors import InputError
-from mtpp.machine.machine import Machine
+from mtpp.machine.machine import Machine, OnEqualDevices
 from mtpp.names import IN_FLIGHT
 from mtpp.ranges import MOST_INTERVALS
 from mtpp.training.model import Configuration, TrainingModel
@@ -64,7 +64,7 @@ class GraphRules:
 
 
 @dataclass(frozen=True, eq=False)
-class GraphProblem:
+class GraphProblem(OnEqualDevices):
     """Model × devices × mini-batch. Make one with :meth:`build`.
 
     Attributes
@@ -136,16 +136,6 @@ class GraphProblem:
         problem._check_layers()
         problem._check_range()
         return problem
-
-    @property
-    def devices(self) -> int:
-        """K."""
-        return self.machine.count
-
-    @property
-    def memory_bytes(self) -> int:
-        """Memory of each device."""
-        return self.machine.required_memory_bytes
 
     @property
     def model(self) -> TrainingModel:

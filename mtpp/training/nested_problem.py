@@ -30,7 +30,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from mtpp.errors import InputError
-from mtpp.machine.machine import Machine
+from mtpp.machine.machine import Machine, OnMachine
 from mtpp.training.model import Layer, TrainingModel
 from mtpp.training.problem import LARGEST_TOTAL, PlanningProblem, Schemes
 
@@ -68,7 +68,7 @@ class OuterLevel:
 
 
 @dataclass(frozen=True, eq=False)
-class NestedProblem:
+class NestedProblem(OnMachine):
     """Model × devices × batch. Make one with :meth:`build`.
 
     Attributes
@@ -151,11 +151,6 @@ class NestedProblem:
     def model(self) -> TrainingModel:
         """The layers to be placed."""
         return self.level_one.model
-
-    @property
-    def devices(self) -> int:
-        """Devices of level 1 in all."""
-        return self.machine.count
 
     @property
     def most_in_flight(self) -> int:

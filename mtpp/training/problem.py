@@ -9,7 +9,7 @@ from functools import cached_property
 
 from mtpp.errors import InputError
 from mtpp.machine.link import Link
-from mtpp.machine.machine import Machine
+from mtpp.machine.machine import Machine, OnEqualDevices
 from mtpp.names import CONVENTIONS
 from mtpp.training.model import Configuration, Layer, TrainingModel
 from mtpp.units import PICOSECONDS, Exact, ceil_ratio
@@ -52,7 +52,7 @@ class Choice:
 
 
 @dataclass(frozen=True, eq=False)
-class PlanningProblem:
+class PlanningProblem(OnEqualDevices):
     """Model × devices × batch: every cost in ticks, rounded up once. 1 tick = 1 ps.
 
     Attributes
@@ -86,16 +86,6 @@ class PlanningProblem:
         if self.convention not in CONVENTIONS:
             raise InputError(f"unknown convention {self.convention!r}", remedy=f"use {' or '.join(CONVENTIONS)}")
         self._check()
-
-    @property
-    def devices(self) -> int:
-        """K."""
-        return self.machine.count
-
-    @property
-    def memory_bytes(self) -> int:
-        """M: of each device."""
-        return self.machine.required_memory_bytes
 
     @property
     def link(self) -> Link:

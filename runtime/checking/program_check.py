@@ -23,10 +23,9 @@ from mtpp.runtime.checking.draws import draw_count, explored_limits, fitting, le
 from mtpp.runtime.checking.output_check import compared_output, worst_of
 from mtpp.runtime.checking.tolerances import types_between
 from mtpp.runtime.pipeline.program_file import OpenedProgram, opened
-from mtpp.runtime.pytorch.flat_program import flat_program
+from mtpp.runtime.pytorch.flat_program import flat_program, random_steps
 from mtpp.runtime.pytorch.library import pytorch
 from mtpp.runtime.pytorch.loading import load_program
-from mtpp.runtime.pytorch.randomness import random_steps
 from mtpp.runtime.pytorch.tensors import as_array, drawn_tensor
 
 if TYPE_CHECKING:

@@ -18,10 +18,9 @@ from mtpp.formats.training.pass_schedule import write_schedule_csv
 from mtpp.formats.training.training_folder import TrainingFolder
 from mtpp.runtime.pipeline.crew import Crew, RunLimits
 from mtpp.runtime.pipeline.worker_process import Job
-from mtpp.runtime.pytorch.flat_program import called
+from mtpp.runtime.pytorch.flat_program import called, random_steps
 from mtpp.runtime.pytorch.library import first_line, pytorch
 from mtpp.runtime.pytorch.pipelining import loss_of
-from mtpp.runtime.pytorch.randomness import random_steps
 from mtpp.runtime.training.comparison import Compared, first_compared, losses_compared
 from mtpp.runtime.training.results import BUFFER, GRADIENT, FirstStep, Key, TrainedStages, TrainingTerms
 from mtpp.runtime.training.stages_job import StagesJob, answer, descend, digests, forget_gradients, names_of, tensors_of

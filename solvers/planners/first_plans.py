@@ -24,7 +24,7 @@ from mtpp.solvers.planners.nested.planner import work_bound as nested_work_bound
 from mtpp.solvers.planners.pfeife.baselines import EVEN, baselines, even_split
 from mtpp.solvers.planners.pfeife.candidate import Scheduled
 from mtpp.solvers.planners.pfeife.families import ScheduleCell
-from mtpp.solvers.planners.pfeife.load_bound import load_bound
+from mtpp.solvers.planners.pfeife.path_bound import load_bound
 from mtpp.solvers.planners.pfeife.schedule_arrays import arrays_of
 from mtpp.solvers.planners.registry import DEFAULT
 from mtpp.solvers.planners.simulation.simulate import simulate

@@ -6,13 +6,18 @@ from fractions import Fraction
 from typing import Any
 
 from mtpp.checker.facts import counted
-from mtpp.checker.report import BOUND_CHECK, Check, Tier
+from mtpp.checker.report import BOUND_CHECK, Check, Outcome, Tier
 from mtpp.checker.training.bounds import TrainingClaim
+from mtpp.checker.training.graphpipe.bounds import CHAINS, EXHAUSTIVE, GraphClaim
 from mtpp.checker.training.infeasible import infeasible_checks
 from mtpp.checker.training.model import TickModel
 from mtpp.checker.training.plan_rows import LEAST_MEMORY, NO_PLAN
+from mtpp.solvers.recheck.graphpipe.chains import recheck_chains
+from mtpp.solvers.recheck.graphpipe.exhaustive import recheck_exhaustive
 from mtpp.solvers.recheck.levels import search_levels
 from mtpp.solvers.recheck.pipelines import Searched, TooLarge, Watcher, search_all
+
+_SEARCHES = {CHAINS: recheck_chains, EXHAUSTIVE: recheck_exhaustive}
 
 METHOD = "downset"
 """Name of the search among the methods of lower bounds."""
@@ -101,3 +106,13 @@ def _recheck_least(least: int, model: TickModel, plan: dict[str, Any], watcher: 
 
 def _looked_at(searched: Searched) -> str:
     return f"{counted(searched.downsets, 'downset')} and {counted(searched.stages, 'stage')} looked at"
+
+
+def recheck_graph_bound(claim: GraphClaim, watcher: Watcher) -> Outcome:
+    """Run the search behind a bound again.
+
+    Returns
+    -------
+    Whether the bound holds, and that in words; None if that is out of reach.
+    """
+    return _SEARCHES[claim.method](claim, watcher)

@@ -18,9 +18,9 @@ from refusals import refusal
 
 import mtpp
 from mtpp.api.cells import session
-from mtpp.api.cells.parameters import reading_of
 from mtpp.api.certify import certify
 from mtpp.api.inputs.model import Model, read_model
+from mtpp.api.inputs.reading import reading_of
 from mtpp.api.observer import MtppWarning, Observer
 from mtpp.errors import InputError, Interrupted
 from mtpp.formats.graphs.native import to_document, write_native

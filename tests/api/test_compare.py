@@ -11,9 +11,9 @@ from graph_strategies import chain
 from plans_beside_models import without_times
 from processes import run
 
-from mtpp.api.cells.parameters import reading_of
 from mtpp.api.compare import compare
 from mtpp.api.inputs.model import read_model
+from mtpp.api.inputs.reading import reading_of
 from mtpp.api.observer import MtppWarning
 from mtpp.errors import InputError
 from mtpp.formats.graphs.native import write_native

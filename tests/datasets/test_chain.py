@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mtpp.datasets.chain import chain
-from mtpp.datasets.recipe_costs import MEMORY_FRACTION_DEVIATION, TENSOR_MEAN
+from mtpp.datasets.sizes import MEMORY_FRACTION_DEVIATION, TENSOR_MEAN
 from mtpp.errors import InputError
 from mtpp.inference.graph import CostGraph
 

@@ -11,14 +11,19 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from importlib.resources import files
 from itertools import zip_longest
 from typing import Any, ClassVar
 
 from mtpp import __version__
+from mtpp.errors import InputError
 from mtpp.terminal_safe import terminal_safe
 from mtpp.views.report.drawing import script
 from mtpp.views.table import Table
+
+_LIBRARIES = {"Jinja": "jinja2", "Bokeh": "bokeh.embed", "igraph": "igraph"}
+"""Name → module that is there if it is installed; Bokeh needs Jinja as well, so that comes first."""
 
 _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 """Characters that could end a script, or a line of one."""
@@ -224,3 +229,18 @@ def _own(name: str) -> str:
 def _source_of(text: str) -> str:
     digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
     return f"'sha256-{digest}'"
+
+
+def require_libraries() -> None:
+    """Check that all libraries of the extra are installed.
+
+    Raises
+    ------
+    InputError
+        If one is not.
+    """
+    for name, module in _LIBRARIES.items():
+        try:
+            import_module(module)
+        except ImportError as error:
+            raise InputError(f"a report needs {name} ({error})", remedy="run: pip install 'mtpp[report]'") from None

@@ -8,7 +8,7 @@ from fractions import Fraction
 from math import ceil, inf
 from typing import TYPE_CHECKING, Any
 
-from mtpp.units import format_picoseconds
+from mtpp.units import InTicks
 
 if TYPE_CHECKING:
     from mtpp.machine.device import Device
@@ -28,7 +28,7 @@ def percent_above(ratio: Fraction | float) -> str:
 
 
 @dataclass(frozen=True)
-class Stated:
+class Stated(InTicks):
     """What has a bottleneck and a lower bound in ticks, either of which may be false.
 
     Attributes
@@ -49,16 +49,9 @@ class Stated:
     ratio: float | None
     optimal: bool
 
-    @property
-    def timed(self) -> bool:
-        """Whether a tick is a picosecond."""
-        return self.time_unit != "1"
-
     def describe(self, ticks: float | None) -> str:
         """Write a number of ticks for people: a time with its unit, or a plain number for an abstract graph."""
-        if ticks is None:
-            return "–"
-        return format_picoseconds(ticks) if self.timed else f"{ticks / self.ticks_per_unit:,.6g}"
+        return "–" if ticks is None else super().describe(ticks)
 
 
 @dataclass(frozen=True)

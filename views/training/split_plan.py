@@ -24,7 +24,6 @@ from mtpp.views.training.split_plan_texts import (
     family_scope,
     own_scope,
     schedule_text,
-    ticks_text,
 )
 from mtpp.views.training.training_texts import size_text
 from mtpp.wording import counted
@@ -125,7 +124,7 @@ def _figures(planned: PlannedSplit) -> list[Figure]:
         return [("no plan", no_plan_reason(none)), ("least memory", _memory_needed(none)), *_rules(problem)]
     line = problem.line
     count = counted(problem.micro_batches, "micro-batch")
-    figures: list[Figure] = [("iteration", f"{ticks_text(line, plan.iteration)} for {count}, planned by pfeife")]
+    figures: list[Figure] = [("iteration", f"{line.describe(plan.iteration)} for {count}, planned by pfeife")]
     figures.append(("schedule", schedule_text(plan)))
     figures.append(("ratio", _proven(plan, plan.lower.value, plan.ratio, own_scope(plan))))
     figures.append(("over all", _proven(plan, plan.family.value, plan.family_ratio, family_scope(plan))))
@@ -141,7 +140,7 @@ def _figures(planned: PlannedSplit) -> list[Figure]:
 
 
 def _proven(plan: SplitPlan, bound: int, ratio: float | None, scope: str) -> str:
-    lower = ticks_text(plan.problem.line, bound)
+    lower = plan.problem.line.describe(bound)
     if bound == plan.iteration:
         return f"1, no {scope}, is faster: lower bound {lower}, tier exact"
     if ratio is None:

@@ -7,7 +7,6 @@ from mtpp.training.pfeife.line import FASTEST, LEAST_KEPT, SMALLEST, ModelLine
 from mtpp.training.pfeife.looped import LoopedSchedule
 from mtpp.training.pfeife.plan import FAMILY, LOADS, SCHEDULE, NoSplitPlan, SplitPlan
 from mtpp.training.pfeife.problem import SplitProblem
-from mtpp.units import format_picoseconds
 from mtpp.views.training.training_texts import whole_mebibytes
 from mtpp.wording import counted
 
@@ -16,11 +15,6 @@ _CONFIGURATIONS = {
     LEAST_KEPT: "the configurations that keep least for a micro-batch",
     SMALLEST: "the configurations that hold least",
 }
-
-
-def ticks_text(line: ModelLine, ticks: int) -> str:
-    """Return a time with its unit, or a plain number of an abstract graph's units."""
-    return format_picoseconds(ticks) if line.timed else f"{ticks / line.ticks_per_unit:,.6g}"
 
 
 def schedule_text(plan: SplitPlan) -> str:

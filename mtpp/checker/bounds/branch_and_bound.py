@@ -2,7 +2,7 @@
 
 The proof says that no partition into k stages costs less than the cutoff, so at most L = cutoff − 1. Suppose one does.
 Let w(u) be the work of op u and C = 0; if parameters are streamed, the work and s(u), and C as in
-:mod:`mtpp.checker.bounds.streaming`. With c(S) the transfers that S cuts, any stage S of it has w(S) + c(S) ≤ f(S) + C
+:mod:`mtpp.checker.merged`. With c(S) the transfers that S cuts, any stage S of it has w(S) + c(S) ≤ f(S) + C
 ≤ L + C. All w and transfers are multiples of their greatest common divisor, so the sum is at most M, the largest
 multiple of it up to L + C. No stage cuts a tensor whose transfer is above M.
 
@@ -51,10 +51,9 @@ from itertools import accumulate, pairwise
 from math import gcd
 from typing import Any
 
-from mtpp.checker.bounds.streaming import WITHOUT_MEMORY, stage_weights
 from mtpp.checker.claim import BoundClaim, Verdict
 from mtpp.checker.facts import counted
-from mtpp.checker.merged import MergedGraph
+from mtpp.checker.merged import WITHOUT_MEMORY, MergedGraph, stage_weights
 from mtpp.checker.merges import check_merges
 from mtpp.checker.paths import Paths
 from mtpp.document_shape import array, flag, items, nullable, record, whole

@@ -1,7 +1,7 @@
 """The configuration bound: weights of ops of which k stages cannot hold all, whatever their stages may be.
 
 The proof says that no partition into k stages costs less than the cutoff, so at most L = cutoff − 1. Let w(u) be the
-work of op u and C = 0; if parameters are streamed, the work and s(u), and C as in :mod:`mtpp.checker.bounds.streaming`;
+work of op u and C = 0; if parameters are streamed, the work and s(u), and C as in :mod:`mtpp.checker.merged`;
 M = L + C and W = Σ_u w(u). With c(S) the transfers that S cuts, a stage S of a partition within L that has an op has
 
     w(S) + c(S) ≤ M,                                                                         (budget)
@@ -38,11 +38,10 @@ from dataclasses import dataclass
 from operator import getitem
 from typing import Any, NamedTuple
 
-from mtpp.checker.bounds.streaming import WITHOUT_MEMORY, stage_weights
 from mtpp.checker.claim import BoundClaim, Verdict
 from mtpp.checker.facts import counted
 from mtpp.checker.flows import FlowChecker, check_drawn, check_flow
-from mtpp.checker.merged import MergedGraph
+from mtpp.checker.merged import WITHOUT_MEMORY, MergedGraph, stage_weights
 from mtpp.checker.merges import check_merges
 from mtpp.checker.paths import Paths
 from mtpp.document_shape import Path, any_array, array, choice, flag, items, record, refuse, signed, whole

@@ -37,10 +37,9 @@ from collections import defaultdict
 from itertools import accumulate
 from typing import Any
 
-from mtpp.checker.bounds.streaming import WITHOUT_MEMORY, stage_weights
 from mtpp.checker.claim import BoundClaim, Verdict
 from mtpp.checker.flows import Drawn, Flow, check_drawn, check_flow
-from mtpp.checker.merged import MergedGraph
+from mtpp.checker.merged import WITHOUT_MEMORY, MergedGraph, stage_weights
 from mtpp.checker.merges import check_merges
 from mtpp.checker.paths import Paths
 from mtpp.document_shape import Path, any_array, array, choice, flag, record, refuse, whole

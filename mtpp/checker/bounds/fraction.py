@@ -34,11 +34,10 @@ from fractions import Fraction
 from itertools import accumulate
 from typing import Any
 
-from mtpp.checker.bounds.streaming import WITHOUT_MEMORY, stage_weights
 from mtpp.checker.claim import BoundClaim, Verdict
 from mtpp.checker.facts import counted
 from mtpp.checker.flows import Drawn, Flow, FlowChecker, check_drawn, check_flow
-from mtpp.checker.merged import MergedGraph
+from mtpp.checker.merged import WITHOUT_MEMORY, MergedGraph, stage_weights
 from mtpp.checker.merges import check_merges
 from mtpp.document_shape import Path, any_array, array, record, refuse, whole
 

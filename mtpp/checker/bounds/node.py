@@ -2,7 +2,7 @@
 
 The proof is an op v, a feasible flow for the stages that hold it, with the tensors' transfers as capacities
 (:mod:`mtpp.checker.flows`), and whether parameters are streamed. Let w(u) be the work of op u and C = 0; if parameters
-are streamed, the work and s(u), and C as in :mod:`mtpp.checker.bounds.streaming`. Then f(S) ≥ w(S) + c(S) − C for any
+are streamed, the work and s(u), and C as in :mod:`mtpp.checker.merged`. Then f(S) ≥ w(S) + c(S) − C for any
 stage S that has an op. Every op u but v must have a(u) ≤ w(u). By (1) there, for any S that holds v,
 
     w(S) + c(S) ≥ w(v) − a(v) + Σ_{u ∈ S, u ≠ v} (w(u) − a(u)) ≥ w(v) − a(v).
@@ -12,10 +12,10 @@ So OPT ≥ w(v) − a(v) − C, −a(v) being what v gives out on balance. Limit
 
 from __future__ import annotations
 
-from mtpp.checker.bounds.streaming import WITHOUT_MEMORY, stage_weights
 from mtpp.checker.claim import BoundClaim, Verdict
 from mtpp.checker.facts import counted
 from mtpp.checker.flows import FlowChecker, check_drawn, check_flow
+from mtpp.checker.merged import WITHOUT_MEMORY, stage_weights
 from mtpp.checker.merges import check_merges
 from mtpp.document_shape import flag, record, whole
 

@@ -16,7 +16,7 @@ from mtpp.inference.instance import Instance
 from mtpp.machine.link import Link
 from mtpp.training.model import Configuration, FilePosition, LinePlace, TrainingModel
 from mtpp.training.pfeife.costs import LineCosts, LineTensor
-from mtpp.units import PICOSECONDS, Exact, ceil_ratio
+from mtpp.units import PICOSECONDS, Exact, InTicks, ceil_ratio
 
 _HALF = Fraction(1, 2)
 
@@ -95,7 +95,7 @@ LARGEST_BYTES = 2**60
 
 
 @dataclass(frozen=True, eq=False)
-class ModelLine:
+class ModelLine(InTicks):
     """Ops or layers in the order along which stages are cut.
 
     Attributes
@@ -161,11 +161,6 @@ class ModelLine:
         """Bytes that each op holds at least with one micro-batch in flight, whatever it runs as, by place."""
         held: list[int] = (self.costs.fixed_bytes + self.costs.kept_bytes).tolist()
         return self.smallest or held
-
-    @property
-    def timed(self) -> bool:
-        """Whether a tick is a picosecond."""
-        return self.time_unit != "1"
 
 
 def graph_line(

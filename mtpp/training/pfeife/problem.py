@@ -10,7 +10,7 @@ import numpy as np
 
 from mtpp.array_types import Int32Array, Int64Array
 from mtpp.errors import InputError
-from mtpp.machine.machine import Machine
+from mtpp.machine.machine import Machine, OnMachine
 from mtpp.names import ANY, BUFFERS, LOOP_BATCHES, ORDERS, SEARCHES, TRANSPORTS
 from mtpp.training.model import LinePlace
 from mtpp.training.pfeife.costs import LARGEST_SUM, SplitTimes
@@ -65,7 +65,7 @@ class SplitRules:
 
 
 @dataclass(frozen=True, eq=False)
-class SplitProblem:
+class SplitProblem(OnMachine):
     """A model to be cut and scheduled. Make one with :meth:`build`.
 
     Attributes
@@ -123,11 +123,6 @@ class SplitProblem:
         problem._check_rules()
         problem._check_sizes()
         return problem
-
-    @property
-    def devices(self) -> int:
-        """D."""
-        return self.machine.count
 
     @cached_property
     def memory_bytes(self) -> Sequence[int] | None:

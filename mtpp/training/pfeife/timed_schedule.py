@@ -9,6 +9,7 @@ from functools import cached_property
 from mtpp.errors import InputError
 from mtpp.training.pfeife.costs import LARGEST_SUM
 from mtpp.training.pfeife.schedule import Pass, PassKind, PassSchedule
+from mtpp.units import InTicks
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class Handover:
 
 
 @dataclass(frozen=True, eq=False)
-class TimedSchedule:
+class TimedSchedule(InTicks):
     """A schedule whose passes and hand-overs take known times; an iteration stays below :data:`LARGEST_SUM` ticks.
 
     Attributes
@@ -49,11 +50,6 @@ class TimedSchedule:
         moved = 2 * sum(one.ticks for one in self.handovers)
         if self.schedule.micro_batches * (sum(self.forward_ticks) + sum(self.backward_ticks) + moved) >= LARGEST_SUM:
             raise InputError("the times are too large: an iteration may reach 2^61 ticks", remedy="check the times")
-
-    @property
-    def timed(self) -> bool:
-        """Whether a tick is a picosecond."""
-        return self.time_unit != "1"
 
     @property
     def loops(self) -> int:

@@ -20,8 +20,7 @@ from mtpp.solvers.planners.pfeife.baselines import EVEN, baselines
 from mtpp.solvers.planners.pfeife.candidate import Candidate, Scheduled
 from mtpp.solvers.planners.pfeife.families import ScheduleCell
 from mtpp.solvers.planners.pfeife.least_memory import leanest_found, memory_that_would_do
-from mtpp.solvers.planners.pfeife.load_bound import load_bound
-from mtpp.solvers.planners.pfeife.path_bound import path_bound
+from mtpp.solvers.planners.pfeife.path_bound import load_bound, path_bound
 from mtpp.solvers.planners.pfeife.path_network import schedule_network
 from mtpp.solvers.planners.pfeife.schedule_arrays import arrays_of
 from mtpp.solvers.planners.pfeife.search import MOST_PLAYED, CellBound, SplitSearch

@@ -29,9 +29,9 @@ from mtpp.checker.report import Report
 from mtpp.checker.training.plan import TrainingSearches, verify_training_plan
 from mtpp.errors import Infeasible
 from mtpp.solvers.recheck.graphpipe import exhaustive
-from mtpp.solvers.recheck.graphpipe.bounds import recheck_graph_bound
 from mtpp.solvers.recheck.graphpipe.exhaustive import recheck_exhaustive
 from mtpp.solvers.recheck.pipelines import Unwatched
+from mtpp.solvers.recheck.training import recheck_graph_bound
 
 WATCHER = Unwatched()
 SENTENCE = (
