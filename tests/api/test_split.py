@@ -10,7 +10,7 @@ import onnx
 import pytest
 from graph_strategies import chain
 from onnx import TensorProto, helper
-from onnx_text import built, nodes_of, value
+from onnx_text import built, nodes_of, typed
 from processes import run
 from random_onnx_models import random_model
 
@@ -117,7 +117,7 @@ def _model() -> onnx.ModelProto:
         f"z = If(is_fast) <then_branch = {_branch('t', 256)}, else_branch = {_branch('e', 64)}> [neg] y = Neg(z)"
     )
     for name, size, attribute in zip("te", (256, 64), nodes[3].attribute, strict=True):
-        attribute.g.output[0].CopyFrom(value(f"{name}_y", None))
+        attribute.g.output[0].CopyFrom(typed(f"{name}_y", None))
         weight = helper.make_tensor(f"{name}_W", TensorProto.FLOAT, [4, 1, size], [0.01 * i for i in range(4 * size)])
         attribute.g.initializer.extend([weight, helper.make_tensor(f"{name}_axis", TensorProto.INT64, [1], [2])])
     inputs = {"x": ["batch", "samples"], "rate": (TensorProto.INT64, [])}

@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 import onnx.parser
 from onnx import TensorProto, helper, numpy_helper
-from onnx_text import built, value
+from onnx_text import built, typed
 
 from mtpp.datasets.weightless import WEIGHTS_LOCATION, name_after_modules, remove_traces, remove_weights
 
@@ -26,7 +26,7 @@ def small_model() -> onnx.ModelProto:
     }  # fmt: skip
     branch = onnx.parser.parse_graph("branch () => (float c) { c = Relu(a) }")
     branch.doc_string = "inside"
-    branch.output[0].CopyFrom(value("c", None))
+    branch.output[0].CopyFrom(typed("c", None))
     noted(branch.node[0], "['', 'inner', 'relu']")
     nodes = [
         noted(helper.make_node("MatMul", ["x", "first.weight"], ["a"]), "['', 'norm', 'matmul']"),

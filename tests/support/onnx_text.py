@@ -21,7 +21,7 @@ def function_of(text: str, opset: int = 20) -> onnx.FunctionProto:
     return onnx.parser.parse_function(f'<domain: "local", opset_import: ["": {opset}, "local": 1]> {text}')
 
 
-def value(name: str, kind: Any) -> onnx.ValueInfoProto:
+def typed(name: str, kind: Any) -> onnx.ValueInfoProto:
     """Describe a tensor by its shape, of float32 unless a pair of an element type and a shape says otherwise."""
     if isinstance(kind, tuple) and len(kind) == 2 and (kind[1] is None or isinstance(kind[1], list | tuple)):
         return helper.make_tensor_value_info(name, *kind)
@@ -45,11 +45,11 @@ def built(
     graph = helper.make_graph(
         nodes_of(nodes) if isinstance(nodes, str) else nodes,
         "graph",
-        [value(*pair) for pair in inputs.items()],
-        [value(name, outputs[name]) if isinstance(outputs, Mapping) else onnx.ValueInfoProto(name=name)
+        [typed(*pair) for pair in inputs.items()],
+        [typed(name, outputs[name]) if isinstance(outputs, Mapping) else onnx.ValueInfoProto(name=name)
          for name in outputs],
         [*stored, *(numpy_helper.from_array(np.asarray(held), name) for name, held in (constants or {}).items())],
-        value_info=[value(*pair) for pair in (value_info or {}).items()],
+        value_info=[typed(*pair) for pair in (value_info or {}).items()],
     )  # fmt: skip
     imports = [helper.make_opsetid("", opset), *(helper.make_opsetid(domain, 1) for domain in domains)]
     return helper.make_model(graph, opset_imports=imports, functions=functions, ir_version=ir_version)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import onnx
 from onnx import AttributeProto, TensorProto, helper, numpy_helper
+from onnx_text import typed
 
 FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 OPSETS = (13, 17, 18, 21)
@@ -265,16 +266,8 @@ class VariedModel:
         graph = helper.make_graph(
             body,
             "body",
-            [
-                helper.make_tensor_value_info(i, INT64, []),
-                helper.make_tensor_value_info(go, BOOL, []),
-                helper.make_tensor_value_info(state, FLOAT, a.shape),
-            ],
-            [
-                helper.make_tensor_value_info(still, BOOL, []),
-                helper.make_tensor_value_info(new, FLOAT, a.shape),
-                helper.make_tensor_value_info(row, FLOAT, []),
-            ],
+            [typed(i, (INT64, [])), typed(go, (BOOL, [])), typed(state, list(a.shape))],
+            [typed(still, (BOOL, [])), typed(new, list(a.shape)), typed(row, [])],
         )
         last, rows = self.node("Loop", [limit, self.store(np.bool_(True)), a.name], 2, body=graph)
         self.keep(last, a.shape)
@@ -298,15 +291,8 @@ class VariedModel:
                 helper.make_node("Identity", [go], [still]),
             ],
             "body",
-            [
-                helper.make_tensor_value_info(i, INT64, []),
-                helper.make_tensor_value_info(go, BOOL, []),
-                helper.make_tensor_value_info(state, FLOAT, [None, a.shape[1]]),
-            ],
-            [
-                helper.make_tensor_value_info(still, BOOL, []),
-                helper.make_tensor_value_info(new, FLOAT, [None, a.shape[1]]),
-            ],
+            [typed(i, (INT64, [])), typed(go, (BOOL, [])), typed(state, [None, a.shape[1]])],
+            [typed(still, (BOOL, [])), typed(new, [None, a.shape[1]])],
         )
         (last,) = self.node("Loop", [self.limit(a, trips, given), "", a.name], body=graph)
         self.keep(last, (a.shape[0] * (trips + 1) if given else None, a.shape[1]))  # type: ignore[operator]

@@ -9,7 +9,7 @@ from typing import Any
 import onnx
 import pytest
 from onnx import TensorProto
-from onnx_text import built, value
+from onnx_text import built, typed
 
 from mtpp.formats.onnx import read_onnx
 from mtpp.inference.graph import CostGraph
@@ -31,7 +31,7 @@ class Reading:
     @staticmethod
     def parameter(name: str, kind: Any) -> TensorProto:
         """Return an initializer whose data is absent."""
-        told = value(name, kind).type.tensor_type
+        told = typed(name, kind).type.tensor_type
         shape = [dim.dim_value for dim in told.shape.dim]
         tensor = TensorProto(name=name, data_type=told.elem_type, dims=shape, data_location=TensorProto.EXTERNAL)
         tensor.external_data.add(key="location", value="absent.bin")

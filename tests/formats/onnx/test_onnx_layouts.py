@@ -61,14 +61,14 @@ def _read(model: onnx.ModelProto):
 def _convolutions():
     """Return a net of what has a blocked kernel: convolutions, all poolings, nearest and linear resizing, a skip."""
     nodes = nodes_of(
-"a = Conv <pads = [1, 1, 1, 1], strides = [2, 2]>(x, W0, B0) b = Relu(a) "
-"c = MaxPool <kernel_shape = [3, 3], strides = [2, 2], pads = [1, 1, 1, 1]>(b) "
-"d = Conv <pads = [1, 1, 1, 1]>(c, W1) e = Add(c, d) "
-"f = AveragePool <kernel_shape = [2, 2], strides = [2, 2], ceil_mode = 1>(e) "
-'g = Resize <mode = "nearest", coordinate_transformation_mode = "asymmetric", nearest_mode = "floor">(f, "", up) '
-"h = Conv <group = 32, dilations = [2, 2], pads = [2, 2, 2, 2]>(g, W2) i = Conv(h, W3) "
-"j = GlobalAveragePool(i) k = GlobalMaxPool(i) y = Add(j, k)"
-)  # fmt: skip
+        "a = Conv <pads = [1, 1, 1, 1], strides = [2, 2]>(x, W0, B0) b = Relu(a) "
+        "c = MaxPool <kernel_shape = [3, 3], strides = [2, 2], pads = [1, 1, 1, 1]>(b) "
+        "d = Conv <pads = [1, 1, 1, 1]>(c, W1) e = Add(c, d) "
+        "f = AveragePool <kernel_shape = [2, 2], strides = [2, 2], ceil_mode = 1>(e) "
+        'g = Resize <mode = "nearest", coordinate_transformation_mode = "asymmetric", nearest_mode = "floor">'
+        '(f, "", up) h = Conv <group = 32, dilations = [2, 2], pads = [2, 2, 2, 2]>(g, W2) i = Conv(h, W3) '
+        "j = GlobalAveragePool(i) k = GlobalMaxPool(i) y = Add(j, k)"
+    )
     stored = _weights(W0=(32, 3, 3, 3), B0=(32,), W1=(32, 32, 3, 3), W2=(32, 1, 3, 3), W3=(20, 32, 1, 1))
     stored.append(numpy_helper.from_array(np.array([1, 1, 2, 2], np.float32), "up"))
     return _model(nodes, [2, 3, 37, 41], stored)
@@ -138,10 +138,10 @@ def test_a_quantised_lstm_has_the_outputs_of_an_lstm(reading):
 def test_channels_last_windows_slide_over_the_axes_in_between(reading):
     """Weights stay output × input × kernel, tensors are N × H × W × C."""
     nodes = nodes_of(
-'a = com.microsoft.NhwcFusedConv <pads = [1, 1, 1, 1], strides = [2, 2], activation = "Relu">(x, W) '
-"b = com.microsoft.NhwcMaxPool <kernel_shape = [2, 2], strides = [2, 2]>(a) "
-'y = com.microsoft.QLinearAveragePool <kernel_shape = [2, 3], channels_last = 1>(b, s, "", s, "")'
-)  # fmt: skip
+        'a = com.microsoft.NhwcFusedConv <pads = [1, 1, 1, 1], strides = [2, 2], activation = "Relu">(x, W) '
+        "b = com.microsoft.NhwcMaxPool <kernel_shape = [2, 2], strides = [2, 2]>(a) "
+        'y = com.microsoft.QLinearAveragePool <kernel_shape = [2, 3], channels_last = 1>(b, s, "", s, "")'
+    )
     model = reading.model(
         nodes, {"x": [1, 16, 24, 3]}, ["y"], {"W": [8, 3, 3, 3]}, {"s": np.float32(1)}, domains=["com.microsoft"]
     )

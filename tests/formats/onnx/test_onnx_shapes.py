@@ -50,8 +50,7 @@ def test_an_unnamed_dimension_of_an_input_is_given_by_its_axis(reading):
 
 def test_a_size_that_depends_on_data_is_given_by_tensor_and_axis(reading):
     """NonZero's output has no static size: the message names it, and everything behind it follows from the flag."""
-    nodes = nodes_of("[find] where = NonZero(x) t = Transpose(where) y = Relu(t)")
-    model = reading.model(nodes, {"x": [4, 8]}, ["y"])
+    model = reading.model("[find] where = NonZero(x) t = Transpose(where) y = Relu(t)", {"x": [4, 8]}, ["y"])
     with pytest.raises(InputError) as caught:
         reading.read(model)
     assert str(caught.value) == (

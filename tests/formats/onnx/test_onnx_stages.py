@@ -67,8 +67,7 @@ def test_external_data_is_shared_under_a_safe_name(tmp_path: Path) -> None:
     data = np.arange(32, dtype=np.float32).tobytes()
     (tmp_path / "weights" / "a..b.bin").write_bytes(data)
     stored = [_external("v", "weights/a..b.bin"), _external("w", "./weights/a..b.bin", 64), _external("u", "gone")]
-    nodes = "a = MatMul(x, v) b = MatMul(a, w) y = MatMul(b, u)"
-    stages = _split(_model(nodes, stored), tmp_path, [0, 1, 2])
+    stages = _split(_model("a = MatMul(x, v) b = MatMul(a, w) y = MatMul(b, u)", stored), tmp_path, [0, 1, 2])
     placed = [{e.key: e.value for e in stage.graph.initializer[0].external_data} for stage in stages]
     assert [(p["location"], p["offset"]) for p in placed] == [
         ("weights-0.bin", "0"),
@@ -97,8 +96,7 @@ def test_hostile_places_are_refused_and_nothing_is_written(location: str, tmp_pa
 
 def test_what_no_protobuf_holds_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A model or a stage above 2 GiB, here 2 KiB, is refused before or while it is written; nothing is left."""
-    nodes = "a = MatMul(x, w) b = Relu(a) y = Add(b, b)"
-    model = _model(nodes, [_stored("w", 4, 600)], outputs={"y": [2, 600]})
+    model = _model("a = MatMul(x, w) b = Relu(a) y = Add(b, b)", [_stored("w", 4, 600)], outputs={"y": [2, 600]})
     for module, message in ((writing, "stage 0 would be above 2 GiB"), (contents, "the model is above 2 GiB")):
         with monkeypatch.context() as patch:
             patch.setattr(module, "LARGEST_MESSAGE_BYTES", 2048)
@@ -229,8 +227,7 @@ def test_results_that_need_no_op(tmp_path: Path) -> None:
 
 def test_dead_ends_are_returned_where_a_stage_makes_nothing_else(tmp_path: Path) -> None:
     """A stage whose ops nobody reads is a model that can be run."""
-    nodes = "y = Relu(x) dead = Neg(x)"
-    _, second = _split(_model(nodes), tmp_path, [0, 1])
+    _, second = _split(_model("y = Relu(x) dead = Neg(x)"), tmp_path, [0, 1])
     assert [value.name for value in second.graph.output] == ["dead"]
     _run(tmp_path)
 
@@ -247,8 +244,7 @@ def test_sequences_cross_a_cut(tmp_path: Path) -> None:
 
 def test_sequences_are_results(tmp_path: Path) -> None:
     """The check takes their tensors out of them, one by one."""
-    nodes = "a = Relu(x) s = SequenceConstruct(x, a) y = SequenceInsert(s, x)"
-    model = _model(nodes)
+    model = _model("a = Relu(x) s = SequenceConstruct(x, a) y = SequenceInsert(s, x)")
     model.graph.output[0].CopyFrom(helper.make_tensor_sequence_value_info("y", F, [2, 4]))
     _split(model, tmp_path, [0, 0, 1])
     _run(tmp_path)
@@ -318,8 +314,7 @@ def test_sparse_weights_and_quantisation_go_where_they_are_used(tmp_path: Path) 
     """Sparse initializers and annotations, with the scales that they name, are in the stages that need them."""
     indices = numpy_helper.from_array(np.array([5]))
     sparse = helper.make_sparse_tensor(numpy_helper.from_array(np.array([2], np.float32), "w"), indices, [4, 4])
-    nodes = "a = Relu(x) y = MatMul(a, w)"
-    model = _model(nodes, [_stored("scale", 1)])
+    model = _model("a = Relu(x) y = MatMul(a, w)", [_stored("scale", 1)])
     model.graph.sparse_initializer.append(sparse)
     annotation = model.graph.quantization_annotation.add(tensor_name="y")
     annotation.quant_parameter_tensor_names.add(key="SCALE_TENSOR", value="scale")
@@ -334,15 +329,13 @@ def test_sparse_weights_and_quantisation_go_where_they_are_used(tmp_path: Path) 
 
 def test_nodes_are_called_what_the_plan_calls_them(tmp_path: Path) -> None:
     """Missing names are made up and repeated ones made different, as the plan has them."""
-    nodes = "[n] a = Relu(x) [n] b = Neg(a) y = Tanh(b)"
-    (stage,) = _split(_model(nodes), tmp_path, [0, 0, 0])
+    (stage,) = _split(_model("[n] a = Relu(x) [n] b = Neg(a) y = Tanh(b)"), tmp_path, [0, 0, 0])
     assert [node.name for node in stage.graph.node] == ["n", "n_2", "Tanh_2"]
 
 
 def test_nodes_out_of_order_are_put_in_order(tmp_path: Path) -> None:
     """A file that lists nodes before what they read gives stages that are valid models."""
-    nodes = "y = Tanh(b) b = Neg(a) a = Relu(x)"
-    first, second = _split(_model(nodes), tmp_path, [0, 0, 1])
+    first, second = _split(_model("y = Tanh(b) b = Neg(a) a = Relu(x)"), tmp_path, [0, 0, 1])
     assert [node.op_type for node in first.graph.node] == ["Relu", "Neg"]
     assert [node.op_type for node in second.graph.node] == ["Tanh"]
     for stage in (first, second):

@@ -10,7 +10,7 @@ import onnx
 import pytest
 from observers import Heard
 from onnx import TensorProto, helper
-from onnx_text import nodes_of
+from onnx_text import built, function_of
 
 pytest.importorskip("onnxruntime")
 
@@ -24,52 +24,34 @@ FLOAT, INT64, STRING, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.S
 BFLOAT16 = TensorProto.BFLOAT16
 
 
-def saved(folder: Path, nodes: list[Any], inputs: list[Any], outputs: list[Any], **more: Any) -> Path:
+def saved(folder: Path, nodes: Any, inputs: Any, outputs: Any, constants: Any = None, **more: Any) -> Path:
     """Write a model."""
-    graph = helper.make_graph(nodes, "g", inputs, outputs, more.get("initializers", []))
-    opset = helper.make_opsetid("", more.get("opset", 18))
-    path = folder / "m.onnx"
-    onnx.save(helper.make_model(graph, opset_imports=[opset], ir_version=more.get("ir", 10)), path)
-    return path
+    onnx.save(built(nodes, inputs, outputs, constants, **{"ir_version": 10, **more}), folder / "m.onnx")
+    return folder / "m.onnx"
 
 
-def value(name: str, kind: int, *shape: int) -> Any:
-    """Describe a tensor."""
-    return helper.make_tensor_value_info(name, kind, shape)
-
-
-def chosen(folder: Path, condition: list[Any], inputs: list[Any], stored: list[Any]) -> Path:
+def chosen(folder: Path, condition: str, inputs: dict[str, Any], stored: dict[str, Any]) -> Path:
     """Write a model that negates x where *condition* computes that ``c`` holds, and then takes the root of |·|."""
-    branches = {
-        key: helper.make_graph(
-            [helper.make_node(kind, ["x"], [f"{key}_out"])], key, [], [value(f"{key}_out", FLOAT, 4)]
-        )
-        for key, kind in (("then_branch", "Neg"), ("else_branch", "Abs"))
-    }
-    nodes = [*condition, helper.make_node("If", ["c"], ["b"], name="choice", **branches)]
-    nodes += nodes_of("[last] y = Tanh(b)")
-    return saved(folder, nodes, [value("x", FLOAT, 4), *inputs], [value("y", FLOAT, 4)], initializers=stored)
+    nodes = (
+        f"{condition} [choice] b = If(c) <then_branch = t () => (float[4] then_out) {{ then_out = Neg(x) }}, "
+        "else_branch = e () => (float[4] else_out) { else_out = Abs(x) }> [last] y = Tanh(b)"
+    )
+    return saved(folder, nodes, {"x": [4], **inputs}, {"y": [4]}, stored)
 
 
-def number(name: str, content: Any) -> Any:
-    """Return an initializer."""
-    return onnx.numpy_helper.from_array(np.asarray(content), name)
-
-
-def sum_above(threshold: float) -> tuple[list[Any], list[Any], list[Any]]:
+def sum_above(threshold: float) -> tuple[str, dict[str, Any], dict[str, Any]]:
     """Decide by the sum of x."""
-    nodes = nodes_of("s = ReduceSum <keepdims = 0>(x) [above] c = Greater(s, t)")
-    return nodes, [], [number("t", np.float32(threshold))]
+    return "s = ReduceSum <keepdims = 0>(x) [above] c = Greater(s, t)", {}, {"t": np.float32(threshold)}
 
 
-def mode_is(constant: int) -> tuple[list[Any], list[Any], list[Any]]:
+def mode_is(constant: int) -> tuple[str, dict[str, Any], dict[str, Any]]:
     """Decide by an input of its own."""
-    return nodes_of("c = Equal(mode, k)"), [value("mode", INT64)], [number("k", np.int64(constant))]
+    return "c = Equal(mode, k)", {"mode": (INT64, [])}, {"k": np.int64(constant)}
 
 
-def flag() -> tuple[list[Any], list[Any], list[Any]]:
+def flag() -> tuple[str, dict[str, Any], dict[str, Any]]:
     """Decide by a truth value that is an input itself."""
-    return [], [value("c", BOOL)], []
+    return "", {"c": (BOOL, [])}, {}
 
 
 @pytest.mark.parametrize("condition", [sum_above(2.0), sum_above(-2.0), mode_is(3), flag()])
@@ -107,11 +89,8 @@ def test_branches_that_nothing_reaches_are_said(tmp_path: Path) -> None:
 
 def test_outputs_without_elements_are_said(tmp_path: Path) -> None:
     """That none of no elements differs says nothing."""
-    nodes = nodes_of("a = Neg(x) b = Slice(a, end, end) y = Neg(b) z = Abs(a)")
-    path = saved(
-        tmp_path, nodes, [value("x", FLOAT, 4)], [value("y", FLOAT, 0), value("z", FLOAT, 4)],
-        initializers=[number("end", [4])],
-    )  # fmt: skip
+    nodes = "a = Neg(x) b = Slice(a, end, end) y = Neg(b) z = Abs(a)"
+    path = saved(tmp_path, nodes, {"x": [4]}, {"y": [0], "z": [4]}, {"end": [4]})
     heard = Heard()
     assert mtpp.split(path, mtpp.partition(path, 2), check=True, observer=heard).passed
     assert heard.warnings == ["output 'y' has no elements for any of the inputs: nothing of it was compared"]
@@ -155,66 +134,35 @@ def test_a_fault_in_a_nested_branch_is_found(tmp_path: Path, kind: str, opset: i
 
 def looping(folder: Path, least: float, opset: int = 17) -> Path:
     """Write a model with Ifs that large sums decide in a loop, a function, a branch and a scan, and a constant one."""
-    sides = {
-        f"{side}_branch": helper.make_graph([helper.make_node(op, ["x"], ["b"])], side, [], [value("b", FLOAT, 4)])
+    sides = ", ".join(
+        f"{side}_branch = {side} () => (float[4] b) {{ b = {op}(x) }}"
         for side, op in (("then", "Neg"), ("else", "Floor"))
-    }
-    decided = [
-        helper.make_node("ReduceMax", ["s"], ["r"], keepdims=0),
-        helper.make_node("Constant", [], ["t"], value=number("least", np.float32(least))),
-        helper.make_node("Greater", ["r", "t"], ["c"]),
-        helper.make_node("If", ["c"], ["d"], name="inner", **sides),
-    ]
-    body = helper.make_graph(
-        [*decided, helper.make_node("If", ["on"], ["e"], name="constant", **sides),
-         helper.make_node("Sum", ["s", "d", "e"], ["f"]), helper.make_node("Identity", ["go"], ["on_next"])],
-        "body",
-        [value("i", INT64), value("go", BOOL), value("s", FLOAT, 4)],
-        [value("on_next", BOOL), value("f", FLOAT, 4)],
-    )  # fmt: skip
-    plain = helper.make_graph(nodes_of("d = Neg(s)"), "plain", [], [value("d", FLOAT, 4)])
-    branch = helper.make_graph(decided, "branch", [], [value("d", FLOAT, 4)])
-    row = helper.make_graph(
-        [*decided, helper.make_node("Identity", ["d"], ["k"])], "row", [value("s", FLOAT, 4)], [value("k", FLOAT, 4)]
     )
-    nodes = [
-        helper.make_node("Loop", ["trips", "on", "x"], ["l"], name="loop", body=body),
-        helper.make_node("Chosen", ["x", "l"], ["g"], domain="own"),
-        helper.make_node("ReduceMin", ["x"], ["low"], keepdims=0),
-        helper.make_node("Less", ["low", "zero"], ["below"]),
-        helper.make_node("Identity", ["x"], ["s"]),
-        helper.make_node("If", ["below"], ["h"], name="outer", then_branch=branch, else_branch=plain),
-        helper.make_node(
-            "Unsqueeze", ["x", "axis"] if opset >= 13 else ["x"], ["rows"], **({} if opset >= 13 else {"axes": [0]})
-        ),
-        helper.make_node("Scan", ["rows"], ["q"], name="scan", body=row, num_scan_inputs=1),
-        helper.make_node("Sum", ["g", "h", "q"], ["m"]),
-        helper.make_node("Neg", ["m"], ["y"], name="last"),
-    ]
-    graph = helper.make_graph(
-        nodes,
-        "g",
-        [value("x", FLOAT, 4)],
-        [value("y", FLOAT, 1, 4)],
-        [number("trips", 3), number("on", True), number("zero", np.float32(0)), number("axis", [0])],
+    decided = (
+        f"r = ReduceMax <keepdims = 0>(s) t = Constant <value = float {{{least}}}>() c = Greater(r, t) "
+        f"[inner] d = If(c) <{sides}>"
     )
-    imports = [helper.make_opsetid("", opset), helper.make_opsetid("own", 1)]
-    function = helper.make_function("own", "Chosen", ["s", "x"], ["d"], decided, imports[:1])
-    path = folder / "m.onnx"
-    onnx.save(helper.make_model(graph, opset_imports=imports, ir_version=8, functions=[function]), path)
-    return path
+    nodes = (
+        "[loop] l = Loop(trips, on, x) <body = b (int64 i, bool go, float[4] s) => (bool on_next, float[4] f) "
+        f"{{ {decided} [constant] e = If(on) <{sides}> f = Sum(s, d, e) on_next = Identity(go) }}> "
+        "g = own.Chosen(x, l) low = ReduceMin <keepdims = 0>(x) below = Less(low, zero) s = Identity(x) "
+        f"[outer] h = If(below) <then_branch = t () => (float[4] d) {{ {decided} }}, "
+        "else_branch = e () => (float[4] d) { d = Neg(s) }> "
+        f"rows = Unsqueeze {'(x, axis)' if opset >= 13 else '<axes = [0]>(x)'} [scan] q = Scan(rows) "
+        f"<num_scan_inputs = 1, body = b (float[4] s) => (float[4] k) {{ {decided} k = Identity(d) }}> "
+        "m = Sum(g, h, q) [last] y = Neg(m)"
+    )
+    constants = {"trips": 3, "on": True, "zero": np.float32(0), "axis": [0]}
+    function = function_of(f"Chosen (s, x) => (d) {{ {decided} }}", opset)
+    function.domain = "own"
+    more: dict[str, Any] = {"opset": opset, "domains": ["own"], "functions": [function], "ir_version": 8}
+    return saved(folder, nodes, {"x": [4]}, {"y": [1, 4]}, constants, **more)
 
 
 def picking(folder: Path) -> Path:
     """Write a model that runs if its number is 0 only, which nothing of it tells."""
-    nodes = nodes_of("i = Mul(n, five) p = Gather(x, i) y = Neg(p)")
-    return saved(
-        folder,
-        nodes,
-        [value("x", FLOAT, 4), value("n", INT64)],
-        [value("y", FLOAT)],
-        initializers=[number("five", 5)],
-    )
+    nodes = "i = Mul(n, five) p = Gather(x, i) y = Neg(p)"
+    return saved(folder, nodes, {"x": [4], "n": (INT64, [])}, {"y": []}, {"five": 5})
 
 
 def test_draws_that_the_whole_model_cannot_run_are_replaced(tmp_path: Path) -> None:
@@ -255,15 +203,9 @@ def test_a_stage_that_fails_fails_the_check(tmp_path: Path) -> None:
 
 def text_model(folder: Path) -> Path:
     """Write a model of a text and a number."""
-    nodes = nodes_of("e = Equal(text, word) y = Not(e)")
-    return saved(
-        folder,
-        nodes,
-        [value("text", STRING, 2)],
-        [value("y", BOOL, 2)],
-        initializers=[helper.make_tensor("word", STRING, [1], [b"stop"])],
-        opset=19,
-    )
+    words = [helper.make_tensor("word", STRING, [1], [b"stop"])]
+    nodes = "e = Equal(text, word) y = Not(e)"
+    return saved(folder, nodes, {"text": (STRING, [2])}, {"y": (BOOL, [2])}, stored=words, opset=19)
 
 
 def test_texts_are_not_made_up(tmp_path: Path) -> None:
@@ -282,9 +224,8 @@ def test_texts_are_not_made_up(tmp_path: Path) -> None:
 
 def test_texts_that_no_stage_reads_are_no_obstacle(tmp_path: Path) -> None:
     """ONNX Runtime asks for them all the same: stages are checked and run beside the whole model."""
-    nodes = nodes_of("h = Neg(x) y = Relu(h)")
-    inputs = [value("x", FLOAT, 4), value("text", STRING, 2), value("open", FLOAT, "n"), value("low", BFLOAT16, 3)]
-    path = saved(tmp_path, nodes, inputs, [value("y", FLOAT, 4)])
+    inputs = {"x": [4], "text": (STRING, [2]), "open": ["n"], "low": (BFLOAT16, [3])}
+    path = saved(tmp_path, "h = Neg(x) y = Relu(h)", inputs, {"y": [4]})
     split = mtpp.split(path, mtpp.partition(mtpp.read(path, dims="auto"), 2), tmp_path / "stages", check=True)
     assert split.passed
     assert mtpp.run_pipeline(split, model=path, batches=2, warmup=0, observer=Heard()).agrees
@@ -306,13 +247,13 @@ def test_texts_are_given_to_a_run(tmp_path: Path) -> None:
 
 def test_maps_are_not_compared(tmp_path: Path) -> None:
     """It is said, and the stages are written all the same."""
-    nodes = nodes_of("n = Neg(x) z = ai.onnx.ml.ZipMap <classlabels_int64s = [0, 1, 2, 3]> (n)")
+    nodes = "n = Neg(x) z = ai.onnx.ml.ZipMap <classlabels_int64s = [0, 1, 2, 3]> (n)"
+    model = built(nodes, {"x": [1, 4]}, ["z"], opset=17, domains=["ai.onnx.ml"])
+    model.opset_import[1].version = 3
     kind = helper.make_map_type_proto(INT64, helper.make_tensor_type_proto(FLOAT, []))
-    output = helper.make_value_info("z", helper.make_sequence_type_proto(kind))
-    graph = helper.make_graph(nodes, "g", [value("x", FLOAT, 1, 4)], [output])
-    imports = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]
+    model.graph.output[0].type.CopyFrom(helper.make_sequence_type_proto(kind))
     path, heard = tmp_path / "m.onnx", Heard()
-    onnx.save(helper.make_model(graph, opset_imports=imports, ir_version=8), path)
+    onnx.save(model, path)
     result = mtpp.split(path, mtpp.partition(path, 2), tmp_path / "stages", check=True, observer=heard)
     assert result.passed is None
     assert (tmp_path / "stages" / "manifest.json").exists()
@@ -337,13 +278,8 @@ def test_given_inputs_have_to_fit(tmp_path: Path) -> None:
 
 def test_ops_that_onnx_runtime_lacks_are_evaluated(tmp_path: Path) -> None:
     """A cast to four bits runs in onnx's reference evaluator, and the warning says so."""
-    four = TensorProto.FLOAT4E2M1
-    nodes = [
-        helper.make_node("Cast", ["x"], ["q"], to=four),
-        helper.make_node("Cast", ["q"], ["d"], to=FLOAT),
-        helper.make_node("Neg", ["d"], ["y"]),
-    ]
-    path = saved(tmp_path, nodes, [value("x", FLOAT, 4)], [value("y", FLOAT, 4)], opset=23, ir=11)
+    nodes = f"q = Cast <to = {TensorProto.FLOAT4E2M1}>(x) d = Cast <to = {FLOAT}>(q) y = Neg(d)"
+    path = saved(tmp_path, nodes, {"x": [4]}, {"y": [4]}, opset=23, ir_version=11)
     heard = Heard()
     names = mtpp.read(path).graph.op_names
     for cut in range(len(names)):
@@ -354,8 +290,8 @@ def test_ops_that_onnx_runtime_lacks_are_evaluated(tmp_path: Path) -> None:
 
 def test_what_run_cannot_hand_on_is_said(tmp_path: Path) -> None:
     """A sequence between stages passes the check, which says that ``run`` takes none."""
-    nodes = nodes_of("s = SplitToSequence <axis = 0> (x) c = ConcatFromSequence <axis = 0> (s) y = Neg(c)")
-    path, heard = saved(tmp_path, nodes, [value("x", FLOAT, 4)], [value("y", FLOAT, 4)]), Heard()
+    nodes = "s = SplitToSequence <axis = 0> (x) c = ConcatFromSequence <axis = 0> (s) y = Neg(c)"
+    path, heard = saved(tmp_path, nodes, {"x": [4]}, {"y": [4]}), Heard()
     names = mtpp.read(path).graph.op_names
     plan = {name: place for place, name in enumerate(names)}
     assert mtpp.split(path, plan, check=True, observer=heard).passed

@@ -293,8 +293,7 @@ def test_many_open_sizes_are_listed_whole(reading):
 
 def test_an_operator_without_a_rule_is_told_beside_open_sizes(reading):
     """Its shape follows from no size of an input: sizes are proposed all the same, and with all of that it is read."""
-    nodes = nodes_of("r = Relu(x) f = com.microsoft.Foo(r) y = Relu(f)")
-    model = reading.model(nodes, {"x": ["n", 4]}, ["y"])
+    model = reading.model("r = Relu(x) f = com.microsoft.Foo(r) y = Relu(f)", {"x": ["n", 4]}, ["y"])
     model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
     line = _told(model).told(flag_of)
     assert "1 size is open: 'n' (batch, axis 0 of 'x'); beside that, Foo 'f': tensor 'f' has an unknown shape" in line
