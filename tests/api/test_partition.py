@@ -16,7 +16,7 @@ from graph_strategies import chain, random_graph
 from observers import Heard
 from oracles import brute_force_optimum
 from plans_beside_models import without_times
-from processes import run
+from processes import printed
 from refusals import refusal
 
 import mtpp
@@ -33,9 +33,7 @@ from mtpp.solvers.limits import Limits
 
 
 def _as_printed(*arguments: str | Path) -> dict[str, Any]:
-    done = run("partition", *arguments, "--format", "json")
-    assert done.returncode == 0, done.stderr
-    plan = json.loads(done.stdout)
+    plan = json.loads(printed("partition", *arguments, "--format", "json"))
     assert isinstance(plan, dict)
     return plan
 

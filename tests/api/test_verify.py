@@ -15,7 +15,7 @@ import pytest
 import training_oracles
 from graph_strategies import chain
 from plan_documents import plan_document
-from processes import run
+from processes import printed, run
 from training_models import random_problem
 from training_plan_documents import training_plan_document
 
@@ -38,10 +38,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     where = tmp_path_factory.mktemp("results")
     works, transfers = [7, 10, 4, 1, 11, 19, 13, 14], [6, 11, 4, 1, 3, 0, 0]
     (where / "model.json").write_text(write_native(chain(works, transfers)))
-    done = run("partition", where / "model.json", "-k", "3", "-o", where / "plan.json")
-    assert done.returncode == 0, done.stderr
-    done = run("certify", where / "model.json", "-k", "2,3", "-o", where / "table.json")
-    assert done.returncode == 0, done.stderr
+    printed("partition", where / "model.json", "-k", "3", "-o", where / "plan.json")
+    printed("certify", where / "model.json", "-k", "2,3", "-o", where / "table.json")
     return where
 
 
@@ -104,8 +102,7 @@ def test_rows_say_all_that_the_report_says(folder: Path, name: str) -> None:
 def test_a_model_read_for_another_machine_is_read_again(tmp_path: Path) -> None:
     """Work is modelled on the system that the plan names; that has to be the model's unless one is given."""
     plan = tmp_path / "plan.json"
-    done = run("partition", sample_path("resnet50"), "-k", "2", "-o", plan, "--algorithm", "slice")
-    assert done.returncode == 0, done.stderr
+    printed("partition", sample_path("resnet50"), "-k", "2", "-o", plan, "--algorithm", "slice")
     slow = load_device().overriding(peak_flops_per_s=10**9)
     model = read_model(str(sample_path("resnet50")), Reading(system=slow), print)
     assert [row.claim for row in verify(plan, model).rows if row.verdict == "false"] == ["system"]

@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from processes import run
+from processes import printed, refused, run
 
 from mtpp.cli.main import COMMANDS, main
 from mtpp.formats.graphs.native import read_native
@@ -20,9 +20,7 @@ from mtpp.host.ending import EndedEarly, abandoned, run_in_time
 @pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_every_command_has_help(name: str) -> None:
     """Each command's module exists and explains itself."""
-    done = run(name, "--help")
-    assert done.returncode == 0
-    assert done.stdout.startswith(f"Usage: mtpp {name} ")
+    assert printed(name, "--help").startswith(f"Usage: mtpp {name} ")
 
 
 def test_the_group_lists_the_commands() -> None:
@@ -78,10 +76,9 @@ def test_evaluate_with_the_peak_of_the_order(tmp_path: Path) -> None:
     model.write_text(json.dumps(graph))
     output = tmp_path / "plan.json"
     arguments = ("evaluate", model, "--cuts", "b", "--fast-memory", "120B", "--peak", "order", "-o", output)
-    done = run(*arguments)
-    assert done.returncode == 0
-    assert "speed-up          1.50× over one stage" in done.stdout  # 3 µs of work, 60 bytes too many at 40 ps each
-    assert "memory            at most 170 B per stage (stage 0)" in done.stdout
+    shown = printed(*arguments)
+    assert "speed-up          1.50× over one stage" in shown  # 3 µs of work, 60 bytes too many at 40 ps each
+    assert "memory            at most 170 B per stage (stage 0)" in shown
     plan = json.loads(output.read_text())
     assert [stage["peak_bytes"] for stage in plan["stages"]] == [150, 50]
     assert [stage["overflow"] for stage in plan["stages"]] == [50 * 40, 0]
@@ -147,12 +144,9 @@ def test_convert_round_trips_through_files(random_file: Path, tmp_path: Path) ->
 
 def test_warmup_for_some_commands() -> None:
     """Only their kernels are compiled; names that there are none of are refused with the choices."""
-    done = run("warmup", "--for", "simulate")
-    assert done.returncode == 0
-    assert done.stdout.startswith("ready: simulate, in ")
-    done = run("warmup", "--for", "simulate,convert")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == (
+    assert printed("warmup", "--for", "simulate").startswith("ready: simulate, in ")
+    said = refused("warmup", "--for", "simulate,convert")
+    assert said == (
         "error: --for: 'convert' is no command that compiles anything; "
         "use some of partition, certify, bound, evaluate, compare, simulate, verify, report, run, plan\n"
     )
@@ -178,6 +172,4 @@ def test_graphs_of_any_format_are_handed_over(chain_file: Path, tmp_path: Path) 
     """Their ops are those of the file, so TFLite's partitioner can take their numbers; they say nothing of modules."""
     plan = tmp_path / "plan.json"
     assert run("partition", chain_file, "-k", "2", "-o", plan).returncode == 0
-    done = run("split", chain_file, plan, "--emit", "tflite-segments")
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["num_ops"] == "3,1"
+    assert json.loads(printed("split", chain_file, plan, "--emit", "tflite-segments"))["num_ops"] == "3,1"

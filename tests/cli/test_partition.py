@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from graph_strategies import random_graph
-from processes import MTPP, ROOT, environment, run, run_afresh
+from processes import MTPP, ROOT, environment, printed, refused, run, run_afresh
 
 from mtpp.formats.graphs.native import write_native
 from mtpp.inference.graph import CostGraph, Op, Tensor
@@ -211,9 +211,8 @@ def test_bandwidth_without_effect_is_a_warning(chain_file: Path) -> None:
 def test_pipes(random_file: Path) -> None:
     """A graph through standard input gives a plan that embeds it, which verifies from standard input."""
     converted = run("convert", random_file, "-")
-    plan = run("partition", "-", "-k", "4", "--format", "json", stdin=converted.stdout.encode())
-    assert plan.returncode == 0
-    verified = run("verify", "-", stdin=plan.stdout.encode())
+    shown = printed("partition", "-", "-k", "4", "--format", "json", stdin=converted.stdout.encode())
+    verified = run("verify", "-", stdin=shown.encode())
     assert (verified.returncode, verified.stderr) == (0, "")
     assert "valid" in verified.stdout
 
@@ -303,9 +302,7 @@ def test_algorithms_with_a_number_of_evaluations(random_file: Path) -> None:
     """As tables of results name them: random-30 draws 30 orders, brkga-100 evolves 10 generations of 10."""
 
     def plan(*options: str) -> dict[str, Any]:
-        done = run("partition", random_file, "-k", "5", "--format", "json", *options)
-        assert done.returncode == 0, done.stderr
-        document = json.loads(done.stdout)
+        document = json.loads(printed("partition", random_file, "-k", "5", "--format", "json", *options))
         document.pop("elapsed_s")
         assert isinstance(document, dict)
         return document
@@ -348,10 +345,8 @@ def test_repeated_blocks_stay_whole(checkout: Path, tmp_path: Path) -> None:
 
 def test_blocks_are_those_of_an_onnx_model(chain_file: Path, checkout: Path) -> None:
     """A graph with costs has none that are known; the ResNet-50 has four kinds of them."""
-    done = run("partition", chain_file, "-k", "2", "--together-blocks")
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "--together-blocks" in done.stderr
-    assert "is no ONNX model" in done.stderr
-    done = run("partition", checkout / "datasets" / "samples" / "resnet50.onnx", "-k", "2", "--together-blocks")
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "blocks" in done.stderr
+    said = refused("partition", chain_file, "-k", "2", "--together-blocks")
+    assert "--together-blocks" in said
+    assert "is no ONNX model" in said
+    said = refused("partition", checkout / "datasets" / "samples" / "resnet50.onnx", "-k", "2", "--together-blocks")
+    assert "blocks" in said

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from processes import MTPP, environment, run
+from processes import MTPP, environment, printed, run
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
@@ -95,8 +95,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def planned(model: Path, folder: Path, *options: str) -> None:
     """Write a plan for two devices and four micro-batches."""
     sizes = ("--devices", "2", "--micro-batches", "4", "--emit", "torch-pipelining", "-o", folder)
-    done = run("plan", model, "--planner", "pfeife", *sizes, *options)
-    assert done.returncode == 0, done.stderr
+    printed("plan", model, "--planner", "pfeife", *sizes, *options)
 
 
 @pytest.mark.slow
@@ -121,9 +120,7 @@ def test_losses_and_gradients_are_those_of_the_unsplit_model(
     model = programs / f"{name}.pt2"
     planned(model, tmp_path / "plan", *options)
     terms = ("--engine", "torch", "--model", model, "--steps", "3", "--format", "json")
-    done = run("run", tmp_path / "plan", *terms)
-    assert done.returncode == 0, done.stderr
-    said = json.loads(done.stdout)
+    said = json.loads(printed("run", tmp_path / "plan", *terms))
     assert said["agrees"]
     assert said["losses"]["count"] == 12
     assert said["gradients"]["count"] > 0
@@ -165,11 +162,10 @@ def test_losses_that_are_not_finite_are_told(tmp_path: Path) -> None:
 def test_stages_and_schedule_train_in_a_loop_of_ones_own(programs: Path, tmp_path: Path) -> None:
     """One process has all stages of a plan for one device; its losses are the module's."""
     model = programs / "transformer.pt2"
-    done = run(
+    printed(
         "plan", model, "--planner", "pfeife", "--devices", "1", "--micro-batches", "2", "--loops", "3",
         "--emit", "torch-pipelining", "-o", tmp_path / "plan",
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
     modules = mtpp.stage_modules(tmp_path / "plan", model, rank=0)
     assert [one.stage_index for one in modules] == [0, 1, 2]
     torch.manual_seed(0)

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from processes import LONGEST_S, MTPP, ROOT, environment, run
+from processes import LONGEST_S, MTPP, ROOT, environment, printed, refused, run
 
 EXAMPLE = ROOT / "datasets" / "samples" / "three-towers.json"
 
@@ -23,9 +23,8 @@ def test_a_table_and_files(tmp_path: Path) -> None:
     assert "iteration   36.20 ms" in done.stdout
     assert json.loads(names["s.json"].read_text())["iteration_ticks"] == 36_200_000_000
     assert names["g.svg"].read_text().startswith("<svg")
-    piped = run("simulate", "-", "--format", "json", stdin=EXAMPLE.read_bytes())
-    assert piped.returncode == 0
-    assert json.loads(piped.stdout)["iteration_ticks"] == 36_200_000_000
+    shown = printed("simulate", "-", "--format", "json", stdin=EXAMPLE.read_bytes())
+    assert json.loads(shown)["iteration_ticks"] == 36_200_000_000
 
 
 def test_a_narrow_terminal_cuts_and_wraps_nothing() -> None:
@@ -75,12 +74,10 @@ def test_a_plan_with_its_model(tmp_path: Path) -> None:
     system = ("--devices", "2", "--memory", "16GiB", "--bandwidth", "12.5GB/s", "--max-micro-batches", "8")
     assert run("plan", model, *system, "-o", plan).returncode == 0
     sizes = ("--batch-size", "32", "--micro-batch-size", "4")
-    done = run("simulate", plan, "--model", model, *sizes, "--format", "json")
-    assert done.returncode == 0
-    assert {stage["micro_batch"] for stage in json.loads(done.stdout)["stages"]} == {4}
-    alone = run("simulate", plan, *sizes)
-    assert (alone.returncode, alone.stdout) == (2, "")
-    assert alone.stderr == "error: --model: must be given with a training plan; give the model that the plan is for\n"
+    shown = printed("simulate", plan, "--model", model, *sizes, "--format", "json")
+    assert {stage["micro_batch"] for stage in json.loads(shown)["stages"]} == {4}
+    said = refused("simulate", plan, *sizes)
+    assert said == "error: --model: must be given with a training plan; give the model that the plan is for\n"
 
 
 def test_a_plan_of_split_points(tmp_path: Path) -> None:
@@ -103,9 +100,8 @@ def test_a_plan_of_split_points(tmp_path: Path) -> None:
     assert [one["busy_ticks"] for one in told["devices"]] == [one["busy_ticks"] for one in plan["devices"]]
     rows = run("simulate", names["plan.json"], "--format", "csv").stdout.splitlines()
     assert (len(rows), rows[0].split(",")[0]) == (3, "index")
-    given = run("simulate", names["plan.json"], "--model", names["graph.json"])
-    assert (given.returncode, given.stdout) == (2, "")
-    assert "--model: has no effect: the plan says all times; leave it out" in given.stderr
+    said = refused("simulate", names["plan.json"], "--model", names["graph.json"])
+    assert "--model: has no effect: the plan says all times; leave it out" in said
     plan["iteration_ticks"] -= 1
     names["plan.json"].write_text(json.dumps(plan))
     false = run("simulate", names["plan.json"], "--gantt", names["g.html"])

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx_text import built
-from processes import run
+from processes import printed, refused, run
 
 ONE = "a height"
 
@@ -36,30 +36,24 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_line_that_is_printed_can_be_pasted(folder: Path) -> None:
     """All open sizes stand in it, quoted as a shell needs them; with it the command works."""
-    done = run("partition", "bed/pyramid.onnx", "-k", "2", cwd=folder)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(
-        "error: bed/pyramid.onnx: 3 sizes are open: 'n' (batch, axis 0 of 'x'), 'a height' (height,"
-    )
-    assert done.stderr.count("\n") == 1
-    pasted = shlex.split(done.stderr.partition("set them: ")[2].partition(", or take")[0])
+    said = refused("partition", "bed/pyramid.onnx", "-k", "2", cwd=folder)
+    assert said.startswith("error: bed/pyramid.onnx: 3 sizes are open: 'n' (batch, axis 0 of 'x'), 'a height' (height,")
+    assert said.count("\n") == 1
+    pasted = shlex.split(said.partition("set them: ")[2].partition(", or take")[0])
     assert len(pasted) == 6
-    done = run("partition", "bed/pyramid.onnx", "-k", "2", *pasted, cwd=folder)
-    assert done.returncode == 0
-    assert "dims n = 1, a height = 224, x:3 = 224" in done.stdout
+    shown = printed("partition", "bed/pyramid.onnx", "-k", "2", *pasted, cwd=folder)
+    assert "dims n = 1, a height = 224, x:3 = 224" in shown
 
 
 def test_proposed_sizes_are_said_everywhere(folder: Path) -> None:
     """In tables, in JSON, and by what verifies, splits and scores a plan, none of which asks for them again."""
-    done = run("partition", "bed", "-k", "2", "--dims", "auto", "-o", "plan.json", cwd=folder)
-    assert done.returncode == 0
-    assert "dims proposed: n = 1, a height = 224, x:3 = 224; inputs x 1×3×224×224" in done.stdout
+    shown = printed("partition", "bed", "-k", "2", "--dims", "auto", "-o", "plan.json", cwd=folder)
+    assert "dims proposed: n = 1, a height = 224, x:3 = 224; inputs x 1×3×224×224" in shown
     plan = json.loads((folder / "plan.json").read_text())
     assert plan["model"]["dims"] == {"n": 1, ONE: 224, "x:3": 224}
     assert plan["model"]["proposed_dims"] == ["n", ONE, "x:3"]
-    done = run("verify", "plan.json", "--model", "bed", cwd=folder)
-    assert done.returncode == 0
-    assert "n = 1 (proposed), a height = 224 (proposed), x:3 = 224 (proposed)" in done.stdout
+    shown = printed("verify", "plan.json", "--model", "bed", cwd=folder)
+    assert "n = 1 (proposed), a height = 224 (proposed), x:3 = 224 (proposed)" in shown
     assert run("split", "bed", "plan.json", "--emit", "cut-names", cwd=folder).returncode == 0
     done = run("evaluate", "bed", "--assignment", "plan.json", "--format", "json", cwd=folder)
     assert json.loads(done.stdout)["bottleneck"] == plan["bottleneck"]
@@ -67,26 +61,21 @@ def test_proposed_sizes_are_said_everywhere(folder: Path) -> None:
     inspected = run("inspect", "bed", "--dims", "auto", cwd=folder).stdout
     assert "n = 1 (proposed), a height = 224 (proposed), x:3 = 224 (proposed)" in inspected
     for command in (["certify", "bed", "-k", "2"], ["compare", "bed", "-k", "2", "--algorithms", "slice"]):
-        done = run(*command, "--dims", "auto", "--format", "json", cwd=folder)
-        assert done.returncode == 0, done.stderr
-        document = json.loads(done.stdout)
+        document = json.loads(printed(*command, "--dims", "auto", "--format", "json", cwd=folder))
         about = document["rows"][0] if "certify" in command else document["models"][0]
         assert about["proposed_dims"] == ["n", ONE, "x:3"]
     (folder / "table.json").write_text(
         run("certify", "bed", "-k", "2", "--dims", "auto", "--format", "json", cwd=folder).stdout
     )
-    done = run("verify", "table.json", cwd=folder)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "dims n = 1 (proposed)" in done.stdout
+    assert "dims n = 1 (proposed)" in printed("verify", "table.json", cwd=folder)
 
 
 def test_training_plans_and_bounds_take_proposals(folder: Path) -> None:
     """The planner of any graph, and bounds alone."""
     plan = ["plan", "bed/pyramid.onnx", "--planner", "pfeife", "--devices", "2", "--micro-batches", "2"]
-    done = run(*plan, "--dims", "auto", "--format", "json", cwd=folder)
-    assert done.returncode == 0, done.stderr
-    (folder / "training.json").write_text(done.stdout)
-    assert json.loads(done.stdout)["model"]["proposed_dims"] == ["n", ONE, "x:3"]
+    shown = printed(*plan, "--dims", "auto", "--format", "json", cwd=folder)
+    (folder / "training.json").write_text(shown)
+    assert json.loads(shown)["model"]["proposed_dims"] == ["n", ONE, "x:3"]
     assert run("verify", "training.json", "--model", "bed/pyramid.onnx", cwd=folder).returncode in (0, 3)
     done = run("bound", "bed/pyramid.onnx", "-k", "2", "--dims", "auto", "--bounds", "simple", cwd=folder)
     assert "dims proposed: n = 1" in done.stdout
@@ -109,9 +98,8 @@ def test_a_plan_is_held_to_proposals(folder: Path) -> None:
     sizes = ["--dim", "n=1", "--dim", "a height=224", "--dim", "x:3=224"]
     assert run("partition", "bed", "-k", "2", *sizes, "-o", "given.json", "--embed", cwd=folder).returncode == 0
     assert run("verify", "given.json", "--model", "bed", "--dims", "auto", cwd=folder).returncode == 0
-    done = run("verify", "given.json", "--dims", "auto", cwd=folder)
-    assert done.returncode == 2
-    assert "--dims: are proposed for a file; give the model with --model" in done.stderr
+    said = refused("verify", "given.json", "--dims", "auto", cwd=folder)
+    assert "--dims: are proposed for a file; give the model with --model" in said
     done = run("verify", "star.json", "--model", "bed", "--dims", "auto", cwd=folder)
     assert done.returncode == 1
     assert "it has to be 1" in done.stdout
@@ -120,6 +108,5 @@ def test_a_plan_is_held_to_proposals(folder: Path) -> None:
 def test_a_graph_with_costs_has_no_sizes_to_propose(folder: Path) -> None:
     """As with every size for such a file."""
     assert run("convert", "bed", "graph.json", "--dims", "auto", cwd=folder).returncode == 0
-    done = run("partition", "graph.json", "-k", "2", "--dims", "auto", cwd=folder)
-    assert done.returncode == 2
-    assert "--dim: has no effect on a native graph" in done.stderr
+    said = refused("partition", "graph.json", "-k", "2", "--dims", "auto", cwd=folder)
+    assert "--dim: has no effect on a native graph" in said

@@ -13,7 +13,7 @@ import pytest
 from downset_proofs import plain_case
 from graph_strategies import chain, random_graph
 from plan_documents import plan_document
-from processes import MTPP, ROOT, environment, run
+from processes import MTPP, ROOT, environment, printed, run
 
 from mtpp.formats.graphs.native import write_native
 from mtpp.inference.graph import CostGraph, Op
@@ -188,12 +188,10 @@ def test_plans_of_mtpp_partition_pass(options: Callable[[CostGraph], list[str]],
         graph = random_graph(seed, 10 + 2 * seed, time_unit="ns", largest_cost=20, consumers_per_tensor=1)
         model, output = tmp_path / f"{seed}.json", tmp_path / "plan.json"
         model.write_text(write_native(graph))
-        done = run("partition", model, "-k", "3", "-q", "-o", output, *options(graph))
-        assert done.returncode == 0, done.stderr
+        printed("partition", model, "-k", "3", "-q", "-o", output, *options(graph))
         tier = json.loads(output.read_text())["lower_bound"]["tier"]
         enumerated += tier == "enumerated"
-        done = run("verify", output, "--model", model, "--deep", "--require-tier", "enumerated")
-        assert done.returncode == 0, (seed, done.stdout, done.stderr)
+        printed("verify", output, "--model", model, "--deep", "--require-tier", "enumerated")
     assert enumerated > 0
 
 

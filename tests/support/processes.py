@@ -46,6 +46,22 @@ def run(*arguments: str | Path, stdin: bytes = b"", cwd: Path = ROOT) -> subproc
     return _decoded(server().run(command, stdin=stdin, cwd=cwd, timeout_s=LONGEST_S))
 
 
+def printed(*arguments: str | Path, stdin: bytes = b"", cwd: Path = ROOT) -> str:
+    """Run a command that has to succeed, and return its stdout."""
+    done = run(*arguments, stdin=stdin, cwd=cwd)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def refused(*arguments: str | Path, stdin: bytes = b"", cwd: Path = ROOT) -> str:
+    """Run a command that has to end with exit code 2 and one line of an error alone; return the line."""
+    done = run(*arguments, stdin=stdin, cwd=cwd)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stdout + done.stderr
+    assert done.stderr.startswith("error: ")
+    assert done.stderr.endswith("\n")
+    return done.stderr
+
+
 def run_with_libraries(*arguments: str | Path, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
     """Run ``mtpp ARGUMENTS`` where PyTorch is found; forked unless only ``PYTHONPATH`` leads to it."""
     torch = find_spec("torch")
