@@ -154,8 +154,7 @@ def test_plans_of_files_read_as_told_bring_their_graph(tmp_path: Path) -> None:
     profile.write_text(f"node1 -- Input -- {fields}\nnode2 -- ReLU() -- {fields}\n\tnode1 -- node2\n")
     plan = tmp_path / "plan.json"
     told = ("--backward", "--loading-time", "--time-unit", "us")
-    done = run("evaluate", profile, "--cuts", "node1", *told, "-o", plan)
-    assert (done.returncode, done.stderr) == (0, "")
+    printed("evaluate", profile, "--cuts", "node1", *told, "-o", plan, stderr="")
     assert [op["work"] for op in json.loads(plan.read_text())["graph"]["ops"]] == [3 * 10**6] * 2
     assert run("verify", plan, "--model", profile, *told).returncode == 0
     assert run("verify", plan, "--model", profile).returncode == 1

@@ -172,9 +172,7 @@ def test_a_folder_for_pytorch(graph: Path, tmp_path: Path) -> None:
     """Plan, passes and stages, all or nothing; nothing where there is no plan."""
     sizes = ("--planner", "pfeife", "--devices", "2", "--micro-batches", "4")
     out = tmp_path / "out"
-    done = run("plan", graph, *sizes, "--emit", "torch-pipelining", "-o", out, "-q")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "iteration" in done.stdout
+    assert "iteration" in printed("plan", graph, *sizes, "--emit", "torch-pipelining", "-o", out, "-q", stderr="")
     assert sorted(file.name for file in out.iterdir()) == ["plan.json", "schedule.csv", "stages.json"]
     plan = json.loads((out / "plan.json").read_text())
     assert (out / "schedule.csv").read_text().splitlines() == [",".join(row) for row in plan["schedule"]["order"]]

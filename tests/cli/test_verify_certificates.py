@@ -51,9 +51,7 @@ def write_table(table: Path, digests: dict[str, str], **changes: Any) -> Path:
 def test_models_are_found_where_the_rows_say(tmp_path: Path) -> None:
     """Seen from the table's folder, and from the current one."""
     output = write_table(tmp_path / "table.json", write_models(tmp_path / "models"))
-    done = run("verify", output)
-    assert (done.returncode, done.stderr) == (0, "")
-    lines = done.stdout.splitlines()
+    lines = printed("verify", output, stderr="").splitlines()
     assert [line.split()[0] for line in lines[:-2]] == ["ok"] * 8 + ["–"]
     assert lines[-3].startswith("–   4 rows: system ")
     assert "models/chain.json" in lines[1]
@@ -85,30 +83,24 @@ def test_a_missing_model_leaves_its_rows_unchecked_and_a_changed_one_fails_them(
     """The other rows are checked all the same."""
     output = write_table(tmp_path / "table.json", write_models(tmp_path / "models"))
     (tmp_path / "models" / "random.json").unlink()
-    done = run("verify", output)
-    assert done.returncode == 3
-    assert [line.split()[0] for line in done.stdout.splitlines()[:4]] == ["ok", "ok", "unchecked", "unchecked"]
-    assert "no model with its SHA-256" in done.stdout
-    assert done.stdout.splitlines()[-1] == (
+    shown = printed("verify", output, code=3)
+    assert [line.split()[0] for line in shown.splitlines()[:4]] == ["ok", "ok", "unchecked", "unchecked"]
+    assert "no model with its SHA-256" in shown
+    assert shown.splitlines()[-1] == (
         "NOT PROVEN: 2 of 4 rows and 4 of 4 means merely claim a part of what they say; 2 of 4 rows are proven"
     )
     assert run("verify", output, "--accept-unchecked").returncode == 0
     (tmp_path / "models" / "random.json").write_text(write_native(GRAPHS["chain.json"]))
-    done = run("verify", output)
-    assert done.returncode == 1
-    assert "the row was made from SHA-256" in done.stdout
+    assert "the row was made from SHA-256" in printed("verify", output, code=1)
 
 
 def test_a_false_row_fails_and_says_why(tmp_path: Path) -> None:
     """One line says which row and what is wrong with it; JSON has all checks."""
     digests = write_models(tmp_path / "models")
     output = write_table(tmp_path / "table.json", digests, optimal=True)
-    done = run("verify", output)
-    assert done.returncode == 1
-    assert "optimal: the row says true, but the lower bound is below the bottleneck" in done.stdout.splitlines()[1]
-    done = run("verify", output, "--format", "json")
-    assert done.returncode == 1
-    report = json.loads(done.stdout)
+    shown = printed("verify", output, code=1)
+    assert "optimal: the row says true, but the lower bound is below the bottleneck" in shown.splitlines()[1]
+    report = json.loads(printed("verify", output, "--format", "json", code=1))
     assert (report["format"], report["version"], report["valid"]) == ("mtpp-verification", 2, False)
     assert [row["valid"] for row in report["rows"]] == [True, False, True, True]
     assert (report["rows"][1]["path"], report["rows"][1]["k"]) == ("models/chain.json", 2)
@@ -121,10 +113,9 @@ def test_false_means_fail_the_table(tmp_path: Path) -> None:
     document = json.loads(output.read_text())
     document["summary"][1]["geomean_ratio"] = 1.0
     output.write_text(json.dumps(document))
-    done = run("verify", output)
-    assert done.returncode == 1
-    assert "false  means for k = 2: geomean_ratio is " in done.stdout
-    assert done.stdout.splitlines()[-1] == "INVALID: 1 of 4 means have something false in them"
+    shown = printed("verify", output, code=1)
+    assert "false  means for k = 2: geomean_ratio is " in shown
+    assert shown.splitlines()[-1] == "INVALID: 1 of 4 means have something false in them"
 
 
 def test_a_required_tier_holds_for_every_row(tmp_path: Path) -> None:
@@ -136,10 +127,9 @@ def test_a_required_tier_holds_for_every_row(tmp_path: Path) -> None:
     row = document["rows"][1]
     row["bounds"] |= {"exact-mip": row["lower"]}
     output.write_text(json.dumps(document))
-    done = run("verify", output)
-    assert done.returncode == 3
-    assert "rests on the MIP solver's word" in done.stdout
-    assert "lower bound, ratio and optimal unchecked" in done.stdout
+    shown = printed("verify", output, code=3)
+    assert "rests on the MIP solver's word" in shown
+    assert "lower bound, ratio and optimal unchecked" in shown
     assert run("verify", output, "--require-tier", "solver").returncode == 3
     done = run("verify", output, "--require-tier", "exact")
     assert done.returncode == 1
@@ -182,9 +172,8 @@ def test_what_certify_and_bound_write_is_true(tmp_path: Path) -> None:
             row["k"] = 7 - row["k"]
             row["lower"] += row["lower"]
         (tmp_path / "false.json").write_text(json.dumps(document))
-        checked = run("verify", tmp_path / "false.json", "--model", folder)
-        assert checked.returncode == 1
-        assert checked.stdout.splitlines()[-1].startswith("INVALID: 6 of 6 rows")
+        shown = printed("verify", tmp_path / "false.json", "--model", folder, code=1)
+        assert shown.splitlines()[-1].startswith("INVALID: 6 of 6 rows")
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes with names")
@@ -194,9 +183,8 @@ def test_a_table_names_no_device_and_no_pipe(tmp_path: Path) -> None:
     for path in ("/dev/zero", "pipe", "models"):
         changes: dict[str, Any] = {"path": path, "sha256": "0" * 64}
         output = write_table(tmp_path / "table.json", write_models(tmp_path / "models"), **changes)
-        done = run("verify", output, "--time-limit", "60")
-        assert done.returncode == 3
-        assert "no model with its SHA-256, nor a file where it says" in done.stdout.splitlines()[1]
+        shown = printed("verify", output, "--time-limit", "60", code=3)
+        assert "no model with its SHA-256, nor a file where it says" in shown.splitlines()[1]
 
 
 def test_rows_without_a_model_are_held_to_the_user_s_system(tmp_path: Path) -> None:
@@ -204,9 +192,8 @@ def test_rows_without_a_model_are_held_to_the_user_s_system(tmp_path: Path) -> N
     changes: dict[str, Any] = {"path": "nowhere", "sha256": "0" * 64}
     output = write_table(tmp_path / "table.json", write_models(tmp_path / "models"), **changes)
     printed("verify", output, "--accept-unchecked")
-    done = run("verify", output, "--accept-unchecked", "--bandwidth", "3GB/s")
-    assert done.returncode == 1
-    assert done.stdout.splitlines()[1].startswith("false")
+    shown = printed("verify", output, "--accept-unchecked", "--bandwidth", "3GB/s", code=1)
+    assert shown.splitlines()[1].startswith("false")
 
 
 @pytest.mark.slow
@@ -280,9 +267,8 @@ def test_a_forged_system_is_shown_and_held_to_the_user_s(shared_data: Path, chec
     """The name of a preset with another bandwidth."""
     model = checkout / "datasets" / "samples" / "resnet50.onnx"
     forged = shared_data / "trust" / "forged_solver.json"
-    done = run("verify", forged, "--model", model, "--system", "reference")
-    assert done.returncode == 1
-    rows = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    shown = printed("verify", forged, "--model", model, "--system", "reference", code=1)
+    rows = [" ".join(line.split()) for line in shown.splitlines()]
     assert "false bandwidth the plan says 1 GB/s, it has to be 25 GB/s" in rows
 
 

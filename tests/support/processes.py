@@ -46,10 +46,13 @@ def run(*arguments: str | Path, stdin: bytes = b"", cwd: Path = ROOT) -> subproc
     return _decoded(server().run(command, stdin=stdin, cwd=cwd, timeout_s=LONGEST_S))
 
 
-def printed(*arguments: str | Path, stdin: bytes = b"", cwd: Path = ROOT) -> str:
-    """Run a command that has to succeed, and return its stdout."""
+def printed(
+    *arguments: str | Path, stdin: bytes = b"", cwd: Path = ROOT, code: int = 0, stderr: str | None = None
+) -> str:
+    """Run a command that has to end with an exit code, and return its stdout; *stderr* is held to a text if given."""
     done = run(*arguments, stdin=stdin, cwd=cwd)
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.returncode == code, done.stdout + done.stderr
+    assert stderr in (None, done.stderr)
     return done.stdout
 
 

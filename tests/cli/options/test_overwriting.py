@@ -15,7 +15,7 @@ import pytest
 from graph_strategies import chain
 from onnx import TensorProto, numpy_helper
 from onnx_text import built
-from processes import MTPP, ROOT, environment, run
+from processes import MTPP, ROOT, environment, printed, run
 
 from mtpp.api.options.kinds import InputPath, OutputPath
 from mtpp.cli.main import root
@@ -282,8 +282,7 @@ def test_results_may_lie_among_models(chain_file: Path, tmp_path: Path) -> None:
         _in_one_line(run("certify", models, "-k", "2", "-o", target), f"{target} is a model of {models} too")
     for name in ("table.json", "table.json.gz"):
         for _ in range(2):
-            done = run("certify", models, "-k", "2", "-q", "-o", models / name, "--store", models / "rows.db")
-            assert (done.returncode, done.stderr) == (0, "")
+            printed("certify", models, "-k", "2", "-q", "-o", models / name, "--store", models / "rows.db", stderr="")
     assert model.read_bytes() == before
 
 
