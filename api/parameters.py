@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import index
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mtpp.errors import InputError
+
+if TYPE_CHECKING:
+    from mtpp.array_types import Array
 
 
 def whole(value: Any, parameter: str, *, least: int = 1, most: int | None = None) -> int:
@@ -88,3 +91,25 @@ def shortened(value: Any) -> str:
     """Return a value as messages show it."""
     shown = repr(value) if isinstance(value, str | bytes | int | float | None) else f"a {type(value).__name__}"
     return shown if len(shown) <= 60 else f"{shown[:57]}..."
+
+
+def read_arrays(path: str) -> dict[str, Array]:
+    """Read arrays by name; none that would have to be unpickled."""
+    import zipfile
+
+    import numpy as np
+
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            if not isinstance(archive, np.lib.npyio.NpzFile):
+                raise ValueError("one array without a name")
+            return {name: archive[name] for name in archive.files}
+    except (OSError, ValueError, TypeError, AttributeError, EOFError, zipfile.BadZipFile) as error:
+        raise InputError(
+            f"no arrays by name can be read: {error}", source=path, remedy="write it with numpy.savez(FILE, NAME=array)"
+        ) from None
+
+
+def given_arrays(inputs: str | Mapping[str, Array] | None) -> dict[str, Array]:
+    """Return contents of inputs by name, read from their file if they are in one."""
+    return read_arrays(inputs) if isinstance(inputs, str) else dict(inputs or {})

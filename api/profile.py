@@ -120,8 +120,8 @@ def profile_model_file(
     file: str | Source, asked: Profiling, observer: Observer, read_for: SizeTerms | None = None
 ) -> Profile:
     """Measure a model, with the sizes that it was *read_for* where others are not set."""
-    from mtpp.api.inputs.given_arrays import given_arrays
     from mtpp.api.inputs.model_path import read_measurable
+    from mtpp.api.parameters import given_arrays
     from mtpp.host.capacity import free_bytes
     from mtpp.runtime.profiling.timing import ProfileChoices, ProfileRequest
 

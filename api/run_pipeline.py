@@ -161,7 +161,7 @@ def run_pipeline(
 
 def run_request(folder: Path, model: Path | None, asked: Pipelining, workers: Workers) -> RunRequest:
     """Return the terms of a run, with the contents of its inputs."""
-    from mtpp.api.inputs.given_arrays import given_arrays
+    from mtpp.api.parameters import given_arrays
 
     values: dict[str, Any] = {**asked.values(), **workers.values_of(RunRequest)}
     return RunRequest(folder, model, **{**values, "inputs": given_arrays(values["inputs"])})

@@ -33,7 +33,7 @@ from mtpp.machine.machine import Machine
 from mtpp.machine.presets import load_device
 from mtpp.names import RANDOM_GRAPHS
 from mtpp.solvers.bounds.registry import BOUNDS, BY_DEFAULT
-from mtpp.solvers.certify.cell_limits import CellLimits
+from mtpp.solvers.certify.cell_state import CellLimits
 from mtpp.solvers.certify.cell_work import certify
 
 INSTANCES = Path(__file__).resolve().parent.parent.parent / "shared" / "data" / "instances"

@@ -25,9 +25,8 @@ from mtpp.formats.io.source import read_source
 from mtpp.inference.instance import Instance
 from mtpp.machine.machine import Machine
 from mtpp.machine.presets import load_device
-from mtpp.solvers.certify.cell_limits import CellLimits
+from mtpp.solvers.certify.cell_state import CellLimits, Certification
 from mtpp.solvers.certify.cell_work import certify
-from mtpp.solvers.certify.certification import Certification
 
 STAGES = (2, 4, 8, 16, 32, 64)
 REFERENCE = Path(__file__).with_suffix(".json")

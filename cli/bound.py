@@ -52,8 +52,8 @@ def command(
     from mtpp.api.bound import bound_cells
     from mtpp.api.mip_export import check_export, export_mip
     from mtpp.cli.options.overheads import ProcessOverheads
-    from mtpp.cli.terminal.clock import deadline_from_start
     from mtpp.cli.terminal.delivery import check_output, deliver
+    from mtpp.host.deadline import deadline_from_start
     from mtpp.host.stop_reason import StopReason
 
     asked, output = bounding, written.output

@@ -57,8 +57,8 @@ def command(
     """
     from mtpp.api.certify import certify_cells
     from mtpp.cli.options.overheads import ProcessOverheads
-    from mtpp.cli.terminal.clock import deadline_from_start
     from mtpp.cli.terminal.delivery import check_output, deliver
+    from mtpp.host.deadline import deadline_from_start
     from mtpp.host.stop_reason import StopReason
     from mtpp.views.certificate_plot import check_plot, write_plot
 

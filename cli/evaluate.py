@@ -58,8 +58,7 @@ def command(
     from mtpp.api.evaluate import compare_stages, score
     from mtpp.api.inputs.model import read_model
     from mtpp.api.inputs.user_assignment import labels_of_assignment, labels_of_cuts
-    from mtpp.cli.terminal.delivery import check_output
-    from mtpp.cli.terminal.plan_delivery import deliver_plan
+    from mtpp.cli.terminal.delivery import check_output, deliver_plan
 
     assignment, against = scoring.assignment, written.against
     if (assignment is None) == (scoring.cuts is None):

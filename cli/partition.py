@@ -68,10 +68,8 @@ def command(
     from mtpp.api.inputs.reading_in_time import refuse_too_late
     from mtpp.api.partition import find_partition, prepare
     from mtpp.cli.options.overheads import ProcessOverheads, searching_s
-    from mtpp.cli.terminal.clock import deadline_from_start
-    from mtpp.cli.terminal.delivery import check_output
-    from mtpp.cli.terminal.plan_delivery import deliver_plan, unmet_requirements
-    from mtpp.host.deadline import process_age_s
+    from mtpp.cli.terminal.delivery import check_output, deliver_plan, unmet_requirements
+    from mtpp.host.deadline import deadline_from_start, process_age_s
     from mtpp.host.stop_reason import StopReason
 
     asked, output, report = partitioning, written.output, written.report

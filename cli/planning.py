@@ -11,8 +11,8 @@ from mtpp.api.options.graphpipe import GraphPipe
 from mtpp.api.options.pfeife import Pfeife
 from mtpp.cli.flags import flag_of
 from mtpp.cli.options.training import Emitted, Swept
-from mtpp.cli.terminal.clock import deadline_from_start
 from mtpp.errors import InputError
+from mtpp.host.deadline import deadline_from_start
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -54,8 +54,8 @@ def command(
     from mtpp.api.output import write_text_atomically
     from mtpp.api.reporting.report import check_report, result_page
     from mtpp.api.verification.request import VerifyRequest
-    from mtpp.cli.terminal.clock import deadline_from_start
     from mtpp.cli.terminal.output import write_stdout
+    from mtpp.host.deadline import deadline_from_start
 
     if [result, verifying.costs, *model].count("-") > 1:
         raise click.UsageError("only one of result, model and costs can be standard input", ctx)

@@ -58,9 +58,9 @@ def command(
     """
     from mtpp.api.run_pipeline import run_request, run_stages
     from mtpp.api.training.run_training import train_stages
-    from mtpp.cli.terminal.clock import deadline_from_start
     from mtpp.cli.terminal.console import TalkativeConsole
     from mtpp.cli.terminal.delivery import check_output, deliver
+    from mtpp.host.deadline import deadline_from_start
     from mtpp.host.stop_reason import StopReason
 
     _refuse_idle(ctx, engine)

@@ -72,7 +72,7 @@ def command(
     false, but some claim is unchecked. Of several FILEs the worst one decides: 1 before 2 before 3.
     """
     from mtpp.api.verification.request import VerifyRequest
-    from mtpp.cli.terminal.clock import deadline_from_start
+    from mtpp.host.deadline import deadline_from_start
 
     if [*documents, verifying.costs, *model].count("-") > 1:
         raise click.UsageError("only one of plan, model and costs can be standard input", ctx)

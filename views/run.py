@@ -11,7 +11,7 @@ from mtpp.views.renderer import view
 from mtpp.views.table import NONE, Column, Table, table_of_records
 
 if TYPE_CHECKING:
-    from mtpp.runtime.checking.tolerances import Agreement
+    from mtpp.runtime.checking.agreement import Agreement
     from mtpp.runtime.pipeline.comparison import Comparison
     from mtpp.views.terminal import Medium
 

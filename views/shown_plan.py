@@ -141,7 +141,5 @@ def shown_document(document: Mapping[str, Any], assumptions: Sequence[str] = ())
 
 def _one_stage(system: Device, work: int, params: int, peak: int) -> int | None:
     """Return the ticks of a whole graph in one stage; None if the stage memory rules that out."""
-    limit, memory = system.memory_bytes, system.fast_memory_bytes
-    if limit is not None and params + peak > limit:
-        return None
-    return work + (0 if memory is None else system.link.streaming_ps(max(0, params + peak - memory)))
+    limit, held = system.memory_bytes, params + peak
+    return None if limit is not None and held > limit else work + system.overflow_ps(held)

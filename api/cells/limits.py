@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mtpp.errors import InputError
 from mtpp.host.memory_limit import memory_left, search_share
 from mtpp.solvers.bounds.registry import BOUNDS, BY_DEFAULT, bound_entry
-from mtpp.solvers.certify.cell_limits import CellLimits
+from mtpp.solvers.certify.cell_state import CellLimits
 
 if TYPE_CHECKING:
     from mtpp.api.options.cells import Cells

@@ -10,7 +10,7 @@ from mtpp.inference.certificate_table import CertificateRow
 if TYPE_CHECKING:
     from mtpp.inference.instance import Instance
     from mtpp.inference.model_file import ModelFile
-    from mtpp.solvers.certify.certification import Certification
+    from mtpp.solvers.certify.cell_state import Certification
 
 
 def certificate_row(state: Certification, instance: Instance, file: ModelFile) -> CertificateRow:

@@ -15,8 +15,8 @@ from mtpp.errors import InconsistentResult, MtppError
 from mtpp.host.deadline import Deadline
 from mtpp.host.stop_reason import StopReason
 from mtpp.inference.counted_weights import problem_as_counted
+from mtpp.solvers.certify.cell_state import Certification
 from mtpp.solvers.certify.cells.cell import CertificateCell
-from mtpp.solvers.certify.certification import Certification
 
 if TYPE_CHECKING:
     from mtpp.api.inputs.model import Model
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from mtpp.inference.certificate_table import CertificateRow
     from mtpp.inference.instance import Instance
     from mtpp.inference.model_file import ModelFile
-    from mtpp.solvers.certify.cell_limits import CellLimits
+    from mtpp.solvers.certify.cell_state import CellLimits
     from mtpp.solvers.certify.cells.cell import CertificateCell, Outcome
     from mtpp.solvers.certify.cells.keys import CellKey
     from mtpp.solvers.certify.cells.store import Store

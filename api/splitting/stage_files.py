@@ -180,7 +180,7 @@ def _checked(
 
 def _inputs_of(asked: Splitting, manifest: StageManifest) -> dict[str, Array]:
     """Return contents of inputs that were given for the check."""
-    from mtpp.api.inputs.given_arrays import given_arrays
+    from mtpp.api.parameters import given_arrays
     from mtpp.runtime.checking.draws import check_names
 
     arrays = given_arrays(asked.inputs)

@@ -27,7 +27,7 @@ def verify_plan_document(plan: Any, source: Source, request: VerifyRequest, obse
     InputError
         If the plan or the model is malformed, or measured costs are given or missing without need.
     """
-    from mtpp.api.verification.due_sizes import due_sizes
+    from mtpp.api.verification.request import due_sizes
     from mtpp.api.verification.searches import downset_search
     from mtpp.checker.document import check_plan
     from mtpp.checker.plan import verify_plan

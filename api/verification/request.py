@@ -1,7 +1,8 @@
-"""Request for a verification: the result, the models it is about, and what it is held to."""
+"""Request for a verification: the result, the models it is about, and what it is held to, sizes among that."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,8 @@ from mtpp.api.inputs.model import MAX_INPUT_BYTES
 from mtpp.api.options.machine import System
 from mtpp.api.options.reading import Formats
 from mtpp.api.options.verifying import Verifying
+from mtpp.errors import InputError
+from mtpp.formats.modelled.size_terms import OTHERS, SizeTerms, are_proposed, named_sizes, size_of_others
 from mtpp.host.deadline import Deadline
 from mtpp.host.memory_limit import memory_left
 
@@ -103,3 +106,52 @@ def built_models(request: VerifyRequest) -> VerifyRequest:
         else:
             models.append(model)
     return replace(request, models=tuple(models), read_as=replace(request.read_as, from_format=None))
+
+
+def due_sizes(
+    due: SizeTerms,
+    stated: Mapping[str, int],
+    model: str | SuppliedModel | None,
+    system: Mapping[str, Any],
+    request: VerifyRequest,
+) -> dict[str, int]:
+    """Return the size that each dimension of a document has to have.
+
+    Parameters
+    ----------
+    due
+        What the caller asks for.
+    stated
+        What the document says.
+    model
+        The model that it is about, if it is at hand: proposals are made for it anew.
+    system
+        The document's.
+    """
+    sizes = named_sizes(due)
+    others = size_of_others(due)
+    if others is not None:
+        return {**dict.fromkeys(stated, others), **sizes}
+    return {**_proposed(sizes, model, system, request), **sizes} if are_proposed(due) else sizes
+
+
+def _proposed(
+    sizes: Mapping[str, int], model: str | SuppliedModel | None, system: Mapping[str, Any], request: VerifyRequest
+) -> dict[str, int]:
+    from mtpp.formats.graphs.recognise import read_graph
+    from mtpp.formats.io.folder import model_at
+    from mtpp.formats.io.source import read_source
+    from mtpp.machine.device import Device
+
+    again = model if model is None or isinstance(model, str) else model.again
+    if again is None:
+        raise InputError("are proposed for a file", parameter="auto_dims", remedy="give the model with ‹model›")
+    source = read_source(model_at(again), max_bytes=request.max_model_bytes) if isinstance(again, str) else again
+    graph = read_graph(
+        source,
+        dims={**sizes, OTHERS: "auto"},
+        system=Device.from_document(dict(system)),
+        spare_dims=True,
+        **request.read_as.values(),
+    )
+    return dict(graph.metadata.get("dims", {}))

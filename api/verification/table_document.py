@@ -83,7 +83,7 @@ def _unseen(rows: Sequence[dict[str, Any]], request: VerifyRequest) -> list[Repo
 def _verify_row(
     row: dict[str, Any], index: int, models: TableModels, request: VerifyRequest, observer: Observer
 ) -> Report:
-    from mtpp.api.verification.due_sizes import due_sizes
+    from mtpp.api.verification.request import due_sizes
     from mtpp.api.verification.searches import downset_search
     from mtpp.checker.table import unchecked_row, verify_row
     from mtpp.host.alarm import TimeIsUp

@@ -100,8 +100,8 @@ def _idle(parameter: str) -> InputError:
 
 def _graph(supplied: str | SuppliedModel, stated: Any, request: VerifyRequest) -> Graph:
     """Return a graph for the sizes and the system that a plan states."""
-    from mtpp.api.verification.due_sizes import due_sizes
     from mtpp.api.verification.plan_document import costs_for, graph_of
+    from mtpp.api.verification.request import due_sizes
 
     due = due_sizes(request.dims_due, stated["dims"], supplied, stated["system"], request)
     for name, size in due.items():

@@ -53,12 +53,14 @@ class PlannedGraph:
 
     def document(self) -> dict[str, Any]:
         """Return the ``mtpp-training-plan`` document, version 2."""
-        sha256, none = self.source.sha256, self.no_plan
-        if none is not None:
-            reason = no_plan_reason(none)
-            return no_graph_plan_document(none, reason=reason, sha256=sha256, elapsed_s=self.elapsed_s)
-        assert self.plan is not None
-        return graph_plan_document(self.plan, sha256=sha256, elapsed_s=self.elapsed_s)
+        found = self.result
+        return {
+            **_header(self.problem, self.source.sha256),
+            **(_no_plan(found) if isinstance(found, NoGraphPlan) else _plan(found)),
+            "notes": notes(self.problem),
+            "stopped": str(self.stopped),
+            "elapsed_s": round(self.elapsed_s, 6),
+        }
 
 
 def no_plan_reason(none: NoGraphPlan) -> str:
@@ -78,20 +80,10 @@ def no_plan_reason(none: NoGraphPlan) -> str:
     return text if none.proven else f"{text}, as far as was found"
 
 
-def graph_plan_document(plan: GraphPlan, *, sha256: str | None, elapsed_s: float) -> dict[str, Any]:
-    """Return a plan as JSON takes it.
-
-    Parameters
-    ----------
-    sha256
-        Of the model's file; None for a model that is in none.
-    elapsed_s
-        Seconds that planning took, without starting the program and reading the model.
-    """
+def _plan(plan: GraphPlan) -> dict[str, Any]:
     problem, graph = plan.problem, plan.graph
     time, second = plan.time_per_sample, PICOSECONDS["s"]
     return {
-        **_header(problem, sha256),
         "feasible": True,
         "least_memory_bytes": None,
         "iteration_ticks": plan.iteration,
@@ -113,28 +105,20 @@ def graph_plan_document(plan: GraphPlan, *, sha256: str | None, elapsed_s: float
             for one in graph.transfers
         ],
         "stages": stage_documents(problem, plan.stages),
-        "notes": notes(problem),
-        "stopped": str(plan.stopped),
-        "elapsed_s": round(elapsed_s, 6),
     }
 
 
-def no_graph_plan_document(none: NoGraphPlan, *, reason: str, sha256: str | None, elapsed_s: float) -> dict[str, Any]:
-    """Return what JSON says where there is no plan."""
+def _no_plan(none: NoGraphPlan) -> dict[str, Any]:
     return {
-        **_header(none.problem, sha256),
         "feasible": False,
         "least_memory_bytes": none.least_memory_bytes,
         "memory_bound": none.memory.to_document(),
         "proven": none.proven,
         "least_memory_stages": stage_documents(none.problem, none.fits),
-        "reason": reason,
+        "reason": no_plan_reason(none),
         "iteration_ticks": None,
         "transfers": [],
         "stages": [],
-        "notes": notes(none.problem),
-        "stopped": str(none.stopped),
-        "elapsed_s": round(elapsed_s, 6),
     }
 
 

@@ -60,11 +60,13 @@ class PlannedSplit:
 
     def document(self) -> dict[str, Any]:
         """Return the ``mtpp-training-plan`` document, version 2."""
-        none, about = self.no_plan, self.about
-        if none is not None:
-            return no_split_plan_document(none, reason=no_plan_reason(none), model=about, elapsed_s=self.elapsed_s)
-        assert self.plan is not None
-        return split_plan_document(self.plan, model=about, elapsed_s=self.elapsed_s)
+        found = self.result
+        return {
+            **_header(self.problem, self.about),
+            **(_no_plan(found) if isinstance(found, NoSplitPlan) else _plan(found)),
+            "stopped": str(self.stopped),
+            "elapsed_s": round(self.elapsed_s, 6),
+        }
 
 
 def no_plan_reason(none: NoSplitPlan) -> str:
@@ -77,19 +79,8 @@ def no_plan_reason(none: NoSplitPlan) -> str:
     return text if none.excluded else f"{text}, as far as was found"
 
 
-def split_plan_document(plan: SplitPlan, *, model: Mapping[str, Any], elapsed_s: float) -> dict[str, Any]:
-    """Return a plan as JSON takes it.
-
-    Parameters
-    ----------
-    model
-        What the document says of the model: ``name``, ``sha256``, its size, and for graphs ``dims`` and the system
-        that costs are modelled on.
-    elapsed_s
-        Seconds that planning took, without starting the program and reading the model.
-    """
+def _plan(plan: SplitPlan) -> dict[str, Any]:
     return {
-        **_header(plan.problem, model),
         "feasible": True,
         "least_memory_bytes": None,
         "iteration_ticks": plan.iteration,
@@ -110,15 +101,10 @@ def split_plan_document(plan: SplitPlan, *, model: Mapping[str, Any], elapsed_s:
             }
             for one in plan.baselines
         ],
-        "stopped": str(plan.stopped),
-        "elapsed_s": round(elapsed_s, 6),
     }
 
 
-def no_split_plan_document(
-    none: NoSplitPlan, *, reason: str, model: Mapping[str, Any], elapsed_s: float
-) -> dict[str, Any]:
-    """Return what JSON says where there is no plan."""
+def _no_plan(none: NoSplitPlan) -> dict[str, Any]:
     least = None
     if none.schedule is not None:
         least = {
@@ -127,17 +113,14 @@ def no_split_plan_document(
             "peak_bytes": list(none.peak_bytes),
         }
     return {
-        **_header(none.problem, model),
         "feasible": False,
         "least_memory_bytes": none.least_memory_bytes,
         "memory_bound": none.memory.to_document(),
         "proven": none.proven,
         "least_memory_plan": least,
-        "reason": reason,
+        "reason": no_plan_reason(none),
         "iteration_ticks": None,
         "stages": [],
-        "stopped": str(none.stopped),
-        "elapsed_s": round(elapsed_s, 6),
     }
 
 

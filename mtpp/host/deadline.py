@@ -1,4 +1,4 @@
-"""Time limits, and the age of this process, as the user's clock sees it."""
+"""Time limits, from now or from the start of this process, whose age is as the user's clock sees it."""
 
 from __future__ import annotations
 
@@ -56,3 +56,8 @@ class Deadline:
     def expired(self) -> bool:
         """Return whether the time is up."""
         return self.remaining_s() <= 0
+
+
+def deadline_from_start(limit_s: float | None) -> Deadline:
+    """Return the moment at which a limit of so many seconds on the whole command ends; None: never."""
+    return Deadline(limit_s, 0.0 if limit_s is None else process_age_s())

@@ -71,9 +71,7 @@ class StageCost:
         device
             That the stage stands on; None: the envelope.
         """
-        device = device or self.device
-        memory = device.fast_memory_bytes
-        return 0 if memory is None else device.link.streaming_ps(max(0, param_bytes + peak_bytes - memory))
+        return (device or self.device).overflow_ps(param_bytes + peak_bytes)
 
     def of_envelope(self, work: Int64Array, transfer: Int64Array, param_bytes: Int64Array) -> StageCost:
         """Return the cost of other ops and tensors on the envelope, whose parts are the same for all stages.

@@ -106,6 +106,11 @@ class Device:
             ceil_ratio(traffic_bytes * PICOSECONDS["s"], self.memory_bandwidth_bytes_per_s),
         )
 
+    def overflow_ps(self, held_bytes: int) -> int:
+        """Return the time to stream what the fast memory does not hold, in picoseconds, rounded up (eq. 2)."""
+        memory = self.fast_memory_bytes
+        return 0 if memory is None else self.link.streaming_ps(max(0, held_bytes - memory))
+
     def overriding(self, *, bandwidth_bytes_per_s: int | None = None, **changes: Any) -> Device:
         """Return this device with the given fields replaced where they are not None."""
         given = {key: value for key, value in changes.items() if value is not None}

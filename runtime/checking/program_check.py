@@ -19,9 +19,8 @@ from mtpp.formats.io.large_file import LargeFile, Stored
 from mtpp.formats.results.split import OutputCheck, SplitCheck
 from mtpp.formats.results.stage_manifest import MODEL_INPUT, Described, StageManifest
 from mtpp.formats.results.stage_records import ConstantResult
+from mtpp.runtime.checking.agreement import compared_output, types_between, worst_of
 from mtpp.runtime.checking.draws import draw_count, explored_limits, fitting, leaning_of, spare_numbers
-from mtpp.runtime.checking.output_check import compared_output, worst_of
-from mtpp.runtime.checking.tolerances import types_between
 from mtpp.runtime.pipeline.program_file import OpenedProgram, opened
 from mtpp.runtime.pytorch.flat_program import flat_program, random_steps
 from mtpp.runtime.pytorch.library import pytorch

@@ -2,7 +2,7 @@
 
 Ops run with the same kernels on either side (:class:`mtpp.runtime.session.SessionChoices`: constants are folded,
 nothing is fused), so results are expected to be equal bit for bit. Where they are not, they have to be equal within a
-tolerance (:mod:`mtpp.runtime.checking.tolerances`). Whole numbers, truth values and strings have to be equal.
+tolerance (:mod:`mtpp.runtime.checking.agreement`). Whole numbers, truth values and strings have to be equal.
 """
 
 from __future__ import annotations
@@ -23,11 +23,10 @@ from mtpp.formats.onnx.topology import describe, subgraphs
 from mtpp.formats.results.split import OutputCheck, SplitCheck
 from mtpp.formats.results.stage_manifest import TEXT, Described, StageManifest
 from mtpp.host.capacity import free_bytes
+from mtpp.runtime.checking.agreement import compared_output, types_between, worst_of
 from mtpp.runtime.checking.branches import conditions_of, missed, nested_conditions, unseen, with_conditions
 from mtpp.runtime.checking.contents import contents_of
 from mtpp.runtime.checking.draws import draw_count, explored_count, explored_limits, fitting, leaning_of, spare_numbers
-from mtpp.runtime.checking.output_check import compared_output, worst_of
-from mtpp.runtime.checking.tolerances import types_between
 from mtpp.runtime.random_values import NoValues, random_input
 from mtpp.runtime.session import first_line, onnxruntime, open_session, ort_value
 from mtpp.runtime.weights import absent_weights

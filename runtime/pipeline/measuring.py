@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from mtpp.array_types import Array
 from mtpp.errors import InputError
+from mtpp.runtime.checking.agreement import Agreement, types_between
 from mtpp.runtime.checking.draws import check_names, fitting
-from mtpp.runtime.checking.tolerances import Agreement, types_between
 from mtpp.runtime.pipeline.crew import Crew, Limits, RunLimits
 from mtpp.runtime.pipeline.memory import OpenTensor, Ring, Shape, View, arrays
 from mtpp.runtime.pipeline.model_file import ModelFile, OpenedModel

@@ -11,7 +11,7 @@ from pathlib import Path
 from mtpp.formats.results.stage_manifest import MODEL_INPUT
 from mtpp.host.ending import EndedEarly
 from mtpp.host.stop_reason import StopReason
-from mtpp.runtime.checking.tolerances import Agreement
+from mtpp.runtime.checking.agreement import Agreement
 from mtpp.runtime.pipeline.crew import Crew, RunLimits, no_process
 from mtpp.runtime.pipeline.memory import Ring, View, arrays
 from mtpp.runtime.pipeline.model_file import Expected, ModelFile

@@ -25,8 +25,7 @@ from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
 from mtpp.solvers.bounds.registry import BOUNDS, bound_entry
 from mtpp.solvers.bounds.registry import lanes as bounds_in_lanes
 from mtpp.solvers.bounds.simple import simple_bound
-from mtpp.solvers.certify.cell_limits import CellLimits
-from mtpp.solvers.certify.certification import Certification
+from mtpp.solvers.certify.cell_state import CellLimits, Certification
 from mtpp.solvers.compilation import search_clock
 from mtpp.solvers.feasibility import refuse_infeasible
 from mtpp.solvers.last_look.partition import look_at_bounds, look_at_partition

@@ -7,8 +7,7 @@ from math import ceil
 from mtpp.inference.certificate import LowerBound, Tier
 from mtpp.inference.objective import bottleneck
 from mtpp.inference.partition import Partition
-from mtpp.solvers.downsets.downset import DownsetSearch
-from mtpp.solvers.downsets.enumeration import downset_problem
+from mtpp.solvers.downsets.enumeration import DownsetSearch, downset_problem
 from mtpp.solvers.feasibility import proven_infeasible
 from mtpp.solvers.limits import SearchLimits
 from mtpp.solvers.reduction.reduced_instance import ReducedInstance

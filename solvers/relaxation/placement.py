@@ -11,8 +11,7 @@ from mtpp.inference.graph import Int32Array
 from mtpp.inference.objective import bottleneck
 from mtpp.inference.partition import Partition
 from mtpp.inference.relaxation import Relaxation
-from mtpp.solvers.downsets.downset import DownsetSearch
-from mtpp.solvers.downsets.enumeration import downset_problem
+from mtpp.solvers.downsets.enumeration import DownsetSearch, downset_problem
 from mtpp.solvers.reduction.reduction import reduce_instance
 
 PLACING_STEPS = 1 << 17

@@ -8,8 +8,7 @@ from mtpp.inference.certificate import LowerBound, Tier
 from mtpp.inference.objective import bottleneck
 from mtpp.inference.partition import Partition
 from mtpp.inference.relaxation import Relaxation
-from mtpp.solvers.downsets.downset import DownsetSearch
-from mtpp.solvers.downsets.enumeration import downset_problem
+from mtpp.solvers.downsets.enumeration import DownsetSearch, downset_problem
 from mtpp.solvers.reduction.reduction import reduce_instance
 from mtpp.solvers.stage_cost.kernels.stage_cost import NEVER
 

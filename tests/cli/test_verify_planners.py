@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 from training_models import random_problem
+from training_plan_documents import training_claim
 
 from mtpp.checker.training.model import training_model_in_ticks
-from mtpp.checker.training.plan import training_claim, verify_training_plan
+from mtpp.checker.training.plan import verify_training_plan
 from mtpp.formats.io.json_text import parse_json
 from mtpp.formats.results.document_text import document_text
 from mtpp.formats.results.training_plan import no_plan_document, training_plan_document

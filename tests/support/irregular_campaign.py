@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, TypeVar
 
 from planning import plan_with
@@ -33,7 +34,7 @@ import mtpp
 from mtpp.api.training.plan_results import SplitPlanResult
 from mtpp.errors import Deadlock, Infeasible, InputError
 from mtpp.formats.io.json_text import parse_json
-from mtpp.formats.results.graph_plan import graph_plan_document, no_graph_plan_document
+from mtpp.formats.results.graph_plan import PlannedGraph
 from mtpp.formats.results.training_plan import no_plan_document, training_plan_document
 from mtpp.formats.training.native import training_model_from_document
 from mtpp.host.stop_reason import StopReason
@@ -66,6 +67,7 @@ _REFUSALS = ("no size of micro-batches can be used", "no size that layer", "no i
 _AT_LIMITS = 10
 """Of so many cases with a plan, one is planned with the least memory that does, and with a byte less."""
 
+_NO_FILE: Any = SimpleNamespace(sha256=None)
 _SEARCHED = 20
 """Of so many cases, one is planned by the search for larger models as well."""
 
@@ -133,11 +135,11 @@ def _check_graphpipe(document: Document, given: Document, asked: Document, seed:
         assert found.lower.value <= best.iteration, f"bound {found.lower} above {best}"
         assert best.iteration <= found.iteration, f"plan {found.iteration} below {best}"
         assert found.iteration == best.iteration, f"plan {found.iteration} above {best}"
-        _verified(graph_plan_document(found, sha256=None, elapsed_s=0), problem.model)
+        _verified(PlannedGraph(_NO_FILE, found, 0).document(), problem.model)
         chains = iteration_bound(problem, 2 * best.iteration)
         assert chains.value <= best.iteration, f"{chains} above {best}"
         by_chains = replace(found, lower=bound_of(problem, chains), stopped=StopReason.FINISHED)
-        _verified(graph_plan_document(by_chains, sha256=None, elapsed_s=0), problem.model)
+        _verified(PlannedGraph(_NO_FILE, by_chains, 0).document(), problem.model)
         if seed % _SEARCHED == 0:
             searched = StageGraphSearch(problem).best()
             assert searched is None or searched.iteration >= best.iteration
@@ -150,8 +152,7 @@ def _check_graphpipe(document: Document, given: Document, asked: Document, seed:
     assert found.proven
     assert found.hopeless == (least is None)
     assert least is None or memory_bound(problem).value <= least
-    none = no_graph_plan_document(found, reason="", sha256=None, elapsed_s=0)
-    _verified(none, problem.model)
+    _verified(PlannedGraph(_NO_FILE, found, 0).document(), problem.model)
     return "hopeless" if found.hopeless else "no memory"
 
 

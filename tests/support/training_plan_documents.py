@@ -12,6 +12,9 @@ from typing import Any
 import training_oracles
 from training_oracles import PICOSECONDS, OracleStage
 
+from mtpp.checker.training.bounds import TrainingClaim
+from mtpp.checker.training.document import as_fraction
+from mtpp.checker.training.model import StatedModel, training_model_in_ticks
 from mtpp.training.problem import PlanningProblem
 
 SHA256 = hashlib.sha256(b"the model").hexdigest()
@@ -112,3 +115,9 @@ def _head(problem: PlanningProblem) -> dict[str, Any]:
 
 def _reread(document: Any) -> Any:
     return json.loads(json.dumps(document), parse_float=Decimal)
+
+
+def training_claim(plan: dict[str, Any], model: StatedModel) -> TrainingClaim:
+    """Return what a plan claims of its lower bound."""
+    stated, ticks = plan["lower_bound"], training_model_in_ticks(model, plan["system"]["bandwidth_bytes_per_s"])
+    return TrainingClaim(ticks, plan["system"], as_fraction(stated["value"]), stated["proof"])

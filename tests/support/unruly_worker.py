@@ -12,9 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from mtpp.errors import InconsistentBound
+from mtpp.solvers.certify.cell_state import Certification
 from mtpp.solvers.certify.cells import cell as cells
 from mtpp.solvers.certify.cells.worker import serve
-from mtpp.solvers.certify.certification import Certification
 
 COMMAND = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); import unruly_worker; unruly_worker.start()"
 

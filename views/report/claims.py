@@ -1,13 +1,16 @@
-"""Verdicts of a verification as a table, and as what a report says first."""
+"""Verdicts of a verification as a table, and as what a report says first; origin of a plan as its document has it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from mtpp.checker.report import Check, Report, Verdict
 from mtpp.checker.table_report import TableReport
 from mtpp.views.report.page import MARKS, Cell, PageVerdict, Section, TableBlock
+from mtpp.views.report.stated import StatedPlan
 from mtpp.views.table import Column, Table
+from mtpp.wording import counted
 
 _MOST_REASONS = 12
 
@@ -63,3 +66,33 @@ def table_verdict(report: TableReport, proven: str) -> PageVerdict:
     if len(reasons) > _MOST_REASONS:
         reasons = [*reasons[:_MOST_REASONS], f"and {len(reasons) - _MOST_REASONS:,} more, see below"]
     return PageVerdict(str(report.verdict), headlines[report.verdict], report.sentence(), reasons)
+
+
+def origin_section(document: Mapping[str, Any], shown: StatedPlan) -> Section:
+    """Return the section on a plan."""
+    model = document["model"]
+    facts = [
+        ("model", f"{model['name']}: {model['ops']:,} ops, {model['tensors']:,} tensors"),
+        ("SHA-256 of its file", model["sha256"] or "none: the model came from no file"),
+        ("sizes", ", ".join(f"{name} = {size}" for name, size in model["dims"].items()) or "none to set"),
+        ("system", shown.system.describe()),
+        ("algorithm", f"{document['algorithm']}, seed {document['seed']}"),
+        ("found by", _found_by(document)),
+        ("ended by", str(document.get("stopped", "unknown"))),
+    ]
+    if "costs_sha256" in model:
+        facts.insert(2, ("SHA-256 of its costs", model["costs_sha256"]))
+    if document["together"]:
+        facts.append(("kept together", f"{counted(len(document['together']), 'group')} of ops"))
+    return facts_section("origin", "Where it comes from", "What the file records of the model and of the search", facts)
+
+
+def facts_section(name: str, title: str, caption: str, facts: Iterable[tuple[str, str]]) -> Section:
+    """Return a section with a table of names and what they stand for."""
+    columns = [Column(header, left=True) for header in ("what", "value")]
+    return Section(name, title, [TableBlock(f"{name}-table", Table(caption, columns, list(facts)))])
+
+
+def _found_by(document: Mapping[str, Any]) -> str:
+    found = str(document.get("found_by", document["algorithm"]))
+    return f"{found} after {document['evaluations']:,} evaluations" if "evaluations" in document else found

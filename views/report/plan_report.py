@@ -14,10 +14,9 @@ from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph
 from mtpp.inference.instance import Instance
 from mtpp.machine.machine import Machine
 from mtpp.units import format_bandwidth, format_bytes, format_share
-from mtpp.views.report.claims import claims_section, plan_verdict, with_verdict
+from mtpp.views.report.claims import claims_section, origin_section, plan_verdict, with_verdict
 from mtpp.views.report.colours import PARTS as PART_COLOURS
 from mtpp.views.report.graph_section import graph_section
-from mtpp.views.report.origin import origin_section
 from mtpp.views.report.page import Block, Cell, Chart, Page, Prose, Section, Switch, TableBlock
 from mtpp.views.report.stage_bars import COST_PARTS, NAMES, bars, bars_height
 from mtpp.views.report.stated import StatedPlan, percent_above, ratio_text

@@ -10,10 +10,9 @@ from mtpp.checker.single_bounds import without_proof
 from mtpp.checker.table_report import TableReport
 from mtpp.inference.cost_columns import CostColumns
 from mtpp.views.certificate_texts import model_labels
-from mtpp.views.report.claims import checks_table, table_verdict, verdict_cell
+from mtpp.views.report.claims import checks_table, facts_section, table_verdict, verdict_cell
 from mtpp.views.report.colours import ACCENT, INK, NO_RATIO, ON_FILL, RATIOS, ratio_colour
 from mtpp.views.report.drawing import Drawing
-from mtpp.views.report.origin import facts_section
 from mtpp.views.report.page import Block, Cell, Chart, Page, Prose, Section, TableBlock
 from mtpp.views.report.stated import StatedRow, ratio_text
 from mtpp.views.table import NONE, Column, Table

@@ -9,8 +9,7 @@ from typing import Any
 from mtpp.checker.report import BOUND_CHECK, Report
 from mtpp.training.timeline import Timeline
 from mtpp.units import format_bandwidth, format_bytes
-from mtpp.views.report.claims import claims_section, plan_verdict, with_verdict
-from mtpp.views.report.origin import facts_section
+from mtpp.views.report.claims import claims_section, facts_section, plan_verdict, with_verdict
 from mtpp.views.report.page import Page, Prose, Section
 from mtpp.views.report.stated import percent_above, ratio_text
 from mtpp.views.report.timeline_section import timeline_sections

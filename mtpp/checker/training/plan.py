@@ -271,22 +271,13 @@ def _check_time(plan: dict[str, Any], time: Fraction) -> Check:
     return Check(name, True, f"{time} ticks, {due!r} {unit}")
 
 
-def training_claim(plan: dict[str, Any], model: StatedModel) -> TrainingClaim:
-    """Return what a plan claims of its lower bound."""
-    return _claim(plan, training_model_in_ticks(model, plan["system"]["bandwidth_bytes_per_s"]))
-
-
-def _claim(plan: dict[str, Any], model: TickModel) -> TrainingClaim:
-    stated = plan["lower_bound"]
-    return TrainingClaim(model, plan["system"], as_fraction(stated["value"]), stated["proof"])
-
-
 def _check_bound(
     plan: dict[str, Any], model: TickModel, reached: Fraction | None, searches: TrainingSearches | None
 ) -> tuple[Check, Tier]:
     """Check the lower bound, as far as its tier allows, and return the tier that it has then."""
-    claim = _claim(plan, model)
-    method, tier = plan["lower_bound"]["method"], Tier(plan["lower_bound"]["tier"])
+    stated = plan["lower_bound"]
+    claim = TrainingClaim(model, plan["system"], as_fraction(stated["value"]), stated["proof"])
+    method, tier = stated["method"], Tier(stated["tier"])
     if reached is not None and claim.value > reached:
         found = Check(BOUND_CHECK, False, f"the lower bound {claim.value} is above the time per sample {reached}")
     elif tier is Tier.ENUMERATED:

@@ -13,8 +13,7 @@ from mtpp.errors import Infeasible
 from mtpp.host.memory_limit import begin_search
 from mtpp.host.stop_reason import StopReason
 from mtpp.inference.instance import Instance
-from mtpp.solvers.certify.cell_limits import CellLimits
-from mtpp.solvers.certify.certification import Certification
+from mtpp.solvers.certify.cell_state import CellLimits, Certification
 
 
 class State(Protocol):

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from mtpp import __version__
 from mtpp.errors import InputError
+from mtpp.solvers.certify.cell_state import Certification
 from mtpp.solvers.certify.cells.cell import CertificateCell, OtherVersion, Outcome
 from mtpp.solvers.certify.cells.processes import run_in_processes
-from mtpp.solvers.certify.certification import Certification
 
 if TYPE_CHECKING:
     from distributed import Client, Future

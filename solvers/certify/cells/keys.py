@@ -12,7 +12,7 @@ from mtpp import __version__
 from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph
 from mtpp.inference.instance import Instance
 from mtpp.solvers.bounds.limits import DEFAULT_PROOF_BYTES
-from mtpp.solvers.certify.cell_limits import CellLimits
+from mtpp.solvers.certify.cell_state import CellLimits
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from mtpp.errors import MtppError
 from mtpp.host.child_process import TalkingProcess, serving
 from mtpp.host.memory_limit import keep_children
 from mtpp.host.stop_reason import StopReason
+from mtpp.solvers.certify.cell_state import Certification
 from mtpp.solvers.certify.cells.cell import CertificateCell, Outcome
-from mtpp.solvers.certify.certification import Certification
 from mtpp.solvers.compilation import tell_watchers
 
 _COMMAND = serving("mtpp.solvers.certify.cells.worker")

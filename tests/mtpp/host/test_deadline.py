@@ -13,7 +13,7 @@ def test_the_clock_of_a_command_starts_with_the_process(checkout: Path) -> None:
     """Time spent before the module was imported counts there."""
     code = (
         "import time; time.sleep(0.3)\n"
-        "from mtpp.cli.terminal.clock import deadline_from_start\n"
+        "from mtpp.host.deadline import deadline_from_start\n"
         "from mtpp.host.deadline import process_age_s\n"
         "assert process_age_s() > 0.28 or not __import__('os').path.exists('/proc/self/stat')\n"
         "assert deadline_from_start(0.25).expired() or not __import__('os').path.exists('/proc/self/stat')\n"

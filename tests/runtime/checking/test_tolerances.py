@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mtpp.formats.results.stage_manifest import MODEL_INPUT, Stage, StageInput, StageManifest
-from mtpp.runtime.checking.tolerances import TOLERANCES, tolerance, types_between
+from mtpp.runtime.checking.agreement import TOLERANCES, tolerance, types_between
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mtpp.runtime.checking.tolerances import Agreement
+from mtpp.runtime.checking.agreement import Agreement
 
 ONE = np.array([1.0, 2.0, np.nan], dtype=np.float32)
 

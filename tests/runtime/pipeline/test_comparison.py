@@ -12,7 +12,7 @@ from stage_folders import bypass, single
 
 from mtpp.formats.results.document_text import document_text
 from mtpp.formats.results.pipeline_run import run_document
-from mtpp.runtime.checking.tolerances import Agreement
+from mtpp.runtime.checking.agreement import Agreement
 from mtpp.runtime.pipeline.comparison import Comparison
 from mtpp.runtime.pipeline.measuring import Measured, RunRequest
 from mtpp.runtime.pipeline.pipeline import PipelineTimes

@@ -23,7 +23,7 @@ from mtpp.machine.machine import Machine
 from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
 from mtpp.solvers.bounds.registry import BOUNDS, bound_entry
 from mtpp.solvers.bounds.simple import simple_bound
-from mtpp.solvers.certify.cell_limits import CellLimits
+from mtpp.solvers.certify.cell_state import CellLimits
 from mtpp.solvers.certify.cell_work import certify
 from mtpp.solvers.reduction.reduction import reduce_instance
 from mtpp.units import Exact

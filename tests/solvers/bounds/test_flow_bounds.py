@@ -20,7 +20,7 @@ from mtpp.machine.machine import Machine
 from mtpp.solvers.bounds.downset import bound
 from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
 from mtpp.solvers.bounds.registry import bound_entry
-from mtpp.solvers.certify.cell_limits import CellLimits
+from mtpp.solvers.certify.cell_state import CellLimits
 from mtpp.solvers.certify.cell_work import certify
 from mtpp.solvers.reduction.reduction import reduce_instance
 

@@ -21,9 +21,8 @@ from mtpp.machine.machine import Machine
 from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
 from mtpp.solvers.bounds.registry import BOUNDS
 from mtpp.solvers.certify import cell_work as certifying
-from mtpp.solvers.certify.cell_limits import CellLimits
+from mtpp.solvers.certify.cell_state import CellLimits, Certification
 from mtpp.solvers.certify.cell_work import Headway, certify
-from mtpp.solvers.certify.certification import Certification
 
 
 def test_a_bound_that_fails_ends_the_other_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,8 +18,7 @@ from mtpp.inference.objective import check_stage_memory, stage_costs
 from mtpp.machine.device import Device
 from mtpp.machine.machine import Machine
 from mtpp.solvers.arrays import order_arrays
-from mtpp.solvers.downsets.downset import DownsetSearch
-from mtpp.solvers.downsets.enumeration import downset_problem
+from mtpp.solvers.downsets.enumeration import DownsetSearch, downset_problem
 from mtpp.solvers.orders.kernels.topological import kahn_order
 from mtpp.solvers.reduction.reduced_instance import ALL_RULES
 from mtpp.solvers.reduction.reduction import reduce_instance

@@ -14,7 +14,7 @@ from mtpp.inference.instance import Instance
 from mtpp.inference.partition import Partition
 from mtpp.machine.machine import Machine
 from mtpp.solvers.certify import cell_work
-from mtpp.solvers.certify.cell_limits import CellLimits
+from mtpp.solvers.certify.cell_state import CellLimits
 from mtpp.solvers.certify.comparison import RunLimits, run_cell
 from mtpp.solvers.last_look.partition import look_at_partition
 from mtpp.solvers.limits import SearchLimits, SearchResult

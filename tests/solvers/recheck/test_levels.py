@@ -14,9 +14,10 @@ import pytest
 from nested_models import nested_problem, random_question
 from nested_oracles import Oracle
 from training_models import build_model
+from training_plan_documents import training_claim
 
 from mtpp.checker.training.model import training_model_in_ticks
-from mtpp.checker.training.plan import training_claim, verify_training_plan
+from mtpp.checker.training.plan import verify_training_plan
 from mtpp.errors import InputError
 from mtpp.formats.io.json_text import parse_json
 from mtpp.formats.results.document_text import document_text

@@ -15,11 +15,11 @@ import training_oracles
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from training_models import problems, random_problem
-from training_plan_documents import SHA256, no_plan_document, training_plan_document
+from training_plan_documents import SHA256, no_plan_document, training_claim, training_plan_document
 
 from mtpp.checker.training.bounds import TrainingClaim
 from mtpp.checker.training.model import TickModel, training_model_in_ticks
-from mtpp.checker.training.plan import training_claim, verify_training_plan
+from mtpp.checker.training.plan import verify_training_plan
 from mtpp.formats.training.models import read_training_model
 from mtpp.machine.machine import Machine
 from mtpp.solvers.recheck import pipelines as recheck_pipelines

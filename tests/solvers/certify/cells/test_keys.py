@@ -13,7 +13,7 @@ from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance
 from mtpp.machine.machine import Machine
 from mtpp.machine.presets import load_device
-from mtpp.solvers.certify.cell_limits import CellLimits
+from mtpp.solvers.certify.cell_state import CellLimits
 from mtpp.solvers.certify.cells.keys import cell_key, graph_digest
 
 LIMITS = CellLimits(60.0, Fraction(1), ("simple",))

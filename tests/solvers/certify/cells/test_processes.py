@@ -19,11 +19,10 @@ from mtpp.errors import MtppError
 from mtpp.inference.instance import Instance
 from mtpp.machine.machine import Machine
 from mtpp.machine.presets import load_device
-from mtpp.solvers.certify.cell_limits import CellLimits
+from mtpp.solvers.certify.cell_state import CellLimits, Certification
 from mtpp.solvers.certify.cells import processes
 from mtpp.solvers.certify.cells.cell import CertificateCell, Outcome, run_here
 from mtpp.solvers.certify.cells.processes import run_in_processes
-from mtpp.solvers.certify.certification import Certification
 
 LIMITS = CellLimits(60.0, Fraction(1), ("simple",))
 
