@@ -94,7 +94,7 @@ def converted_text(
         plan = scored(model, stage_labels(model.graph, assignment, parameter), None, observer)
     if modules is not None:
         from mtpp.api.inputs.module_paths import module_groups
-        from mtpp.formats.graphs.dot_modules import write_dot_module_stages, write_dot_modules
+        from mtpp.formats.graphs.dot import write_dot_module_stages, write_dot_modules
 
         groups = module_groups(model, modules)
         return write_dot_modules(model.graph, *groups) if plan is None else write_dot_module_stages(plan, *groups)

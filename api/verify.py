@@ -19,7 +19,6 @@ from mtpp.checker.report import Check, Report, Tier, Verdict, meets_tier
 from mtpp.host.deadline import Deadline
 
 if TYPE_CHECKING:
-    from mtpp.api.inputs.model import Model
     from mtpp.checker.table_report import TableReport
     from mtpp.formats.modelled.size_terms import SizeTerms
     from mtpp.inference.graph import CostGraph

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mtpp.inference.instance import Instance
     from mtpp.inference.model_file import ModelFile
     from mtpp.solvers.certify.cell_state import CellLimits
-    from mtpp.solvers.certify.cells.cell import CertificateCell, Outcome
+    from mtpp.solvers.certify.cells.cell import Outcome
     from mtpp.solvers.certify.cells.keys import CellKey
     from mtpp.solvers.certify.cells.store import Store
 

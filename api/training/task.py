@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from mtpp.formats.io.source import Source
     from mtpp.formats.results.training_plan import AnyTrainingProblem, TrainingTask
     from mtpp.training.micro_batches import MicroBatches
-    from mtpp.training.model import TrainingModel
 
 SuppliedModel = str | bytes | Mapping[str, Any] | TrainingModel
 """Path of a file, ``-`` for standard input; or its content as bytes or as parsed JSON; or the model itself."""

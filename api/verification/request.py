@@ -18,7 +18,6 @@ from mtpp.host.memory_limit import memory_left
 if TYPE_CHECKING:
     from mtpp.api.verification.supplied_model import SuppliedModel
     from mtpp.formats.io.source import Source
-    from mtpp.formats.modelled.size_terms import SizeTerms
 
 MAX_RESULT_BYTES = 256 * 2**20
 """Size beyond which a result is refused unless told otherwise: it has many more objects than a model of that size."""

@@ -13,7 +13,6 @@ from mtpp.formats.graphs import (
     node_link,
     pipedream,
     piper,
-    piper_graph,
     placement,
     tensorflow_cost_graph,
 )
@@ -110,7 +109,7 @@ FORMATS = (
         suffixes=(),
         shared_suffixes=(".json",),
         recognises=lambda content: content.is_json and piper.looks_like_piper(content.document),
-        read=_of_document(piper_graph.graph_from_piper),
+        read=_of_document(piper.graph_from_piper),
         takes=frozenset(("time_unit",)),
         assumes=True,
     ),

@@ -27,9 +27,8 @@ from mtpp.runtime.checking.agreement import compared_output, types_between, wors
 from mtpp.runtime.checking.branches import conditions_of, missed, nested_conditions, unseen, with_conditions
 from mtpp.runtime.checking.contents import contents_of
 from mtpp.runtime.checking.draws import draw_count, explored_count, explored_limits, fitting, leaning_of, spare_numbers
-from mtpp.runtime.random_values import NoValues, random_input
+from mtpp.runtime.random_values import NoValues, absent_weights, random_input
 from mtpp.runtime.session import first_line, onnxruntime, open_session, ort_value
-from mtpp.runtime.weights import absent_weights
 
 _RANDOM = frozenset(
     {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}

@@ -70,7 +70,7 @@ class OnnxFile(ModelFile):
         except OSError as error:
             raise InputError(f"cannot be read: {error.strerror}", source=str(self.path)) from None
         from mtpp.formats.onnx.loading import parse_model
-        from mtpp.runtime.weights import absent_weights
+        from mtpp.runtime.random_values import absent_weights
 
         model = parse_model(self._bytes(), str(self.path))
         return absent_weights(model, self.path.parent, str(self.path), self.seed, limit=free_bytes())

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from mtpp.array_types import Array
 from mtpp.errors import InputError
 from mtpp.formats.modelled.size_terms import SizeTerms, named_sizes
-from mtpp.runtime.random_values import random_input
-from mtpp.runtime.weights import absent_weights
+from mtpp.runtime.random_values import absent_weights, random_input
 
 if TYPE_CHECKING:
     import onnx

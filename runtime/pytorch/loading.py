@@ -12,8 +12,7 @@ from mtpp.formats.io.large_file import Stored
 from mtpp.formats.torch_export.loadable import loadable_copy
 from mtpp.host.capacity import free_bytes
 from mtpp.runtime.pytorch.library import first_line, has_operator, pytorch
-from mtpp.runtime.random_values import drawn_weight
-from mtpp.runtime.weights import refuse_too_many
+from mtpp.runtime.random_values import drawn_weight, refuse_too_many
 
 if TYPE_CHECKING:
     import torch

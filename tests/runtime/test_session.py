@@ -15,9 +15,8 @@ from mtpp.errors import InputError
 
 pytest.importorskip("onnxruntime")
 
-from mtpp.runtime.random_values import random_input, random_weight
+from mtpp.runtime.random_values import absent_weights, random_input, random_weight
 from mtpp.runtime.session import SessionChoices, open_session
-from mtpp.runtime.weights import absent_weights
 
 
 def _model(*, external: str | None = None) -> onnx.ModelProto:

@@ -9,8 +9,13 @@ from given_plans import given_plan
 from graph_strategies import random_graph
 
 from mtpp.errors import InputError
-from mtpp.formats.graphs.dot import looks_like_dot, write_dot, write_dot_stages
-from mtpp.formats.graphs.dot_modules import write_dot_module_stages, write_dot_modules
+from mtpp.formats.graphs.dot import (
+    looks_like_dot,
+    write_dot,
+    write_dot_module_stages,
+    write_dot_modules,
+    write_dot_stages,
+)
 from mtpp.formats.graphs.recognise import read_graph
 from mtpp.formats.io.source import Source
 from mtpp.inference.graph import CostGraph, Op, Tensor

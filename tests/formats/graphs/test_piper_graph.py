@@ -14,7 +14,7 @@ from refusals import refusal
 from mtpp.errors import InputError
 from mtpp.formats.graphs.native import read_native, write_native
 from mtpp.formats.graphs.node_link import read_node_link, write_node_link
-from mtpp.formats.graphs.piper_graph import graph_from_piper
+from mtpp.formats.graphs.piper import graph_from_piper
 from mtpp.formats.graphs.recognise import read_graph
 from mtpp.formats.io.source import read_source
 from mtpp.inference.graph import CostGraph

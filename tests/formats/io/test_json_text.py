@@ -14,8 +14,7 @@ from refusals import refusal
 
 from mtpp.document_shape import pointer
 from mtpp.errors import InputError
-from mtpp.formats.io.json_faults import DEEPEST
-from mtpp.formats.io.json_text import decimal_text, dump_json, dump_lines, parse_json
+from mtpp.formats.io.json_text import DEEPEST, decimal_text, dump_json, dump_lines, parse_json
 
 FAULTS = [
     ('{"a": [1, NaN]}', "x: /a/1 (line 1, column 11): NaN is not a number that JSON allows"),
