@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from mtpp.cli.main import main
 from mtpp.inference.instance import Instance
 from mtpp.solvers.limits import Limits, SearchLimits, SearchResult
 from mtpp.solvers.partitioners import random
@@ -22,18 +20,17 @@ from mtpp.solvers.planners.pfeife import planner
 REPORT = "this is a bug in mtpp, please report it with the model"
 
 
-def code_of(monkeypatch: pytest.MonkeyPatch, *arguments: str | Path) -> int:
-    """Run the command line in this process; return its exit code."""
-    monkeypatch.setattr(sys, "argv", ["mtpp", *map(str, arguments)])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert isinstance(ended.value.code, int)
-    return ended.value.code
+Command = Callable[..., tuple[int, str, str]]
 
 
-def test_partition(
-    monkeypatch: pytest.MonkeyPatch, chain_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def contradicted(mtpp: Command, *arguments: str | Path) -> str:
+    """Run a command in this process that has to find a contradiction and to print nothing; return its error."""
+    code, out, err = mtpp(*arguments)
+    assert (code, out) == (70, "")
+    return err
+
+
+def test_partition(monkeypatch: pytest.MonkeyPatch, chain_file: Path, tmp_path: Path, mtpp: Command) -> None:
     """A search that says less than its partition costs."""
     search = random.partition
 
@@ -43,17 +40,13 @@ def test_partition(
 
     monkeypatch.setattr(random, "partition", lying)
     file = tmp_path / "plan.json"
-    assert code_of(monkeypatch, "partition", chain_file, "-k", "2", "--algorithm", "random", "-o", file) == 70
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert "bottleneck of 60999999999 ticks, and its slowest stage costs 61000000000" in said.err
-    assert said.err.rstrip().endswith(REPORT)
+    said = contradicted(mtpp, "partition", chain_file, "-k", "2", "--algorithm", "random", "-o", file)
+    assert "bottleneck of 60999999999 ticks, and its slowest stage costs 61000000000" in said
+    assert said.rstrip().endswith(REPORT)
     assert not file.exists()
 
 
-def test_plan(
-    monkeypatch: pytest.MonkeyPatch, chain_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_plan(monkeypatch: pytest.MonkeyPatch, chain_file: Path, tmp_path: Path, mtpp: Command) -> None:
     """A planner whose iteration is not that of its passes."""
     plan = planner.plan
 
@@ -64,11 +57,9 @@ def test_plan(
     monkeypatch.setattr(planner, "plan", lying)
     file = tmp_path / "plan.json"
     given = ("--planner", "pfeife", "--devices", "2", "--micro-batches", "2", "-o", file)
-    assert code_of(monkeypatch, "plan", chain_file, *given) == 70
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert "and replayed it takes" in said.err
-    assert REPORT in said.err
+    said = contradicted(mtpp, "plan", chain_file, *given)
+    assert "and replayed it takes" in said
+    assert REPORT in said
     assert not file.exists()
 
 
@@ -183,7 +174,7 @@ INTERNALS = [
 def test_planners_whose_sums_are_not_those_of_their_layers(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    mtpp: Command,
     asked: tuple[str, ...],
     part: str,
     lying: Callable[[Any], Any],
@@ -196,65 +187,51 @@ def test_planners_whose_sums_are_not_those_of_their_layers(
     monkeypatch.chdir(tmp_path)
     speed = ("--speed", "2") if part.endswith("_divided") else ()
     given = ("plan", model, *asked, *speed, "-o", file)
-    assert code_of(monkeypatch, *given) == 0
+    assert mtpp(*given)[0] == 0
     file.unlink()
-    capsys.readouterr()
     monkeypatch.setattr(part, lying(resolve_name(part)))
-    assert code_of(monkeypatch, *given) == 70
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    values = re.search(said, printed.err)
-    assert values is not None, printed.err
+    error = contradicted(mtpp, *given)
+    values = re.search(said, error)
+    assert values is not None, error
     assert int(values[1]) - int(values[2]) in (-1, 1)
-    assert REPORT in printed.err
+    assert REPORT in error
     assert not file.exists()
 
 
-def test_sweeps(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_sweeps(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, mtpp: Command) -> None:
     """Times of a sweep are of plans that were looked at."""
     model = tmp_path / "model.json"
     model.write_text(json.dumps(MODEL))
     part = "mtpp.training.plan.stage_figures"
     monkeypatch.setattr(part, _less_time(resolve_name(part)))
-    assert code_of(monkeypatch, "plan", model, *LINE, "--sweep", "1,2,3") == 70
-    assert capsys.readouterr().out == ""
+    contradicted(mtpp, "plan", model, *LINE, "--sweep", "1,2,3")
 
 
-def test_simulations(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_simulations(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, mtpp: Command) -> None:
     """Starts of passes that are not when what they wait for is there, in stage graphs and in schedules."""
     model, graph, split = tmp_path / "model.json", tmp_path / "graph.json", tmp_path / "split.json"
     model.write_text(json.dumps(MODEL))
-    assert code_of(monkeypatch, "plan", model, *GRAPH, "-o", graph) == 0
-    assert code_of(monkeypatch, "plan", model, *SPLIT, "-o", split) == 0
-    assert code_of(monkeypatch, "simulate", graph, "--model", model) == 0
-    assert code_of(monkeypatch, "simulate", split) == 0
-    capsys.readouterr()
+    assert mtpp("plan", model, *GRAPH, "-o", graph)[0] == 0
+    assert mtpp("plan", model, *SPLIT, "-o", split)[0] == 0
+    assert mtpp("simulate", graph, "--model", model)[0] == 0
+    assert mtpp("simulate", split)[0] == 0
     part = "mtpp.solvers.planners.simulation.simulate.earliest_starts"
     monkeypatch.setattr(part, _later(resolve_name(part)))
     for given in ((graph, "--model", model), (split,)):
-        assert code_of(monkeypatch, "simulate", *given) == 70
-        printed = capsys.readouterr()
-        assert printed.out == ""
-        assert re.search(r"simulated to (start|take) .*\d+.* \d+", printed.err)
+        assert re.search(r"simulated to (start|take) .*\d+.* \d+", contradicted(mtpp, "simulate", *given))
 
 
-def test_evaluate(monkeypatch: pytest.MonkeyPatch, chain_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_evaluate(monkeypatch: pytest.MonkeyPatch, chain_file: Path, mtpp: Command) -> None:
     """Sums of stages that are not those of their ops."""
     split = chain_file.with_name("split.json")
     split.write_text(json.dumps({"op0": 0, "op1": 0, "op2": 1, "op3": 1}))
-    assert code_of(monkeypatch, "evaluate", chain_file, "--assignment", split) == 0
-    capsys.readouterr()
+    assert mtpp("evaluate", chain_file, "--assignment", split)[0] == 0
     sums = resolve_name("mtpp.inference.objective._sum_by")
     monkeypatch.setattr("mtpp.inference.objective._sum_by", lambda *given: sums(*given) + 1)
-    assert code_of(monkeypatch, "evaluate", chain_file, "--assignment", split) == 70
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    assert "and summed up op by op" in printed.err
+    assert "and summed up op by op" in contradicted(mtpp, "evaluate", chain_file, "--assignment", split)
 
 
-def test_certify_keeps_the_other_cells(
-    monkeypatch: pytest.MonkeyPatch, chain_file: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_certify_keeps_the_other_cells(monkeypatch: pytest.MonkeyPatch, chain_file: Path, mtpp: Command) -> None:
     """The cell whose results contradict each other has no row; the others have theirs, and the exit code is 70."""
     from mtpp.solvers.certify.cells import processes
     from mtpp.solvers.certify.cells.cell import Outcome
@@ -267,8 +244,7 @@ def test_certify_keeps_the_other_cells(
                 yield Outcome(cell, cell.work())
 
     monkeypatch.setattr(processes, "run_in_processes", outcomes)
-    assert code_of(monkeypatch, "certify", chain_file, "-k", "2,3", "--format", "csv", "--time-limit", "100000") == 70
-    said = capsys.readouterr()
-    assert len(said.out.splitlines()) == 2
-    assert "k = 2: the lower bound 3 (some) is above the bottleneck 2" in said.err
-    assert REPORT in said.err
+    code, out, err = mtpp("certify", chain_file, "-k", "2,3", "--format", "csv", "--time-limit", "100000")
+    assert (code, len(out.splitlines())) == (70, 2)
+    assert "k = 2: the lower bound 3 (some) is above the bottleneck 2" in err
+    assert REPORT in err
