@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from piper_documents import configuration, edge, layer
-from planning import plan_with
+from planning import line_of_ops, plan_with
 from refusals import refusal
 
 import mtpp
@@ -21,17 +21,7 @@ from mtpp.training.pfeife.looped import LoopedSchedule
 SIZES: dict[str, Any] = {"planner": "pfeife", "devices": 3, "micro_batches": 3}
 
 
-def _chain(ops: int, unit: str = "1", **keys: Any) -> dict[str, Any]:
-    """Return a line of equal ops with nothing to hand over."""
-    rows = [{"name": f"v{v}", "work": 1, **keys} for v in range(ops)]
-    tensors = [
-        {"name": f"t{v}", "producer": f"v{v}", "consumers": [f"v{v + 1}"], "transfer": 0, "bytes": 1}
-        for v in range(ops - 1)
-    ]
-    return {"format": "mtpp-graph", "version": 1, "name": "line", "time_unit": unit, "ops": rows, "tensors": tensors}
-
-
-GRAPH = _chain(15)
+GRAPH = line_of_ops(15)
 
 
 def test_small_cases_of_the_reference(shared_reference: Path) -> None:
@@ -64,7 +54,7 @@ def test_figure_4_of_the_reference(shared_reference: Path) -> None:
 
 def test_result_in_python(tmp_path: Path) -> None:
     """Attributes agree with each other and with the saved document, which verifies."""
-    graph = _chain(15, "ms", param_bytes=100)
+    graph = line_of_ops(15, "ms", param_bytes=100)
     plan = plan_with(graph, **SIZES)
     assert [name for stage in plan.stages for name in stage.layers] == [f"v{v}" for v in range(15)]
     assert [stage.device for stage in plan.stages] == [s % 3 for s in range(len(plan.stages))]
@@ -151,8 +141,8 @@ def test_schedule_of_passes() -> None:
 
 def test_models_that_were_read_before() -> None:
     """A model of ``mtpp.read`` has its system and sizes; saying them again is refused."""
-    model = mtpp.read(_chain(15, "ms"))
-    due = plan_with(_chain(15, "ms"), **SIZES).iteration_ticks
+    model = mtpp.read(line_of_ops(15, "ms"))
+    due = plan_with(line_of_ops(15, "ms"), **SIZES).iteration_ticks
     assert plan_with(model, **SIZES).iteration_ticks == due
     for name, value in (("bandwidth", "1GB/s"), ("dims", {"batch": 1}), ("time_unit", "ms")):
         with pytest.raises(mtpp.InputError, match=f"{name}: was said when the model was read"):
@@ -176,7 +166,7 @@ def test_wrong_values_are_refused_by_name(name: str, place: int) -> None:
     """Every parameter of this planner with values of other kinds."""
     if (name, place) in RIGHT:
         pytest.skip("allowed")
-    assert refusal(plan_with, _chain(15, "ms"), **{**SIZES, name: WRONG[place]}).parameter == name
+    assert refusal(plan_with, line_of_ops(15, "ms"), **{**SIZES, name: WRONG[place]}).parameter == name
 
 
 @pytest.mark.parametrize("size", [0, "0B", "", []])
@@ -188,7 +178,7 @@ def test_memory_of_nothing(size: Any) -> None:
 
 def test_least_memory_would_do() -> None:
     """What the message names is enough; a bound proves that a byte less than its value is not."""
-    graph = _chain(15, param_bytes=1000)
+    graph = line_of_ops(15, param_bytes=1000)
     asked: dict[str, Any] = {**SIZES, "loops": [1]}
     with pytest.raises(mtpp.Infeasible, match=r"memory (\d+)B would do") as caught:
         plan_with(graph, **asked, memory=1000)
@@ -199,6 +189,6 @@ def test_least_memory_would_do() -> None:
 
 def test_results_do_not_depend_on_threads() -> None:
     """Nor on how often one asks."""
-    graph = _chain(60, "ms", param_bytes=10)
+    graph = line_of_ops(60, "ms", param_bytes=10)
     documents = [plan_with(graph, **SIZES, jobs=jobs).document() for jobs in (1, 2, 2)]
     assert len({json.dumps({**one, "elapsed_s": 0}) for one in documents}) == 1

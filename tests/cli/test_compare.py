@@ -25,7 +25,7 @@ from click.testing import CliRunner
 from graph_strategies import chain, random_graph
 from onnx_text import built
 from plans_beside_models import without_times
-from processes import LONGEST_S, MTPP, ROOT, environment, refused, run, run_afresh
+from processes import LONGEST_S, MTPP, ROOT, environment, interrupted, refused, run, run_afresh
 
 from mtpp.formats.graphs.native import write_native
 from mtpp.inference.instance import Instance
@@ -263,18 +263,9 @@ def test_an_interrupted_comparison_shows_what_is_done(folder: Path, tmp_path: Pa
     """Ctrl-C and SIGTERM give the table, exit code 130, and a row with the graphs that each column rests on."""
     big, output = tmp_path / "big.json", tmp_path / "comparison.json"
     big.write_text(write_native(random_graph(11, 300)))
-    command = [*MTPP, "compare", big, folder / "a.json", "-k", "1,8", "--algorithms", "slice,random"]
-    process = subprocess.Popen(
-        [*map(str, command), "--time-limit", "120", "-v", "-o", str(output)],
-        cwd=ROOT, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    assert process.stderr is not None
-    for line in process.stderr:
-        if line.startswith("random, k = 8, slice: "):
-            break
-    process.send_signal(number)
-    stdout, stderr = process.communicate(timeout=60)
-    assert process.returncode == 130
+    command = ("compare", big, folder / "a.json", "-k", "1,8", "--algorithms", "slice,random", "--time-limit", "120")
+    code, stdout, stderr = interrupted(*command, "-o", output, after="random, k = 8, slice: ", number=number)
+    assert code == 130
     done = re.search(r"warning: interrupted after (\d) of 8 runs\n", stderr)
     assert done is not None
     lines = [line.split() for line in stdout.splitlines()]

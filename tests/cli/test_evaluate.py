@@ -6,13 +6,11 @@ import csv
 import io
 import json
 import os
-import signal
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-from processes import MTPP, ROOT, environment, printed, refused, run
+from processes import interrupted, printed, refused, run
 
 from mtpp.api.inputs.user_assignment import labels_of_assignment
 from mtpp.datasets.layered import layered_network
@@ -132,17 +130,9 @@ def test_an_interrupted_comparison_is_one_with_the_best_so_far(tmp_path: Path) -
     model, given, output = (tmp_path / f"{name}.json" for name in ("model", "given", "output"))
     model.write_text(write_native(layered_network(4_000, tensors=6_000)))
     assert run("partition", model, "-k", "8", "--algorithm", "slice", "-q", "-o", given).returncode == 0
-    command = [*MTPP, "evaluate", model, "--assignment", given, "--against", "random", "-v", "-o", output]
-    process = subprocess.Popen(
-        list(map(str, command)), cwd=ROOT, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    assert process.stderr is not None
-    for line in process.stderr:
-        if line.startswith("best so far"):
-            break
-    process.send_signal(signal.SIGINT)
-    stdout, stderr = process.communicate(timeout=60)
-    assert (process.returncode, stderr.splitlines()[-1]) == (130, "error: interrupted")
+    command = ("evaluate", model, "--assignment", given, "--against", "random", "-o", output)
+    code, stdout, stderr = interrupted(*command, after="best so far")
+    assert (code, stderr.splitlines()[-1]) == (130, "error: interrupted")
     assert "random" in stdout
     assert json.loads(output.read_text())["format"] == "mtpp-plan"
 

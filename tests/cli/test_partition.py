@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from graph_strategies import random_graph
-from processes import MTPP, ROOT, environment, printed, refused, run, run_afresh
+from processes import MTPP, ROOT, environment, interrupted, printed, refused, run, run_afresh
 
 from mtpp.formats.graphs.native import write_native
 from mtpp.inference.graph import CostGraph, Op, Tensor
@@ -231,17 +231,9 @@ def test_an_interrupted_search_still_gives_its_best(tmp_path: Path, number: sign
     model = tmp_path / "model.json"
     model.write_text(write_native(random_graph(11, 300)))
     output = tmp_path / "plan.json"
-    command = [*MTPP, "partition", str(model), "-k", "8", "--time-limit", "120", "-v", "-o", str(output)]
-    process = subprocess.Popen(
-        command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    assert process.stderr is not None
-    for line in process.stderr:
-        if line.startswith("search: anneal"):
-            break
-    process.send_signal(number)
-    stdout, _ = process.communicate(timeout=60)
-    assert process.returncode == 130
+    command = ("partition", model, "-k", "8", "--time-limit", "120", "-o", output)
+    code, stdout, _ = interrupted(*command, after="search: anneal", number=number)
+    assert code == 130
     assert "bottleneck" in stdout
     assert _plan(output)["stopped"] == "interrupted"
     assert run("verify", output, "--model", model).returncode == 0
@@ -253,17 +245,8 @@ def test_an_interrupted_search_without_a_result(tmp_path: Path) -> None:
     model.write_text(write_native(random_graph(3, 24, time_unit="us", shuffled=False)))
     output = tmp_path / "plan.json"
     memory = ("--peak", "order", "--stage-memory", "250B")
-    command = [*MTPP, "partition", str(model), "-k", "5", *memory, "--time-limit", "120", "-v", "-o", str(output)]
-    process = subprocess.Popen(
-        command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    assert process.stderr is not None
-    for line in process.stderr:
-        if line.startswith("search: first partition"):
-            break
-    process.send_signal(signal.SIGINT)
-    stdout, _ = process.communicate(timeout=60)
-    assert (process.returncode, stdout) == (130, "")
+    command = ("partition", model, "-k", "5", *memory, "--time-limit", "120", "-o", output)
+    assert interrupted(*command, after="search: first partition")[:2] == (130, "")
     assert not output.exists()
 
 

@@ -6,29 +6,19 @@ import csv
 import io
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
+from planning import line_of_ops
 from processes import printed, refused, run
 
 PLAN = ("--planner", "pfeife")
-
-
-def units(ops: int, **keys: Any) -> dict[str, Any]:
-    """Return a chain of equal ops of an abstract graph, with nothing to hand over."""
-    rows = [{"name": f"v{v}", "work": 1, **keys} for v in range(ops)]
-    tensors = [
-        {"name": f"t{v}", "producer": f"v{v}", "consumers": [f"v{v + 1}"], "transfer": 0, "bytes": 1}
-        for v in range(ops - 1)
-    ]
-    return {"format": "mtpp-graph", "version": 1, "name": "units", "time_unit": "1", "ops": rows, "tensors": tensors}
 
 
 @pytest.fixture
 def graph(tmp_path: Path) -> Path:
     """Return the file of fifteen equal ops, as in the paper's figure 4."""
     path = tmp_path / "graph.json"
-    path.write_text(json.dumps(units(15, param_bytes=100)))
+    path.write_text(json.dumps(line_of_ops(15, param_bytes=100)))
     return path
 
 
@@ -152,7 +142,7 @@ def test_memory(graph: Path, tmp_path: Path) -> None:
     table = run("plan", str(graph), *PLAN, *sizes, "--memory", "1kB")
     assert f"--memory {least}B would do" in table.stdout
     assert run("plan", str(graph), *PLAN, *sizes, "--memory", f"{least}B").returncode == 0
-    unknown = units(15)
+    unknown = line_of_ops(15)
     for tensor in unknown["tensors"]:
         del tensor["bytes"]
     path = tmp_path / "unknown.json"
@@ -198,7 +188,7 @@ def test_a_folder_for_pytorch(graph: Path, tmp_path: Path) -> None:
 
 def test_measured_costs_give_both_passes(tmp_path: Path) -> None:
     """Of a graph: forward as work, backward where the file has it; the plan verifies with the file alone."""
-    modelled, measured = units(4), units(4)
+    modelled, measured = line_of_ops(4), line_of_ops(4)
     for document in (modelled, measured):
         document["time_unit"] = "us"
     for row, (work, backward) in zip(measured["ops"], [(3, 10), (5, 20), (7, 30), (9, 40)], strict=True):
@@ -218,7 +208,7 @@ def test_measured_costs_give_both_passes(tmp_path: Path) -> None:
 
 def test_measured_costs_are_of_graphs(tmp_path: Path) -> None:
     """Layers and other planners have none."""
-    (tmp_path / "costs.json").write_text(json.dumps(units(2)))
+    (tmp_path / "costs.json").write_text(json.dumps(line_of_ops(2)))
     assert run("generate", "transformer-training", "-o", "model.json", cwd=tmp_path).returncode == 0
     for planner in ("pfeife", "piper"):
         given = ("--planner", planner, "--devices", "2", "--memory", "1GiB", "--costs", "costs.json")

@@ -13,7 +13,7 @@ import pytest
 from downset_proofs import plain_case
 from graph_strategies import chain, random_graph
 from plan_documents import plan_document
-from processes import MTPP, ROOT, environment, printed, run
+from processes import interrupted, printed, run
 
 from mtpp.formats.graphs.native import write_native
 from mtpp.inference.graph import CostGraph, Op
@@ -143,20 +143,8 @@ def test_an_interrupted_search_exits_with_130(number: signal.Signals, tmp_path: 
     path = tmp_path / "plan.json"
     plan |= {"lower_bound": bound, "ratio": 1.0, "optimal": True}
     path.write_text(json.dumps(plan, default=float))
-    process = subprocess.Popen(
-        [*MTPP, "verify", str(path), "--deep", "-v"],
-        cwd=ROOT, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    try:
-        assert process.stderr is not None
-        for line in process.stderr:
-            if line.startswith("searched again: 1 of "):
-                break
-        process.send_signal(number)
-        stdout, stderr = process.communicate(timeout=120)
-    finally:
-        process.kill()  # it would go on forever
-    assert (process.returncode, stdout) == (130, "")
+    code, stdout, stderr = interrupted("verify", path, "--deep", after="searched again: 1 of ", number=number)
+    assert (code, stdout) == (130, "")
     assert stderr.splitlines()[-1] == "error: interrupted"
 
 

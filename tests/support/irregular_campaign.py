@@ -27,7 +27,7 @@ from irregular_freedoms import freed, freed_graph, freed_split, written_anew
 from irregular_graph_oracle import best_graph_plan, least_graph_memory
 from irregular_models import irregular_graph_case, irregular_level_case, irregular_line_case, irregular_split_case
 from irregular_split_oracle import SplitOracle
-from nested_models import nested_problem
+from nested_models import graph_problem, nested_problem
 from nested_oracles import Oracle
 
 import mtpp
@@ -51,7 +51,6 @@ from mtpp.solvers.planners.graphpipe.search import StageGraphSearch
 from mtpp.solvers.planners.nested.planner import plan_nested
 from mtpp.solvers.planners.piper.planner import plan as piper
 from mtpp.training.graph_plan import GraphPlan, NoGraphPlan
-from mtpp.training.graph_problem import GraphProblem, GraphRules
 from mtpp.training.model import TrainingModel
 from mtpp.training.nested_plan import NestedPlan
 from mtpp.training.pfeife.named import named_schedule
@@ -78,29 +77,6 @@ NO_FILE = "0" * 64
 def read_model(document: Document) -> TrainingModel:
     """Read a model as from a file."""
     return training_model_from_document(parse_json(json.dumps(document).encode(), "model"), "model")
-
-
-def graph_problem(document: Document, asked: Document) -> GraphProblem:
-    """Return the problem of a case of :func:`irregular_models.irregular_graph_case`."""
-    return GraphProblem.build(
-        read_model(document),
-        machine=Machine.of_devices(
-            asked["devices"],
-            memory_bytes=asked["memory_bytes"],
-            bandwidth_bytes_per_s=asked["bandwidth"],
-            latency_ps=asked["latency"],
-        ),
-        mini_batch=asked["mini_batch"],
-        rules=GraphRules(
-            asked["sizes"],
-            asked["per_stage"],
-            asked["intervals"],
-            "least" if asked["least"] else "any",
-            asked["sequential"],
-            asked["data_parallel"],
-            asked["recompute"],
-        ),
-    )
 
 
 def check_graphpipe(seed: int, *, more: bool = True) -> str:

@@ -1,15 +1,18 @@
-"""Small problems of planning: random ones for several levels of devices, and a ladder for stage graphs."""
+"""Small problems of planning: random ones for several levels of devices, and some for stage graphs."""
 
 from __future__ import annotations
 
+import json
 import random
 from typing import Any
 
 from training_models import build_model
 
+from mtpp.formats.io.json_text import parse_json
+from mtpp.formats.training.native import training_model_from_document
 from mtpp.machine.link import Level, Link
 from mtpp.machine.machine import Machine
-from mtpp.training.graph_problem import GraphProblem
+from mtpp.training.graph_problem import GraphProblem, GraphRules
 from mtpp.training.model import Configuration, Edge, Layer, TrainingModel
 from mtpp.training.nested_problem import NestedProblem
 from mtpp.training.problem import Schemes
@@ -63,3 +66,20 @@ def ladder_problem() -> GraphProblem:
         mini_batch=4,
         micro_batch_size=1,
     )
+
+
+def graph_problem(document: dict[str, Any], asked: dict[str, Any], rules: GraphRules | None = None) -> GraphProblem:
+    """Return the problem of a drawn case, under its own rules unless others are given."""
+    own: dict[str, Any] = {
+        "micro_batch_sizes": asked["sizes"], "per_stage": asked["per_stage"], "intervals": asked["intervals"],
+        "in_flight": "least" if asked["least"] else "any", "sequential": asked["sequential"],
+        **{name: asked[name] for name in ("data_parallel", "recompute") if name in asked},
+    }  # fmt: skip
+    machine = Machine.of_devices(
+        asked["devices"],
+        memory_bytes=asked["memory_bytes"],
+        bandwidth_bytes_per_s=asked["bandwidth"],
+        latency_ps=asked["latency"],
+    )
+    model = training_model_from_document(parse_json(json.dumps(document).encode(), "m"), "m")
+    return GraphProblem.build(model, machine=machine, mini_batch=asked["mini_batch"], rules=rules or GraphRules(**own))

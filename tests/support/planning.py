@@ -26,10 +26,11 @@ def of_planner(planner: str, asked: dict[str, Any]) -> dict[str, Any]:
     return {"planner": kind(**own), **{name: value for name, value in asked.items() if name not in own}}
 
 
-def line_of_ops(ops: int) -> dict[str, Any]:
-    """Return a line of equal ops with nothing to hand over, in an abstract unit."""
-    rows = [{"name": f"v{v}", "work": 1} for v in range(ops)]
+def line_of_ops(ops: int, unit: str = "1", transfer: int = 0, **keys: Any) -> dict[str, Any]:
+    """Return a line of equal ops, mostly with nothing to hand over and in an abstract unit."""
+    rows = [{"name": f"v{v}", "work": 1, **keys} for v in range(ops)]
     tensors = [
-        {"name": f"t{v}", "producer": f"v{v}", "consumers": [f"v{v + 1}"], "transfer": 0} for v in range(ops - 1)
+        {"name": f"t{v}", "producer": f"v{v}", "consumers": [f"v{v + 1}"], "transfer": transfer, "bytes": 1}
+        for v in range(ops - 1)
     ]
-    return {"format": "mtpp-graph", "version": 1, "name": "line", "time_unit": "1", "ops": rows, "tensors": tensors}
+    return {"format": "mtpp-graph", "version": 1, "name": "line", "time_unit": unit, "ops": rows, "tensors": tensors}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -83,6 +84,27 @@ def run_afresh(*arguments: str | Path, stdin: bytes = b"", cwd: Path = ROOT) -> 
     return _decoded(
         subprocess.run(command, input=stdin, cwd=cwd, env=environment(), capture_output=True, timeout=LONGEST_S)
     )
+
+
+def interrupted(*arguments: str | Path, after: str, number: signal.Signals = signal.SIGINT) -> tuple[int, str, str]:
+    """Send ``mtpp ARGUMENTS -v`` a signal once a line of stderr begins with some words; return how it ends.
+
+    Its stderr is what it says after the signal.
+    """
+    command = [*MTPP, *map(str, arguments), "-v"]
+    with subprocess.Popen(
+        command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stderr is not None
+            for line in process.stderr:
+                if line.startswith(after):
+                    break
+            process.send_signal(number)
+            stdout, stderr = process.communicate(timeout=120)
+        finally:
+            process.kill()  # it might go on forever
+    return process.returncode, stdout, stderr
 
 
 def until(condition: Callable[[], bool], seconds: float = 120) -> None:

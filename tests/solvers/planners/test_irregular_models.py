@@ -6,9 +6,10 @@ import random
 from typing import Any
 
 import pytest
-from irregular_campaign import CHECKS, check_graphpipe, graph_problem, read_model
+from irregular_campaign import CHECKS, check_graphpipe, read_model
 from irregular_graph_oracle import OracleTransfer, OracleWay, iteration_of
 from irregular_models import irregular_graph_case, irregular_model, permuted
+from nested_models import graph_problem
 from pipeline_events import simulate_events
 from seeds import sampled
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from graph_plan_oracles import random_graph_case
 from machines import on_other_devices
+from nested_models import graph_problem
 
 from mtpp.datasets.multi_branch_training import multi_branch_model
 from mtpp.formats.io.json_text import parse_json
@@ -31,27 +32,6 @@ FAR = 10**15
 
 def _model(document: Any) -> TrainingModel:
     return training_model_from_document(parse_json(json.dumps(document).encode(), "m"), "m")
-
-
-def _problem(document: dict[str, Any], asked: dict[str, Any]) -> GraphProblem:
-    rules = GraphRules(
-        micro_batch_sizes=asked["sizes"],
-        per_stage=asked["per_stage"],
-        intervals=asked["intervals"],
-        in_flight="least" if asked["least"] else "any",
-        sequential=asked["sequential"],
-    )
-    return GraphProblem.build(
-        _model(document),
-        machine=Machine.of_devices(
-            asked["devices"],
-            memory_bytes=asked["memory_bytes"],
-            bandwidth_bytes_per_s=asked["bandwidth"],
-            latency_ps=asked["latency"],
-        ),
-        mini_batch=asked["mini_batch"],
-        rules=rules,
-    )
 
 
 def _reference(case: dict[str, Any]) -> GraphProblem:
@@ -91,14 +71,16 @@ def _ratio(problem: GraphProblem) -> float | None:
 
 def test_never_above_the_optimum() -> None:
     """Random models with memories, latencies, sizes by stage and kFkB; most bounds are close."""
-    ratios = sorted(ratio for seed in range(150) if (ratio := _ratio(_problem(*random_graph_case(seed)))) is not None)
+    ratios = sorted(
+        ratio for seed in range(150) if (ratio := _ratio(graph_problem(*random_graph_case(seed)))) is not None
+    )
     assert len(ratios) > 80
     assert ratios[len(ratios) // 2] < 1.2
 
 
 def test_never_above_the_optimum_with_two_configurations() -> None:
     """Layers may keep less and take longer: each is counted at its best in every respect."""
-    found = [_ratio(_problem(*random_graph_case(seed, configurations=2))) for seed in range(60)]
+    found = [_ratio(graph_problem(*random_graph_case(seed, configurations=2))) for seed in range(60)]
     assert sum(ratio is not None for ratio in found) > 30
 
 
@@ -107,7 +89,7 @@ def test_never_above_the_optimum_of_lines() -> None:
     better = 0
     for seed in range(80):
         document, asked = random_graph_case(seed)
-        problem = _problem(document, {**asked, "sequential": True})
+        problem = graph_problem(document, {**asked, "sequential": True})
         if _ratio(problem) is not None:
             free = replace(problem, rules=replace(problem.rules, sequential=False))
             assert iteration_bound(free, FAR).value <= iteration_bound(problem, FAR).value
@@ -119,12 +101,12 @@ def test_never_above_the_optimum_of_lines() -> None:
 def test_never_above_the_optimum_of_many() -> None:
     """The same for hundreds, of up to six layers too, in one configuration or two, and in lines."""
     for seed in range(10_000, 10_200):
-        _ratio(_problem(*random_graph_case(seed)))
-        _ratio(_problem(*random_graph_case(seed, configurations=2)))
+        _ratio(graph_problem(*random_graph_case(seed)))
+        _ratio(graph_problem(*random_graph_case(seed, configurations=2)))
         document, asked = random_graph_case(seed)
-        _ratio(_problem(document, {**asked, "sequential": True, "per_stage": seed % 2 == 0}))
+        _ratio(graph_problem(document, {**asked, "sequential": True, "per_stage": seed % 2 == 0}))
     for seed in range(20_000, 20_060):
-        _ratio(_problem(*random_graph_case(seed, most_layers=6)))
+        _ratio(graph_problem(*random_graph_case(seed, most_layers=6)))
 
 
 def test_few_steps_leave_layers_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,7 +143,7 @@ def test_threads_do_not_change_it(family: str) -> None:
 
 def test_sums_that_may_not_fit_leave_the_work() -> None:
     """Ticks near the end of 64 bits are not added up; a search that is stopped leaves the work, too."""
-    problem = _problem(*random_graph_case(1))
+    problem = graph_problem(*random_graph_case(1))
     assert iteration_bound(problem, 2**60).method == "work"
     assert iteration_bound(problem, FAR, lambda: True).method == "work"
 
@@ -174,7 +156,7 @@ def test_memory_is_never_above_the_least(shared_reference: Path) -> None:
         assert ExhaustiveSearch(on_other_devices(problem, memory_bytes=memory_bound(problem).value - 1)).best() is None
     methods = set()
     for seed in range(120):
-        problem = _problem(*random_graph_case(seed, configurations=1 + seed % 2))
+        problem = graph_problem(*random_graph_case(seed, configurations=1 + seed % 2))
         found = memory_bound(problem)
         assert ExhaustiveSearch(on_other_devices(problem, memory_bytes=found.value - 1)).best() is None
         methods.add(found.method)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Set
 from dataclasses import replace
@@ -11,10 +10,9 @@ from typing import Any
 import pytest
 from downset_chain_oracle import NEVER, least_chain
 from graph_plan_oracles import random_graph_case
+from nested_models import graph_problem
 
 from mtpp.datasets.multi_branch_training import multi_branch_model
-from mtpp.formats.io.json_text import parse_json
-from mtpp.formats.training.native import training_model_from_document
 from mtpp.machine.machine import Machine
 from mtpp.solvers.planners.graphpipe import chain_search
 from mtpp.solvers.planners.graphpipe.branches import equal_branches
@@ -29,23 +27,7 @@ FAR = 10**14
 
 def _problem(seed: int, most_layers: int, configurations: int = 1) -> GraphProblem:
     document, asked = random_graph_case(seed, most_layers=most_layers, configurations=configurations)
-    rules = GraphRules(
-        micro_batch_sizes=asked["sizes"],
-        per_stage=asked["per_stage"],
-        intervals=asked["intervals"],
-        sequential=asked["sequential"],
-    )
-    return GraphProblem.build(
-        training_model_from_document(parse_json(json.dumps(document).encode(), "m"), "m"),
-        machine=Machine.of_devices(
-            asked["devices"],
-            memory_bytes=asked["memory_bytes"],
-            bandwidth_bytes_per_s=asked["bandwidth"],
-            latency_ps=asked["latency"],
-        ),
-        mini_batch=asked["mini_batch"],
-        rules=rules,
-    )
+    return graph_problem(document, {**asked, "least": False})
 
 
 def _least(

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from graph_plan_oracles import best_iteration, random_graph_case
 from machines import on_machine
+from nested_models import graph_problem
 
 from mtpp.formats.io.json_text import parse_json
 from mtpp.formats.training.native import training_model_from_document
@@ -87,24 +88,7 @@ def test_stages_that_algorithm_1_cannot_make(shared_reference: Path) -> None:
 
 def _compare(seed: int) -> bool:
     document, asked = random_graph_case(seed)
-    rules = GraphRules(
-        micro_batch_sizes=asked["sizes"],
-        per_stage=asked["per_stage"],
-        intervals=asked["intervals"],
-        in_flight="least" if asked["least"] else "any",
-        sequential=asked["sequential"],
-    )
-    problem = GraphProblem.build(
-        _model(document),
-        machine=Machine.of_devices(
-            asked["devices"],
-            memory_bytes=asked["memory_bytes"],
-            bandwidth_bytes_per_s=asked["bandwidth"],
-            latency_ps=asked["latency"],
-        ),
-        mini_batch=asked["mini_batch"],
-        rules=rules,
-    )
+    problem = graph_problem(document, asked)
     plan, expected = ExhaustiveSearch(problem).best(), best_iteration(document, asked)
     assert (None if plan is None else plan.iteration) == expected, seed
     if plan is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
@@ -10,11 +9,10 @@ from typing import Any
 
 import pytest
 from graph_plan_oracles import random_graph_case
+from nested_models import graph_problem
 
 from mtpp.datasets.multi_branch_training import multi_branch_model
 from mtpp.errors import Deadlock
-from mtpp.formats.io.json_text import parse_json
-from mtpp.formats.training.native import training_model_from_document
 from mtpp.host.deadline import Deadline
 from mtpp.machine.machine import Machine
 from mtpp.solvers.limits import Limits, PlanLimits
@@ -194,18 +192,7 @@ def test_small_models_against_the_optimum(rules: dict[str, object]) -> None:
     equal = compared = 0
     for seed in range(40):
         document, asked = random_graph_case(seed)
-        model = training_model_from_document(parse_json(json.dumps(document).encode(), "m"), "m")
-        problem = GraphProblem.build(
-            model,
-            machine=Machine.of_devices(
-                asked["devices"],
-                memory_bytes=asked["memory_bytes"],
-                bandwidth_bytes_per_s=asked["bandwidth"],
-                latency_ps=asked["latency"],
-            ),
-            mini_batch=asked["mini_batch"],
-            rules=GraphRules(**rules),
-        )
+        problem = graph_problem(document, asked, GraphRules(**rules))
         best, found = ExhaustiveSearch(problem).best(), StageGraphSearch(problem).best()
         if best is None:
             assert found is None

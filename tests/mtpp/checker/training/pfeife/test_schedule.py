@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from planning import plan_with
+from planning import line_of_ops, plan_with
 from plans_beside_models import model_file, written
 
 from mtpp import names
@@ -23,26 +23,19 @@ from mtpp.training.pfeife.schedule import LETTERS, PassSchedule
 LOOPS = {"gpipe": 1, "1f1b": 1, "interleaved": 2, "bfs": 2, "zero-bubble": 1}
 
 
-def chain(ops: int = 8) -> dict[str, Any]:
-    """Return a document of a chain of equal ops."""
-    rows = [{"name": f"v{v}", "work": 10} for v in range(ops)]
-    tensors = [
-        {"name": f"t{v}", "producer": f"v{v}", "consumers": [f"v{v + 1}"], "bytes": 1, "transfer": 1}
-        for v in range(ops - 1)
-    ]
-    return {"format": "mtpp-graph", "version": 1, "name": "g", "time_unit": "ps", "ops": rows, "tensors": tensors}
+CHAIN = line_of_ops(8, "ps", 1, work=10)
 
 
 def planned(schedule: Any, **asked: Any) -> dict[str, Any]:
     """Return the plan of a chain on 2 devices, with 4 micro-batches."""
-    found = plan_with(chain(), planner="pfeife", devices=2, micro_batches=4, schedule=schedule, **asked)
+    found = plan_with(CHAIN, planner="pfeife", devices=2, micro_batches=4, schedule=schedule, **asked)
     assert isinstance(found, SplitPlanResult)
     return parse_json(found.to_json().encode(), "plan")  # type: ignore[no-any-return]
 
 
 def failures(plan: Any) -> list[str]:
     """Return the names of what is false, or not checked."""
-    report = verify_training_plan(plan, parse_json(json.dumps(chain()).encode(), "model"), None)
+    report = verify_training_plan(plan, parse_json(json.dumps(CHAIN).encode(), "model"), None)
     return [check.name for check in report.checks if check.passed is not True and not check.fact]
 
 
@@ -102,7 +95,7 @@ def test_a_file_called_like_a_schedule_is_not_taken_for_it(tmp_path: Path, monke
 
 def test_the_plan_of_least_memory_has_the_schedule_that_was_asked_for(tmp_path: Path) -> None:
     """Where nothing fits, the plan that needs least is one under the named schedule too."""
-    model = model_file(tmp_path, chain())
+    model = model_file(tmp_path, CHAIN)
     asked = ("--devices", "2", "--micro-batches", "4", "--memory", "1B", "--schedule", "gpipe")
     plan = written(tmp_path, "plan", model, "--planner", "pfeife", *asked)
     plan["model"]["sha256"] = None
