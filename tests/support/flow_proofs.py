@@ -140,6 +140,27 @@ def true_after_changes(bound: str, seeds: Iterable[int], prove: Callable[..., tu
     return passed
 
 
+def held_to_statements(
+    bound: str, seeds: Iterable[int], prove: Callable[..., tuple[bool, dict[str, Any]]], tenths: int, *, reduced: bool
+) -> Iterator[tuple[bool, bool, dict[str, Any], str]]:
+    """Judge proofs made from the statement of a bound, around the optimum and some tenths of it.
+
+    Each gives whether the statement holds, whether the proof passes, the proof, and words of the case. None passes
+    above the optimum, and more than twenty of either verdict are there.
+    """
+    proven = {True: 0, False: 0}
+    for drawn in drawn_problems(seeds, reduced=reduced):
+        optimum = drawn.optimum
+        cutoffs = {optimum, (tenths * optimum) // 10, optimum + 1} if optimum < oracles.NEVER else {1, 50}
+        for cutoff in cutoffs - {0}:
+            holds, proof = prove(drawn.merged, drawn.system, drawn.k, cutoff, drawn.merges, drawn.pick)
+            passed, detail = drawn.verdict(bound, cutoff, proof)
+            assert not passed or cutoff <= optimum, (drawn.seed, cutoff, detail)
+            yield holds, passed, proof, f"seed {drawn.seed}, cutoff {cutoff}: {detail}"
+            proven[passed] += 1
+    assert min(proven.values()) > 20, proven
+
+
 def merges_of(graph: CostGraph, system: Device, k: int) -> list[list[Any]]:
     """Return the merges that the reduction makes."""
     return reduce_instance(Instance.build(graph, Machine.uniform(k, system))).record()

@@ -195,3 +195,23 @@ def partitions(graph: CostGraph, instance: Instance) -> Iterator[Partition]:
     """Yield every partition, empty stages at the end."""
     for stages in oracles.monotone_assignments(graph, instance.k):
         yield Partition.from_stages(instance, stages)
+
+
+def with_costs(graph: CostGraph, cost: Callable[[Exact], Exact], *, unit: str | None = None) -> CostGraph:
+    """Return the graph with other costs, of ops first and of tensors then; bytes stay."""
+    names = graph.op_names
+    ops = [
+        Op(name, cost(work), kind, int(size))
+        for name, work, kind, size in zip(names, graph.work, graph.op_kinds, graph.param_bytes, strict=True)
+    ]
+    tensors = [
+        Tensor(
+            graph.tensor_names[t],
+            names[graph.tensor_producer[t]],
+            tuple(names[v] for v in graph.tensor_consumers(t)),
+            int(graph.tensor_bytes[t]) if graph.tensor_bytes[t] >= 0 else None,
+            None if graph.transfer[t] is None else cost(graph.transfer[t]),
+        )
+        for t in range(graph.tensor_count)
+    ]
+    return CostGraph.build(name=graph.name, time_unit=unit or graph.time_unit, ops=ops, tensors=tensors)

@@ -9,12 +9,12 @@ from fractions import Fraction
 
 import oracles
 import pytest
-from graph_strategies import LINK, merging_graph, random_graph
+from graph_strategies import LINK, merging_graph, random_graph, with_costs
 
 from mtpp.errors import Infeasible
 from mtpp.host.deadline import Deadline
 from mtpp.inference.certificate import SOLVER_TOLERANCE
-from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph, Op, Tensor
+from mtpp.inference.graph import CostGraph
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import bottleneck
 from mtpp.inference.partition import Partition
@@ -59,28 +59,11 @@ def scaled(graph: CostGraph, power: int) -> CostGraph:
     """Return the graph with every cost times 10^power; bytes stay."""
     factor = Fraction(10) ** power
 
-    def times(cost: Exact | None) -> Exact | None:
-        if cost is None:
-            return None
+    def times(cost: Exact) -> Exact:
         value = Fraction(cost) * factor
         return value.numerator if value.denominator == 1 else value
 
-    names = graph.op_names
-    ops = [
-        Op(name, times(work) or 0, kind, int(size))
-        for name, work, kind, size in zip(names, graph.work, graph.op_kinds, graph.param_bytes, strict=True)
-    ]
-    tensors = [
-        Tensor(
-            graph.tensor_names[t],
-            names[producer],
-            tuple(names[v] for v in sorted(readers)),
-            None if graph.tensor_bytes[t] == UNKNOWN_BYTES else int(graph.tensor_bytes[t]),
-            times(graph.transfer[t]),
-        )
-        for t, (producer, readers) in enumerate(oracles.tensors_of(graph))
-    ]
-    return CostGraph.build(name=graph.name, time_unit=graph.time_unit, ops=ops, tensors=tensors)
+    return with_costs(graph, times)
 
 
 def drawn_case(seed: int) -> Case:

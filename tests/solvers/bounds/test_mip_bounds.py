@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 from flow_proofs import claim_of
-from graph_strategies import LINK, random_graph
+from graph_strategies import LINK, random_graph, with_costs
 from oracles import NEVER, brute_force_optimum, monotone_assignments, stage_cost
 
 from mtpp.checker.bounds.registry import CHECKERS
 from mtpp.formats.graphs.recognise import read_graph
 from mtpp.formats.io.source import read_source
 from mtpp.host.deadline import Deadline
-from mtpp.inference.graph import CostGraph, Op, Tensor
+from mtpp.inference.graph import CostGraph, Op
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import bottleneck, check_stage_memory, stage_costs
 from mtpp.inference.partition import Partition
@@ -47,21 +47,7 @@ def scaled(graph: CostGraph, factor: Fraction, seed: int) -> CostGraph:
     def cost(value: Fraction | int) -> Fraction | int:
         return value * factor + (stream.randint(0, 2) if factor.denominator == 1 else 0)
 
-    ops = [
-        Op(name, cost(work), None, int(params))
-        for name, work, params in zip(graph.op_names, graph.work, graph.param_bytes, strict=True)
-    ]
-    tensors = [
-        Tensor(
-            graph.tensor_names[t],
-            graph.op_names[graph.tensor_producer[t]],
-            tuple(graph.op_names[v] for v in graph.tensor_consumers(t)),
-            int(graph.tensor_bytes[t]) if graph.tensor_bytes[t] >= 0 else None,
-            None if graph.transfer[t] is None else cost(graph.transfer[t]),
-        )
-        for t in range(graph.tensor_count)
-    ]
-    return CostGraph.build(name="scaled", time_unit=graph.time_unit, ops=ops, tensors=tensors)
+    return with_costs(graph, cost)
 
 
 def all_bounds(instance: Instance, names: tuple[str, ...] = NAMES) -> dict[str, BoundResult]:
@@ -296,7 +282,7 @@ def test_the_unit_of_time_does_not_change_the_bounds(shared_data: Path) -> None:
     graph = read_graph(read_source(str(shared_data / "pipedream" / "gnmt.txt")))
     found = []
     for unit, exponent in (("s", -3), ("ms", 0), ("us", 3), ("ns", 6)):
-        other = replace_unit(graph, unit, Fraction(10) ** exponent)
+        other = with_costs(graph, lambda work, factor=Fraction(10) ** exponent: work * factor, unit=unit)
         instance = Instance.build(other, Machine.uniform(8, load_device()))
         known = slice_partition(instance, SearchLimits(2000))
         values = {}
@@ -309,21 +295,3 @@ def test_the_unit_of_time_does_not_change_the_bounds(shared_data: Path) -> None:
             values[name] = result.lower.value
         found.append(values)
     assert found[1:] == found[:-1]
-
-
-def replace_unit(graph: CostGraph, unit: str, factor: Fraction) -> CostGraph:
-    """Return the same graph with its times in another unit."""
-    ops = [
-        Op(name, work * factor, kind, int(params))
-        for name, work, kind, params in zip(graph.op_names, graph.work, graph.op_kinds, graph.param_bytes, strict=True)
-    ]
-    tensors = [
-        Tensor(
-            graph.tensor_names[t],
-            graph.op_names[graph.tensor_producer[t]],
-            tuple(graph.op_names[v] for v in graph.tensor_consumers(t)),
-            int(graph.tensor_bytes[t]),
-        )
-        for t in range(graph.tensor_count)
-    ]
-    return CostGraph.build(name=graph.name, time_unit=unit, ops=ops, tensors=tensors)
