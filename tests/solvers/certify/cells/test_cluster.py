@@ -46,6 +46,18 @@ def start(*arguments: str | Path) -> subprocess.Popen[str]:
     )  # fmt: skip
 
 
+def busy(cluster: DaskCluster, two_chains: Path, hard: Path) -> subprocess.Popen[str]:
+    """Start a run and wait until two cells are done and one is worked at."""
+    options = ("-k", "4", "--time-limit", "600", "--format", "json", "--scheduler", cluster.address, "-v")
+    process = start(two_chains, hard, *options)
+    assert process.stderr is not None
+    seen = ""
+    while seen.count("target") < 2:
+        seen += process.stderr.readline()
+    until(lambda: len(cluster.cell_processes()) == 1)
+    return process
+
+
 @pytest.mark.slow
 def test_rows_are_those_of_this_machine(cluster: DaskCluster, two_chains: Path, tmp_path: Path) -> None:
     """Whichever worker they come from, and they are stored as they come; the scheduler need not have this package."""
@@ -74,13 +86,7 @@ def test_a_lost_worker_loses_no_cell(cluster: DaskCluster, two_chains: Path, har
 @pytest.mark.slow
 def test_interruption_frees_the_workers(cluster: DaskCluster, two_chains: Path, hard: Path) -> None:
     """What they were at is wanted by nobody; the table has what was done."""
-    options = ("-k", "4", "--time-limit", "600", "--format", "json", "--scheduler", cluster.address, "-v")
-    process = start(two_chains, hard, *options)
-    assert process.stderr is not None
-    seen = ""
-    while seen.count("target") < 2:
-        seen += process.stderr.readline()
-    until(lambda: len(cluster.cell_processes()) == 1)
+    process = busy(cluster, two_chains, hard)
     os.kill(process.pid, signal.SIGINT)
     stdout, _ = process.communicate(timeout=60)
     assert process.returncode == 130
@@ -91,13 +97,7 @@ def test_interruption_frees_the_workers(cluster: DaskCluster, two_chains: Path, 
 @pytest.mark.slow
 def test_a_lost_scheduler_ends_the_run(cluster: DaskCluster, two_chains: Path, hard: Path) -> None:
     """With one line, exit code 2, and the table of what was done."""
-    options = ("-k", "4", "--time-limit", "600", "--format", "json", "--scheduler", cluster.address, "-v")
-    process = start(two_chains, hard, *options)
-    assert process.stderr is not None
-    seen = ""
-    while seen.count("target") < 2:
-        seen += process.stderr.readline()
-    until(lambda: len(cluster.cell_processes()) == 1)
+    process = busy(cluster, two_chains, hard)
     kill_all(cluster.scheduler)
     stdout, stderr = process.communicate(timeout=120)
     assert process.returncode == 2, stderr
