@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from graph_strategies import chain, random_graph
-from processes import MTPP, ROOT, environment, until
+from processes import MARK, MTPP, ROOT, environment, left_over, until
 
 from mtpp.formats.graphs.native import write_native
 
@@ -22,7 +22,6 @@ COUNTS = (2, 3, 4, 5, 6, 8)
 GRAPHS = 24
 KILLS = 10
 _NOTE = re.compile(r"(.*), k = (\d+)(?: \(stored\))?: .* (target|finished|time-limit)\n")
-_MARK = "MTPP_TEST_RUN"
 
 
 @pytest.fixture
@@ -44,7 +43,7 @@ def start(folder: Path, store: Path, out: Path, notes: Path, mark: str) -> subpr
     command = [*MTPP, "certify", folder, "-k", counts, "--store", store, "-o", out, "-v", "-j", "2"]
     with notes.open("wb") as stream:
         return subprocess.Popen(
-            list(map(str, command)), cwd=ROOT, env=environment() | {_MARK: mark}, stdout=subprocess.DEVNULL,
+            list(map(str, command)), cwd=ROOT, env=environment() | {MARK: mark}, stdout=subprocess.DEVNULL,
             stderr=stream,
         )  # fmt: skip
 
@@ -68,16 +67,6 @@ def table(out: Path) -> list[tuple[Any, ...]]:
     """Return what of a table does not depend on the clock."""
     keys = ("path", "sha256", "ops", "k", "upper", "lower", "ratio", "optimal", "stopped")
     return [tuple(row[key] for key in keys) for row in json.loads(out.read_text())["rows"]]
-
-
-def left_over(mark: str) -> list[int]:
-    """Return the processes of a run that still live."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            if f"{_MARK}={mark}".encode() in (process / "environ").read_bytes():
-                found.append(int(process.name))
-    return found
 
 
 @pytest.mark.slow

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import signal
 import subprocess
 import uuid
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from processes import MTPP, ROOT, environment, run
+from processes import MARK, MTPP, ROOT, environment, left_over, run, until
 from stage_folders import bypass, whole_bypass
 
 pytest.importorskip("onnxruntime")
 
-_MARK = "MTPP_TEST_RUN"
 LINUX = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs /proc")
 
 
@@ -62,18 +59,8 @@ def _start(folder: Path, mark: str, *options: str) -> subprocess.Popen[str]:
     """Start a run that would take hours."""
     command = [*MTPP, "run", str(folder), "--batches", "1000000", "-v", *options]
     return subprocess.Popen(
-        command, cwd=ROOT, env=environment() | {_MARK: mark}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command, cwd=ROOT, env=environment() | {MARK: mark}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-
-
-def _left_over(mark: str) -> dict[int, str]:
-    """Return the living processes of a run and the ends of their command lines."""
-    found = {}
-    for process in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            if f"{_MARK}={mark}".encode() in (process / "environ").read_bytes():
-                found[int(process.name)] = (process / "cmdline").read_text()
-    return found
 
 
 def _workers(process: subprocess.Popen[str], mark: str) -> list[int]:
@@ -84,13 +71,7 @@ def _workers(process: subprocess.Popen[str], mark: str) -> list[int]:
             break
     else:
         pytest.fail("the run ended before its pipeline ran")
-    return sorted(pid for pid, command in _left_over(mark).items() if "pipeline.worker" in command)
-
-
-def _until(done: Callable[[], bool]) -> None:
-    """Wait, for as long as the test may take."""
-    while not done():
-        select.select([], [], [], 0.01)
+    return sorted(pid for pid, command in left_over(mark).items() if "pipeline.worker" in command)
 
 
 def _nameless(pid: int) -> bool:
@@ -119,7 +100,7 @@ def test_a_worker_that_is_killed_ends_the_run(slow_stages: Path, victim: int) ->
     assert (process.returncode, out) == (2, "")
     label = ("stage 0 (s0.onnx)", "stage 3 (s3.onnx)")[victim // 2]
     assert err.splitlines()[-1].startswith(f"error: {label}: its process was killed by SIGKILL")
-    assert not _left_over(mark)
+    assert not left_over(mark)
 
 
 @LINUX
@@ -129,7 +110,7 @@ def test_ctrl_c_gives_what_is_done(slow_stages: Path) -> None:
     process = _start(slow_stages, mark, "--format", "json", "--warmup", "0")
     last = _workers(process, mark)[-1]
     before = _switches(last)
-    _until(lambda: process.poll() is not None or _switches(last) > before + 20)  # it waits once for every batch
+    until(lambda: process.poll() is not None or _switches(last) > before + 20)  # it waits once for every batch
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130
@@ -138,7 +119,7 @@ def test_ctrl_c_gives_what_is_done(slow_stages: Path) -> None:
     assert "warning: interrupted after " in err
     assert "Traceback" not in err
     assert "resource_tracker" not in err
-    assert not _left_over(mark)
+    assert not left_over(mark)
 
 
 def _switches(pid: int) -> int:
@@ -157,6 +138,6 @@ def test_nothing_outlives_a_run_that_is_killed(slow_stages: Path) -> None:
     assert all(map(_nameless, (*_workers(process, mark), process.pid)))
     process.kill()
     out, err = process.communicate(timeout=60)
-    _until(lambda: not _left_over(mark))
+    until(lambda: not left_over(mark))
     assert out == ""
     assert "resource_tracker" not in err

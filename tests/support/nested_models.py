@@ -12,6 +12,8 @@ from mtpp.formats.io.json_text import parse_json
 from mtpp.formats.training.native import training_model_from_document
 from mtpp.machine.link import Level, Link
 from mtpp.machine.machine import Machine
+from mtpp.solvers.planners.graphpipe.candidate import GraphPipeline
+from mtpp.solvers.planners.simulation.simulate import simulate
 from mtpp.training.graph_problem import GraphProblem, GraphRules
 from mtpp.training.model import Configuration, Edge, Layer, TrainingModel
 from mtpp.training.nested_problem import NestedProblem
@@ -83,3 +85,13 @@ def graph_problem(document: dict[str, Any], asked: dict[str, Any], rules: GraphR
     )
     model = training_model_from_document(parse_json(json.dumps(document).encode(), "m"), "m")
     return GraphProblem.build(model, machine=machine, mini_batch=asked["mini_batch"], rules=rules or GraphRules(**own))
+
+
+def simulated_ticks(problem: GraphProblem, plan: GraphPipeline) -> int:
+    """Return the iteration of a plan by the simulation of its stage graph; memory and devices suffice."""
+    stages = [one.scheduled(problem, count) for one, count in zip(plan.stages, plan.in_flight, strict=True)]
+    assert all(problem.costs.memory_bytes(stage) <= problem.memory_bytes for stage in stages)
+    assert sum(stage.data_parallel for stage in stages) <= problem.devices
+    assert sorted(layer for stage in stages for layer in stage.configurations) == list(range(len(problem.model.layers)))
+    names = [str(s) for s in range(len(stages))]
+    return simulate(problem.costs.stage_graph(stages, names, line=problem.rules.sequential)).iteration

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -105,6 +106,28 @@ def interrupted(*arguments: str | Path, after: str, number: signal.Signals = sig
         finally:
             process.kill()  # it might go on forever
     return process.returncode, stdout, stderr
+
+
+MARK = "MTPP_TEST_RUN"
+"""Variable by which processes of a run are found again."""
+
+
+def left_over(mark: str) -> dict[int, str]:
+    """Return the living processes of a run and the ends of their command lines."""
+    found = {}
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if f"{MARK}={mark}".encode() in (process / "environ").read_bytes():
+                found[int(process.name)] = (process / "cmdline").read_text()
+    return found
+
+
+def gone(pid: int) -> bool:
+    """Tell whether a process runs no more, or only waits to be forgotten."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in ("Z", "X")
+    except FileNotFoundError:
+        return True
 
 
 def until(condition: Callable[[], bool], seconds: float = 120) -> None:

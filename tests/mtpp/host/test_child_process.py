@@ -11,20 +11,12 @@ from queue import SimpleQueue
 from typing import Any
 
 import pytest
-from processes import ROOT, environment, until
+from processes import ROOT, environment, gone, until
 
 from mtpp.host.child_process import ChildProcess, TalkingProcess, serving, start_detached
 
 ECHO = serving("talking_child")
 SLEEP = "import time; time.sleep(600)"
-
-
-def gone(pid: int) -> bool:
-    """Tell whether a process runs no more."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in ("Z", "X")
-    except FileNotFoundError:
-        return True
 
 
 @pytest.mark.parametrize("leads", [False, True])

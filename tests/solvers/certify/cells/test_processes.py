@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import unruly_worker
 from graph_strategies import chain
-from processes import ROOT, environment, until
+from processes import ROOT, environment, gone, until
 
 from mtpp.errors import MtppError
 from mtpp.inference.instance import Instance
@@ -44,14 +44,6 @@ def outcomes(
 def unruly(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the processes do what the cells' labels say."""
     monkeypatch.setattr(processes, "_COMMAND", unruly_worker.COMMAND)
-
-
-def alive(pid: int) -> bool:
-    """Tell whether a process runs, one that only waits to be forgotten aside."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
-    except FileNotFoundError:
-        return False
 
 
 def test_processes_find_what_this_one_finds() -> None:
@@ -140,7 +132,7 @@ def test_a_cell_that_overruns_is_killed_and_keeps_what_it_proved(tmp_path: Path)
     assert outcome.state.stopped == "time-limit"
     assert outcome.state.total_seconds > 0.5
     for pid in map(int, marks.read_text().split()):
-        until(lambda pid=pid: not alive(pid))
+        until(lambda pid=pid: gone(pid))
 
 
 @pytest.mark.usefixtures("unruly")
@@ -196,7 +188,7 @@ def test_processes_die_with_their_parent(number: signal.Signals, tmp_path: Path)
     parent = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, env=environment())
     until(lambda: marks.exists() and len(marks.read_text().split()) == 2)
     pids = [int(pid) for pid in marks.read_text().split()]
-    assert all(map(alive, pids))
+    assert not any(map(gone, pids))
     os.kill(parent.pid, number)
     parent.wait()
-    until(lambda: not any(map(alive, pids)))
+    until(lambda: all(map(gone, pids)))

@@ -11,33 +11,23 @@ import numpy as np
 import pytest
 from graph_plan_oracles import best_iteration, random_graph_case
 from machines import on_machine
-from nested_models import graph_problem
+from nested_models import graph_problem, simulated_ticks
 
 from mtpp.formats.io.json_text import parse_json
 from mtpp.formats.training.native import training_model_from_document
 from mtpp.machine.machine import Machine
 from mtpp.solvers.planners.graphpipe import stage_options
-from mtpp.solvers.planners.graphpipe.candidate import GraphPipeline, PipelineCandidate
+from mtpp.solvers.planners.graphpipe.candidate import PipelineCandidate
 from mtpp.solvers.planners.graphpipe.exhaustive import ExhaustiveSearch
 from mtpp.solvers.planners.graphpipe.kernels.path_bound import path_bound
 from mtpp.solvers.planners.graphpipe.search import StageGraphSearch
 from mtpp.solvers.planners.simulation.kernels.pipeline_iteration import pipeline_iteration
-from mtpp.solvers.planners.simulation.simulate import simulate
 from mtpp.training.graph_problem import GraphProblem, GraphRules
 from mtpp.training.model import Configuration, Edge, Layer, TrainingModel
 
 
 def _model(document: Any) -> TrainingModel:
     return training_model_from_document(parse_json(json.dumps(document).encode(), "m"), "m")
-
-
-def _simulated(problem: GraphProblem, plan: GraphPipeline) -> int:
-    """Return the iteration of a plan by the simulation of its stage graph."""
-    stages = [one.scheduled(problem, count) for one, count in zip(plan.stages, plan.in_flight, strict=True)]
-    assert all(problem.costs.memory_bytes(stage) <= problem.memory_bytes for stage in stages)
-    assert sum(stage.data_parallel for stage in stages) <= problem.devices
-    names = [f"stage {s}" for s in range(len(stages))]
-    return simulate(problem.costs.stage_graph(stages, names, line=problem.rules.sequential)).iteration
 
 
 RULES: dict[str, dict[str, Any]] = {
@@ -66,7 +56,7 @@ def test_optima_of_the_reference(number: int, shared_reference: Path) -> None:
         problem = GraphProblem.build(model, rules=asked, **on_machine(memory_bytes=case["memory_bytes"], **system))
         plan = ExhaustiveSearch(problem).best()
         assert plan is not None
-        assert plan.iteration == case[key] == _simulated(problem, plan), key
+        assert plan.iteration == case[key] == simulated_ticks(problem, plan), key
     for memory, fits in ((case["least_memory_bytes"], True), (case["least_memory_bytes"] - 1, False)):
         asked = GraphRules(micro_batch_sizes=sizes)
         problem = GraphProblem.build(model, rules=asked, **on_machine(memory_bytes=memory, **system))
@@ -83,7 +73,7 @@ def test_stages_that_algorithm_1_cannot_make(shared_reference: Path) -> None:
         )
         plan = ExhaustiveSearch(problem).best()
         assert plan is not None
-        assert plan.iteration == case["all_stage_graphs"] == _simulated(problem, plan)
+        assert plan.iteration == case["all_stage_graphs"] == simulated_ticks(problem, plan)
 
 
 def _compare(seed: int) -> bool:
@@ -92,7 +82,7 @@ def _compare(seed: int) -> bool:
     plan, expected = ExhaustiveSearch(problem).best(), best_iteration(document, asked)
     assert (None if plan is None else plan.iteration) == expected, seed
     if plan is not None:
-        assert _simulated(problem, plan) == plan.iteration
+        assert simulated_ticks(problem, plan) == plan.iteration
     return plan is not None
 
 
@@ -140,7 +130,7 @@ def test_what_tensors_cost_to_share_is_no_reason_to_drop_a_configuration() -> No
     plan = ExhaustiveSearch(problem).best()
     assert plan is not None
     assert plan.iteration == 296
-    assert _simulated(problem, plan) == 296
+    assert simulated_ticks(problem, plan) == 296
 
 
 def _chain() -> GraphProblem:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from graph_plan_oracles import random_graph_case
-from nested_models import graph_problem
+from nested_models import graph_problem, simulated_ticks
 
 from mtpp.datasets.multi_branch_training import multi_branch_model
 from mtpp.errors import Deadlock
@@ -38,16 +38,6 @@ BATCHES = {
 """Mini-batches by devices (Jeon et al. 2025, appendix A.2)."""
 
 
-def _simulated(problem: GraphProblem, plan: GraphPipeline) -> int:
-    """Return the iteration of a plan by the simulation of its stage graph; memory and devices suffice."""
-    stages = [one.scheduled(problem, count) for one, count in zip(plan.stages, plan.in_flight, strict=True)]
-    assert all(problem.costs.memory_bytes(stage) <= problem.memory_bytes for stage in stages)
-    assert sum(stage.data_parallel for stage in stages) <= problem.devices
-    assert sorted(layer for stage in stages for layer in stage.configurations) == list(range(len(problem.model.layers)))
-    names = [str(s) for s in range(len(stages))]
-    return simulate(problem.costs.stage_graph(stages, names, line=problem.rules.sequential)).iteration
-
-
 def _problem(model_of: str, devices: int, **rules: object) -> GraphProblem:
     return GraphProblem.build(
         multi_branch_model(model_of),
@@ -60,7 +50,7 @@ def _problem(model_of: str, devices: int, **rules: object) -> GraphProblem:
 def _best(problem: GraphProblem) -> GraphPipeline:
     plan = StageGraphSearch(problem).best()
     assert plan is not None
-    assert _simulated(problem, plan) == plan.iteration
+    assert simulated_ticks(problem, plan) == plan.iteration
     return plan
 
 
@@ -92,7 +82,7 @@ def test_an_ended_search_returns_a_plan_after_few_simulations(monkeypatch: pytes
     monkeypatch.setattr(PipelineCandidate, "time", counted)
     plan = StageGraphSearch(problem, Limits(interrupted=lambda: True)).best()
     assert plan is not None
-    assert _simulated(problem, plan) == plan.iteration
+    assert simulated_ticks(problem, plan) == plan.iteration
     assert len(simulated) < 50
 
 
@@ -198,7 +188,7 @@ def test_small_models_against_the_optimum(rules: dict[str, object]) -> None:
             assert found is None
         elif found is not None:
             assert found.iteration >= best.iteration
-            assert _simulated(problem, found) == found.iteration
+            assert simulated_ticks(problem, found) == found.iteration
             compared += 1
             equal += found.iteration == best.iteration
     assert compared > 20
@@ -247,7 +237,7 @@ def test_a_search_that_is_ended_keeps_the_first_plan(monkeypatch: pytest.MonkeyP
     assert found is not None
     assert len(annealed) < 5
     assert len(simulated) < 5
-    assert _simulated(problem, found) == found.iteration
+    assert simulated_ticks(problem, found) == found.iteration
 
 
 def _with_jobs(jobs: int) -> Callable[[GraphProblem], GraphPipeline | None]:
