@@ -11,5 +11,6 @@ Int32Array = NDArray[np.int32]
 Int64Array = NDArray[np.int64]
 UInt64Array = NDArray[np.uint64]
 Float64Array = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
 Array = NDArray[Any]
 """Of any type."""

@@ -22,12 +22,17 @@ be left out, with their edges: the others of any plan are a chain still.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
 from mtpp.array_types import Int64Array, UInt64Array
-from mtpp.solvers.planners.graphpipe.kernels.downset_chains import NONE, least_ticks
+from mtpp.solvers.planners.graphpipe.kernels.downset_chains import (
+    NONE,
+    BranchEdges,
+    Branches,
+    ChainLimits,
+    least_ticks,
+)
 from mtpp.solvers.planners.graphpipe.least_costs import LeastCosts
 from mtpp.solvers.planners.graphpipe.stage_size import StageSize
 
@@ -77,7 +82,7 @@ class ChainSearch:
         self._works = ticks, costs.device_bytes(options)
         all_ticks, all_bytes = (sum(works[layer] for layer in self._layers) for works in self._works)
         self.least_ticks, self.least_bytes = -(-all_ticks // devices), -(-all_bytes // devices)
-        self._arrays: tuple[Any, ...] = ()
+        self._arrays: tuple[Branches, BranchEdges] | None = None
 
     def least(self, most_ticks: int, memory_bytes: int, most_steps: int, enough_ticks: int = 0) -> tuple[int, int]:
         """Return the least ticks of a chain, and the steps made.
@@ -99,12 +104,10 @@ class ChainSearch:
             return NONE, 0
         self._arrays = self._arrays or self._build()
         downsets = min(_MOST_DOWNSETS, _MOST_ENTRIES // (self._devices + 1) + 1)
-        system = most_ticks, enough_ticks, self._devices, memory_bytes
-        arguments: tuple[Any, ...] = (*system, *self._arrays, downsets, most_steps)
-        ticks, steps = least_ticks(*arguments)
-        return ticks, steps
+        limits = ChainLimits(most_ticks, enough_ticks, self._devices, memory_bytes, downsets, most_steps)
+        return least_ticks(limits, *self._arrays)
 
-    def _build(self) -> tuple[Any, ...]:
+    def _build(self) -> tuple[Branches, BranchEdges]:
         branches = [branch for group in self._groups for branch in group]
         ends = np.cumsum([0, *(len(branch) + 1 for branch in branches)], dtype=np.int64)
         sums = np.zeros((int(ends[-1]), len(self._options), 4), dtype=np.int64)
@@ -116,20 +119,18 @@ class ChainSearch:
             works[:, kind] = self._prefixes(branches, self._works[kind].__getitem__, LARGEST)
             if self._costs.sequential:
                 passed[:, kind] = self._prefixes(branches, self._fastest(kind), self._most[0])
-        inner, entering, following, leaving = self._beginnings(branches, ends)
-        return (
-            np.array([(option.data_parallel, self._costs.batches(option)) for option in self._options], dtype=np.int64),
-            np.cumsum([0, *map(len, self._groups)], dtype=np.int64),
-            ends,
+        known = Branches(
+            np.array([i > 0 for group in self._groups for i in range(len(group))]),
+            ends[:-1].copy(),
+            np.array([len(branch) for branch in branches], dtype=np.int64),
+            np.array([option.data_parallel for option in self._options], dtype=np.int64),
+            np.array([self._costs.batches(option) for option in self._options], dtype=np.int64),
             sums,
             works,
             passed,
-            inner,
-            *entering,
-            following,
-            *leaving,
             *self._codes(),
         )
+        return known, self._beginnings(branches, ends)
 
     def _kinds_of_sums(self, option: StageSize) -> Sequence[Callable[[int], int]]:
         costs = self._costs
@@ -162,13 +163,8 @@ class ChainSearch:
                 found.append(total)
         return found
 
-    def _beginnings(
-        self, branches: Sequence[Sequence[int]], ends: Int64Array
-    ) -> tuple[Int64Array, tuple[Int64Array, ...], Int64Array, tuple[Int64Array, ...]]:
-        """Return when stages that an edge enters begin, and what follows one that it leaves.
-
-        Of edges within branches, and of those into them; then the same again of those out of them.
-        """
+    def _beginnings(self, branches: Sequence[Sequence[int]], ends: Int64Array) -> BranchEdges:
+        """Return when stages that an edge enters begin, and what follows one that it leaves."""
         model = self._costs.model
         branch_of = {layer: p for p, branch in enumerate(branches) for layer in branch}
         position = {layer: int(ends[p]) + i for p, branch in enumerate(branches) for i, layer in enumerate(branch)}
@@ -205,11 +201,13 @@ class ChainSearch:
                     exits[branch_of[u]].append(exit_times)
         left = np.array([one for here in exits for one in here], dtype=np.int64).reshape(-1, len(self._options))
         entrances = np.array([row for here in rows for _, row in here], dtype=np.int64)
-        return (
+        return BranchEdges(
             inner,
-            (*_columns([[u for u, _ in here] for here in rows]), entrances.reshape(-1, len(self._options), 3)),
+            *_columns([[u for u, _ in here] for here in rows]),
+            entrances.reshape(-1, len(self._options), 3),
             ends_at,
-            (*_columns(leaving), left),
+            *_columns(leaving),
+            left,
         )
 
     def _arrivals(self, into: Mapping[int, Sequence[tuple[int, int]]], replicas: int) -> dict[int, tuple[int, int]]:
