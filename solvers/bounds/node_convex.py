@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from mtpp.array_types import BoolArray
 from mtpp.inference.graph import Int64Array
 from mtpp.inference.instance import Instance
 from mtpp.solvers.bounds.branch_and_bound.known_prefixes import Reach
@@ -14,7 +15,6 @@ from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
 from mtpp.solvers.bounds.mip.block_model import Block, BlockModel, block_model
 from mtpp.solvers.bounds.mip.block_problem import BlockProblem, prepared
 from mtpp.solvers.bounds.mip.block_solve import solve_blocks, solver_bound
-from mtpp.solvers.bounds.mip.model import BoolArray
 
 _NAME = "node-convex"
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mtpp.array_types import BoolArray
 from mtpp.inference.graph import Int32Array
-from mtpp.solvers.bounds.mip.model import BoolArray
 
 
 def ops_in(bits: int) -> Iterator[int]:

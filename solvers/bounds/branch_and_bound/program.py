@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from mtpp.array_types import BoolArray
 from mtpp.inference.graph import Int64Array
 from mtpp.solvers.bounds.branch_and_bound.blocks import Blocks
 from mtpp.solvers.bounds.branch_and_bound.known_prefixes import KnownPrefixes
 from mtpp.solvers.bounds.mip.highs import BoxProgram
-from mtpp.solvers.bounds.mip.model import NEGLIGIBLE, BoolArray, FloatArray, MipModel
+from mtpp.solvers.bounds.mip.model import NEGLIGIBLE, FloatArray, MipModel
 
 SCALE = 1000.0
 """Objective of a partition whose stages cost the most that they may."""

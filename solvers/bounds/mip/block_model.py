@@ -22,9 +22,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mtpp.array_types import BoolArray
 from mtpp.inference.graph import Int32Array, Int64Array
 from mtpp.solvers.bounds.mip.block_problem import BlockProblem
-from mtpp.solvers.bounds.mip.model import BoolArray, CompiledModel, FloatArray, ModelBuilder
+from mtpp.solvers.bounds.mip.model import CompiledModel, FloatArray, ModelBuilder
 
 _MEMORY_SLACK = 1e-6
 """Limits on memory are loosened by so much, relatively, for the tolerances of the solver."""

@@ -9,6 +9,7 @@ from math import gcd
 
 import numpy as np
 
+from mtpp.array_types import BoolArray
 from mtpp.errors import InvalidPartition
 from mtpp.inference.certificate import SOLVER_TOLERANCE
 from mtpp.inference.contraction import Contraction, contract
@@ -19,7 +20,6 @@ from mtpp.inference.partition import Partition
 from mtpp.inference.working_memory import least_peaks
 from mtpp.solvers.bounds.crossings import stage_windows
 from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
-from mtpp.solvers.bounds.mip.model import BoolArray
 from mtpp.solvers.bounds.simple import simple_bound
 from mtpp.solvers.downsets.downset_arrays import downset_arrays
 from mtpp.solvers.downsets.least_crossings import crossing_network, windows

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mtpp.array_types import BoolArray
 from mtpp.inference.graph import Int64Array
 
 FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
 
 NEGLIGIBLE = 1e-8
 """Smaller coefficients are left out: HiGHS takes those up to 1e-9 for 0. Rows are loosened by what they may come to."""

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from mtpp.solvers.planners.graphpipe.branches import cheap_layers, equal_branches
 from mtpp.solvers.planners.graphpipe.chain_search import LARGEST, ChainSearch
-from mtpp.solvers.planners.graphpipe.kernels.downset_chains import NONE, UNKNOWN
+from mtpp.solvers.planners.graphpipe.kernels.chain_arrays import NONE, UNKNOWN
 from mtpp.solvers.planners.graphpipe.least_costs import LeastCosts
 from mtpp.solvers.threads import Threads
 from mtpp.training.graph_problem import GraphProblem

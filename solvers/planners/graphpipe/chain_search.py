@@ -26,13 +26,8 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from mtpp.array_types import Int64Array, UInt64Array
-from mtpp.solvers.planners.graphpipe.kernels.downset_chains import (
-    NONE,
-    BranchEdges,
-    Branches,
-    ChainLimits,
-    least_ticks,
-)
+from mtpp.solvers.planners.graphpipe.kernels.chain_arrays import NONE, BranchEdges, Branches, ChainLimits
+from mtpp.solvers.planners.graphpipe.kernels.downset_chains import least_ticks
 from mtpp.solvers.planners.graphpipe.least_costs import LeastCosts
 from mtpp.solvers.planners.graphpipe.stage_size import StageSize
 
@@ -98,7 +93,7 @@ class ChainSearch:
 
         Returns
         -------
-        Ticks, or ``NONE`` or ``UNKNOWN`` of :mod:`~mtpp.solvers.planners.graphpipe.kernels.downset_chains`; and steps.
+        Ticks, or ``NONE`` or ``UNKNOWN`` of :mod:`~mtpp.solvers.planners.graphpipe.kernels.chain_arrays`; and steps.
         """
         if self.least_ticks > most_ticks or self.least_bytes > memory_bytes:
             return NONE, 0

@@ -13,7 +13,7 @@ from mtpp.solvers.planners.graphpipe.branches import equal_branches
 from mtpp.solvers.planners.graphpipe.candidate import GraphPipeline, PipelineCandidate
 from mtpp.solvers.planners.graphpipe.chain_search import LARGEST, ChainSearch
 from mtpp.solvers.planners.graphpipe.exhaustive import EXHAUSTIVE, MOST_LAYERS, ExhaustiveSearch
-from mtpp.solvers.planners.graphpipe.kernels.downset_chains import NONE
+from mtpp.solvers.planners.graphpipe.kernels.chain_arrays import NONE
 from mtpp.solvers.planners.graphpipe.least_costs import LeastCosts
 from mtpp.solvers.planners.graphpipe.search import NeighbouringPipelines, StageGraphSearch
 from mtpp.solvers.planners.graphpipe.stage_options import StageOptions

@@ -11,10 +11,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mtpp.array_types import Float64Array, Int32Array, Int64Array, UInt64Array
+from mtpp.array_types import BoolArray, Float64Array, Int32Array, Int64Array, UInt64Array
 from mtpp.solvers.jit import inlined, kernel
 
-BoolArray = NDArray[np.bool_]
 UInt16Array = NDArray[np.uint16]
 
 NONE, FOUND, PAUSED, FULL = 0, 1, 2, 3

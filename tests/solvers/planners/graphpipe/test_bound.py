@@ -21,7 +21,7 @@ from mtpp.solvers.planners.graphpipe.bound import PipelineBound, iteration_bound
 from mtpp.solvers.planners.graphpipe.branches import equal_branches
 from mtpp.solvers.planners.graphpipe.chain_search import ChainSearch
 from mtpp.solvers.planners.graphpipe.exhaustive import ExhaustiveSearch
-from mtpp.solvers.planners.graphpipe.kernels.downset_chains import NONE
+from mtpp.solvers.planners.graphpipe.kernels.chain_arrays import NONE
 from mtpp.solvers.planners.graphpipe.least_costs import LeastCosts
 from mtpp.solvers.planners.graphpipe.least_memory import memory_bound
 from mtpp.training.graph_problem import GraphProblem, GraphRules

@@ -17,7 +17,7 @@ from mtpp.machine.machine import Machine
 from mtpp.solvers.planners.graphpipe import chain_search
 from mtpp.solvers.planners.graphpipe.branches import equal_branches
 from mtpp.solvers.planners.graphpipe.chain_search import ChainSearch
-from mtpp.solvers.planners.graphpipe.kernels.downset_chains import NONE, UNKNOWN
+from mtpp.solvers.planners.graphpipe.kernels.chain_arrays import NONE, UNKNOWN
 from mtpp.solvers.planners.graphpipe.least_costs import LeastCosts
 from mtpp.solvers.planners.graphpipe.least_memory import memory_bound
 from mtpp.training.graph_problem import GraphProblem, GraphRules
