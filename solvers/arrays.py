@@ -11,7 +11,7 @@ import numpy as np
 
 from mtpp.inference.graph import Int32Array, Int64Array
 from mtpp.inference.instance import Instance
-from mtpp.solvers.stage_cost.cost_arrays import CostArrays, GroundArrays, cost_arrays, ground_arrays
+from mtpp.solvers.stage_cost.cost_arrays import CostArrays, GroundArrays, cost_arrays, ground_arrays, shared_weights
 
 
 class SlicingArrays(NamedTuple):
@@ -22,7 +22,8 @@ class SlicingArrays(NamedTuple):
     costs
         Of stages, by ops and tensors.
     pin_offsets
-        Differences are the numbers of ops that touch each tensor, int64, shape (m + 1,).
+        Differences are the numbers of ops that touch each tensor, int64, shape (m + 1,); weights that several ops read
+        are tensors to *costs*, so here as well.
     op_tensor_offsets, op_tensors
         Tensors that each op makes or reads, CSR, int64, shape (n + 1,), and int32.
     ground
@@ -55,12 +56,17 @@ class OrderArrays(NamedTuple):
 
 def slicing_arrays(instance: Instance) -> SlicingArrays:
     """Return what the slicing kernels need of *instance*; O(n + pins), do it once per search."""
-    offsets, tensors = instance.op_tensors
+    weights = shared_weights(instance)
+    m, n = instance.tensor_count, instance.op_count
+    pins = np.concatenate([instance.pins, weights.readers])
+    tensors = np.concatenate([instance.tensor_of_pin, (m + weights.weight_of_reader).astype(np.int32)])
+    offsets = np.zeros(n + 1, dtype=np.int64)
+    np.cumsum(np.bincount(pins, minlength=n), out=offsets[1:])
     return SlicingArrays(
         cost_arrays(instance),
-        instance.pin_offsets.copy(),
+        np.concatenate([instance.pin_offsets, instance.pin_offsets[-1] + weights.offsets[1:]]),
         offsets,
-        tensors,
+        tensors[np.argsort(pins, kind="stable")],
         ground_arrays(instance) if instance.peaks_in_order else None,
     )
 

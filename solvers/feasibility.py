@@ -53,8 +53,9 @@ def refuse_oversized_op(instance: Instance) -> None:
     if limit is None:
         return
     peaks = least_peaks(instance)
-    op = int((instance.param_bytes + peaks).argmax())
-    params, peak = int(instance.param_bytes[op]), int(peaks[op])
+    read = instance.cost.read_bytes
+    op = int((read + peaks).argmax())
+    params, peak = int(read[op]), int(peaks[op])
     if params + peak > limit:
         raise Infeasible(
             f"proven infeasible: {_named(instance, op)} {params + peak:,} bytes ({params:,} for parameters, {peak:,} "

@@ -79,7 +79,7 @@ def _check_open(request: Request, blocks: Blocks, stage_of: list[int]) -> None:
 
 def _check_hidden(request: Request, blocks: Blocks) -> None:
     """Check that no block can be hidden among the ops before or after the known ones, by the parameters they read."""
-    sizes = request.graph.param_bytes
+    sizes = request.graph.read_bytes
     inside = sum(int(sizes[v]) for v, block in enumerate(blocks.block_of) if block is not None)
     ends = [v for v, before in blocks.open_between.items() if before is None or before == blocks.count - 1]
     if sum(int(sizes[v]) for v in ends) * blocks.count > _HIDDEN_SHARE * inside:
@@ -93,7 +93,7 @@ def _check_ends(request: Request, blocks: Blocks) -> None:
     position = {v: i for i, v in enumerate(request.order)}
     inside = [position[v] for v, block in enumerate(blocks.block_of) if block is not None]
     for v in request.order:
-        if blocks.block_of[v] is not None or v in blocks.open_between or not graph.param_bytes[v]:
+        if blocks.block_of[v] is not None or v in blocks.open_between or not graph.read_bytes[v]:
             continue
         stage, where = int(request.assignment[v]), position[v]
         if min(inside) < where < max(inside):

@@ -4,7 +4,8 @@ A ``<node>`` is an op: its ``id`` is the op's name, its data are ``label`` (the 
 ``kind``, ``work`` and ``param_bytes``. An ``<edge>`` is one use of a tensor by one op: ``tensor`` (the name), ``bytes``
 and ``transfer``. So a tensor that three ops read is three edges with one name in a row, and two tensors between the
 same ops are two parallel edges. The ``<graph>`` carries ``name``, ``time_unit``, ``metadata`` (JSON), and ``unread``:
-the tensors that no op reads, as JSON rows ``[place in the list of tensors, name, producer, bytes, transfer]``.
+the tensors that no op reads, as JSON rows ``[place in the list of tensors, name, producer, bytes, transfer]``. Weights
+that several ops read are its ``weights``, a JSON object of ``{"bytes", "readers"}`` by name.
 Numbers are exact decimals, however many digits they have.
 
 With a partition, a node has its ``stage`` too, its colour as ``r``, ``g`` and ``b`` (Gephi's names) and as a shape of
@@ -69,7 +70,8 @@ def _lines(graph: CostGraph, assignment: Int32Array | None) -> Iterator[str]:
     yield '<?xml version="1.0" encoding="UTF-8"?>'
     yield f'<graphml xmlns="{NAMESPACE}" xmlns:y="{YFILES}">'
     node_keys = _NODE_KEYS + (() if assignment is None else _STAGE_KEYS)
-    for element, keys in (("graph", _GRAPH_KEYS), ("node", node_keys), ("edge", _EDGE_KEYS)):
+    graph_keys = (*_GRAPH_KEYS, ("weights", "string")) if graph.weights.names else _GRAPH_KEYS
+    for element, keys in (("graph", graph_keys), ("node", node_keys), ("edge", _EDGE_KEYS)):
         for name, kind in keys:
             yield f' <key id="{element}.{name}" for="{element}" attr.name="{name}" attr.type="{kind}"/>'
     if assignment is not None:
@@ -80,6 +82,9 @@ def _lines(graph: CostGraph, assignment: Int32Array | None) -> Iterator[str]:
     yield "  " + _data("graph", "metadata", _escaped(dump_json(dict(graph.metadata)), "metadata"))
     if unread := _unread(graph):
         yield "  " + _data("graph", "unread", _escaped(dump_json(unread), "unread tensors"))
+    if graph.weights.names:
+        weights = dump_json(graph.weights.by_name(graph.op_names))
+        yield "  " + _data("graph", "weights", _escaped(weights, "weights"))
     yield from _nodes(graph, names, assignment)
     yield from _edges(graph, names)
     yield " </graph>"

@@ -86,6 +86,8 @@ def _node_link(elements: Elements) -> dict[str, Any]:
     attributes: dict[str, Any] = {key: graph.data[key] for key in ("name", "time_unit") if key in graph.data}
     if "metadata" in graph.data:
         attributes["metadata"] = _json(graph.data["metadata"], "metadata")
+    if "weights" in graph.data:
+        attributes["weights"] = _json(graph.data["weights"], "weights")
     named = ["tensor" in edge.data for edge in elements.edges]
     if any(named) or "unread" in graph.data:
         if not all(named):

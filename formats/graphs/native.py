@@ -12,12 +12,13 @@ from mtpp.formats.io.json_shape import attributed, exact_number, headed, names, 
 from mtpp.formats.io.json_text import dump_lines, no_garbage_collection, parse_json
 from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph
 from mtpp.inference.graph_columns import OpColumns, TensorColumns
+from mtpp.inference.weights import Weight
 from mtpp.units import Exact
 
 FORMAT = "mtpp-graph"
 VERSION = 1
 
-ROWS = ("ops", "tensors")
+ROWS = ("ops", "tensors", "weights")
 """Keys whose items get one line each, so that two versions of a file compare line by line."""
 
 _OPS = table(
@@ -34,11 +35,12 @@ _OPS = table(
 _TENSORS = table(
     {"name": text, "producer": text, "consumers": names}, {"bytes": whole_number, "transfer": exact_number}
 )
+_WEIGHTS = table({"name": text, "bytes": whole_number, "readers": names}, {})
 _GRAPH = headed(
     FORMAT,
     VERSION,
     {"name": text, "time_unit": text, "ops": _OPS, "tensors": _TENSORS},
-    {"metadata": anything},
+    {"weights": _WEIGHTS, "metadata": anything},
 )
 
 
@@ -77,6 +79,7 @@ def graph_from_document(document: Any, source: str) -> CostGraph:
             time_unit=document["time_unit"],
             ops=_op_columns(document["ops"]),
             tensors=_tensor_columns(document["tensors"]),
+            weights=[Weight(row["name"], row["bytes"], row["readers"]) for row in document.get("weights", ())],
             metadata=plain_metadata(document.get("metadata", {})),
         )
 
@@ -138,6 +141,7 @@ def to_document(graph: CostGraph) -> dict[str, Any]:
     document = _header(graph, graph.time_unit) | {
         "ops": _with_training_keys(graph, _op_rows(graph, graph.work)),
         "tensors": _tensor_rows(graph, graph.transfer),
+        **_weights(graph),
     }
     if graph.metadata:
         document["metadata"] = dict(graph.metadata)
@@ -160,6 +164,7 @@ def ticks_document(graph: CostGraph, work_ticks: Sequence[int], transfer_ticks: 
     return _header(graph, "1" if graph.time_unit == "1" else "ps") | {
         "ops": _op_rows(graph, [int(ticks) for ticks in work_ticks]),
         "tensors": _tensor_rows(graph, [int(ticks) for ticks in transfer_ticks]),
+        **_weights(graph),
     }
 
 
@@ -217,3 +222,8 @@ def _tensor_rows(graph: CostGraph, transfer: Sequence[Exact | None]) -> list[dic
             row["transfer"] = cost
         rows.append(row)
     return rows
+
+
+def _weights(graph: CostGraph) -> dict[str, Any]:
+    rows = graph.weights.rows(graph.op_names)
+    return {"weights": [row._asdict() for row in rows]} if rows else {}

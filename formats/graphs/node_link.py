@@ -14,11 +14,12 @@ from mtpp.formats.io.json_shape import attributed, exact_number, kind_of, pointe
 from mtpp.formats.io.json_text import dump_lines, parse_json
 from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph, Int32Array, Op, Tensor
 from mtpp.inference.plan import Plan
+from mtpp.inference.weights import Weight
 
 _ROWS = ("nodes", "edges", "graph.tensors")
 _SIZE_KEYS = ("bytes", "size_out")
 _PARAM_KEYS = ("param_bytes", "size_param")
-_BUILD_POINTER = re.compile(r"/(ops|tensors)/(\d+)(.*)", re.DOTALL)
+_BUILD_POINTER = re.compile(r"/(ops|tensors|weights)/(\d+)(.*)", re.DOTALL)
 
 
 def _identity(value: Any, path: Path) -> None:
@@ -35,7 +36,8 @@ _OPS = table({"id": _identity}, _OP, closed=False)
 
 _EDGES = table({"source": _identity, "target": _identity}, closed=False)
 _TENSORS = mapping(record({"producer": _identity, "consumers": array(_identity)}, _FLOW))
-_ATTRIBUTES = record({}, {"tensors": nullable(_TENSORS), "name": text}, closed=False)
+_WEIGHTS = mapping(record({"bytes": whole_size, "readers": array(_identity)}))
+_ATTRIBUTES = record({}, {"tensors": nullable(_TENSORS), "weights": _WEIGHTS, "name": text}, closed=False)
 _HEAD = record({}, {"graph": _ATTRIBUTES}, closed=False)
 
 
@@ -54,7 +56,7 @@ def graph_from_node_link(document: Any, source: str, *, name: str = "graph", tim
         ``param_bytes``), and ``size_out`` (or ``bytes``) or ``transfer`` of the one tensor that goes along all
         out-edges of the node; other attributes are passed over. Parallel edges are one edge. Edges stand under
         ``edges`` or, as networkx before 3.4 wrote them, ``links``. The attributes ``name``, ``time_unit``,
-        ``metadata`` and ``tensors`` of the graph are those of :meth:`CostGraph.to_networkx`.
+        ``metadata``, ``tensors`` and ``weights`` of the graph are those of :meth:`CostGraph.to_networkx`.
     name
         Name of a graph that brings none.
     time_unit
@@ -82,6 +84,7 @@ def graph_from_node_link(document: Any, source: str, *, name: str = "graph", tim
             tensors, places = _node_tensors(nodes, successors)
         else:
             tensors, places = _stored_tensors(stored, successors)
+        weights = attributes.get("weights", {})
         unit = time_unit or shaped(text, attributes.get("time_unit", "1"), "graph", "time_unit")
         try:
             return CostGraph.build(
@@ -89,10 +92,11 @@ def graph_from_node_link(document: Any, source: str, *, name: str = "graph", tim
                 time_unit=unit,
                 ops=ops,
                 tensors=tensors,
+                weights=[Weight(name, row["bytes"], list(map(str, row["readers"]))) for name, row in weights.items()],
                 metadata=plain_metadata(attributes.get("metadata", {})),
             )
         except InputError as error:
-            raise _in_node_link_terms(error, places) from None
+            raise _in_node_link_terms(error, places, list(weights)) from None
 
 
 def _check_directed(document: Mapping[str, Any]) -> None:
@@ -175,12 +179,17 @@ def _stored_tensors(
     return tensors, places
 
 
-def _in_node_link_terms(error: InputError, places: list[str]) -> InputError:
+def _in_node_link_terms(error: InputError, places: list[str], weights: list[str]) -> InputError:
     """Translate a JSON pointer into the native format to one into this format."""
     where, remedy = error.where, error.remedy
     if match := _BUILD_POINTER.fullmatch(where or ""):
         what, number, rest = match[1], int(match[2]), match[3]
-        where = (pointer("nodes", number) if what == "ops" else places[number]) + ("/id" if rest == "/name" else rest)
+        if what == "weights":
+            where = pointer("graph", "weights", weights[number]) + rest
+        else:
+            where = (pointer("nodes", number) if what == "ops" else places[number]) + (
+                "/id" if rest == "/name" else rest
+            )
         if "time unit" in error.problem:
             remedy = 'put "time_unit": "ms" (or ps, ns, us, s) into "graph", or give transfer times'
         elif "no cost" in error.problem and where.startswith("/nodes/"):
@@ -232,6 +241,7 @@ def _text(graph: CostGraph, assignment: Int32Array | None) -> str:
             "time_unit": graph.time_unit,
             "metadata": dict(graph.metadata),
             "tensors": tensors,
+            **({"weights": graph.weights.by_name(graph.op_names)} if graph.weights.names else {}),
         },
         "nodes": nodes,
         "edges": [{"source": u, "target": v, "tensors": flow} for (u, v), flow in edges.items()],

@@ -40,7 +40,7 @@ def inspection_document(
         Modules to be listed, and the number of the one that each op belongs to, where it is known.
     """
     work = instance.work.tolist()
-    params = graph.param_bytes.tolist()
+    params = graph.read_bytes.tolist()
     sizes = instance.tensor_bytes.tolist()
     heaviest = max(range(graph.op_count), key=work.__getitem__)
     document: dict[str, Any] = {
@@ -52,7 +52,7 @@ def inspection_document(
         "ticks_per_unit": instance.ticks_per_unit,
         "work": sum(work),
         "largest_op": {"name": graph.op_names[heaviest], "work": work[heaviest]},
-        "param_bytes": sum(params),
+        "param_bytes": graph.all_bytes,
         "tensor_bytes": sum(sizes),
         "largest_tensor_bytes": max(sizes, default=0),
         "structure": structure,

@@ -49,7 +49,7 @@ def write_stage_csv(plan: Plan) -> str:
     position = np.empty(graph.op_count, dtype=np.int64)
     position[graph.order] = np.arange(graph.op_count)
     outputs, sent = _sizes(plan)
-    params, numbers = graph.param_bytes.tolist(), stages.tolist()
+    params, numbers = graph.read_bytes.tolist(), stages.tolist()
     work = "work" if graph.time_unit == "1" else f"work_{graph.time_unit}"
     rows = (
         (

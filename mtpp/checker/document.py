@@ -48,7 +48,8 @@ def _graph(cost: Rule, *, in_ticks: bool) -> Rule:
         "ops": array(op),
         "tensors": array(tensor),
     }
-    return tagged("mtpp-graph", required, {"metadata": anything})
+    weight = record({"name": text, "bytes": size, "readers": array(text)})
+    return tagged("mtpp-graph", required, {"weights": array(weight), "metadata": anything})
 
 
 check_model_graph = _graph(exact_cost, in_ticks=False)

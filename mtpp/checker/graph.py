@@ -40,6 +40,12 @@ class TickGraph:
 
     Attributes
     ----------
+    param_bytes
+        Of each op: its own, and its share of the weights that it reads with others. A stage holds at least the sum.
+    own_bytes
+        The first alone.
+    weights
+        Name, bytes and readers of each weight of several ops: a stage that has a reader holds it once.
     order
         The graph's own order: file order if that is topological, else of all ops whose inputs are done the
         first in the file comes next.
@@ -52,6 +58,8 @@ class TickGraph:
     op_names: list[str]
     work: list[int]
     param_bytes: list[int]
+    own_bytes: list[int]
+    weights: list[tuple[str, int, list[int]]]
     tensor_names: list[str]
     producer: list[int]
     consumers: list[list[int]]
@@ -63,6 +71,14 @@ class TickGraph:
     def op_count(self) -> int:
         """Number of ops."""
         return len(self.op_names)
+
+    def read_bytes(self) -> list[int]:
+        """Return the bytes of all parameters that each op reads, whoever else reads them: what training keeps of it."""
+        total = list(self.own_bytes)
+        for _, size, readers in self.weights:
+            for v in readers:
+                total[v] += size
+        return total
 
     def edges(self) -> Iterable[tuple[int, int, int]]:
         """Yield tensor, producer and consumer of every pin."""
@@ -175,12 +191,16 @@ def _connect(document: Any, ticks_per_unit: int, work: list[int], transfer: list
     order = first_come_order(len(ops), ((u, v) for u, vs in zip(producer, consumers, strict=True) for v in vs))
     if len(order) < len(ops):
         refuse("the graph has a cycle", (*path, "tensors"))
+    own = [op.get("param_bytes", 0) for op in ops]
+    weights = _weights(document.get("weights", []), number, (*path, "weights"))
     return TickGraph(
         time_unit=document["time_unit"],
         ticks_per_unit=ticks_per_unit,
         op_names=[op["name"] for op in ops],
         work=work,
-        param_bytes=[op.get("param_bytes", 0) for op in ops],
+        param_bytes=_with_shares(own, weights),
+        own_bytes=own,
+        weights=weights,
         tensor_names=[tensor["name"] for tensor in tensors],
         producer=producer,
         consumers=consumers,
@@ -188,6 +208,33 @@ def _connect(document: Any, ticks_per_unit: int, work: list[int], transfer: list
         transfer=transfer,
         order=order,
     )
+
+
+def _weights(rows: list[dict[str, Any]], number: dict[str, int], path: Path) -> list[tuple[str, int, list[int]]]:
+    _numbered(rows, path)
+    weights = []
+    for i, row in enumerate(rows):
+        readers: dict[int, None] = {}
+        for r, name in enumerate(row["readers"]):
+            if name not in number:
+                refuse(f"no op is called {name!r}", (*path, i, "readers", r))
+            if number[name] in readers:
+                refuse(f"duplicate reader {name!r}", (*path, i, "readers", r))
+            readers[number[name]] = None
+        if not readers:
+            refuse("no op reads the weight", (*path, i, "readers"))
+        weights.append((row["name"], row["bytes"], list(readers)))
+    return weights
+
+
+def _with_shares(own: list[int], weights: list[tuple[str, int, list[int]]]) -> list[int]:
+    """Share each weight out among its readers, whole bytes, the first one taking what is left over."""
+    total = list(own)
+    for _, size, readers in weights:
+        for v in readers:
+            total[v] += size // len(readers)
+        total[readers[0]] += size % len(readers)
+    return total
 
 
 def first_come_order(count: int, edges: Iterable[tuple[int, int]]) -> list[int]:
@@ -215,10 +262,11 @@ def first_difference(embedded: TickGraph, model: TickGraph) -> str | None:
     for what, ours, theirs in (
         ("op", _op_rows(embedded), _op_rows(model)),
         ("tensor", _tensor_rows(embedded), _tensor_rows(model)),
+        ("weight", _weight_rows(embedded), _weight_rows(model)),
     ):
         if len(ours) != len(theirs):
             return f"{len(ours)} {what}s, the model has {len(theirs)}"
-        columns = _OP_COLUMNS if what == "op" else _TENSOR_COLUMNS
+        columns = _COLUMNS[what]
         for mine, given in zip(ours, theirs, strict=True):
             if mine != given:
                 c = next(c for c, value in enumerate(mine) if value != given[c])
@@ -226,8 +274,11 @@ def first_difference(embedded: TickGraph, model: TickGraph) -> str | None:
     return None
 
 
-_OP_COLUMNS = ("name", "work", "param_bytes")
-_TENSOR_COLUMNS = ("name", "bytes", "transfer", "producer", "consumers")
+_COLUMNS = {
+    "op": ("name", "work", "param_bytes"),
+    "tensor": ("name", "bytes", "transfer", "producer", "consumers"),
+    "weight": ("name", "bytes", "readers"),
+}
 
 
 def _short(value: Any) -> str:
@@ -236,7 +287,7 @@ def _short(value: Any) -> str:
 
 
 def _op_rows(graph: TickGraph) -> list[tuple[Any, ...]]:
-    return list(zip(graph.op_names, graph.work, graph.param_bytes, strict=True))
+    return list(zip(graph.op_names, graph.work, graph.own_bytes, strict=True))
 
 
 def _tensor_rows(graph: TickGraph) -> list[tuple[Any, ...]]:
@@ -244,3 +295,7 @@ def _tensor_rows(graph: TickGraph) -> list[tuple[Any, ...]]:
     producers = [names[u] for u in graph.producer]
     consumers = [sorted(names[v] for v in readers) for readers in graph.consumers]
     return list(zip(graph.tensor_names, graph.tensor_bytes, graph.transfer, producers, consumers, strict=True))
+
+
+def _weight_rows(graph: TickGraph) -> list[tuple[Any, ...]]:
+    return [(name, size, sorted(graph.op_names[v] for v in readers)) for name, size, readers in graph.weights]

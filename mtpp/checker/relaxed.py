@@ -2,7 +2,8 @@
 
 Part of the independent verifier (:mod:`mtpp.checker.plan`), written from the rules' statements. The relaxed graph has
 
-* the ops that are not left out, with their parameters, and their work and what is *charged* on them;
+* the ops that are not left out, with their parameters, their shares of weights, and their work and what is *charged*
+  on them;
 * the tensors that they make, read by those of their readers that stay, at a transfer that may be lowered;
 * one tensor in place of the input and the output of each op that is *bypassed*, made by the maker of the input, read by
   all that read either, at the smaller transfer and 0 bytes: such an op is left out, reads one tensor, and makes one
@@ -121,11 +122,14 @@ def relaxed_graph(graph: TickGraph, relaxation: Relaxation) -> TickGraph | str:
         readers.append([place[v] for v in sorted(reached)])
         sizes.append(0)
         costs.append(0)
+    held = [graph.param_bytes[v] for v in place]
     return replace(
         graph,
         op_names=[graph.op_names[v] for v in place],
         work=[graph.work[v] + added[v] for v in place],
-        param_bytes=[graph.param_bytes[v] for v in place],
+        param_bytes=held,
+        own_bytes=held,
+        weights=[],
         tensor_names=names,
         producer=makers,
         consumers=readers,

@@ -38,7 +38,10 @@ def stage_figures(graph: TickGraph, stage_of: list[int], system: dict[str, Any])
         stage.last = graph.op_names[v]
         stage.ops += 1
         stage.work += graph.work[v]
-        stage.param_bytes += graph.param_bytes[v]
+        stage.param_bytes += graph.own_bytes[v]
+    for _, size, readers in graph.weights:
+        for s in {stage_of[v] for v in readers}:
+            stages[s].param_bytes += size
     for stage in stages.values():
         stage.live = [0] * (stage.ops + 1)
 

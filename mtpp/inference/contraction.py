@@ -155,7 +155,13 @@ def _merged(instance: Instance, group_of: Int32Array, count: int) -> Instance:
     return replace(
         instance,
         op_names=JoinedNames(members),
-        cost=StageCost(instance.machine, work, instance.cost.transfer[:, kept], params),
+        cost=StageCost(
+            instance.machine,
+            work,
+            instance.cost.transfer[:, kept],
+            params,
+            instance.cost.weights.merged(group_of, count),
+        ),
         tensor_bytes=instance.tensor_bytes[kept],
         pin_offsets=offsets,
         pins=touched[kept_pins],

@@ -20,6 +20,7 @@ from mtpp.errors import InputError
 from mtpp.inference.frozen import frozen
 from mtpp.inference.graph_columns import OpColumns, TensorColumns, checked_links
 from mtpp.inference.topological import cycle_text, find_cycle, first_come_order
+from mtpp.inference.weights import NO_WEIGHTS, Weight, Weights
 from mtpp.units import Exact, exact_decimal
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ class CostGraph:
     op_names, op_kinds, work
         One entry per op, in file order; work is an exact number of time units.
     param_bytes
-        Bytes of parameters that each op reads, int64, shape (n,).
+        Bytes of parameters that each op reads and no other one does, int64, shape (n,).
     tensor_names
         One entry per tensor, in file order.
     tensor_producer
@@ -82,6 +83,8 @@ class CostGraph:
         Time to move each tensor, in time units; None where it follows from the bytes and the system's bandwidth.
     metadata
         What a reader wants to keep (inputs, outputs, what was folded …); never read by a solver.
+    weights
+        Weights that several ops read: a stage holds each once.
     backward
         Time of each op's backward pass, in time units, None where not given; empty where no op has one.
     kept_bytes
@@ -106,6 +109,7 @@ class CostGraph:
     tensor_bytes: Int64Array
     transfer: tuple[Exact | None, ...]
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    weights: Weights = NO_WEIGHTS
     backward: tuple[Exact | None, ...] = ()
     kept_bytes: tuple[int | None, ...] = ()
     trainable_bytes: tuple[int | None, ...] = ()
@@ -119,6 +123,7 @@ class CostGraph:
         time_unit: str,
         ops: Iterable[Op],
         tensors: Iterable[Tensor],
+        weights: Iterable[Weight] = (),
         metadata: Mapping[str, Any] | None = None,
     ) -> CostGraph:
         """Check ops and tensors once and lay them out as arrays.
@@ -139,6 +144,7 @@ class CostGraph:
             time_unit=time_unit,
             ops=OpColumns(*_transposed(ops, len(OpColumns._fields))),
             tensors=TensorColumns(*_transposed(tensors, len(TensorColumns._fields))),
+            weights=weights,
             metadata=metadata,
         )
 
@@ -150,6 +156,7 @@ class CostGraph:
         time_unit: str,
         ops: OpColumns,
         tensors: TensorColumns,
+        weights: Iterable[Weight] = (),
         metadata: Mapping[str, Any] | None = None,
     ) -> CostGraph:
         """Do what :meth:`build` does, with a sequence per field in place of an object per row."""
@@ -158,7 +165,10 @@ class CostGraph:
             raise InputError(f"unknown time unit {time_unit!r}", where="/time_unit", remedy=f"use one of {units}")
         if not ops.name:
             raise InputError("the graph has no ops", where="/ops", remedy="give at least one")
-        links = checked_links(ops, tensors, abstract=time_unit == "1")
+        read = Weights.build(list(weights), ops.name)
+        links = checked_links(
+            ops, tensors, read.read_by(len(ops.name)).tolist() if read.names else None, abstract=time_unit == "1"
+        )
         graph = cls(
             name=name,
             time_unit=time_unit,
@@ -173,6 +183,7 @@ class CostGraph:
             tensor_bytes=np.array([UNKNOWN_BYTES if size is None else size for size in tensors.bytes], dtype=np.int64),
             transfer=tuple(tensors.transfer),
             metadata=frozen(metadata or {}),
+            weights=read,
             backward=_given(ops.backward),
             kept_bytes=_given(ops.kept_bytes),
             trainable_bytes=_given(ops.trainable_bytes),
@@ -192,6 +203,17 @@ class CostGraph:
     def tensor_count(self) -> int:
         """Number of tensors."""
         return len(self.tensor_names)
+
+    @cached_property
+    def read_bytes(self) -> Int64Array:
+        """Bytes of all parameters that each op reads, also of those that others read too, int64, shape (n,)."""
+        return self.param_bytes + self.weights.read_by(self.op_count)
+
+    @property
+    def all_bytes(self) -> int:
+        """Bytes of all parameters, each once."""
+        total: int = sum(self.param_bytes.tolist()) + sum(self.weights.bytes.tolist())
+        return total
 
     @property
     def training_columns(self) -> Mapping[str, Sequence[Any]]:
@@ -237,7 +259,8 @@ class CostGraph:
         Nodes carry ``work``, ``kind`` and ``param_bytes``, and what is given for training (``backward`` …); an edge
         carries ``tensors``, the list of names of the tensors that flow along it. The graph's attributes hold ``name``,
         ``time_unit``, ``metadata`` and ``tensors``: name → ``{"producer", "consumers", "bytes", "transfer"}``, from
-        which :meth:`from_networkx` restores the hyperedges.
+        which :meth:`from_networkx` restores the hyperedges; and where several ops read a weight ``weights``: name →
+        ``{"bytes", "readers"}``.
         """
         import networkx as nx
 
@@ -264,6 +287,8 @@ class CostGraph:
                 else:
                     result.add_edge(producer, reader, tensors=[tensor])
         result.graph["tensors"] = tensors
+        if self.weights.names:
+            result.graph["weights"] = self.weights.by_name(self.op_names)
         return result
 
     @classmethod
@@ -277,7 +302,7 @@ class CostGraph:
             may carry ``kind``, ``size_param`` or ``param_bytes``, ``backward``, ``kept_bytes``, ``trainable_bytes``,
             ``backward_share``, and ``size_out`` or ``bytes`` or ``transfer`` of the one tensor that the node sends
             along all its out-edges. A graph made by :meth:`to_networkx` brings its tensors in
-            ``graph.graph["tensors"]`` instead.
+            ``graph.graph["tensors"]`` instead; ``graph.graph["weights"]`` holds weights that several ops read.
         time_unit
             Unit of the costs; by default the graph's attribute ``time_unit``, else ``"1"``.
 
@@ -304,6 +329,10 @@ class CostGraph:
             time_unit=unit,
             ops=ops,
             tensors=tensors,
+            weights=[
+                Weight(str(name), _whole(row["bytes"], f"weight {name!r}, bytes"), [str(v) for v in row["readers"]])
+                for name, row in graph.graph.get("weights", {}).items()
+            ],
             metadata=graph.graph.get("metadata"),
         )
 

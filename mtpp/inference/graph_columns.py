@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from mtpp.errors import InputError
 from mtpp.units import Exact
 
-_LARGEST_SIZE = 2**62
+LARGEST_SIZE = 2**62
+"""Sizes stay below this many bytes: int64 kernels wrap silently."""
 
 _UNKNOWN_OP = -1
 """In place of the number of an op that there is not."""
@@ -54,11 +55,15 @@ class Links(NamedTuple):
     consumers: NDArray[np.int32]
 
 
-def checked_links(ops: OpColumns, tensors: TensorColumns, *, abstract: bool) -> Links:
+def checked_links(
+    ops: OpColumns, tensors: TensorColumns, shared: Sequence[int] | None = None, *, abstract: bool
+) -> Links:
     """Find the ops that tensors name, and check everything but cycles.
 
     Parameters
     ----------
+    shared
+        Bytes of the weights that each op reads with others, beside its ``param_bytes``; None for none.
     abstract
         Whether the graph has no time unit, so that every tensor needs a transfer.
 
@@ -74,7 +79,7 @@ def checked_links(ops: OpColumns, tensors: TensorColumns, *, abstract: bool) -> 
         and _sizes_are_sound(ops.param_bytes)
         and _costs_are_sound([cost for cost in ops.backward if cost is not None])
         and _sizes_are_sound([size for size in ops.kept_bytes if size is not None])
-        and _training_is_sound(ops)
+        and _training_is_sound(ops, shared)
         and _sizes_are_sound([size for size in tensors.bytes if size is not None])
         and _costs_are_sound([cost for cost in tensors.transfer if cost is not None])
         and all(
@@ -84,7 +89,7 @@ def checked_links(ops: OpColumns, tensors: TensorColumns, *, abstract: bool) -> 
         and _links_are_sound(links, len(ops.name))
     )
     if not sound:
-        check_rows(ops, tensors, abstract=abstract)
+        check_rows(ops, tensors, shared, abstract=abstract)
     return links
 
 
@@ -110,18 +115,25 @@ def _costs_are_sound(costs: Sequence[Exact]) -> bool:
 
 
 def _sizes_are_sound(sizes: Sequence[int]) -> bool:
-    return set(map(type, sizes)) <= {int} and min(sizes, default=0) >= 0 and max(sizes, default=0) < _LARGEST_SIZE
+    return set(map(type, sizes)) <= {int} and min(sizes, default=0) >= 0 and max(sizes, default=0) < LARGEST_SIZE
 
 
-def _training_is_sound(ops: OpColumns) -> bool:
+def _training_is_sound(ops: OpColumns, shared: Sequence[int] | None) -> bool:
     shares = [share for share in ops.backward_share if share is not None]
-    pairs = [pair for pair in zip(ops.trainable_bytes, ops.param_bytes, strict=False) if pair[0] is not None]
+    read = _read_bytes(ops, shared) if ops.trainable_bytes else ()
+    pairs = [pair for pair in zip(ops.trainable_bytes, read, strict=False) if pair[0] is not None]
     return (
         _costs_are_sound(shares)
         and max(shares, default=0) <= 1
         and _sizes_are_sound([trainable for trainable, _ in pairs if trainable is not None])
         and all(trainable is not None and trainable <= size for trainable, size in pairs)
     )
+
+
+def _read_bytes(ops: OpColumns, shared: Sequence[int] | None) -> Sequence[int]:
+    if shared is None:
+        return ops.param_bytes
+    return [own + others for own, others in zip(ops.param_bytes, shared, strict=True)]
 
 
 def _links_are_sound(links: Links, op_count: int) -> bool:
@@ -137,25 +149,25 @@ def _links_are_sound(links: Links, op_count: int) -> bool:
     )
 
 
-def check_rows(ops: OpColumns, tensors: TensorColumns, *, abstract: bool) -> None:
+def check_rows(ops: OpColumns, tensors: TensorColumns, shared: Sequence[int] | None = None, *, abstract: bool) -> None:
     """Raise the first fault there is, found row by row; slow."""
     index = _index_names(ops.name, "ops")
     _index_names(tensors.name, "tensors")
     for i, (work, param_bytes) in enumerate(zip(ops.work, ops.param_bytes, strict=True)):
         _check_cost(work, f"/ops/{i}/work")
-        _check_bytes(param_bytes, f"/ops/{i}/param_bytes")
+        check_bytes(param_bytes, f"/ops/{i}/param_bytes")
     for i, cost in enumerate(ops.backward):
         if cost is not None:
             _check_cost(cost, f"/ops/{i}/backward")
     for i, size in enumerate(ops.kept_bytes):
         if size is not None:
-            _check_bytes(size, f"/ops/{i}/kept_bytes")
+            check_bytes(size, f"/ops/{i}/kept_bytes")
     for i, size in enumerate(ops.trainable_bytes):
         if size is not None:
-            _check_bytes(size, f"/ops/{i}/trainable_bytes")
-            if size > ops.param_bytes[i]:
+            check_bytes(size, f"/ops/{i}/trainable_bytes")
+            if size > (read := _read_bytes(ops, shared)[i]):
                 raise InputError(
-                    f"{size} of {ops.param_bytes[i]} bytes of parameters are trained",
+                    f"{size} of {read} bytes of parameters are trained",
                     where=f"/ops/{i}/trainable_bytes",
                     remedy="they are a part of param_bytes",
                 )
@@ -168,7 +180,7 @@ def check_rows(ops: OpColumns, tensors: TensorColumns, *, abstract: bool) -> Non
         _check_tensor_cost(size, transfer, t, abstract=abstract)
         made_by = index.get(tensors.producer[t])
         if made_by is None:
-            raise _unknown_op(tensors.producer[t], f"/tensors/{t}/producer")
+            raise unknown_op(tensors.producer[t], f"/tensors/{t}/producer")
         readers: set[int] = set()
         for c, consumer in enumerate(tensors.consumers[t]):
             read_by = index.get(consumer)
@@ -188,13 +200,14 @@ def _index_names(names: Sequence[str], what: str) -> dict[str, int]:
     return index
 
 
-def _unknown_op(name: str, where: str) -> InputError:
+def unknown_op(name: str, where: str) -> InputError:
+    """Return the error for a name that no op has."""
     return InputError(f"no op is called {name!r}", where=where, remedy="name one of /ops")
 
 
 def _wrong_consumer(name: str, where: str, op: int | None, producer: int) -> InputError:
     if op is None:
-        return _unknown_op(name, where)
+        return unknown_op(name, where)
     if op == producer:
         return InputError(f"op {name!r} consumes its own output (self-loop)", where=where)
     return InputError(f"duplicate consumer {name!r}", where=where, remedy="list each op once")
@@ -207,16 +220,17 @@ def _check_cost(value: Exact, where: str) -> None:
         raise InputError("a cost cannot be negative", where=where)
 
 
-def _check_bytes(value: int, where: str) -> None:
+def check_bytes(value: int, where: str) -> None:
+    """Raise :class:`~mtpp.errors.InputError` unless *value* is a size: whole, from 0 to below 2^62."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise InputError(f"{value!r} is not a whole number of bytes", where=where)
-    if not 0 <= value < _LARGEST_SIZE:
+    if not 0 <= value < LARGEST_SIZE:
         raise InputError("a size must be at least 0 and below 2^62 bytes", where=where)
 
 
 def _check_tensor_cost(size: int | None, transfer: Exact | None, t: int, *, abstract: bool) -> None:
     if size is not None:
-        _check_bytes(size, f"/tensors/{t}/bytes")
+        check_bytes(size, f"/tensors/{t}/bytes")
     if transfer is not None:
         _check_cost(transfer, f"/tensors/{t}/transfer")
     elif size is None:

@@ -109,7 +109,7 @@ class Instance(InTicks):
             for given, link in zip(graph.transfer, _link_ticks(graph.tensor_bytes, device.link), strict=True)
         ]
         sizes = np.where(graph.tensor_bytes == UNKNOWN_BYTES, 0, graph.tensor_bytes)
-        held = sum(graph.param_bytes.tolist())
+        held = graph.all_bytes
         held += device.activation_reserve_bytes if device.peak == "reserve" else sum(sizes.tolist())
         if held >= LARGEST_MEMORY:
             raise InputError("the sizes are too large: their total reaches 2^61 bytes", remedy="check the sizes")
@@ -128,7 +128,8 @@ class Instance(InTicks):
                 machine,
                 np.array([work], dtype=np.int64),
                 np.array([transfer], dtype=np.int64),
-                graph.param_bytes,
+                graph.param_bytes + graph.weights.shared_out(graph.op_count),
+                graph.weights,
             ),
             k=k,
             time_unit=graph.time_unit,
@@ -164,7 +165,10 @@ class Instance(InTicks):
 
     @property
     def param_bytes(self) -> Int64Array:
-        """Bytes of parameters of each op, int64, shape (n,)."""
+        """Parameters of each op and its share of the weights that it reads with others, in bytes, int64, shape (n,).
+
+        A stage holds at least the sum of its ops'; see :attr:`~mtpp.inference.stage_cost.StageCost.param_bytes`.
+        """
         return self.cost.param_bytes
 
     @property

@@ -62,7 +62,7 @@ def stage_costs(instance: Instance, partition: Partition) -> StageCosts:
     devices = [parts.machine.classes[c] for c in class_of.tolist()]
     ops = np.bincount(stage, minlength=k).astype(np.int64)
     work = _sum_by(stage, _rows_at(parts.work, class_of[stage]), k)
-    params = _sum_by(stage, parts.param_bytes, k)
+    params = parts.held_bytes(stage, k)
 
     tensor, touching = _stages_of_cut_tensors(instance, stage)
     made_here = touching == stage[instance.producer[tensor]]

@@ -11,7 +11,8 @@ from functools import cached_property
 
 import numpy as np
 
-from mtpp.array_types import Int64Array
+from mtpp.array_types import Int32Array, Int64Array
+from mtpp.inference.weights import NO_WEIGHTS, Weights
 from mtpp.machine.device import Device
 from mtpp.machine.machine import Machine
 
@@ -29,13 +30,28 @@ class StageCost:
     transfer
         Ticks by link and tensor, int64, shape (links, m); links as in :attr:`~mtpp.machine.machine.Machine.links`.
     param_bytes
-        Of each op, int64, shape (n,); a stage holds the sum of its ops'.
+        Parameters of each op and its share of the weights that it reads with others, int64, shape (n,): a stage holds
+        at least the sum of its ops', and exactly that sum where no weight is shared.
+    weights
+        Weights that several ops read: a stage holds each of them once.
     """
 
     machine: Machine
     work: Int64Array
     transfer: Int64Array
     param_bytes: Int64Array
+    weights: Weights = NO_WEIGHTS
+
+    @cached_property
+    def own_bytes(self) -> Int64Array:
+        """Parameters of each op that no other one reads, int64, shape (n,)."""
+        shared = self.weights.names
+        return self.param_bytes - self.weights.shared_out(len(self.param_bytes)) if shared else self.param_bytes
+
+    @cached_property
+    def read_bytes(self) -> Int64Array:
+        """All parameters that each op reads, int64, shape (n,): a stage that has it holds no less."""
+        return self.own_bytes + self.weights.read_by(len(self.param_bytes)) if self.weights.names else self.param_bytes
 
     @property
     def device(self) -> Device:
@@ -73,8 +89,16 @@ class StageCost:
         """
         return (device or self.device).overflow_ps(param_bytes + peak_bytes)
 
+    def held_bytes(self, stage: Int32Array, k: int) -> Int64Array:
+        """Return the parameters of each of *k* stages, int64, shape (k,), given the stage of each op."""
+        held = np.zeros(k, dtype=np.int64)
+        np.add.at(held, stage, self.own_bytes)
+        return held + self.weights.held(stage, k) if self.weights.names else held
+
     def of_envelope(self, work: Int64Array, transfer: Int64Array, param_bytes: Int64Array) -> StageCost:
         """Return the cost of other ops and tensors on the envelope, whose parts are the same for all stages.
+
+        Weights stay shared out: stages hold no more than in truth.
 
         Parameters
         ----------

@@ -138,7 +138,7 @@ def chunks_within(graph: CostGraph, need: MemoryNeed, limit: int) -> list[int]:
     O(n).
     """
     room = limit - need.kept_for_chunks
-    sizes = graph.param_bytes.tolist()
+    sizes = graph.read_bytes.tolist()
     labels = [0] * graph.op_count
     chunk, held = 0, 0
     for op in graph.order.tolist():

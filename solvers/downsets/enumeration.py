@@ -107,7 +107,7 @@ class DownsetEnumeration:
     ----------
     state
         ``"open"`` until it is ``"ended"`` (none is left to expand), ``"found"`` (a partition) or ``"full"`` (the memory
-        is used up).
+        is used up, or the partition found only keeps to the limits where weights that several ops read are shared out).
     """
 
     def __init__(self, problem: DownsetProblem, limit: int, memory_bytes: int) -> None:
@@ -179,6 +179,14 @@ class DownsetEnumeration:
                 return
             self._grow()
         self.state = {ENDED: "ended", FOUND: "found"}.get(code, "open")
+        if self.state == "found" and problem.instance.cost.weights.names and not self._holds():
+            self.state = "full"
+
+    def _holds(self) -> bool:
+        """Whether the partition found keeps to the limits although stages hold weights whole, not their ops' shares."""
+        instance = self._problem.instance
+        costs = stage_costs(instance, self.partition())
+        return costs.bottleneck <= self.limit and keeps_stage_memory(instance, costs)
 
     def _grow(self) -> None:
         old, count = self._store, len(self._store.level)

@@ -74,9 +74,14 @@ def _look_at_sums(instance: Instance, partition: Partition, costs: StageCosts) -
         return
     stage = partition.assignment.tolist()
     sums = [[0, 0, 0] for _ in range(partition.k)]
-    for s, work, size in zip(stage, instance.work.tolist(), instance.param_bytes.tolist(), strict=True):
+    for s, work, size in zip(stage, instance.work.tolist(), instance.cost.own_bytes.tolist(), strict=True):
         sums[s][0] += work
         sums[s][1] += size
+    weights = instance.cost.weights
+    begin, readers = weights.offsets.tolist(), weights.readers.tolist()
+    for w, size in enumerate(weights.bytes.tolist()):
+        for s in {stage[v] for v in readers[begin[w] : begin[w + 1]]}:
+            sums[s][1] += size
     start, pins = instance.pin_offsets.tolist(), instance.pins.tolist()
     for t, ticks in enumerate(instance.transfer.tolist()):
         touched = {stage[v] for v in pins[start[t] : start[t + 1]]}

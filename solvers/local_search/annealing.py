@@ -152,7 +152,8 @@ class Annealer:
         it before; it is not counted.
         """
         looks = min(
-            max(len(self._moves.param_bytes), proposals // _POLISHING), round(_LONGEST_POLISHING_S / self._move_s)
+            max(len(self._moves.op_tensor_offsets) - 1, proposals // _POLISHING),
+            round(_LONGEST_POLISHING_S / self._move_s),
         )
         seeds = [int(child.generate_state(1, np.uint64)[0]) for child in self._seeds.spawn(len(starts))]
 

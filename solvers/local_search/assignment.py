@@ -9,13 +9,21 @@ import numpy as np
 from mtpp.inference.graph import Int32Array, Int64Array
 from mtpp.inference.instance import Instance
 from mtpp.solvers.orders.kernels.random_stream import UInt64Array
-from mtpp.solvers.stage_cost.cost_arrays import NO_GROUND, GroundArrays, MemoryArrays, cost_arrays, ground_arrays
+from mtpp.solvers.stage_cost.cost_arrays import (
+    NO_GROUND,
+    GroundArrays,
+    MemoryArrays,
+    cost_arrays,
+    ground_arrays,
+    shared_weights,
+)
 
 
 class MoveArrays(NamedTuple):
     """What the kernels that move ops between stages need of an instance.
 
-    Tensors that no partition pays for are left out: those with one pin and those that take no time.
+    Tensors that no partition pays for are left out: those with one pin and those that take no time. After the others
+    come the weights that several ops read: tensors that take memory in place of time.
 
     Attributes
     ----------
@@ -97,15 +105,18 @@ def move_arrays(instance: Instance, stage_count: int) -> MoveArrays:
     renumbered = (np.cumsum(kept) - 1).astype(np.int32)
     tensor_of_pin = instance.tensor_of_pin
     pin_kept = kept[tensor_of_pin]
+    weights = shared_weights(instance)
     op_tensor_offsets, op_tensors = _rows(
-        instance.op_count, instance.pins[pin_kept], renumbered[tensor_of_pin[pin_kept]]
+        instance.op_count,
+        np.concatenate([instance.pins[pin_kept], weights.readers]),
+        np.concatenate([renumbered[tensor_of_pin[pin_kept]], np.count_nonzero(kept) + weights.weight_of_reader]),
     )
     successor_offsets, successors = instance.successors
     sources = np.repeat(np.arange(instance.op_count, dtype=np.int32), np.diff(successor_offsets))
     predecessor_offsets, predecessors = _rows(instance.op_count, successors, sources)
     return MoveArrays(
         **cost_arrays(instance, stage_count, np.flatnonzero(kept))._asdict(),
-        pin_counts=counts[kept].astype(np.int32),
+        pin_counts=np.concatenate([counts[kept], np.diff(weights.offsets)]).astype(np.int32),
         op_tensor_offsets=op_tensor_offsets,
         op_tensors=op_tensors,
         predecessor_offsets=predecessor_offsets,
@@ -118,7 +129,7 @@ def move_arrays(instance: Instance, stage_count: int) -> MoveArrays:
 
 def assignment_state(moves: MoveArrays, stage_count: int, seed: int) -> AssignmentState:
     """Return an empty state for k stages; O(n + m·k) memory. Call ``kernels.moves.start_from`` next."""
-    n, m = len(moves.param_bytes), len(moves.pin_counts)
+    n, m = len(moves.op_tensor_offsets) - 1, len(moves.pin_counts)
     ground_ops, ground_tensors = len(moves.ground.places), len(moves.ground.sizes)
     return AssignmentState(
         stage=np.zeros(n, dtype=np.int32),
@@ -137,7 +148,7 @@ def assignment_state(moves: MoveArrays, stage_count: int, seed: int) -> Assignme
     )
 
 
-def _rows(count: int, rows: Int32Array, values: Int32Array) -> tuple[Int64Array, Int32Array]:
+def _rows(count: int, rows: Int32Array, values: Int32Array | Int64Array) -> tuple[Int64Array, Int32Array]:
     """Return *values* grouped by row, CSR."""
     offsets = np.zeros(count + 1, dtype=np.int64)
     np.cumsum(np.bincount(rows, minlength=count), out=offsets[1:])

@@ -104,7 +104,7 @@ class Components:
         self.rank: list[int] = np.argsort(instance.order).tolist()
         self._tail, self._head = tree.tail.tolist(), tree.head.tolist()
         self._work = [*instance.work.tolist(), 0, 0]
-        self._params = [*instance.param_bytes.tolist(), 0, 0]
+        self._params = [*instance.cost.read_bytes.tolist(), 0, 0]
         self._transfer = instance.transfer.tolist()
         self._readers = (np.diff(instance.pin_offsets) - 1).tolist()
         self.tensor_of_edge: list[int] = np.repeat(np.arange(instance.tensor_count), self._readers).tolist()

@@ -177,7 +177,7 @@ def _items(instance: Instance, groups: Sequence[Sequence[int]], tensors: Sequenc
             touched[item].append(t)
     return CoreItems(
         work=np.array([sum(instance.work[v] for v in group) for group in groups], dtype=np.int64),
-        params=np.array([sum(instance.param_bytes[v] for v in group) for group in groups], dtype=np.int64),
+        params=np.array([sum(instance.cost.read_bytes[v] for v in group) for group in groups], dtype=np.int64),
         item_offsets=_offsets(touched),
         item_tensors=_flat([t for ts in touched for t in ts]),
         producer=_flat([tensor.producer for tensor in tensors]),

@@ -148,7 +148,7 @@ class Cutter:
             np.array([child.work for child in inner], dtype=np.int64),
             np.array([child.params for child in inner], dtype=np.int64),
             instance.work[joints],
-            instance.param_bytes[joints],
+            instance.cost.read_bytes[joints],
             whole_graph=component.node == self.components.tree.root,
             tail_flag=component.tail_flag,
             head_flag=component.head_flag,

@@ -11,6 +11,7 @@ import numpy as np
 from mtpp.errors import InputError
 from mtpp.inference.graph import Int32Array, Int64Array
 from mtpp.inference.instance import Instance
+from mtpp.inference.weights import NO_WEIGHTS, Weights
 from mtpp.inference.working_memory import least_peaks
 from mtpp.machine.device import Device
 
@@ -65,9 +66,9 @@ class CostArrays(NamedTuple):
     work, work_row
         Ticks by class and op in one row of classes · n, int64, and where those of each stage begin, as *class_of*.
     transfer, transfer_row
-        The same by link and tensor.
+        The same by link and tensor; a weight that several ops read is a tensor that takes no time, after all others.
     param_bytes
-        Of each op, int64, shape (n,).
+        Of each op, int64, shape (n,), and after them of each weight that several ops read, which a stage holds once.
     memory, mode
         What a stage may hold, and pays for more; its mode once more, which hot loops ask without taking the tuple out.
     """
@@ -145,6 +146,8 @@ def cost_arrays(instance: Instance, stages: int | None = None, tensors: Int64Arr
     cost = instance.cost
     class_of = cost.class_of(instance.k if stages is None else stages)
     transfer = cost.transfer if tensors is None else cost.transfer[:, tensors]
+    weights = shared_weights(instance)
+    transfer = np.pad(transfer, ((0, 0), (0, len(weights.bytes))))
     memory = memory_arrays(instance)
     return CostArrays(
         class_of if len(cost.work) > 1 else None,
@@ -152,10 +155,15 @@ def cost_arrays(instance: Instance, stages: int | None = None, tensors: Int64Arr
         class_of * cost.work.shape[1] if len(cost.work) > 1 else None,
         transfer.flatten(),
         cost.link_of[class_of] * transfer.shape[1] if len(transfer) > 1 else None,
-        cost.param_bytes.copy(),
+        np.concatenate([cost.own_bytes, weights.bytes]),
         memory,
         memory.mode,
     )
+
+
+def shared_weights(instance: Instance) -> Weights:
+    """Return the weights that several ops read; none where everything at once fits into the memories."""
+    return instance.cost.weights if instance.memory_matters else NO_WEIGHTS
 
 
 def memory_arrays(instance: Instance) -> MemoryArrays:

@@ -119,6 +119,8 @@ def stage_figures(graph: CostGraph, system: Device, ops: Iterable[int], k: int |
     reads = [t for t, (u, consumers) in enumerate(tensors_of(graph)) if u not in inside and consumers & inside]
     writes = [t for t, (u, consumers) in enumerate(tensors_of(graph)) if u in inside and consumers - inside]
     params = sum(int(graph.param_bytes[v]) for v in inside)
+    shared = graph.weights.rows(range(graph.op_count))  # type: ignore[arg-type]
+    params += sum(weight.bytes for weight in shared if inside.intersection(weight.readers))
     if not inside:
         peak = 0
     elif system.peak == "reserve":

@@ -76,7 +76,7 @@ def graph_section(
         text = f"Not drawn: {graph.op_count:,} ops are more than the {_MOST_NAMED:,} that a page can hold."
         return Section("graph", "Graph", [Prose(text)])
     work = instance.work.tolist()
-    params = graph.param_bytes.tolist()
+    params = graph.read_bytes.tolist()
     levels = levels_of(graph, stages, modules)
     views, described = [], []
     for number, level in enumerate(levels):
@@ -137,7 +137,7 @@ def _details(
         "kinds": [number[kind] for kind in graph.op_kinds],
         "stages": list(stages),
         "work": [shown.describe(ticks) for ticks in work],
-        "params": [format_bytes(size) for size in graph.param_bytes.tolist()],
+        "params": [format_bytes(size) for size in graph.read_bytes.tolist()],
     }
     tensors = []
     for t, producer in enumerate(graph.tensor_producer.tolist()):

@@ -47,7 +47,7 @@ class TrainedOps:
         stated, shares = getattr(graph, "trainable_bytes", ()), getattr(graph, "backward_share", ())
         if not stated and not shares:
             return None
-        sizes = graph.param_bytes.tolist()
+        sizes = graph.read_bytes.tolist()
         trainable = [
             size if own is None else own for size, own in zip(sizes, stated or [None] * len(sizes), strict=True)
         ]
@@ -216,7 +216,7 @@ def graph_line(
         )
         for t, (producer, size) in enumerate(zip(graph.tensor_producer.tolist(), sizes, strict=True))
     ]
-    parameters = graph.param_bytes.tolist()
+    parameters = graph.read_bytes.tolist()
     updated = parameters if trained is None else trained.trainable_bytes
     fixed = [fixed_bytes(parameters[v], updated[v], state) for v in given]
     costs = LineCosts(_array(work), _array(backward), _array(fixed), _array(kept), tensors, latency)

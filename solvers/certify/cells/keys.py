@@ -62,6 +62,9 @@ def _lines(graph: CostGraph) -> Iterator[list[Any]]:
     for t, (producer, transfer) in enumerate(zip(graph.tensor_producer.tolist(), graph.transfer, strict=True)):
         size = None if sizes[t] == UNKNOWN_BYTES else sizes[t]
         yield [producer, graph.tensor_consumers(t).tolist(), size, None if transfer is None else str(transfer)]
+    offsets, readers = graph.weights.offsets.tolist(), graph.weights.readers.tolist()
+    for size, start, stop in zip(graph.weights.bytes.tolist(), offsets[:-1], offsets[1:], strict=True):
+        yield ["weight", size, readers[start:stop]]
 
 
 _CLAIMS = 2

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mtpp.solvers.jit import inlined, kernel, subroutine
-from mtpp.solvers.local_search.kernels.moves import legal_stages, memory_after, relocate, toggle_both, transfer_changes
+from mtpp.solvers.local_search.kernels.moves import legal_stages, memory_after, move_memory, relocate, transfer_changes
 from mtpp.solvers.orders.kernels.random_stream import next_below, next_float, next_word
 from mtpp.solvers.stage_cost.cost_arrays import NO_MEMORY
 
@@ -85,7 +85,7 @@ def anneal(
         late += int(target_cost >= best) - int(state.cost[target] >= best)
         relocate(op, source, target, left, joined, moves, state)
         if moves.mode != NO_MEMORY:
-            toggle_both(op, source, target, moves, state)
+            move_memory(op, source, target, moves, state)
         state.cost[source] = source_cost
         state.cost[target] = target_cost
         energy[source] = source_energy

@@ -37,6 +37,10 @@ def fill_state(moves: MoveArrays, state: AssignmentState) -> None:
             toggle_places(op, here, moves.ground, state)
         for e in range(moves.op_tensor_offsets[op], moves.op_tensor_offsets[op + 1]):
             state.held[moves.op_tensors[e], here] += 1
+    for i in range(len(moves.param_bytes) - len(state.stage)):
+        for b in range(stages):
+            if state.held[first_weight(moves, state) + i, b] > 0:
+                state.params[b] += moves.param_bytes[len(state.stage) + i]
     for tensor in range(len(moves.pin_counts)):
         for b in range(stages):
             if 0 < state.held[tensor, b] < moves.pin_counts[tensor]:
@@ -97,7 +101,7 @@ def transfer_changes(op: int, source: int, target: int, moves: MoveArrays, state
 def relocate(
     op: int, source: int, target: int, left: int, joined: int, moves: MoveArrays, state: AssignmentState
 ) -> None:
-    """Move *op* given its :func:`transfer_changes`; leaves costs and places to the caller."""
+    """Move *op* given its :func:`transfer_changes`; leaves costs, places and shared weights to the caller."""
     state.stage[op] = target
     state.moved[source] += left
     state.moved[target] += joined
@@ -118,7 +122,7 @@ def move_op(op: int, target: int, moves: MoveArrays, state: AssignmentState) -> 
     state.cost[source] = state.moved[source]
     state.cost[target] = state.moved[target]
     if moves.mode != NO_MEMORY:
-        toggle_both(op, source, target, moves, state)
+        move_memory(op, source, target, moves, state)
         state.cost[source] += memory_cost(NO_OP, source, state.params[source], moves, state)
         state.cost[target] += memory_cost(NO_OP, target, state.params[target], moves, state)
 
@@ -126,16 +130,38 @@ def move_op(op: int, target: int, moves: MoveArrays, state: AssignmentState) -> 
 @kernel
 def memory_after(op: int, source: int, target: int, moves: MoveArrays, state: AssignmentState) -> tuple[int, int]:
     """Return what the two stages pay for their memory once *op* has moved."""
-    moved = moves.param_bytes[op]
+    left = joined = moves.param_bytes[op]
+    if len(moves.param_bytes) > len(state.stage):
+        first = first_weight(moves, state)
+        for e in range(moves.op_tensor_offsets[op], moves.op_tensor_offsets[op + 1]):
+            tensor = moves.op_tensors[e]
+            if tensor >= first:
+                size = moves.param_bytes[len(state.stage) + tensor - first]
+                left += size * (state.held[tensor, source] == 1)
+                joined += size * (state.held[tensor, target] == 0)
     return (
-        memory_cost(op, source, state.params[source] - moved, moves, state),
-        memory_cost(op, target, state.params[target] + moved, moves, state),
+        memory_cost(op, source, state.params[source] - left, moves, state),
+        memory_cost(op, target, state.params[target] + joined, moves, state),
     )
 
 
+@inlined
+def first_weight(moves: MoveArrays, state: AssignmentState) -> int:
+    """Return the first of the tensors that are weights which several ops read."""
+    return len(moves.pin_counts) - (len(moves.param_bytes) - len(state.stage))
+
+
 @subroutine
-def toggle_both(op: int, source: int, target: int, moves: MoveArrays, state: AssignmentState) -> None:
-    """Let the places of *op* leave *source* and join *target*."""
+def move_memory(op: int, source: int, target: int, moves: MoveArrays, state: AssignmentState) -> None:
+    """Let the places of *op*, which has moved, leave *source* and join *target*, and so the weights that it shares."""
+    if len(moves.param_bytes) > len(state.stage):
+        first = first_weight(moves, state)
+        for e in range(moves.op_tensor_offsets[op], moves.op_tensor_offsets[op + 1]):
+            tensor = moves.op_tensors[e]
+            if tensor >= first:
+                size = moves.param_bytes[len(state.stage) + tensor - first]
+                state.params[source] -= size * (state.held[tensor, source] == 0)
+                state.params[target] += size * (state.held[tensor, target] == 1)
     toggle_places(op, source, moves.ground, state)
     toggle_places(op, target, moves.ground, state)
 

@@ -67,6 +67,29 @@ def _extend_segments(
 
 
 @subroutine
+def _add_weights(
+    op: int, left: int, slicing: SlicingArrays, last_pin: Int64Array, pins_seen: Int64Array, prefix_params: Int64Array
+) -> int:
+    """Return the bytes of the weights that *op* shares, which segments that have met them already do not hold again.
+
+    A segment holds the difference of two of *prefix_params*, at its end and at its start. So the bytes are added to the
+    start of each segment that begins at or before the last op that reads the weight.
+    """
+    total: int = np.int64(0)  # type: ignore[assignment]  # 0 is another type to numba
+    ops, tensors = len(slicing.op_tensor_offsets) - 1, len(slicing.pin_offsets) - 1
+    first = tensors - (len(slicing.costs.param_bytes) - ops)
+    for e in range(slicing.op_tensor_offsets[op], slicing.op_tensor_offsets[op + 1]):
+        t = slicing.op_tensors[e]
+        if t >= first:
+            size = slicing.costs.param_bytes[ops + t - first]
+            total += size
+            if pins_seen[t] > 0:
+                for begin in range(left, last_pin[t] + 1):
+                    prefix_params[begin] += size
+    return total
+
+
+@subroutine
 def _add_memory_in_order(
     order: Int32Array,
     left: int,
@@ -157,6 +180,8 @@ def fewest_stages(
         window_work += work[op]
         rest -= work[op]
         prefix_params[right + 1] = prefix_params[right] + param_bytes[op]
+        if len(param_bytes) > n:
+            prefix_params[right + 1] += _add_weights(op, left, slicing, last_pin, pins_seen, prefix_params)
         params = prefix_params[right + 1]
         while left <= right and (window_work >= cutoff or params - prefix_params[left] + reserve > heaviest):
             window_work -= work[order[left]]
@@ -228,6 +253,8 @@ def best_segmentation(order: Int32Array, stage_count: int, cutoff: int, slicing:
         before += work[op]
         rest -= work[op]
         prefix_params[right + 1] = prefix_params[right] + param_bytes[op]
+        if len(param_bytes) > n:
+            prefix_params[right + 1] += _add_weights(op, left, slicing, last_pin, pins_seen, prefix_params)
         params = prefix_params[right + 1]
         while left <= right and (window_work >= cutoff or params - prefix_params[left] + reserve > heaviest):
             window_work -= work[order[left]]

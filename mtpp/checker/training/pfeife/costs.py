@@ -120,13 +120,11 @@ def graph_line(plan: dict[str, Any], document: Any) -> Line | str:
         if trained is None or any(trained[v].runs for v in touching):
             kept[graph.producer[t]] += size or 0
     backward = [ceil(ratio * work) for work in graph.work]
-    fixed = [ceil(state * size) for size in graph.param_bytes]
+    sizes = graph.read_bytes()
+    fixed = [ceil(state * size) for size in sizes]
     if trained is not None:
         backward = [ceil(ratio * one.part * work) for one, work in zip(trained, graph.work, strict=True)]
-        fixed = [
-            ceil(state * one.parameters) + size - one.parameters
-            for one, size in zip(trained, graph.param_bytes, strict=True)
-        ]
+        fixed = [ceil(state * one.parameters) + size - one.parameters for one, size in zip(trained, sizes, strict=True)]
     for v, op in enumerate(document["ops"]):
         if "backward" in op:
             backward[v] = ceil(Fraction(*op["backward"].as_integer_ratio()) * graph.ticks_per_unit)
@@ -299,8 +297,9 @@ def gradients_of(graph: TickGraph, ops: Sequence[dict[str, Any]]) -> list[Gradie
     for _, u, v in graph.edges():
         before[v].append(u)
     found = [Gradients(0, Fraction(0))] * len(ops)
+    sizes = graph.read_bytes()
     for v in graph.order:
-        op, size = ops[v], graph.param_bytes[v]
+        op, size = ops[v], sizes[v]
         parameters = op.get("trainable_bytes", size)
         flows = any(found[u].runs for u in before[v])
         part = Fraction(flows)
