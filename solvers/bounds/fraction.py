@@ -44,12 +44,6 @@ from mtpp.solvers.bounds.simple import simple_bound
 _AT_A_TIME = 16
 """Ops between two looks at the clock."""
 
-_CUTS = 12
-"""Cuts for an op and a limit at most; two or three will do for most."""
-
-_TOLERANCE = 1e-3
-"""Of what multipliers can make of a part."""
-
 _STEP = 2000
 """The search for the largest limit ends within this part of it."""
 
@@ -140,9 +134,6 @@ class _Search:
                     int(weights.weight.sum()) + self._transfer,
                     limit + weights.constant,
                     some,
-                    _CUTS,
-                    _TOLERANCE,
-                    1.1,
                     parts,
                     self._cuts.scratch,
                 )

@@ -13,6 +13,15 @@ from mtpp.solvers.jit import kernel
 
 _ROOM = 2**61
 
+_CUTS = 12
+"""Cuts for an op and a limit at most; two or three will do for most."""
+
+_TOLERANCE = 1e-3
+"""Relative gap between a bound and the best that multipliers can make of it."""
+
+_GUESS = 1.1
+"""Multiplier that the search begins with, until one is found."""
+
 
 class Parts(NamedTuple):
     """What was found for each op, int64, shape (n,).
@@ -45,9 +54,6 @@ def largest_parts(
     most_cost: int,
     limit: int,
     ops: Int64Array,
-    most_cuts: int,
-    tolerance: float,
-    guess: float,
     parts: Parts,
     scratch: CutScratch,
 ) -> None:
@@ -57,16 +63,15 @@ def largest_parts(
     ----------
     most_cost
         At least Σ weight + 2·Σ transfer. Multipliers are as fine as it, *limit* and Σ value allow below 2^61.
-    most_cuts
-        Maximum flows per op, one a cut.
-    tolerance
-        Relative gap between a bound and what multipliers can make of it at best.
 
     Notes
     -----
+    Before each cut *parts* holds the best multiplier so far, and the minimum is between the lines over and within
+    *limit*, if both are known.
     The Lagrangian dual is convex and piecewise linear in the multiplier; each cut gives one of its lines. The next
     multiplier is where the last two lines meet that enclose the minimum.
     """
+    guess = _GUESS
     all_value = np.int64(0)
     for u in range(len(value)):
         all_value += value[u]
@@ -79,7 +84,7 @@ def largest_parts(
         cost_over, value_over = np.int64(-1), np.int64(0)
         cost_within, value_within = np.int64(-1), np.int64(0)
         parts.cuts[v] = 0
-        for step in range(most_cuts):
+        for step in range(_CUTS):
             q = np.int64(2**14)
             while q > 1 and (ratio * q + 1.0) * (most_cost + limit) + np.float64(q) * all_value >= _ROOM:
                 q >>= 1
@@ -124,7 +129,7 @@ def largest_parts(
             ratio = (value_over - value_within) / (cost_over - cost_within)
             if ratio <= 0.0:
                 break
-            if best - (value_within + ratio * (limit - cost_within)) <= tolerance * best:
+            if best - (value_within + ratio * (limit - cost_within)) <= _TOLERANCE * best:
                 break
         if parts.p[v] > 0 and parts.q[v] > 0:
             guess = parts.p[v] / parts.q[v]

@@ -125,7 +125,7 @@ def test_parts_hold_every_set_within_the_limit(seed: int) -> None:
     parts = Parts(*(np.zeros(7, dtype=np.int64) for _ in Parts._fields))
     convex = [s for s in sets.sets if all(sets.between(u, v) <= s for u, v in itertools.combinations(s, 2))]
     for limit in (50, 150, 300, 500):
-        largest_parts(network, weight, weight, most_cost, limit, np.arange(7), 12, 1e-3, 1.1, parts, scratch)
+        largest_parts(network, weight, weight, most_cost, limit, np.arange(7), parts, scratch)
         for place, v in enumerate(order):
             held = [
                 work
