@@ -15,7 +15,7 @@ from mtpp.inference.graph import Int64Array
 from mtpp.solvers.limits import PlanLimits
 from mtpp.solvers.planners.piper.arrays import ChoiceArrays
 from mtpp.solvers.planners.piper.kernels.pipeline_layout import NOT_KNOWN, LeastCompute, States, StateScratch, Threshold
-from mtpp.solvers.planners.piper.kernels.pipeline_states import extend
+from mtpp.solvers.planners.piper.kernels.pipeline_states import Part, extend
 from mtpp.solvers.planners.piper.kernels.stage_choices import BANG_PER_BUCK, LEAST, UNBOUNDED
 from mtpp.solvers.planners.piper.kernels.stage_options import gather_members, knapsack_scratch
 from mtpp.solvers.planners.piper.layer_downsets import LayerDownsets, Sets, layer_downsets
@@ -134,13 +134,12 @@ class PipelineSearch:
         alive = np.zeros(len(downsets.sizes), dtype=np.int64)
         alive_start = np.zeros(len(self._starts) + 1, dtype=np.int64)
         alive_start[1] = 1
-        more = (threshold, downsets, self.arrays, table, states)
+        levels, more = (self._starts, alive, alive_start), (threshold, downsets, self.arrays, table, states)
         if self._limits.stop:
             self.stopped = self._limits.stop
             return None
         if states.degrees.size <= _AT_ONCE and len(downsets.sizes) <= _AT_ONCE // 100:
-            levels = len(self._starts) - 1
-            complete = extend(1, levels, 0, 1, self._starts, alive, alive_start, *more, *self._scratches[0])
+            complete = extend(Part(1, len(self._starts) - 1, 0, 1, *levels), *more, *self._scratches[0])
             return self._decision(complete, given_up)
         complete, jobs = True, len(self._scratches)
         for level, (first, last) in enumerate(pairwise(self._starts[1:].tolist()), start=1):
@@ -148,8 +147,7 @@ class PipelineSearch:
 
             def work(part: int, level: int = level, parts: int = parts) -> bool:
                 """Work out one of so many parts of the downsets of a size with the scratch of one thread."""
-                where = (level, level + 1, part, parts, self._starts, alive, alive_start)
-                return extend(*where, *more, *self._scratches[part % jobs])
+                return extend(Part(level, level + 1, part, parts, *levels), *more, *self._scratches[part % jobs])
 
             for part in range(0, parts, jobs):
                 if self._limits.stop:

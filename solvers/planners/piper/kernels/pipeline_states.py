@@ -8,7 +8,7 @@ that one leaves fewer micro-batches in flight in front of it, and takes fewer de
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -40,21 +40,53 @@ if TYPE_CHECKING:
 NO_STATE = 2**31 - 1
 
 
+class Part(NamedTuple):
+    """Downsets to be worked out.
+
+    Attributes
+    ----------
+    first_level, last_level
+        Sizes, by their position: from the first to before the last. Several of them only as one part.
+    part, parts
+        Which of so many equal parts of the downsets of these sizes is meant.
+    starts
+        The downsets of the i-th size are from ``starts[i]``.
+    alive, alive_start
+        The smaller downsets that have states, ascending; those of the i-th size are from ``alive_start[i]``. Continued
+        if there is one part.
+    """
+
+    first_level: int
+    last_level: int
+    part: int
+    parts: int
+    starts: Int64Array
+    alive: Int64Array
+    alive_start: Int64Array
+
+
+class _Cut(NamedTuple):
+    """A stage *outer* without *inner* with the j-th degree of tensor parallelism, and what it pays for *edges*."""
+
+    outer: int
+    inner: int
+    j: int
+    edges: int
+
+
 @inlined
 def _stage_fits(
     g: int,
-    j: int,
     degrees_before: int,
-    outer: int,
-    inner: int,
-    edges: int,
+    cut: _Cut,
     threshold: Threshold,
     downsets: LayerDownsets,
     arrays: ChoiceArrays,
     table: LeastCompute,
     knapsack: KnapsackScratch,
 ) -> bool:
-    """Tell whether the stage *outer* without *inner* fits with the g-th degree, at which its fastest choices would."""
+    """Tell whether a stage fits with the g-th degree of data parallelism, at which its fastest choices would."""
+    outer, inner, j, edges = cut
     d = threshold.data_degrees[g]
     scale_p, scale_w, budget = threshold.scale_p[g], threshold.scale_w[g], threshold.budget[g]
     memory = threshold.numbers[MEMORY]
@@ -111,8 +143,7 @@ def _enter(
 def _extend_to(
     outer: int,
     levels: int,
-    alive: Int64Array,
-    alive_start: Int64Array,
+    which: Part,
     threshold: Threshold,
     downsets: LayerDownsets,
     arrays: ChoiceArrays,
@@ -121,7 +152,11 @@ def _extend_to(
     scratch: StateScratch,
     knapsack: KnapsackScratch,
 ) -> bool:
-    """Work out the states of one downset from those of the *levels* smaller sizes; return whether there was space."""
+    """Work out the states of one downset from the ones of *levels* smaller sizes; return whether there was space.
+
+    Invariant: ``scratch.devices[s]`` is the fewest devices with a first stage that ends at a downset seen so far.
+    """
+    alive, alive_start = which.alive, which.alive_start
     words = downsets.sets.shape[1]
     tensor_degrees = len(arrays.degrees)
     everything = len(downsets.sizes) - 1
@@ -189,6 +224,7 @@ def _extend_to(
                 # more of them than of anything else may take longer as well.
                 falling = not by_batch or (arrays.plain[j] == 1 and threshold.scale_p[0] * compute >= weights)
                 start = _first_in_time(compute, weights, threshold) if falling else 0
+                cut = _Cut(outer, inner, j, edges)
                 for q in range(known):
                     s0, k0 = states.degrees[inner, q], states.devices[inner, q]
                     # The last degree that leaves enough for the layers outside.
@@ -201,9 +237,7 @@ def _extend_to(
                     while low <= high:
                         fits = falling or _in_time(g, compute, weights, threshold)
                         if not (exactly and falling and found > 0):  # else more devices do as well
-                            fits = fits and _stage_fits(
-                                g, j, s0, outer, inner, edges, threshold, downsets, arrays, table, knapsack
-                            )
+                            fits = fits and _stage_fits(g, s0, cut, threshold, downsets, arrays, table, knapsack)
                         if fits and (exactly or found < 0 or g < found):
                             found = g if found < 0 or not exactly else found
                             if exactly:
@@ -265,13 +299,7 @@ def _extend_to(
 
 @kernel
 def extend(
-    first_level: int,
-    last_level: int,
-    part: int,
-    parts: int,
-    starts: Int64Array,
-    alive: Int64Array,
-    alive_start: Int64Array,
+    which: Part,
     threshold: Threshold,
     downsets: LayerDownsets,
     arrays: ChoiceArrays,
@@ -280,19 +308,7 @@ def extend(
     scratch: StateScratch,
     knapsack: KnapsackScratch,
 ) -> bool:
-    """Work out the states of the downsets of some sizes from those of smaller ones.
-
-    Parameters
-    ----------
-    first_level, last_level
-        Sizes, by their position: from the first to before the last. Several of them only as one part.
-    part, parts
-        Which of so many equal parts of the downsets of these sizes is meant.
-    starts
-        The downsets of the i-th size are from ``starts[i]``.
-    alive, alive_start
-        The smaller downsets that have states, ascending; those of the i-th size are from ``alive_start[i]``. Continued
-        if there is one part.
+    """Work out the states of the downsets of some sizes from the ones of smaller sizes.
 
     Returns
     -------
@@ -301,17 +317,15 @@ def extend(
     Notes
     -----
     For each pair of downsets that cannot be a stage a few nanoseconds; the others take the evaluation of a stage for
-    each degree t and step of a binary search over d.
+    each degree t and step of a binary search over d. Invariant: all downsets before *outer* have their states.
     """
+    first_level, last_level, part, parts, starts, alive, alive_start = which
     complete = True
     for level in range(first_level, last_level):
         size = starts[level + 1] - starts[level]
         first, last = starts[level] + size * part // parts, starts[level] + size * (part + 1) // parts
         for outer in range(first, last):
-            enough = _extend_to(
-                outer, level, alive, alive_start, threshold, downsets, arrays, table, states, scratch, knapsack
-            )
-            if not enough:
+            if not _extend_to(outer, level, which, threshold, downsets, arrays, table, states, scratch, knapsack):
                 complete = False
         if parts == 1:
             reached = alive_start[level]
