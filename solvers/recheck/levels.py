@@ -282,21 +282,20 @@ class _Search:
 
     def _of_superstages(self, level: int, copies: Sequence[int], inside: Mapping[int, _Table]) -> dict[int, _Table]:
         """Return what splits into superstages of a level come to, *inside* being what the splits in these come to."""
-        from mtpp.solvers.recheck.kernels.levels import superstages_as_parts
+        from mtpp.solvers.recheck.kernels.levels import SuperstageKinds, superstages_as_parts
 
         found = {}
         for p in copies:
             degrees = list(self._data_degrees(level, p))
             needed = sorted({self._inside(p * d) for d in degrees})
+            kinds = [(d, self._budget(p * d * d), needed.index(self._inside(p * d))) for d in degrees]
             together = sum(inside[one].size for one in needed)
             self._room(together)
             self._held += together
             parts = superstages_as_parts(
                 self._pairs,
                 *self._outer[level - 2],
-                np.array(degrees, dtype=np.int64),
-                np.array([self._budget(p * d * d) for d in degrees], dtype=np.int64),
-                np.array([needed.index(self._inside(p * d)) for d in degrees], dtype=np.int64),
+                SuperstageKinds(*(np.array(column, dtype=np.int64) for column in zip(*kinds, strict=True))),
                 _together([inside[one] for one in needed]),
                 self._largest_sum(level, p),
                 self._most_slack(p),

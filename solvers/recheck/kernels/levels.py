@@ -17,9 +17,9 @@ from mtpp.solvers.jit import kernel, subroutine
 from mtpp.solvers.recheck.kernels.stages import (
     Choices,
     crossing_edges,
-    has_room,
     layers_between,
     least_cost,
+    most_in_flight,
     options_of_stage,
     times_of_options,
 )
@@ -75,6 +75,20 @@ class StageKinds(NamedTuple):
     most_work: Int64Array
     most_compute: Int64Array
     most_in_flight: Int64Array
+
+
+class SuperstageKinds(NamedTuple):
+    """Degrees d that superstages may have, ascending. int64.
+
+    Attributes
+    ----------
+    degrees, most_cost, table
+        d; the most that d · d times the time of a superstage may be; the table of the splits inside.
+    """
+
+    degrees: Int64Array
+    most_cost: Int64Array
+    table: Int64Array
 
 
 class Parts(NamedTuple):
@@ -170,35 +184,8 @@ def fit_stages(
                 cost[i] = d * time[i] + (d - 1) * choices.weights[options[i]]
             if least_cost(offsets, cost) <= budget:
                 known, most = fits[q, g], kinds.most_in_flight[g]
-                fits[q, g] = _most_in_flight(known, most, choices, options, offsets, cost, budget, most_memory)
+                fits[q, g] = most_in_flight(known, 1, most, choices, options, offsets, cost, budget, most_memory)
     return looked_at
-
-
-@subroutine
-def _most_in_flight(
-    known: int,
-    most: int,
-    choices: Choices,
-    options: Int64Array,
-    offsets: Int64Array,
-    cost: Int64Array,
-    budget: int,
-    most_memory: int,
-) -> int:
-    """Return for how many micro-batches in flight there is room, up to *most*; *known* fit, 0 for nothing known."""
-    if has_room(most, choices, options, offsets, cost, budget, most_memory):
-        return most
-    if known == 0:
-        if most == 1 or not has_room(1, choices, options, offsets, cost, budget, most_memory):
-            return 0
-        known = 1
-    while most - known > 1:
-        middle = (known + most) // 2
-        if has_room(middle, choices, options, offsets, cost, budget, most_memory):
-            known = middle
-        else:
-            most = middle
-    return known
 
 
 @kernel
@@ -254,9 +241,7 @@ def superstages_as_parts(
     pairs: Pairs,
     edges: Int64Array,
     weights: Int64Array,
-    degrees: Int64Array,
-    most_cost: Int64Array,
-    table: Int64Array,
+    kinds: SuperstageKinds,
     tables: Tables,
     most_sum: int,
     most_slack: int,
@@ -271,9 +256,12 @@ def superstages_as_parts(
     ----------
     edges, weights
         By pair: ticks of the edges that cross it, and of its layers' weights.
-    degrees, most_cost, table
-        Each d, ascending; the most that d · d times the time of a superstage may be; the table of its splits.
+
+    Notes
+    -----
+    Before each row *front* holds the most slack by sum of degrees of the pair's options so far, which end at *n*.
     """
+    degrees, most_cost, table = kinds
     count = pairs.outer.shape[0]
     start = np.zeros(count + 1, np.int64)
     room = 1024

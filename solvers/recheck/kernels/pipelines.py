@@ -17,9 +17,9 @@ from mtpp.solvers.jit import kernel, subroutine
 from mtpp.solvers.recheck.kernels.stages import (
     Choices,
     crossing_edges,
-    has_room,
     layers_between,
     least_cost,
+    most_in_flight,
     options_of_stage,
     times_of_options,
 )
@@ -158,9 +158,12 @@ def _add_stage(
             budget = rules.most_cost[q] - rules.spread[q] * edges
             for i in range(options.shape[0]):
                 cost[i] = rules.spread[q] * time[i] + (d - 1) * choices.weights[options[i]]
-            most = _most_in_flight(low, high, d, t, downsets, choices, rules, fewest, options, offsets, cost, budget)
-            if most == 0:
+            if least_cost(offsets, cost) > budget:
                 continue
+            least, largest = _range_in_flight(low, high, d, t, downsets, rules, fewest)
+            if largest == 0:
+                continue
+            most = most_in_flight(0, least, largest, choices, options, offsets, cost, budget, rules.memory)
             for s in range(rules.most_degrees - d + 1):
                 taken = fewest[low, s] + d * t
                 if (s + 2 * d - 1) // d <= most and taken < fewest[high, s + d]:
@@ -168,42 +171,17 @@ def _add_stage(
 
 
 @subroutine
-def _most_in_flight(
-    low: int,
-    high: int,
-    d: int,
-    t: int,
-    downsets: Downsets,
-    choices: Choices,
-    rules: Rules,
-    fewest: Int32Array,
-    options: Int64Array,
-    offsets: Int64Array,
-    cost: Int64Array,
-    budget: int,
-) -> int:
-    """Return for how many micro-batches in flight a stage has room, among the numbers that come up; 0 for none.
+def _range_in_flight(
+    low: int, high: int, d: int, t: int, downsets: Downsets, rules: Rules, fewest: Int32Array
+) -> tuple[int, int]:
+    """Return the least and the largest number of micro-batches in flight that come up; twice 0 for none.
 
-    Memory grows with that number, so that it can be searched for by halving.
+    They grow with s: so far *least* is that of the first s that leaves enough devices, and *largest* of the last.
     """
-    if least_cost(offsets, cost) > budget:
-        return 0
     least, largest = 0, 0
     for s in range(rules.most_degrees - d + 1):
         if fewest[low, s] + d * t + downsets.rest_devices[high] <= rules.devices:
             largest = (s + 2 * d - 1) // d
             if least == 0:
                 least = largest
-    if least == 0:
-        return 0
-    if has_room(largest, choices, options, offsets, cost, budget, rules.memory):
-        return largest
-    if least == largest or not has_room(least, choices, options, offsets, cost, budget, rules.memory):
-        return 0
-    while largest - least > 1:
-        middle = (least + largest) // 2
-        if has_room(middle, choices, options, offsets, cost, budget, rules.memory):
-            least = middle
-        else:
-            largest = middle
-    return least
+    return least, largest

@@ -42,6 +42,14 @@ class SplitRules(NamedTuple):
     least_work: int
 
 
+class KeptSplits(NamedTuple):
+    """Devices, sum of degrees and slack of splits above one smaller downset, by the larger one. int32."""
+
+    devices: Int32Array
+    sums: Int32Array
+    slack: Int32Array
+
+
 class SplitRows(NamedTuple):
     """Outcome for some smaller downsets: see :class:`mtpp.solvers.recheck.kernels.levels.Tables`.
 
@@ -84,8 +92,7 @@ def split_layers(
     """
     downsets = pairs.members.shape[0]
     begin, end = np.zeros(downsets, np.int64), np.zeros(downsets, np.int64)
-    room = 1024
-    of_devices, of_sum, of_slack = np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room, np.int32)
+    kept = KeptSplits(np.empty(1024, np.int32), np.empty(1024, np.int32), np.empty(1024, np.int32))
     rows, rows_room = 0, 1024
     sums, slack = np.empty(rows_room, np.int32), np.empty(rows_room, np.int32)
     counts = np.empty(1024, np.int32)
@@ -100,7 +107,7 @@ def split_layers(
         spent += 1 + pairs.above[low + 1] - pairs.above[low]
         while counted + pairs.above[low + 1] - pairs.above[low] > counts.shape[0]:
             counts = longer(counts)
-        of_devices[0], of_sum[0], of_slack[0] = 0, 0, rules.most_slack
+        kept.devices[0], kept.sums[0], kept.slack[0] = 0, 0, rules.most_slack
         begin[low], end[low] = 0, 1
         states = 1
         for j in range(pairs.above[low], pairs.above[low + 1]):
@@ -111,7 +118,7 @@ def split_layers(
             gained = work[high] - work[low]
             if j >= wanted[low] or gained > rules.most_work[rules.devices]:
                 continue
-            tried, updated = _put_before(low, high, pairs, parts, rules, begin, end, of_devices, of_sum, of_slack, best)
+            tried, updated = _put_before(low, high, pairs, parts, rules, begin, end, kept, best)
             looked_at += tried
             spent += tried + pairs.below[high + 1] - pairs.below[high]
             if not updated:
@@ -119,10 +126,9 @@ def split_layers(
             spent += best.size // 2 + 2 * front.shape[0]
             if states + best.size > rules.most_kept or rows + front.shape[0] > rules.most_kept:
                 return SplitRows(-1, counts, sums, slack, looked_at)
-            while states + best.size > room:
-                of_devices, of_sum, of_slack = longer(of_devices), longer(of_sum), longer(of_slack)
-                room *= 2
-            states = _keep_best(gained, rules, best, front, states, of_devices, of_sum, of_slack)
+            while states + best.size > kept.slack.shape[0]:
+                kept = KeptSplits(longer(kept.devices), longer(kept.sums), longer(kept.slack))
+            states = _keep_best(gained, rules, best, front, states, kept)
             end[high] = states
             if gained < rules.least_work:
                 continue
@@ -152,12 +158,14 @@ def _put_before(
     rules: SplitRules,
     begin: Int64Array,
     end: Int64Array,
-    of_devices: Int32Array,
-    of_sum: Int32Array,
-    of_slack: Int32Array,
+    kept: KeptSplits,
     best: Int32Array,
 ) -> tuple[int, bool]:
-    """Put every part that ends with *high* before every split above *low*; return how often, and if any is possible."""
+    """Put every part that ends with *high* before every split above *low*; return how often, and if any is possible.
+
+    *best* holds the most slack of all splits put together so far, by devices and sum of degrees.
+    """
+    of_devices, of_sum, of_slack = kept
     tried, updated = 0, False
     for q in range(_first_from(low, high, pairs), pairs.below[high + 1]):
         middle = pairs.inner[q]
@@ -197,14 +205,7 @@ def _first_from(low: int, high: int, pairs: Pairs) -> int:
 
 @subroutine
 def _keep_best(
-    gained: int,
-    rules: SplitRules,
-    best: Int32Array,
-    front: Int32Array,
-    states: int,
-    of_devices: Int32Array,
-    of_sum: Int32Array,
-    of_slack: Int32Array,
+    gained: int, rules: SplitRules, best: Int32Array, front: Int32Array, states: int, kept: KeptSplits
 ) -> int:
     """Store the splits in *best* that none with no more devices is as good as, and clear it; return where they end.
 
@@ -228,6 +229,6 @@ def _keep_best(
                     if front[more] >= found:
                         break
                     front[more] = found
-            of_devices[states], of_sum[states], of_slack[states] = k, x, found
+            kept.devices[states], kept.sums[states], kept.slack[states] = k, x, found
             states += 1
     return states

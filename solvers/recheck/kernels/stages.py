@@ -131,6 +131,37 @@ def has_room(
     return can_choose(offsets, cost, memory, most_cost, most_memory)
 
 
+@subroutine
+def most_in_flight(
+    known: int,
+    least: int,
+    most: int,
+    choices: Choices,
+    options: Int64Array,
+    offsets: Int64Array,
+    cost: Int64Array,
+    most_cost: int,
+    most_memory: int,
+) -> int:
+    """Return for how many micro-batches in flight there is room, from *least* to *most*; *known* fit; 0 for none.
+
+    Memory grows with that number: while it is halved, there is room for *known* and none for *most*.
+    """
+    if has_room(most, choices, options, offsets, cost, most_cost, most_memory):
+        return most
+    if known == 0:
+        if least == most or not has_room(least, choices, options, offsets, cost, most_cost, most_memory):
+            return 0
+        known = least
+    while most - known > 1:
+        middle = (known + most) // 2
+        if has_room(middle, choices, options, offsets, cost, most_cost, most_memory):
+            known = middle
+        else:
+            most = middle
+    return known
+
+
 @kernel
 def can_choose(offsets: Int64Array, cost: Int64Array, memory: Int64Array, most_cost: int, most_memory: int) -> bool:
     """Return whether one option for each layer can be chosen that keeps both sums within their limits.
