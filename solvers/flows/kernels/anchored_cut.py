@@ -62,6 +62,7 @@ def relate(network: AnchoredNetwork, weight: Int64Array, v: int, limit: int, scr
     Notes
     -----
     O(n + edges), and for each op that may share a stage the edges among what is between them. A negative *limit*: any.
+    Before each op the relations of all ops between it and v are final.
     """
     relation, stamp, stack = scratch.relation, scratch.stamp, scratch.queue
     n = len(weight)
@@ -149,6 +150,7 @@ def cut_around(
 
     Notes
     -----
+    Before each op *least* is the sum of the negative terms of earlier ops, and the term of v if it is one of them.
     p · (Σ weight + 2·Σ transfer) + q · Σ value has to be below 2^61.
     """
     residual, inject, absorb, relation = scratch.residual, scratch.inject, scratch.absorb, scratch.relation

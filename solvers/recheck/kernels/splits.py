@@ -81,7 +81,8 @@ def split_layers(
     For a smaller downset i and a larger one o, and for each number of devices k and each sum of degrees x, all that
     matters of splits of what is between them is the largest slack. Its first part comes before a split of what is
     between i and some m: x' of its micro-batches are in flight behind the part, besides those behind the whole split.
-    Of these there may be the less of the part's slack - x' and of the slack of the rest.
+    Of these there may be the less of the part's slack - x' and of the slack of the rest. Before each o, splits up to
+    each earlier m are kept from begin[m] to end[m] - 1.
 
     Parameters
     ----------
