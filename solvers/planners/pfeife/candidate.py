@@ -11,7 +11,7 @@ import numpy as np
 
 from mtpp.array_types import Int64Array
 from mtpp.names import BUFFERS
-from mtpp.solvers.planners.pfeife.kernels.split_annealing import anneal_split, split_iteration
+from mtpp.solvers.planners.pfeife.kernels.split_annealing import Cooling, anneal_split, split_iteration
 from mtpp.solvers.planners.pfeife.kernels.split_arrays import SplitArrays
 from mtpp.solvers.planners.pfeife.kernels.split_beam import best_of_all_splits, extend_beam
 from mtpp.solvers.planners.pfeife.kernels.split_iteration import NEVER
@@ -91,10 +91,10 @@ class Scheduled:
         excess = excess_bytes(self.split_arrays, self.memory, split) if self.limited else 0
         return Candidate(self, split, int(split_iteration(self.split_arrays, split)), int(excess))
 
-    def annealed(self, split: Int64Array, steps: int, hottest: float, coldest: float, seed: int) -> Candidate:
+    def annealed(self, split: Int64Array, cooling: Cooling) -> Candidate:
         """Return the best split met by annealing from one, as :func:`anneal_split` does."""
         best = split.copy()
-        ticks, excess = anneal_split(self.split_arrays, self.memory, self.limited, best, steps, hottest, coldest, seed)
+        ticks, excess = anneal_split(self.split_arrays, self.memory, self.limited, best, cooling)
         return Candidate(self, best, int(ticks), int(excess))
 
     def best_of_all(self, cutoff: int) -> Candidate | None:
@@ -166,9 +166,9 @@ class Candidate:
         given = () if looped is None else (looped.loops, looped.loop_batch, *looped.warm_up)
         return tuple(chain(given, self.split.tolist()))
 
-    def annealed(self, steps: int, hottest: float, coldest: float, seed: int) -> Candidate:
+    def annealed(self, cooling: Cooling) -> Candidate:
         """Return the best split met by annealing from this one under the same schedule."""
-        return self.scheduled.annealed(self.split, steps, hottest, coldest, seed)
+        return self.scheduled.annealed(self.split, cooling)
 
     @property
     def device_bytes(self) -> Sequence[int]:

@@ -9,7 +9,8 @@ import numpy as np
 
 from mtpp.array_types import Int64Array
 from mtpp.solvers.planners.pfeife.candidate import Candidate, Scheduled
-from mtpp.solvers.planners.pfeife.kernels.joint_annealing import anneal_together
+from mtpp.solvers.planners.pfeife.kernels.joint_annealing import LoopedWarmUp, anneal_together
+from mtpp.solvers.planners.pfeife.kernels.split_annealing import Cooling
 from mtpp.solvers.planners.pfeife.schedule_arrays import looped_arrays
 from mtpp.training.pfeife.looped import LoopedSchedule, least_warm_up
 from mtpp.training.pfeife.problem import SplitProblem
@@ -60,27 +61,15 @@ class ScheduleCell:
             self.problem.devices, self.problem.micro_batches, self.loops, self.loop_batch, given
         ).warm_up
 
-    def annealed(
-        self, scheduled: Scheduled, split: Int64Array, steps: int, hottest: float, coldest: float, seed: int
-    ) -> Candidate:
+    def annealed(self, scheduled: Scheduled, split: Int64Array, cooling: Cooling) -> Candidate:
         """Return the best split and warm-up met by annealing from those given; the split alone where that is fixed."""
         if self.fixed is not None or scheduled.looped is None:
-            return scheduled.annealed(split, steps, hottest, coldest, seed)
+            return scheduled.annealed(split, cooling)
         warm_up = np.array(scheduled.looped.warm_up, dtype=np.int64)
         best = split.copy()
+        looped = LoopedWarmUp(self.loops, self.loop_batch, np.array(self.least, dtype=np.int64), warm_up)
         ticks, excess = anneal_together(
-            scheduled.split_arrays,
-            scheduled.memory,
-            scheduled.limited,
-            self.loops,
-            self.loop_batch,
-            np.array(self.least, dtype=np.int64),
-            warm_up,
-            best,
-            steps,
-            hottest,
-            coldest,
-            seed,
+            scheduled.split_arrays, scheduled.memory, scheduled.limited, looped, best, cooling
         )
         found = self.scheduled(warm_up.tolist())
         assert found is not None

@@ -12,6 +12,7 @@ from mtpp.inference.certificate import LowerBound, Tier
 from mtpp.solvers.limits import Limits
 from mtpp.solvers.planners.pfeife.candidate import Candidate, Scheduled
 from mtpp.solvers.planners.pfeife.families import ScheduleCell
+from mtpp.solvers.planners.pfeife.kernels.split_annealing import Cooling
 from mtpp.solvers.planners.pfeife.search import SplitSearch
 from mtpp.solvers.threads import Threads
 from mtpp.training.pfeife.plan import NoSplitPlan
@@ -93,7 +94,8 @@ def _shrunk(problem: SplitProblem, search: SplitSearch, scheduled: Scheduled, li
         middle = (low + high) // 2
         limit: Int64Array = np.full(problem.devices, middle, dtype=np.int64)
         within = scheduled.with_limit(limit)
-        tried = search.best_of_all([within]) if every else within.annealed(best.split, _STEPS, 0.01, 0.0002, cut)
+        cooling = Cooling(_STEPS, 0.01, 0.0002, cut)
+        tried = search.best_of_all([within]) if every else within.annealed(best.split, cooling)
         if tried is not None and tried.excess == 0:
             best, high = scheduled.of(tried.split), min(middle, _fullest(tried))
         else:

@@ -13,6 +13,7 @@ from mtpp.solvers.limits import Limits
 from mtpp.solvers.planners.pfeife.baselines import even_split
 from mtpp.solvers.planners.pfeife.candidate import Candidate, Scheduled
 from mtpp.solvers.planners.pfeife.families import ScheduleCell
+from mtpp.solvers.planners.pfeife.kernels.split_annealing import Cooling
 from mtpp.solvers.planners.pfeife.path_game import GameResult, PathGame
 from mtpp.solvers.planners.pfeife.path_network import PathNetwork, family_network, schedule_network
 from mtpp.solvers.planners.pfeife.schedule_arrays import arrays_of
@@ -87,9 +88,10 @@ class SplitSearch:
         return self._limits.ended()
 
     @staticmethod
-    def _steps(most: int, scheduled: Scheduled) -> int:
+    def _cooling(most: int, scheduled: Scheduled, hottest: float, seed: int) -> Cooling:
         passes = len(scheduled.arrays.table)
-        return most if passes <= _PASSES else max(1, int(most * sqrt(_PASSES / passes)))
+        steps = most if passes <= _PASSES else max(1, int(most * sqrt(_PASSES / passes)))
+        return Cooling(steps, hottest, _COLD, seed)
 
     def even(self, stages: int) -> Int64Array:
         """Return the split whose stages take equal parts of the time of a device, as near as whole ops allow."""
@@ -170,7 +172,7 @@ class SplitSearch:
             arrays = arrays_of(problem.rules.schedule[1])
             assert arrays is not None
             scheduled = Scheduled(problem, arrays, None)
-            return scheduled.annealed(self.even(arrays.stages), self._steps(_SHORT, scheduled), 2 * _HOT, _COLD, 0)
+            return scheduled.annealed(self.even(arrays.stages), self._cooling(_SHORT, scheduled, 2 * _HOT, 0))
         cell = ScheduleCell(problem, loops, loop_batch)
         made = [one for warm_up in cell.beginnings() if (one := cell.scheduled(warm_up)) is not None]
         return min(
@@ -237,7 +239,7 @@ class SplitSearch:
     ) -> Candidate:
         if self._limits.ended():
             return scheduled.of(start)
-        return cell.annealed(scheduled, start, self._steps(steps, scheduled), hottest, _COLD, seed)
+        return cell.annealed(scheduled, start, self._cooling(steps, scheduled, hottest, seed))
 
     def beam(self, cells: Sequence[CellBound], threads: Threads) -> Candidate | None:
         """Return the best candidate of beam searches from even splits, of the warm-ups to begin with.
@@ -278,9 +280,8 @@ class SplitSearch:
             start, seed = job
             if self._limits.ended():
                 return scheduled.of(start)
-            return scheduled.annealed(
-                start, self._steps(_MEDIUM // 2, scheduled), (1 + 2 * (seed % 2)) * _HOT, _COLD, seed
-            )
+            hottest = (1 + 2 * (seed % 2)) * _HOT
+            return scheduled.annealed(start, self._cooling(_MEDIUM // 2, scheduled, hottest, seed))
 
         return self._long(sorted(threads.map(run, jobs), key=lambda one: (one.rank, one.key)), threads)
 
@@ -289,7 +290,7 @@ class SplitSearch:
 
         def run(job: tuple[Candidate, int]) -> Candidate:
             one, seed = job
-            return one if self._limits.ended() else one.annealed(self._steps(_FINAL, one.scheduled), _HOT, _COLD, seed)
+            return one if self._limits.ended() else one.annealed(self._cooling(_FINAL, one.scheduled, _HOT, seed))
 
         again = threads.map(run, [(one, seed) for one in found[:2] for seed in range(_SEEDS)])
         return min([*found, *again], key=lambda one: (one.rank, one.key))

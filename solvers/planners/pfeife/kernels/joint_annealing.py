@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from mtpp.array_types import Int32Array, Int64Array
 from mtpp.solvers.jit import kernel, subroutine
 from mtpp.solvers.planners.pfeife.kernels.ordered_passes import looped_rows, ordered_passes
-from mtpp.solvers.planners.pfeife.kernels.split_annealing import WIDEST, move_split
+from mtpp.solvers.planners.pfeife.kernels.split_annealing import WIDEST, Cooling, move_split
 from mtpp.solvers.planners.pfeife.kernels.split_arrays import SplitArrays
 from mtpp.solvers.planners.pfeife.kernels.split_iteration import NEVER, iteration, split_room
 from mtpp.solvers.planners.pfeife.kernels.split_memory import MemoryArrays, stage_bytes
@@ -16,38 +18,35 @@ _SCHEDULE = 0.08
 """Share of moves of the warm-up, each of which costs several times as much as one of the split."""
 
 
+class LoopedWarmUp(NamedTuple):
+    """A cell of looped schedules and one of them: the *least* forward passes before a backward one, and now; (D,)."""
+
+    loops: int
+    loop_batch: int
+    least: Int64Array
+    warm_up: Int64Array
+
+
 @kernel
 def anneal_together(
-    arrays: SplitArrays,
-    memory: MemoryArrays,
-    limited: bool,
-    loops: int,
-    loop_batch: int,
-    least: Int64Array,
-    warm_up: Int64Array,
-    split: Int64Array,
-    steps: int,
-    hottest: float,
-    coldest: float,
-    seed: int,
+    arrays: SplitArrays, memory: MemoryArrays, limited: bool, looped: LoopedWarmUp, split: Int64Array, cooling: Cooling
 ) -> tuple[int, int]:
     """Anneal the iteration of a split under looped schedules; return the best one's ticks and its excess of memory.
 
     Parameters
     ----------
     arrays, memory, limited
-        As :func:`~mtpp.solvers.planners.pfeife.kernels.split_annealing.anneal_split` takes them; *arrays* and *memory*
-        are those of the schedule with *warm_up*, of a cell with *loops* and *loop_batch*.
-    least
-        Forward passes that each device runs first at least, int64, shape (D,).
-    warm_up, split
-        Input and output, int64, shapes (D,) and (S + 1,).
+        As :func:`~mtpp.solvers.planners.pfeife.kernels.split_annealing.anneal_split` takes them, for *looped*.
+    looped, split
+        Input and output, as for the warm-up; *split* has shape (S + 1,).
 
     Notes
     -----
     O(passes) a step. A warm-up that grows from a device to the next one, or whose passes wait for each other, is
-    refused.
+    refused. Invariant: *split* and the warm-up of *looped* are the best met so far.
     """
+    loops, loop_batch, least, warm_up = looped
+    steps, hottest, coldest, seed = cooling
     np.random.seed(seed)
     devices, stages = len(warm_up), len(split) - 1
     micro_batches = memory.micro_batches

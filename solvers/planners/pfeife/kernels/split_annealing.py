@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from mtpp.array_types import Int64Array
@@ -17,6 +19,15 @@ WIDEST = 0.1
 """Of the ops of a stage: how far split points move at first, on average."""
 
 
+class Cooling(NamedTuple):
+    """Steps of an annealing, and temperatures at the first and the last one as parts of the best iteration."""
+
+    steps: int
+    hottest: float
+    coldest: float
+    seed: int
+
+
 @kernel
 def split_iteration(arrays: SplitArrays, split: Int64Array) -> int:
     """Return the ticks of an iteration."""
@@ -25,14 +36,7 @@ def split_iteration(arrays: SplitArrays, split: Int64Array) -> int:
 
 @kernel
 def anneal_split(
-    arrays: SplitArrays,
-    memory: MemoryArrays,
-    limited: bool,
-    split: Int64Array,
-    steps: int,
-    hottest: float,
-    coldest: float,
-    seed: int,
+    arrays: SplitArrays, memory: MemoryArrays, limited: bool, split: Int64Array, cooling: Cooling
 ) -> tuple[int, int]:
     """Anneal the iteration of *split*, which is set to the best one met; return its ticks and its excess of memory.
 
@@ -42,14 +46,14 @@ def anneal_split(
         What devices hold, and whether their memory is limited at all.
     split
         Input and output, int64, shape (S + 1,).
-    hottest, coldest
-        Temperatures at the first and the last step, as parts of the best iteration.
 
     Notes
     -----
     A split that needs less memory beyond the limits than another one is better, whatever the two take. O(passes) a
-    step, less for steps that are refused: what devices still have to do refuses most early.
+    step, less for steps that are refused: what devices still have to do refuses most early. Invariant: *split* is the
+    best met so far, *best* its ticks and *best_excess* its excess.
     """
+    steps, hottest, coldest, seed = cooling
     np.random.seed(seed)
     stages = len(split) - 1
     reach = max(1.0, WIDEST * split[stages] / stages)
