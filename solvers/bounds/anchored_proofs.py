@@ -88,7 +88,9 @@ class AnchoredCuts:
             (AFTER, network.predecessor_offsets, network.predecessors, network.predecessor_arcs),
         ):
             tails = np.repeat(np.arange(len(relation)), np.diff(offsets))
-            amount = self.scratch.residual[network.twins[arcs]]  # the reverse of what is drawn has no room of its own
+            amount = self.scratch.residual[
+                network.arcs.twins[arcs]
+            ]  # the reverse of what is drawn has no room of its own
             used = (relation[tails] & side > 0) & (relation[ends] & side > 0) & (amount > 0)
             triples = zip(self.op_of[tails[used]], self.op_of[ends[used]], amount[used], strict=True)
             rows += [[int(u), int(x), int(moved)] for u, x, moved in triples]

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from mtpp.inference.graph import Int32Array, Int64Array
 from mtpp.solvers.downsets.downset_arrays import DownsetArrays
 from mtpp.solvers.downsets.kernels.ancestor_work import ancestor_work
-from mtpp.solvers.flows.kernels.max_flow import UNLIMITED_CAPACITY, flow_arcs, flow_scratch, max_flow
+from mtpp.solvers.flows.kernels.max_flow import UNLIMITED_CAPACITY, FlowArcs, flow_arcs, flow_scratch, max_flow
 
 ROUNDS = 8
 """Rounds at most; the windows seldom shrink more often than two or three times."""
@@ -47,19 +47,15 @@ class CrossingNetwork(NamedTuple):
 
     Attributes
     ----------
-    offsets, heads, twins, forward, backward
-        As in :class:`~mtpp.solvers.flows.kernels.max_flow.FlowArcs`.
+    arcs
+        As :func:`~mtpp.solvers.flows.kernels.max_flow.max_flow` takes them.
     kind, item
         What each arc is that is no reverse, and the op or tensor whose it is, both int32.
     before, after
         Work of each op with its ancestors, and with its descendants, int64, shape (n,).
     """
 
-    offsets: Int64Array
-    heads: Int32Array
-    twins: Int32Array
-    forward: Int32Array
-    backward: Int32Array
+    arcs: FlowArcs
     kind: Int32Array
     item: Int32Array
     before: Int64Array
@@ -93,7 +89,7 @@ def crossing_network(arrays: DownsetArrays) -> CrossingNetwork:
     ends: list[NDArray[Any]] = [arrays.predecessors, n + tensors, arrays.consumers]
     items: list[NDArray[Any]] = [np.repeat(ops, degree), tensors, np.repeat(tensors, reads)]
     return CrossingNetwork(
-        *flow_arcs(np.concatenate(tails), np.concatenate(ends), n + m),
+        flow_arcs(np.concatenate(tails), np.concatenate(ends), n + m),
         np.repeat(np.arange(3), [len(part) for part in tails]).astype(np.int32),
         np.concatenate(items).astype(np.int32),
         *work_around(arrays),
@@ -178,13 +174,12 @@ def crossing_flow(
     inject, absorb
         What each op gives out and takes at most, int64; reduced by the flow.
     """
-    residual = np.zeros(len(network.heads), dtype=np.int64)
-    residual[network.forward] = capacity
-    scratch = flow_scratch(len(network.offsets) - 1)
-    value = max_flow(
-        network.offsets, network.heads, network.twins, residual, inject, absorb, *scratch, enough, whole_phases=True
-    )
-    return int(value), residual[network.backward]
+    arcs = network.arcs
+    residual = np.zeros(len(arcs.heads), dtype=np.int64)
+    residual[arcs.forward] = capacity
+    scratch = flow_scratch(len(arcs.offsets) - 1)
+    value = max_flow(arcs, residual, inject, absorb, scratch, enough, whole_phases=True)
+    return int(value), residual[arcs.backward]
 
 
 def fill_arcs(capacity: Int64Array, where: NDArray[np.bool_], item: Int32Array, value: Int64Array) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from mtpp.inference.graph import Int32Array, Int64Array
 from mtpp.inference.instance import Instance
+from mtpp.solvers.flows.kernels.max_flow import FlowArcs
 
 NO_LIMIT = -1
 DRAWING = -2
@@ -25,7 +26,7 @@ class AnchoredNetwork(NamedTuple):
 
     Attributes
     ----------
-    offsets, heads, twins
+    arcs
         As :func:`~mtpp.solvers.flows.kernels.max_flow.max_flow` takes them.
     capacity
         Of each arc: ticks, :data:`NO_LIMIT` or :data:`DRAWING`; int64.
@@ -33,9 +34,7 @@ class AnchoredNetwork(NamedTuple):
         The edges of the data flow that do not follow from others, two CSR, with the arcs from the op to its neighbour.
     """
 
-    offsets: Int64Array
-    heads: Int32Array
-    twins: Int32Array
+    arcs: FlowArcs
     capacity: Int64Array
     successor_offsets: Int64Array
     successors: Int32Array
@@ -111,9 +110,11 @@ def anchored_network(instance: Instance) -> tuple[AnchoredNetwork, TensorArcs]:
     out_of[of_big] = position[ends[1] : ends[2]]
     edge = np.arange(ends[3], ends[4])
     network = AnchoredNetwork(
-        offsets,
-        both_heads[order].astype(np.int32),
-        position[reverse[order]].astype(np.int32),
+        FlowArcs(
+            offsets,
+            *(column.astype(np.int32) for column in (both_heads[order], position[reverse[order]])),
+            *position.astype(np.int32).reshape(2, couples),
+        ),
         np.concatenate([*forward, *backward])[order].astype(np.int64),
         *_grouped(sources, targets, position[edge], n),
         *_grouped(targets, sources, position[edge + couples], n),

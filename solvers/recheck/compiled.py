@@ -39,8 +39,7 @@ def minimum_cut_compiled(network: Network) -> tuple[int, set[int]]:
     residual[arcs.forward] = capacity
     inject, absorb = np.zeros(network.nodes, dtype=np.int64), np.zeros(network.nodes, dtype=np.int64)
     inject[SOURCE] = absorb[SINK] = 2**63 - 1
-    scratch = flow_scratch(network.nodes)
-    max_flow(arcs.offsets, arcs.heads, arcs.twins, residual, inject, absorb, *scratch, 2**62, whole_phases=True)
+    max_flow(arcs, residual, inject, absorb, flow_scratch(network.nodes), 2**62, whole_phases=True)
 
     flow = capacity - residual[arcs.forward]
     if np.any(flow < 0) or np.any(flow > capacity) or np.any(flow != residual[arcs.backward]):

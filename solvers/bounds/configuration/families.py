@@ -284,7 +284,7 @@ def stage_network(instance: Instance, cost: StageWeights) -> StageNetwork:
         add(tail, head, UP, e)
         add(head, tail, DOWN, e)
     return StageNetwork(
-        *flow_arcs(np.array(tails, dtype=np.int64), np.array(heads, dtype=np.int64), nodes),
+        flow_arcs(np.array(tails, dtype=np.int64), np.array(heads, dtype=np.int64), nodes),
         np.array(kinds, dtype=np.int32),
         np.array(items, dtype=np.int32),
         edge_tails,

@@ -294,7 +294,7 @@ def stage_proof(search: WeightSearch) -> StageProof | None:
     tensor_of_node = _tensors_of_nodes(sets.network)
     written: dict[int, Any] = {}
     residual = np.empty(2 * len(sets.network.kind), dtype=np.int64)
-    level = np.empty(len(sets.network.offsets) - 1, dtype=np.int32)
+    level = np.empty(len(sets.network.arcs.offsets) - 1, dtype=np.int32)
     work = sets.cost.weight.astype(object)
     transfer = instance.transfer.astype(object)
     for f, leaf in enumerate(sets.leaves):
@@ -337,9 +337,9 @@ def _flow_rows(
 ) -> list[Any]:
     """Return the flow that the residual arcs hold: rows of tensors, and arcs between ops."""
     n = len(network.work)
-    amounts = residual[network.backward]
+    amounts = residual[network.arcs.backward]
     used = np.flatnonzero(amounts > 0)
-    tails, heads = network.heads[network.backward], network.heads[network.forward]
+    tails, heads = network.arcs.heads[network.arcs.backward], network.arcs.heads[network.arcs.forward]
     rows: dict[int, dict[int, int]] = {}
     arcs: list[list[int]] = []
     for i in used.tolist():
@@ -365,8 +365,8 @@ def _flow_rows(
 
 def _tensors_of_nodes(network: StageNetwork) -> Int64Array:
     n = len(network.work)
-    owner = np.full(len(network.offsets) - 1 - n, -1, dtype=np.int64)
-    tails, heads = network.heads[network.backward], network.heads[network.forward]
+    owner = np.full(len(network.arcs.offsets) - 1 - n, -1, dtype=np.int64)
+    tails, heads = network.arcs.heads[network.arcs.backward], network.arcs.heads[network.arcs.forward]
     for i in np.flatnonzero((network.kind == CUT) & (tails >= n)).tolist():
         owner[tails[i] - n] = owner[heads[i] - n] = network.item[i]
     return owner

@@ -97,7 +97,7 @@ def largest_parts(
             parts.cuts[v] += 1
             held = np.int64(0)
             for u in range(len(value)):
-                if scratch.level[u] >= 0:
+                if scratch.flow.level[u] >= 0:
                     held += value[u]
             cost = (least + q * held) // p
             if q > 0:

@@ -8,7 +8,7 @@ import numpy as np
 
 from mtpp.array_types import Int32Array, Int64Array
 from mtpp.solvers.flows.anchored_network import AnchoredNetwork
-from mtpp.solvers.flows.kernels.max_flow import UNLIMITED_CAPACITY, max_flow
+from mtpp.solvers.flows.kernels.max_flow import UNLIMITED_CAPACITY, FlowScratch, flow_scratch, max_flow
 from mtpp.solvers.jit import kernel
 
 FREE, BEFORE, AFTER, APART = 0, 1, 2, 4
@@ -20,7 +20,7 @@ class CutScratch(NamedTuple):
 
     Attributes
     ----------
-    residual, inject, absorb, level, queue, at, path
+    residual, inject, absorb, flow
         As :func:`~mtpp.solvers.flows.kernels.max_flow.max_flow` takes them.
     relation
         Of each op to the anchor, int32.
@@ -31,25 +31,18 @@ class CutScratch(NamedTuple):
     residual: Int64Array
     inject: Int64Array
     absorb: Int64Array
-    level: Int32Array
-    queue: Int32Array
-    at: Int64Array
-    path: Int32Array
+    flow: FlowScratch
     relation: Int32Array
     stamp: Int64Array
 
 
 def cut_scratch(network: AnchoredNetwork, op_count: int) -> CutScratch:
     """Return scratch for cuts in a network."""
-    nodes = len(network.offsets) - 1
     return CutScratch(
-        np.zeros(len(network.heads), dtype=np.int64),
+        np.zeros(len(network.arcs.heads), dtype=np.int64),
         np.zeros(op_count, dtype=np.int64),
         np.zeros(op_count, dtype=np.int64),
-        np.zeros(nodes, dtype=np.int32),
-        np.zeros(nodes + 1, dtype=np.int32),
-        np.zeros(nodes + 1, dtype=np.int64),
-        np.zeros(nodes + 1, dtype=np.int32),
+        flow_scratch(len(network.arcs.offsets) - 1),
         np.zeros(op_count, dtype=np.int32),
         np.zeros(op_count, dtype=np.int64),
     )
@@ -64,7 +57,7 @@ def relate(network: AnchoredNetwork, weight: Int64Array, v: int, limit: int, scr
     O(n + edges), and for each op that may share a stage the edges among what is between them. A negative *limit*: any.
     Before each op the relations of all ops between it and v are final.
     """
-    relation, stamp, stack = scratch.relation, scratch.stamp, scratch.queue
+    relation, stamp, stack = scratch.relation, scratch.stamp, scratch.flow.queue
     n = len(weight)
     relation[:] = FREE
     stamp[:] = -1
@@ -146,7 +139,7 @@ def cut_around(
     """Return the least Σ (p·weight − q·value) + p·transfers cut over the sets that hold op v and all that is drawn.
 
     Only sets without ops that are apart. Needs :func:`relate` for v. If the sum reaches *enough* it may be too low,
-    else ``scratch.level`` tells the least such set.
+    else ``scratch.flow.level`` tells the least such set.
 
     Notes
     -----
@@ -188,18 +181,5 @@ def cut_around(
                 x = network.predecessors[e]
                 if x != v and relation[x] & AFTER:
                     residual[network.predecessor_arcs[e]] = UNLIMITED_CAPACITY
-    flow = max_flow(
-        network.offsets,
-        network.heads,
-        network.twins,
-        residual,
-        inject,
-        absorb,
-        scratch.level,
-        scratch.queue,
-        scratch.at,
-        scratch.path,
-        int(enough - least),
-        False,
-    )
+    flow = max_flow(network.arcs, residual, inject, absorb, scratch.flow, int(enough - least), False)
     return int(least + flow)

@@ -48,9 +48,27 @@ def flow_arcs(tails: NDArray[Any], heads: NDArray[Any], nodes: int) -> FlowArcs:
     )
 
 
-def flow_scratch(nodes: int) -> tuple[Int32Array, Int32Array, Int64Array, Int32Array]:
-    """Return *level*, *queue*, *at* and *path* for :func:`max_flow`."""
-    return (
+class FlowScratch(NamedTuple):
+    """Room for one flow at a time.
+
+    Attributes
+    ----------
+    level
+        After a maximum flow: at least 0 for the nodes on the source's side of the least minimum cut, else −1; int32,
+        shape (nodes,).
+    queue, at, path
+        int32, int64 and int32, shape (nodes + 1,).
+    """
+
+    level: Int32Array
+    queue: Int32Array
+    at: Int64Array
+    path: Int32Array
+
+
+def flow_scratch(nodes: int) -> FlowScratch:
+    """Return scratch for :func:`max_flow` in a network."""
+    return FlowScratch(
         np.empty(nodes, dtype=np.int32),
         np.empty(nodes + 1, dtype=np.int32),
         np.empty(nodes + 1, dtype=np.int64),
@@ -60,16 +78,11 @@ def flow_scratch(nodes: int) -> tuple[Int32Array, Int32Array, Int64Array, Int32A
 
 @kernel
 def max_flow(
-    offsets: Int64Array,
-    heads: Int32Array,
-    twins: Int32Array,
+    arcs: FlowArcs,
     residual: Int64Array,
     inject: Int64Array,
     absorb: Int64Array,
-    level: Int32Array,
-    queue: Int32Array,
-    at: Int64Array,
-    path: Int32Array,
+    scratch: FlowScratch,
     enough: int,
     whole_phases: bool,
 ) -> int:
@@ -77,25 +90,21 @@ def max_flow(
 
     Parameters
     ----------
-    offsets, heads, twins
-        As in :class:`FlowArcs`.
     residual
         Capacity of each arc, int64; reduced by the flow when the function returns.
     inject, absorb
         What the first nodes may still give out and take, int64, both of one shape; reduced by the flow as well. No
         sum of what can flow may reach 2^63.
-    level
-        On return, if the flow is maximum: at least 0 for the nodes on the source's side of the least minimum cut,
-        else −1; int32, shape (nodes,).
-    queue, at, path
-        Scratch, int32, int64 and int32, shape (nodes + 1,).
     whole_phases
         Whether a phase that has begun is ended although there is enough.
 
     Notes
     -----
+    Between pushes *residual*, *inject* and *absorb* are left by a flow of value *total*, which keeps to all capacities.
     O(nodes² · arcs) at worst; a phase looks no further than the nearest node that still absorbs. Dinic (1970).
     """
+    offsets, heads, twins = arcs.offsets, arcs.heads, arcs.twins
+    level, queue, at, path = scratch
     terminals = len(inject)
     total = np.int64(0)
     while total < enough:

@@ -53,9 +53,7 @@ def test_a_wrong_flow_is_noticed(arc: int | None, by: int, fault: str, monkeypat
     """Whether the kernel changes capacities, or stops too early."""
     network = Network(3, [(SOURCE, 2, 4), (2, SINK, 3)], [])
 
-    def wrong(
-        offsets: object, heads: object, twins: object, residual: list[int], *rest: object, **options: object
-    ) -> int:
+    def wrong(arcs: object, residual: list[int], *rest: object, **options: object) -> int:
         if arc is not None:
             residual[arc] += by
         return 3
@@ -69,9 +67,7 @@ def test_an_unbalanced_flow_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """What enters a node leaves it."""
     network = Network(3, [(SOURCE, 2, 4), (2, SINK, 3)], [])
 
-    def wrong(
-        offsets: object, heads: object, twins: object, residual: list[int], *rest: object, **options: object
-    ) -> int:
+    def wrong(arcs: object, residual: list[int], *rest: object, **options: object) -> int:
         residual[0], residual[2] = 0, 4  # the first arc and its reverse
         return 4
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mtpp.array_types import Int32Array, Int64Array
 from mtpp.solvers.bounds.configuration.kernels.set_mixtures import FloatArray, best_mixture, best_multipliers
-from mtpp.solvers.flows.kernels.max_flow import max_flow
+from mtpp.solvers.flows.kernels.max_flow import FlowArcs, FlowScratch, max_flow
 from mtpp.solvers.jit import kernel
 
 Int8Array = NDArray[np.int8]
@@ -35,8 +35,8 @@ class StageNetwork(NamedTuple):
 
     Attributes
     ----------
-    offsets, heads, twins, forward, backward
-        As in :class:`~mtpp.solvers.flows.kernels.max_flow.FlowArcs`.
+    arcs
+        As :func:`~mtpp.solvers.flows.kernels.max_flow.max_flow` takes them.
     kind, item
         What each arc is that is no reverse, and the tensor or edge whose it is, int32.
     tail, head
@@ -49,11 +49,7 @@ class StageNetwork(NamedTuple):
         Ops that touch each tensor, CSR, int64 and int32.
     """
 
-    offsets: Int64Array
-    heads: Int32Array
-    twins: Int32Array
-    forward: Int32Array
-    backward: Int32Array
+    arcs: FlowArcs
     kind: Int32Array
     item: Int32Array
     tail: Int32Array
@@ -257,8 +253,8 @@ def family_flow(
                 limit = np.int64(WITHOUT_END)
         elif after[network.tail[j]] == 1 and after[network.head[j]] == 1:
             limit = np.int64(WITHOUT_END)
-        residual[network.forward[i]] = limit
-        residual[network.backward[i]] = 0
+        residual[network.arcs.forward[i]] = limit
+        residual[network.arcs.backward[i]] = 0
     inject = np.zeros(len(state), dtype=np.int64)
     absorb = np.zeros(len(state), dtype=np.int64)
     for u in range(len(state)):
@@ -269,24 +265,10 @@ def family_flow(
         elif state[u] == FREE:
             inject[u] = max(np.int64(0), gain[u])
             absorb[u] = max(np.int64(0), -gain[u])
-    nodes = len(network.offsets) - 1
-    queue = np.empty(nodes + 1, dtype=np.int32)
-    at = np.empty(nodes + 1, dtype=np.int64)
-    path = np.empty(nodes + 1, dtype=np.int32)
-    return max_flow(
-        network.offsets,
-        network.heads,
-        network.twins,
-        residual,
-        inject,
-        absorb,
-        level,
-        queue,
-        at,
-        path,
-        int(enough),
-        True,
-    )
+    room = len(network.arcs.offsets)
+    queue, at, path = np.empty(room, np.int32), np.empty(room, np.int64), np.empty(room, np.int32)
+    scratch = FlowScratch(level, queue, at, path)
+    return max_flow(network.arcs, residual, inject, absorb, scratch, int(enough), True)
 
 
 @kernel
@@ -324,7 +306,7 @@ def fill_families(
     gain = np.empty(n, dtype=np.int64)
     capacity = np.empty(m, dtype=np.int64)
     residual = np.empty(2 * len(network.kind), dtype=np.int64)
-    level = np.empty(len(network.offsets) - 1, dtype=np.int32)
+    level = np.empty(len(network.arcs.offsets) - 1, dtype=np.int32)
     side = np.empty(n, dtype=np.int8)
     held = np.empty(places + 1, dtype=np.float64)
     over = np.empty(places + 1, dtype=np.float64)

@@ -87,7 +87,7 @@ def test_a_cut_is_the_least_over_all_sets(seed: int) -> None:
         sums = {s: sum(worth[u] for u in s) + p * cut_of(graph, s) for s in sets.around(v) if not s & apart}
         least = cut_around(network, weight, value, place, p, q, 2**62, scratch)
         assert least == min(sums.values())
-        told = frozenset(u for u, level in zip(order, scratch.level.tolist(), strict=False) if level >= 0)
+        told = frozenset(u for u, level in zip(order, scratch.flow.level.tolist(), strict=False) if level >= 0)
         assert sums[told] == least
         enough = least - int(random.integers(1, 50))
         assert enough <= cut_around(network, weight, value, place, p, q, enough, scratch) <= least

@@ -24,10 +24,7 @@ def flow_of(nodes: int, arcs: list[tuple[int, int, int]], enough: int = 2**62) -
     residual[network.forward] = capacity
     inject, absorb = np.zeros(nodes, dtype=np.int64), np.zeros(nodes, dtype=np.int64)
     inject[0] = absorb[-1] = 2**63 - 1
-    scratch = flow_scratch(nodes)
-    value = max_flow(
-        network.offsets, network.heads, network.twins, residual, inject, absorb, *scratch, enough, whole_phases=True
-    )
+    value = max_flow(network, residual, inject, absorb, flow_scratch(nodes), enough, whole_phases=True)
     return int(value), capacity - residual[network.forward]
 
 
