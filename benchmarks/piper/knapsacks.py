@@ -23,7 +23,7 @@ from mtpp.solvers.planners.piper.bang_per_buck import bang_per_buck
 from mtpp.solvers.planners.piper.kernels.saving_classes import UNDECIDED
 from mtpp.solvers.planners.piper.kernels.stage_choices import LEAST, NOTHING_FITS, UNBOUNDED
 from mtpp.solvers.planners.piper.kernels.stage_choices import least_cost as least_cost_of_kernel
-from mtpp.solvers.planners.piper.kernels.stage_options import gather_members, knapsack_scratch
+from mtpp.solvers.planners.piper.kernels.stage_options import Demand, StageLayers, gather_members, knapsack_scratch
 from mtpp.solvers.planners.piper.layer_downsets import every_downset, layer_bits
 from mtpp.training.plan import LayerStage
 from mtpp.training.problem import PlanningProblem
@@ -151,8 +151,8 @@ class PlannersKnapsack:
         others = layer_bits(sorted(set(range(n)) - set(instance.layers)), n)
         d, j = instance.d, problem.degrees.index(instance.t)
         count = gather_members(len(self._arrays.in_start) - 1, members, others, scratch)
-        sizes = (count, j, problem.spread(d), d - 1, instance.copies, problem.memory_bytes, UNBOUNDED)
-        found = least_cost_of_kernel(*sizes, LEAST, self._arrays, members, others, scratch)
+        demand = Demand(j, problem.spread(d), d - 1, instance.copies, problem.memory_bytes, UNBOUNDED, LEAST)
+        found = least_cost_of_kernel(StageLayers(count, members, others), demand, self._arrays, scratch)
         if found == UNDECIDED:
             raise SystemExit(f"the planner's knapsack gave up on {instance}")
         if found == NOTHING_FITS:

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mtpp.inference.graph import Int32Array, Int64Array
+from mtpp.inference.graph import Int64Array
 from mtpp.solvers.planners.piper.arrays import ChoiceArrays
-from mtpp.solvers.planners.piper.kernels.cost_steps import cost_steps
+from mtpp.solvers.planners.piper.kernels.cost_steps import Nested, StageKinds, cost_steps
 from mtpp.solvers.planners.piper.kernels.stage_options import knapsack_scratch
 from mtpp.solvers.planners.piper.layer_downsets import Sets
 from mtpp.solvers.threads import Threads
@@ -17,44 +17,6 @@ from mtpp.training.nested_problem import NestedProblem
 
 PAIRS_AT_ONCE = 500
 """Pairs of downsets whose cost steps one thread works out between two looks at the clock."""
-
-
-class Nested(NamedTuple):
-    """Downsets, the smallest first, and the pairs of which one holds the other.
-
-    Attributes
-    ----------
-    sets
-        Bits of the layers, shape (D, words); the first is empty, the last holds all layers.
-    pair_of
-        Number of the pair (outer, inner), -1 where *outer* does not hold *inner* or is the same; int32, shape (D, D).
-    outer, inner
-        The downsets of each pair, int64, shape (P,).
-    """
-
-    sets: Sets
-    pair_of: Int32Array
-    outer: Int64Array
-    inner: Int64Array
-
-
-class StageKinds(NamedTuple):
-    """Degrees that a stage of level 1 may have, I kinds in all, the degree of tensor parallelism ascending.
-
-    Attributes
-    ----------
-    degree
-        Position of t among the problem's degrees.
-    data, uses
-        d, and the d · t devices.
-    spread
-        Costs are in units of 1 / (d · spread) ticks: d by the paper's convention, N by the program's.
-    """
-
-    degree: Int64Array
-    data: Int64Array
-    uses: Int64Array
-    spread: Int64Array
 
 
 class CostSteps(NamedTuple):
@@ -141,13 +103,9 @@ def all_cost_steps(
         return cost_steps(
             first,
             min(first + PAIRS_AT_ONCE, count),
-            nested.outer,
-            nested.inner,
-            nested.sets,
+            nested,
             arrays,
-            kinds.degree,
-            kinds.data,
-            kinds.spread,
+            kinds,
             problem.most_in_flight,
             problem.level_one.memory_bytes,
             knapsack_scratch(layers, choices),

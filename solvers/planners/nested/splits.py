@@ -25,14 +25,13 @@ from mtpp.solvers.planners.nested.kernels.split_tolerances import (
 )
 from mtpp.solvers.planners.nested.segments import (
     CostSteps,
-    Nested,
     OutOfTime,
     all_cost_steps,
     crossing_sums,
     stage_kinds,
 )
 from mtpp.solvers.planners.piper.arrays import choice_arrays
-from mtpp.solvers.planners.piper.kernels.cost_steps import fit_until, tolerated_in_flight
+from mtpp.solvers.planners.piper.kernels.cost_steps import Nested, fit_until, tolerated_in_flight
 from mtpp.solvers.planners.piper.kernels.stage_choices import LEAST, UNBOUNDED
 from mtpp.solvers.planners.piper.kernels.stage_options import knapsack_scratch
 from mtpp.solvers.planners.piper.stage_making import make_stage
@@ -89,18 +88,7 @@ class Splitter:
     def with_memory(self, memory: int) -> Splitter:
         """Return the same for devices of *memory* bytes on which time is of no account."""
         other = copy(self)
-        kinds, sets = self.kinds, self.nested.sets
-        most = fit_until(
-            self.nested.outer,
-            self.nested.inner,
-            sets,
-            self.arrays,
-            kinds.degree,
-            kinds.data,
-            self.cap,
-            memory,
-            self.scratch,
-        )
+        most = fit_until(self.nested, self.arrays, self.kinds, self.cap, memory, self.scratch)
         fits = most > 0
         starts = np.zeros(most.size + 1, dtype=np.int64)
         np.cumsum(fits.ravel(), out=starts[1:])

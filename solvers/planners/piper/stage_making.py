@@ -14,7 +14,7 @@ from mtpp.solvers.planners.piper.kernels.stage_choices import (
     UNBOUNDED,
     least_cost,
 )
-from mtpp.solvers.planners.piper.kernels.stage_options import KnapsackScratch, gather_members
+from mtpp.solvers.planners.piper.kernels.stage_options import Demand, KnapsackScratch, StageLayers, gather_members
 from mtpp.solvers.planners.piper.layer_downsets import LayerBits
 from mtpp.training.plan import LayerStage
 from mtpp.training.problem import PlanningProblem
@@ -51,10 +51,11 @@ def make_stage(
     """
     n = len(problem.model.layers)
     count = gather_members(n, outer, inner, scratch)
-    spread, where = problem.spread(d), (arrays, outer, inner, scratch)
+    spread, stage = problem.spread(d), StageLayers(count, outer, inner)
 
     def chosen_for(scale_p: int, scale_w: int, budget: int, wanted: int) -> int:
-        return least_cost(count, j, scale_p, scale_w, in_flight, problem.memory_bytes, budget, wanted, *where)
+        demand = Demand(j, scale_p, scale_w, in_flight, problem.memory_bytes, budget, wanted)
+        return least_cost(stage, demand, arrays, scratch)
 
     cost = chosen_for(spread, d - 1, UNBOUNDED, wanted)
     if cost == UNDECIDED and arrays.plain[j]:

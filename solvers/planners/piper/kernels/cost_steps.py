@@ -7,34 +7,67 @@ being the least with up to y micro-batches in flight, times the common denominat
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mtpp.array_types import Int64Array
+from mtpp.array_types import Int32Array, Int64Array
 from mtpp.solvers.jit import kernel, subroutine
 from mtpp.solvers.planners.piper.kernels.saving_classes import UNDECIDED
 from mtpp.solvers.planners.piper.kernels.stage_choices import BANG_PER_BUCK, LEAST, UNBOUNDED, least_cost
-from mtpp.solvers.planners.piper.kernels.stage_options import KnapsackScratch, gather_members
+from mtpp.solvers.planners.piper.kernels.stage_options import Demand, KnapsackScratch, StageLayers, gather_members
 
 if TYPE_CHECKING:
     from mtpp.solvers.planners.piper.arrays import ChoiceArrays
+    from mtpp.solvers.planners.piper.layer_downsets import Sets
 
 _NONE, _ONE = 0, 1
 """Passed on as ``int(_ONE)``: each combination of literals as arguments would be compiled anew."""
 
 
+class Nested(NamedTuple):
+    """Downsets, the smallest first, and the pairs of which one holds the other.
+
+    Attributes
+    ----------
+    sets
+        Bits of the layers, shape (D, words); the first is empty, the last holds all layers.
+    pair_of
+        Number of the pair (outer, inner), -1 where *outer* does not hold *inner* or is the same; int32, shape (D, D).
+    outer, inner
+        The downsets of each pair, int64, shape (P,).
+    """
+
+    sets: Sets
+    pair_of: Int32Array
+    outer: Int64Array
+    inner: Int64Array
+
+
+class StageKinds(NamedTuple):
+    """Degrees that a stage of level 1 may have, I kinds in all, the degree of tensor parallelism ascending.
+
+    Attributes
+    ----------
+    degree
+        Position of t among the problem's degrees.
+    data, uses
+        d, and the d · t devices.
+    spread
+        Costs are in units of 1 / (d · spread) ticks: d by the paper's convention, N by the program's.
+    """
+
+    degree: Int64Array
+    data: Int64Array
+    uses: Int64Array
+    spread: Int64Array
+
+
 @subroutine
-def _edges_of_stage(
-    count: int,
-    j: int,
-    arrays: ChoiceArrays,
-    outer: NDArray[np.uint64],
-    inner: NDArray[np.uint64],
-    scratch: KnapsackScratch,
-) -> int:
+def _edges_of_stage(stage: StageLayers, j: int, arrays: ChoiceArrays, scratch: KnapsackScratch) -> int:
     """Return the least that a stage pays for its edges to other stages, in ticks."""
+    count, outer, inner = stage
     ticks = 0
     for i in range(count):
         v = scratch.members[i]
@@ -73,13 +106,9 @@ def _fits_until(count: int, memory: int, arrays: ChoiceArrays, scratch: Knapsack
 def cost_steps(
     first: int,
     last: int,
-    pair_outer: Int64Array,
-    pair_inner: Int64Array,
-    sets: NDArray[np.uint64],
+    nested: Nested,
     arrays: ChoiceArrays,
-    item_degree: Int64Array,
-    item_data: Int64Array,
-    item_spread: Int64Array,
+    kinds: StageKinds,
     most: int,
     memory: int,
     scratch: KnapsackScratch,
@@ -88,9 +117,8 @@ def cost_steps(
 
     Parameters
     ----------
-    item_degree, item_data, item_spread
-        Kinds of stages: position of t among the degrees, ascending; d; and what the denominator is of: costs are
-        ``spread`` · (compute + edges) + (d - 1) · weights, in units of 1 / (d · spread) ticks. Shape (I,).
+    kinds
+        Costs are ``spread`` · (compute + edges) + (d - 1) · weights.
     most
         Micro-batches in flight that matter, divided by d.
 
@@ -101,8 +129,11 @@ def cost_steps(
 
     Notes
     -----
-    Degrees whose choices differ in time and memory only need one knapsack per step for all d together.
+    Degrees whose choices differ in time and memory only need one knapsack per step for all d together. Invariant: the
+    steps of the pairs and kinds so far are in the first *total* places.
     """
+    sets, pair_outer, pair_inner = nested.sets, nested.outer, nested.inner
+    item_degree, item_data, item_spread = kinds.degree, kinds.data, kinds.spread
     items = len(item_degree)
     pairs = last - first
     starts = np.zeros(pairs * items + 1, dtype=np.int64)
@@ -118,6 +149,7 @@ def cost_steps(
     for pair in range(pairs):
         outer, inner = sets[pair_outer[first + pair]], sets[pair_inner[first + pair]]
         count = gather_members(len(arrays.in_start) - 1, outer, inner, scratch)
+        stage = StageLayers(count, outer, inner)
         shared_for = -1
         shared = 0
         possible = False
@@ -129,22 +161,18 @@ def cost_steps(
             plain = arrays.plain[j] != 0
             if j != shared_for:
                 shared_for = j
-                edges = _edges_of_stage(count, j, arrays, outer, inner, scratch)
+                edges = _edges_of_stage(stage, j, arrays, scratch)
                 shared = 0
                 weights = 0
                 possible = _has_choices(count, j, arrays, scratch)
                 if plain and possible:
-                    shared, failed = _steps(
-                        count, j, one, none, most, memory, arrays, outer, inner, scratch, shared_y, shared_cost
-                    )
+                    shared, failed = _steps(stage, j, one, none, most, memory, arrays, scratch, shared_y, shared_cost)
                     undecided += failed
                     for i in range(count):
                         weights += arrays.weights[arrays.start[j * n + scratch.members[i]]]
             found = shared
             if possible and not plain:
-                found, failed = _steps(
-                    count, j, spread, d - 1, cap, memory, arrays, outer, inner, scratch, shared_y, shared_cost
-                )
+                found, failed = _steps(stage, j, spread, d - 1, cap, memory, arrays, scratch, shared_y, shared_cost)
                 undecided += failed
             while total + found > capacity:
                 steps_y = _doubled(steps_y)
@@ -186,34 +214,34 @@ def _doubled(values: Int64Array) -> Int64Array:
 
 @subroutine
 def _steps(
-    count: int,
+    stage: StageLayers,
     j: int,
     scale_p: int,
     scale_w: int,
     most: int,
     memory: int,
     arrays: ChoiceArrays,
-    outer: NDArray[np.uint64],
-    inner: NDArray[np.uint64],
     scratch: KnapsackScratch,
     steps_y: Int64Array,
     steps_cost: Int64Array,
 ) -> tuple[int, int]:
-    """Write the steps of one stage without its edges; return their number, and how many knapsacks were given up."""
+    """Write the steps of one stage without its edges; return their number, and how many knapsacks were given up.
+
+    Invariant: the steps written so far hold for all micro-batches in flight below *y*.
+    """
     found = 0
     failed = 0
     y, any_cost = int(_ONE), int(UNBOUNDED)
     least, by_heuristic = int(LEAST), int(BANG_PER_BUCK)
     while y <= most:
-        cost = least_cost(count, j, scale_p, scale_w, y, memory, any_cost, least, arrays, outer, inner, scratch)
+        cost = least_cost(stage, Demand(j, scale_p, scale_w, y, memory, any_cost, least), arrays, scratch)
         if cost == UNDECIDED:
             failed += 1
-            cost = least_cost(
-                count, j, scale_p, scale_w, y, memory, any_cost, by_heuristic, arrays, outer, inner, scratch
-            )
+            demand = Demand(j, scale_p, scale_w, y, memory, any_cost, by_heuristic)
+            cost = least_cost(stage, demand, arrays, scratch)
         if cost < 0:
             break
-        until = min(_fits_until(count, memory, arrays, scratch), most)
+        until = min(_fits_until(stage.size, memory, arrays, scratch), most)
         if found > 0 and steps_cost[found - 1] >= cost:
             steps_y[found - 1] = until
         else:
@@ -252,20 +280,14 @@ def tolerated_in_flight(
 
 @kernel
 def fit_until(
-    pair_outer: Int64Array,
-    pair_inner: Int64Array,
-    sets: NDArray[np.uint64],
-    arrays: ChoiceArrays,
-    item_degree: Int64Array,
-    item_data: Int64Array,
-    most: int,
-    memory: int,
-    scratch: KnapsackScratch,
+    nested: Nested, arrays: ChoiceArrays, kinds: StageKinds, most: int, memory: int, scratch: KnapsackScratch
 ) -> Int64Array:
     """Return with how many micro-batches in flight, up to *most* / d, some choices of each stage fit into *memory*.
 
-    Shape (pairs, I); 0 if they fit with none.
+    Shape (pairs, I); 0 if they fit with none. Invariant: choices fit with *low* micro-batches, not with *high*.
     """
+    sets, pair_outer, pair_inner = nested.sets, nested.outer, nested.inner
+    item_degree, item_data = kinds.degree, kinds.data
     items = len(item_degree)
     until = np.zeros((len(pair_outer), items), dtype=np.int64)
     for pair in range(len(pair_outer)):

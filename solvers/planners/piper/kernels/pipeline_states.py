@@ -31,7 +31,7 @@ from mtpp.solvers.planners.piper.kernels.pipeline_layout import (
 )
 from mtpp.solvers.planners.piper.kernels.saving_classes import UNDECIDED
 from mtpp.solvers.planners.piper.kernels.stage_choices import ANY, BANG_PER_BUCK, LEAST, UNBOUNDED, least_cost
-from mtpp.solvers.planners.piper.kernels.stage_options import KnapsackScratch, gather_members
+from mtpp.solvers.planners.piper.kernels.stage_options import Demand, KnapsackScratch, StageLayers, gather_members
 
 if TYPE_CHECKING:
     from mtpp.solvers.planners.piper.arrays import ChoiceArrays
@@ -112,7 +112,8 @@ def _stage_fits(
     cost = NOT_KNOWN if at < 0 else table.ticks[at]
     if cost == NOT_KNOWN:
         count = gather_members(layers, bits, behind, knapsack)
-        cost = least_cost(count, j, scaled_p, scaled_w, in_flight, memory, most, wanted, arrays, bits, behind, knapsack)
+        demand = Demand(j, scaled_p, scaled_w, in_flight, memory, most, wanted)
+        cost = least_cost(StageLayers(count, bits, behind), demand, arrays, knapsack)
         if at >= 0:
             table.ticks[at] = cost
     if cost == UNDECIDED:

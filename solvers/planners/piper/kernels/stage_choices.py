@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
 from mtpp.solvers.jit import kernel
 from mtpp.solvers.planners.piper.kernels.saving_classes import SAFE, UNDECIDED, cheapest_saving
-from mtpp.solvers.planners.piper.kernels.stage_options import KnapsackScratch, gather_options, gather_steps, take_steps
+from mtpp.solvers.planners.piper.kernels.stage_options import (
+    Demand,
+    KnapsackScratch,
+    StageLayers,
+    gather_options,
+    gather_steps,
+    take_steps,
+)
 
 if TYPE_CHECKING:
     from mtpp.solvers.planners.piper.arrays import ChoiceArrays
@@ -25,21 +29,8 @@ ANY, LEAST, BANG_PER_BUCK = 0, 1, 2
 
 
 @kernel
-def least_cost(
-    count: int,
-    j: int,
-    scale_p: int,
-    scale_w: int,
-    in_flight: int,
-    memory: int,
-    budget: int,
-    wanted: int,
-    arrays: ChoiceArrays,
-    outer: NDArray[np.uint64],
-    inner: NDArray[np.uint64],
-    scratch: KnapsackScratch,
-) -> int:
-    """Return the cost of choices for the first *count* members that fit into *memory* and cost at most *budget*.
+def least_cost(stage: StageLayers, demand: Demand, arrays: ChoiceArrays, scratch: KnapsackScratch) -> int:
+    """Return the cost of choices for the members that fit into the memory and cost at most the budget of *demand*.
 
     Which ones is *wanted*: :data:`ANY`, :data:`LEAST` or :data:`BANG_PER_BUCK`. They are left in ``scratch.chosen``.
 
@@ -52,9 +43,11 @@ def least_cost(
     The linear relaxation takes steps along the lower convex hulls of cost over memory saved, by cost per byte. It
     refutes, or its rounding answers, nearly all; that rounding is what bang per buck comes to, for the change with the
     best ratio of memory to time is always the next step on a hull. Otherwise branch and bound over classes of layers
-    that save alike. O(n log n) plus O(n) a node.
+    that save alike. O(n log n) plus O(n) a node. Invariant: the first k steps by ratio save *saved* bytes for *extra*,
+    the least that so many can be saved for in the relaxation.
     """
-    gather_options(count, j, scale_p, scale_w, in_flight, arrays, outer, inner, scratch)
+    count, memory, budget, wanted = stage.size, demand.memory, demand.budget, demand.wanted
+    gather_options(stage, demand, arrays, scratch)
     base = 0
     used = 0
     least_used = 0

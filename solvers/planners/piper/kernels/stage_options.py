@@ -19,6 +19,26 @@ if TYPE_CHECKING:
     from mtpp.solvers.planners.piper.arrays import ChoiceArrays
 
 
+class StageLayers(NamedTuple):
+    """The *size* layers of a stage: of the downset *outer*, without *inner*; bits, shape (⌈n / 64⌉,)."""
+
+    size: int
+    outer: NDArray[np.uint64]
+    inner: NDArray[np.uint64]
+
+
+class Demand(NamedTuple):
+    """What is asked of a stage's choices, for the j-th degree: what costs are scaled by, and what they may come to."""
+
+    j: int
+    scale_p: int
+    scale_w: int
+    in_flight: int
+    memory: int
+    budget: int
+    wanted: int
+
+
 class KnapsackScratch(NamedTuple):
     """Space for one thread; n layers, c choices.
 
@@ -128,18 +148,13 @@ def _sync(v: int, choice: int, arrays: ChoiceArrays, outer: NDArray[np.uint64], 
 
 
 @inlined
-def gather_options(
-    count: int,
-    j: int,
-    scale_p: int,
-    scale_w: int,
-    in_flight: int,
-    arrays: ChoiceArrays,
-    outer: NDArray[np.uint64],
-    inner: NDArray[np.uint64],
-    scratch: KnapsackScratch,
-) -> None:
-    """List each member's options by cost, without those that another one beats in both cost and memory."""
+def gather_options(stage: StageLayers, demand: Demand, arrays: ChoiceArrays, scratch: KnapsackScratch) -> None:
+    """List each member's options by cost, without any that another one beats in both cost and memory.
+
+    Invariant: the options below *top*, of the members so far, are ascending in cost and descending in memory by member.
+    """
+    count, outer, inner = stage
+    j, scale_p, scale_w, in_flight = demand.j, demand.scale_p, demand.scale_w, demand.in_flight
     n = len(arrays.in_start) - 1
     top = 0
     for i in range(count):

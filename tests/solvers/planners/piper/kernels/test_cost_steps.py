@@ -8,9 +8,15 @@ import numpy as np
 import pytest
 from training_models import random_problem
 
-from mtpp.solvers.planners.nested.segments import Nested, nested_downsets
+from mtpp.solvers.planners.nested.segments import nested_downsets
 from mtpp.solvers.planners.piper.arrays import ChoiceArrays, choice_arrays
-from mtpp.solvers.planners.piper.kernels.cost_steps import cost_steps, fit_until, tolerated_in_flight
+from mtpp.solvers.planners.piper.kernels.cost_steps import (
+    Nested,
+    StageKinds,
+    cost_steps,
+    fit_until,
+    tolerated_in_flight,
+)
 from mtpp.solvers.planners.piper.kernels.stage_options import knapsack_scratch
 from mtpp.solvers.planners.piper.layer_downsets import every_downset
 from mtpp.training.plan import LayerStage, stage_figures
@@ -48,13 +54,12 @@ def test_steps_are_the_least_costs(seed: int) -> None:
     problem, arrays, nested = _setting(seed)
     kinds = _kinds(problem)
     degree, data, spread = (np.array(column, dtype=np.int64) for column in zip(*kinds, strict=True))
+    kind_arrays = StageKinds(degree, data, degree, spread)
     scratch = knapsack_scratch(len(problem.model.layers), len(arrays.compute))
-    pairs = (nested.outer, nested.inner, nested.sets, arrays)
+    question = (nested, arrays, kind_arrays, MOST, problem.memory_bytes, scratch)
     count = len(nested.outer)
-    starts, in_flight, cost, undecided = cost_steps(
-        0, count, *pairs, degree, data, spread, MOST, problem.memory_bytes, scratch
-    )
-    until = fit_until(*pairs, degree, data, MOST, problem.memory_bytes, scratch)
+    starts, in_flight, cost, undecided = cost_steps(0, count, *question)
+    until = fit_until(*question)
     assert undecided == 0
     budgets = np.array([int(cost.max(initial=0)) // 2] * len(kinds), dtype=np.int64)
     most = tolerated_in_flight(starts, in_flight, cost, data, budgets, MOST)

@@ -19,7 +19,7 @@ from mtpp.solvers.planners.piper.kernels.stage_choices import (
     UNBOUNDED,
     least_cost,
 )
-from mtpp.solvers.planners.piper.kernels.stage_options import gather_members, knapsack_scratch
+from mtpp.solvers.planners.piper.kernels.stage_options import Demand, StageLayers, gather_members, knapsack_scratch
 from mtpp.solvers.planners.piper.layer_downsets import layer_bits
 from mtpp.training.model import Configuration, Layer, TrainingModel
 from mtpp.training.plan import LayerStage
@@ -50,7 +50,8 @@ def _solve(problem: PlanningProblem, wanted: int, budget: int = UNBOUNDED) -> tu
     scratch = knapsack_scratch(n, len(arrays.compute))
     outer, inner = layer_bits(range(n), n), layer_bits((), n)
     count = gather_members(n, outer, inner, scratch)
-    cost = least_cost(count, 0, 2, 1, 1, problem.memory_bytes, budget, wanted, arrays, outer, inner, scratch)
+    demand = Demand(0, 2, 1, 1, problem.memory_bytes, budget, wanted)
+    cost = least_cost(StageLayers(count, outer, inner), demand, arrays, scratch)
     return cost, (scratch.chosen[:count] - arrays.start[:n]).tolist()
 
 
