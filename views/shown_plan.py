@@ -120,6 +120,7 @@ def shown_document(document: Mapping[str, Any], assumptions: Sequence[str] = ())
     stages, bound = document["stages"], document["lower_bound"]
     known = system.peak == "reserve" or not system.limits_memory
     work, params = (sum(row[figure] for row in stages) for figure in ("work", "param_bytes"))
+    params = document["model"].get("param_bytes", params)  # where stages share weights, the sum is more
     return ShownPlan(
         name=document["model"]["name"],
         ops=document["model"]["ops"],

@@ -37,7 +37,7 @@ _OPS = table({"id": _identity}, _OP, closed=False)
 _EDGES = table({"source": _identity, "target": _identity}, closed=False)
 _TENSORS = mapping(record({"producer": _identity, "consumers": array(_identity)}, _FLOW))
 _WEIGHTS = mapping(record({"bytes": whole_size, "readers": array(_identity)}))
-_ATTRIBUTES = record({}, {"tensors": nullable(_TENSORS), "weights": _WEIGHTS, "name": text}, closed=False)
+_ATTRIBUTES = record({}, {"tensors": nullable(_TENSORS), "weights": nullable(_WEIGHTS), "name": text}, closed=False)
 _HEAD = record({}, {"graph": _ATTRIBUTES}, closed=False)
 
 
@@ -84,7 +84,7 @@ def graph_from_node_link(document: Any, source: str, *, name: str = "graph", tim
             tensors, places = _node_tensors(nodes, successors)
         else:
             tensors, places = _stored_tensors(stored, successors)
-        weights = attributes.get("weights", {})
+        weights = (attributes.get("weights") or {}) if stored is not None else {}
         unit = time_unit or shaped(text, attributes.get("time_unit", "1"), "graph", "time_unit")
         try:
             return CostGraph.build(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mtpp.inference.graph import CostGraph
     from mtpp.inference.instance import Instance
+    from mtpp.inference.weights import Weights
 
 _METADATA_KEYS = (
     "dims", "proposed_dims", "symbolic_dims", "inputs", "outputs", "macs", "flops", "parameter_bytes",
@@ -40,7 +41,8 @@ def inspection_document(
         Modules to be listed, and the number of the one that each op belongs to, where it is known.
     """
     work = instance.work.tolist()
-    params = graph.read_bytes.tolist()
+    params, weights = graph.read_bytes.tolist(), graph.weights
+    own = graph.param_bytes.tolist()
     sizes = instance.tensor_bytes.tolist()
     heaviest = max(range(graph.op_count), key=work.__getitem__)
     document: dict[str, Any] = {
@@ -56,7 +58,7 @@ def inspection_document(
         "tensor_bytes": sum(sizes),
         "largest_tensor_bytes": max(sizes, default=0),
         "structure": structure,
-        "kinds": _kinds(graph.op_kinds, work, params),
+        "kinds": _kinds(graph.op_kinds, work, own, weights),
         "reader": {key: graph.metadata[key] for key in _METADATA_KEYS if key in graph.metadata},
     }
     if ops:
@@ -67,21 +69,27 @@ def inspection_document(
     if modules is not None:
         names, group_of = modules
         listed = [*names, None]
-        rows = _totals("module", [listed[-1 if group is None else group] for group in group_of], work, params)
+        rows = _totals("module", [listed[-1 if group is None else group] for group in group_of], work, own, weights)
         document["modules"] = sorted(rows, key=lambda row: row["module"] is None)
     return document
 
 
-def _kinds(kinds: tuple[str, ...], work: list[int], params: list[int]) -> list[dict[str, Any]]:
-    return sorted(_totals("kind", kinds, work, params), key=lambda row: (-row["work"], row["kind"]))
+def _kinds(kinds: tuple[str, ...], work: list[int], own: list[int], weights: Weights) -> list[dict[str, Any]]:
+    return sorted(_totals("kind", kinds, work, own, weights), key=lambda row: (-row["work"], row["kind"]))
 
 
-def _totals(key: str, values: Sequence[str | None], work: list[int], params: list[int]) -> list[dict[str, Any]]:
-    """Return the ops, work and parameters of each value that ops have, in the order of their first ops."""
+def _totals(
+    key: str, values: Sequence[str | None], work: list[int], own: list[int], weights: Weights
+) -> list[dict[str, Any]]:
+    """Return the ops, work and parameters, each once, of each value that ops have, in the order of their first ops."""
     rows: dict[str | None, dict[str, Any]] = {}
-    for value, ticks, size in zip(values, work, params, strict=True):
+    for value, ticks, size in zip(values, work, own, strict=True):
         row = rows.setdefault(value, {key: value, "ops": 0, "work": 0, "param_bytes": 0})
         row["ops"] += 1
         row["work"] += ticks
         row["param_bytes"] += size
+    begin, readers = weights.offsets.tolist(), weights.readers.tolist()
+    for w, size in enumerate(weights.bytes.tolist()):
+        for value in {values[v] for v in readers[begin[w] : begin[w + 1]]}:
+            rows[value]["param_bytes"] += size
     return list(rows.values())

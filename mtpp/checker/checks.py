@@ -80,12 +80,16 @@ def check_costs(stated: str | None, actual: str | None, said_by: str) -> list[Ch
 
 
 def check_counts(stated: dict[str, Any], graph: TickGraph, said_by: str) -> Check:
-    """Check the numbers of ops and tensors."""
+    """Check the numbers of ops and tensors, and the bytes of all parameters where they are stated."""
     name = "op and tensor counts"
     ops, tensors = graph.op_count, len(graph.tensor_names)
     if (stated["ops"], stated["tensors"]) != (ops, tensors):
         claim = f"{said_by} says {stated['ops']} ops and {stated['tensors']} tensors"
         return Check(name, False, f"{claim}, the graph has {ops} and {tensors}")
+    held = sum(graph.param_bytes)
+    if stated.get("param_bytes", held) != held:
+        claim = f"{said_by} says {stated['param_bytes']} bytes of parameters"
+        return Check(name, False, f"{claim}, the graph has {held}")
     return Check(name, True, f"{counted(ops, 'op')}, {counted(tensors, 'tensor')}")
 
 

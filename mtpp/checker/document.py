@@ -94,7 +94,7 @@ check_plan = tagged(
                 "tensors": whole(),
                 "dims": mapping(whole(1)),
             },
-            {"costs_sha256": sha256, "proposed_dims": array(text)},
+            {"costs_sha256": sha256, "proposed_dims": array(text), "param_bytes": whole()},
         ),
         "system": system,
         "k": whole(1),

@@ -302,7 +302,7 @@ class CostGraph:
             may carry ``kind``, ``size_param`` or ``param_bytes``, ``backward``, ``kept_bytes``, ``trainable_bytes``,
             ``backward_share``, and ``size_out`` or ``bytes`` or ``transfer`` of the one tensor that the node sends
             along all its out-edges. A graph made by :meth:`to_networkx` brings its tensors in
-            ``graph.graph["tensors"]`` instead; ``graph.graph["weights"]`` holds weights that several ops read.
+            ``graph.graph["tensors"]`` instead, and ``graph.graph["weights"]`` where several ops read a weight.
         time_unit
             Unit of the costs; by default the graph's attribute ``time_unit``, else ``"1"``.
 
@@ -314,7 +314,9 @@ class CostGraph:
         unit = time_unit or str(graph.graph.get("time_unit", "1"))
         ops = [_op_of_node(str(node), data) for node, data in graph.nodes(data=True)]
         stored = graph.graph.get("tensors")
+        weights: list[Weight] = []
         if isinstance(stored, Mapping):
+            weights = [_weight(str(name), row) for name, row in (graph.graph.get("weights") or {}).items()]
             tensors = [
                 _tensor(str(t), d["producer"], tuple(d["consumers"]), d, f"tensor {t!r}") for t, d in stored.items()
             ]
@@ -329,10 +331,7 @@ class CostGraph:
             time_unit=unit,
             ops=ops,
             tensors=tensors,
-            weights=[
-                Weight(str(name), _whole(row["bytes"], f"weight {name!r}, bytes"), [str(v) for v in row["readers"]])
-                for name, row in graph.graph.get("weights", {}).items()
-            ],
+            weights=weights,
             metadata=graph.graph.get("metadata"),
         )
 
@@ -387,6 +386,15 @@ def _op_of_node(name: str, data: Mapping[str, Any]) -> Op:
         None if trainable is None else _whole(trainable, f"{where}, trainable_bytes"),
         None if share is None else _exact(share, f"{where}, backward_share"),
     )
+
+
+def _weight(name: str, row: Any) -> Weight:
+    where = f"weight {name!r}"
+    if not isinstance(row, Mapping) or row.keys() != {"bytes", "readers"}:
+        raise InputError("a weight is {'bytes': …, 'readers': […]}", where=where)
+    if not isinstance(row["readers"], list | tuple):
+        raise InputError("readers must be a list", where=where)
+    return Weight(name, _whole(row["bytes"], f"{where}, bytes"), [str(v) for v in row["readers"]])
 
 
 def _tensor(name: str, producer: str, consumers: tuple[str, ...], data: Mapping[str, Any], where: str) -> Tensor:

@@ -142,6 +142,7 @@ class Plan:
                 "dims": dict(dims),
                 **({"proposed_dims": list(proposed_dims)} if proposed_dims else {}),
                 **({} if costs_sha256 is None else {"costs_sha256": costs_sha256}),
+                **({"param_bytes": graph.all_bytes} if graph.weights.names else {}),
             },
             "system": self.instance.device.to_document(),
             "k": self.partition.k,

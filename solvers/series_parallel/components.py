@@ -16,8 +16,9 @@ from itertools import zip_longest
 
 import numpy as np
 
+from mtpp.errors import InputError
 from mtpp.inference.graph import Int64Array
-from mtpp.inference.instance import Instance
+from mtpp.inference.instance import LARGEST_MEMORY, Instance
 from mtpp.solvers.series_parallel.compositions import CORE, EDGE, PARALLEL
 from mtpp.solvers.series_parallel.decomposition import Decomposition
 from mtpp.solvers.series_parallel.kernels.pareto_fronts import HEAD_USED, MOST_SHARED, TAIL_USED, Ends
@@ -73,6 +74,26 @@ class Component:
         return np.array(self.charges, dtype=np.int64)
 
 
+def bytes_by_op(instance: Instance) -> Int64Array:
+    """Return what pieces count as the parameters of each op: all that it reads, so no piece holds more than is counted.
+
+    Raises
+    ------
+    InputError
+        If weights that many ops read are so large that their sum over ops leaves the integers of kernels.
+    """
+    if not instance.memory_matters:
+        return instance.param_bytes
+    read = instance.cost.read_bytes
+    if sum(read.tolist()) >= LARGEST_MEMORY:
+        raise InputError(
+            "series-parallel pieces count a weight at each op that reads it, and these reach 2^61 bytes together",
+            parameter="algorithm",
+            remedy="use another ‹algorithm›",
+        )
+    return read
+
+
 class Components:
     """The components of an instance's decomposition; O(n + pins) expected time to make, apart from sorting.
 
@@ -104,7 +125,7 @@ class Components:
         self.rank: list[int] = np.argsort(instance.order).tolist()
         self._tail, self._head = tree.tail.tolist(), tree.head.tolist()
         self._work = [*instance.work.tolist(), 0, 0]
-        self._params = [*instance.cost.read_bytes.tolist(), 0, 0]
+        self._params = [*bytes_by_op(instance).tolist(), 0, 0]
         self._transfer = instance.transfer.tolist()
         self._readers = (np.diff(instance.pin_offsets) - 1).tolist()
         self.tensor_of_edge: list[int] = np.repeat(np.arange(instance.tensor_count), self._readers).tolist()

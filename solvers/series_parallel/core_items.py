@@ -10,7 +10,7 @@ import numpy as np
 
 from mtpp.inference.graph import Int32Array, Int64Array
 from mtpp.inference.instance import Instance
-from mtpp.solvers.series_parallel.components import Component, Components
+from mtpp.solvers.series_parallel.components import Component, Components, bytes_by_op
 from mtpp.solvers.series_parallel.kernels.core_front import CoreItems, CoreStates, core_stages
 from mtpp.solvers.series_parallel.kernels.pareto_fronts import HEAD_USED, TAIL_USED, Terms
 
@@ -175,9 +175,10 @@ def _items(instance: Instance, groups: Sequence[Sequence[int]], tensors: Sequenc
     for t, tensor in enumerate(tensors):
         for item in ([tensor.producer] if tensor.producer >= 0 else []) + tensor.readers:
             touched[item].append(t)
+    held = bytes_by_op(instance)
     return CoreItems(
         work=np.array([sum(instance.work[v] for v in group) for group in groups], dtype=np.int64),
-        params=np.array([sum(instance.cost.read_bytes[v] for v in group) for group in groups], dtype=np.int64),
+        params=np.array([sum(held[v] for v in group) for group in groups], dtype=np.int64),
         item_offsets=_offsets(touched),
         item_tensors=_flat([t for ts in touched for t in ts]),
         producer=_flat([tensor.producer for tensor in tensors]),

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mtpp.inference.graph import Int64Array
-from mtpp.solvers.series_parallel.components import Component, Components
+from mtpp.solvers.series_parallel.components import Component, Components, bytes_by_op
 from mtpp.solvers.series_parallel.compositions import CORE, EDGE, SERIES
 from mtpp.solvers.series_parallel.core_items import Core, make_core
 from mtpp.solvers.series_parallel.kernels.core_front import core_front
@@ -148,7 +148,7 @@ class Cutter:
             np.array([child.work for child in inner], dtype=np.int64),
             np.array([child.params for child in inner], dtype=np.int64),
             instance.work[joints],
-            instance.cost.read_bytes[joints],
+            bytes_by_op(instance)[joints],
             whole_graph=component.node == self.components.tree.root,
             tail_flag=component.tail_flag,
             head_flag=component.head_flag,

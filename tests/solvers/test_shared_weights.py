@@ -206,3 +206,56 @@ def test_training_keeps_a_weight_at_each_op_that_reads_it(tmp_path: Path) -> Non
         document = json.loads(made.to_json())
         found.append((document["lower_bound"]["value"], document["stages"], document["schedule"]))
     assert found[0] == found[1]
+
+
+def test_a_plan_alone_knows_what_one_stage_would_hold(tmp_path: Path) -> None:
+    """Without its graph, a plan's total of parameters counts a weight of two stages once; a forged total is found."""
+    graph = with_weights(chain([5, 5, 5, 5], [1, 1, 1], "ps"), (100, ["op0", "op3"]))
+    file, plan = tmp_path / "graph.json", tmp_path / "plan.json"
+    file.write_text(write_native(graph))
+    made = mtpp.partition(mtpp.read(str(file), stage_memory="100B"), 2)
+    plan.write_text(made.to_json())
+    assert "1.82" in made.text()
+    assert "1.82" in mtpp.load(str(plan)).text()
+    document = json.loads(made.to_json())
+    document["model"]["param_bytes"] = 200
+    plan.write_text(json.dumps(document))
+    assert mtpp.verify(str(plan), model=str(file)).verdict == "false"
+
+
+@pytest.mark.filterwarnings("ignore::mtpp.MtppWarning")
+def test_series_parallel_refuses_sums_of_weights_beyond_its_integers(tmp_path: Path) -> None:
+    """A weight of 2^60 bytes that 20 ops read counts 20 times there; other algorithms take it."""
+    graph = chain([1] * 20, [1] * 19, "ps")
+    file = tmp_path / "graph.json"
+    file.write_text(write_native(with_weights(graph, (2**60, list(graph.op_names)))))
+    model = mtpp.read(str(file), fast_memory="100B", bandwidth="1TB/s")
+    with pytest.raises(InputError, match="2\\^61"):
+        mtpp.partition(model, 3, algorithm="series-parallel")
+    assert mtpp.partition(model, 3, algorithm="slice").bottleneck > 0
+
+
+@pytest.mark.parametrize(
+    "row", [None, 5, {}, {"bytes": 1}, {"bytes": 1, "readers": "op0"}, {"bytes": 1, "readers": None}]
+)
+def test_malformed_weights_of_networkx_graphs_are_refused(row: Any) -> None:
+    """One line for each; a foreign graph's own attribute of that name is passed over."""
+    graph = chain([1, 2], [1], "ps").to_networkx()
+    graph.graph["weights"] = {"w": row}
+    with pytest.raises(InputError):
+        CostGraph.from_networkx(graph)
+    del graph.graph["tensors"]
+    for node in graph.nodes:
+        graph.nodes[node]["transfer"] = 1
+    assert CostGraph.from_networkx(graph).weights.names == ()
+
+
+def test_inspection_counts_a_weight_once_in_each_kind(tmp_path: Path) -> None:
+    """Kinds and the total hold it once, each op that reads it whole."""
+    graph = with_weights(chain([1, 2, 3], [1, 1], "ps"), (100, ["op0", "op2"]))
+    file = tmp_path / "graph.json"
+    file.write_text(write_native(graph))
+    document = json.loads(mtpp.inspect(mtpp.read(str(file)), ops=True).to_json())
+    assert document["param_bytes"] == 100
+    assert [row["param_bytes"] for row in document["kinds"]] == [100]
+    assert [row["param_bytes"] for row in document["ops"]] == [100, 0, 100]
