@@ -10,6 +10,7 @@ from mtpp.errors import InvalidPartition
 from mtpp.inference.graph import Int32Array, Int64Array
 from mtpp.inference.instance import Instance
 from mtpp.inference.partition import Partition
+from mtpp.inference.weights import sum_by
 from mtpp.inference.working_memory import peaks_in_order
 from mtpp.units import format_bytes
 
@@ -61,14 +62,14 @@ def stage_costs(instance: Instance, partition: Partition) -> StageCosts:
     class_of = parts.class_of(k)
     devices = [parts.machine.classes[c] for c in class_of.tolist()]
     ops = np.bincount(stage, minlength=k).astype(np.int64)
-    work = _sum_by(stage, _rows_at(parts.work, class_of[stage]), k)
+    work = sum_by(stage, _rows_at(parts.work, class_of[stage]), k)
     params = parts.held_bytes(stage, k)
 
     tensor, touching = _stages_of_cut_tensors(instance, stage)
     made_here = touching == stage[instance.producer[tensor]]
     moved = parts.transfer[parts.link_of[class_of[touching]], tensor]
-    arriving = _sum_by(touching[~made_here], moved[~made_here], k)
-    leaving = _sum_by(touching[made_here], moved[made_here], k)
+    arriving = sum_by(touching[~made_here], moved[~made_here], k)
+    leaving = sum_by(touching[made_here], moved[made_here], k)
 
     if instance.device.peak == "order":
         peak = peaks_in_order(instance, stage, k)
@@ -127,13 +128,6 @@ def _rows_at(by_row: Int64Array, row: Int64Array) -> Int64Array:
     """Return each column's value in the given row; of one row that row itself."""
     values: Int64Array = by_row[0] if len(by_row) == 1 else by_row[row, np.arange(by_row.shape[1])]
     return values
-
-
-def _sum_by(group: np.ndarray, value: Int64Array, size: int) -> Int64Array:
-    """Sum *value* per group in int64 (``np.bincount`` with weights would go through float64)."""
-    total = np.zeros(size, dtype=np.int64)
-    np.add.at(total, group, value)
-    return total
 
 
 def _stages_of_cut_tensors(instance: Instance, stage: Int32Array) -> tuple[Int64Array, Int64Array]:

@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from mtpp.array_types import Int32Array, Int64Array
-from mtpp.inference.weights import NO_WEIGHTS, Weights
+from mtpp.inference.weights import NO_WEIGHTS, Weights, sum_by
 from mtpp.machine.device import Device
 from mtpp.machine.machine import Machine
 
@@ -91,8 +91,7 @@ class StageCost:
 
     def held_bytes(self, stage: Int32Array, k: int) -> Int64Array:
         """Return the parameters of each of *k* stages, int64, shape (k,), given the stage of each op."""
-        held = np.zeros(k, dtype=np.int64)
-        np.add.at(held, stage, self.own_bytes)
+        held = sum_by(stage, self.own_bytes, k)
         return held + self.weights.held(stage, k) if self.weights.names else held
 
     def of_envelope(self, work: Int64Array, transfer: Int64Array, param_bytes: Int64Array) -> StageCost:

@@ -102,16 +102,16 @@ class Weights:
 
     def shared_out(self, op_count: int) -> Int64Array:
         """Return the sum of each op's shares, int64, shape (n,)."""
-        return _summed(self.readers, self.shares, op_count)
+        return sum_by(self.readers, self.shares, op_count)
 
     def read_by(self, op_count: int) -> Int64Array:
         """Return the bytes of all weights that each op reads, int64, shape (n,)."""
-        return _summed(self.readers, self.bytes[self.weight_of_reader], op_count)
+        return sum_by(self.readers, self.bytes[self.weight_of_reader], op_count)
 
     def held(self, stage: Int32Array, k: int) -> Int64Array:
         """Return the bytes of the weights that each of *k* stages reads, each once, int64, shape (k,)."""
         pairs = np.unique(self.weight_of_reader * k + stage[self.readers])
-        return _summed(pairs % k, self.bytes[pairs // k], k)
+        return sum_by(pairs % k, self.bytes[pairs // k], k)
 
     def merged(self, group_of: Int32Array, op_count: int) -> Weights:
         """Return the weights that several of the merged ops read; the others are all shared out to one op.
@@ -126,7 +126,7 @@ class Weights:
         if not self.names:
             return self
         keys, place = np.unique(self.weight_of_reader * op_count + group_of[self.readers], return_inverse=True)
-        shares = _summed(place, self.shares, len(keys))
+        shares = sum_by(place, self.shares, len(keys))
         weight = keys // op_count
         counts = np.bincount(weight, minlength=len(self.bytes))
         several = counts > 1
@@ -152,7 +152,8 @@ class Weights:
         return {row.name: {"bytes": row.bytes, "readers": list(row.readers)} for row in self.rows(op_names)}
 
 
-def _summed(group: Int32Array | Int64Array, value: Int64Array, size: int) -> Int64Array:
+def sum_by(group: Int32Array | Int64Array, value: Int64Array, size: int) -> Int64Array:
+    """Sum *value* per group in int64 (``np.bincount`` with weights would go through float64)."""
     total = np.zeros(size, dtype=np.int64)
     np.add.at(total, group, value)
     return total
