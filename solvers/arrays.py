@@ -57,16 +57,16 @@ class OrderArrays(NamedTuple):
 def slicing_arrays(instance: Instance) -> SlicingArrays:
     """Return what the slicing kernels need of *instance*; O(n + pins), do it once per search."""
     weights = shared_weights(instance)
-    m, n = instance.tensor_count, instance.op_count
-    pins = np.concatenate([instance.pins, weights.readers])
-    tensors = np.concatenate([instance.tensor_of_pin, (m + weights.weight_of_reader).astype(np.int32)])
-    offsets = np.zeros(n + 1, dtype=np.int64)
-    np.cumsum(np.bincount(pins, minlength=n), out=offsets[1:])
+    offsets, tensors = instance.op_tensors
+    if weights.names:
+        read = (instance.tensor_count + weights.weight_of_reader).astype(np.int32)
+        pins = np.concatenate([instance.pins, weights.readers])
+        offsets, tensors = grouped(pins, np.concatenate([instance.tensor_of_pin, read]), instance.op_count)
     return SlicingArrays(
         cost_arrays(instance),
         np.concatenate([instance.pin_offsets, instance.pin_offsets[-1] + weights.offsets[1:]]),
         offsets,
-        tensors[np.argsort(pins, kind="stable")],
+        tensors,
         ground_arrays(instance) if instance.peaks_in_order else None,
     )
 
@@ -76,3 +76,10 @@ def order_arrays(instance: Instance) -> OrderArrays:
     offsets, successors = instance.successors
     indegree = np.bincount(successors, minlength=instance.op_count).astype(np.int32)
     return OrderArrays(offsets, successors, indegree)
+
+
+def grouped(keys: Int32Array, values: Int32Array, count: int) -> tuple[Int64Array, Int32Array]:
+    """Return *values* by their keys, each from 0 to *count* − 1, CSR: offsets, int64, and values, in their order."""
+    offsets = np.zeros(count + 1, dtype=np.int64)
+    np.cumsum(np.bincount(keys, minlength=count), out=offsets[1:])
+    return offsets, values[np.argsort(keys, kind="stable")]

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from mtpp.inference.graph import Int32Array, Int64Array
 from mtpp.inference.instance import Instance
+from mtpp.solvers.arrays import grouped
 from mtpp.solvers.downsets.kernels.downset_layout import FRAME
 from mtpp.solvers.stage_cost.cost_arrays import NO_GROUND, GroundArrays, MemoryArrays, ground_arrays, memory_arrays
 from mtpp.solvers.stage_cost.kernels.stage_cost import NEVER
@@ -153,8 +154,8 @@ def downset_arrays(instance: Instance) -> DownsetArrays:
     edges = np.unique(np.repeat(producer, counts).astype(np.int64) * n + consumers)
     tails, heads = (edges // n).astype(np.int32), (edges % n).astype(np.int32)
     work = instance.work[instance.order]
-    read = _grouped(consumers, np.repeat(tensors, counts), n)
-    made = _grouped(producer, tensors, n)
+    read = grouped(consumers, np.repeat(tensors, counts), n)
+    made = grouped(producer, tensors, n)
     most_cost = work.copy()
     np.add.at(most_cost, producer, transfer)
     np.add.at(most_cost, consumers, np.repeat(transfer, counts))
@@ -169,8 +170,8 @@ def downset_arrays(instance: Instance) -> DownsetArrays:
         consumers,
         *read,
         *made,
-        *_grouped(tails, heads, n),
-        *_grouped(heads, tails, n),
+        *grouped(tails, heads, n),
+        *grouped(heads, tails, n),
         givers(instance)[instance.order].astype(np.uint8),
         most_cost,
         np.random.Generator(np.random.PCG64(n)).integers(0, 2**64, n, dtype=np.uint64),
@@ -251,10 +252,3 @@ def ordered_ground(instance: Instance) -> GroundArrays:
     return ground._replace(
         place_offsets=offsets, places=np.concatenate(places), least_peaks=ground.least_peaks[instance.order]
     )
-
-
-def _grouped(keys: Int32Array, values: Int32Array, count: int) -> tuple[Int64Array, Int32Array]:
-    """Return *values* by their keys, CSR."""
-    offsets = np.zeros(count + 1, dtype=np.int64)
-    np.cumsum(np.bincount(keys, minlength=count), out=offsets[1:])
-    return offsets, values[np.argsort(keys, kind="stable")]

@@ -8,6 +8,7 @@ import numpy as np
 
 from mtpp.inference.graph import Int32Array, Int64Array
 from mtpp.inference.instance import Instance
+from mtpp.solvers.arrays import grouped
 from mtpp.solvers.orders.kernels.random_stream import UInt64Array
 from mtpp.solvers.stage_cost.cost_arrays import (
     NO_GROUND,
@@ -106,14 +107,16 @@ def move_arrays(instance: Instance, stage_count: int) -> MoveArrays:
     tensor_of_pin = instance.tensor_of_pin
     pin_kept = kept[tensor_of_pin]
     weights = shared_weights(instance)
-    op_tensor_offsets, op_tensors = _rows(
-        instance.op_count,
+    op_tensor_offsets, op_tensors = grouped(
         np.concatenate([instance.pins[pin_kept], weights.readers]),
-        np.concatenate([renumbered[tensor_of_pin[pin_kept]], np.count_nonzero(kept) + weights.weight_of_reader]),
+        np.concatenate([renumbered[tensor_of_pin[pin_kept]], np.count_nonzero(kept) + weights.weight_of_reader]).astype(
+            np.int32
+        ),
+        instance.op_count,
     )
     successor_offsets, successors = instance.successors
     sources = np.repeat(np.arange(instance.op_count, dtype=np.int32), np.diff(successor_offsets))
-    predecessor_offsets, predecessors = _rows(instance.op_count, successors, sources)
+    predecessor_offsets, predecessors = grouped(successors, sources, instance.op_count)
     return MoveArrays(
         **cost_arrays(instance, stage_count, np.flatnonzero(kept))._asdict(),
         pin_counts=np.concatenate([counts[kept], np.diff(weights.offsets)]).astype(np.int32),
@@ -146,10 +149,3 @@ def assignment_state(moves: MoveArrays, stage_count: int, seed: int) -> Assignme
         journal_length=np.zeros(1, dtype=np.int64),
         stream=np.array([seed], dtype=np.uint64),
     )
-
-
-def _rows(count: int, rows: Int32Array, values: Int32Array | Int64Array) -> tuple[Int64Array, Int32Array]:
-    """Return *values* grouped by row, CSR."""
-    offsets = np.zeros(count + 1, dtype=np.int64)
-    np.cumsum(np.bincount(rows, minlength=count), out=offsets[1:])
-    return offsets, values[np.argsort(rows, kind="stable")].astype(np.int32)
