@@ -187,9 +187,8 @@ def _in_node_link_terms(error: InputError, places: list[str], weights: list[str]
         if what == "weights":
             where = pointer("graph", "weights", weights[number]) + rest
         else:
-            where = (pointer("nodes", number) if what == "ops" else places[number]) + (
-                "/id" if rest == "/name" else rest
-            )
+            place = pointer("nodes", number) if what == "ops" else places[number]
+            where = place + ("/id" if rest == "/name" else rest)
         if "time unit" in error.problem:
             remedy = 'put "time_unit": "ms" (or ps, ns, us, s) into "graph", or give transfer times'
         elif "no cost" in error.problem and where.startswith("/nodes/"):
