@@ -226,8 +226,8 @@ def test_evaluate(monkeypatch: pytest.MonkeyPatch, chain_file: Path, mtpp: Comma
     split = chain_file.with_name("split.json")
     split.write_text(json.dumps({"op0": 0, "op1": 0, "op2": 1, "op3": 1}))
     assert mtpp("evaluate", chain_file, "--assignment", split)[0] == 0
-    sums = resolve_name("mtpp.inference.objective._sum_by")
-    monkeypatch.setattr("mtpp.inference.objective._sum_by", lambda *given: sums(*given) + 1)
+    sums = resolve_name("mtpp.inference.objective.sum_by")
+    monkeypatch.setattr("mtpp.inference.objective.sum_by", lambda *given: sums(*given) + 1)
     assert "and summed up op by op" in contradicted(mtpp, "evaluate", chain_file, "--assignment", split)
 
 
