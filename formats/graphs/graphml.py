@@ -5,7 +5,8 @@ A ``<node>`` is an op: its ``id`` is the op's name, its data are ``label`` (the 
 and ``transfer``. So a tensor that three ops read is three edges with one name in a row, and two tensors between the
 same ops are two parallel edges. The ``<graph>`` carries ``name``, ``time_unit``, ``metadata`` (JSON), and ``unread``:
 the tensors that no op reads, as JSON rows ``[place in the list of tensors, name, producer, bytes, transfer]``. Weights
-that several ops read are its ``weights``, a JSON object of ``{"bytes", "readers"}`` by name.
+that several ops read are its ``weights``, a JSON object of ``{"bytes", "readers"}`` by name; so are its ``inputs``, and
+``results`` is a JSON array of names of tensors.
 Numbers are exact decimals, however many digits they have.
 
 With a partition, a node has its ``stage`` too, its colour as ``r``, ``g`` and ``b`` (Gephi's names) and as a shape of
@@ -23,6 +24,7 @@ from fractions import Fraction
 from typing import Any
 
 from mtpp.errors import InputError
+from mtpp.formats.graphs.node_link import ends_of
 from mtpp.formats.graphs.stage_colours import stage_colour, stage_rgb
 from mtpp.formats.io.json_text import decimal_text, dump_json
 from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph, Int32Array
@@ -70,7 +72,8 @@ def _lines(graph: CostGraph, assignment: Int32Array | None) -> Iterator[str]:
     yield '<?xml version="1.0" encoding="UTF-8"?>'
     yield f'<graphml xmlns="{NAMESPACE}" xmlns:y="{YFILES}">'
     node_keys = _NODE_KEYS + (() if assignment is None else _STAGE_KEYS)
-    graph_keys = (*_GRAPH_KEYS, ("weights", "string")) if graph.weights.names else _GRAPH_KEYS
+    ends = ends_of(graph)
+    graph_keys = (*_GRAPH_KEYS, *((key, "string") for key in ends))
     for element, keys in (("graph", graph_keys), ("node", node_keys), ("edge", _EDGE_KEYS)):
         for name, kind in keys:
             yield f' <key id="{element}.{name}" for="{element}" attr.name="{name}" attr.type="{kind}"/>'
@@ -82,9 +85,8 @@ def _lines(graph: CostGraph, assignment: Int32Array | None) -> Iterator[str]:
     yield "  " + _data("graph", "metadata", _escaped(dump_json(dict(graph.metadata)), "metadata"))
     if unread := _unread(graph):
         yield "  " + _data("graph", "unread", _escaped(dump_json(unread), "unread tensors"))
-    if graph.weights.names:
-        weights = dump_json(graph.weights.by_name(graph.op_names))
-        yield "  " + _data("graph", "weights", _escaped(weights, "weights"))
+    for key, rows in ends.items():
+        yield "  " + _data("graph", key, _escaped(dump_json(rows), key))
     yield from _nodes(graph, names, assignment)
     yield from _edges(graph, names)
     yield " </graph>"

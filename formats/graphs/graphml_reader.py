@@ -84,10 +84,9 @@ def _node_link(elements: Elements) -> dict[str, Any]:
             remedy='a computation graph is edgedefault="directed"',
         )
     attributes: dict[str, Any] = {key: graph.data[key] for key in ("name", "time_unit") if key in graph.data}
-    if "metadata" in graph.data:
-        attributes["metadata"] = _json(graph.data["metadata"], "metadata")
-    if "weights" in graph.data:
-        attributes["weights"] = _json(graph.data["weights"], "weights")
+    for key in ("metadata", "weights", "inputs", "results"):
+        if key in graph.data:
+            attributes[key] = _json(graph.data[key], key)
     named = ["tensor" in edge.data for edge in elements.edges]
     if any(named) or "unread" in graph.data:
         if not all(named):

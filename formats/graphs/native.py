@@ -18,7 +18,7 @@ from mtpp.units import Exact
 FORMAT = "mtpp-graph"
 VERSION = 1
 
-ROWS = ("ops", "tensors", "weights")
+ROWS = ("ops", "tensors", "weights", "inputs")
 """Keys whose items get one line each, so that two versions of a file compare line by line."""
 
 _OPS = table(
@@ -35,12 +35,12 @@ _OPS = table(
 _TENSORS = table(
     {"name": text, "producer": text, "consumers": names}, {"bytes": whole_number, "transfer": exact_number}
 )
-_WEIGHTS = table({"name": text, "bytes": whole_number, "readers": names}, {})
+_READ = table({"name": text, "bytes": whole_number, "readers": names}, {})
 _GRAPH = headed(
     FORMAT,
     VERSION,
     {"name": text, "time_unit": text, "ops": _OPS, "tensors": _TENSORS},
-    {"weights": _WEIGHTS, "metadata": anything},
+    {"weights": _READ, "inputs": _READ, "results": names, "metadata": anything},
 )
 
 
@@ -80,6 +80,8 @@ def graph_from_document(document: Any, source: str) -> CostGraph:
             ops=_op_columns(document["ops"]),
             tensors=_tensor_columns(document["tensors"]),
             weights=[Weight(row["name"], row["bytes"], row["readers"]) for row in document.get("weights", ())],
+            inputs=[Weight(row["name"], row["bytes"], row["readers"]) for row in document.get("inputs", ())],
+            results=document.get("results", ()),
             metadata=plain_metadata(document.get("metadata", {})),
         )
 
@@ -141,7 +143,7 @@ def to_document(graph: CostGraph) -> dict[str, Any]:
     document = _header(graph, graph.time_unit) | {
         "ops": _with_training_keys(graph, _op_rows(graph, graph.work)),
         "tensors": _tensor_rows(graph, graph.transfer),
-        **_weights(graph),
+        **_weights_and_ends(graph),
     }
     if graph.metadata:
         document["metadata"] = dict(graph.metadata)
@@ -164,7 +166,7 @@ def ticks_document(graph: CostGraph, work_ticks: Sequence[int], transfer_ticks: 
     return _header(graph, "1" if graph.time_unit == "1" else "ps") | {
         "ops": _op_rows(graph, [int(ticks) for ticks in work_ticks]),
         "tensors": _tensor_rows(graph, [int(ticks) for ticks in transfer_ticks]),
-        **_weights(graph),
+        **_weights_and_ends(graph),
     }
 
 
@@ -224,6 +226,8 @@ def _tensor_rows(graph: CostGraph, transfer: Sequence[Exact | None]) -> list[dic
     return rows
 
 
-def _weights(graph: CostGraph) -> dict[str, Any]:
-    rows = graph.weights.rows(graph.op_names)
-    return {"weights": [row._asdict() for row in rows]} if rows else {}
+def _weights_and_ends(graph: CostGraph) -> dict[str, Any]:
+    """Return weights, inputs and results, where there are any."""
+    weights, inputs = ([row._asdict() for row in rows.rows(graph.op_names)] for rows in (graph.weights, graph.inputs))
+    found = {"weights": weights, "inputs": inputs, "results": graph.result_names}
+    return {key: rows for key, rows in found.items() if rows}

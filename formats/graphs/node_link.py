@@ -19,7 +19,7 @@ from mtpp.inference.weights import Weight
 _ROWS = ("nodes", "edges", "graph.tensors")
 _SIZE_KEYS = ("bytes", "size_out")
 _PARAM_KEYS = ("param_bytes", "size_param")
-_BUILD_POINTER = re.compile(r"/(ops|tensors|weights)/(\d+)(.*)", re.DOTALL)
+_BUILD_POINTER = re.compile(r"/(ops|tensors|weights|inputs)/(\d+)(.*)", re.DOTALL)
 
 
 def _identity(value: Any, path: Path) -> None:
@@ -37,7 +37,8 @@ _OPS = table({"id": _identity}, _OP, closed=False)
 _EDGES = table({"source": _identity, "target": _identity}, closed=False)
 _TENSORS = mapping(record({"producer": _identity, "consumers": array(_identity)}, _FLOW))
 _WEIGHTS = mapping(record({"bytes": whole_size, "readers": array(_identity)}))
-_ATTRIBUTES = record({}, {"tensors": nullable(_TENSORS), "weights": nullable(_WEIGHTS), "name": text}, closed=False)
+_ENDS = {"weights": nullable(_WEIGHTS), "inputs": nullable(_WEIGHTS), "results": nullable(array(text))}
+_ATTRIBUTES = record({}, {"tensors": nullable(_TENSORS), **_ENDS, "name": text}, closed=False)
 _HEAD = record({}, {"graph": _ATTRIBUTES}, closed=False)
 
 
@@ -56,7 +57,8 @@ def graph_from_node_link(document: Any, source: str, *, name: str = "graph", tim
         ``param_bytes``), and ``size_out`` (or ``bytes``) or ``transfer`` of the one tensor that goes along all
         out-edges of the node; other attributes are passed over. Parallel edges are one edge. Edges stand under
         ``edges`` or, as networkx before 3.4 wrote them, ``links``. The attributes ``name``, ``time_unit``,
-        ``metadata``, ``tensors`` and ``weights`` of the graph are those of :meth:`CostGraph.to_networkx`.
+        ``metadata``, ``tensors``, ``weights``, ``inputs`` and ``results`` of the graph are those of
+        :meth:`CostGraph.to_networkx`.
     name
         Name of a graph that brings none.
     time_unit
@@ -84,7 +86,8 @@ def graph_from_node_link(document: Any, source: str, *, name: str = "graph", tim
             tensors, places = _node_tensors(nodes, successors)
         else:
             tensors, places = _stored_tensors(stored, successors)
-        weights = (attributes.get("weights") or {}) if stored is not None else {}
+        ends = attributes if stored is not None else {}
+        read = {key: _read_rows(ends.get(key) or {}) for key in ("weights", "inputs")}
         unit = time_unit or shaped(text, attributes.get("time_unit", "1"), "graph", "time_unit")
         try:
             return CostGraph.build(
@@ -92,11 +95,12 @@ def graph_from_node_link(document: Any, source: str, *, name: str = "graph", tim
                 time_unit=unit,
                 ops=ops,
                 tensors=tensors,
-                weights=[Weight(name, row["bytes"], list(map(str, row["readers"]))) for name, row in weights.items()],
+                **read,
+                results=ends.get("results") or (),
                 metadata=plain_metadata(attributes.get("metadata", {})),
             )
         except InputError as error:
-            raise _in_node_link_terms(error, places, list(weights)) from None
+            raise _in_node_link_terms(error, places, read) from None
 
 
 def _check_directed(document: Mapping[str, Any]) -> None:
@@ -179,13 +183,17 @@ def _stored_tensors(
     return tensors, places
 
 
-def _in_node_link_terms(error: InputError, places: list[str], weights: list[str]) -> InputError:
+def _read_rows(rows: Mapping[str, Any]) -> list[Weight]:
+    return [Weight(name, row["bytes"], list(map(str, row["readers"]))) for name, row in rows.items()]
+
+
+def _in_node_link_terms(error: InputError, places: list[str], read: Mapping[str, list[Weight]]) -> InputError:
     """Translate a JSON pointer into the native format to one into this format."""
     where, remedy = error.where, error.remedy
     if match := _BUILD_POINTER.fullmatch(where or ""):
         what, number, rest = match[1], int(match[2]), match[3]
-        if what == "weights":
-            where = pointer("graph", "weights", weights[number]) + rest
+        if what in read:
+            where = pointer("graph", what, read[what][number].name) + rest
         else:
             place = pointer("nodes", number) if what == "ops" else places[number]
             where = place + ("/id" if rest == "/name" else rest)
@@ -193,6 +201,8 @@ def _in_node_link_terms(error: InputError, places: list[str], weights: list[str]
             remedy = 'put "time_unit": "ms" (or ps, ns, us, s) into "graph", or give transfer times'
         elif "no cost" in error.problem and where.startswith("/nodes/"):
             remedy = "give its node size_out or transfer"
+    elif (where or "").startswith(("/results", "/weights", "/inputs")):
+        where = f"/graph{where}"
     elif where == "/tensors":
         where = "/edges"
     elif where == "/time_unit":
@@ -200,6 +210,13 @@ def _in_node_link_terms(error: InputError, places: list[str], weights: list[str]
     elif where == "/ops":
         where = "/nodes"
     return InputError(error.problem, source=error.source, where=where, remedy=remedy)
+
+
+def ends_of(graph: CostGraph) -> dict[str, Any]:
+    """Return weights, inputs and results of a graph as attributes of it, where there are any."""
+    weights, inputs = graph.weights.by_name(graph.op_names), graph.inputs.by_name(graph.op_names)
+    found = {"weights": weights, "inputs": inputs, "results": graph.result_names}
+    return {key: rows for key, rows in found.items() if rows}
 
 
 def write_node_link(graph: CostGraph) -> str:
@@ -240,7 +257,7 @@ def _text(graph: CostGraph, assignment: Int32Array | None) -> str:
             "time_unit": graph.time_unit,
             "metadata": dict(graph.metadata),
             "tensors": tensors,
-            **({"weights": graph.weights.by_name(graph.op_names)} if graph.weights.names else {}),
+            **ends_of(graph),
         },
         "nodes": nodes,
         "edges": [{"source": u, "target": v, "tensors": flow} for (u, v), flow in edges.items()],

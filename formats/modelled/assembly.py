@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mtpp.formats.modelled.control_notes import assumed_of_control_flow
 from mtpp.formats.modelled.op_record import GraphRecord, OpRecord
 from mtpp.inference.graph import Op, Tensor
+from mtpp.inference.weights import Weight
 from mtpp.units import format_bytes
 
 _SMALLEST_SHARE = 100
@@ -38,6 +39,28 @@ def tensors_of(ops: Sequence[OpRecord], names: Sequence[str]) -> list[Tensor]:
         for tensor, size in op.outputs
         if size is not None
     ]
+
+
+def inputs_of(ops: Sequence[OpRecord], names: Sequence[str], described: Iterable[Mapping[str, Any]]) -> list[Weight]:
+    """Return the inputs that ops read, with their bytes and readers.
+
+    Parameters
+    ----------
+    described
+        Inputs of the model as metadata describe them; one without bytes is left out.
+    """
+    readers: dict[str, list[str]] = {one["name"]: [] for one in described if one.get("bytes")}
+    for op, op_name in zip(ops, names, strict=True):
+        for tensor in op.inputs:
+            if tensor in readers:
+                readers[tensor].append(op_name)
+    return [Weight(one["name"], one["bytes"], found) for one in described if (found := readers.get(one["name"]))]
+
+
+def results_of(tensors: Sequence[Tensor], described: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the names of the tensors that the model returns, each once."""
+    made = {tensor.name for tensor in tensors}
+    return list(dict.fromkeys(one["name"] for one in described if one["name"] in made))
 
 
 def summary_of(record: GraphRecord, names: Sequence[str]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 import onnx
 
 from mtpp.errors import InputError
-from mtpp.formats.modelled.assembly import ops_of, summary_of, tensors_of
+from mtpp.formats.modelled.assembly import inputs_of, ops_of, results_of, summary_of, tensors_of
 from mtpp.formats.modelled.control_notes import LEFT_OUT
 from mtpp.formats.modelled.kept_together import kept_together
 from mtpp.formats.modelled.naming import unique_names
@@ -156,12 +156,15 @@ def read_with_nodes(
     if found.estimates:
         told = told_estimates(found.estimates, found.proposed)
         metadata["assumptions"] = [*metadata.get("assumptions", ()), *told]
+    tensors = tensors_of(record.ops, names)
     try:
         built = CostGraph.build(
             name=name or (path.stem if path is not None else "") or graph.name or "model",
             time_unit="ps",
             ops=ops_of(record.ops, names),
-            tensors=tensors_of(record.ops, names),
+            tensors=tensors,
+            inputs=inputs_of(record.ops, names, metadata["inputs"]),
+            results=results_of(tensors, metadata["outputs"]),
             metadata=metadata,
         )
     except InputError as error:

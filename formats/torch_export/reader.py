@@ -8,7 +8,7 @@ from typing import Any
 
 from mtpp.errors import InputError
 from mtpp.formats.io.large_file import Stored
-from mtpp.formats.modelled.assembly import ops_of, summary_of, tensors_of
+from mtpp.formats.modelled.assembly import inputs_of, ops_of, results_of, summary_of, tensors_of
 from mtpp.formats.modelled.kept_together import ALIASES, REGIONS, SIZES_OF_DATA, kept_together, told_merged
 from mtpp.formats.modelled.naming import common_module, unique_names
 from mtpp.formats.modelled.op_record import GraphRecord, OpRecord, OpTraining
@@ -135,7 +135,13 @@ def read_with_modules(
         metadata["assumptions"] = [*metadata.get("assumptions", ()), *told]
     try:
         graph = CostGraph.build(
-            name=name, time_unit="ps", ops=ops_of(record.ops, names), tensors=tensors, metadata=metadata
+            name=name,
+            time_unit="ps",
+            ops=ops_of(record.ops, names),
+            tensors=tensors,
+            inputs=inputs_of(record.ops, names, metadata["inputs"]),
+            results=results_of(tensors, metadata["outputs"]),
+            metadata=metadata,
         )
     except InputError as error:
         raise InputError(error.problem, source=source, where=error.where, remedy=error.remedy) from None

@@ -49,7 +49,8 @@ def _graph(cost: Rule, *, in_ticks: bool) -> Rule:
         "tensors": array(tensor),
     }
     weight = record({"name": text, "bytes": size, "readers": array(text)})
-    return tagged("mtpp-graph", required, {"weights": array(weight), "metadata": anything})
+    optional = {"weights": array(weight), "inputs": array(weight), "results": array(text), "metadata": anything}
+    return tagged("mtpp-graph", required, optional)
 
 
 check_model_graph = _graph(exact_cost, in_ticks=False)

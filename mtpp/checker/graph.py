@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from heapq import heapify, heappop, heappush
-from typing import Any
+from typing import Any, TypeAlias
 
 from mtpp.checker.document import ABSTRACT, PICOSECONDS_PER_UNIT, check_model_graph
 from mtpp.document_shape import Path, refuse
@@ -34,6 +34,10 @@ def _ticks(numerator: int, denominator: int, ticks_per_unit: int, path: Path) ->
     return ticks
 
 
+Read: TypeAlias = tuple[str, int, list[int]]
+"""Name, bytes and readers of a weight or an input."""
+
+
 @dataclass(frozen=True)
 class TickGraph:
     """Ops and tensors by number, with costs in ticks.
@@ -46,6 +50,10 @@ class TickGraph:
         The first alone.
     weights
         Name, bytes and readers of each weight of several ops: a stage that has a reader holds it once.
+    inputs
+        The same of each input of the graph: live in a stage from its first reader there to its last.
+    results
+        Tensors that are results of the graph: live to the end of the stage that makes them.
     order
         The graph's own order: file order if that is topological, else of all ops whose inputs are done the
         first in the file comes next.
@@ -59,7 +67,9 @@ class TickGraph:
     work: list[int]
     param_bytes: list[int]
     own_bytes: list[int]
-    weights: list[tuple[str, int, list[int]]]
+    weights: list[Read]
+    inputs: list[Read]
+    results: frozenset[int]
     tensor_names: list[str]
     producer: list[int]
     consumers: list[list[int]]
@@ -71,6 +81,11 @@ class TickGraph:
     def op_count(self) -> int:
         """Number of ops."""
         return len(self.op_names)
+
+    @property
+    def live_bytes(self) -> int:
+        """Bytes of all tensors and inputs: no stage has more of them live at once."""
+        return sum(size or 0 for size in self.tensor_bytes) + sum(size for _, size, _ in self.inputs)
 
     def read_bytes(self) -> list[int]:
         """Return the bytes of all parameters that each op reads, whoever else reads them: what training keeps of it."""
@@ -169,7 +184,7 @@ def _connect(document: Any, ticks_per_unit: int, work: list[int], transfer: list
     if not ops:
         refuse("the graph has no ops", (*path, "ops"))
     number = _numbered(ops, (*path, "ops"))
-    _numbered(tensors, (*path, "tensors"))
+    tensor_number = _numbered(tensors, (*path, "tensors"))
     producer: list[int] = []
     consumers: list[list[int]] = []
     for t, tensor in enumerate(tensors):
@@ -192,7 +207,7 @@ def _connect(document: Any, ticks_per_unit: int, work: list[int], transfer: list
     if len(order) < len(ops):
         refuse("the graph has a cycle", (*path, "tensors"))
     own = [op.get("param_bytes", 0) for op in ops]
-    weights = _weights(document.get("weights", []), number, (*path, "weights"))
+    weights = _read_rows(document, "weights", number, path)
     return TickGraph(
         time_unit=document["time_unit"],
         ticks_per_unit=ticks_per_unit,
@@ -201,6 +216,8 @@ def _connect(document: Any, ticks_per_unit: int, work: list[int], transfer: list
         param_bytes=_with_shares(own, weights),
         own_bytes=own,
         weights=weights,
+        inputs=_read_rows(document, "inputs", number, path),
+        results=_results(document.get("results", []), tensor_number, (*path, "results")),
         tensor_names=[tensor["name"] for tensor in tensors],
         producer=producer,
         consumers=consumers,
@@ -210,9 +227,10 @@ def _connect(document: Any, ticks_per_unit: int, work: list[int], transfer: list
     )
 
 
-def _weights(rows: list[dict[str, Any]], number: dict[str, int], path: Path) -> list[tuple[str, int, list[int]]]:
+def _read_rows(document: Any, key: str, number: dict[str, int], place: Path) -> list[Read]:
+    rows, path = document.get(key, []), (*place, key)
     _numbered(rows, path)
-    weights = []
+    found = []
     for i, row in enumerate(rows):
         readers: dict[int, None] = {}
         for r, name in enumerate(row["readers"]):
@@ -222,12 +240,21 @@ def _weights(rows: list[dict[str, Any]], number: dict[str, int], path: Path) -> 
                 refuse(f"duplicate reader {name!r}", (*path, i, "readers", r))
             readers[number[name]] = None
         if not readers:
-            refuse("no op reads the weight", (*path, i, "readers"))
-        weights.append((row["name"], row["bytes"], list(readers)))
-    return weights
+            refuse(f"no op reads the {key[:-1]}", (*path, i, "readers"))
+        found.append((row["name"], row["bytes"], list(readers)))
+    return found
 
 
-def _with_shares(own: list[int], weights: list[tuple[str, int, list[int]]]) -> list[int]:
+def _results(names: list[str], number: dict[str, int], path: Path) -> frozenset[int]:
+    for i, name in enumerate(names):
+        if name not in number:
+            refuse(f"no tensor is called {name!r}", (*path, i))
+        if name in names[:i]:
+            refuse(f"duplicate result {name!r}", (*path, i))
+    return frozenset(number[name] for name in names)
+
+
+def _with_shares(own: list[int], weights: list[Read]) -> list[int]:
     """Share each weight out among its readers, whole bytes, the first one taking what is left over."""
     total = list(own)
     for _, size, readers in weights:
@@ -262,7 +289,9 @@ def first_difference(embedded: TickGraph, model: TickGraph) -> str | None:
     for what, ours, theirs in (
         ("op", _op_rows(embedded), _op_rows(model)),
         ("tensor", _tensor_rows(embedded), _tensor_rows(model)),
-        ("weight", _weight_rows(embedded), _weight_rows(model)),
+        ("weight", _read_by_name(embedded, embedded.weights), _read_by_name(model, model.weights)),
+        ("input", _read_by_name(embedded, embedded.inputs), _read_by_name(model, model.inputs)),
+        ("result", _result_rows(embedded), _result_rows(model)),
     ):
         if len(ours) != len(theirs):
             return f"{len(ours)} {what}s, the model has {len(theirs)}"
@@ -278,6 +307,8 @@ _COLUMNS = {
     "op": ("name", "work", "param_bytes"),
     "tensor": ("name", "bytes", "transfer", "producer", "consumers"),
     "weight": ("name", "bytes", "readers"),
+    "input": ("name", "bytes", "readers"),
+    "result": ("name",),
 }
 
 
@@ -297,5 +328,9 @@ def _tensor_rows(graph: TickGraph) -> list[tuple[Any, ...]]:
     return list(zip(graph.tensor_names, graph.tensor_bytes, graph.transfer, producers, consumers, strict=True))
 
 
-def _weight_rows(graph: TickGraph) -> list[tuple[Any, ...]]:
-    return [(name, size, sorted(graph.op_names[v] for v in readers)) for name, size, readers in graph.weights]
+def _read_by_name(graph: TickGraph, rows: list[Read]) -> list[tuple[Any, ...]]:
+    return [(name, size, sorted(graph.op_names[v] for v in readers)) for name, size, readers in rows]
+
+
+def _result_rows(graph: TickGraph) -> list[tuple[Any, ...]]:
+    return [(graph.tensor_names[t],) for t in sorted(graph.results)]

@@ -109,7 +109,7 @@ class _Memory:
     @classmethod
     def of(cls, graph: TickGraph, system: dict[str, Any]) -> _Memory:
         in_order = system["peak"] == "order"
-        activations = sum(size or 0 for size in graph.tensor_bytes) if in_order else system["activation_reserve_bytes"]
+        activations = graph.live_bytes if in_order else system["activation_reserve_bytes"]
         most = sum(graph.param_bytes) + activations
         fast, limit = system["fast_memory_bytes"], system.get("stage_memory_bytes")
         streams = fast is not None and fast < most

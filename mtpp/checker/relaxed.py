@@ -8,7 +8,8 @@ Part of the independent verifier (:mod:`mtpp.checker.plan`), written from the ru
 * one tensor in place of the input and the output of each op that is *bypassed*, made by the maker of the input, read by
   all that read either, at the smaller transfer and 0 bytes: such an op is left out, reads one tensor, and makes one
   that is read;
-* from each op that stays, a tensor without cost to all ops that can be reached from it through left-out ops alone.
+* from each op that stays, a tensor without cost to all ops that can be reached from it through left-out ops alone;
+* the inputs of the graph that an op that stays reads, and those of its results that remain.
 
 A left-out op u may be charged on one that reads a tensor of it and that stays or is charged itself. Of the tensors of
 u that this one reads, let t be the most expensive, the first in file order of several. The amount is the smaller of t's
@@ -108,9 +109,13 @@ def relaxed_graph(graph: TickGraph, relaxation: Relaxation) -> TickGraph | str:
     for name in relaxation.bypassed:
         joined.bypass(number[name])
     place = {v: i for i, v in enumerate(v for v in range(graph.op_count) if v not in left_out)}
-    names, makers, readers, sizes, costs = [], [], [], [], []
+    names: list[str] = []
+    makers, readers, sizes, costs = [], [], [], []
+    results: set[int] = set()
     for t in joined.roots():
         if graph.producer[t] not in left_out:
+            if t in graph.results:
+                results.add(len(names))
             names.append(graph.tensor_names[t])
             makers.append(place[graph.producer[t]])
             readers.append([place[v] for v in sorted(joined.readers[t]) if v in place])
@@ -123,6 +128,7 @@ def relaxed_graph(graph: TickGraph, relaxation: Relaxation) -> TickGraph | str:
         sizes.append(0)
         costs.append(0)
     held = [graph.param_bytes[v] for v in place]
+    inputs = [(name, size, [place[v] for v in ops if v in place]) for name, size, ops in graph.inputs]
     return replace(
         graph,
         op_names=[graph.op_names[v] for v in place],
@@ -130,6 +136,8 @@ def relaxed_graph(graph: TickGraph, relaxation: Relaxation) -> TickGraph | str:
         param_bytes=held,
         own_bytes=held,
         weights=[],
+        inputs=[row for row in inputs if row[2]],
+        results=frozenset(results),
         tensor_names=names,
         producer=makers,
         consumers=readers,

@@ -52,18 +52,25 @@ def stage_figures(graph: TickGraph, stage_of: list[int], system: dict[str, Any])
         for v in readers:
             uses[stage_of[v]].append(step[v])
         # Steps during which the tensor is live, by stage: where it is made, to its last use there or, if it is
-        # wanted elsewhere, to the end; where it is read, from its first use to its last.
+        # wanted elsewhere or a result, to the end; where it is read, from its first use to its last.
         spans = {s: (min(steps), max(steps)) for s, steps in uses.items() if s != home}
         for s in spans:
             stages[s].input += graph.transfer[t]
         last = max(uses.get(home, [step[maker]]))
         if spans:
             stages[home].output += graph.transfer[t]
+        if spans or t in graph.results:
             last = stages[home].ops - 1
         spans[home] = (step[maker], last)
         for s, (begin, end) in spans.items():
             stages[s].live[begin] += graph.tensor_bytes[t] or 0
             stages[s].live[end + 1] -= graph.tensor_bytes[t] or 0
+
+    for _, size, readers in graph.inputs:
+        for s in {stage_of[v] for v in readers}:
+            steps = [step[v] for v in readers if stage_of[v] == s]
+            stages[s].live[min(steps)] += size
+            stages[s].live[max(steps) + 1] -= size
 
     for stage in stages.values():
         stage.peak_bytes = system["activation_reserve_bytes"] if system["peak"] == "reserve" else _peak(stage.live)

@@ -10,6 +10,7 @@ import numpy as np
 from mtpp.errors import InputError
 from mtpp.inference.graph import Int32Array
 from mtpp.inference.instance import Instance
+from mtpp.inference.live_tensors import NO_INTERFACE
 from mtpp.inference.merged_names import JoinedNames, MemberNames
 from mtpp.inference.partition import Partition
 from mtpp.inference.stage_cost import StageCost
@@ -166,6 +167,7 @@ def _merged(instance: Instance, group_of: Int32Array, count: int) -> Instance:
         pin_offsets=offsets,
         pins=touched[kept_pins],
         order=np.arange(count, dtype=np.int32),
+        interface=NO_INTERFACE,
         members=members,
         ground=ground,
     )

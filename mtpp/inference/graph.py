@@ -19,6 +19,7 @@ from mtpp.array_types import Int64Array as Int64Array
 from mtpp.errors import InputError
 from mtpp.inference.frozen import frozen
 from mtpp.inference.graph_columns import OpColumns, TensorColumns, checked_links
+from mtpp.inference.results import result_numbers
 from mtpp.inference.topological import cycle_text, find_cycle, first_come_order
 from mtpp.inference.weights import NO_WEIGHTS, Weight, Weights
 from mtpp.units import Exact, exact_decimal
@@ -85,6 +86,10 @@ class CostGraph:
         What a reader wants to keep (inputs, outputs, what was folded …); never read by a solver.
     weights
         Weights that several ops read: a stage holds each once.
+    inputs
+        Inputs of the graph that ops read; they take working memory and no transfer.
+    results
+        Tensors that are results of the graph, ascending: the stage that makes one keeps it to its end.
     backward
         Time of each op's backward pass, in time units, None where not given; empty where no op has one.
     kept_bytes
@@ -110,6 +115,8 @@ class CostGraph:
     transfer: tuple[Exact | None, ...]
     metadata: Mapping[str, Any] = field(default_factory=dict)
     weights: Weights = NO_WEIGHTS
+    inputs: Weights = NO_WEIGHTS
+    results: tuple[int, ...] = ()
     backward: tuple[Exact | None, ...] = ()
     kept_bytes: tuple[int | None, ...] = ()
     trainable_bytes: tuple[int | None, ...] = ()
@@ -124,6 +131,8 @@ class CostGraph:
         ops: Iterable[Op],
         tensors: Iterable[Tensor],
         weights: Iterable[Weight] = (),
+        inputs: Iterable[Weight] = (),
+        results: Iterable[str] = (),
         metadata: Mapping[str, Any] | None = None,
     ) -> CostGraph:
         """Check ops and tensors once and lay them out as arrays.
@@ -145,6 +154,8 @@ class CostGraph:
             ops=OpColumns(*_transposed(ops, len(OpColumns._fields))),
             tensors=TensorColumns(*_transposed(tensors, len(TensorColumns._fields))),
             weights=weights,
+            inputs=inputs,
+            results=results,
             metadata=metadata,
         )
 
@@ -157,6 +168,8 @@ class CostGraph:
         ops: OpColumns,
         tensors: TensorColumns,
         weights: Iterable[Weight] = (),
+        inputs: Iterable[Weight] = (),
+        results: Iterable[str] = (),
         metadata: Mapping[str, Any] | None = None,
     ) -> CostGraph:
         """Do what :meth:`build` does, with a sequence per field in place of an object per row."""
@@ -184,6 +197,8 @@ class CostGraph:
             transfer=tuple(tensors.transfer),
             metadata=frozen(metadata or {}),
             weights=read,
+            inputs=Weights.build(list(inputs), ops.name, "inputs"),
+            results=result_numbers(list(results), tensors.name),
             backward=_given(ops.backward),
             kept_bytes=_given(ops.kept_bytes),
             trainable_bytes=_given(ops.trainable_bytes),
@@ -214,6 +229,11 @@ class CostGraph:
         """Bytes of all parameters, each once."""
         total: int = sum(self.param_bytes.tolist()) + sum(self.weights.bytes.tolist())
         return total
+
+    @property
+    def result_names(self) -> list[str]:
+        """Names of the tensors that are results of the graph."""
+        return [self.tensor_names[t] for t in self.results]
 
     @property
     def training_columns(self) -> Mapping[str, Sequence[Any]]:
@@ -260,7 +280,7 @@ class CostGraph:
         carries ``tensors``, the list of names of the tensors that flow along it. The graph's attributes hold ``name``,
         ``time_unit``, ``metadata`` and ``tensors``: name → ``{"producer", "consumers", "bytes", "transfer"}``, from
         which :meth:`from_networkx` restores the hyperedges; and where several ops read a weight ``weights``: name →
-        ``{"bytes", "readers"}``.
+        ``{"bytes", "readers"}``; likewise ``inputs``, and ``results``, a list of names of tensors, where there are any.
         """
         import networkx as nx
 
@@ -289,6 +309,10 @@ class CostGraph:
         result.graph["tensors"] = tensors
         if self.weights.names:
             result.graph["weights"] = self.weights.by_name(self.op_names)
+        if self.inputs.names:
+            result.graph["inputs"] = self.inputs.by_name(self.op_names)
+        if self.results:
+            result.graph["results"] = self.result_names
         return result
 
     @classmethod
@@ -302,7 +326,8 @@ class CostGraph:
             may carry ``kind``, ``size_param`` or ``param_bytes``, ``backward``, ``kept_bytes``, ``trainable_bytes``,
             ``backward_share``, and ``size_out`` or ``bytes`` or ``transfer`` of the one tensor that the node sends
             along all its out-edges. A graph made by :meth:`to_networkx` brings its tensors in
-            ``graph.graph["tensors"]`` instead, and ``graph.graph["weights"]`` where several ops read a weight.
+            ``graph.graph["tensors"]`` instead, and ``graph.graph["weights"]`` where several ops read a weight,
+            ``graph.graph["inputs"]`` and ``graph.graph["results"]`` where it has any.
         time_unit
             Unit of the costs; by default the graph's attribute ``time_unit``, else ``"1"``.
 
@@ -314,9 +339,12 @@ class CostGraph:
         unit = time_unit or str(graph.graph.get("time_unit", "1"))
         ops = [_op_of_node(str(node), data) for node, data in graph.nodes(data=True)]
         stored = graph.graph.get("tensors")
-        weights: list[Weight] = []
+        read: dict[str, list[Weight]] = {"weights": [], "inputs": []}
+        results: list[str] = []
         if isinstance(stored, Mapping):
-            weights = [_weight(str(name), row) for name, row in (graph.graph.get("weights") or {}).items()]
+            for key, noun in (("weights", "weight"), ("inputs", "input")):
+                read[key] = [_weight(str(name), row, noun) for name, row in (graph.graph.get(key) or {}).items()]
+            results = _result_names(graph.graph.get("results"))
             tensors = [
                 _tensor(str(t), d["producer"], tuple(d["consumers"]), d, f"tensor {t!r}") for t, d in stored.items()
             ]
@@ -331,7 +359,8 @@ class CostGraph:
             time_unit=unit,
             ops=ops,
             tensors=tensors,
-            weights=weights,
+            **read,
+            results=results,
             metadata=graph.graph.get("metadata"),
         )
 
@@ -388,13 +417,19 @@ def _op_of_node(name: str, data: Mapping[str, Any]) -> Op:
     )
 
 
-def _weight(name: str, row: Any) -> Weight:
-    where = f"weight {name!r}"
+def _weight(name: str, row: Any, noun: str) -> Weight:
+    where = f"{noun} {name!r}"
     if not isinstance(row, Mapping) or row.keys() != {"bytes", "readers"}:
-        raise InputError("a weight is {'bytes': …, 'readers': […]}", where=where)
+        raise InputError(f"{'an' if noun == 'input' else 'a'} {noun} is {{'bytes': …, 'readers': […]}}", where=where)
     if not isinstance(row["readers"], list | tuple):
         raise InputError("readers must be a list", where=where)
     return Weight(name, _whole(row["bytes"], f"{where}, bytes"), [str(v) for v in row["readers"]])
+
+
+def _result_names(names: Any) -> list[str]:
+    if not isinstance(names or (), list | tuple):
+        raise InputError("must be a list of names of tensors", where="results")
+    return [str(name) for name in names or ()]
 
 
 def _tensor(name: str, producer: str, consumers: tuple[str, ...], data: Mapping[str, Any], where: str) -> Tensor:

@@ -13,6 +13,7 @@ import numpy as np
 
 from mtpp.errors import InputError
 from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph, Int32Array, Int64Array
+from mtpp.inference.live_tensors import NO_INTERFACE, Interface, LiveTensors, live_tensors
 from mtpp.inference.merged_names import MemberNames
 from mtpp.inference.stage_cost import StageCost
 from mtpp.machine.device import Device
@@ -55,6 +56,8 @@ class Instance(InTicks):
         Ops that touch each tensor, CSR, producer first, then its consumers; int64, shape (m + 1,) and int32.
     order
         The graph's own topological order, int32, shape (n,).
+    interface
+        Inputs and results of the graph, where working memory counts; of no meaning where ops were merged.
     members
         Names of the graph's ops that each op stands for, where some were merged; None where none were.
     ground
@@ -70,6 +73,7 @@ class Instance(InTicks):
     pin_offsets: Int64Array
     pins: Int32Array
     order: Int32Array
+    interface: Interface = NO_INTERFACE
     members: MemberNames | None = None
     ground: Ground | None = None
 
@@ -109,8 +113,12 @@ class Instance(InTicks):
             for given, link in zip(graph.transfer, _link_ticks(graph.tensor_bytes, device.link), strict=True)
         ]
         sizes = np.where(graph.tensor_bytes == UNKNOWN_BYTES, 0, graph.tensor_bytes)
+        interface = NO_INTERFACE
+        if device.peak == "order":
+            interface = Interface(graph.inputs, np.array(graph.results, dtype=np.int32))
         held = graph.all_bytes
         held += device.activation_reserve_bytes if device.peak == "reserve" else sum(sizes.tolist())
+        held += sum(interface.inputs.bytes.tolist())
         if held >= LARGEST_MEMORY:
             raise InputError("the sizes are too large: their total reaches 2^61 bytes", remedy="check the sizes")
         overflow = 0 if device.fast_memory_bytes is None else device.link.streaming_ps(held)
@@ -138,6 +146,7 @@ class Instance(InTicks):
             pin_offsets=offsets,
             pins=pins,
             order=graph.order,
+            interface=interface,
         )
         for array in (instance.cost.work, instance.cost.transfer, sizes, offsets, pins):
             array.setflags(write=False)
@@ -202,10 +211,10 @@ class Instance(InTicks):
 
     @cached_property
     def most_bytes(self) -> int:
-        """No stage holds more: all parameters, and the reserve or all tensors at once; below 2^61."""
+        """No stage holds more: all parameters, and the reserve or all tensors and inputs at once; below 2^61."""
         peak = self.device.activation_reserve_bytes
         if self.device.peak == "order":
-            peak = int((self if self.ground is None else self.ground.instance).tensor_bytes.sum())
+            peak = int((self if self.ground is None else self.ground.instance).live.sizes.sum())
         return int(self.param_bytes.sum()) + peak
 
     @cached_property
@@ -223,6 +232,11 @@ class Instance(InTicks):
     def most_ticks(self) -> int:
         """No stage costs more: all work, all transfers and the overflow of everything at once; below 2^62 / k."""
         return int(self.work.sum()) + int(self.transfer.sum()) + self.cost.overflow(self.most_bytes, 0)
+
+    @cached_property
+    def live(self) -> LiveTensors:
+        """Tensors and inputs that take working memory; of an instance with no merged ops."""
+        return live_tensors(self.tensor_bytes, self.pins, self.pin_offsets, self.interface)
 
     @cached_property
     def producer(self) -> Int32Array:

@@ -215,6 +215,8 @@ def _without(ground: Instance, out: NDArray[np.bool_], tensors: _Tensors, charge
     offsets = np.zeros(len(length) + 1, dtype=np.int64)
     np.cumsum(length[order], out=offsets[1:])
     names = ground.op_names
+    tensor_place = np.full(ground.tensor_count, -1, dtype=np.int32)
+    tensor_place[np.sort(known)] = np.arange(len(known), dtype=np.int32)
     return replace(
         ground,
         op_names=[names[v] for v in np.flatnonzero(stays).tolist()],
@@ -225,6 +227,7 @@ def _without(ground: Instance, out: NDArray[np.bool_], tensors: _Tensors, charge
         pin_offsets=offsets,
         pins=np.concatenate([pins[t] for t in order.tolist()]) if len(order) else np.zeros(0, dtype=np.int32),
         order=place[ground.order[stays[ground.order]]],
+        interface=ground.interface.without(place, tensor_place),
     )
 
 

@@ -28,7 +28,7 @@ class Weight(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """Weights in the order of the file, with the ops that read each.
+    """Weights in the order of the file, with the ops that read each; inputs of a graph have the same form.
 
     Attributes
     ----------
@@ -50,8 +50,13 @@ class Weights:
     shares: Int64Array
 
     @classmethod
-    def build(cls, rows: Sequence[Weight], op_names: Sequence[str]) -> Weights:
+    def build(cls, rows: Sequence[Weight], op_names: Sequence[str], key: str = "weights") -> Weights:
         """Check rows and lay them out.
+
+        Parameters
+        ----------
+        key
+            Place of the rows in a graph file.
 
         Raises
         ------
@@ -64,13 +69,13 @@ class Weights:
         index = {name: v for v, name in enumerate(op_names)}
         seen: set[str] = set()
         for i, (name, size, readers) in enumerate(rows):
-            where = f"/weights/{i}"
+            where = f"/{key}/{i}"
             if not name or name in seen:
                 raise InputError(f"duplicate name {name!r}" if name else "empty name", where=f"{where}/name")
             seen.add(name)
             check_bytes(size, f"{where}/bytes")
             if not readers:
-                raise InputError("no op reads the weight", where=f"{where}/readers", remedy="name one of /ops")
+                raise InputError(f"no op reads the {key[:-1]}", where=f"{where}/readers", remedy="name one of /ops")
             known: set[str] = set()
             for r, reader in enumerate(readers):
                 if reader not in index:
@@ -79,7 +84,7 @@ class Weights:
                     raise InputError(f"duplicate reader {reader!r}", where=f"{where}/readers/{r}")
                 known.add(reader)
         if sum(row.bytes for row in rows) >= LARGEST_SIZE:
-            raise InputError("the weights are too large: their total reaches 2^62 bytes", where="/weights")
+            raise InputError(f"the {key} are too large: their total reaches 2^62 bytes", where=f"/{key}")
         return cls.of(
             [row.name for row in rows], [row.bytes for row in rows], [[index[v] for v in row.readers] for row in rows]
         )

@@ -6,13 +6,15 @@ import numpy as np
 
 from mtpp.inference.graph import Int32Array, Int64Array
 from mtpp.inference.instance import Instance
+from mtpp.inference.live_tensors import NO_PRODUCER
 
 
 def peaks_in_order(instance: Instance, stage: Int32Array, k: int) -> Int64Array:
     """Return peak(S) of each stage: the most bytes live at once while it runs its ops in the graph's order.
 
-    A tensor from outside lives from its first use in the stage to its last; one made inside from its production to
-    its last use, or to the end of the stage if another stage needs it. Merged ops stand for all that they hold.
+    A tensor from outside, or an input of the graph, lives from its first use in the stage to its last; one made inside
+    from its production to its last use, or to the end of the stage if another stage needs it or it is a result of the
+    graph. Merged ops stand for all that they hold.
 
     Parameters
     ----------
@@ -50,7 +52,7 @@ def least_peaks(instance: Instance) -> Int64Array:
 
 
 def _peaks(instance: Instance, stage: Int32Array, k: int, *, to_the_end: bool) -> Int64Array:
-    """Return the peaks; tensors that other stages need are kept to the end of the stage that makes them, or not."""
+    """Return the peaks; tensors needed outside are kept to the end of the stage that makes them, or not."""
     ground = instance.ground
     if ground is not None:
         instance, stage = ground.instance, stage[ground.op_of]
@@ -60,20 +62,23 @@ def _peaks(instance: Instance, stage: Int32Array, k: int, *, to_the_end: bool) -
     step = np.empty(instance.op_count, dtype=np.int64)  # position of each op within its stage
     step[in_order] = np.arange(instance.op_count) - (base[:-1] - np.arange(k))[stage[in_order]]
 
-    pin_stage = stage[instance.pins].astype(np.int64)
-    pairs, where = np.unique(instance.tensor_of_pin.astype(np.int64) * k + pin_stage, return_inverse=True)
+    live = instance.live
+    pin_stage = stage[live.pins].astype(np.int64)
+    pairs, where = np.unique(live.tensor_of_pin.astype(np.int64) * k + pin_stage, return_inverse=True)
     tensor, holder = pairs // k, pairs % k
     first = np.full(len(pairs), np.iinfo(np.int64).max)
     last = np.full(len(pairs), -1, dtype=np.int64)
-    np.minimum.at(first, where, step[instance.pins])
-    np.maximum.at(last, where, step[instance.pins])
+    np.minimum.at(first, where, step[live.pins])
+    np.maximum.at(last, where, step[live.pins])
     if to_the_end:
-        made_here = holder == stage[instance.producer][tensor]
-        leaves = made_here & (np.bincount(tensor, minlength=instance.tensor_count)[tensor] > 1)
+        home = np.where(live.producer == NO_PRODUCER, -1, stage[live.producer])
+        needed = np.bincount(tensor, minlength=len(live.sizes)) > 1
+        needed[live.results] = True
+        leaves = (holder == home[tensor]) & needed[tensor]
         last = np.where(leaves, stage_length[holder] - 1, last)
 
     change = np.zeros(int(base[-1]), dtype=np.int64)
-    size = instance.tensor_bytes[tensor]
+    size = live.sizes[tensor]
     np.add.at(change, base[holder] + first, size)
     np.add.at(change, base[holder] + last + 1, -size)
     return np.maximum.reduceat(np.cumsum(change), base[:-1])

@@ -99,7 +99,8 @@ class GroundArrays(NamedTuple):
     tensor_offsets, tensors
         Tensors that the op at each place touches, CSR.
     size, maker_op, pins
-        Of each tensor: its bytes, the merged op that makes it, and how many ops of the graph touch it.
+        Of each tensor: its bytes, the merged op that makes it, and how many ops of the graph touch it: one more for a
+        result, which stays where it was made, and none for an input, which no op makes.
     """
 
     op_at: Int32Array
@@ -177,14 +178,14 @@ def ground_arrays(claim: DownsetClaim) -> GroundArrays:
     op_at, tensors = (claim.memory.op_at, claim.memory.ground) if stage_limits(claim).counted else ((), ())
     touched: list[list[int]] = [[] for _ in op_at]
     for t, tensor in enumerate(tensors):
-        for place in (tensor.maker, *tensor.readers):
+        for place in tensor.touched:
             touched[place].append(t)
     return GroundArrays(
         _int32(op_at),
         *_rows(touched),
         _int64([tensor.size for tensor in tensors]),
-        _int32([op_at[tensor.maker] for tensor in tensors]),
-        _int32([1 + len(tensor.readers) for tensor in tensors]),
+        _int32([0 if tensor.maker is None else op_at[tensor.maker] for tensor in tensors]),
+        _int32([0 if tensor.maker is None else 1 + tensor.kept + len(tensor.readers) for tensor in tensors]),
     )
 
 
@@ -218,7 +219,7 @@ def _least_peaks(memory: StageMemory, op_count: int) -> list[int]:
     """
     live = [0] * len(memory.op_at)
     for tensor in memory.ground:
-        for place in (tensor.maker, *tensor.readers):
+        for place in tensor.touched:
             live[place] += tensor.size
     least = [0] * op_count
     for place, op in enumerate(memory.op_at):

@@ -26,11 +26,20 @@ class Edge(NamedTuple):
 
 
 class GroundTensor(NamedTuple):
-    """A tensor of the graph before any merges: its bytes, and the places of its ops in the graph's order."""
+    """A tensor of the graph before any merges: its bytes, and the places of its ops in the graph's order.
+
+    No op makes an input of the graph: its maker is None. A result of the graph is *kept* to the end of a stage.
+    """
 
     size: int
-    maker: int
+    maker: int | None
     readers: tuple[int, ...]
+    kept: bool = False
+
+    @property
+    def touched(self) -> tuple[int, ...]:
+        """Places of all its ops."""
+        return self.readers if self.maker is None else (self.maker, *self.readers)
 
 
 @dataclass(frozen=True)
@@ -59,20 +68,14 @@ class StageMemory:
     @classmethod
     def of(cls, graph: TickGraph, group_of: Sequence[int], system: dict[str, Any]) -> StageMemory:
         """Take the memories of a plan's system."""
-        place = {v: i for i, v in enumerate(graph.order)}
         in_order = system["peak"] == "order"
-        tensors = zip(graph.tensor_bytes, graph.producer, graph.consumers, strict=True)
         return cls(
             system["fast_memory_bytes"],
             system.get("stage_memory_bytes"),
             system["bandwidth_bytes_per_s"],
             None if in_order else system["activation_reserve_bytes"],
             tuple(group_of[v] for v in graph.order) if in_order else (),
-            tuple(
-                GroundTensor(size, place[u], tuple(place[v] for v in readers)) for size, u, readers in tensors if size
-            )
-            if in_order
-            else (),
+            tuple(_ground(graph)) if in_order else (),
         )
 
     @cached_property
@@ -83,18 +86,19 @@ class StageMemory:
     def peak(self, ops: int) -> int:
         """Return the activations of a stage: live bytes, the most over its steps, if they are counted in order.
 
-        A tensor is live from its first op in the stage to its last, to the end if it is made there and read elsewhere.
+        A tensor is live from its first op in the stage to its last, to the end if it is made there and read elsewhere
+        or a result of the graph.
         """
         if self.reserve is not None:
             return self.reserve if ops else 0
         step = {place: i for i, place in enumerate(p for p, op in enumerate(self.op_at) if ops >> op & 1)}
         change = [0] * (len(step) + 1)
-        for size, maker, readers in self.ground:
-            touched = [step[place] for place in (maker, *readers) if place in step]
+        for tensor in self.ground:
+            touched = [step[place] for place in tensor.touched if place in step]
             if touched:
-                leaves = maker in step and len(touched) <= len(readers)
-                change[min(touched)] += size
-                change[len(step) if leaves else max(touched) + 1] -= size
+                leaves = tensor.maker in step and (tensor.kept or len(touched) <= len(tensor.readers))
+                change[min(touched)] += tensor.size
+                change[len(step) if leaves else max(touched) + 1] -= tensor.size
         live = peak = 0
         for difference in change:
             live += difference
@@ -109,6 +113,18 @@ class StageMemory:
     def allows(self, held: int) -> bool:
         """Tell whether a stage may need that many bytes."""
         return self.limit_bytes is None or held <= self.limit_bytes
+
+
+def _ground(graph: TickGraph) -> Iterator[GroundTensor]:
+    """Yield the tensors and inputs of a graph that take memory."""
+    place = {v: i for i, v in enumerate(graph.order)}
+    for t, size in enumerate(graph.tensor_bytes):
+        if size:
+            readers = tuple(place[v] for v in graph.consumers[t])
+            yield GroundTensor(size, place[graph.producer[t]], readers, t in graph.results)
+    for _, size, ops in graph.inputs:
+        if size:
+            yield GroundTensor(size, None, tuple(place[v] for v in ops))
 
 
 @dataclass(frozen=True)

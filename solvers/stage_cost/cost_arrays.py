@@ -11,6 +11,7 @@ import numpy as np
 from mtpp.errors import InputError
 from mtpp.inference.graph import Int32Array, Int64Array
 from mtpp.inference.instance import Instance
+from mtpp.inference.live_tensors import NO_PRODUCER
 from mtpp.inference.weights import NO_WEIGHTS, Weights
 from mtpp.inference.working_memory import least_peaks
 from mtpp.machine.device import Device
@@ -108,11 +109,12 @@ class GroundArrays(NamedTuple):
     least_peaks
         Bytes, of each op: the least peak of any stage that holds it, int64, shape (n,).
     tensor_offsets, tensors
-        Tensors that the op at each place makes or reads, CSR, int64, shape (ground ops + 1,), and int32.
+        Tensors that the op at each place makes or reads, inputs of the graph among them, CSR, int64, shape (ground
+        ops + 1,), and int32.
     producer
-        Place of the op that makes each tensor, int32.
+        Place of the op that makes each tensor, int32; −1 for inputs.
     consumers
-        Number of the ground's ops that read each tensor, int32.
+        Number of the ground's ops that read each tensor, int32; one more for results, which no stage reads all of.
     sizes
         Bytes of each tensor, above 0, int64.
     """
@@ -204,9 +206,11 @@ def ground_arrays(instance: Instance) -> GroundArrays:
     place = np.empty(ground.op_count, dtype=np.int32)
     place[ground.order] = np.arange(ground.op_count, dtype=np.int32)
     op_at = op_of[ground.order]
-    pin_place = place[ground.pins]
-    tensor_of_pin = ground.tensor_of_pin
-    holds = ground.tensor_bytes > 0
+    live = ground.live
+    pin_place = place[live.pins]
+    tensor_of_pin = live.tensor_of_pin
+    holds = live.sizes > 0
+    made = np.where(live.producer == NO_PRODUCER, NO_PRODUCER, place[live.producer]).astype(np.int32)
     kept = holds[tensor_of_pin]
     number = (np.cumsum(holds) - 1).astype(np.int32)
     by_place = np.argsort(pin_place[kept], kind="stable")
@@ -216,9 +220,9 @@ def ground_arrays(instance: Instance) -> GroundArrays:
         least_peaks(instance),
         _offsets(pin_place[kept], ground.op_count),
         number[tensor_of_pin[kept]][by_place],
-        place[ground.producer[holds]],
-        (np.diff(ground.pin_offsets)[holds] - 1).astype(np.int32),
-        ground.tensor_bytes[holds],
+        made[holds],
+        live.consumers[holds],
+        live.sizes[holds],
     )
 
 

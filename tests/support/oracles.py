@@ -101,15 +101,26 @@ def peak_in_order(graph: CostGraph, ops: Iterable[int]) -> int:
             uses = [step for step, v in enumerate(sequence) if v in consumers]
             if producer in inside:
                 begin = sequence.index(producer)
-                end = len(sequence) - 1 if consumers - inside else max(uses, default=begin)
+                leaves = bool(consumers - inside) or t in graph.results
+                end = len(sequence) - 1 if leaves else max(uses, default=begin)
             elif uses:
                 begin, end = min(uses), max(uses)
             else:
                 continue
             if begin <= now <= end and graph.tensor_bytes[t] != UNKNOWN_BYTES:
                 live += int(graph.tensor_bytes[t])
+        for size, readers in inputs_of(graph):
+            uses = [step for step, v in enumerate(sequence) if v in readers]
+            if uses and min(uses) <= now <= max(uses):
+                live += size
         peak = max(peak, live)
     return peak
+
+
+def inputs_of(graph: CostGraph) -> list[tuple[int, set[int]]]:
+    """Return bytes and readers of each input of the graph."""
+    rows = graph.inputs.rows(range(graph.op_count))  # type: ignore[arg-type]
+    return [(row.bytes, set(row.readers)) for row in rows]  # type: ignore[arg-type]
 
 
 def stage_figures(graph: CostGraph, system: Device, ops: Iterable[int], k: int | None = None) -> dict[str, int]:

@@ -65,6 +65,11 @@ def _lines(graph: CostGraph) -> Iterator[list[Any]]:
     offsets, readers = graph.weights.offsets.tolist(), graph.weights.readers.tolist()
     for size, start, stop in zip(graph.weights.bytes.tolist(), offsets[:-1], offsets[1:], strict=True):
         yield ["weight", size, readers[start:stop]]
+    offsets, readers = graph.inputs.offsets.tolist(), graph.inputs.readers.tolist()
+    for size, start, stop in zip(graph.inputs.bytes.tolist(), offsets[:-1], offsets[1:], strict=True):
+        yield ["input", size, readers[start:stop]]
+    if graph.results:
+        yield ["results", *graph.results]
 
 
 _CLAIMS = 2
