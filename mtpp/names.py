@@ -70,7 +70,10 @@ IN_FLIGHT = (ANY, "least")
 LOOP_BATCHES = ("divisors", ANY)
 """Micro-batches of a loop to try: those that divide all of them, or any number."""
 
-TRANSPORTS = ("neighbours", "direct")
+NEIGHBOURS, DIRECT = TRANSPORTS = ("neighbours", "direct")
+FIXED, FREE = DEVICE_ORDERS = ("fixed", "free")
+"""Stage i stands on device i, or devices may stand anywhere in the pipeline."""
+
 ORDERS = ("file", "search")
 SEARCHES = ("anneal", "beam")
 

@@ -50,6 +50,12 @@ def exact_decimal(text: str) -> Exact:
     return ratio.numerator if ratio.denominator == 1 else ratio
 
 
+def above_zero(value: object, parameter: str) -> None:
+    """Raise InputError, naming *parameter*, if a value is no exact number above zero."""
+    if isinstance(value, bool) or not isinstance(value, int | Fraction) or value <= 0:
+        raise InputError(f"must be a number above zero, not {value!r}", parameter=parameter)
+
+
 def ceil_ratio(numerator: int, denominator: int) -> int:
     """Return ⌈numerator / denominator⌉ in integers; *denominator* must be positive."""
     return -(-numerator // denominator)

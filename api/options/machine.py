@@ -102,7 +102,7 @@ class Devices(Options):
     topology: str | os.PathLike[str] | Machine | None = option(
         None, InputPath("the topology", other="Machine"),
         "In place of ‹devices› and ‹bandwidth›: networks within networks.", "FILE.toml",
-        more="Or a :class:`mtpp.machine.machine.Machine` of several levels.",
+        more="Or a :class:`mtpp.Machine` of several levels.",
     )  # fmt: skip
 
     @cached_property

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from itertools import pairwise
+from itertools import chain, pairwise
 from math import gcd
 
 import numpy as np
@@ -47,7 +47,7 @@ class Instance(InTicks):
     cost
         f_j(S): what the ops and tensors cost on each class of devices.
     k
-        Number of stages; empty ones cost nothing.
+        Number of stages, one for each device; empty ones cost nothing.
     time_unit, ticks_per_unit
         Unit of the graph's costs and the ticks in one of it; 1 tick = 1 ps unless the unit is ``"1"``.
     tensor_bytes
@@ -62,6 +62,8 @@ class Instance(InTicks):
         Names of the graph's ops that each op stands for, where some were merged; None where none were.
     ground
         The ops before any were merged, and where they are now; None where none were.
+    spare
+        Stages that have to stay empty at least: k − spare devices are used at most.
     """
 
     op_names: Sequence[str]
@@ -76,66 +78,72 @@ class Instance(InTicks):
     interface: Interface = NO_INTERFACE
     members: MemberNames | None = None
     ground: Ground | None = None
+    spare: int = 0
 
     @classmethod
-    def build(cls, graph: CostGraph, machine: Machine) -> Instance:
+    def build(
+        cls,
+        graph: CostGraph,
+        machine: Machine,
+        times: Sequence[Sequence[Exact] | None] | None = None,
+        *,
+        most_used: int | None = None,
+    ) -> Instance:
         """Turn the costs of *graph* on *machine*, a stage for each device, into ticks, each rounded up once.
+
+        Parameters
+        ----------
+        times
+            For each class of devices the time of each op on one, in units of the graph, whatever the class's speed;
+            None: the graph's own work, at the class's speed.
+        most_used
+            Devices that may be used at most; None: all.
 
         Raises
         ------
         InputError
             If there is no device, if the total cost times k reaches 2^62 ticks or all sizes 2^61 bytes, if an abstract
-            graph (time unit ``"1"``) meets a fast memory, whose overflow is a time, or if its costs are too small for
-            ticks.
+            graph (time unit ``"1"``) meets a fast memory or a latency, which are times, or if its costs are too small
+            for ticks.
 
         Notes
         -----
         Timed graphs: 1 tick = 1 ps, so the same graph written in s, ms, µs or ns gives the same instance.
-        Abstract ones: 1 tick per unit if every cost is an integer, else the largest power of ten from 1 to 10^18 with
-        k · (Σ work + Σ transfer) < 2^53. At 10^18 costs have to be whole ticks, or 10^6 on average. O(n + pins).
+        Abstract ones: 1 tick per unit if every cost is an integer and no device or link has another speed than 1, else
+        the largest power of ten from 1 to 10^18 with k · (Σ work + Σ transfer) < 2^53. At 10^18 costs have to be whole
+        ticks, or 10^6 on average. O(n + pins) for each class of devices.
         """
-        k, device = machine.count, machine.device
-        machine.require_uniform()
-        if device.speed != 1 or device.link.latency_ps > 0:
-            raise InputError("stages of inference have neither speed nor latency", parameter="system")
+        k = machine.count
+        used = k if most_used is None else most_used
+        machine.require_one_level()
         if k < 1:
             raise InputError(f"k must be at least 1, not {k}", source="-k")
-        if graph.time_unit == "1" and device.fast_memory_bytes is not None:
-            raise InputError(
-                "a fast memory needs a graph with a time unit: overflow is a time",
-                where="/time_unit",
-                remedy="give the graph a time unit, or use a system without a fast memory (‹system›, ‹fast_memory›)",
-            )
-        ticks_per_unit = _ticks_per_unit(graph, k)
-        work = _ticks(graph.work, ticks_per_unit)
-        transfer = [
-            link if given is None else _tick(given, ticks_per_unit)
-            for given, link in zip(graph.transfer, _link_ticks(graph.tensor_bytes, device.link), strict=True)
+        if not 1 <= used <= k:
+            raise InputError(f"must be from 1 to {k}, the number of devices, not {used}", source="-k")
+        if graph.time_unit == "1":
+            _require_no_times(machine)
+        rows = times or [None] * len(machine.classes)
+        speeds = [1 if row else device.speed for row, device in zip(rows, machine.classes, strict=True)]
+        whole = all(speed == 1 for speed in (*speeds, *(link.speed for link in machine.links)))
+        ticks_per_unit = _ticks_per_unit(graph, used, whole)
+        work = [
+            _ticks(graph.work if row is None else row, ticks_per_unit, speed)
+            for row, speed in zip(rows, speeds, strict=True)
         ]
+        transfer = [_transfer_ticks(graph, link, ticks_per_unit) for link in machine.links]
         sizes = np.where(graph.tensor_bytes == UNKNOWN_BYTES, 0, graph.tensor_bytes)
         interface = NO_INTERFACE
-        if device.peak == "order":
+        if machine.device.peak == "order":
             interface = Interface(graph.inputs, np.array(graph.results, dtype=np.int32))
-        held = graph.all_bytes
-        held += device.activation_reserve_bytes if device.peak == "reserve" else sum(sizes.tolist())
-        held += sum(interface.inputs.bytes.tolist())
-        if held >= LARGEST_MEMORY:
-            raise InputError("the sizes are too large: their total reaches 2^61 bytes", remedy="check the sizes")
-        overflow = 0 if device.fast_memory_bytes is None else device.link.streaming_ps(held)
-        if k * (sum(work) + sum(transfer) + overflow) >= LARGEST_TOTAL:
-            raise InputError(
-                f"the costs are too large: {k} × their total reaches 2^62 ticks of 1/{ticks_per_unit} "
-                f"{graph.time_unit if graph.time_unit != '1' else 'unit'}",
-                where=_largest_cost(work, transfer),
-                remedy="check the costs, the time unit and the bandwidth",
-            )
+        live = sum(sizes.tolist()) + sum(interface.inputs.bytes.tolist())
+        _refuse_too_large(graph, machine, ticks_per_unit, work, transfer, live)
         offsets, pins = _pins(graph)
         instance = cls(
             op_names=graph.op_names,
             cost=StageCost(
                 machine,
-                np.array([work], dtype=np.int64),
-                np.array([transfer], dtype=np.int64),
+                np.array(work, dtype=np.int64),
+                np.array(transfer, dtype=np.int64),
                 graph.param_bytes + graph.weights.shared_out(graph.op_count),
                 graph.weights,
             ),
@@ -147,6 +155,7 @@ class Instance(InTicks):
             pins=pins,
             order=graph.order,
             interface=interface,
+            spare=k - used,
         )
         for array in (instance.cost.work, instance.cost.transfer, sizes, offsets, pins):
             array.setflags(write=False)
@@ -190,6 +199,49 @@ class Instance(InTicks):
         """Number of tensors, m."""
         return len(self.transfer)
 
+    @property
+    def most_used(self) -> int:
+        """Devices that may be used at most, and stages that may have ops."""
+        return self.k - self.spare
+
+    @property
+    def uniform(self) -> bool:
+        """Whether all devices are of one class."""
+        return len(self.machine.classes) == 1
+
+    def on(self, devices: Sequence[int]) -> Instance:
+        """Return the same ops on some of the devices, by their numbers: stage i on the i-th of them.
+
+        A plan whose devices stand anywhere is a plan of this instance with stages in order.
+
+        Raises
+        ------
+        InputError
+            If a number is no device, or a device is named twice.
+        """
+        used = min(self.most_used, len(devices))
+        cost = self.cost.on(self.machine.on(devices))
+        return replace(self, cost=cost, k=len(devices), spare=len(devices) - used)
+
+    @cached_property
+    def envelope(self) -> Instance:
+        """The same ops on equal devices with the best figure of any device for each quantity, k − spare of them.
+
+        No partition costs more on it: its lower bounds hold here. Itself where all devices are used and equal.
+        """
+        if self.uniform and not self.spare:
+            return self
+        cost = self.cost.enveloped()
+        first = cost.machine.on(range(self.most_used))
+        return replace(self, cost=cost.on(first), k=self.most_used, spare=0)
+
+    def of_class(self, c: int) -> Instance:
+        """Return the same ops on k devices of one class, by its position in :attr:`Machine.classes`."""
+        device = self.machine.classes[c]
+        first = [self.machine.class_of.index(c)]
+        cost = self.cost.on(self.machine.on(first))
+        return replace(self, cost=replace(cost, machine=Machine.uniform(self.k, device)))
+
     def members_of(self, op: int) -> tuple[str, ...]:
         """Return the names of the graph's ops that *op* stands for."""
         return (self.op_names[op],) if self.members is None else self.members[op]
@@ -211,16 +263,16 @@ class Instance(InTicks):
 
     @cached_property
     def most_bytes(self) -> int:
-        """No stage holds more: all parameters, and the reserve or all tensors and inputs at once; below 2^61."""
-        peak = self.device.activation_reserve_bytes
+        """No stage holds more: all parameters, and the largest reserve or all tensors and inputs; below 2^61."""
+        peak = max(device.activation_reserve_bytes for device in self.machine.classes)
         if self.device.peak == "order":
             peak = int((self if self.ground is None else self.ground.instance).live.sizes.sum())
         return int(self.param_bytes.sum()) + peak
 
     @cached_property
     def memory_matters(self) -> bool:
-        """Whether there is a memory that not everything at once fits into."""
-        memories = (self.device.fast_memory_bytes, self.device.memory_bytes)
+        """Whether a device has a memory that not everything at once fits into."""
+        memories = chain.from_iterable((one.fast_memory_bytes, one.memory_bytes) for one in self.machine.classes)
         return any(memory is not None and memory < self.most_bytes for memory in memories)
 
     @property
@@ -231,7 +283,10 @@ class Instance(InTicks):
     @cached_property
     def most_ticks(self) -> int:
         """No stage costs more: all work, all transfers and the overflow of everything at once; below 2^62 / k."""
-        return int(self.work.sum()) + int(self.transfer.sum()) + self.cost.overflow(self.most_bytes, 0)
+        work, transfer = self.cost.work.sum(axis=1).tolist(), self.cost.transfer.sum(axis=1).tolist()
+        by_class = zip(work, self.cost.link_of.tolist(), self.machine.classes, strict=True)
+        most = self.most_bytes
+        return max(int(own + transfer[link]) + self.cost.overflow(most, 0, one) for own, link, one in by_class)
 
     @cached_property
     def live(self) -> LiveTensors:
@@ -297,13 +352,57 @@ class Ground:
     op_of: Int32Array
 
 
-def _ticks_per_unit(graph: CostGraph, k: int) -> int:
+def _require_no_times(machine: Machine) -> None:
+    """Raise InputError if a figure of a device is a time, of an abstract graph."""
+    if any(device.fast_memory_bytes is not None for device in machine.classes):
+        raise InputError(
+            "a fast memory needs a graph with a time unit: overflow is a time",
+            where="/time_unit",
+            remedy="give the graph a time unit, or use a system without a fast memory (‹system›, ‹fast_memory›)",
+        )
+    if any(link.latency_ps for link in machine.links):
+        raise InputError("a latency needs a graph with a time unit", where="/time_unit", remedy="give the graph one")
+
+
+def _refuse_too_large(
+    graph: CostGraph,
+    machine: Machine,
+    ticks_per_unit: int,
+    work: Sequence[Sequence[int]],
+    transfer: Sequence[Sequence[int]],
+    live_bytes: int,
+) -> None:
+    """Raise InputError if sums of sizes or costs could leave the integers of kernels, on any class of devices.
+
+    Parameters
+    ----------
+    live_bytes
+        Of all tensors and inputs, where working memory depends on the order of ops.
+    """
+    in_order = machine.device.peak == "order"
+    for device, own in zip(machine.classes, work, strict=True):
+        held = graph.all_bytes + (live_bytes if in_order else device.activation_reserve_bytes)
+        if held >= LARGEST_MEMORY:
+            raise InputError("the sizes are too large: their total reaches 2^61 bytes", remedy="check the sizes")
+        moved = transfer[machine.links.index(device.link)]
+        overflow = 0 if device.fast_memory_bytes is None else device.link.streaming_ps(held)
+        if machine.count * (sum(own) + sum(moved) + overflow) >= LARGEST_TOTAL:
+            raise InputError(
+                f"the costs are too large: {machine.count} × their total reaches 2^62 ticks of 1/{ticks_per_unit} "
+                f"{graph.time_unit if graph.time_unit != '1' else 'unit'}",
+                where=_largest_cost(own, moved),
+                remedy="check the costs, the time unit and the bandwidth",
+            )
+
+
+def _ticks_per_unit(graph: CostGraph, k: int, whole: bool) -> int:
+    """Return the ticks of a unit; *whole* tells whether whole costs come to whole ticks on all devices."""
     if graph.time_unit != "1":
         return PICOSECONDS[graph.time_unit]
     costs: list[Exact] = [*graph.work, *(cost for cost in graph.transfer if cost is not None)]
-    if all(cost.denominator == 1 for cost in costs):
-        return 1
     total = Fraction(sum(costs))
+    if (whole and all(cost.denominator == 1 for cost in costs)) or not total:
+        return 1
     limit = _EXACT_FLOAT / (k * total)
     scale = 1
     while scale * 10 < limit and scale < FINEST:
@@ -318,21 +417,30 @@ def _ticks_per_unit(graph: CostGraph, k: int) -> int:
     return scale
 
 
-def _tick(cost: Exact, ticks_per_unit: int) -> int:
-    if type(cost) is int:  # what nearly every cost is, in a graph of millions
+def _tick(cost: Exact, ticks_per_unit: int, speed: Exact = 1) -> int:
+    if type(cost) is int and speed == 1:  # what nearly every cost is, in a graph of millions
         return cost * ticks_per_unit
-    return ceil_ratio(cost.numerator * ticks_per_unit, cost.denominator)
+    return ceil_ratio(cost.numerator * ticks_per_unit * speed.denominator, cost.denominator * speed.numerator)
 
 
-def _ticks(costs: Sequence[Exact], ticks_per_unit: int) -> list[int]:
-    return [_tick(cost, ticks_per_unit) for cost in costs]
+def _ticks(costs: Sequence[Exact], ticks_per_unit: int, speed: Exact = 1) -> list[int]:
+    return [_tick(cost, ticks_per_unit, speed) for cost in costs]
+
+
+def _transfer_ticks(graph: CostGraph, link: Link, ticks_per_unit: int) -> list[int]:
+    """Return what a message with each tensor takes on the link."""
+    moved = zip(graph.transfer, _link_ticks(graph.tensor_bytes, link), strict=True)
+    return [
+        link.latency_ps + (streamed if given is None else _tick(given, ticks_per_unit, link.speed))
+        for given, streamed in moved
+    ]
 
 
 def _link_ticks(sizes: Int64Array, link: Link) -> list[int]:
-    """Return the time of each tensor on the link; meaningless where the size is not known."""
-    rate = link.bandwidth_bytes_per_s
-    divisor = gcd(PICOSECONDS["s"], rate)
-    numerator, denominator = PICOSECONDS["s"] // divisor, rate // divisor
+    """Return the time of each tensor on the link without latency; meaningless where the size is not known."""
+    second = PICOSECONDS["s"] * link.rate.denominator
+    divisor = gcd(second, link.rate.numerator)
+    numerator, denominator = second // divisor, link.rate.numerator // divisor
     if int(sizes.max(initial=0)) * numerator + denominator < 2**63:
         ticks: list[int] = (-(-(sizes * numerator) // denominator)).tolist()
         return ticks

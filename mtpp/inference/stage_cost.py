@@ -28,7 +28,7 @@ class StageCost:
     work
         Ticks by class of device and op, int64, shape (classes, n).
     transfer
-        Ticks by link and tensor, int64, shape (links, m); links as in :attr:`~mtpp.machine.machine.Machine.links`.
+        Ticks by link and tensor, int64, shape (links, m); links as in :attr:`~mtpp.Machine.links`.
     param_bytes
         Parameters of each op and its share of the weights that it reads with others, int64, shape (n,): a stage holds
         at least the sum of its ops', and exactly that sum where no weight is shared.
@@ -105,6 +105,18 @@ class StageCost:
             By op or tensor, int64, one dimension.
         """
         return StageCost(self.machine.envelope(), work[np.newaxis], transfer[np.newaxis], param_bytes)
+
+    def enveloped(self) -> StageCost:
+        """Return the cost on the envelope: no stage costs more, or needs more memory, on it than on any device."""
+        rows = self.least_work[np.newaxis], self.least_transfer[np.newaxis]
+        return StageCost(self.machine.envelope(), *rows, self.param_bytes, self.weights)
+
+    def on(self, machine: Machine) -> StageCost:
+        """Return the cost on another machine of devices of the same classes, some of them or all."""
+        classes, links = self.machine.classes, self.machine.links
+        work = self.work[[classes.index(device) for device in machine.classes]]
+        transfer = self.transfer[[links.index(link) for link in machine.links]]
+        return StageCost(machine, work, transfer, self.param_bytes, self.weights)
 
 
 def _least(by_row: Int64Array) -> Int64Array:

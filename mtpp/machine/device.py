@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import Any
 
 from mtpp.errors import InputError
 from mtpp.machine.link import Link
 from mtpp.names import PEAK_MODES
-from mtpp.units import PICOSECONDS, Exact, ceil_ratio, format_bandwidth, format_bytes, format_compute_rate
+from mtpp.units import (
+    PICOSECONDS,
+    Exact,
+    above_zero,
+    ceil_ratio,
+    format_bandwidth,
+    format_bytes,
+    format_compute_rate,
+)
 
 _LEAST = {
     "peak_flops_per_s": 1,
@@ -46,7 +53,9 @@ class Device:
     memory_bytes
         No stage may need more for parameters and activations; None: no limit.
     speed
-        Multiple of the speed that a model's times are of; only planners of training count it.
+        Multiple of the speed that a model's times, or its own rates, are of.
+    costs
+        File with measured times of ops, in place of rates and speed; empty where there is none.
 
     Raises
     ------
@@ -63,6 +72,7 @@ class Device:
     peak: str = "reserve"
     memory_bytes: int | None = None
     speed: Exact = 1
+    costs: str = ""
 
     def __post_init__(self) -> None:
         figures = self.to_document()
@@ -74,8 +84,7 @@ class Device:
                 raise InputError(f"{quantity} {value!r} is not a whole number", source=self.name)
             if value < least:
                 raise InputError(f"{quantity} must be {'above' if least else 'at least'} zero", source=self.name)
-        if isinstance(self.speed, bool) or not isinstance(self.speed, int | Fraction) or self.speed <= 0:
-            raise InputError(f"must be a number above zero, not {self.speed!r}", parameter="speed")
+        above_zero(self.speed, "speed")
         if self.peak not in PEAK_MODES:
             raise InputError(f"unknown peak mode {self.peak!r}", remedy=f"use one of {', '.join(PEAK_MODES)}")
         for memory, what in ((self.fast_memory_bytes, "fast memory"), (self.memory_bytes, "stage memory")):
@@ -92,7 +101,9 @@ class Device:
         return self.fast_memory_bytes is not None or self.memory_bytes is not None
 
     def modelled_work_ps(self, flops: int, traffic_bytes: int) -> int:
-        """Return the roofline time of an op in picoseconds: max(flops / peak, bytes / memory bandwidth), rounded up.
+        """Return the roofline time of an op in picoseconds: max(flops / peak, bytes / memory bandwidth) / speed.
+
+        Rounded up once.
 
         Raises
         ------
@@ -101,9 +112,10 @@ class Device:
         """
         if self.peak_flops_per_s is None or self.memory_bandwidth_bytes_per_s is None:
             raise InputError("has no rates, which model the work of ops", source=self.name)
+        fast, second = self.speed.numerator, PICOSECONDS["s"] * self.speed.denominator
         return max(
-            ceil_ratio(flops * PICOSECONDS["s"], self.peak_flops_per_s),
-            ceil_ratio(traffic_bytes * PICOSECONDS["s"], self.memory_bandwidth_bytes_per_s),
+            ceil_ratio(flops * second, self.peak_flops_per_s * fast),
+            ceil_ratio(traffic_bytes * second, self.memory_bandwidth_bytes_per_s * fast),
         )
 
     def overflow_ps(self, held_bytes: int) -> int:
@@ -146,7 +158,7 @@ class Device:
                 if figures.get(key) is None:
                     raise TypeError(f"{key} is missing")
             link, memory = Link(figures.pop("bandwidth_bytes_per_s")), figures.pop("stage_memory_bytes", None)
-            if figures.keys() & {"speed", "link", "memory_bytes"}:
+            if figures.keys() & {"speed", "link", "memory_bytes", "costs"}:
                 raise TypeError("unknown key")
             return cls(**figures, link=link, memory_bytes=memory)
         except (KeyError, TypeError, ValueError) as error:
@@ -169,3 +181,13 @@ class Device:
         elif self.limits_memory:
             parts.append("activations as run in order")
         return f"{self.name}: " + ", ".join(parts)
+
+
+@dataclass(frozen=True)
+class DeviceGroup:
+    """Consecutive devices that are equal, with the name of all of them and the place where stages on them run."""
+
+    device: Device
+    count: int
+    name: str = ""
+    place: str = "cpu"

@@ -5,26 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from hashlib import sha256
 from itertools import chain, groupby, repeat
 from math import prod
 from pathlib import Path
 
 from mtpp.errors import InputError
 from mtpp.machine.device import Device
+from mtpp.machine.device import DeviceGroup as DeviceGroup
 from mtpp.machine.link import Level, Link
-from mtpp.machine.presets import device_of_table, levels_of_table, toml_table
+from mtpp.machine.machine_file import NO_DEFAULTS, Defaults, MachineTable, machine_of_table
+from mtpp.machine.presets import device_of_table, levels_of_table, toml_of_text, toml_text
+from mtpp.names import DIRECT, FIXED, FREE
 from mtpp.units import Exact
 
 LARGEST_DEVICES = 2**20
 """Devices in all, and of any level, that networks within networks may join."""
-
-
-@dataclass(frozen=True)
-class DeviceGroup:
-    """Consecutive devices that are equal."""
-
-    device: Device
-    count: int
 
 
 @dataclass(frozen=True)
@@ -37,20 +33,31 @@ class Machine:
         The devices in order; those of the innermost level, where there are several.
     levels
         Networks within networks, the innermost first; one joins all devices of a flat machine.
+    name
+        Of the machine; empty where nobody gave it one.
+    order
+        ``"fixed"``: stage i stands on device i; ``"free"``: devices may stand anywhere in the pipeline.
+    transport
+        Way of tensors from stage to stage, one of :data:`~mtpp.names.TRANSPORTS`.
+    sha256
+        Digest of the file that it was read from; empty where it was read from none.
 
     Raises
     ------
     InputError
-        If some devices count activations in another way than others, or some have no rates.
+        If some devices count activations in another way than others.
     """
 
     groups: Sequence[DeviceGroup]
     levels: Sequence[Level]
+    name: str = ""
+    order: str = FIXED
+    transport: str = DIRECT
+    sha256: str = ""
 
     def __post_init__(self) -> None:
-        devices = [group.device for group in self.groups]
-        if len({(device.peak, device.peak_flops_per_s is None) for device in devices}) > 1:
-            raise InputError("devices differ in how they count activations, or some have no rates", parameter="system")
+        if len({group.device.peak for group in self.groups}) > 1:
+            raise InputError("devices differ in how they count activations", where="/device", remedy="give ‹peak›")
 
     @classmethod
     def uniform(cls, count: int, device: Device) -> Machine:
@@ -129,21 +136,35 @@ class Machine:
         return cls((DeviceGroup(device, levels[0].devices),), tuple(levels))
 
     @classmethod
-    def read(cls, path: str, count: int = 1) -> Machine:
-        """Read a machine from a TOML file: *count* devices of the one that it describes, or networks within networks.
+    def read(cls, path: str, count: int = 1, defaults: Defaults = NO_DEFAULTS) -> Machine:
+        """Read a machine from a TOML file: devices in order, or networks within networks, or *count* devices of one.
+
+        Parameters
+        ----------
+        defaults
+            What devices in order leave out.
 
         Raises
         ------
         InputError
-            If there is no such file, or it describes neither; it names the place.
+            If there is no such file, or it describes none of them; it names the place.
         """
-        table = toml_table(path, "no such file")
+        text = toml_text(path, "no such file")
+        table = toml_of_text(text, path)
         if "peak_flops" in table:
             return cls.uniform(count, device_of_table(table, Path(path).stem, path))
         try:
+            if "device" in table:
+                return cls._of_table(machine_of_table(table, Path(path), defaults), sha256(text.encode()).hexdigest())
             return cls.of_levels(levels_of_table(table))
         except InputError as error:
             raise InputError(error.problem, source=path, where=error.where, remedy=error.remedy) from None
+
+    @classmethod
+    def _of_table(cls, table: MachineTable, digest: str) -> Machine:
+        groups = table.groups
+        levels = (Level(sum(group.count for group in groups), groups[0].device.link),)
+        return cls(groups, levels, table.name, table.order, table.transport, digest)
 
     @property
     def count(self) -> int:
@@ -154,6 +175,20 @@ class Machine:
     def devices(self) -> Sequence[Device]:
         """The devices in order; those of the innermost level, where there are several."""
         return tuple(chain.from_iterable(repeat(group.device, group.count) for group in self.groups))
+
+    @cached_property
+    def names(self) -> Sequence[str]:
+        """Name of each device: of its group, and by the group's number where it has none."""
+        return self._of_each([group.name or f"d{i}" for i, group in enumerate(self.groups)])
+
+    @cached_property
+    def places(self) -> Sequence[str]:
+        """Place where a stage on each device runs: ``"cpu"``, ``"cuda:0"``."""
+        return self._of_each([group.place for group in self.groups])
+
+    def _of_each(self, of_group: Sequence[str]) -> Sequence[str]:
+        rows = (repeat(value, group.count) for value, group in zip(of_group, self.groups, strict=True))
+        return tuple(chain.from_iterable(rows))
 
     @cached_property
     def classes(self) -> Sequence[Device]:
@@ -201,6 +236,26 @@ class Machine:
             raise InputError("must be given", parameter="memory", remedy="write ‹memory› 16GiB")
         return memory
 
+    @property
+    def free(self) -> bool:
+        """Whether devices may stand anywhere in the pipeline."""
+        return self.order == FREE
+
+    def on(self, devices: Sequence[int]) -> Machine:
+        """Return the machine of some of the devices, by their numbers, in the given and fixed order.
+
+        Raises
+        ------
+        InputError
+            If a number is no device, or a device is named twice.
+        """
+        self.require_one_level()
+        if len(set(devices)) < len(devices) or not set(devices) <= set(range(self.count)) or not devices:
+            raise InputError(f"not different numbers from 0 to {self.count - 1}: {list(devices)}", parameter="devices")
+        each = [(self.devices[i], self.names[i], self.places[i]) for i in devices]
+        groups = tuple(DeviceGroup(one[0], len(list(same)), *one[1:]) for one, same in groupby(each))
+        return replace(self, groups=groups, levels=(replace(self.levels[0], devices=len(devices)),), order=FIXED)
+
     def with_memory(self, size: int) -> Machine:
         """Return the same devices with *size* bytes of memory each."""
         groups = (replace(group, device=replace(group.device, memory_bytes=size)) for group in self.groups)
@@ -209,7 +264,8 @@ class Machine:
     def envelope(self) -> Machine:
         """Return as many equal devices with the best figure of any device for each quantity.
 
-        The least bottleneck on it is at most the least on this machine.
+        The least bottleneck on it is at most the least on this machine. Its speeds are for people: ticks of ops and
+        tensors on it are the least of any class (:meth:`~mtpp.inference.stage_cost.StageCost.enveloped`).
         """
         first, *others = (group.device for group in self.groups)
         if not others:
@@ -219,10 +275,7 @@ class Machine:
                 first.name,
                 _largest(first.peak_flops_per_s, other.peak_flops_per_s),
                 _largest(first.memory_bandwidth_bytes_per_s, other.memory_bandwidth_bytes_per_s),
-                Link(
-                    max(first.link.bandwidth_bytes_per_s, other.link.bandwidth_bytes_per_s),
-                    min(first.link.latency_ps, other.link.latency_ps),
-                ),
+                _best_link(first.link, other.link),
                 _largest(first.fast_memory_bytes, other.fast_memory_bytes),
                 min(first.activation_reserve_bytes, other.activation_reserve_bytes),
                 first.peak,
@@ -230,7 +283,7 @@ class Machine:
                 max(first.speed, other.speed),
             )
         levels = (replace(self.levels[0], link=first.link), *self.levels[1:])
-        return Machine((DeviceGroup(first, sum(group.count for group in self.groups)),), levels)
+        return Machine((DeviceGroup(first, sum(group.count for group in self.groups)),), levels, self.name)
 
     def topology(self) -> list[dict[str, int]]:
         """Return ``system.topology`` of plans: the levels, the innermost first."""
@@ -262,6 +315,12 @@ class OnEqualDevices(OnMachine):
 
 def _nameless(device: Device) -> Device:
     return replace(device, name="")
+
+
+def _best_link(one: Link, other: Link) -> Link:
+    """Return the link of the higher rate with the shorter latency."""
+    best = max(one, other, key=lambda link: link.rate)
+    return replace(best, latency_ps=min(one.latency_ps, other.latency_ps))
 
 
 def _largest(one: int | None, other: int | None) -> int | None:

@@ -16,15 +16,18 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from mtpp.errors import InputError
 from mtpp.machine.device import Device
 from mtpp.machine.link import Level, Link
 from mtpp.units import parse_bandwidth, parse_bytes, parse_compute_rate
+
+Parsed = TypeVar("Parsed")
 
 DEFAULT_PRESET = "reference"
 
@@ -59,56 +62,90 @@ def load_device(name_or_path: str = DEFAULT_PRESET) -> Device:
     presets = preset_tables()
     if name_or_path in presets:
         return device_of_table(presets[name_or_path], name_or_path, f"preset {name_or_path}")
-    table = toml_table(name_or_path, "no such preset and no such file", f"presets: {', '.join(presets)}")
+    text = toml_text(name_or_path, "no such preset and no such file", f"presets: {', '.join(presets)}")
+    table = toml_of_text(text, name_or_path)
     return device_of_table(table, Path(name_or_path).stem, name_or_path)
 
 
-def toml_table(path: str, absent: str, remedy: str | None = None) -> dict[str, Any]:
-    """Return the table that a TOML file holds; *absent* and *remedy* are for people if there is no such file."""
+def toml_text(path: str, absent: str, remedy: str | None = None) -> str:
+    """Return the text of a TOML file; *absent* and *remedy* are for people if there is no such file."""
     try:
-        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        return Path(path).read_bytes().decode()
     except FileNotFoundError:
         raise InputError(absent, source=path, remedy=remedy) from None
     except OSError as error:
         raise InputError(error.strerror or "cannot be read", source=path) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        raise InputError(f"not a TOML file: {error}", source=path) from None
+    except ValueError as error:  # a path with a null character
+        raise InputError(f"cannot be read: {error}", source=path) from None
+
+
+def toml_of_text(text: str, path: str) -> dict[str, Any]:
+    """Return the table that the text of a TOML file holds, with its numbers as decimals."""
+    try:
+        return tomllib.loads(text.replace("\r\n", "\n"), parse_float=Decimal)
+    except tomllib.TOMLDecodeError as error:
         raise InputError(f"not a TOML file: {error}", source=path) from None
     except RecursionError:
         raise InputError("nested too deeply", source=path) from None
-    except ValueError as error:  # a number of more digits than Python converts, a path with a null character
+    except ValueError as error:  # a number of more digits than Python converts
         raise InputError(f"cannot be read: {error}", source=path) from None
 
 
 def device_of_table(table: Mapping[str, Any], name: str, source: str) -> Device:
     """Return the device that a table describes; *name* is for one that names none."""
-    figures: dict[str, Any] = {"name": str(table.get("name", name)), "peak": table.get("peak", "reserve")}
-    for key, value in table.items():
-        if key in _TEXT_KEYS:
-            continue
-        if key not in _KEYS:
-            known = ", ".join([*_KEYS, *_TEXT_KEYS])
-            raise InputError("unknown key", source=source, where=key, remedy=f"use one of {known}")
-        figure, parse = _KEYS[key]
-        if not isinstance(value, str):
-            raise InputError(f"{value!r} has no unit", source=source, where=key, remedy='write it like "25GB/s"')
-        try:
-            figures[figure] = parse(value)
-        except InputError as error:
-            raise InputError(error.problem, source=source, where=key, remedy=error.remedy) from None
-    for key in _REQUIRED:
-        if key not in table:
-            raise InputError("missing key", source=source, where=key)
+    try:
+        figures = figures_of_table(table, name)
+        for key in _REQUIRED:
+            if key not in table:
+                raise InputError("missing key", where=key)
+    except InputError as error:
+        raise InputError(error.problem, source=source, where=error.where, remedy=error.remedy) from None
     try:
         return Device.from_document(figures)
     except InputError as error:
         raise InputError(error.problem, source=source, remedy=error.remedy) from None
 
 
+def figures_of_table(table: Mapping[str, Any], name: str, within: str = "") -> dict[str, Any]:
+    """Return the figures of a device that a table gives, by the names of :meth:`Device.to_document`.
+
+    Parameters
+    ----------
+    name
+        Of one that names none.
+    within
+        Place of the table in a file, a JSON pointer that ends in ``/``.
+    """
+    figures: dict[str, Any] = {"name": str(table.get("name", name))}
+    figures |= {"peak": table["peak"]} if "peak" in table else {}
+    for key, value in table.items():
+        if key in _TEXT_KEYS:
+            continue
+        if key not in _KEYS:
+            known = ", ".join([*_KEYS, *_TEXT_KEYS])
+            raise InputError("unknown key", where=within + key, remedy=f"use one of {known}")
+        figure, parse = _KEYS[key]
+        figures[figure] = parsed(value, parse, within + key)
+    return figures
+
+
+def parsed(value: Any, parse: Callable[[str], Parsed], where: str, example: str = "25GB/s") -> Parsed:
+    """Return a quantity with its unit; *where* is its place, *example* one of its kind."""
+    if not isinstance(value, str):
+        raise InputError(f"{value} has no unit", where=where, remedy=f'write it like "{example}"')
+    try:
+        return parse(value)
+    except InputError as error:
+        raise InputError(error.problem, where=where, remedy=error.remedy) from None
+
+
 def levels_of_table(table: Mapping[str, Any]) -> tuple[Level, ...]:
     """Return the networks within networks that a table describes, the innermost first."""
-    _refuse_unknown(table, _TOPOLOGY_KEYS, "")
+    refuse_unknown(table, _TOPOLOGY_KEYS, "")
     for key in ("name", "description"):
-        _require_text(table.get(key, ""), f"/{key}")
+        require_text(table.get(key, ""), f"/{key}")
     if "levels" not in table:
         raise InputError("missing key", where="/levels", remedy="describe each level: [[levels]]")
     rows = table["levels"]
@@ -117,33 +154,34 @@ def levels_of_table(table: Mapping[str, Any]) -> tuple[Level, ...]:
     return tuple(_level(row, f"/levels/{i}") for i, row in enumerate(rows))
 
 
-def _refuse_unknown(table: Mapping[str, Any], known: Sequence[str], where: str) -> None:
+def refuse_unknown(table: Mapping[str, Any], known: Sequence[str], where: str) -> None:
+    """Raise InputError for a key that is not known; *where* is the place of the table."""
     for key in table:
         if key not in known:
             raise InputError("unknown key", where=f"{where}/{key}", remedy=f"use one of {', '.join(known)}")
 
 
-def _require_text(value: Any, where: str) -> str:
+def require_text(value: Any, where: str) -> str:
+    """Return a value that is a text."""
     if not isinstance(value, str):
         raise InputError("is not a text", where=where, remedy="put it in quotes")
     return value
 
 
+def whole_above_zero(value: Any, where: str) -> int:
+    """Return a value that is a whole number above zero."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InputError(f"{value} is not a whole number", where=where)
+    if value < 1:
+        raise InputError(f"must be above zero, not {value}", where=where)
+    return value
+
+
 def _level(row: Mapping[str, Any], where: str) -> Level:
-    _refuse_unknown(row, _LEVEL_KEYS, where)
+    refuse_unknown(row, _LEVEL_KEYS, where)
     for key in ("devices", "bandwidth"):
         if key not in row:
             raise InputError("missing key", where=f"{where}/{key}")
-    devices, bandwidth = row["devices"], row["bandwidth"]
-    if isinstance(devices, bool) or not isinstance(devices, int):
-        raise InputError(f"{devices!r} is not a whole number", where=f"{where}/devices")
-    if devices < 1:
-        raise InputError(f"must be above zero, not {devices}", where=f"{where}/devices")
-    if not isinstance(bandwidth, str):
-        remedy = 'write it like "25GB/s"'
-        raise InputError(f"{bandwidth!r} has no unit", where=f"{where}/bandwidth", remedy=remedy)
-    try:
-        rate = parse_bandwidth(bandwidth)
-    except InputError as error:
-        raise InputError(error.problem, where=f"{where}/bandwidth", remedy=error.remedy) from None
-    return Level(devices, Link(rate), _require_text(row.get("name", ""), f"{where}/name"))
+    devices, bandwidth = whole_above_zero(row["devices"], f"{where}/devices"), row["bandwidth"]
+    rate = parsed(bandwidth, parse_bandwidth, f"{where}/bandwidth")
+    return Level(devices, Link(rate), require_text(row.get("name", ""), f"{where}/name"))

@@ -45,6 +45,11 @@ both gain the same ops, and sets that keep others together cost what they did.
 time to stream its parameters: ceil(max(0, a + b)) ≤ ceil(max(0, a)) + ceil(b). That is added to its work where it
 joins; the stage that it leaves needs less. Under a hard limit on a stage's memory only ops without parameters move.
 Where the activations depend on the order of the ops, nothing does.
+
+**Unequal devices.** The proof of a pair compares the costs of each stage before and after, on the same device: a move
+whose condition holds on every class of devices makes no stage more expensive, nor needs more memory than it may have.
+Regions are looked for on equal devices only. Merges that hold in every class need not hold on the envelope, whose
+proofs are of its own merges.
 """
 
 from __future__ import annotations
@@ -104,7 +109,7 @@ def reduce_instance(
     while not ended():
         inner = reduced.instance
         target, rule = find_moves(inner, pairs, _PATH_STEPS)
-        if not np.any(rule >= 0) and inner.op_count <= _MOST_OPS and _fits(inner):
+        if not np.any(rule >= 0) and inner.uniform and inner.op_count <= _MOST_OPS and _fits(inner):
             target, rule = _regions(inner, rules, ended)
         if not np.any(rule >= 0):
             break
@@ -124,10 +129,23 @@ def find_moves(instance: Instance, allowed: NDArray[np.uint8], steps: int) -> tu
     steps
         Pins that a search for paths may look at.
     """
+    if not instance.uniform:
+        return _moves_on_all_classes(instance, allowed, steps)
     n = instance.op_count
     target, rule = np.arange(n, dtype=np.int32), np.full(n, -1, dtype=np.int32)
     search = Search(rule.copy(), rule.copy(), np.empty(steps + 1, dtype=np.int32))
     find_pairs(_merge_arrays(instance), allowed, steps, target, rule, target.copy(), search)
+    return target, rule
+
+
+def _moves_on_all_classes(instance: Instance, allowed: NDArray[np.uint8], steps: int) -> tuple[Int32Array, Int32Array]:
+    """Return the moves that are found on each class of devices alone, to the same op."""
+    first, *others = range(len(instance.machine.classes))
+    target, rule = find_moves(instance.of_class(first), allowed, steps)
+    for c in others:
+        same = find_moves(instance.of_class(c), allowed, steps)[0] == target
+        target = np.where(same, target, np.arange(len(target), dtype=np.int32)).astype(np.int32)
+        rule = np.where(same, rule, -1).astype(np.int32)
     return target, rule
 
 

@@ -189,14 +189,18 @@ def _device_memory(device: Device, in_order: bool) -> tuple[int, int, int, int, 
     reserve = 0 if in_order else device.activation_reserve_bytes
     if device.fast_memory_bytes is None:
         return fast, limit, reserve, 1, 1, 1
-    divisor = gcd(_PICOSECONDS_PER_S, device.link.bandwidth_bytes_per_s)
-    denominator = device.link.bandwidth_bytes_per_s // divisor
+    rate = device.link.rate
+    numerator = _PICOSECONDS_PER_S * rate.denominator
+    divisor = gcd(numerator, rate.numerator)
+    numerator, denominator = numerator // divisor, rate.numerator // divisor
     chunk = 61 - denominator.bit_length()
-    if chunk < 1:
+    if chunk < 1 or numerator >= UNLIMITED_BYTES:
         raise InputError(
-            "the bandwidth is too large for exact overflow", parameter="bandwidth", remedy="stay below 1 EB/s"
+            "the bandwidth is too large or too fine for exact overflow",
+            parameter="bandwidth",
+            remedy="stay below 1 EB/s, with a speed of few digits",
         )
-    return fast, limit, reserve, _PICOSECONDS_PER_S // divisor, denominator, min(chunk, 20)
+    return fast, limit, reserve, numerator, denominator, min(chunk, 20)
 
 
 def ground_arrays(instance: Instance) -> GroundArrays:

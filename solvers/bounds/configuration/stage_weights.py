@@ -42,7 +42,8 @@ def stage_weights(instance: Instance) -> list[StageWeights]:
     if memory is None or memory >= instance.most_bytes:
         return [plain]
     held = instance.param_bytes[instance.order].tolist()
-    second, bandwidth = PICOSECONDS["s"], system.link.bandwidth_bytes_per_s
+    rate = system.link.rate
+    second, bandwidth = PICOSECONDS["s"] * rate.denominator, rate.numerator
     streamed = np.array([size * second // bandwidth for size in held], dtype=np.int64)
     reserve = system.activation_reserve_bytes if system.peak == "reserve" else 0
     return [plain, StageWeights(True, plain.weight + streamed, (memory - reserve) * second // bandwidth)]

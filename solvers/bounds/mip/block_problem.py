@@ -112,7 +112,7 @@ class BlockProblem:
     @property
     def ticks_per_byte(self) -> float:
         """Ticks that a byte of parameters takes to stream."""
-        return 10**12 / self.instance.device.link.bandwidth_bytes_per_s
+        return float(10**12 / Fraction(self.instance.device.link.rate))
 
     @property
     def everything(self) -> int:

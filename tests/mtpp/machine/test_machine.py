@@ -65,8 +65,7 @@ def test_no_partition_costs_less_than_on_the_envelope(seed: int) -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: two_devices(FAST, replace(SLOW, peak="order")), "system: devices differ in how they count"),
-        (lambda: two_devices(FAST, Device("x", None, None, FAST.link)), "system: devices differ in how"),
+        (lambda: two_devices(FAST, replace(SLOW, peak="order")), "/device: devices differ in how they count"),
         (lambda: Link(1, -1), "latency: must be a whole number of at least 0, not -1"),
         (lambda: replace(FAST, speed=0), "speed: must be a number above zero, not 0"),
         (lambda: replace(FAST, speed="fast"), "speed: must be a number above zero, not 'fast'"),
@@ -75,9 +74,6 @@ def test_no_partition_costs_less_than_on_the_envelope(seed: int) -> None:
         (lambda: Device.from_document([1]), "/system: not a system"),  # type: ignore[arg-type]
         (lambda: Machine.of_devices(2, bandwidth_bytes_per_s=1, memory_bytes=[4, None]), "memory: is given for some"),
         (lambda: Machine.of_devices(3, bandwidth_bytes_per_s=1, speeds=[1, 1]), "speed: 2 values for 3 devices"),
-        (lambda: built(two_devices()), "devices: all devices have to be equal here"),
-        (lambda: built(Machine.uniform(2, replace(FAST, speed=2))), "system: stages of inference have neither speed"),
-        (lambda: built(Machine.uniform(2, replace(FAST, link=Link(1, 1)))), "system: stages of inference have neither"),
         (lambda: built(Machine.of_levels((Level(2, Link(1)),) * 2)), "topology: there has to be one network here"),
         (lambda: PlanningProblem(None, machine=two_devices(), micro_batches=1), "devices: all devices have to be"),
         (lambda: GraphProblem.build(None, machine=two_devices(), mini_batch=1), "devices: all devices have to be"),

@@ -1,0 +1,241 @@
+"""Files that describe devices in order (TOML): each group of equal ones by a table.
+
+::
+
+    name = "two V100s and an A100"
+    order = "free"              # devices may stand anywhere in the pipeline; "fixed" (default): stage i on device i
+    [[device]]
+    name = "v100"
+    count = 2
+    system = "v100"             # a preset, or its keys in a table here
+    memory = "32GB"             # the limit is memory · utilization − reserve
+    utilization = 0.9
+    reserve = "1GiB"
+    bandwidth = "12.5GB/s"
+    latency = "20us"            # of each message
+    [[device]]
+    name = "a100"
+    system = "a100"
+    speed = 1.5                 # or "3/2"; or costs = "measured.json"
+    link_speed = 2
+    place = "cuda:0"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from math import floor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from mtpp.errors import InputError
+from mtpp.machine.device import Device, DeviceGroup
+from mtpp.machine.link import Link
+from mtpp.machine.presets import (
+    figures_of_table,
+    load_device,
+    parsed,
+    preset_tables,
+    refuse_unknown,
+    require_text,
+    whole_above_zero,
+)
+from mtpp.names import DEVICE_ORDERS, DIRECT, FIXED, TRANSPORTS
+from mtpp.ranges import MOST_STAGES
+from mtpp.units import Exact, exact_decimal, format_bytes, parse_bandwidth, parse_bytes, parse_duration
+
+_KEYS = ("name", "order", "transport", "device", "link", "description")
+_DEVICE_KEYS = (
+    *("name", "count", "system", "memory", "utilization", "reserve", "bandwidth", "latency"),
+    *("speed", "link_speed", "costs", "stage_times", "place"),
+)
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """Figures that take the place of those that a device leaves out.
+
+    Attributes
+    ----------
+    system
+        Of a device without one; None: the default preset.
+    bandwidth_bytes_per_s, peak, activation_reserve_bytes
+        Of a device whose own system does not say.
+    """
+
+    system: Device | None = None
+    bandwidth_bytes_per_s: int | None = None
+    peak: str | None = None
+    activation_reserve_bytes: int | None = None
+
+    def figures(self) -> dict[str, Any]:
+        """Return the figures that are given, by the names of :meth:`Device.to_document`."""
+        given = {
+            "bandwidth_bytes_per_s": self.bandwidth_bytes_per_s,
+            "peak": self.peak,
+            "activation_reserve_bytes": self.activation_reserve_bytes,
+        }
+        return {key: value for key, value in given.items() if value is not None}
+
+
+NO_DEFAULTS = Defaults()
+
+
+class MachineTable(NamedTuple):
+    """Machine as its file describes it."""
+
+    name: str
+    order: str
+    transport: str
+    groups: tuple[DeviceGroup, ...]
+
+
+def machine_of_table(table: Mapping[str, Any], path: Path, defaults: Defaults) -> MachineTable:
+    """Return the machine that a table describes.
+
+    Parameters
+    ----------
+    path
+        Of the file: paths in it are relative to its folder.
+
+    Raises
+    ------
+    InputError
+        If a key is unknown or its value is not allowed; *where* is a JSON pointer.
+    """
+    refuse_unknown(table, _KEYS, "")
+    require_text(table.get("description", ""), "/description")
+    transport = _one_of(table.get("transport", DIRECT), TRANSPORTS, "/transport")
+    if transport == DIRECT and "link" in table:
+        raise InputError("links of pairs need transport neighbours", where="/link", remedy="write ‹transport›")
+    if transport != DIRECT:
+        raise InputError("neighbours are not supported yet", where="/transport", remedy='use "direct"')
+    rows = table["device"]
+    if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
+        raise InputError("is not a list of devices", where="/device", remedy="describe each: [[device]]")
+    groups = tuple(_group(row, i, path, defaults) for i, row in enumerate(rows))
+    seen: set[str] = set()
+    for i, group in enumerate(groups):
+        if group.name in seen:
+            raise InputError(f"{group.name!r} is the name of another device", where=f"/device/{i}/name")
+        seen.add(group.name)
+    if sum(group.count for group in groups) > MOST_STAGES:
+        raise InputError(f"more than {MOST_STAGES} devices", where="/device")
+    name = require_text(table.get("name", path.stem), "/name")
+    return MachineTable(name, _one_of(table.get("order", FIXED), DEVICE_ORDERS, "/order"), transport, groups)
+
+
+def _group(row: Mapping[str, Any], i: int, path: Path, defaults: Defaults) -> DeviceGroup:
+    at = f"/device/{i}"
+    refuse_unknown(row, _DEVICE_KEYS, at)
+    if "stage_times" in row:
+        raise InputError("is not supported yet", where=f"{at}/stage_times")
+    if "speed" in row and "costs" in row:
+        raise InputError("stands beside costs, which are the device's own times", where=f"{at}/speed")
+    name = require_text(row.get("name", f"d{i}"), f"{at}/name")
+    if not name:
+        raise InputError("is empty", where=f"{at}/name")
+    place = require_text(row.get("place", "cpu"), f"{at}/place")
+    count = whole_above_zero(row.get("count", 1), f"{at}/count")
+    figures = _figures(row, at, defaults)
+    link = Link(figures.pop("bandwidth_bytes_per_s"), _latency(row, at), _factor(row, "link_speed", at))
+    speed, limit = _factor(row, "speed", at), _limit(row, at, figures.pop("stage_memory_bytes", None))
+    costs = require_text(row["costs"], f"{at}/costs") if "costs" in row else ""
+    try:
+        device = Device(
+            **figures,
+            link=link,
+            memory_bytes=limit,
+            speed=speed,
+            costs=costs and str(path.parent / costs),
+        )
+    except InputError as error:
+        raise InputError(error.problem, where=at) from None
+    return DeviceGroup(device, count, name, place)
+
+
+def _figures(row: Mapping[str, Any], at: str, defaults: Defaults) -> dict[str, Any]:
+    """Return the figures of the device's system, and others in place of those that are left out."""
+    if "system" in row:
+        own = _system_figures(row["system"], f"{at}/system")
+        figures = {**dict.fromkeys(("peak_flops_per_s", "memory_bandwidth_bytes_per_s")), **defaults.figures(), **own}
+    else:
+        figures = {**(defaults.system or load_device()).to_document(), **defaults.figures()}
+    if "bandwidth" in row:
+        figures["bandwidth_bytes_per_s"] = parsed(row["bandwidth"], parse_bandwidth, f"{at}/bandwidth")
+    if "bandwidth_bytes_per_s" not in figures:
+        raise InputError("missing key", where=f"{at}/bandwidth")
+    return figures
+
+
+def _system_figures(system: Any, at: str) -> dict[str, Any]:
+    if isinstance(system, dict):
+        return figures_of_table(system, "device", f"{at}/")
+    presets = preset_tables()
+    if not isinstance(system, str) or system not in presets:
+        remedy = f"presets: {', '.join(presets)}"
+        raise InputError(f"{system!r} is neither a preset nor a table", where=at, remedy=remedy)
+    return figures_of_table(presets[system], system)
+
+
+def _limit(row: Mapping[str, Any], at: str, of_system: int | None) -> int | None:
+    """Return the memory that a stage may use, in bytes; None where there is no limit."""
+    memory = of_system
+    if "memory" in row:
+        memory = parsed(row["memory"], _bytes_below, f"{at}/memory", "32GB")
+    if memory is None:
+        for key in ("utilization", "reserve"):
+            if key in row:
+                raise InputError("is a part of the memory, which is not given", where=f"{at}/{key}")
+        return None
+    utilization = _factor(row, "utilization", at)
+    if utilization > 1:
+        raise InputError("must be at most 1", where=f"{at}/utilization")
+    reserve = parsed(row["reserve"], parse_bytes, f"{at}/reserve", "1GiB") if "reserve" in row else 0
+    limit = floor(memory * utilization) - reserve
+    if limit < 0:
+        raise InputError(
+            f"the reserve ({format_bytes(reserve)}) is above the memory ({format_bytes(limit + reserve)})",
+            where=f"{at}/reserve",
+        )
+    return limit
+
+
+def _bytes_below(text: str) -> int:
+    return parse_bytes(text, round_down=True)
+
+
+def _latency(row: Mapping[str, Any], at: str) -> int:
+    if "latency" not in row:
+        return 0
+    latency = parsed(row["latency"], parse_duration, f"{at}/latency", "20us")
+    if latency.denominator != 1 or latency >= 2**62:
+        raise InputError("is not a whole number of picoseconds below 2^62", where=f"{at}/latency")
+    return int(latency)
+
+
+def _factor(row: Mapping[str, Any], key: str, at: str) -> Exact:
+    """Return a number above zero, given as one or as a ratio ``"3/2"``; 1 where it is left out."""
+    value = row.get(key, 1)
+    try:
+        if isinstance(value, bool) or not isinstance(value, int | Decimal | str):
+            raise ValueError(f"{value} is no number")
+        above, _, below = str(value).partition("/")
+        divisor = exact_decimal(below) if below else 1
+        if divisor <= 0:
+            raise ValueError(f"{value} is out of range")
+        factor = Fraction(exact_decimal(above)) / divisor
+    except ValueError as error:
+        raise InputError(str(error), where=f"{at}/{key}", remedy='write it like 1.5 or "3/2"') from None
+    if factor <= 0:
+        raise InputError(f"must be above zero, not {value}", where=f"{at}/{key}")
+    return factor.numerator if factor.denominator == 1 else factor
+
+
+def _one_of(value: Any, choices: tuple[str, ...], where: str) -> str:
+    if value not in choices:
+        raise InputError(f"{value!r} is unknown", where=where, remedy=f"use one of {', '.join(choices)}")
+    return str(value)
