@@ -18,6 +18,7 @@ from mtpp.inference.graph import Int32Array
 from mtpp.inference.instance import Instance
 from mtpp.solvers.arrays import order_arrays, slicing_arrays
 from mtpp.solvers.bounds.simple import simple_bound
+from mtpp.solvers.orders.device_slicing import DeviceSlicer
 from mtpp.solvers.orders.kernels.decoders import arrangement_fitness, cut_fitness
 from mtpp.solvers.orders.kernels.slicing import INFEASIBLE
 from mtpp.solvers.orders.kernels.topological import kahn_order
@@ -165,6 +166,8 @@ class Rating:
 
 def cut_rating(instance: Instance, threads: Threads, stopped: Callable[[], bool]) -> Rating:
     """Return the rating by bottleneck in ticks, int64: Algorithm 2 of Archer et al. (2024)."""
+    if not instance.uniform:
+        return _device_cut_rating(instance, threads, stopped)
     ordering, slicing = order_arrays(instance), slicing_arrays(instance)
     stages = min(instance.k, instance.op_count)  # more could only stay empty
     floor = simple_bound(instance).value
@@ -173,6 +176,18 @@ def cut_rating(instance: Instance, threads: Threads, stopped: Callable[[], bool]
     def rate_rows(chromosomes: FloatArray, cutoff: Any, fitness: NDArray[Any]) -> None:
         limit = INFEASIBLE if cutoff is None else int(cutoff)
         cut_fitness(chromosomes, stages, floor, ceiling, limit, ordering, slicing, fitness)
+
+    return Rating(rate_rows, np.int64(INFEASIBLE), threads, stopped)
+
+
+def _device_cut_rating(instance: Instance, threads: Threads, stopped: Callable[[], bool]) -> Rating:
+    """Return the rating by bottleneck in ticks on devices that differ, in the machine's order."""
+    ordering, slicer = order_arrays(instance), DeviceSlicer.of(instance)
+
+    def rate_rows(chromosomes: FloatArray, cutoff: Any, fitness: NDArray[Any]) -> None:
+        for i, chromosome in enumerate(chromosomes):
+            cut = slicer.best(kahn_order(ordering, chromosome), None if cutoff is None else int(cutoff))
+            fitness[i] = INFEASIBLE if cut is None else cut.bottleneck
 
     return Rating(rate_rows, np.int64(INFEASIBLE), threads, stopped)
 

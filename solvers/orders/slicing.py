@@ -11,6 +11,7 @@ from mtpp.inference.instance import Instance
 from mtpp.inference.partition import Partition
 from mtpp.solvers.arrays import SlicingArrays, slicing_arrays
 from mtpp.solvers.bounds.simple import simple_bound
+from mtpp.solvers.orders.device_slicing import DeviceSlicer
 from mtpp.solvers.orders.kernels.slicing import INFEASIBLE, best_segmentation, fewest_stages
 
 
@@ -37,7 +38,8 @@ def slice_order(
 
     Returns
     -------
-    The best segmentation of *order*, or None if none beats *cutoff* and keeps to the stage memory.
+    The best segmentation of *order*, or None if none beats *cutoff* and keeps to the stage memory. On devices that
+    differ, stage i stands on device i: see :meth:`~mtpp.solvers.orders.device_slicing.DeviceSlicer.best`.
 
     Notes
     -----
@@ -45,6 +47,9 @@ def slice_order(
     (n / k on average). Archer et al. (2024), Algorithm 1, with a window in place of the table of segment costs.
     Without a cutoff one is found first, by growing a guess from the simple bound until few enough stages do.
     """
+    if not instance.uniform:
+        on_devices = DeviceSlicer.of(instance).best(order, cutoff)
+        return on_devices and Segmentation(on_devices.partition, on_devices.bottleneck)
     arrays = arrays or slicing_arrays(instance)
     order = order.copy()  # the graph's own order is read-only, which would compile every kernel again
     if cutoff is None:
@@ -66,6 +71,11 @@ def segment_below(
     -----
     O(n·w + pins).
     """
+    if not instance.uniform:
+        cut = DeviceSlicer.of(instance).below(order, cutoff)
+        if cut is None:
+            raise ValueError(f"no cut of this order for these devices stays below {cutoff} ticks")
+        return cut.partition
     arrays = arrays or slicing_arrays(instance)
     parent = np.empty(instance.op_count + 1, dtype=np.int32)
     count = int(fewest_stages(order.copy(), cutoff, instance.k, arrays, parent))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +13,7 @@ from mtpp.inference.instance import Instance
 from mtpp.solvers.arrays import order_arrays, slicing_arrays
 from mtpp.solvers.feasibility import none_found
 from mtpp.solvers.limits import SearchLimits, SearchResult
+from mtpp.solvers.orders.device_slicing import DeviceSlicer
 from mtpp.solvers.orders.kernels.random_orders import best_random_order
 from mtpp.solvers.orders.kernels.slicing import INFEASIBLE
 from mtpp.solvers.orders.kernels.topological import kahn_order
@@ -102,16 +103,29 @@ def _rounds(op_count: int, orders: int) -> Iterator[list[_Batch]]:
 
 def _batch_search(instance: Instance, seed: int) -> Callable[[_Batch, int], _Found | None]:
     ordering, slicing = order_arrays(instance), slicing_arrays(instance)
+    slicer = None if instance.uniform else DeviceSlicer.of(instance)
     stages = min(instance.k, instance.op_count)  # more could only stay empty
 
     def search(batch: _Batch, cutoff: int) -> _Found | None:
         stream = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(batch.number,))))
         priorities = stream.random((batch.orders, instance.op_count))
+        if slicer is not None:
+            return _best_on_devices(slicer, (kahn_order(ordering, row) for row in priorities), cutoff)
         order = np.empty(instance.op_count, dtype=np.int32)
         bottleneck = int(best_random_order(priorities, stages, cutoff, ordering, slicing, order))
         return None if bottleneck == INFEASIBLE else _Found(bottleneck, order)
 
     return search
+
+
+def _best_on_devices(slicer: DeviceSlicer, orders: Iterable[Int32Array], cutoff: int) -> _Found | None:
+    """Return the first of the best orders below *cutoff*, cut on devices that differ."""
+    best: _Found | None = None
+    for order in orders:
+        cut = slicer.best(order, cutoff if best is None else best.bottleneck)
+        if cut is not None:
+            best = _Found(cut.bottleneck, order)
+    return best
 
 
 def _run_round(

@@ -67,7 +67,7 @@ def _extend_segments(
 
 
 @subroutine
-def _add_weights(
+def add_weights(
     op: int, left: int, slicing: SlicingArrays, last_pin: Int64Array, pins_seen: Int64Array, prefix_params: Int64Array
 ) -> int:
     """Return the bytes of the weights that *op* shares, which segments that have met them already do not hold again.
@@ -181,7 +181,7 @@ def fewest_stages(
         rest -= work[op]
         prefix_params[right + 1] = prefix_params[right] + param_bytes[op]
         if len(param_bytes) > n:
-            prefix_params[right + 1] += _add_weights(op, left, slicing, last_pin, pins_seen, prefix_params)
+            prefix_params[right + 1] += add_weights(op, left, slicing, last_pin, pins_seen, prefix_params)
         params = prefix_params[right + 1]
         while left <= right and (window_work >= cutoff or params - prefix_params[left] + reserve > heaviest):
             window_work -= work[order[left]]
@@ -254,7 +254,7 @@ def best_segmentation(order: Int32Array, stage_count: int, cutoff: int, slicing:
         rest -= work[op]
         prefix_params[right + 1] = prefix_params[right] + param_bytes[op]
         if len(param_bytes) > n:
-            prefix_params[right + 1] += _add_weights(op, left, slicing, last_pin, pins_seen, prefix_params)
+            prefix_params[right + 1] += add_weights(op, left, slicing, last_pin, pins_seen, prefix_params)
         params = prefix_params[right + 1]
         while left <= right and (window_work >= cutoff or params - prefix_params[left] + reserve > heaviest):
             window_work -= work[order[left]]
