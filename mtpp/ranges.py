@@ -22,6 +22,9 @@ MOST_DEPTH = 1000
 MOST_DEVICES = 1_000_000
 """Of a plan for training."""
 
+MOST_SEQUENCES = 10**9
+"""Served at a time: bytes of states are multiplied by them."""
+
 MOST_SPLIT_DEVICES, MOST_SPLIT_MICRO_BATCHES = 10_000, 10**6
 """Of a plan with a schedule; all its passes together have a limit of their own."""
 

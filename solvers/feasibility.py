@@ -34,11 +34,11 @@ def refuse_infeasible(instance: Instance) -> None:
     refuse_oversized_op(instance)
     if least_stages(instance) > instance.k:
         stages = min(instance.k, instance.op_count)
-        params, peaks = int(instance.param_bytes.sum()), _least_activations(instance)[stages - 1]
+        params, peaks = instance.cost.all_bytes, _least_activations(instance)[stages - 1]
         stages_text = f"{stages} stages" if stages > 1 else "one stage"
         raise Infeasible(
-            f"proven infeasible: the parameters ({params:,} bytes) and the activations of {stages_text} (at least "
-            f"{peaks:,} bytes) exceed {stages} × {limit:,} bytes ({format_bytes(limit)})",
+            f"proven infeasible: the {_kept(instance)} ({params:,} bytes) and the activations of {stages_text} "
+            f"(at least {peaks:,} bytes) exceed {stages} × {limit:,} bytes ({format_bytes(limit)})",
             source=_SOURCE,
         )
 
@@ -58,8 +58,8 @@ def refuse_oversized_op(instance: Instance) -> None:
     params, peak = int(read[op]), int(peaks[op])
     if params + peak > limit:
         raise Infeasible(
-            f"proven infeasible: {_named(instance, op)} {params + peak:,} bytes ({params:,} for parameters, {peak:,} "
-            f"for activations), more than the {limit:,} ({format_bytes(limit)}) that a stage may hold",
+            f"proven infeasible: {_named(instance, op)} {params + peak:,} bytes ({params:,} for {_kept(instance)}, "
+            f"{peak:,} for activations), more than the {limit:,} ({format_bytes(limit)}) that a stage may hold",
             source=_SOURCE,
         )
 
@@ -78,7 +78,7 @@ def least_stages(instance: Instance) -> int:
     limit = instance.device.memory_bytes
     if limit is None:
         return 1
-    params = int(instance.param_bytes.sum())
+    params = instance.cost.all_bytes
     for j, activations in enumerate(_least_activations(instance), start=1):
         if params + activations <= j * limit:
             return j
@@ -104,6 +104,10 @@ def proven_infeasible(instance: Instance) -> Infeasible:
         source=_SOURCE,
         remedy="allow more memory or stages",
     )
+
+
+def _kept(instance: Instance) -> str:
+    return "parameters and states" if instance.cost.states_count else "parameters"
 
 
 def _least_activations(instance: Instance) -> list[int]:

@@ -33,6 +33,7 @@ def read(
     activation_reserve: int | str | None = None,
     peak: str | None = None,
     stage_memory: int | str | None = None,
+    sequences: int | None = None,
     costs: str | os.PathLike[str] | None = None,
     from_format: str | None = None,
     time_unit: str | None = None,

@@ -11,7 +11,7 @@ from mtpp.api.options.kinds import Amounts, Choice, InputPath, Quantity, Rate, W
 from mtpp.api.options.option import Options, option
 from mtpp.errors import InputError
 from mtpp.names import PEAK_MODES
-from mtpp.ranges import MOST_DEVICES
+from mtpp.ranges import MOST_DEVICES, MOST_SEQUENCES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -45,8 +45,12 @@ class System(Options):
         "Activations of a stage: the reserve, or as its ops run in the file's order [default: reserve].",
     )  # fmt: skip
     stage_memory: int | str | None = option(
-        None, Quantity(0), "No stage may need more for parameters and activations.", "SIZE"
+        None, Quantity(0), "No stage may need more for parameters, states and activations.", "SIZE"
     )
+    sequences: int | None = option(
+        None, Whole(1, MOST_SEQUENCES), "Served at a time: a stage keeps its states for each [default: 1].",
+        "N", more="States are what a model keeps between requests, such as a key/value cache.",
+    )  # fmt: skip
 
     def __post_init__(self) -> None:
         _ = self.device  # refused at the door
@@ -74,6 +78,7 @@ class System(Options):
         values = self.device.to_document()
         del values["name"]
         given = {DOCUMENTED.get(name, name) for name, value in self._overrides.items() if value is not None}
+        values["sequences"] = self.device.sequences
         return {key: value for key, value in values.items() if self.system is not None or key in given}
 
     @property
@@ -84,6 +89,7 @@ class System(Options):
             "activation_reserve_bytes": self.activation_reserve,
             "peak": self.peak,
             "memory_bytes": self.stage_memory,
+            "sequences": self.sequences,
         }
 
 

@@ -5,8 +5,8 @@ A ``<node>`` is an op: its ``id`` is the op's name, its data are ``label`` (the 
 and ``transfer``. So a tensor that three ops read is three edges with one name in a row, and two tensors between the
 same ops are two parallel edges. The ``<graph>`` carries ``name``, ``time_unit``, ``metadata`` (JSON), and ``unread``:
 the tensors that no op reads, as JSON rows ``[place in the list of tensors, name, producer, bytes, transfer]``. Weights
-that several ops read are its ``weights``, a JSON object of ``{"bytes", "readers"}`` by name; so are its ``inputs``, and
-``results`` is a JSON array of names of tensors.
+that several ops read are its ``weights``, a JSON object of ``{"bytes", "readers"}`` by name; so are its ``inputs`` and
+``states``, and ``results`` is a JSON array of names of tensors.
 Numbers are exact decimals, however many digits they have.
 
 With a partition, a node has its ``stage`` too, its colour as ``r``, ``g`` and ``b`` (Gephi's names) and as a shape of

@@ -84,7 +84,7 @@ def _node_link(elements: Elements) -> dict[str, Any]:
             remedy='a computation graph is edgedefault="directed"',
         )
     attributes: dict[str, Any] = {key: graph.data[key] for key in ("name", "time_unit") if key in graph.data}
-    for key in ("metadata", "weights", "inputs", "results"):
+    for key in ("metadata", "weights", "inputs", "results", "states"):
         if key in graph.data:
             attributes[key] = _json(graph.data[key], key)
     named = ["tensor" in edge.data for edge in elements.edges]

@@ -12,13 +12,14 @@ from mtpp.formats.io.json_shape import attributed, exact_number, headed, names, 
 from mtpp.formats.io.json_text import dump_lines, no_garbage_collection, parse_json
 from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph
 from mtpp.inference.graph_columns import OpColumns, TensorColumns
+from mtpp.inference.states import State
 from mtpp.inference.weights import Weight
 from mtpp.units import Exact
 
 FORMAT = "mtpp-graph"
 VERSION = 1
 
-ROWS = ("ops", "tensors", "weights", "inputs")
+ROWS = ("ops", "tensors", "weights", "inputs", "states")
 """Keys whose items get one line each, so that two versions of a file compare line by line."""
 
 _OPS = table(
@@ -36,11 +37,12 @@ _TENSORS = table(
     {"name": text, "producer": text, "consumers": names}, {"bytes": whole_number, "transfer": exact_number}
 )
 _READ = table({"name": text, "bytes": whole_number, "readers": names}, {})
+_STATES = table({"name": text, "input": text, "output": text, "bytes": whole_number, "readers": names}, {})
 _GRAPH = headed(
     FORMAT,
     VERSION,
     {"name": text, "time_unit": text, "ops": _OPS, "tensors": _TENSORS},
-    {"weights": _READ, "inputs": _READ, "results": names, "metadata": anything},
+    {"weights": _READ, "inputs": _READ, "results": names, "states": _STATES, "metadata": anything},
 )
 
 
@@ -82,6 +84,7 @@ def graph_from_document(document: Any, source: str) -> CostGraph:
             weights=[Weight(row["name"], row["bytes"], row["readers"]) for row in document.get("weights", ())],
             inputs=[Weight(row["name"], row["bytes"], row["readers"]) for row in document.get("inputs", ())],
             results=document.get("results", ()),
+            states=[State(**row) for row in document.get("states", ())],
             metadata=plain_metadata(document.get("metadata", {})),
         )
 
@@ -227,7 +230,8 @@ def _tensor_rows(graph: CostGraph, transfer: Sequence[Exact | None]) -> list[dic
 
 
 def _weights_and_ends(graph: CostGraph) -> dict[str, Any]:
-    """Return weights, inputs and results, where there are any."""
+    """Return weights, inputs, results and states, where there are any."""
     weights, inputs = ([row._asdict() for row in rows.rows(graph.op_names)] for rows in (graph.weights, graph.inputs))
-    found = {"weights": weights, "inputs": inputs, "results": graph.result_names}
+    states = [row._asdict() for row in graph.states.rows(graph.op_names)]
+    found = {"weights": weights, "inputs": inputs, "results": graph.result_names, "states": states}
     return {key: rows for key, rows in found.items() if rows}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mtpp.document_shape import Path, array, mapping, nullable, record, refuse, text
@@ -14,12 +14,13 @@ from mtpp.formats.io.json_shape import attributed, exact_number, kind_of, pointe
 from mtpp.formats.io.json_text import dump_lines, parse_json
 from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph, Int32Array, Op, Tensor
 from mtpp.inference.plan import Plan
+from mtpp.inference.states import State
 from mtpp.inference.weights import Weight
 
 _ROWS = ("nodes", "edges", "graph.tensors")
 _SIZE_KEYS = ("bytes", "size_out")
 _PARAM_KEYS = ("param_bytes", "size_param")
-_BUILD_POINTER = re.compile(r"/(ops|tensors|weights|inputs)/(\d+)(.*)", re.DOTALL)
+_BUILD_POINTER = re.compile(r"/(ops|tensors|weights|inputs|states)/(\d+)(.*)", re.DOTALL)
 
 
 def _identity(value: Any, path: Path) -> None:
@@ -37,7 +38,13 @@ _OPS = table({"id": _identity}, _OP, closed=False)
 _EDGES = table({"source": _identity, "target": _identity}, closed=False)
 _TENSORS = mapping(record({"producer": _identity, "consumers": array(_identity)}, _FLOW))
 _WEIGHTS = mapping(record({"bytes": whole_size, "readers": array(_identity)}))
-_ENDS = {"weights": nullable(_WEIGHTS), "inputs": nullable(_WEIGHTS), "results": nullable(array(text))}
+_STATES = mapping(record({"input": text, "output": text, "bytes": whole_size, "readers": array(_identity)}))
+_ENDS = {
+    "weights": nullable(_WEIGHTS),
+    "inputs": nullable(_WEIGHTS),
+    "results": nullable(array(text)),
+    "states": nullable(_STATES),
+}
 _ATTRIBUTES = record({}, {"tensors": nullable(_TENSORS), **_ENDS, "name": text}, closed=False)
 _HEAD = record({}, {"graph": _ATTRIBUTES}, closed=False)
 
@@ -57,7 +64,7 @@ def graph_from_node_link(document: Any, source: str, *, name: str = "graph", tim
         ``param_bytes``), and ``size_out`` (or ``bytes``) or ``transfer`` of the one tensor that goes along all
         out-edges of the node; other attributes are passed over. Parallel edges are one edge. Edges stand under
         ``edges`` or, as networkx before 3.4 wrote them, ``links``. The attributes ``name``, ``time_unit``,
-        ``metadata``, ``tensors``, ``weights``, ``inputs`` and ``results`` of the graph are those of
+        ``metadata``, ``tensors``, ``weights``, ``inputs``, ``results`` and ``states`` of the graph are those of
         :meth:`CostGraph.to_networkx`.
     name
         Name of a graph that brings none.
@@ -88,6 +95,7 @@ def graph_from_node_link(document: Any, source: str, *, name: str = "graph", tim
             tensors, places = _stored_tensors(stored, successors)
         ends = attributes if stored is not None else {}
         read = {key: _read_rows(ends.get(key) or {}) for key in ("weights", "inputs")}
+        states = _state_rows(ends.get("states") or {})
         unit = time_unit or shaped(text, attributes.get("time_unit", "1"), "graph", "time_unit")
         try:
             return CostGraph.build(
@@ -97,10 +105,11 @@ def graph_from_node_link(document: Any, source: str, *, name: str = "graph", tim
                 tensors=tensors,
                 **read,
                 results=ends.get("results") or (),
+                states=states,
                 metadata=plain_metadata(attributes.get("metadata", {})),
             )
         except InputError as error:
-            raise _in_node_link_terms(error, places, read) from None
+            raise _in_node_link_terms(error, places, {**read, "states": states}) from None
 
 
 def _check_directed(document: Mapping[str, Any]) -> None:
@@ -187,7 +196,11 @@ def _read_rows(rows: Mapping[str, Any]) -> list[Weight]:
     return [Weight(name, row["bytes"], list(map(str, row["readers"]))) for name, row in rows.items()]
 
 
-def _in_node_link_terms(error: InputError, places: list[str], read: Mapping[str, list[Weight]]) -> InputError:
+def _state_rows(rows: Mapping[str, Any]) -> list[State]:
+    return [State(name, **{**row, "readers": list(map(str, row["readers"]))}) for name, row in rows.items()]
+
+
+def _in_node_link_terms(error: InputError, places: list[str], read: Mapping[str, Sequence[Any]]) -> InputError:
     """Translate a JSON pointer into the native format to one into this format."""
     where, remedy = error.where, error.remedy
     if match := _BUILD_POINTER.fullmatch(where or ""):
@@ -201,7 +214,7 @@ def _in_node_link_terms(error: InputError, places: list[str], read: Mapping[str,
             remedy = 'put "time_unit": "ms" (or ps, ns, us, s) into "graph", or give transfer times'
         elif "no cost" in error.problem and where.startswith("/nodes/"):
             remedy = "give its node size_out or transfer"
-    elif (where or "").startswith(("/results", "/weights", "/inputs")):
+    elif (where or "").startswith(("/results", "/weights", "/inputs", "/states")):
         where = f"/graph{where}"
     elif where == "/tensors":
         where = "/edges"
@@ -213,9 +226,10 @@ def _in_node_link_terms(error: InputError, places: list[str], read: Mapping[str,
 
 
 def ends_of(graph: CostGraph) -> dict[str, Any]:
-    """Return weights, inputs and results of a graph as attributes of it, where there are any."""
+    """Return weights, inputs, results and states of a graph as attributes of it, where there are any."""
     weights, inputs = graph.weights.by_name(graph.op_names), graph.inputs.by_name(graph.op_names)
-    found = {"weights": weights, "inputs": inputs, "results": graph.result_names}
+    states = graph.states.by_name(graph.op_names)
+    found = {"weights": weights, "inputs": inputs, "results": graph.result_names, "states": states}
     return {key: rows for key, rows in found.items() if rows}
 
 

@@ -193,7 +193,7 @@ def partition_bottleneck(
         return None
     stage_of = [document["assignment"][name] for name in graph.op_names]
     stages = stage_figures(graph, stage_of, document["system"])
-    needs = {s: figures.param_bytes + figures.peak_bytes for s, figures in stages.items()}
+    needs = {s: figures.param_bytes + figures.state_bytes + figures.peak_bytes for s, figures in stages.items()}
     bottleneck = max(stage.cost for stage in stages.values())
     checks += [
         check_edges(graph, stage_of),
@@ -222,6 +222,7 @@ def check_bound(
     if reached is not None and claim.value > reached:
         return Check(name, False, f"the lower bound {claim.value} is above the bottleneck {reached}"), Tier.NONE
     passed: bool | None
+    claim = replace(claim, graph=claim.graph.holding_states(claim.system))
     if tier is Tier.SOLVER:
         if method not in BOUNDS:
             return Check(name, False, f"no bound is called {method[:60]!r}"), Tier.NONE

@@ -49,7 +49,9 @@ def _graph(cost: Rule, *, in_ticks: bool) -> Rule:
         "tensors": array(tensor),
     }
     weight = record({"name": text, "bytes": size, "readers": array(text)})
-    optional = {"weights": array(weight), "inputs": array(weight), "results": array(text), "metadata": anything}
+    state = record({"name": text, "input": text, "output": text, "bytes": size, "readers": array(text)})
+    reads: dict[str, Rule] = {"weights": array(weight), "inputs": array(weight), "states": array(state)}
+    optional = {**reads, "results": array(text), "metadata": anything}
     return tagged("mtpp-graph", required, optional)
 
 
@@ -72,7 +74,10 @@ system = record(
         "activation_reserve_bytes": whole(),
         "peak": choice("reserve", "order"),
     },
-    {"stage_memory_bytes": nullable(whole())},  # plans from before there was such a limit lack it
+    {
+        "stage_memory_bytes": nullable(whole()),  # plans from before there was such a limit lack it
+        "sequences": whole(1),
+    },
 )
 """Rule of what a graph runs on."""
 
@@ -81,7 +86,8 @@ STAGE_FIGURES = ("ops", "first", "last", "work", "input", "output", "overflow", 
 
 _STAGE = record(
     {"index": whole()}
-    | {figure: nullable(text) if figure in ("first", "last") else whole() for figure in STAGE_FIGURES}
+    | {figure: nullable(text) if figure in ("first", "last") else whole() for figure in STAGE_FIGURES},
+    {"state_bytes": whole()},
 )
 
 check_plan = tagged(

@@ -72,6 +72,7 @@ _KEYS: dict[str, dict[str, tuple[str, Any]]] = {
         "activation_reserve_bytes": ("activation reserve {}", _bytes),
         "peak": ("activations by {}", str),
     },
+    "sequences": {"sequences": ("{} at a time", str)},
 }
 """Row → key of a system → how its value is written."""
 
@@ -84,7 +85,10 @@ def system_rows(system: Mapping[str, Any], due: Mapping[str, Any], said_by: str)
     due
         The same keys with what the user says that they are; those that are not here are the document's to choose.
     """
-    return [_system_row(name, keys, system, due, said_by) for name, keys in _KEYS.items()]
+    told = {"sequences": 1, **system}
+    several = "sequences" in system or due.get("sequences", 1) != 1
+    rows = {name: keys for name, keys in _KEYS.items() if name != "sequences" or several}
+    return [_system_row(name, keys, told, due, said_by) for name, keys in rows.items()]
 
 
 def _system_row(

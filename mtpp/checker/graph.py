@@ -7,7 +7,7 @@ arrays, so that a mistake has to be made twice to go unnoticed.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from heapq import heapify, heappop, heappush
 from typing import Any, TypeAlias
@@ -54,6 +54,10 @@ class TickGraph:
         The same of each input of the graph: live in a stage from its first reader there to its last.
     results
         Tensors that are results of the graph: live to the end of the stage that makes them.
+    states
+        Name, bytes for one sequence and readers of each state: a stage that has a reader keeps it for each sequence.
+    state_ends
+        Names of the input and the output of each state.
     order
         The graph's own order: file order if that is topological, else of all ops whose inputs are done the
         first in the file comes next.
@@ -70,6 +74,8 @@ class TickGraph:
     weights: list[Read]
     inputs: list[Read]
     results: frozenset[int]
+    states: list[Read]
+    state_ends: list[tuple[str, str]]
     tensor_names: list[str]
     producer: list[int]
     consumers: list[list[int]]
@@ -83,14 +89,34 @@ class TickGraph:
         return len(self.op_names)
 
     @property
+    def live_inputs(self) -> list[Read]:
+        """Inputs that bring no state."""
+        kept = {name for name, _ in self.state_ends}
+        return [row for row in self.inputs if row[0] not in kept]
+
+    @property
     def live_bytes(self) -> int:
-        """Bytes of all tensors and inputs: no stage has more of them live at once."""
-        return sum(size or 0 for size in self.tensor_bytes) + sum(size for _, size, _ in self.inputs)
+        """Bytes of all tensors and live inputs: no stage has more of them live at once."""
+        return sum(size or 0 for size in self.tensor_bytes) + sum(size for _, size, _ in self.live_inputs)
+
+    def holding_states(self, system: dict[str, Any]) -> TickGraph:
+        """Return the graph with shares of states among the parameters of ops, where they count as these do.
+
+        They do where a stage's memory is limited and there is no fast memory. With both, a bound leaves states out:
+        stages hold them, and never stream them. Without a limit they cost nothing.
+        """
+        if system.get("stage_memory_bytes") is None or system["fast_memory_bytes"] is not None or not self.states:
+            return self
+        count = system.get("sequences", 1)
+        kept = [(name, size * count, readers) for name, size, readers in self.states]
+        return replace(self, param_bytes=_with_shares(self.param_bytes, kept))
 
     def read_bytes(self) -> list[int]:
-        """Return the bytes of all parameters that each op reads, whoever else reads them: what training keeps of it."""
+        """Return the bytes of all that is stored and each op reads, whoever else does: what training keeps of it."""
         total = list(self.own_bytes)
-        for _, size, readers in self.weights:
+        given = {name for name, _, _ in self.inputs}
+        stored = [row for row, (name, _) in zip(self.states, self.state_ends, strict=True) if name not in given]
+        for _, size, readers in [*self.weights, *stored]:
             for v in readers:
                 total[v] += size
         return total
@@ -218,6 +244,8 @@ def _connect(document: Any, ticks_per_unit: int, work: list[int], transfer: list
         weights=weights,
         inputs=_read_rows(document, "inputs", number, path),
         results=_results(document.get("results", []), tensor_number, (*path, "results")),
+        states=_read_rows(document, "states", number, path),
+        state_ends=_state_ends(document.get("states", []), (*path, "states")),
         tensor_names=[tensor["name"] for tensor in tensors],
         producer=producer,
         consumers=consumers,
@@ -252,6 +280,18 @@ def _results(names: list[str], number: dict[str, int], path: Path) -> frozenset[
         if name in names[:i]:
             refuse(f"duplicate result {name!r}", (*path, i))
     return frozenset(number[name] for name in names)
+
+
+def _state_ends(rows: list[dict[str, Any]], path: Path) -> list[tuple[str, str]]:
+    for key in ("input", "output"):
+        seen: set[str] = set()
+        for i, row in enumerate(rows):
+            if not row[key]:
+                refuse("empty name", (*path, i, key))
+            if row[key] in seen:
+                refuse(f"another state has the {key} {row[key]!r}", (*path, i, key))
+            seen.add(row[key])
+    return [(row["input"], row["output"]) for row in rows]
 
 
 def _with_shares(own: list[int], weights: list[Read]) -> list[int]:
@@ -292,6 +332,7 @@ def first_difference(embedded: TickGraph, model: TickGraph) -> str | None:
         ("weight", _read_by_name(embedded, embedded.weights), _read_by_name(model, model.weights)),
         ("input", _read_by_name(embedded, embedded.inputs), _read_by_name(model, model.inputs)),
         ("result", _result_rows(embedded), _result_rows(model)),
+        ("state", _state_rows(embedded), _state_rows(model)),
     ):
         if len(ours) != len(theirs):
             return f"{len(ours)} {what}s, the model has {len(theirs)}"
@@ -309,6 +350,7 @@ _COLUMNS = {
     "weight": ("name", "bytes", "readers"),
     "input": ("name", "bytes", "readers"),
     "result": ("name",),
+    "state": ("name", "bytes", "readers", "input", "output"),
 }
 
 
@@ -330,6 +372,11 @@ def _tensor_rows(graph: TickGraph) -> list[tuple[Any, ...]]:
 
 def _read_by_name(graph: TickGraph, rows: list[Read]) -> list[tuple[Any, ...]]:
     return [(name, size, sorted(graph.op_names[v] for v in readers)) for name, size, readers in rows]
+
+
+def _state_rows(graph: TickGraph) -> list[tuple[Any, ...]]:
+    rows = _read_by_name(graph, graph.states)
+    return [(*row, *ends) for row, ends in zip(rows, graph.state_ends, strict=True)]
 
 
 def _result_rows(graph: TickGraph) -> list[tuple[Any, ...]]:

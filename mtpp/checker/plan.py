@@ -220,4 +220,7 @@ def _check_stages(plan: dict[str, Any], stages: dict[int, StageFigures]) -> Chec
             mine = getattr(derived, figure)
             if stated[figure] != mine:
                 return Check(name, False, f"stage {s}: the plan says {figure} {stated[figure]}, it is {mine}")
+        kept = stated.get("state_bytes", 0)
+        if kept != derived.state_bytes:
+            return Check(name, False, f"stage {s}: the plan says state_bytes {kept}, it is {derived.state_bytes}")
     return Check(name, True, f"{counted(plan['k'], 'stage')}, {plan['k'] - len(stages)} of them empty")

@@ -128,7 +128,7 @@ def relaxed_graph(graph: TickGraph, relaxation: Relaxation) -> TickGraph | str:
         sizes.append(0)
         costs.append(0)
     held = [graph.param_bytes[v] for v in place]
-    inputs = [(name, size, [place[v] for v in ops if v in place]) for name, size, ops in graph.inputs]
+    inputs = [(name, size, [place[v] for v in ops if v in place]) for name, size, ops in graph.live_inputs]
     return replace(
         graph,
         op_names=[graph.op_names[v] for v in place],
@@ -138,6 +138,8 @@ def relaxed_graph(graph: TickGraph, relaxation: Relaxation) -> TickGraph | str:
         weights=[],
         inputs=[row for row in inputs if row[2]],
         results=frozenset(results),
+        states=[],
+        state_ends=[],
         tensor_names=names,
         producer=makers,
         consumers=readers,

@@ -23,6 +23,7 @@ class StageFigures:
     cost: int = 0
     param_bytes: int = 0
     peak_bytes: int = 0
+    state_bytes: int = 0
     live: list[int] = field(default_factory=list)
     """Change of the bytes live at each step of the stage, and after the last."""
 
@@ -42,6 +43,9 @@ def stage_figures(graph: TickGraph, stage_of: list[int], system: dict[str, Any])
     for _, size, readers in graph.weights:
         for s in {stage_of[v] for v in readers}:
             stages[s].param_bytes += size
+    for _, size, readers in graph.states:
+        for s in {stage_of[v] for v in readers}:
+            stages[s].state_bytes += size * system.get("sequences", 1)
     for stage in stages.values():
         stage.live = [0] * (stage.ops + 1)
 
@@ -66,7 +70,7 @@ def stage_figures(graph: TickGraph, stage_of: list[int], system: dict[str, Any])
             stages[s].live[begin] += graph.tensor_bytes[t] or 0
             stages[s].live[end + 1] -= graph.tensor_bytes[t] or 0
 
-    for _, size, readers in graph.inputs:
+    for _, size, readers in graph.live_inputs:
         for s in {stage_of[v] for v in readers}:
             steps = [step[v] for v in readers if stage_of[v] == s]
             stages[s].live[min(steps)] += size

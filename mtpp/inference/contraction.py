@@ -162,6 +162,7 @@ def _merged(instance: Instance, group_of: Int32Array, count: int) -> Instance:
             instance.cost.transfer[:, kept],
             params,
             instance.cost.weights.merged(group_of, count),
+            instance.cost.states.merged(group_of, count, all_kept=True),
         ),
         tensor_bytes=instance.tensor_bytes[kept],
         pin_offsets=offsets,

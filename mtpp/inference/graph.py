@@ -7,7 +7,7 @@ A tensor is a hyperedge: one producer op and any number of consumer ops. The pap
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -20,6 +20,7 @@ from mtpp.errors import InputError
 from mtpp.inference.frozen import frozen
 from mtpp.inference.graph_columns import OpColumns, TensorColumns, checked_links
 from mtpp.inference.results import result_numbers
+from mtpp.inference.states import NO_STATES, State, States
 from mtpp.inference.topological import cycle_text, find_cycle, first_come_order
 from mtpp.inference.weights import NO_WEIGHTS, Weight, Weights
 from mtpp.units import Exact, exact_decimal
@@ -90,6 +91,8 @@ class CostGraph:
         Inputs of the graph that ops read; they take working memory and no transfer.
     results
         Tensors that are results of the graph, ascending: the stage that makes one keeps it to its end.
+    states
+        What the model keeps between requests; the inputs that bring them take no working memory besides.
     backward
         Time of each op's backward pass, in time units, None where not given; empty where no op has one.
     kept_bytes
@@ -117,6 +120,7 @@ class CostGraph:
     weights: Weights = NO_WEIGHTS
     inputs: Weights = NO_WEIGHTS
     results: tuple[int, ...] = ()
+    states: States = NO_STATES
     backward: tuple[Exact | None, ...] = ()
     kept_bytes: tuple[int | None, ...] = ()
     trainable_bytes: tuple[int | None, ...] = ()
@@ -133,6 +137,7 @@ class CostGraph:
         weights: Iterable[Weight] = (),
         inputs: Iterable[Weight] = (),
         results: Iterable[str] = (),
+        states: Iterable[State] = (),
         metadata: Mapping[str, Any] | None = None,
     ) -> CostGraph:
         """Check ops and tensors once and lay them out as arrays.
@@ -156,6 +161,7 @@ class CostGraph:
             weights=weights,
             inputs=inputs,
             results=results,
+            states=states,
             metadata=metadata,
         )
 
@@ -170,6 +176,7 @@ class CostGraph:
         weights: Iterable[Weight] = (),
         inputs: Iterable[Weight] = (),
         results: Iterable[str] = (),
+        states: Iterable[State] = (),
         metadata: Mapping[str, Any] | None = None,
     ) -> CostGraph:
         """Do what :meth:`build` does, with a sequence per field in place of an object per row."""
@@ -199,6 +206,7 @@ class CostGraph:
             weights=read,
             inputs=Weights.build(list(inputs), ops.name, "inputs"),
             results=result_numbers(list(results), tensors.name),
+            states=States.build(list(states), ops.name),
             backward=_given(ops.backward),
             kept_bytes=_given(ops.kept_bytes),
             trainable_bytes=_given(ops.trainable_bytes),
@@ -221,8 +229,11 @@ class CostGraph:
 
     @cached_property
     def read_bytes(self) -> Int64Array:
-        """Bytes of all parameters that each op reads, also of those that others read too, int64, shape (n,)."""
-        return self.param_bytes + self.weights.read_by(self.op_count)
+        """Bytes of all that is stored and each op reads, shared or not, int64, shape (n,); no states of inputs."""
+        states, given = self.states, set(self.inputs.names)
+        stored = np.array([name not in given for name in states.inputs], dtype=np.int64)
+        kept = replace(states.held, bytes=states.held.bytes * stored)
+        return self.param_bytes + self.weights.read_by(self.op_count) + kept.read_by(self.op_count)
 
     @property
     def all_bytes(self) -> int:
@@ -280,7 +291,8 @@ class CostGraph:
         carries ``tensors``, the list of names of the tensors that flow along it. The graph's attributes hold ``name``,
         ``time_unit``, ``metadata`` and ``tensors``: name → ``{"producer", "consumers", "bytes", "transfer"}``, from
         which :meth:`from_networkx` restores the hyperedges; and where several ops read a weight ``weights``: name →
-        ``{"bytes", "readers"}``; likewise ``inputs``, and ``results``, a list of names of tensors, where there are any.
+        ``{"bytes", "readers"}``; likewise ``inputs``, and ``results``, a list of names of tensors, and ``states``:
+        name → ``{"input", "output", "bytes", "readers"}``, where there are any.
         """
         import networkx as nx
 
@@ -313,6 +325,8 @@ class CostGraph:
             result.graph["inputs"] = self.inputs.by_name(self.op_names)
         if self.results:
             result.graph["results"] = self.result_names
+        if self.states.inputs:
+            result.graph["states"] = self.states.by_name(self.op_names)
         return result
 
     @classmethod
@@ -327,7 +341,7 @@ class CostGraph:
             ``backward_share``, and ``size_out`` or ``bytes`` or ``transfer`` of the one tensor that the node sends
             along all its out-edges. A graph made by :meth:`to_networkx` brings its tensors in
             ``graph.graph["tensors"]`` instead, and ``graph.graph["weights"]`` where several ops read a weight,
-            ``graph.graph["inputs"]`` and ``graph.graph["results"]`` where it has any.
+            ``graph.graph["inputs"]``, ``graph.graph["results"]`` and ``graph.graph["states"]`` where it has any.
         time_unit
             Unit of the costs; by default the graph's attribute ``time_unit``, else ``"1"``.
 
@@ -341,10 +355,12 @@ class CostGraph:
         stored = graph.graph.get("tensors")
         read: dict[str, list[Weight]] = {"weights": [], "inputs": []}
         results: list[str] = []
+        states: list[State] = []
         if isinstance(stored, Mapping):
             for key, noun in (("weights", "weight"), ("inputs", "input")):
                 read[key] = [_weight(str(name), row, noun) for name, row in (graph.graph.get(key) or {}).items()]
             results = _result_names(graph.graph.get("results"))
+            states = [_state(str(name), row) for name, row in (graph.graph.get("states") or {}).items()]
             tensors = [
                 _tensor(str(t), d["producer"], tuple(d["consumers"]), d, f"tensor {t!r}") for t, d in stored.items()
             ]
@@ -361,6 +377,7 @@ class CostGraph:
             tensors=tensors,
             **read,
             results=results,
+            states=states,
             metadata=graph.graph.get("metadata"),
         )
 
@@ -424,6 +441,14 @@ def _weight(name: str, row: Any, noun: str) -> Weight:
     if not isinstance(row["readers"], list | tuple):
         raise InputError("readers must be a list", where=where)
     return Weight(name, _whole(row["bytes"], f"{where}, bytes"), [str(v) for v in row["readers"]])
+
+
+def _state(name: str, row: Any) -> State:
+    if not isinstance(row, Mapping) or row.keys() != {"input", "output", "bytes", "readers"}:
+        problem = "a state is {'input': …, 'output': …, 'bytes': …, 'readers': […]}"
+        raise InputError(problem, where=f"state {name!r}")
+    held = _weight(name, {"bytes": row["bytes"], "readers": row["readers"]}, "state")
+    return State(name, str(row["input"]), str(row["output"]), held.bytes, held.readers)
 
 
 def _result_names(names: Any) -> list[str]:

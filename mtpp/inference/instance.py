@@ -16,6 +16,7 @@ from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph, Int32Array, Int64Arra
 from mtpp.inference.live_tensors import NO_INTERFACE, Interface, LiveTensors, live_tensors
 from mtpp.inference.merged_names import MemberNames
 from mtpp.inference.stage_cost import StageCost
+from mtpp.inference.states import live_inputs
 from mtpp.machine.device import Device
 from mtpp.machine.link import Link
 from mtpp.machine.machine import Machine
@@ -134,18 +135,21 @@ class Instance(InTicks):
         sizes = np.where(graph.tensor_bytes == UNKNOWN_BYTES, 0, graph.tensor_bytes)
         interface = NO_INTERFACE
         if machine.device.peak == "order":
-            interface = Interface(graph.inputs, np.array(graph.results, dtype=np.int32))
+            interface = Interface(live_inputs(graph.inputs, graph.states), np.array(graph.results, dtype=np.int32))
+        states = graph.states.of_sequences(machine.classes[0].sequences)
         live = sum(sizes.tolist()) + sum(interface.inputs.bytes.tolist())
-        _refuse_too_large(graph, machine, ticks_per_unit, work, transfer, live)
+        kept = graph.all_bytes + sum(states.bytes.tolist())
+        _refuse_too_large(graph, machine, ticks_per_unit, work, transfer, kept, live)
         offsets, pins = _pins(graph)
         instance = cls(
             op_names=graph.op_names,
-            cost=StageCost(
+            cost=StageCost.of(
                 machine,
                 np.array(work, dtype=np.int64),
                 np.array(transfer, dtype=np.int64),
                 graph.param_bytes + graph.weights.shared_out(graph.op_count),
                 graph.weights,
+                states,
             ),
             k=k,
             time_unit=graph.time_unit,
@@ -157,6 +161,7 @@ class Instance(InTicks):
             interface=interface,
             spare=k - used,
         )
+        _ = instance.cost.state_code  # refused at the door
         for array in (instance.cost.work, instance.cost.transfer, sizes, offsets, pins):
             array.setflags(write=False)
         return instance
@@ -183,7 +188,7 @@ class Instance(InTicks):
 
     @property
     def param_bytes(self) -> Int64Array:
-        """Parameters of each op and its share of the weights that it reads with others, in bytes, int64, shape (n,).
+        """Parameters of each op and its share of what it reads with others, in bytes, int64, shape (n,).
 
         A stage holds at least the sum of its ops'; see :attr:`~mtpp.inference.stage_cost.StageCost.param_bytes`.
         """
@@ -263,11 +268,11 @@ class Instance(InTicks):
 
     @cached_property
     def most_bytes(self) -> int:
-        """No stage holds more: all parameters, and the largest reserve or all tensors and inputs; below 2^61."""
+        """No stage holds more: parameters and states, and the largest reserve or all tensors and inputs."""
         peak = max(device.activation_reserve_bytes for device in self.machine.classes)
         if self.device.peak == "order":
             peak = int((self if self.ground is None else self.ground.instance).live.sizes.sum())
-        return int(self.param_bytes.sum()) + peak
+        return self.cost.all_bytes + peak
 
     @cached_property
     def memory_matters(self) -> bool:
@@ -370,18 +375,21 @@ def _refuse_too_large(
     ticks_per_unit: int,
     work: Sequence[Sequence[int]],
     transfer: Sequence[Sequence[int]],
+    kept_bytes: int,
     live_bytes: int,
 ) -> None:
     """Raise InputError if sums of sizes or costs could leave the integers of kernels, on any class of devices.
 
     Parameters
     ----------
+    kept_bytes
+        Of all parameters and states.
     live_bytes
         Of all tensors and inputs, where working memory depends on the order of ops.
     """
     in_order = machine.device.peak == "order"
     for device, own in zip(machine.classes, work, strict=True):
-        held = graph.all_bytes + (live_bytes if in_order else device.activation_reserve_bytes)
+        held = kept_bytes + (live_bytes if in_order else device.activation_reserve_bytes)
         if held >= LARGEST_MEMORY:
             raise InputError("the sizes are too large: their total reaches 2^61 bytes", remedy="check the sizes")
         moved = transfer[machine.links.index(device.link)]

@@ -35,8 +35,8 @@ class Interface(NamedTuple):
         place, tensor_place
             New number of each op and of each tensor, int32; below 0 if it is left out.
         """
-        rows = zip(self.inputs.offsets[:-1].tolist(), self.inputs.offsets[1:].tolist(), strict=True)
-        readers = [[v for v in place[self.inputs.readers[start:stop]].tolist() if v >= 0] for start, stop in rows]
+        new = place.tolist()
+        readers = [[new[v] for v in row if new[v] >= 0] for row in self.inputs.reader_lists()]
         kept = [i for i, row in enumerate(readers) if row]
         sizes, names = self.inputs.bytes.tolist(), self.inputs.names
         inputs = Weights.of([names[i] for i in kept], [sizes[i] for i in kept], [readers[i] for i in kept])

@@ -31,7 +31,7 @@ class StageCosts:
         Time to stream what exceeds the fast memory (eq. 2).
     cost
         f(S), the sum of the four (eq. 3); 0 for an empty stage.
-    param_bytes, peak_bytes
+    param_bytes, state_bytes, peak_bytes
         Memory for parameters, and peak(S): the activation reserve or the working memory of the stage run in order.
     """
 
@@ -43,11 +43,17 @@ class StageCosts:
     cost: Int64Array
     param_bytes: Int64Array
     peak_bytes: Int64Array
+    state_bytes: Int64Array
 
     @property
     def bottleneck(self) -> int:
         """The largest cost, in ticks."""
         return int(self.cost.max())
+
+    @property
+    def held_bytes(self) -> Int64Array:
+        """Bytes that count in the memory limit: parameters, states and activations."""
+        return self.param_bytes + self.state_bytes + self.peak_bytes
 
 
 def stage_costs(instance: Instance, partition: Partition) -> StageCosts:
@@ -79,7 +85,7 @@ def stage_costs(instance: Instance, partition: Partition) -> StageCosts:
     rows = zip(ops.tolist(), params.tolist(), peak.tolist(), devices, strict=True)
     overflow = np.array([parts.overflow(p, a, device) if n else 0 for n, p, a, device in rows], dtype=np.int64)
     cost = work + arriving + leaving + overflow
-    return StageCosts(ops, work, arriving, leaving, overflow, cost, params, peak)
+    return StageCosts(ops, work, arriving, leaving, overflow, cost, params, peak, parts.state_bytes(stage, k))
 
 
 def keeps_stage_memory(instance: Instance, costs: StageCosts) -> bool:
@@ -93,10 +99,11 @@ def check_stage_memory(instance: Instance, costs: StageCosts) -> None:
     if found is None:
         return
     worst, limit = found
-    params, peak = int(costs.param_bytes[worst]), int(costs.peak_bytes[worst])
+    params, states, peak = (int(part[worst]) for part in (costs.param_bytes, costs.state_bytes, costs.peak_bytes))
+    kept = f", {states:,} for states" if states else ""
     raise InvalidPartition(
-        f"stage {worst} needs {params + peak:,} bytes ({params:,} for parameters, {peak:,} for activations), more "
-        f"than the {limit:,} ({format_bytes(limit)}) allowed",
+        f"stage {worst} needs {params + states + peak:,} bytes ({params:,} for parameters{kept}, {peak:,} for "
+        f"activations), more than the {limit:,} ({format_bytes(limit)}) allowed",
         parameter="stage_memory",
     )
 
@@ -106,7 +113,7 @@ def _excess(instance: Instance, costs: StageCosts) -> tuple[int, int] | None:
     classes = instance.machine.classes
     if all(device.memory_bytes is None for device in classes):
         return None
-    held = (costs.param_bytes + costs.peak_bytes).tolist()
+    held = costs.held_bytes.tolist()
     limits = [classes[c].memory_bytes for c in instance.cost.class_of(len(held)).tolist()]
     over = [0 if limit is None else size - limit for size, limit in zip(held, limits, strict=True)]
     worst = max(range(len(over)), key=over.__getitem__)

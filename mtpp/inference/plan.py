@@ -101,9 +101,15 @@ class Plan:
                 "cost": int(costs.cost[b]),
                 "param_bytes": int(costs.param_bytes[b]),
                 "peak_bytes": int(costs.peak_bytes[b]),
+                **({"state_bytes": int(costs.state_bytes[b])} if self.graph.states.inputs else {}),
             }
             for b in range(self.partition.k)
         ]
+
+    def _system(self) -> dict[str, Any]:
+        """Return the system, with the number of sequences if stages keep any states of them."""
+        device = self.instance.device
+        return device.to_document() | ({"sequences": device.sequences} if self.graph.states.inputs else {})
 
     def to_document(
         self,
@@ -144,7 +150,7 @@ class Plan:
                 **({} if costs_sha256 is None else {"costs_sha256": costs_sha256}),
                 **({"param_bytes": graph.all_bytes} if graph.weights.names else {}),
             },
-            "system": self.instance.device.to_document(),
+            "system": self._system(),
             "k": self.partition.k,
             "algorithm": self.algorithm,
             "found_by": self.found_by,

@@ -6,15 +6,18 @@ the overflow of its memory, with f_j(∅) = 0. Devices that differ in their name
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from mtpp.array_types import Int32Array, Int64Array
+from mtpp.errors import InputError
 from mtpp.inference.weights import NO_WEIGHTS, Weights, sum_by
 from mtpp.machine.device import Device
 from mtpp.machine.machine import Machine
+
+_LARGEST_CODE = 2**61
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,9 +34,18 @@ class StageCost:
         Ticks by link and tensor, int64, shape (links, m); links as in :attr:`~mtpp.Machine.links`.
     param_bytes
         Parameters of each op and its share of the weights that it reads with others, int64, shape (n,): a stage holds
-        at least the sum of its ops', and exactly that sum where no weight is shared.
+        at least the sum of its ops', and exactly that sum where no weight is shared. Shares of states count where they
+        *join* weights.
     weights
         Weights that several ops read: a stage holds each of them once.
+    states
+        What stages keep for all sequences of each state, by the ops that read it.
+
+    Notes
+    -----
+    States count in the memory limit and not in the fast memory. Where there is a limit and no fast memory they join
+    weights: one sum of bytes is all that matters. Where there are both they stand apart: bounds leave them out, and
+    searches count them in units of :attr:`state_code`. Without a limit they do not count.
     """
 
     machine: Machine
@@ -41,17 +53,95 @@ class StageCost:
     transfer: Int64Array
     param_bytes: Int64Array
     weights: Weights = NO_WEIGHTS
+    states: Weights = NO_WEIGHTS
+
+    @classmethod
+    def of(
+        cls,
+        machine: Machine,
+        work: Int64Array,
+        transfer: Int64Array,
+        param_bytes: Int64Array,
+        weights: Weights,
+        states: Weights,
+    ) -> StageCost:
+        """Return the cost of ops with parameters and shares of weights, and with states, which join them or do not."""
+        apart = cls(machine, work, transfer, param_bytes, weights, states)
+        if not apart.states_join:
+            return apart
+        return replace(apart, param_bytes=param_bytes + states.shared_out(len(param_bytes)))
+
+    @cached_property
+    def states_count(self) -> bool:
+        """Whether there are states, and a limit on the memory that they take."""
+        return bool(self.states.names) and any(device.memory_bytes is not None for device in self.machine.classes)
+
+    @cached_property
+    def states_join(self) -> bool:
+        """Whether states are to memory what weights are: no fast memory tells them apart."""
+        return self.states_count and all(device.fast_memory_bytes is None for device in self.machine.classes)
+
+    @property
+    def shares_memory(self) -> bool:
+        """Whether stages hold something whole that sums over ops count in parts, or not at all."""
+        return bool(self.weights.names) or self.states_count
 
     @cached_property
     def own_bytes(self) -> Int64Array:
         """Parameters of each op that no other one reads, int64, shape (n,)."""
-        shared = self.weights.names
-        return self.param_bytes - self.weights.shared_out(len(self.param_bytes)) if shared else self.param_bytes
+        shared = self.weights.beside(self.states) if self.states_join else self.weights
+        return self.param_bytes - shared.shared_out(len(self.param_bytes)) if shared.names else self.param_bytes
 
     @cached_property
     def read_bytes(self) -> Int64Array:
-        """All parameters that each op reads, int64, shape (n,): a stage that has it holds no less."""
-        return self.own_bytes + self.weights.read_by(len(self.param_bytes)) if self.weights.names else self.param_bytes
+        """All parameters and states that each op reads, int64, shape (n,): a stage that has it holds no less."""
+        if not self.shares_memory:
+            return self.param_bytes
+        return self.own_bytes + self.limited.read_by(len(self.param_bytes))
+
+    @cached_property
+    def limited(self) -> Weights:
+        """Weights that several ops read, and states where they count."""
+        return self.weights.beside(self.states) if self.states_count else self.weights
+
+    @cached_property
+    def all_bytes(self) -> int:
+        """Bytes of all parameters, and of all states where they count."""
+        total: int = sum(self.param_bytes.tolist())
+        return total + (sum(self.states.bytes.tolist()) if self.states_count and not self.states_join else 0)
+
+    @cached_property
+    def state_code(self) -> tuple[int, int]:
+        """How one integer tells weights and states of a stage apart: weights + states / unit · split.
+
+        The split, 0 where nothing has to be told apart, and the unit: the greatest common divisor of all states.
+
+        Raises
+        ------
+        InputError
+            If no integer of 64 bits is large enough.
+        """
+        if self.states_join or not self.states_count:
+            return 0, 1
+        unit = max(1, int(np.gcd.reduce(self.states.bytes)))
+        op_count = len(self.param_bytes)
+        split = 1 + sum(self.read_bytes.tolist())
+        if split * (1 + sum(self.states.read_by(op_count).tolist()) // unit) >= _LARGEST_CODE:
+            raise InputError(
+                "states and weights are too large to be told apart: the first count in the stage memory and not in the "
+                "fast memory",
+                parameter="fast_memory",
+                remedy="leave it or ‹stage_memory› out",
+            )
+        return split, unit
+
+    @cached_property
+    def coded(self) -> Weights:
+        """The same as :attr:`limited`, with bytes of states by :attr:`state_code`."""
+        split, unit = self.state_code
+        if not split:
+            return self.limited
+        return self.weights.beside(replace(self.states, bytes=self.states.bytes // unit * split))
 
     @property
     def device(self) -> Device:
@@ -89,6 +179,10 @@ class StageCost:
         """
         return (device or self.device).overflow_ps(param_bytes + peak_bytes)
 
+    def state_bytes(self, stage: Int32Array, k: int) -> Int64Array:
+        """Return the states that each of *k* stages keeps, int64, shape (k,), given the stage of each op."""
+        return self.states.held(stage, k) if self.states.names else np.zeros(k, dtype=np.int64)
+
     def held_bytes(self, stage: Int32Array, k: int) -> Int64Array:
         """Return the parameters of each of *k* stages, int64, shape (k,), given the stage of each op."""
         held = sum_by(stage, self.own_bytes, k)
@@ -109,14 +203,21 @@ class StageCost:
     def enveloped(self) -> StageCost:
         """Return the cost on the envelope: no stage costs more, or needs more memory, on it than on any device."""
         rows = self.least_work[np.newaxis], self.least_transfer[np.newaxis]
-        return StageCost(self.machine.envelope(), *rows, self.param_bytes, self.weights)
+        return StageCost.of(self.machine.envelope(), *rows, self._without_states, self.weights, self.states)
 
     def on(self, machine: Machine) -> StageCost:
         """Return the cost on another machine of devices of the same classes, some of them or all."""
         classes, links = self.machine.classes, self.machine.links
         work = self.work[[classes.index(device) for device in machine.classes]]
         transfer = self.transfer[[links.index(link) for link in machine.links]]
-        return StageCost(machine, work, transfer, self.param_bytes, self.weights)
+        return StageCost.of(machine, work, transfer, self._without_states, self.weights, self.states)
+
+    @property
+    def _without_states(self) -> Int64Array:
+        """Parameters of each op and its share of weights, int64, shape (n,)."""
+        return (
+            self.param_bytes - self.states.shared_out(len(self.param_bytes)) if self.states_join else self.param_bytes
+        )
 
 
 def _least(by_row: Int64Array) -> Int64Array:

@@ -105,6 +105,10 @@ class Weights:
         """Weight that each of :attr:`readers` reads, int64."""
         return np.repeat(np.arange(len(self.bytes)), np.diff(self.offsets))
 
+    def reader_lists(self) -> list[list[int]]:
+        """Return the readers of each weight."""
+        return [row.tolist() for row in np.split(self.readers, self.offsets[1:-1])] if self.names else []
+
     def shared_out(self, op_count: int) -> Int64Array:
         """Return the sum of each op's shares, int64, shape (n,)."""
         return sum_by(self.readers, self.shares, op_count)
@@ -118,7 +122,19 @@ class Weights:
         pairs = np.unique(self.weight_of_reader * k + stage[self.readers])
         return sum_by(pairs % k, self.bytes[pairs // k], k)
 
-    def merged(self, group_of: Int32Array, op_count: int) -> Weights:
+    def beside(self, other: Weights) -> Weights:
+        """Return these and others behind them."""
+        if not (self.names and other.names):
+            return self if self.names else other
+        return Weights(
+            self.names + other.names,
+            np.concatenate([self.bytes, other.bytes]),
+            np.concatenate([self.offsets, self.offsets[-1] + other.offsets[1:]]),
+            np.concatenate([self.readers, other.readers]),
+            np.concatenate([self.shares, other.shares]),
+        )
+
+    def merged(self, group_of: Int32Array, op_count: int, *, all_kept: bool = False) -> Weights:
         """Return the weights that several of the merged ops read; the others are all shared out to one op.
 
         Parameters
@@ -127,6 +143,8 @@ class Weights:
             Merged op of each op, int32.
         op_count
             Number of merged ops.
+        all_kept
+            Whether those that one of them reads are kept too.
         """
         if not self.names:
             return self
@@ -134,7 +152,7 @@ class Weights:
         shares = sum_by(place, self.shares, len(keys))
         weight = keys // op_count
         counts = np.bincount(weight, minlength=len(self.bytes))
-        several = counts > 1
+        several = (counts > 1) | all_kept
         offsets = np.zeros(np.count_nonzero(several) + 1, dtype=np.int64)
         np.cumsum(counts[several], out=offsets[1:])
         kept = several[weight]

@@ -56,6 +56,8 @@ class Device:
         Multiple of the speed that a model's times, or its own rates, are of.
     costs
         File with measured times of ops, in place of rates and speed; empty where there is none.
+    sequences
+        Sequences that are served at a time: a stage keeps as many copies of each state that it reads.
 
     Raises
     ------
@@ -73,6 +75,7 @@ class Device:
     memory_bytes: int | None = None
     speed: Exact = 1
     costs: str = ""
+    sequences: int = 1
 
     def __post_init__(self) -> None:
         figures = self.to_document()
@@ -85,6 +88,8 @@ class Device:
             if value < least:
                 raise InputError(f"{quantity} must be {'above' if least else 'at least'} zero", source=self.name)
         above_zero(self.speed, "speed")
+        if isinstance(self.sequences, bool) or not isinstance(self.sequences, int) or self.sequences < 1:
+            raise InputError(f"must be a whole number of at least 1, not {self.sequences!r}", parameter="sequences")
         if self.peak not in PEAK_MODES:
             raise InputError(f"unknown peak mode {self.peak!r}", remedy=f"use one of {', '.join(PEAK_MODES)}")
         for memory, what in ((self.fast_memory_bytes, "fast memory"), (self.memory_bytes, "stage memory")):
@@ -131,7 +136,10 @@ class Device:
         return replace(self, **given) if given else self
 
     def to_document(self) -> dict[str, Any]:
-        """Return the JSON object that a plan carries as its ``system``; :meth:`from_document` reads it back."""
+        """Return the JSON object that a plan carries as its ``system``; :meth:`from_document` reads it back.
+
+        It has ``sequences`` where they are more than one.
+        """
         return {
             "name": self.name,
             "peak_flops_per_s": self.peak_flops_per_s,
@@ -141,6 +149,7 @@ class Device:
             "activation_reserve_bytes": self.activation_reserve_bytes,
             "peak": self.peak,
             "stage_memory_bytes": self.memory_bytes,
+            **({"sequences": self.sequences} if self.sequences != 1 else {}),
         }
 
     @classmethod
@@ -180,6 +189,8 @@ class Device:
             parts.append(f"{format_bytes(self.activation_reserve_bytes)} of it reserved for activations")
         elif self.limits_memory:
             parts.append("activations as run in order")
+        if self.sequences != 1:
+            parts.append(f"{self.sequences:,} sequences at a time")
         return f"{self.name}: " + ", ".join(parts)
 
 

@@ -281,6 +281,7 @@ class Machine:
                 first.peak,
                 _largest(first.memory_bytes, other.memory_bytes),
                 max(first.speed, other.speed),
+                sequences=first.sequences,
             )
         levels = (replace(self.levels[0], link=first.link), *self.levels[1:])
         return Machine((DeviceGroup(first, sum(group.count for group in self.groups)),), levels, self.name)

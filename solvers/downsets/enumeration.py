@@ -179,7 +179,7 @@ class DownsetEnumeration:
                 return
             self._grow()
         self.state = {ENDED: "ended", FOUND: "found"}.get(code, "open")
-        if self.state == "found" and problem.instance.cost.weights.names and not self._holds():
+        if self.state == "found" and problem.instance.cost.shares_memory and not self._holds():
             self.state = "full"
 
     def _holds(self) -> bool:

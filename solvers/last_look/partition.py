@@ -52,10 +52,10 @@ def look_at_partition(
             f"{found_by} found a bottleneck of {bottleneck} ticks, and its slowest stage costs {costs.bottleneck}"
         )
     _look_at_sums(instance, again, costs)
-    if min(costs.cost.min(), costs.param_bytes.min(), costs.peak_bytes.min()) < 0:
+    if min(costs.cost.min(), costs.param_bytes.min(), costs.state_bytes.min(), costs.peak_bytes.min()) < 0:
         raise InconsistentResult(f"a stage found by {found_by} costs less than nothing")
     if not keeps_stage_memory(instance, costs):
-        limit, most = instance.device.memory_bytes, int((costs.param_bytes + costs.peak_bytes).max())
+        limit, most = instance.device.memory_bytes, int(costs.held_bytes.max())
         raise InconsistentResult(f"a stage found by {found_by} needs {most} bytes, and the limit is {limit}")
     if together:
         place = dict(zip(instance.op_names, again.assignment.tolist(), strict=True))

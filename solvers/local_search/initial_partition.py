@@ -115,7 +115,8 @@ def _balanced_memory(instance: Instance, sweeps: int, limits: SearchLimits, thre
     endless = replace(instance.device, fast_memory_bytes=None, memory_bytes=None)
     nothing = np.zeros((1, instance.tensor_count), dtype=np.int64)
     machine = Machine.uniform(instance.machine.count, endless)
-    twin = replace(instance, cost=StageCost(machine, instance.param_bytes[np.newaxis], nothing, instance.param_bytes))
+    held = instance.cost.own_bytes + instance.cost.limited.shared_out(instance.op_count)
+    twin = replace(instance, cost=StageCost(machine, held[np.newaxis], nothing, held))
     start = slice_order(twin, twin.order)
     assert start is not None  # without limits on memory there is always a segmentation
     annealer = Annealer(twin, instance.k, threads, limits.seed, limits.ended)

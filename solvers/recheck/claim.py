@@ -122,7 +122,7 @@ def _ground(graph: TickGraph) -> Iterator[GroundTensor]:
         if size:
             readers = tuple(place[v] for v in graph.consumers[t])
             yield GroundTensor(size, place[graph.producer[t]], readers, t in graph.results)
-    for _, size, ops in graph.inputs:
+    for _, size, ops in graph.live_inputs:
         if size:
             yield GroundTensor(size, None, tuple(place[v] for v in ops))
 

@@ -218,5 +218,5 @@ def _charges(instance: Instance) -> Int64Array:
     if system.fast_memory_bytes is not None:
         charge += np.array([system.link.streaming_ps(size) for size in instance.param_bytes.tolist()], dtype=np.int64)
     if system.memory_bytes is not None:
-        charge[instance.param_bytes > 0] = -1
+        charge[instance.cost.read_bytes > 0] = -1
     return charge

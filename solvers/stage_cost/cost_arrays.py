@@ -39,6 +39,9 @@ RESERVE_BYTES = 2
 NUMERATOR, DENOMINATOR, CHUNK = 3, 4, 5
 """Of :func:`~mtpp.solvers.stage_cost.kernels.stage_cost.ceil_scaled`, which turns bytes into ticks."""
 
+SPLIT, UNIT = 6, 7
+"""Of :attr:`~mtpp.inference.stage_cost.StageCost.state_code`; the first is 0 where weights and states are one sum."""
+
 
 class MemoryArrays(NamedTuple):
     """Memory of a stage by class of device.
@@ -48,7 +51,7 @@ class MemoryArrays(NamedTuple):
     mode
         How the peak of a stage is found: :data:`NO_MEMORY`, :data:`RESERVE` or :data:`IN_ORDER`.
     figures
-        A row for each class of :data:`FAST_BYTES` to :data:`CHUNK`, int64, shape (classes, 6): one array, as each array
+        A row for each class of :data:`FAST_BYTES` to :data:`UNIT`, int64, shape (classes, 8): one array, as each array
         of a tuple takes time in every call.
     """
 
@@ -67,9 +70,11 @@ class CostArrays(NamedTuple):
     work, work_row
         Ticks by class and op in one row of classes · n, int64, and where those of each stage begin, as *class_of*.
     transfer, transfer_row
-        The same by link and tensor; a weight that several ops read is a tensor that takes no time, after all others.
+        The same by link and tensor; a weight that several ops read is a tensor that takes no time, after all others,
+        and so is a state.
     param_bytes
-        Of each op, int64, shape (n,), and after them of each weight that several ops read, which a stage holds once.
+        Of each op, int64, shape (n,), and after them of each weight that several ops read, which a stage holds once,
+        and of each state.
     memory, mode
         What a stage may hold, and pays for more; its mode once more, which hot loops ask without taking the tuple out.
     """
@@ -164,17 +169,19 @@ def cost_arrays(instance: Instance, stages: int | None = None, tensors: Int64Arr
 
 
 def shared_weights(instance: Instance) -> Weights:
-    """Return the weights that several ops read; none where everything at once fits into the memories."""
-    return instance.cost.weights if instance.memory_matters else NO_WEIGHTS
+    """Return the weights that several ops read, and states; none where everything at once fits into the memories."""
+    return instance.cost.coded if instance.memory_matters else NO_WEIGHTS
 
 
 def memory_arrays(instance: Instance) -> MemoryArrays:
     """Return the memories of each class of devices: none where everything at once fits into them; O(n + m)."""
     classes = instance.machine.classes
     if not instance.memory_matters:
-        return _memory(NO_MEMORY, [(UNLIMITED_BYTES, UNLIMITED_BYTES, 0, 1, 1, 1)] * len(classes))
+        return _memory(NO_MEMORY, [(UNLIMITED_BYTES, UNLIMITED_BYTES, 0, 1, 1, 1, 0, 1)] * len(classes))
     in_order = instance.peaks_in_order
-    return _memory(IN_ORDER if in_order else RESERVE, [_device_memory(device, in_order) for device in classes])
+    code = instance.cost.state_code
+    rows = [(*_device_memory(device, in_order), *code) for device in classes]
+    return _memory(IN_ORDER if in_order else RESERVE, rows)
 
 
 def _memory(mode: int, rows: Sequence[Sequence[int]]) -> MemoryArrays:

@@ -120,7 +120,7 @@ def peak_in_order(graph: CostGraph, ops: Iterable[int]) -> int:
 def inputs_of(graph: CostGraph) -> list[tuple[int, set[int]]]:
     """Return bytes and readers of each input of the graph."""
     rows = graph.inputs.rows(range(graph.op_count))  # type: ignore[arg-type]
-    return [(row.bytes, set(row.readers)) for row in rows]  # type: ignore[arg-type]
+    return [(row.bytes, set(row.readers)) for row in rows if row.name not in graph.states.inputs]  # type: ignore[arg-type]
 
 
 def stage_figures(graph: CostGraph, system: Device, ops: Iterable[int], k: int | None = None) -> dict[str, int]:
@@ -132,6 +132,9 @@ def stage_figures(graph: CostGraph, system: Device, ops: Iterable[int], k: int |
     params = sum(int(graph.param_bytes[v]) for v in inside)
     shared = graph.weights.rows(range(graph.op_count))  # type: ignore[arg-type]
     params += sum(weight.bytes for weight in shared if inside.intersection(weight.readers))
+    rows = graph.states.held.rows(range(graph.op_count))  # type: ignore[arg-type]
+    states = sum(row.bytes for row in rows if inside.intersection(row.readers)) * system.sequences
+    kept = {"state_bytes": states} if rows else {}
     if not inside:
         peak = 0
     elif system.peak == "reserve":
@@ -148,7 +151,7 @@ def stage_figures(graph: CostGraph, system: Device, ops: Iterable[int], k: int |
         "output": sum(ticks.transfer[t] for t in writes),
         "overflow": overflow,
     }
-    return {**figures, "cost": sum(figures.values()), "param_bytes": params, "peak_bytes": peak}
+    return {**figures, "cost": sum(figures.values()), "param_bytes": params, "peak_bytes": peak, **kept}
 
 
 NEVER = 10**30
@@ -159,7 +162,7 @@ def stage_cost(graph: CostGraph, system: Device, ops: Iterable[int], k: int | No
     """Return f(S) in ticks, :data:`NEVER` if S is too large; *k* is needed only for abstract, fractional graphs."""
     figures = stage_figures(graph, system, ops, k)
     limit = system.memory_bytes
-    if limit is not None and figures["param_bytes"] + figures["peak_bytes"] > limit:
+    if limit is not None and sum(figures.get(key, 0) for key in ("param_bytes", "state_bytes", "peak_bytes")) > limit:
         return NEVER
     return figures["cost"]
 

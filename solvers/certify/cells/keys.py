@@ -62,12 +62,13 @@ def _lines(graph: CostGraph) -> Iterator[list[Any]]:
     for t, (producer, transfer) in enumerate(zip(graph.tensor_producer.tolist(), graph.transfer, strict=True)):
         size = None if sizes[t] == UNKNOWN_BYTES else sizes[t]
         yield [producer, graph.tensor_consumers(t).tolist(), size, None if transfer is None else str(transfer)]
-    offsets, readers = graph.weights.offsets.tolist(), graph.weights.readers.tolist()
-    for size, start, stop in zip(graph.weights.bytes.tolist(), offsets[:-1], offsets[1:], strict=True):
-        yield ["weight", size, readers[start:stop]]
-    offsets, readers = graph.inputs.offsets.tolist(), graph.inputs.readers.tolist()
-    for size, start, stop in zip(graph.inputs.bytes.tolist(), offsets[:-1], offsets[1:], strict=True):
-        yield ["input", size, readers[start:stop]]
+    for size, ops in zip(graph.weights.bytes.tolist(), graph.weights.reader_lists(), strict=True):
+        yield ["weight", size, ops]
+    for size, ops in zip(graph.inputs.bytes.tolist(), graph.inputs.reader_lists(), strict=True):
+        yield ["input", size, ops]
+    held, place = graph.states.held, {name: i for i, name in enumerate(graph.inputs.names)}
+    for size, name, ops in zip(held.bytes.tolist(), graph.states.inputs, held.reader_lists(), strict=True):
+        yield ["state", size, place.get(name), ops]
     if graph.results:
         yield ["results", *graph.results]
 

@@ -16,6 +16,8 @@ from mtpp.solvers.stage_cost.cost_arrays import (
     FAST_BYTES,
     LIMIT_BYTES,
     NUMERATOR,
+    SPLIT,
+    UNIT,
     UNLIMITED_BYTES,
     CostRows,
     MemoryArrays,
@@ -91,13 +93,23 @@ def stage_ticks(paid: int, param_bytes: int, peak_bytes: int, c: int, memory: Me
 def memory_ticks(param_bytes: int, peak_bytes: int, c: int, memory: MemoryArrays) -> int:
     """Return what a non-empty stage on a device of class *c* pays for its parameters and activations, in ticks.
 
+    Parameters
+    ----------
+    param_bytes
+        Of parameters, and of states by their code.
+
     Returns
     -------
     Its overflow, or :data:`NEVER` if it is above the hard limit. Grows with both sizes. A peak of up to 2^62 that is
     no real one is above any hard limit.
     """
     held = param_bytes + peak_bytes
-    if held > memory.figures[c, LIMIT_BYTES]:
+    split = memory.figures[c, SPLIT]
+    if split > 0:
+        held = param_bytes % split + peak_bytes
+        if held + param_bytes // split * memory.figures[c, UNIT] > memory.figures[c, LIMIT_BYTES]:
+            return NEVER
+    elif held > memory.figures[c, LIMIT_BYTES]:
         return NEVER
     if held <= memory.figures[c, FAST_BYTES]:
         return 0
@@ -111,7 +123,12 @@ def memory_ticks(param_bytes: int, peak_bytes: int, c: int, memory: MemoryArrays
 
 @kernel
 def most_held(cutoff: int, c: int, memory: MemoryArrays) -> int:
-    """Return bytes above which a stage on a device of class *c* pays *cutoff* ticks or more for its memory alone."""
+    """Return bytes above which a stage on a device of class *c* pays *cutoff* ticks or more for its memory alone.
+
+    No sum is above them where states have a code.
+    """
+    if memory.figures[c, SPLIT] > 0:
+        return int(UNLIMITED_BYTES)
     # One part in 10⁹ more than overflow⁻¹(cutoff): far above what a float loses, and harmless.
     streamed = (float(cutoff) / memory.figures[c, NUMERATOR] + 1.0) * memory.figures[c, DENOMINATOR] * (1.0 + 1e-9)
     if streamed >= UNLIMITED_BYTES - memory.figures[c, FAST_BYTES]:
