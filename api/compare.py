@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mtpp.api.cells.overheads import Overheads
@@ -14,7 +14,6 @@ from mtpp.api.options.search import Comparing
 from mtpp.api.output import SavedResult
 from mtpp.errors import InputError, Interrupted
 from mtpp.host.stop_reason import StopReason
-from mtpp.inference.counted_weights import problem_as_counted
 from mtpp.units import PICOSECONDS, format_picoseconds
 
 if TYPE_CHECKING:
@@ -119,8 +118,7 @@ class _Runs(Session["RunCell", "Run"]):
         run, file = outcome.state, self.models[outcome.cell.number]
         assert run is not None
         if run.bottleneck is None:
-            said = problem_as_counted(str(run.problem), file.counted_weights)
-            run = replace(run, problem=said)
+            said = run.problem
         else:
             tried = "1 evaluation" if run.evaluations == 1 else f"{run.evaluations:,} evaluations"
             took = format_picoseconds(run.seconds * PICOSECONDS["s"])

@@ -13,7 +13,6 @@ from mtpp.api.options.search import Partitioning
 from mtpp.errors import Infeasible, InputError, Interrupted
 from mtpp.host.deadline import Deadline
 from mtpp.host.stop_reason import StopReason
-from mtpp.inference.counted_weights import as_counted
 from mtpp.names import ALGORITHMS
 from mtpp.units import PICOSECONDS, exact_decimal, parse_duration
 
@@ -110,10 +109,7 @@ def prepare(model: Model, asked: Partitioning) -> Prepared:
     prepared = Prepared(model, asked, variant, together, instance, contract_groups(instance, together))
     memory_arrays(prepared.contracted)
     if asked.k is not None:
-        try:
-            refuse_infeasible(prepared.contracted)
-        except Infeasible as error:
-            raise as_counted(error, model.graph) from None
+        refuse_infeasible(prepared.contracted)
     else:
         parse_bottleneck("" if asked.max_bottleneck is None else asked.max_bottleneck, model.graph.time_unit)
         model.instance(model.graph.op_count)
@@ -145,10 +141,10 @@ def search(prepared: Prepared, deadline: Deadline, observer: Observer) -> Plan:
                 contraction=prepared.contraction,
                 start=start,
             )
-        except Infeasible as error:
+        except Infeasible:
             if interruption.requested:  # there was more to try
                 raise Interrupted from None
-            raise as_counted(error, graph) from None
+            raise
 
 
 def find_partition(

@@ -59,7 +59,7 @@ def _summary(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     parameters = format_bytes(reader.get("parameter_bytes", document["param_bytes"]))
     shared = reader.get("shared_parameters", [])
     if shared:
-        parameters += f"; counted in full at each op that reads it: {_listing([_shared(entry) for entry in shared])}"
+        parameters += f"; read by several ops: {_listing([_shared(entry) for entry in shared])}"
     lines.append(("parameters", parameters))
     lines.append(
         ("tensors", f"{format_bytes(document['tensor_bytes'])} in all, the largest "

@@ -14,7 +14,6 @@ from mtpp.api.cells.work import Session
 from mtpp.errors import InconsistentResult, MtppError
 from mtpp.host.deadline import Deadline
 from mtpp.host.stop_reason import StopReason
-from mtpp.inference.counted_weights import problem_as_counted
 from mtpp.solvers.certify.cell_state import Certification
 from mtpp.solvers.certify.cells.cell import CertificateCell
 
@@ -206,9 +205,8 @@ class CertifiedCells(Session["CertificateCell", Certification]):
         if outcome.contradiction:
             self.failure = self.failure or InconsistentResult(f"{cell.label}: {outcome.problem}")
         if outcome.problem:
-            problem = problem_as_counted(outcome.problem, self._file(cell.number).counted_weights)
-            self.problems[cell.label] = problem
-            self.observer.note(f"{cell.label}: {problem}")
+            self.problems[cell.label] = outcome.problem
+            self.observer.note(f"{cell.label}: {outcome.problem}")
         if outcome.state is None:
             return
         row = certificate_row(outcome.state, cell.instance, self._file(cell.number))

@@ -18,7 +18,6 @@ from mtpp.errors import InputError, UnrecognisedInput
 from mtpp.formats.io.source import Source
 from mtpp.formats.modelled.size_terms import named_sizes
 from mtpp.host.deadline import Deadline
-from mtpp.inference.counted_weights import counted_weights_of
 from mtpp.inference.model_file import ModelFile
 
 STDIN = "-"
@@ -225,7 +224,6 @@ def _file_of(model: Model, path: str, most_stages: int) -> ModelFile:
         model.costs_sha256,
         proposed_dims=model.proposed_dims,
         assumptions=tuple(map(str, graph.metadata.get("assumptions", ()))),
-        counted_weights=counted_weights_of(graph.metadata),
     )
 
 

@@ -3,25 +3,36 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from mtpp.formats.modelled.control_notes import assumed_of_control_flow
 from mtpp.formats.modelled.op_record import GraphRecord, OpRecord
 from mtpp.inference.graph import Op, Tensor
 from mtpp.inference.weights import Weight
-from mtpp.units import format_bytes
-
-_SMALLEST_SHARE = 100
 
 
-def ops_of(ops: Sequence[OpRecord], names: Sequence[str]) -> list[Op]:
-    """Return one op per record."""
-    return [_op(name, one) for name, one in zip(names, ops, strict=True)]
+def shared_weights(ops: Sequence[OpRecord], names: Sequence[str]) -> list[Weight]:
+    """Return the stored tensors that several ops read, in the order of their first readers."""
+    sizes: dict[str, int] = {}
+    readers: dict[str, list[str]] = {}
+    for op, op_name in zip(ops, names, strict=True):
+        for weight, size in op.parameters.items():
+            if size:
+                sizes[weight] = size
+                readers.setdefault(weight, []).append(op_name)
+    return [Weight(weight, sizes[weight], read) for weight, read in readers.items() if len(read) > 1]
 
 
-def _op(name: str, one: OpRecord) -> Op:
-    op = Op(name, one.work_ps, one.kind, sum(one.parameters.values()))
+def ops_of(ops: Sequence[OpRecord], names: Sequence[str], shared: Iterable[Weight]) -> list[Op]:
+    """Return one op per record, each with the stored tensors that no other reads."""
+    others = {weight.name for weight in shared}
+    return [_op(name, one, others) for name, one in zip(names, ops, strict=True)]
+
+
+def _op(name: str, one: OpRecord, others: Collection[str]) -> Op:
+    own = sum(size for weight, size in one.parameters.items() if weight not in others)
+    op = Op(name, one.work_ps, one.kind, own)
     if one.training is None:
         return op
     return op._replace(trainable_bytes=sum(one.training.trained.values()), backward_share=one.training.share)
@@ -63,68 +74,26 @@ def results_of(tensors: Sequence[Tensor], described: Iterable[Mapping[str, Any]]
     return list(dict.fromkeys(one["name"] for one in described if one["name"] in made))
 
 
-def summary_of(record: GraphRecord, names: Sequence[str]) -> dict[str, Any]:
+def summary_of(record: GraphRecord, names: Sequence[str], weights: Iterable[Weight]) -> dict[str, Any]:
     """Return what metadata say of all ops: FLOPs, parameters, shared ones, what has no rule, what is assumed."""
     sizes: dict[str, int] = {}
-    readers: dict[str, list[str]] = {}
     not_modelled: Counter[str] = Counter()
     notes: list[dict[str, Any]] = []
     for op, op_name in zip(record.ops, names, strict=True):
-        for parameter, size in op.parameters.items():
-            sizes[parameter] = max(size, sizes.get(parameter, 0))
-            readers.setdefault(parameter, []).append(op_name)
+        sizes |= op.parameters
         not_modelled += op.not_modelled
         notes += [{**note, "op": op_name + note["op"], "kind": note["kind"] or op.kind} for note in op.notes]
-    shared = [
-        {"name": parameter, "bytes": sizes[parameter], "ops": ops} for parameter, ops in readers.items() if len(ops) > 1
-    ]
-    counted = counted_weights(sizes, readers, record.packed)
-    assumed = [*assumed_of_control_flow(notes), *told_weights(counted)]
+    shared = [{"name": weight.name, "bytes": weight.bytes, "ops": weight.readers} for weight in weights]
+    computed = sum(one.bytes for one in record.read)
+    assumed = assumed_of_control_flow(notes)
     return {
         "macs": sum(op.macs for op in record.ops),
         "flops": sum(op.flops for op in record.ops),
         "parameter_bytes": sum(sizes.values()),
+        **({"computed_bytes": computed} if computed > sum(sizes.values()) else {}),
         "folded_constants": record.folded,
         "shared_parameters": sorted(shared, key=lambda entry: -int(str(entry["bytes"]))),
         "not_modelled": dict(sorted(not_modelled.items())),
         "control_flow": notes,
-        **({"counted_weights": counted} if counted else {}),
         **({"assumptions": assumed} if assumed else {}),
     }
-
-
-def counted_weights(sizes: Mapping[str, int], readers: Mapping[str, Sequence[str]], stored: Mapping[str, int]) -> Any:
-    """Return what weights count as beyond what is stored, as metadata; nothing where that is little.
-
-    A plan counts the weights of an op as its operator reads them, and those of several ops at each of them. A stage may
-    hold less; the difference is told where it is a hundredth of the weights or more.
-
-    Parameters
-    ----------
-    sizes, readers
-        Bytes of each weight, and the ops that read it.
-    stored
-        Bytes in the file of those that count as more.
-    """
-    smallest = max(1, sum(sizes.values()) // _SMALLEST_SHARE)
-    repeated = sum(size * (len(readers[name]) - 1) for name, size in sizes.items())
-    unpacked = {name: size for name, size in sizes.items() if name in stored and stored[name] < size}
-    found: dict[str, int] = {}
-    if repeated >= smallest:
-        found["repeated_bytes"] = repeated
-    if sum(size - stored[name] for name, size in unpacked.items()) >= smallest:
-        found["unpacked_bytes"] = sum(unpacked.values())
-        found["packed_bytes"] = sum(stored[name] for name in unpacked)
-    return found
-
-
-def told_weights(counted: Mapping[str, int]) -> list[str]:
-    """Return the same for people."""
-    texts = []
-    if "unpacked_bytes" in counted:
-        unpacked, packed = format_bytes(counted["unpacked_bytes"]), format_bytes(counted["packed_bytes"])
-        texts.append(f"weights stored in fewer bits count as they are computed with: {unpacked} for {packed}")
-    if "repeated_bytes" in counted:
-        more = format_bytes(counted["repeated_bytes"])
-        texts.append(f"weights that several ops read count at each of them: {more} more than the file holds")
-    return texts

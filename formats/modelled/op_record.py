@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+from mtpp.formats.modelled.parameter import Parameter
+
 
 @dataclass(slots=True)
 class Totals:
@@ -17,7 +19,7 @@ class Totals:
     work_ps
         Modelled time.
     parameters
-        Bytes by the name of the stored tensor: each once.
+        Bytes of the stored tensors that it reads, or computes what it reads from, by name: each once.
     not_modelled
         Count of nodes by kind for which there is no cost rule.
     notes
@@ -41,7 +43,7 @@ class OpTraining:
     inputs
         Tensors of other ops whose gradients it computes.
     weights
-        Bytes of parameters that it reads, trained or not, by the name of the stored tensor.
+        Bytes of parameters that it reads, trained or not, by the name of the stored tensor: as stored.
     trained
         Those that are trained.
     """
@@ -101,11 +103,11 @@ class GraphRecord:
         Number of nodes that depend on no input.
     random
         Whether any node draws random numbers.
-    packed
-        Bytes that are stored for weights that ops read with more bits, by the names of the weights.
+    read
+        Constants that ops read, as they are computed with.
     """
 
     ops: list[OpRecord] = field(default_factory=list)
     folded: int = 0
     random: bool = False
-    packed: dict[str, int] = field(default_factory=dict)
+    read: set[Parameter] = field(default_factory=set)

@@ -9,7 +9,7 @@ from typing import Any
 import onnx
 
 from mtpp.errors import InputError
-from mtpp.formats.modelled.assembly import inputs_of, ops_of, results_of, summary_of, tensors_of
+from mtpp.formats.modelled.assembly import inputs_of, ops_of, results_of, shared_weights, summary_of, tensors_of
 from mtpp.formats.modelled.control_notes import LEFT_OUT
 from mtpp.formats.modelled.kept_together import kept_together
 from mtpp.formats.modelled.naming import unique_names
@@ -64,8 +64,9 @@ def read_onnx(
 
     Returns
     -------
-    A graph in picoseconds. Everything that depends on no graph input is folded into the ``param_bytes`` of the ops
-    that read it; If, Loop and Scan are one op each.
+    A graph in picoseconds. Everything that depends on no graph input is folded into the ops that read it: the tensors
+    that the file holds for it are their ``param_bytes``, or weights where several ops read them. If, Loop and Scan are
+    one op each.
 
     Raises
     ------
@@ -136,6 +137,7 @@ def read_with_nodes(
     from mtpp.formats.onnx.stages.inseparable import inseparable_ops
 
     names = unique_names((op.label, op.kind, op.index) for op in record.ops)
+    weights = shared_weights(record.ops, names)
     metadata = {
         "format": "onnx",
         "producer": " ".join(part for part in (model.producer_name, model.producer_version) if part),
@@ -150,7 +152,7 @@ def read_with_nodes(
         "dims": dict(dimensions.given),
         "symbolic_dims": list(dimensions.symbols),
         **({"proposed_dims": list(found.proposed)} if found.proposed else {}),
-        **summary_of(record, names),
+        **summary_of(record, names, weights),
         **kept_together(inseparable_ops(graph, scope, record.ops, names)),
     }
     if found.estimates:
@@ -161,8 +163,9 @@ def read_with_nodes(
         built = CostGraph.build(
             name=name or (path.stem if path is not None else "") or graph.name or "model",
             time_unit="ps",
-            ops=ops_of(record.ops, names),
+            ops=ops_of(record.ops, names, weights),
             tensors=tensors,
+            weights=weights,
             inputs=inputs_of(record.ops, names, metadata["inputs"]),
             results=results_of(tensors, metadata["outputs"]),
             metadata=metadata,

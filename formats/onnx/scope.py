@@ -2,40 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import onnx
 
+from mtpp.formats.modelled.parameter import Parameter
 from mtpp.formats.onnx.constants.lazy_contents import Contents
 from mtpp.formats.onnx.estimates.numbers import MOST_FOLLOWED, Number, Numbers
 from mtpp.formats.onnx.estimates.partial_values import PartialValue, Sureness
 from mtpp.formats.onnx.tensor_type import OpaqueType, PartialType, SequenceType, TensorType, ValueType
 from mtpp.formats.onnx.values import Array, dtype_of, is_evaluated, is_small, tensor_of
 
-_UNPACKING = frozenset(("Cast", "DequantizeLinear", "com.microsoft:DequantizeLinear"))
-
 RANK = -1
 """In place of an axis: the number of axes itself."""
 
 NO_AXES: frozenset[int] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """Something that depends on no graph input.
-
-    Attributes
-    ----------
-    root
-        Name of the tensor that is stored; views of one tensor share it.
-    bytes
-        Its size: of the tensor as its readers see it, folded.
-    """
-
-    root: str
-    bytes: int
 
 
 @dataclass(slots=True)
@@ -241,22 +224,3 @@ class Scope:
                 return known
             scope = scope.outer
         return None
-
-
-class UnpackedWeights:
-    """Bytes that are stored for constants that ops make larger, found while a graph is walked over.
-
-    Attributes
-    ----------
-    stored
-        By the name of what is read.
-    """
-
-    def __init__(self) -> None:
-        self.stored: dict[str, int] = {}
-
-    def fold(self, kind: str, made: Parameter, read: Iterable[Parameter | None]) -> None:
-        """Enter a constant that a node of some kind makes of others."""
-        parts = [one for one in read if one is not None]
-        if kind in _UNPACKING or any(one.root in self.stored for one in parts):
-            self.stored.setdefault(made.root, sum(self.stored.get(one.root, one.bytes) for one in parts))

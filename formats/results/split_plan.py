@@ -8,7 +8,6 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from mtpp.host.stop_reason import LIMITS_REACHED, StopReason
-from mtpp.inference.counted_weights import as_weights_count
 from mtpp.training.graph_plan import FORMAT, VERSION
 from mtpp.training.pfeife.looped import LoopedSchedule
 from mtpp.training.pfeife.plan import PLANNER, NoSplitPlan, SplitPlan
@@ -71,12 +70,12 @@ class PlannedSplit:
 
 def no_plan_reason(none: NoSplitPlan) -> str:
     """Return on one line why there is no plan."""
-    if none.stopped in LIMITS_REACHED and not none.excluded and none.schedule is None:
+    if none.stopped in LIMITS_REACHED and not none.proven and none.schedule is None:
         memory = none.stopped == StopReason.MEMORY_LIMIT
         return "the memory did not suffice to find a plan" if memory else "no plan was found in the time"
     devices = counted(none.problem.devices, "device")
-    text = f"no plan fits into the memory of {devices}{as_weights_count(none.problem.line.counted_weights)}"
-    return text if none.excluded else f"{text}, as far as was found"
+    text = f"no plan fits into the memory of {devices}"
+    return text if none.proven else f"{text}, as far as was found"
 
 
 def _plan(plan: SplitPlan) -> dict[str, Any]:
@@ -147,7 +146,6 @@ def _header(problem: SplitProblem, model: Mapping[str, Any]) -> dict[str, Any]:
             "configurations": line.choice if line.configurations else None,
             "trained": None if line.kind == "layers" else "all" if line.trained is None else "stated",
             "buffers": rules.buffers,
-            "counted_weights": list(line.counted_weights),
         },
         "micro_batches": problem.micro_batches,
         "rules": {

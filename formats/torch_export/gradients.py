@@ -48,7 +48,8 @@ class _Passes:
         self._views = [walk.view(call) for call in program.calls]
         self._has: set[str] = set(trainable)
         self._comes: set[str] = set()
-        self._weights = {one.name for one in program.inputs if one.kind == PARAMETER}
+        self._weights = self._named(one.name for one in program.inputs if one.kind == PARAMETER)
+        self._trainable = self._named(trainable)
         self._running: set[str] = set()
         self._storage = self._storages()
 
@@ -63,6 +64,10 @@ class _Passes:
             changed |= {source.get(name, name) for name in written(view)}
         return {name: root for name, root in source.items() if root in changed}
 
+    def _named(self, parameters: Iterable[str]) -> set[str]:
+        """Return the names in the model of tensors that are stored, of tied ones the first."""
+        return {self._walk.constants[name].name for name in parameters}
+
     def _at(self, name: str) -> str:
         return self._storage.get(name, name)
 
@@ -73,9 +78,6 @@ class _Passes:
         """Find the tensors that have gradients."""
         for view in self._views:
             call, read = view.call, list(view.call.tensors())
-            folds = all(name in self._walk.constants for name in read) and view.kind not in CREATION_LIKE
-            if folds and any(name in self._weights for name in read):
-                self._weights |= {name for name in call.outputs if name in self._walk.constants}
             if not call.gradients or view.kind in _STOPPING:
                 continue
             if any(self._at(name) in self._has for name in read):
@@ -106,8 +108,9 @@ class _Passes:
             if constant is None:
                 if runs and self._at(name) in self._has:
                     found.inputs.add(name)
-            elif name in self._weights:
-                found.weights[constant.root] = constant.bytes
-                if runs and self._at(name) in self._has:
-                    found.trained[constant.root] = constant.bytes
+                continue
+            stored = {key: size for key, size in constant.stored.items() if key in self._weights}
+            found.weights |= stored
+            if runs and self._at(name) in self._has:
+                found.trained |= {key: size for key, size in stored.items() if key in self._trainable}
         return found

@@ -8,7 +8,7 @@ from typing import Any
 
 from mtpp.errors import InputError
 from mtpp.formats.io.large_file import Stored
-from mtpp.formats.modelled.assembly import inputs_of, ops_of, results_of, summary_of, tensors_of
+from mtpp.formats.modelled.assembly import inputs_of, ops_of, results_of, shared_weights, summary_of, tensors_of
 from mtpp.formats.modelled.kept_together import ALIASES, REGIONS, SIZES_OF_DATA, kept_together, told_merged
 from mtpp.formats.modelled.naming import common_module, unique_names
 from mtpp.formats.modelled.op_record import GraphRecord, OpRecord, OpTraining
@@ -74,8 +74,9 @@ def read_program(
 
     Returns
     -------
-    A graph in picoseconds. What depends on no input is folded into the ``param_bytes`` of the ops that read it; a
-    condition or a loop is one op, and so is what has to run together because something is written in place.
+    A graph in picoseconds. What depends on no input is folded into the ops that read it: what is stored for it is their
+    ``param_bytes``, or weights where several ops read it. A condition or a loop is one op, and so is what has to run
+    together because something is written in place.
 
     Raises
     ------
@@ -111,8 +112,9 @@ def read_with_modules(
     set_training(program, walk)
     groups = _groups(walk.record.ops, walk.in_place)
     joined = [_joined([walk.record.ops[v] for v in group]) for group in groups]
-    record = GraphRecord(joined, walk.record.folded, packed=walk.record.packed)
+    record = GraphRecord(joined, walk.record.folded)
     names = unique_names((op.label, op.kind, op.index) for op in record.ops)
+    weights = shared_weights(record.ops, names)
     tensors = [*tensors_of(record.ops, names), *_order(walk, groups, record.ops, names)]
     metadata = {
         "format": "torch-export",
@@ -122,7 +124,7 @@ def read_with_modules(
         "dims": dict(program.sizes.given),
         "symbolic_dims": list(program.sizes.symbols),
         **({"proposed_dims": list(program.sizes.proposed)} if program.sizes.proposed else {}),
-        **summary_of(record, names),
+        **summary_of(record, names, weights),
         **kept_together({SIZES_OF_DATA: _around_sizes_of_data(walk, program, record.ops, names)}),
         "parameter_bytes": _stored_bytes(program),
         "in_place": {
@@ -137,8 +139,9 @@ def read_with_modules(
         graph = CostGraph.build(
             name=name,
             time_unit="ps",
-            ops=ops_of(record.ops, names),
+            ops=ops_of(record.ops, names, weights),
             tensors=tensors,
+            weights=weights,
             inputs=inputs_of(record.ops, names, metadata["inputs"]),
             results=results_of(tensors, metadata["outputs"]),
             metadata=metadata,

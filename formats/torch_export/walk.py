@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from mtpp.errors import InputError
 from mtpp.formats.modelled.control_notes import COSTLIER_BRANCH, ONE_TRIP
+from mtpp.formats.modelled.naming import untaken
 from mtpp.formats.modelled.op_record import GraphRecord, OpRecord, Totals
+from mtpp.formats.modelled.parameter import Parameter
 from mtpp.formats.torch_export.batched_regions import batched_regions
 from mtpp.formats.torch_export.call_view import CallView
 from mtpp.formats.torch_export.flops.costs import call_cost, plain_kind
-from mtpp.formats.torch_export.flops.elementwise import CONVERSIONS, DROPOUTS, is_dropout_in_training
+from mtpp.formats.torch_export.flops.elementwise import DROPOUTS, is_dropout_in_training
 from mtpp.formats.torch_export.flops.movement import BOOKKEEPING, CREATION_LIKE, is_view, viewed
 from mtpp.formats.torch_export.in_place import InPlace, returned, written
 from mtpp.formats.torch_export.program import Call, Program, Subgraph
@@ -30,13 +30,6 @@ _READS_DATA = frozenset(("item", "_local_scalar_dense"))
 
 _NUMBER_BYTES = 8
 _MISFITS = (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError)
-
-
-class Parameter(NamedTuple):
-    """What is stored, or folds into a constant: its name, and the bytes that a reader reads."""
-
-    root: str
-    bytes: int
 
 
 class Walk:
@@ -63,6 +56,7 @@ class Walk:
         self.calls: list[Call] = []
         self.in_place = InPlace()
         self.constants: dict[str, Parameter] = {}
+        self._names = {one.target for one in program.inputs}
         self.numbers_of_data: set[str] = set()
         self._written = {name for call in program.calls for name in written(self.view(call))}
 
@@ -183,16 +177,9 @@ class Walk:
                 continue
             whole = shared is not None and self._program.types[shared].count == kind.count
             known = self.constants.get(shared or "") if whole else None
-            self.constants[name] = known or Parameter(name, kind.bytes)
-            if known is None:
-                self._unpack(view, name)
-
-    def _unpack(self, view: CallView, made: str) -> None:
-        """Note the bytes that are stored for a constant that an operator converts to more bits."""
-        parts = [one for name in dict.fromkeys(view.call.tensors()) if (one := self.constants.get(name)) is not None]
-        stored = self.record.packed
-        if view.kind in CONVERSIONS or "dequantize" in view.kind or any(one.root in stored for one in parts):
-            stored[made] = sum(stored.get(one.root, one.bytes) for one in parts)
+            parts = [self.constants[one] for one in view.call.tensors() if one in self.constants]
+            label = name if parts else untaken(name, self._names)
+            self.constants[name] = known or Parameter(label, kind.bytes, parts or None)
 
     def _reads(self, call: Call, record: OpRecord) -> int:
         """Enter what a call reads; return the bytes."""
@@ -203,7 +190,7 @@ class Walk:
             if constant is None:
                 record.inputs[name] = 0
             else:
-                record.parameters[constant.root] = constant.bytes
+                record.parameters |= constant.stored
         return reads
 
     def _cost(self, view: CallView, record: Totals, reads: int) -> None:

@@ -28,8 +28,6 @@ class ModelFile:
         Names of those sizes that nobody gave.
     assumptions
         What its reader took for granted, in words.
-    counted_weights
-        Keys of ``metadata["counted_weights"]`` of its graph: weights that count as more than the file holds.
     costs_sha256
         Of the file with measured costs, if one was given.
     work
@@ -49,7 +47,6 @@ class ModelFile:
     read_s: float = 0.0
     proposed_dims: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
-    counted_weights: tuple[str, ...] = ()
 
 
 def told_sizes(dims: Mapping[str, int], proposed: Collection[str] = ()) -> list[str]:

@@ -81,7 +81,7 @@ def memory_need(executable: Executable, graph: CostGraph | None, sessions: int =
 
             absent += TensorType(tensor.data_type, tuple(tensor.dims)).bytes
     if graph is not None:  # weights that the file computes
-        weights = max(weights, int(graph.metadata.get("parameter_bytes", 0)))
+        weights = max(weights, int(graph.metadata.get("computed_bytes", 0)))
     return MemoryNeed(weights, 0 if graph is None else most_alive(graph), inline, absent, sessions)
 
 

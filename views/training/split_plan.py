@@ -9,7 +9,6 @@ from typing import Any
 from mtpp.formats.results.split_plan import PlannedSplit, no_plan_reason
 from mtpp.host.stop_reason import LIMITS_REACHED, StopReason
 from mtpp.inference.cost_columns import CostColumns
-from mtpp.inference.counted_weights import as_weights_count
 from mtpp.names import TORCH_PIPELINING
 from mtpp.terminal_safe import terminal_safe
 from mtpp.training.pfeife.plan import NoSplitPlan, SplitPlan
@@ -161,8 +160,7 @@ def _gains(plan: SplitPlan) -> str:
 
 def _memory_needed(none: NoSplitPlan) -> str:
     least = none.least_memory_bytes
-    weights = as_weights_count(none.problem.line.counted_weights)
-    bound = f"no plan needs less than {none.memory.value:,} bytes on some device{weights}, tier {none.memory.tier}"
+    bound = f"no plan needs less than {none.memory.value:,} bytes on some device, tier {none.memory.tier}"
     if least is None:
         return f"not known; {bound}"
     return f"{format_bytes(least)} a device ({least:,} bytes): --memory {enough_memory(least)} would do; {bound}"
@@ -177,8 +175,8 @@ def _rules(problem: SplitProblem) -> list[tuple[str, str]]:
     if line.sizes_known and line.kind == "graph":
         which = "parameters" if line.trained is None else "trained parameters"
         texts.append(f"{float(problem.state):g} bytes of state for each byte of {which}")
-    if line.counted_weights:
-        texts.append(f"memory{as_weights_count(line.counted_weights)}")
+    if line.repeated_bytes:
+        texts.append("every op keeps all weights that it reads")
     if set(problem.speeds) != {1}:
         texts.append(f"speeds {', '.join(f'{float(speed):g}' for speed in problem.speeds)}")
     if rules.transport == "direct":

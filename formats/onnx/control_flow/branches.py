@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import onnx
-
 from mtpp.errors import InputError
 from mtpp.formats.modelled.control_notes import COSTLIER_BRANCH, LEFT_OUT
 from mtpp.formats.modelled.open_sizes import is_misfit
@@ -22,7 +20,6 @@ from mtpp.formats.onnx.node_view import NodeView
 from mtpp.formats.onnx.scope import Known
 from mtpp.formats.onnx.shapes import OutputType
 from mtpp.formats.onnx.tensor_type import PartialType, TensorType
-from mtpp.formats.onnx.topology import subgraphs
 
 
 def branches(node: NodeView, inputs: Sequence[Known | None], level: int, walk: BodyWalk) -> ControlRecord:
@@ -48,7 +45,7 @@ def branches(node: NodeView, inputs: Sequence[Known | None], level: int, walk: B
                 record.include(bodies[name])
             elif name not in bodies:
                 record.left_out += 1
-                record.parameters |= _stored_in(body_of(node, name), f"{name}/")
+                record.parameters |= walk.stored_in(body_of(node, name), name)
                 note = f"{name} {LEFT_OUT}: {costly} counted"
         record.notes.insert(0, trip_note(1, note))
         record.results = [[one.outputs[i] for one in bodies.values()] for i in range(len(body.outputs))]
@@ -91,16 +88,3 @@ def _runnable(node: NodeView, branches: Sequence[str], walk: BodyWalk) -> dict[s
     if not bodies:
         raise refused[0]
     return bodies
-
-
-def _stored_in(body: onnx.GraphProto, path: str) -> dict[str, int]:
-    """Return the bytes of what a body stores itself, by name."""
-    stored = {tensor.name: tensor for tensor in body.initializer}
-    for node in body.node:
-        for attribute in node.attribute:
-            if node.op_type == "Constant" and attribute.HasField("t"):
-                stored[node.output[0]] = attribute.t
-    found = {path + name: TensorType(t.data_type, tuple(t.dims)).bytes for name, t in stored.items()}
-    for node, name, inner in ((one, name, inner) for one in body.node for name, inner in subgraphs(one)):
-        found |= _stored_in(inner, f"{path}{node.name}/{name}/")
-    return found

@@ -59,6 +59,9 @@ class BodyWalk(Protocol):
     def __call__(self, body: onnx.GraphProto, inputs: Sequence[Known], name: str) -> BodyRecord:
         """Return what one run of *body* takes; *name* tells the bodies of one op apart."""
 
+    def stored_in(self, body: onnx.GraphProto, name: str) -> dict[str, int]:
+        """Return the bytes of all that a body which cannot run holds itself, by name."""
+
 
 @dataclass(slots=True)
 class ControlRecord(Totals):

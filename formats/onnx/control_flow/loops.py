@@ -13,6 +13,7 @@ from onnx import GraphProto, TensorProto
 from mtpp.errors import InputError
 from mtpp.formats.modelled.control_notes import GIVEN_TRIPS, MAY_STOP, ONE_TRIP, UNKNOWN_TRIPS
 from mtpp.formats.modelled.open_sizes import UnknownSize
+from mtpp.formats.modelled.parameter import Parameter
 from mtpp.formats.onnx.control_flow.control_record import (
     BodyRecord,
     BodyWalk,
@@ -27,7 +28,7 @@ from mtpp.formats.onnx.control_flow.trips import count_trips
 from mtpp.formats.onnx.estimates.certainty import common_type, open_axes
 from mtpp.formats.onnx.estimates.numbers import INFINITE, Numbers
 from mtpp.formats.onnx.node_view import MalformedNode, NodeView
-from mtpp.formats.onnx.scope import Known, Parameter
+from mtpp.formats.onnx.scope import Known
 from mtpp.formats.onnx.shapes import OutputType
 from mtpp.formats.onnx.tensor_type import PartialType, TensorType, ValueType
 from mtpp.wording import counted
@@ -177,7 +178,9 @@ class _Loop:
     def _settled(self) -> tuple[BodyRecord, list[Known]]:
         """Walk over the body as it is on any trip; by its first one where sizes in it depend on which one it is."""
         # An iteration only runs while the condition holds: inside the body it is true.
-        always = Known(TensorType(TensorProto.BOOL, ()), self._level + 1, Parameter("true", 0), np.array(True))
+        always = Known(
+            TensorType(TensorProto.BOOL, ()), self._level + 1, Parameter("true", 0, ()), np.array(True)
+        )
         last = INFINITE if self._begin.limit is None else max(0.0, self._begin.limit - 1.0)
         numbers = Numbers.spread(0.0, last, whole=True, shape=())
         trip = Known(TensorType(TensorProto.INT64, ()), self._level + 1, numbers=numbers)
@@ -359,7 +362,7 @@ def unroll(
     """
     states = [replace(known, level=level + 1, parameter=None) for known in carried]
     found = Unrolled([states])
-    always = Known(TensorType(TensorProto.BOOL, ()), level + 1, Parameter("true", 0), np.array(True))
+    always = Known(TensorType(TensorProto.BOOL, ()), level + 1, Parameter("true", 0, ()), np.array(True))
     bound = count if count is not None else most
     begun = walk.walked()
     while bound is None or found.trips < bound:

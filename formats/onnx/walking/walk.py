@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import starmap
 from typing import Any, Protocol
 
 import onnx
@@ -12,6 +13,7 @@ from onnx import NodeProto, TensorProto
 from mtpp.errors import InputError
 from mtpp.formats.modelled.op_record import GraphRecord, OpRecord
 from mtpp.formats.modelled.open_sizes import Misfit, OpenedSize
+from mtpp.formats.modelled.parameter import Parameter
 from mtpp.formats.onnx.constants.lazy_contents import Contents
 from mtpp.formats.onnx.constants.on_demand import StoredConstants, stored_contents
 from mtpp.formats.onnx.control_flow import ControlRecord, control_flow_rule
@@ -24,7 +26,7 @@ from mtpp.formats.onnx.estimates.partial_values import PartialValue, Sureness
 from mtpp.formats.onnx.flops.costs import configuration_inputs, node_cost
 from mtpp.formats.onnx.flops.movement import is_view
 from mtpp.formats.onnx.node_view import NodeView, kind_of
-from mtpp.formats.onnx.scope import NO_AXES, RANK, Known, Parameter, Scope, UnpackedWeights
+from mtpp.formats.onnx.scope import NO_AXES, RANK, Known, Scope
 from mtpp.formats.onnx.shape_rules.data_sizes import assumed_axes
 from mtpp.formats.onnx.shape_rules.largest_sizes import Sizes, largest_sizes
 from mtpp.formats.onnx.shapes import (
@@ -48,6 +50,7 @@ from mtpp.formats.onnx.topology import PlacedNode, check_and_sort, describe, loo
 from mtpp.formats.onnx.values import array_of, attribute_values
 from mtpp.formats.onnx.walking.completion import Completion, settle
 from mtpp.formats.onnx.walking.node_outputs import RANDOM, NodeOutputs, is_incomplete, with_contents
+from mtpp.formats.onnx.walking.stored_tensors import Path, Place, StoredTensors
 from mtpp.machine.device import Device
 
 _MISFITS = (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError)
@@ -112,7 +115,8 @@ class Walk:
         self._fit = fit
         self._constants = constants or StoredConstants()
         self._completion = Completion(dimensions, source, self._constants.folder)
-        self._unpacked = UnpackedWeights()
+        self.stored = StoredTensors()
+        self._read: set[Parameter] = set()
         self._widest = widest
         self.widened = 0
         """Estimates that are smaller than the largest size."""
@@ -126,20 +130,20 @@ class Walk:
         self.walked = 0
         """Nodes walked over, those of bodies as often as they were."""
 
-    def graph(self, graph: onnx.GraphProto, scope: Scope, path: str = "") -> GraphRecord:
+    def graph(self, graph: onnx.GraphProto, scope: Scope, path: Path = ()) -> GraphRecord:
         """Walk over *graph*, whose inputs are already known in *scope*.
 
         Parameters
         ----------
         path
-            Put before the names of parameters that a body stores itself.
+            Of a body, from the main graph.
         """
         nodes = check_and_sort(graph, scope.outer, self._source)
         self._define_initializers(graph, scope, path)
         declared = {value.name: value.type for group in (graph.output, graph.value_info) for value in group}
         consumed = {name for placed in nodes for name in placed.reads}
         returned = {value.name for value in graph.output}
-        record = GraphRecord(packed=self._unpacked.stored)
+        record = GraphRecord(read=self._read)
         for placed in nodes:
             op = self._node(placed, scope, declared, consumed, returned, path)
             if op is None:
@@ -149,15 +153,14 @@ class Walk:
                 record.random = record.random or placed.node.op_type in RANDOM
         return record
 
-    def _define_initializers(self, graph: onnx.GraphProto, scope: Scope, path: str) -> None:
+    def _define_initializers(self, graph: onnx.GraphProto, scope: Scope, path: Path) -> None:
         for tensor in graph.initializer:
             kind = self._initializer_type(tensor.name, tensor.data_type, tensor.dims)
             fixed = scope.level > 0 or tensor.name not in self._constants.defaults
             contents = stored_contents(tensor, self._constants.folder, self._source, certain=fixed)
             axes = NO_AXES if fixed else self._constants.free_axes(tensor.name, kind)
-            known = Known(
-                kind, scope.level, Parameter(path + tensor.name, kind.bytes), open_axes=axes, contents=contents
-            )
+            parameter = self.stored.of(path, tensor.name, kind.bytes)
+            known = Known(kind, scope.level, parameter, open_axes=axes, contents=contents)
             if (value := array_of(tensor)) is not None:
                 known.take(PartialValue.uniform(value, Sureness.CERTAIN if fixed else Sureness.ASSUMED))
             scope.define(tensor.name, known)
@@ -166,7 +169,7 @@ class Walk:
             kind = self._initializer_type(name, sparse.values.data_type, sparse.dims)
             stored = TensorType(kind.dtype, tuple(sparse.values.dims)).bytes
             stored += TensorType(TensorProto.INT64, tuple(sparse.indices.dims)).bytes
-            scope.define(name, Known(kind, scope.level, Parameter(path + name, stored)))
+            scope.define(name, Known(kind, scope.level, self.stored.of(path, name, stored)))
 
     def _initializer_type(self, name: str, dtype: int, dims: Sequence[int]) -> TensorType:
         if not is_known_dtype(dtype) or any(size < 0 for size in dims):
@@ -185,7 +188,7 @@ class Walk:
         declared: Mapping[str, onnx.TypeProto],
         consumed: set[str],
         returned: set[str],
-        path: str,
+        path: Path,
     ) -> OpRecord | None:
         """Make the node's outputs known; return its record, or None if it folds away."""
         node = placed.node
@@ -211,8 +214,7 @@ class Walk:
         rule = control_flow_rule(kind)
         if rule is not None:
             view = with_contents(view, inputs)
-            place = f"{path}{node.name or f'{node.op_type}_{placed.position}'}"
-            walk_body = _BodyWalk(self, scope, place, node, self._dimensions.trips_of(node))
+            walk_body = _BodyWalk(self, scope, path, placed, self._dimensions.trips_of(node))
             try:
                 control = rule(view, inputs, scope.level, walk_body)
             except InputError:
@@ -270,9 +272,9 @@ class Walk:
             parameter = None
             if constant:
                 size = 0 if isinstance(known_type, OpaqueType) else known_type.bytes
-                parameter = root if root is not None and position == 0 else Parameter(path + name, size)
-                if parameter is not root:
-                    self._unpacked.fold(kind, parameter, [one.parameter for one in inputs if one is not None])
+                value = values[position] if values is not None and position < len(values) else None
+                parameter = root if position == 0 else None
+                parameter = parameter or self._folded(path, name, size, view, inputs, control, value)
             axes = open_axes(known_type, sure[position], ranked=ranked[position])
             known = Known(known_type, scope.level, parameter, open_axes=axes, contents=contents.get(position))
             results = None if control is None else control.results[position : position + 1]
@@ -307,6 +309,30 @@ class Walk:
             self._cost(node, record, view, outputs, reads)
         return record
 
+    def _folded(
+        self,
+        path: Path,
+        name: str,
+        size: int,
+        view: NodeView,
+        inputs: Sequence[Known | None],
+        control: ControlRecord | None,
+        value: PartialValue | None,
+    ) -> Parameter:
+        """Return a constant that a node makes.
+
+        Files of stages hold small whole numbers as they are (:mod:`mtpp.formats.onnx.stages.needs`), and what the shape
+        of an activation tells; of anything else they hold the operands.
+        """
+        configuration = configuration_inputs(view.kind)
+        read = [known for i, known in enumerate(inputs) if known is not None and i not in configuration]
+        whole = value is not None and value.least is Sureness.CERTAIN and value.array.dtype.kind in "iub"
+        parts = [one.parameter for one in read if one.parameter is not None]
+        parts += starmap(Parameter, () if control is None else control.parameters.items())
+        if not parts or (not path and (whole or not _all_constant(read))):
+            return self.stored.of(path, name, size)
+        return Parameter(name, size, parts)
+
     def _root(self, view: NodeView, inputs: Sequence[Known | None]) -> Parameter | None:
         """Return the stored parameter that a folded op shows as it is, or with its axes in another order."""
         if inputs and inputs[0] is not None and (is_view(view) or view.kind == "Transpose"):
@@ -337,7 +363,8 @@ class Walk:
                 record.inputs[name] = known.level
                 reads += 0 if isinstance(known.type, OpaqueType) else known.type.bytes
             elif name not in settled:
-                record.parameters[known.parameter.root] = known.parameter.bytes
+                record.parameters |= known.parameter.stored
+                self._read.add(known.parameter)
                 reads += known.parameter.bytes
         return reads
 
@@ -362,7 +389,7 @@ class Walk:
             f"the model makes {trips} trips", source=self._source, where=describe(node), remedy="leave ‹trips› out"
         )
 
-    def body(self, body: onnx.GraphProto, arguments: Sequence[Known], outer: Scope, path: str) -> BodyRecord:
+    def body(self, body: onnx.GraphProto, arguments: Sequence[Known], outer: Scope, path: Path) -> BodyRecord:
         """Walk over a body whose inputs are *arguments*, inside the graph of *outer*."""
         scope = Scope(outer)
         if len(body.input) != len(arguments):
@@ -382,7 +409,7 @@ class Walk:
                 raise ValueError(f"the body's output {value.name!r} has no type")
             record.outputs.append(result)
             if result.parameter is not None and result.parameter.bytes:
-                record.parameters[result.parameter.root] = result.parameter.bytes
+                record.parameters |= result.parameter.stored
             elif result.parameter is None and result.level < scope.level:
                 record.captured[value.name] = result.level
         return record
@@ -421,19 +448,24 @@ class Walk:
 class _BodyWalk:
     """Walks over the bodies of one op (:class:`mtpp.formats.onnx.control_flow.BodyWalk`)."""
 
-    def __init__(self, walk: Walk, scope: Scope, path: str, node: NodeProto, given_trips: int | None) -> None:
-        self._walk, self._scope, self._path, self._node = walk, scope, path, node
-        self.label = loop_name(node)
+    def __init__(self, walk: Walk, scope: Scope, path: Path, placed: PlacedNode, given_trips: int | None) -> None:
+        self._walk, self._scope, self._path, self._placed = walk, scope, path, placed
+        self.label = loop_name(placed.node)
         self.given_trips = given_trips
 
     def __call__(self, body: onnx.GraphProto, inputs: Sequence[Known], name: str) -> BodyRecord:
-        return self._walk.body(body, inputs, self._scope, f"{self._path}/{name}/")
+        place = Place.of(self._placed.node, self._placed.position, name)
+        return self._walk.body(body, inputs, self._scope, (*self._path, place))
+
+    def stored_in(self, body: onnx.GraphProto, name: str) -> dict[str, int]:
+        place = Place.of(self._placed.node, self._placed.position, name)
+        return self._walk.stored.in_body(body, (*self._path, place))
 
     def walked(self) -> int:
         return self._walk.walked
 
     def contradiction(self, trips: int) -> InputError:
-        return self._walk.contradicted_trips(self._node, trips)
+        return self._walk.contradicted_trips(self._placed.node, trips)
 
 
 def _take_over(record: Any, part: Any, captured_by_bodies: bool = False) -> None:

@@ -154,11 +154,9 @@ NO_PLAN = "no plan"
 LEAST_MEMORY = "least memory"
 
 
-def no_plan_report(
-    checks: Sequence[Check], tier: Tier, *, proven: bool, otherwise: str = "no plan was found"
-) -> Report:
+def no_plan_report(checks: Sequence[Check], tier: Tier, *, proven: bool) -> Report:
     """Return the report on a document that says that there is no plan."""
     words = "proven that there is no plan within the memory of the devices"
     if not proven:
-        words = f"but all it says is that {otherwise}"
+        words = "but all it says is that no plan was found"
     return Report(tuple(checks), tier, None, proven, words, subject="that there is no plan")

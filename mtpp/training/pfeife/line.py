@@ -10,7 +10,6 @@ from typing import Literal
 import numpy as np
 
 from mtpp.errors import InputError
-from mtpp.inference.counted_weights import counted_weights_of
 from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph
 from mtpp.inference.instance import Instance
 from mtpp.machine.link import Link
@@ -114,8 +113,8 @@ class ModelLine(InTicks):
         Bytes that each layer holds at least, with one micro-batch in flight, as any of its configurations.
     trained
         Whether any op of a graph is trained; None where the graph does not say which are: all.
-    counted_weights
-        Keys of the metadata of a graph: weights that count as more than its file holds.
+    repeated_bytes
+        Bytes that count more than once at most, since each op of a graph keeps all weights that it reads.
     """
 
     name: str
@@ -129,7 +128,7 @@ class ModelLine(InTicks):
     choice: str = FASTEST
     smallest: Sequence[int] = ()
     trained: bool | None = None
-    counted_weights: Sequence[str] = ()
+    repeated_bytes: int = 0
 
     @property
     def layers(self) -> Sequence[str | int]:
@@ -219,6 +218,7 @@ def graph_line(
     parameters = graph.read_bytes.tolist()
     updated = parameters if trained is None else trained.trainable_bytes
     fixed = [fixed_bytes(parameters[v], updated[v], state) for v in given]
+    repeated = sum(parameters) - graph.all_bytes
     costs = LineCosts(_array(work), _array(backward), _array(fixed), _array(kept), tensors, latency)
     return ModelLine(
         graph.name,
@@ -229,7 +229,7 @@ def graph_line(
         costs,
         all(one.size_bytes is not None for one in tensors),
         trained=None if trained is None else any(map(trained.has_backward, given)),
-        counted_weights=counted_weights_of(graph.metadata),
+        repeated_bytes=fixed_bytes(repeated, repeated, max(state, 1)),
     )
 
 

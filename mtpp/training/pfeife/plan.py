@@ -173,12 +173,7 @@ class NoSplitPlan:
         return max(self.peak_bytes, default=None)
 
     @property
-    def excluded(self) -> bool:
-        """Whether no plan fits as memory is counted."""
+    def proven(self) -> bool:
+        """Whether there is no plan."""
         limits = self.problem.memory_bytes
         return limits is not None and self.memory.value > max(limits)
-
-    @property
-    def proven(self) -> bool:
-        """Whether there is no plan: never where stages may hold less than weights count as."""
-        return self.excluded and not self.problem.line.counted_weights

@@ -37,10 +37,10 @@ def memory_bound(problem: SplitProblem) -> int:
     When a device runs its first backward pass, of a micro-batch in the last of its stages that has any, it keeps what
     the forward passes of that micro-batch left in all of its stages: their backward passes come behind. So all devices
     together hold the sum over ops of fixed bytes and of those kept for a micro-batch, if not at the same moment. A
-    layer counts as the configuration that holds least, whichever it runs as.
+    layer counts as the configuration that holds least, whichever it runs as, and a weight that several ops read once.
     """
     least = problem.line.least_held
-    return max(*least, ceil_ratio(sum(least), problem.devices))
+    return max(*least, ceil_ratio(sum(least) - problem.line.repeated_bytes, problem.devices))
 
 
 def leanest_found(

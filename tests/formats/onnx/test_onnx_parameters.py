@@ -13,6 +13,7 @@ from onnx_text import function_of, nodes_of
 from mtpp.datasets import sample_path
 from mtpp.formats.onnx import read_onnx
 from mtpp.formats.onnx.wire import LARGE_BYTES, WireError, without_large_payloads
+from mtpp.inference.weights import Weight
 from mtpp.machine.presets import load_device
 
 node = helper.make_node
@@ -38,14 +39,15 @@ def test_chains_of_constants_fold(reading):
     assert graph.metadata["parameter_bytes"] == 160
 
 
-def test_a_shared_parameter_counts_in_full_at_each_reader_and_once_in_the_sum(reading):
+def test_a_shared_parameter_is_one_weight(reading):
     """Also when one reader sees it through a view, as exporters write tied weights."""
     nodes = nodes_of(
         "[first] a = MatMul(x, W) tied = Identity(W) view = Reshape(tied, shape) [second] y = MatMul(a, view)"
     )
     graph = reading.graph(nodes, {"x": [2, 8]}, ["y"], {"W": [8, 8]}, {"shape": np.array([8, 8])})
-    assert graph.param_bytes.tolist() == [256, 256]
-    assert graph.metadata["parameter_bytes"] == 256
+    assert graph.param_bytes.tolist() == [0, 0]
+    assert graph.weights.rows(graph.op_names) == [Weight("W", 256, ["first", "second"])]
+    assert graph.metadata["parameter_bytes"] == graph.all_bytes == 256
     assert graph.metadata["shared_parameters"] == [{"name": "W", "bytes": 256, "ops": ["first", "second"]}]
 
 
@@ -83,7 +85,7 @@ def test_the_shape_of_an_activation_is_a_constant(reading):
     )
     graph = reading.graph(nodes, {"x": [2, 8]}, ["y"])
     assert graph.op_names == ("relu", "add", "divide")
-    assert graph.param_bytes.tolist() == [0, 64, 4]
+    assert graph.param_bytes.tolist() == [0, 64, 8]
     assert graph.tensor_consumers(0).tolist() == [1]
 
 
@@ -158,9 +160,9 @@ def test_metadata_are_plain_json(reading, light_model):
 def test_a_tied_embedding_is_one_parameter() -> None:
     """GPT-2's token embedding, transposed for the output layer, is stored once and listed as shared."""
     path = sample_path("gpt2")
-    dims = {"batch": 1, "sequence": 1024}  # shorter ones read only part of the positions
+    dims = {"batch": 1, "sequence": 1024}
     graph = read_onnx(path, path.read_bytes(), source="gpt2", dims=dims, system=load_device())
-    constants = 4 * 1024 * 1024 + 4  # the causal mask and the scale of attention
+    constants = 8 * 1024 + 3 * 4  # the causal mask is made of positions and two numbers, and the scale of attention
     assert graph.metadata["parameter_bytes"] == 4 * 124_439_808 + constants
     sizes = {entry["name"]: entry["bytes"] for entry in graph.metadata["shared_parameters"]}
     assert 4 * 50_257 * 768 in sizes.values()

@@ -23,7 +23,7 @@ def test_random_perceptrons_cost_what_a_few_lines_count(reading, data):
     batch = data.draw(st.integers(1, 9))
     names = st.sampled_from(["", "layer", "mix"])
     nodes, tensors, weights = [], ["x"], {}
-    macs = flops = parameter_bytes = 0
+    macs = flops = read_bytes = 0
     for i in range(data.draw(st.integers(1, 12))):
         source = data.draw(st.sampled_from(tensors))
         output = f"t{i}"
@@ -33,14 +33,15 @@ def test_random_perceptrons_cost_what_a_few_lines_count(reading, data):
             nodes.append(node("MatMul", [source, weight], [output], name=data.draw(names)))
             macs += batch * width * width
             flops += 2 * batch * width * width
-            parameter_bytes += 4 * width * width
+            read_bytes += 4 * width * width
         else:
             nodes.append(node("Add", [source, data.draw(st.sampled_from(tensors))], [output], name=data.draw(names)))
             flops += batch * width
         tensors.append(output)
     graph = reading.graph(nodes, {"x": [batch, width]}, tensors[1:], weights)
     assert (graph.metadata["macs"], graph.metadata["flops"]) == (macs, flops)
-    assert int(graph.param_bytes.sum()) == parameter_bytes
+    assert int(graph.read_bytes.sum()) == read_bytes
+    assert graph.all_bytes == 4 * width * width * len(weights)
     assert graph.metadata["parameter_bytes"] == 4 * width * width * len(weights)
     assert len(set(graph.op_names)) == len(nodes)
     readers = Counter(name for n in nodes for name in set(n.input) if name.startswith("t"))

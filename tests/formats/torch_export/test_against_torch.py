@@ -96,7 +96,7 @@ def test_a_quantised_program_by_hand() -> None:
     assert metadata["parameter_bytes"] == 40 * 24 + 8 * 40 + 48 * (4 + 8)
     assert metadata["macs"] == 6 * (24 * 40 + 40 * 8)
     assert metadata["flops"] == 2 * metadata["macs"] + (3 + 2) * numbers
-    assert sorted(reading.graph.param_bytes) == [0, 0, 0, 0, 4 * 8 * 40, 4 * 40 * 24]
+    assert sorted(reading.graph.param_bytes) == [0, 0, 0, 0, 8 * 40 + 8 * (4 + 8), 40 * 24 + 40 * (4 + 8)]
 
 
 @pytest.mark.parametrize("name", NAMES)

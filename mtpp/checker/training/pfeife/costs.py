@@ -12,7 +12,7 @@ from mtpp.checker.checks import model_graph
 from mtpp.checker.document import PICOSECONDS_PER_UNIT
 from mtpp.checker.graph import TickGraph, first_come_order
 from mtpp.checker.training.model import StatedConfiguration, StatedModel, layer_ids, transfer_ticks
-from mtpp.checker.training.pfeife.document import ALL_TRAINED, STATED, as_fraction, counted_of, each_device
+from mtpp.checker.training.pfeife.document import ALL_TRAINED, STATED, as_fraction, each_device
 from mtpp.document_shape import refuse
 from mtpp.errors import InputError
 
@@ -42,8 +42,8 @@ class Line:
         Bytes of each op, whatever is in flight and for each micro-batch in flight.
     least_held
         Bytes with one micro-batch in flight, of a layer as its smallest configuration.
-    counted
-        Weights of a graph that count as more than its file holds: ``document.counted_of``.
+    repeated
+        Bytes that count more than once at most, since each op of a graph keeps all weights that it reads.
     """
 
     names: list[Any]
@@ -59,7 +59,7 @@ class Line:
     latency: int
     sizes_known: bool
     least_held: list[int]
-    counted: list[str]
+    repeated: int
 
     @property
     def count(self) -> int:
@@ -110,9 +110,6 @@ def graph_line(plan: dict[str, Any], document: Any) -> Line | str:
     states = any(key in op for op in document["ops"] for key in ("trainable_bytes", "backward_share"))
     if "trained" in plan["costs"] and rule != (STATED if states else ALL_TRAINED):
         return f"it says that {rule} parameters are trained, and the graph {'' if states else 'does not '}state which"
-    counted = counted_of(document)
-    if sorted(costs.get("counted_weights", counted)) != sorted(counted):
-        return f"it says that weights count as more by {costs['counted_weights']}, and the graph by {counted}"
     trained = gradients_of(graph, document["ops"]) if rule == STATED else None
     kept = [0] * graph.op_count
     for t, size in enumerate(graph.tensor_bytes):
@@ -143,7 +140,7 @@ def graph_line(plan: dict[str, Any], document: Any) -> Line | str:
         [[column[v] for v in order] for column in (graph.work, backward, fixed, kept)],
         tensors,
         sizes_known=None not in graph.tensor_bytes,
-        counted=counted,
+        repeated=ceil(max(state, Fraction(1)) * (sum(sizes) - sum(graph.param_bytes))),
     )
 
 
@@ -158,8 +155,6 @@ def layer_line(plan: dict[str, Any], model: StatedModel) -> Line | str:
         return "it does not say which configurations layers run as"
     if plan["costs"].get("trained") is not None:
         return "it says which parameters of a graph are trained, and is of layers"
-    if plan["costs"].get("counted_weights"):
-        return "it says which weights of a graph count as more, and is of layers"
     named: dict[str, str] = {}
     for s, row in enumerate(plan["stages"]):
         if sorted(row.get("configurations", {})) != sorted(map(str, row["layers"])):
@@ -238,7 +233,7 @@ def _line(
     *,
     sizes_known: bool,
     held: list[int] | None = None,
-    counted: Sequence[str] = (),
+    repeated: int = 0,
 ) -> Line:
     forward, backward, fixed, kept = columns
     speeds = [as_fraction(one) for one in each_device(plan["system"]["speed"], plan["system"]["devices"])]
@@ -260,7 +255,7 @@ def _line(
         plan["system"]["latency_ticks"],
         sizes_known,
         held or [a + b for a, b in zip(fixed, kept, strict=True)],
-        list(counted),
+        repeated,
     )
 
 

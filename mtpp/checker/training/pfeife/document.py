@@ -39,10 +39,6 @@ IN_FLIGHT, ALL = "in-flight", "torch-pipelining"
 ALL_TRAINED, STATED = "all", "stated"
 """Parameters of a graph that are trained. Plans that do not say it are of all, whatever the graph states."""
 
-REPEATED, UNPACKED = "repeated_bytes", "unpacked_bytes"
-_WORDS = {UNPACKED: "as they are computed with", REPEATED: "at each reader"}
-"""Weights that count as more than the file of a graph holds; stages may hold less memory than that."""
-
 MOST_DEVICES = 10_000
 MOST_PASSES = 4_000_000
 
@@ -158,7 +154,6 @@ _HEAD: dict[str, Rule] = {
         {
             "trained": nullable(choice(ALL_TRAINED, STATED)),
             "buffers": choice(IN_FLIGHT, ALL),
-            "counted_weights": array(choice(REPEATED, UNPACKED)),
         },
     ),
     "micro_batches": size(1),
@@ -261,15 +256,3 @@ def as_fraction(value: str) -> Fraction:
 def each_device(value: Any, devices: int) -> list[Any]:
     """Return a value for each device of one for all or one for each."""
     return list(value) if isinstance(value, list | tuple) else [value] * devices
-
-
-def counted_of(document: Any) -> list[str]:
-    """Return which weights of an ``mtpp-graph`` document count as more; empty where all count as stored."""
-    metadata = document.get("metadata")
-    stated = metadata.get("counted_weights") if isinstance(metadata, dict) else None
-    return [key for key in _WORDS if key in stated] if isinstance(stated, dict) else []
-
-
-def as_counted(counted: list[str]) -> str:
-    """Return how they count, behind what is said of memory."""
-    return f"as weights are counted ({' and '.join(_WORDS[key] for key in counted)})"

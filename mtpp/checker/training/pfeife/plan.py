@@ -42,7 +42,7 @@ from mtpp.checker.training.pfeife.claims import (
     schedules_asked_for,
 )
 from mtpp.checker.training.pfeife.costs import Line, graph_line, layer_line
-from mtpp.checker.training.pfeife.document import STATED, as_counted, each_device, holds_all_buffers
+from mtpp.checker.training.pfeife.document import STATED, each_device, holds_all_buffers
 from mtpp.checker.training.pfeife.schedule import (
     Rows,
     StageTimes,
@@ -334,7 +334,7 @@ def _iteration(
 def _infeasible(plan: dict[str, Any], line: Line, checks: list[Check]) -> Report:
     devices, limit = plan["system"]["devices"], plan["system"]["memory_bytes"]
     stated = plan["memory_bound"]
-    due = max(max(line.least_held), ceil_div(sum(line.least_held), devices))
+    due = max(max(line.least_held), ceil_div(sum(line.least_held) - line.repeated, devices))
     if stated["method"] != "shares" or stated["tier"] != "exact" or stated["proof"]:
         checks.append(Check(MEMORY_BOUND, False, "no checker for this method"))
     else:
@@ -351,25 +351,18 @@ def _infeasible(plan: dict[str, Any], line: Line, checks: list[Check]) -> Report
         )
     )
     most = max(each_device(limit, devices)) if limit is not None else None
-    excluded = most is not None and stated["value"] > most
-    proven = excluded and not line.counted
-    says = (
-        "counted_weights" in plan["costs"]
-    )  # plans that do not say it claimed a proof for weights as they are counted
+    proven = most is not None and stated["value"] > most
     if fits:
         row = Check(NO_PLAN, False, "the plan says that there is none, and one of its own fits")
-    elif plan["proven"] != (proven if says else excluded):
+    elif plan["proven"] != proven:
         row = Check(NO_PLAN, False, f"the plan says proven {str(plan['proven']).lower()}, its memory bound says not so")
     elif proven:
         row = resting(NO_PLAN, "proven", rows_named(checks, (MEMORY_BOUND,)))
-    elif excluded:
-        row = fact(NO_PLAN, f"none fits {as_counted(line.counted)}; stages may hold less")
     else:
         row = fact(NO_PLAN, "none was found, which proves nothing")
     checks.append(row)
     tier = Tier.EXACT if proven and hold(checks, (MEMORY_BOUND,)) else Tier.NONE
-    otherwise = f"no plan fits {as_counted(line.counted)}" if excluded else "no plan was found"
-    return no_plan_report(checks, tier, proven=row.passed is True, otherwise=otherwise)
+    return no_plan_report(checks, tier, proven=row.passed is True)
 
 
 def _least(plan: dict[str, Any], line: Line) -> Check:
