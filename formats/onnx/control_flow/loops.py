@@ -178,9 +178,7 @@ class _Loop:
     def _settled(self) -> tuple[BodyRecord, list[Known]]:
         """Walk over the body as it is on any trip; by its first one where sizes in it depend on which one it is."""
         # An iteration only runs while the condition holds: inside the body it is true.
-        always = Known(
-            TensorType(TensorProto.BOOL, ()), self._level + 1, Parameter("true", 0, ()), np.array(True)
-        )
+        always = Known(TensorType(TensorProto.BOOL, ()), self._level + 1, Parameter("true", 0, ()), np.array(True))
         last = INFINITE if self._begin.limit is None else max(0.0, self._begin.limit - 1.0)
         numbers = Numbers.spread(0.0, last, whole=True, shape=())
         trip = Known(TensorType(TensorProto.INT64, ()), self._level + 1, numbers=numbers)
