@@ -64,7 +64,10 @@ KERNELS = (
 )
 """Modules that kernels may import besides those of their own family, whose records they take."""
 
-KERNELS_OF_OTHERS = {"mtpp.solvers.local_search": ("mtpp.solvers.orders.kernels.random_stream",)}
+KERNELS_OF_OTHERS = {
+    "mtpp.solvers.local_search": ("mtpp.solvers.orders.kernels.random_stream",),
+    "mtpp.solvers.unequal": ("mtpp.solvers.downsets",),
+}
 """Family → kernels of others that its own may call."""
 
 MOST_MODULES = 25

@@ -37,7 +37,7 @@ class Contraction:
 
     def lift(self, partition: Partition) -> Partition:
         """Return the same partition over the ops of the original instance; its stage costs are the same."""
-        return Partition.from_stages(self.original, partition.assignment[self.group_of])
+        return partition.over(self.original, partition.assignment[self.group_of])
 
     def of(self, instance: Instance) -> Contraction:
         """Merge the same groups of *instance*, which has the ops and tensors of :attr:`original` at other costs or k.

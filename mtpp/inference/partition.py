@@ -88,6 +88,10 @@ class Partition:
         position = _order_blocks(instance, dense.astype(np.int64), blocks.tolist())
         return cls.from_stages(instance, position[dense])
 
+    def over(self, instance: Instance, stages: Int32Array) -> Partition:
+        """Return the same stages over the ops of another instance, given the stage of each of them, int32."""
+        return Partition.from_stages(instance, stages)
+
     @property
     def empty_stages(self) -> list[int]:
         """Stages that run no op."""

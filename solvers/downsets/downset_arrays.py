@@ -33,6 +33,8 @@ class DownsetArrays(NamedTuple):
         Tensors that each op reads and makes, two CSR.
     successor_offsets, successors, predecessor_offsets, predecessors
         Distinct neighbours of each op, two CSR.
+    owed
+        Ticks of each tensor that some later stage pays at least, where it is cut: *transfer* on equal devices. int64.
     giver
         Whether an op can always leave its stage for one before that holds all its predecessors, uint8, shape (n,):
         see :func:`givers`.
@@ -59,6 +61,7 @@ class DownsetArrays(NamedTuple):
     successors: Int32Array
     predecessor_offsets: Int64Array
     predecessors: Int32Array
+    owed: Int64Array
     giver: ByteArray
     most_cost: Int64Array
     key: WordArray
@@ -137,15 +140,26 @@ class DownsetScratch(NamedTuple):
     pins_left: Int32Array
 
 
-def downset_arrays(instance: Instance) -> DownsetArrays:
-    """Return the arrays of *instance*, ops numbered along its own order; O(n + pins·log pins)."""
+def downset_arrays(instance: Instance, device_class: int | None = None) -> DownsetArrays:
+    """Return the arrays of *instance*, ops numbered along its own order; O(n + pins·log pins).
+
+    Parameters
+    ----------
+    device_class
+        Whose ticks and memories they hold; None: those of the envelope.
+    """
+    all_work, all_transfer, memory = instance.work, instance.transfer, memory_arrays(instance)
+    if device_class is not None:
+        cost = instance.cost
+        all_work, all_transfer = cost.work[device_class], cost.transfer[cost.link_of[device_class]]
+        memory = memory._replace(figures=memory.figures[device_class : device_class + 1])
     n = instance.op_count
     place = np.empty(n, dtype=np.int32)
     place[instance.order] = np.arange(n, dtype=np.int32)
     reads = np.diff(instance.pin_offsets) - 1
     kept = reads > 0
     producer = place[instance.producer[kept]]
-    transfer = instance.transfer[kept].copy()
+    transfer = all_transfer[kept].copy()
     counts = reads[kept]
     tensors = np.arange(len(producer), dtype=np.int32)
     consumers = place[instance.edges[1]]
@@ -153,7 +167,7 @@ def downset_arrays(instance: Instance) -> DownsetArrays:
     np.cumsum(counts, out=consumer_offsets[1:])
     edges = np.unique(np.repeat(producer, counts).astype(np.int64) * n + consumers)
     tails, heads = (edges // n).astype(np.int32), (edges % n).astype(np.int32)
-    work = instance.work[instance.order]
+    work = all_work[instance.order]
     read = grouped(consumers, np.repeat(tensors, counts), n)
     made = grouped(producer, tensors, n)
     most_cost = work.copy()
@@ -172,10 +186,11 @@ def downset_arrays(instance: Instance) -> DownsetArrays:
         *made,
         *grouped(tails, heads, n),
         *grouped(heads, tails, n),
+        transfer,
         givers(instance)[instance.order].astype(np.uint8),
         most_cost,
         np.random.Generator(np.random.PCG64(n)).integers(0, 2**64, n, dtype=np.uint64),
-        memory_arrays(instance),
+        memory,
     )
 
 
@@ -183,14 +198,19 @@ def givers(instance: Instance) -> NDArray[np.bool_]:
     """Tell of each op whether any stage without its predecessors is better off without it, bool, shape (n,).
 
     Such a stage saves the work of the op, and the transfers of what only the op reads; it pays for what the op makes.
-    The first has to be at least the second. Its parameters and, in the graph's order, its peak do not grow either.
+    On devices of every class the first has to be at least the second. Its parameters and, in the graph's order, its
+    peak do not grow either.
     """
+    cost = instance.cost
     reads = np.diff(instance.pin_offsets) - 1
-    gain = instance.work.copy()
     sole = reads == 1
-    np.add.at(gain, instance.pins[instance.pin_offsets[:-1][sole] + 1], instance.transfer[sole])
-    np.subtract.at(gain, instance.producer[reads > 0], instance.transfer[reads > 0])
-    return gain >= 0
+    gains = np.ones(instance.op_count, dtype=bool)
+    for c, link in enumerate(cost.link_of):
+        gain = cost.work[c].copy()
+        np.add.at(gain, instance.pins[instance.pin_offsets[:-1][sole] + 1], cost.transfer[link][sole])
+        np.subtract.at(gain, instance.producer[reads > 0], cost.transfer[link][reads > 0])
+        gains &= gain >= 0
+    return gains
 
 
 def downset_store(arrays: DownsetArrays, capacity: int) -> DownsetStore:

@@ -17,6 +17,7 @@ from mtpp.inference.partition import Partition
 from mtpp.solvers.downsets.downset_arrays import (
     DownsetArrays,
     DownsetStore,
+    WordArray,
     bytes_per_downset,
     downset_arrays,
     downset_scratch,
@@ -71,6 +72,14 @@ class DownsetProblem:
     ground: GroundArrays
     network: CrossingNetwork
     whole_ticks: int | None
+
+    def search(self, limit: int, memory_bytes: int) -> DownsetSearch:
+        """Return a search for a partition with every stage cost at most *limit* ticks, at its beginning."""
+        return DownsetSearch(self, limit, memory_bytes)
+
+    def bottleneck(self, partition: Partition) -> int:
+        """Return the largest stage cost of a partition that a search has found, in ticks."""
+        return stage_costs(self.instance, partition).bottleneck
 
     @property
     def rules(self) -> list[str]:
@@ -258,23 +267,38 @@ class DownsetSearch(DownsetEnumeration):
         each op: bit i for the i-th op in the order of the first of the graph's ops, in file order, that it stands for.
         """
         count = self.count
-        instance = self._problem.instance
-        first = instance.first_members
-        rank = np.empty(instance.op_count, dtype=np.int64)
-        rank[np.argsort(first)] = np.arange(instance.op_count)
-        at = np.empty(instance.op_count, dtype=np.int64)  # of the op with each rank, its place in the order
-        at[rank[instance.order]] = np.arange(instance.op_count)
-        bits = self._store.bits[:count].astype("<u8").view(np.uint8)
-        rows = np.empty((count, 4 + -(-instance.op_count // 8)), dtype=np.uint8)
-        rows[:, :4] = self._store.level[:count].astype(">u4").reshape(-1, 1).view(np.uint8)
-        for begin in range(0, count, _CHUNK):
-            chunk = slice(begin, min(begin + _CHUNK, count))
-            inside = np.unpackbits(bits[chunk], axis=1, bitorder="little")[:, at]
-            rows[chunk, 4:] = np.packbits(inside, axis=1, bitorder="little")
-        whole = rows.view(np.dtype((np.void, rows.shape[1]))).ravel()
-        whole.sort()
-        digest = hashlib.sha256(rows.data).hexdigest()
+        digest = digest_of_downsets(
+            self._problem.instance, self._store.bits[:count], self._store.level[:count].reshape(-1, 1)
+        )
         return {"downsets": count, "pairs": int(self._registers[PAIRS]), "digest": digest}
 
 
 _CHUNK = 4096
+
+
+def digest_of_downsets(instance: Instance, downsets: WordArray, numbers: Int32Array) -> str:
+    """Return the SHA-256 of the records of downsets, sorted as bytes; see :meth:`DownsetSearch.record`.
+
+    Parameters
+    ----------
+    downsets
+        Bits of ops numbered along the instance's order, uint64, shape (count, words).
+    numbers
+        That a record begins with, in 4 bytes each, shape (count, numbers).
+    """
+    first = instance.first_members
+    rank = np.empty(instance.op_count, dtype=np.int64)
+    rank[np.argsort(first)] = np.arange(instance.op_count)
+    at = np.empty(instance.op_count, dtype=np.int64)  # of the op with each rank, its place in the order
+    at[rank[instance.order]] = np.arange(instance.op_count)
+    count, head = len(downsets), 4 * numbers.shape[1]
+    bits = downsets.astype("<u8").view(np.uint8)
+    rows = np.empty((count, head + -(-instance.op_count // 8)), dtype=np.uint8)
+    rows[:, :head] = np.ascontiguousarray(numbers.astype(">u4")).view(np.uint8)
+    for begin in range(0, count, _CHUNK):
+        chunk = slice(begin, min(begin + _CHUNK, count))
+        inside = np.unpackbits(bits[chunk], axis=1, bitorder="little")[:, at]
+        rows[chunk, head:] = np.packbits(inside, axis=1, bitorder="little")
+    whole = rows.view(np.dtype((np.void, rows.shape[1]))).ravel()
+    whole.sort()
+    return hashlib.sha256(rows.data).hexdigest()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import ceil
+from typing import Any, Protocol
 
 from mtpp.inference.certificate import LowerBound, Tier
-from mtpp.inference.objective import bottleneck
 from mtpp.inference.partition import Partition
-from mtpp.solvers.downsets.enumeration import DownsetSearch, downset_problem
+from mtpp.solvers.downsets.enumeration import downset_problem
 from mtpp.solvers.feasibility import proven_infeasible
 from mtpp.solvers.limits import SearchLimits
 from mtpp.solvers.reduction.reduced_instance import ReducedInstance
@@ -35,6 +36,28 @@ _CLOSE = 1000
 """A limit that is closer to the bound than one part in so many is not worth a search of its own."""
 
 
+class Search(Protocol):
+    """A search for a partition within a limit, as :class:`~mtpp.solvers.downsets.enumeration.DownsetSearch`."""
+
+    limit: int
+    state: str
+
+    @property
+    def steps(self) -> int: ...  # noqa: D102
+    def advance(self, steps: int, piece: int, ended: Callable[[], bool]) -> int: ...  # noqa: D102
+    def partition(self) -> Partition: ...  # noqa: D102
+    def proof(self, reduced: ReducedInstance) -> dict[str, Any]: ...  # noqa: D102
+
+
+class Problem(Protocol):
+    """An instance made ready for searches, as :class:`~mtpp.solvers.downsets.enumeration.DownsetProblem`."""
+
+    @property
+    def first_steps(self) -> int: ...  # noqa: D102
+    def search(self, limit: int, memory_bytes: int) -> Search: ...  # noqa: D102
+    def bottleneck(self, partition: Partition) -> int: ...  # noqa: D102
+
+
 class Prover:
     """Raises the lower bound on an instance's optimum, and finds better partitions, until the two meet.
 
@@ -47,6 +70,8 @@ class Prover:
         The searches run on it after all merges; the proof speaks of it before them.
     limits
         Of the whole search: ``lower_bound`` is where the bound begins, ``memory_bytes`` is for the downsets kept.
+    problem
+        That the searches are of; None: of the reduced instance on equal devices.
     strictly
         Whether a search is only begun where the steps suffice for a look at crossings; else the last one may take that
         many more.
@@ -65,7 +90,9 @@ class Prover:
         Steps made.
     """
 
-    def __init__(self, reduced: ReducedInstance, limits: SearchLimits, *, strictly: bool = False) -> None:
+    def __init__(
+        self, reduced: ReducedInstance, limits: SearchLimits, problem: Problem | None = None, *, strictly: bool = False
+    ) -> None:
         self.inner = reduced.instance
         self.lower = limits.lower_bound
         self.bound: LowerBound | None = None
@@ -74,9 +101,9 @@ class Prover:
         self._reduced = reduced
         self._limits = limits
         self._strictly = strictly
-        self._problem = downset_problem(self.inner)
+        self._problem: Problem = problem or downset_problem(self.inner)
         self._memory_bytes = DEFAULT_MEMORY_BYTES if limits.memory_bytes is None else limits.memory_bytes
-        self._main: DownsetSearch | None = None
+        self._main: Search | None = None
         self._undecided: int | None = None  # the least limit at which a search came to no end
         self._halve = False
         self._not_by_crossings = NEVER  # the least limit at which crossings alone showed nothing; nor do they above
@@ -154,22 +181,22 @@ class Prover:
     def _may_begin(self, last_step: int) -> bool:
         return not self._strictly or self.steps + self._problem.first_steps <= last_step
 
-    def _begun(self, limit: int, memory_share: float) -> DownsetSearch:
+    def _begun(self, limit: int, memory_share: float) -> Search:
         """Return a search at its beginning; what it takes to look at crossings counts as steps."""
-        search = DownsetSearch(self._problem, limit, int(memory_share * self._memory_bytes))
+        search = self._problem.search(limit, int(memory_share * self._memory_bytes))
         self.steps += search.steps
         return search
 
-    def _run(self, search: DownsetSearch, last_step: int) -> None:
+    def _run(self, search: Search, last_step: int) -> None:
         """Let a search go on until it is decided, the steps are made, or the limits say so."""
         self.steps += search.advance(last_step - self.steps, _SLICE, self._limits.ended)
 
-    def _settle(self, search: DownsetSearch) -> None:
+    def _settle(self, search: Search) -> None:
         """Take in what a search has decided."""
         if search.state == "found":
             self.found = search.partition()
             self._halve = True
-            self._upper = bottleneck(self.inner, self.found)
+            self._upper = self._problem.bottleneck(self.found)
             self._limits.observer.incumbent(self._upper)
             found = self.found
             self._limits.keeper.offer(self._upper, "downset", lambda: self._reduced.lift(found))
@@ -204,7 +231,7 @@ class Prover:
 
     def _lift_by_crossings(self, undecided: int, last_step: int) -> None:
         """Raise the bound as far as that takes no search: by what has to cross between the stages."""
-        highest: DownsetSearch | None = None
+        highest: Search | None = None
         low, high = self.lower, min(undecided, self._not_by_crossings)
         while high - low > max(1, low // _CLOSE) and self._goes_on(last_step):
             search = self._begun((low + high) // 2, 0)

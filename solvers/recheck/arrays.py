@@ -33,8 +33,9 @@ class ClaimArrays(NamedTuple):
         1 for ops that could be added for nothing, where that counts; else 0. uint8.
     order
         Topological order, by falling *following*, int32.
-    transfer, maker
-        Of each tensor, int64 and int32.
+    transfer, owed, maker
+        Of each tensor: ticks of a stage that cuts it, the least that a later stage loses for it, and the op that makes
+        it; int64, int64, int32. On equal devices the first two are the same.
     made_offsets, made, read_offsets, read
         Tensors that each op makes, and reads, CSR.
     after_offsets, after, before_offsets, before
@@ -50,6 +51,7 @@ class ClaimArrays(NamedTuple):
     giver: NDArray[np.uint8]
     order: Int32Array
     transfer: Int64Array
+    owed: Int64Array
     maker: Int32Array
     made_offsets: Int64Array
     made: Int32Array
@@ -141,6 +143,7 @@ def claim_arrays(claim: DownsetClaim, onward: Sequence[int], least: Sequence[int
     order = sorted(claim.order, key=onward.__getitem__, reverse=True)  # stable: ties stay in topological order
     place = {v: i for i, v in enumerate(order)}
     levels = range(max(1, claim.stages - 1))
+    transfer = _int64([edge.transfer for edge in claim.edges])
     all_ticks = sum(claim.work) + sum(edge.transfer for edge in claim.edges)
     givers = claim.givers if claim.maximal else 0
     return ClaimArrays(
@@ -150,7 +153,8 @@ def claim_arrays(claim: DownsetClaim, onward: Sequence[int], least: Sequence[int
         _int64(onward),
         np.array([givers >> v & 1 for v in range(n)], dtype=np.uint8),
         _int32(order),
-        _int64([edge.transfer for edge in claim.edges]),
+        transfer,
+        transfer,
         _int32([edge.maker for edge in claim.edges]),
         *_rows(made),
         *_rows(read),
@@ -161,9 +165,10 @@ def claim_arrays(claim: DownsetClaim, onward: Sequence[int], least: Sequence[int
     )
 
 
-def stage_limits(claim: DownsetClaim) -> Limits:
-    """Return what one stage of a claim may be."""
-    memory, matters = claim.memory, claim.memory_matters
+def stage_limits(claim: DownsetClaim, matters: bool | None = None) -> Limits:
+    """Return what one stage of a claim may be; *matters* tells whether memory does, None: as the claim says."""
+    memory = claim.memory
+    matters = claim.memory_matters if matters is None else matters
     fast, most = (
         UNLIMITED_BYTES if size is None or not matters else min(size, UNLIMITED_BYTES)
         for size in (memory.fast_bytes, memory.limit_bytes)
@@ -173,9 +178,9 @@ def stage_limits(claim: DownsetClaim) -> Limits:
     return Limits(claim.limit, claim.stages - 2, fast, most, memory.bandwidth, reserve, counted)
 
 
-def ground_arrays(claim: DownsetClaim) -> GroundArrays:
-    """Return what activations in the graph's order depend on; O(pins)."""
-    op_at, tensors = (claim.memory.op_at, claim.memory.ground) if stage_limits(claim).counted else ((), ())
+def ground_arrays(claim: DownsetClaim, matters: bool | None = None) -> GroundArrays:
+    """Return what activations in the graph's order depend on; *matters* as in :func:`stage_limits`; O(pins)."""
+    op_at, tensors = (claim.memory.op_at, claim.memory.ground) if stage_limits(claim, matters).counted else ((), ())
     touched: list[list[int]] = [[] for _ in op_at]
     for t, tensor in enumerate(tensors):
         for place in tensor.touched:

@@ -41,7 +41,7 @@ class Reduction(NamedTuple):
 
     def carry(self, partition: Partition) -> Partition:
         """Return a partition of the smaller instance that is none worse than *partition* of the larger one."""
-        return Partition.from_stages(self.contraction.instance, partition.assignment[self.leader])
+        return partition.over(self.contraction.instance, partition.assignment[self.leader])
 
     def moves(self) -> list[tuple[str, list[int], int]]:
         """Return rule, ops that move and leader of each merge, in an order that keeps what the rules promise.

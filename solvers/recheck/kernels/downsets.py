@@ -21,52 +21,30 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mtpp.solvers.jit import kernel, subroutine
+from mtpp.solvers.jit import kernel
+from mtpp.solvers.recheck.kernels.decisions import BACK, DOWN, OPEN, accepted, begin, decide, overflow, peak_of
 from mtpp.solvers.recheck.kernels.state import (
-    BEFORE,
-    COST,
-    COUNTED,
     DEPTH,
-    ENTRIES,
-    KIND,
     LATER,
     NEXT,
-    OP,
-    OPEN_PARAMS,
-    OPEN_WORK,
-    OPS,
     PAIRS,
-    PARAMS,
-    PASSED,
-    PEAK,
     PHASE,
     REACHED,
     READY,
     REST,
     REST_PARAMS,
-    STAGE,
-    TRAILED,
-    UNDECIDED,
-    WINDOW,
 )
 from mtpp.solvers.recheck.kernels.store import reach
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from mtpp.array_types import Int64Array
     from mtpp.solvers.recheck.arrays import ClaimArrays, GroundArrays, Limits
     from mtpp.solvers.recheck.layout import Scratch, Store
 
 DONE, PAUSED, FULL, FALSE = 0, 1, 2, 3
 """How the search returns: it is through; its steps are; the store is; there is a partition within the limit."""
-
-_OPEN, _DOWN, _BACK = 0, 1, 2
-_JOINED, _LEFT = 0, 1
-
-NEVER = 2**62
-"""More ticks than any stage costs; a stage's cost can be added to it."""
-
-_TICKS_PER_S = 10**12
-_TICKS_PER_S_BITS = 40
 
 
 @kernel
@@ -102,7 +80,7 @@ def search_again(
             outcome = PAUSED
         elif state[REACHED] == len(store.level):
             outcome = FULL
-        elif phase == _OPEN:
+        elif phase == OPEN:
             if state[NEXT] == state[REACHED] or store.level[state[NEXT]] > limits.last_level:
                 outcome = DONE
             else:
@@ -110,376 +88,76 @@ def search_again(
                 level = int(store.level[downset])
                 state[NEXT] += 1
                 steps -= len(scratch.status)
-                if _begin(claim, limits, store, scratch, nodes, downset):
-                    phase = _DOWN
-        elif phase == _DOWN and nodes[depth, READY] >= 0:
-            op = scratch.listed[nodes[depth, READY]]
-            depth += 1
-            nodes[depth, OP] = op
-            nodes[depth, KIND] = _JOINED
-            _join(claim, scratch, nodes, op, depth)
-            if not _may_go_on(claim, limits, nodes, depth, level):
-                phase = _BACK
-        elif phase == _DOWN:
-            phase = _BACK
-            if _accepted(claim, limits, ground, scratch, nodes, depth):
+                if begin(claim, limits, store, scratch, nodes, downset):
+                    phase = DOWN
+        elif phase == DOWN and nodes[depth, READY] < 0:
+            phase = BACK
+            if accepted(claim, limits, ground, scratch, nodes, depth):
                 state[PAIRS] += 1
                 if reach(store, scratch, words, level + 1):
                     peak = peak_of(ground, scratch, LATER) if limits.counted else limits.reserve
                     ticks = overflow(nodes[depth, REST_PARAMS] + peak, limits)
                     if nodes[depth, REST] + ticks <= limits.ticks:
                         outcome = FALSE
-        elif depth == 0:
-            phase = _OPEN
+        elif phase == BACK and depth == 0:
+            phase = OPEN
         else:
-            op = nodes[depth, OP]
-            if nodes[depth, KIND] == _JOINED:
-                _unjoin(claim, scratch, op)
-                nodes[depth, KIND] = _LEFT
-                _leave(claim, limits, scratch, nodes, op, depth, level)
-                if _may_go_on(claim, limits, nodes, depth, level) and not (
-                    claim.giver[op] and _fits_anyway(claim, limits, scratch, nodes, op, depth)
-                ):
-                    phase = _DOWN
-            else:
-                _unleave(claim, scratch, nodes, depth)
-                depth -= 1
+            phase, depth = decide(phase, depth, level, claim, limits, scratch, nodes)
         steps -= 1
     state[PHASE] = phase
     state[DEPTH] = depth
     return outcome
 
 
-@subroutine
-def _may_go_on(claim: ClaimArrays, limits: Limits, nodes: Int64Array, depth: int, level: int) -> bool:
-    """Tell whether what is decided leaves both sides within what they may be."""
-    cost, rest = nodes[depth, COST], nodes[depth, REST]
-    if cost > limits.ticks or rest > claim.rest_ticks[level] or nodes[depth, REST_PARAMS] > claim.rest_bytes[level]:
-        return False
-    if cost + rest + nodes[depth, OPEN_WORK] > limits.ticks + claim.rest_ticks[level]:
-        return False
-    return bool(cost + overflow(nodes[depth, PARAMS] + nodes[depth, PEAK], limits) <= limits.ticks)
-
-
-@subroutine
-def _begin(claim: ClaimArrays, limits: Limits, store: Store, scratch: Scratch, nodes: Int64Array, downset: int) -> bool:
-    """Set up the search from one downset; return whether there is anything to decide.
-
-    Ops join at once that have too much work behind them for the stages to come, and are left at once if the work of
-    the longest way to them is too much: the cost of no stage with such an op is within the limit.
-    """
-    status, joined_readers, left_readers = scratch.status, scratch.joined_readers, scratch.left_readers
-    level = int(store.level[downset])
-    n = len(status)
-    for word in range(store.sets.shape[1]):
-        scratch.inside[word] = store.sets[downset, word]
-    for op in range(n):
-        is_before = (store.sets[downset, op >> 6] >> np.uint64(op & 63)) & np.uint64(1)
-        status[op] = BEFORE if is_before else LATER
-    joined_readers[:] = 0
-    left_readers[:] = 0
-    cost = 0
-    params = 0
-    peak = limits.reserve
-    joined = 0
-    for i in range(n):
-        op = claim.order[i]
-        if claim.following[op] <= claim.rest_ticks[level]:
-            break
-        if status[op] != BEFORE:
-            status[op] = STAGE
-            scratch.inside[op >> 6] |= np.uint64(1) << np.uint64(op & 63)
-            joined += 1
-            params += claim.param_bytes[op]
-            peak = max(peak, claim.least_peak[op])
-            cost += claim.work[op]
-            for e in range(claim.read_offsets[op], claim.read_offsets[op + 1]):
-                tensor = claim.read[e]
-                if status[claim.maker[tensor]] == BEFORE and joined_readers[tensor] == 0:
-                    cost += claim.transfer[tensor]
-                joined_readers[tensor] += 1
-    rest = 0
-    rest_params = 0
-    open_work = 0
-    open_params = 0
-    window = 0
-    for i in range(n):
-        op = claim.order[i]
-        if status[op] != LATER:
-            continue
-        longest = cost
-        missing = 0
-        may_join = True
-        for e in range(claim.before_offsets[op], claim.before_offsets[op + 1]):
-            maker = claim.before[e]
-            if status[maker] == LATER:
-                may_join = False
-            elif status[maker] == UNDECIDED:
-                missing += 1
-                longest = max(longest, scratch.longest[maker])
-        scratch.longest[op] = longest + claim.work[op]
-        if may_join and scratch.longest[op] <= limits.ticks:
-            status[op] = UNDECIDED
-            scratch.missing[op] = missing
-            scratch.window[window] = op
-            window += 1
-            open_work += claim.work[op]
-            open_params += claim.param_bytes[op]
-        else:
-            rest += claim.work[op]
-            rest_params += claim.param_bytes[op]
-            for e in range(claim.read_offsets[op], claim.read_offsets[op + 1]):
-                left_readers[claim.read[e]] += 1
-    for tensor in range(len(left_readers)):
-        if left_readers[tensor] > 0:
-            maker_status = status[claim.maker[tensor]]
-            if maker_status == STAGE:
-                cost += claim.transfer[tensor]
-            if maker_status <= STAGE:
-                rest += claim.transfer[tensor]
-    entries = 0
-    for i in range(window - 1, -1, -1):
-        if scratch.missing[scratch.window[i]] == 0:
-            scratch.listed[entries] = scratch.window[i]
-            scratch.below[entries] = entries - 1
-            entries += 1
-    scratch.state[WINDOW] = window
-    nodes[0, COST], nodes[0, PARAMS], nodes[0, PEAK], nodes[0, OPS] = cost, params, peak, joined
-    nodes[0, REST], nodes[0, REST_PARAMS] = rest, rest_params
-    nodes[0, OPEN_WORK], nodes[0, OPEN_PARAMS] = open_work, open_params
-    nodes[0, READY], nodes[0, ENTRIES] = entries - 1, entries
-    nodes[0, TRAILED], nodes[0, COUNTED], nodes[0, PASSED] = 0, 0, 0
-    return bool(_may_go_on(claim, limits, nodes, 0, level))
-
-
-@subroutine
-def _join(claim: ClaimArrays, scratch: Scratch, nodes: Int64Array, op: int, depth: int) -> None:
-    """Add the ready op on top of the list to the stage."""
-    parent = depth - 1
-    cost, rest = nodes[parent, COST] + claim.work[op], nodes[parent, REST]
-    scratch.status[op] = STAGE
-    scratch.inside[op >> 6] |= np.uint64(1) << np.uint64(op & 63)
-    for e in range(claim.read_offsets[op], claim.read_offsets[op + 1]):
-        tensor = claim.read[e]
-        if scratch.joined_readers[tensor] == 0 and scratch.status[claim.maker[tensor]] == BEFORE:
-            cost += claim.transfer[tensor]
-        scratch.joined_readers[tensor] += 1
-    for e in range(claim.made_offsets[op], claim.made_offsets[op + 1]):
-        tensor = claim.made[e]
-        if scratch.left_readers[tensor] > 0:
-            cost += claim.transfer[tensor]
-            rest += claim.transfer[tensor]
-    ready, entries = np.int64(scratch.below[nodes[parent, READY]]), nodes[parent, ENTRIES]
-    for e in range(claim.after_offsets[op], claim.after_offsets[op + 1]):
-        reader = claim.after[e]
-        scratch.missing[reader] -= 1
-        if scratch.missing[reader] == 0 and scratch.status[reader] == UNDECIDED:
-            scratch.listed[entries] = reader
-            scratch.below[entries] = ready
-            ready = entries
-            entries += 1
-    nodes[depth, COST], nodes[depth, REST] = cost, rest
-    nodes[depth, PARAMS] = nodes[parent, PARAMS] + claim.param_bytes[op]
-    nodes[depth, PEAK] = max(nodes[parent, PEAK], claim.least_peak[op])
-    nodes[depth, OPS] = nodes[parent, OPS] + 1
-    nodes[depth, REST_PARAMS] = nodes[parent, REST_PARAMS]
-    nodes[depth, OPEN_WORK] = nodes[parent, OPEN_WORK] - claim.work[op]
-    nodes[depth, OPEN_PARAMS] = nodes[parent, OPEN_PARAMS] - claim.param_bytes[op]
-    nodes[depth, READY], nodes[depth, ENTRIES] = ready, entries
-    nodes[depth, TRAILED], nodes[depth, COUNTED] = nodes[parent, TRAILED], nodes[parent, COUNTED]
-    nodes[depth, PASSED] = nodes[parent, PASSED]
-
-
-@subroutine
-def _unjoin(claim: ClaimArrays, scratch: Scratch, op: int) -> None:
-    """Undo :func:`_join`."""
-    scratch.status[op] = UNDECIDED
-    scratch.inside[op >> 6] &= ~(np.uint64(1) << np.uint64(op & 63))
-    for e in range(claim.read_offsets[op], claim.read_offsets[op + 1]):
-        scratch.joined_readers[claim.read[e]] -= 1
-    for e in range(claim.after_offsets[op], claim.after_offsets[op + 1]):
-        scratch.missing[claim.after[e]] += 1
-
-
-@subroutine
-def _leave(
-    claim: ClaimArrays, limits: Limits, scratch: Scratch, nodes: Int64Array, op: int, depth: int, level: int
-) -> None:
-    """Leave the ready op on top of the list to later stages, and all undecided ops that wait for it.
-
-    Stops in the middle once that is too much.
-    """
-    parent = depth - 1
-    cost, rest, rest_params = nodes[parent, COST], nodes[parent, REST], nodes[parent, REST_PARAMS]
-    open_work, open_params = nodes[parent, OPEN_WORK], nodes[parent, OPEN_PARAMS]
-    counted = nodes[parent, TRAILED]
-    trailed = counted + 1
-    scratch.trail[counted] = op
-    scratch.status[op] = LATER
-    while counted < trailed:
-        left = scratch.trail[counted]
-        counted += 1
-        rest += claim.work[left]
-        rest_params += claim.param_bytes[left]
-        open_work -= claim.work[left]
-        open_params -= claim.param_bytes[left]
-        for e in range(claim.read_offsets[left], claim.read_offsets[left + 1]):
-            tensor = claim.read[e]
-            if scratch.left_readers[tensor] == 0:
-                maker_status = scratch.status[claim.maker[tensor]]
-                if maker_status == STAGE:
-                    cost += claim.transfer[tensor]
-                if maker_status <= STAGE:
-                    rest += claim.transfer[tensor]
-            scratch.left_readers[tensor] += 1
-        if cost > limits.ticks or rest > claim.rest_ticks[level]:
-            break
-        for e in range(claim.after_offsets[left], claim.after_offsets[left + 1]):
-            reader = claim.after[e]
-            if scratch.status[reader] == UNDECIDED:
-                scratch.status[reader] = LATER
-                scratch.trail[trailed] = reader
-                trailed += 1
-    nodes[depth, COST], nodes[depth, REST] = cost, rest
-    nodes[depth, PARAMS], nodes[depth, PEAK], nodes[depth, OPS] = (
-        nodes[parent, PARAMS],
-        nodes[parent, PEAK],
-        nodes[parent, OPS],
-    )
-    nodes[depth, REST_PARAMS] = rest_params
-    nodes[depth, OPEN_WORK], nodes[depth, OPEN_PARAMS] = open_work, open_params
-    nodes[depth, READY], nodes[depth, ENTRIES] = scratch.below[nodes[parent, READY]], nodes[parent, ENTRIES]
-    nodes[depth, TRAILED], nodes[depth, COUNTED] = trailed, counted
-    scratch.passed[nodes[parent, PASSED]] = op
-    nodes[depth, PASSED] = nodes[parent, PASSED] + 1
-
-
-@subroutine
-def _unleave(claim: ClaimArrays, scratch: Scratch, nodes: Int64Array, depth: int) -> None:
-    """Undo :func:`_leave`."""
-    for i in range(nodes[depth - 1, TRAILED], nodes[depth, TRAILED]):
-        left = scratch.trail[i]
-        scratch.status[left] = UNDECIDED
-        if i < nodes[depth, COUNTED]:
-            for e in range(claim.read_offsets[left], claim.read_offsets[left + 1]):
-                scratch.left_readers[claim.read[e]] -= 1
-
-
-@subroutine
-def _fits_anyway(claim: ClaimArrays, limits: Limits, scratch: Scratch, nodes: Int64Array, op: int, depth: int) -> bool:
-    """Tell whether a ready op that was left fits into the stage, whatever else may still join it.
-
-    Every transfer that such a stage might pay is added up, some of them more than once.
-    """
-    status = scratch.status
-    most = nodes[depth, COST] + nodes[depth, OPEN_WORK] + claim.work[op]
-    held = nodes[depth, PARAMS] + nodes[depth, OPEN_PARAMS] + claim.param_bytes[op] + limits.reserve
-    most += overflow(held, limits)
-    if most > limits.ticks:
-        return False
-    for i in range(-1, scratch.state[WINDOW]):
-        joining = op if i < 0 else scratch.window[i]
-        if i >= 0 and status[joining] != UNDECIDED:
-            continue
-        for e in range(claim.read_offsets[joining], claim.read_offsets[joining + 1]):
-            tensor = claim.read[e]
-            maker_status = status[claim.maker[tensor]]
-            already = scratch.joined_readers if maker_status == BEFORE else scratch.left_readers
-            if maker_status <= STAGE and already[tensor] == 0:
-                most += claim.transfer[tensor]
-        for e in range(claim.made_offsets[joining], claim.made_offsets[joining + 1]):
-            most += claim.transfer[claim.made[e]]
-        if most > limits.ticks:
-            return False
-    return True
-
-
-@subroutine
-def _accepted(
-    claim: ClaimArrays, limits: Limits, ground: GroundArrays, scratch: Scratch, nodes: Int64Array, depth: int
-) -> bool:
-    """Tell whether the stage, all being decided, is within its limits and no op that was left could be added to it.
-
-    That *fit* holds has been seen on the way. An op is ready, of those outside, only if it was left as such: what
-    waits for one that was left is not, and what was left from the beginning costs too much if it is.
-    """
-    if nodes[depth, OPS] == 0:
-        return False
-    if limits.counted:
-        held = nodes[depth, PARAMS] + peak_of(ground, scratch, STAGE)
-        if nodes[depth, COST] + overflow(held, limits) > limits.ticks:
-            return False
-    for i in range(nodes[depth, PASSED]):
-        op = scratch.passed[i]
-        if not claim.giver[op]:
-            continue
-        cost = nodes[depth, COST] + claim.work[op]
-        for e in range(claim.read_offsets[op], claim.read_offsets[op + 1]):
-            tensor = claim.read[e]
-            if scratch.status[claim.maker[tensor]] == BEFORE:
-                if scratch.joined_readers[tensor] == 0:
-                    cost += claim.transfer[tensor]
-            elif scratch.left_readers[tensor] == 1:
-                cost -= claim.transfer[tensor]
-        for e in range(claim.made_offsets[op], claim.made_offsets[op + 1]):
-            cost += claim.transfer[claim.made[e]]
-        held = nodes[depth, PARAMS] + claim.param_bytes[op] + limits.reserve
-        if cost + overflow(held, limits) <= limits.ticks:
-            return False
-    return True
-
-
 @kernel
-def overflow(held: int, limits: Limits) -> int:
-    """Return what a stage that needs that many bytes pays for it, more than any limit if it may not be.
+def stages_after(
+    claim: ClaimArrays,
+    limits: Limits,
+    ground: GroundArrays,
+    base: Store,
+    scratch: Scratch,
+    nodes: Int64Array,
+    reached: NDArray[np.uint64],
+    steps: int,
+) -> int:
+    """Write down the downsets that one more stage leads to from a downset, each as often as a stage does.
 
-    The product of bytes and ticks per second is built up bit by bit, divided at once: it would not fit into 64 bits.
+    Parameters
+    ----------
+    base
+        Holds that downset alone, at level 0, whose row of ``claim.rest_ticks`` and ``claim.rest_bytes`` counts.
+    reached
+        A row for each, shape (rows, words); the first ``scratch.state[PAIRS]`` are filled in.
+
+    Returns
+    -------
+    :data:`DONE`; :data:`PAUSED`, or :data:`FULL` where the rows are used up, to be called again.
     """
-    if held > limits.most_bytes:
-        return NEVER
-    if held <= limits.fast_bytes:
-        return 0
-    excess = held - limits.fast_bytes
-    whole, part = excess // limits.bandwidth, excess % limits.bandwidth
-    ticks = 0
-    remainder = 0
-    for bit in range(_TICKS_PER_S_BITS - 1, -1, -1):
-        ticks *= 2
-        remainder *= 2
-        if (_TICKS_PER_S >> bit) & 1:
-            ticks += whole
-            remainder += part
-        while remainder >= limits.bandwidth:
-            remainder -= limits.bandwidth
-            ticks += 1
-    return ticks + (1 if remainder > 0 else 0)
-
-
-@subroutine
-def peak_of(ground: GroundArrays, scratch: Scratch, wanted: int) -> int:
-    """Return the most bytes live over the steps of all ops of one status, run in the graph's order."""
-    first, last, touched, change = scratch.first, scratch.last, scratch.touched, scratch.change
-    steps = 0
-    for place in range(len(ground.op_at)):
-        if scratch.status[ground.op_at[place]] == wanted:
-            for e in range(ground.tensor_offsets[place], ground.tensor_offsets[place + 1]):
-                tensor = ground.tensors[e]
-                if touched[tensor] == 0:
-                    first[tensor] = steps
-                last[tensor] = steps
-                touched[tensor] += 1
-            change[steps] = 0
-            steps += 1
-    change[steps] = 0
-    for tensor in range(len(touched)):
-        if touched[tensor] > 0:
-            leaves = scratch.status[ground.maker_op[tensor]] == wanted and touched[tensor] < ground.pins[tensor]
-            change[first[tensor]] += ground.size[tensor]
-            change[steps if leaves else last[tensor] + 1] -= ground.size[tensor]
-            touched[tensor] = 0
-    live = 0
-    peak = 0
-    for step in range(steps):
-        live += change[step]
-        peak = max(peak, live)
-    return peak
+    state = scratch.state
+    phase, depth = state[PHASE], state[DEPTH]
+    outcome = -1
+    while outcome < 0:
+        if steps <= 0:
+            outcome = PAUSED
+        elif state[PAIRS] == len(reached):
+            outcome = FULL
+        elif phase == OPEN:
+            if state[NEXT] == 1:
+                outcome = DONE
+            else:
+                state[NEXT] = 1
+                if begin(claim, limits, base, scratch, nodes, 0):
+                    phase = DOWN
+        elif phase == DOWN and nodes[depth, READY] < 0:
+            phase = BACK
+            if accepted(claim, limits, ground, scratch, nodes, depth):
+                reached[state[PAIRS], :] = scratch.inside
+                state[PAIRS] += 1
+        elif phase == BACK and depth == 0:
+            phase = OPEN
+        else:
+            phase, depth = decide(phase, depth, 0, claim, limits, scratch, nodes)
+        steps -= 1
+    state[PHASE] = phase
+    state[DEPTH] = depth
+    return outcome

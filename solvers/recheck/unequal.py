@@ -1,0 +1,328 @@
+"""The search over downsets on devices that differ, run again from its proof's terms.
+
+A *label* of a downset says which devices suffice to run it with no stage above the limit. In fixed order it is the
+number of leading devices, with the number of those used where that is limited; in free order the number of devices of
+each class. Labels that another one of the same downset makes needless, being no smaller in any number, are dropped. A
+downset holds with each op all that it reads from. So every downset inside another one is smaller, and the labels of one
+are complete once all smaller ones have been gone on from.
+
+Two rules leave labels out that no partition within the limit needs:
+
+*fit*: measure work by the ticks of one class. A device holds at most so much of it as fits into the limit at the best
+rate that any op has there; where a stage reads a tensor from outside, it loses that tensor's time at the same rate. So
+what is outside the downset, and at least once the least loss for each tensor that goes there, is at most what the
+devices that the label leaves can hold. That has to hold in the ticks of every class, and likewise for parameters.
+
+*maximal*: as in :mod:`mtpp.solvers.recheck.plain`, for ops that are givers on devices of every class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from hashlib import sha256
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtpp.array_types import Int64Array
+from mtpp.solvers.recheck.arrays import ClaimArrays, claim_arrays, ground_arrays, stage_limits, work_around
+from mtpp.solvers.recheck.claim import DownsetClaim, SearchTooLarge
+from mtpp.solvers.recheck.compiled import Watcher
+from mtpp.solvers.recheck.kernels.downsets import FULL, PAUSED, stages_after
+from mtpp.solvers.recheck.kernels.state import PAIRS
+from mtpp.solvers.recheck.layout import Store, nodes, scratch
+
+Label = tuple[int, ...]
+
+_FIRST_ROWS = 256
+_STEPS = 2_000_000
+_LABEL_BYTES = 200
+
+
+@dataclass(frozen=True)
+class UnequalClaim:
+    """The claim that no partition on devices that differ has all of its stages cost at most the limit.
+
+    Attributes
+    ----------
+    of_class
+        The claim as it would be on devices of each class alone; all have the same ops, edges and limit.
+    class_of
+        Class of each device, in the machine's order.
+    most
+        Devices that may be used.
+    free
+        Whether devices may stand in any order.
+    """
+
+    of_class: tuple[DownsetClaim, ...]
+    class_of: tuple[int, ...]
+    most: int
+    free: bool
+
+    @cached_property
+    def rates(self) -> list[list[Fraction | None]]:
+        """By two classes: the most work, by the first, in a tick of the second; None: no limit."""
+        return [[_rate(one.work, other.work) for other in self.of_class] for one in self.of_class]
+
+    @cached_property
+    def owed(self) -> list[list[int]]:
+        """By class: what a stage on any device loses at least of its work, by that class, for each tensor it reads."""
+        return [
+            [min(_losses(rates, t, self.of_class)) for t in range(len(self.of_class[0].edges))] for rates in self.rates
+        ]
+
+    def work_room(self, c: int) -> list[int | None]:
+        """Return the most work, by class *c*, that each device holds within the limit; None: any."""
+        limit = self.of_class[c].limit
+        by_class = [None if rate is None else limit * rate.numerator // rate.denominator for rate in self.rates[c]]
+        return [by_class[d] for d in self.class_of]
+
+    @cached_property
+    def bytes_room(self) -> list[int | None]:
+        """The most parameters that each device holds; None: any."""
+        by_class = [
+            None
+            if claim.memory.limit_bytes is None or not self.memory_matters
+            else claim.memory.limit_bytes - (claim.memory.reserve or 0)
+            for claim in self.of_class
+        ]
+        return [by_class[d] for d in self.class_of]
+
+    @cached_property
+    def memory_matters(self) -> bool:
+        """Whether a device has a memory that not everything at once fits into."""
+        return any(claim.memory_matters for claim in self.of_class)
+
+    @property
+    def first(self) -> Label:
+        """The label of the empty downset."""
+        if self.free:
+            return (0,) * len(self.of_class)
+        return (0, 0) if self.most < len(self.class_of) else (0,)
+
+    def next(self, label: Label, c: int) -> Label | None:
+        """Return the label with one more stage on a device of class *c*; None if there is no such device."""
+        if self.free:
+            if sum(label) == self.most or label[c] == self.class_of.count(c):
+                return None
+            return (*label[:c], label[c] + 1, *label[c + 1 :])
+        if len(label) > 1 and label[1] == self.most:
+            return None
+        if c not in self.class_of[label[0] :]:
+            return None
+        return (self.class_of.index(c, label[0]) + 1, *(used + 1 for used in label[1:]))
+
+    def left(self, label: Label, room: Sequence[int | None]) -> int | None:
+        """Return the sum of the rooms of the devices that a label leaves; None: no limit."""
+        if not self.free:
+            rooms = list(room[label[0] :])
+        else:
+            rooms = []
+            for c, used in enumerate(label):
+                rooms += [size for size, d in zip(room, self.class_of, strict=True) if d == c][used:]
+        known = [size for size in rooms if size is not None]
+        return sum(known) if len(known) == len(rooms) else None
+
+
+def _rate(work: Sequence[int], other: Sequence[int]) -> Fraction | None:
+    if any(a > 0 and b == 0 for a, b in zip(work, other, strict=True)):
+        return None
+    return max((Fraction(a, b) for a, b in zip(work, other, strict=True) if b > 0), default=Fraction(0))
+
+
+def _losses(rates: Iterable[Fraction | None], t: int, claims: Sequence[DownsetClaim]) -> list[int]:
+    ticks = [claim.edges[t].transfer for claim in claims]
+    return [int(time * rate) for time, rate in zip(ticks, rates, strict=True) if rate is not None]
+
+
+class FoundLabels(NamedTuple):
+    """Outcome of a search: how many downsets have labels, how many labels, and their digest; whether all ops have one.
+
+    The digest is None where the search was ended early.
+    """
+
+    downsets: int
+    labels: int
+    digest: str | None
+    complete: bool
+
+
+def search_labels(claim: UnequalClaim, most_labels: int, watcher: Watcher, memory_bytes: int) -> FoundLabels:
+    """Search all chains of downsets for a partition within the claim's limit.
+
+    Parameters
+    ----------
+    most_labels
+        The search ends early, without a digest, once there are more.
+    memory_bytes
+        That the downsets and their labels may take.
+
+    Notes
+    -----
+    The claim's sums must fit into 64 bits (:func:`~mtpp.solvers.recheck.arrays.fits_arrays`).
+    """
+    return _LabelSearch(claim, watcher, memory_bytes).run(most_labels)
+
+
+class _LabelSearch:
+    """One search, downset by downset from the smallest on; downsets are numbers with a bit for each op."""
+
+    def __init__(self, claim: UnequalClaim, watcher: Watcher, memory_bytes: int) -> None:
+        self._claim, self._watcher, self._memory = claim, watcher, memory_bytes
+        first = claim.of_class[0]
+        self._words = (first.op_count + 63) // 64
+        givers = -1
+        for one in claim.of_class:
+            givers &= one.givers if one.maximal else 0
+        giver = np.array([givers >> v & 1 for v in range(first.op_count)], dtype=np.uint8)
+        self._arrays: list[ClaimArrays] = []
+        for one, owed in zip(claim.of_class, claim.owed, strict=True):
+            arrays = claim_arrays(one, work_around(one)[1], [])
+            self._arrays.append(
+                arrays._replace(
+                    giver=giver,
+                    owed=np.array(owed, dtype=np.int64),
+                    rest_ticks=np.zeros(1, dtype=np.int64),
+                    rest_bytes=np.zeros(1, dtype=np.int64),
+                )
+            )
+        matters = claim.memory_matters
+        self._limits = [stage_limits(one, matters) for one in claim.of_class]
+        self._ground = ground_arrays(first, matters)
+        self._scratch = scratch(self._arrays[0], self._ground, self._words)
+        self._nodes = nodes(first.op_count)
+        self._rows = np.zeros((_FIRST_ROWS, self._words), dtype=np.uint64)
+        self._base = Store(
+            np.zeros((1, self._words), dtype=np.uint64), np.zeros(1, dtype=np.int32), np.zeros(1, dtype=np.int64)
+        )
+        self._work_rooms = [claim.work_room(c) for c in range(len(claim.of_class))]
+        self._rest: dict[int, list[int]] = {}
+        work = np.array([one.work for one in claim.of_class], dtype=np.int64)
+        params = np.array([first.param_bytes], dtype=np.int64)
+        self._measures = np.concatenate([work, params])
+        self._makers = np.array([edge.maker for edge in first.edges], dtype=np.int64)
+        self._readers = np.array([v for edge in first.edges for v in edge.readers], dtype=np.int64)
+        self._begins = np.cumsum([0, *(len(edge.readers) for edge in first.edges)])[:-1]
+        self._owed = np.array(claim.owed, dtype=np.int64).reshape(len(claim.of_class), -1)
+
+    def run(self, most_labels: int) -> FoundLabels:
+        """Search."""
+        claim = self._claim
+        whole = (1 << claim.of_class[0].op_count) - 1
+        fronts: dict[int, list[Label]] = {0: [claim.first]}
+        waiting: dict[int, list[int]] = {0: [0]}
+        kept, expanded = 1, 0
+        while waiting:
+            size = min(waiting)
+            for downset in waiting.pop(size):
+                self._watcher.searched(expanded)
+                expanded += 1
+                for c in range(len(claim.of_class)):
+                    labels = [label for old in fronts[downset] if (label := claim.next(old, c)) is not None]
+                    if not labels:
+                        continue
+                    for reached in self._stages_after(downset, c, labels):
+                        for label in labels:
+                            if not self._fits(reached, label):
+                                continue
+                            front = fronts.get(reached)
+                            if front is None:
+                                fronts[reached] = [label]
+                                waiting.setdefault(reached.bit_count(), []).append(reached)
+                            elif any(_covers(one, label) for one in front):
+                                continue
+                            else:
+                                kept -= len(front)
+                                front[:] = [one for one in front if not _covers(label, one)] + [label]
+                                kept += len(front) - 1
+                            kept += 1
+                            if reached == whole:
+                                return FoundLabels(len(fronts), kept, None, complete=True)
+                    if kept > most_labels:
+                        return FoundLabels(len(fronts), kept, None, complete=False)
+                    if kept * (_LABEL_BYTES + 16 * self._words) > self._memory:
+                        raise SearchTooLarge(
+                            f"{kept} labels take all the memory that it may ({self._memory >> 20} MiB)"
+                        )
+        return FoundLabels(len(fronts), kept, self._digest(fronts), complete=False)
+
+    def _stages_after(self, downset: int, c: int, labels: Sequence[Label]) -> set[int]:
+        """Return the downsets that one more stage on a device of a class leads to, where one of the labels fits."""
+        arrays, claim = self._arrays[c], self._claim
+        rest = self._rest_of(downset)
+        rooms = [claim.left(label, self._work_rooms[c]) for label in labels]
+        held = [claim.left(label, claim.bytes_room) for label in labels]
+        total = int(self._measures[c].sum()) + int(self._owed[c].sum())
+        arrays.rest_ticks[0] = max(total if room is None else min(room, total) for room in rooms)
+        params = rest[-1]
+        arrays.rest_bytes[0] = max(params if room is None else min(room, params) for room in held)
+        state = self._scratch.state
+        state[:] = 0
+        self._base.sets[0] = _as_words(downset, self._words)
+        while True:
+            status = stages_after(
+                arrays, self._limits[c], self._ground, self._base, self._scratch, self._nodes, self._rows, _STEPS
+            )
+            if status == FULL:
+                if 2 * self._rows.nbytes > self._memory:
+                    raise SearchTooLarge("the stages after one downset take all the memory that it may")
+                self._rows = np.concatenate([self._rows, np.zeros_like(self._rows)])
+            elif status == PAUSED:
+                self._watcher.alive()
+            else:
+                break
+        raw = self._rows[: state[PAIRS]].astype("<u8").tobytes()
+        length = 8 * self._words
+        return {int.from_bytes(raw[at:end], "little") for at, end in pairwise(range(0, len(raw) + 1, length))}
+
+    def _rest_of(self, downset: int) -> list[int]:
+        """Return what is outside a downset: work and least losses by each class, and parameters."""
+        known = self._rest.get(downset)
+        if known is not None:
+            return known
+        outside = _bits(~downset, self._measures.shape[1])
+        sums = self._measures @ outside
+        if len(self._makers):
+            goes = (np.maximum.reduceat(outside[self._readers], self._begins) > 0) & (outside[self._makers] == 0)
+            sums[:-1] += self._owed[:, goes].sum(axis=1)
+        self._rest[downset] = rest = [int(value) for value in sums]
+        return rest
+
+    def _fits(self, downset: int, label: Label) -> bool:
+        """Tell whether the devices that a label leaves can hold what is outside a downset."""
+        claim = self._claim
+        *work, params = self._rest_of(downset)
+        rooms = [(due, self._work_rooms[c]) for c, due in enumerate(work)] + [(params, claim.bytes_room)]
+        return all((left := claim.left(label, room)) is None or due <= left for due, room in rooms)
+
+    def _digest(self, fronts: dict[int, list[Label]]) -> str:
+        """Return the SHA-256 of all labels: their numbers in 4 bytes each, and the bits of their downset."""
+        length = (self._measures.shape[1] + 7) // 8
+        records = sorted(
+            b"".join(number.to_bytes(4, "big") for number in label) + downset.to_bytes(length, "little")
+            for downset, front in fronts.items()
+            for label in front
+        )
+        return sha256(b"".join(records)).hexdigest()
+
+
+def _covers(one: Label, other: Label) -> bool:
+    """Tell whether one label makes another one needless."""
+    return all(a <= b for a, b in zip(one, other, strict=True))
+
+
+def _as_words(downset: int, words: int) -> NDArray[np.uint64]:
+    return np.frombuffer(downset.to_bytes(8 * words, "little"), dtype="<u8")
+
+
+def _bits(downset: int, count: int) -> Int64Array:
+    """Return a number for each op: 1 inside, 0 outside."""
+    length = (count + 7) // 8
+    raw = (downset & ((1 << count) - 1)).to_bytes(length, "little")
+    return np.unpackbits(np.frombuffer(raw, dtype=np.uint8), bitorder="little")[:count].astype(np.int64)

@@ -1,0 +1,285 @@
+"""Downsets with their labels, enumerated one after the other, in memory that grows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mtpp.inference.graph import Int32Array
+from mtpp.inference.instance import Instance
+from mtpp.inference.objective import keeps_stage_memory, stage_costs
+from mtpp.inference.partition import Partition
+from mtpp.inference.placed_partition import PlacedPartition
+from mtpp.names import FIXED, FREE
+from mtpp.solvers.downsets.downset_arrays import downset_scratch, ordered_ground, table_size
+from mtpp.solvers.downsets.enumeration import digest_of_downsets
+from mtpp.solvers.downsets.kernels.downset_layout import (
+    DOWNSETS,
+    ENDED,
+    FOUND,
+    LAST,
+    OUT_OF_ROOM,
+    STEPS,
+    TOTAL_PARAMS,
+)
+from mtpp.solvers.downsets.kernels.downset_store import rebuild_table
+from mtpp.solvers.reduction.reduced_instance import ReducedInstance
+from mtpp.solvers.stage_cost.cost_arrays import GroundArrays
+from mtpp.solvers.unequal.kernels.label_layout import LABELS, UNEQUAL_REGISTERS
+from mtpp.solvers.unequal.kernels.search import search_unequal
+from mtpp.solvers.unequal.unequal_arrays import (
+    ClassArrays,
+    LabelPool,
+    Rates,
+    UnequalStore,
+    class_arrays,
+    fits_first,
+    grown,
+    label_pool,
+    label_rules,
+    leading_devices,
+    numbers_of,
+    unequal_store,
+)
+
+_FIRST_CAPACITY = 512
+
+
+@dataclass(frozen=True, eq=False)
+class UnequalProblem:
+    """An instance on devices that differ, made ready for searches; make one with :func:`unequal_problem`.
+
+    Attributes
+    ----------
+    most
+        Devices that may be used.
+    free
+        Whether devices may stand in any order.
+    """
+
+    instance: Instance
+    most: int
+    free: bool
+    arrays: ClassArrays
+    rates: Rates
+    ground: GroundArrays
+
+    @property
+    def rules(self) -> list[str]:
+        """The rules that leave downsets out; see :func:`mtpp.solvers.unequal.kernels.search.search_unequal`."""
+        return ["fit"] if self.instance.peaks_in_order else ["fit", "maximal"]
+
+    @property
+    def first_steps(self) -> int:
+        """Steps that a search takes before its first downset."""
+        return 1
+
+    def search(self, limit: int, memory_bytes: int) -> UnequalSearch:
+        """Return a search for a partition with every stage cost at most *limit* ticks, at its beginning."""
+        return UnequalSearch(self, limit, memory_bytes)
+
+    def bottleneck(self, partition: Partition) -> int:
+        """Return the largest stage cost of a partition that a search has found, in ticks."""
+        assert isinstance(partition, PlacedPartition)
+        return stage_costs(self.instance.on(partition.devices), partition).bottleneck
+
+    @cached_property
+    def bytes_per_downset(self) -> int:
+        """What a downset with a few labels takes, in bytes."""
+        return 8 * -(-self.instance.op_count // 64) + 16 * len(self.arrays.work) + 40 + 16 + 4 * 24
+
+
+def unequal_problem(instance: Instance) -> UnequalProblem:
+    """Make *instance* ready; O(classes² · n + pins·log pins)."""
+    arrays, rates = class_arrays(instance)
+    return UnequalProblem(instance, instance.most_used, instance.machine.free, arrays, rates, ordered_ground(instance))
+
+
+class UnequalSearch:
+    """The search for a partition with every stage cost at most *limit* ticks on devices that differ.
+
+    Where it has ended there is none: that is a proof.
+
+    Parameters
+    ----------
+    memory_bytes
+        Of the downsets and labels kept, at most.
+
+    Attributes
+    ----------
+    state
+        ``"open"`` until it is ``"ended"`` (none is left to expand), ``"found"`` (a partition) or ``"full"`` (the memory
+        is used up, labels do not fit into a word, or the partition found does not hold with whole weights).
+    """
+
+    def __init__(self, problem: UnequalProblem, limit: int, memory_bytes: int) -> None:
+        self.limit = limit
+        self.state = "open"
+        self._problem = problem
+        self._most = max(1, memory_bytes // problem.bytes_per_downset)
+        capacity = min(_FIRST_CAPACITY, self._most)
+        self._store: UnequalStore = unequal_store(problem.arrays, capacity)
+        self._pool: LabelPool = label_pool(4 * capacity)
+        rebuild_table(1, self._store)
+        self._scratch = downset_scratch(problem.arrays.shared, problem.ground)
+        self._registers = np.zeros(UNEQUAL_REGISTERS, dtype=np.int64)
+        self._registers[DOWNSETS] = self._registers[LABELS] = 1
+        self._registers[TOTAL_PARAMS] = problem.arrays.shared.param_bytes.sum()
+        rules = label_rules(problem.instance, problem.arrays, problem.rates, limit, problem.most, free=problem.free)
+        if rules is None:
+            self.state = "full"
+        elif not fits_first(problem.arrays, rules):
+            self.state = "ended"
+        self._rules = rules
+
+    def proof(self, reduced: ReducedInstance) -> dict[str, Any]:
+        """Return the proof, once there is none, that no partition of an instance so reduced stays within the limit."""
+        assert self.state == "ended"
+        problem = self._problem
+        terms = {
+            "cutoff": self.limit + 1,
+            "k": problem.most,
+            "order": FREE if problem.free else FIXED,
+            "rules": problem.rules,
+        }
+        return {"merges": reduced.record(), **terms, **self.record()}
+
+    def record(self) -> dict[str, Any]:
+        """Return what was enumerated, for a proof: the counts, and a digest of all labels.
+
+        The digest is the SHA-256 of the records of all labels, sorted as bytes. A record is the numbers of the label,
+        in 4 bytes each, most significant first, and the bits of its downset as in
+        :meth:`mtpp.solvers.downsets.enumeration.DownsetSearch.record`. The numbers are those of leading devices, and of
+        devices used where these are limited; or in free order those of devices of each class.
+        """
+        store, pool, rules = self._store, self._pool, self._rules
+        assert rules is not None
+        rows: list[int] = []
+        numbers: list[Sequence[int]] = []
+        downsets = 0
+        for downset, first in enumerate(store.front[: self.count].tolist()):
+            downsets += first >= 0
+            at = first
+            while at >= 0:
+                rows.append(downset)
+                numbers.append(numbers_of(int(pool.label[at]), rules))
+                at = int(pool.following[at])
+        columns = np.array(numbers, dtype=np.int32).reshape(len(rows), -1)
+        digest = digest_of_downsets(self._problem.instance, store.bits[rows], columns)
+        return {"downsets": downsets, "labels": len(rows), "digest": digest}
+
+    @property
+    def steps(self) -> int:
+        """Steps made so far."""
+        return int(self._registers[STEPS])
+
+    @property
+    def count(self) -> int:
+        """Downsets reached."""
+        return int(self._registers[DOWNSETS])
+
+    def advance(self, steps: int, piece: int, ended: Callable[[], bool]) -> int:
+        """Go on for that many steps, *piece* at a time, until the search is decided or *ended* says so.
+
+        Returns
+        -------
+        The steps made.
+        """
+        first = self.steps
+        while self.state == "open" and self.steps - first < steps and not ended():
+            self.run(min(piece, steps - (self.steps - first)))
+        return self.steps - first
+
+    def run(self, steps: int) -> None:
+        """Go on for that many steps, or until the state says more."""
+        if self.state != "open":
+            return
+        problem, last_step = self._problem, self.steps + steps
+        assert self._rules is not None
+        while True:
+            code = search_unequal(
+                problem.arrays,
+                problem.ground,
+                self._rules,
+                self._store,
+                self._pool,
+                self._scratch,
+                self._registers,
+                self.limit,
+                last_step,
+            )
+            if code != OUT_OF_ROOM:
+                break
+            if not self._grow():
+                self.state = "full"
+                return
+        self.state = {ENDED: "ended", FOUND: "found"}.get(code, "open")
+        if self.state == "found" and problem.instance.cost.weights.names and not self._holds():
+            self.state = "full"
+
+    def _holds(self) -> bool:
+        """Whether the partition found keeps to the limits although stages hold weights whole, not their ops' shares."""
+        found = self.partition()
+        placed = self._problem.instance.on(found.devices)
+        costs = stage_costs(placed, found)
+        return costs.bottleneck <= self.limit and keeps_stage_memory(placed, costs)
+
+    def _grow(self) -> bool:
+        """Make room for more downsets, labels, or both; return whether there is memory for it."""
+        old, pool = self._store, self._pool
+        if len(pool.label) < 4 * self._most:
+            capacity = min(2 * len(pool.label), 4 * self._most)
+            self._pool = LabelPool(*(grown(rows, capacity, -1) for rows in pool))
+        elif len(old.keys) == self._most:
+            return False
+        if len(old.keys) < self._most and self.count == len(old.keys):
+            capacity = min(2 * len(old.keys), self._most)
+            self._store = UnequalStore(
+                grown(old.bits, capacity),
+                grown(old.keys, capacity),
+                np.full(table_size(capacity), -1, dtype=np.int32),
+                grown(old.work, capacity),
+                grown(old.owed, capacity),
+                grown(old.params, capacity),
+                grown(old.front, capacity, -1),
+                grown(old.following, capacity, -1),
+                old.of_size,
+            )
+            rebuild_table(self.count, self._store)
+            return True
+        return len(self._pool.label) > len(pool.label)
+
+    def partition(self) -> PlacedPartition:
+        """Return the partition that was found; in free order its stages stand on devices that it names."""
+        instance, pool, path = self._problem.instance, self._pool, self._path()
+        stage = np.zeros(instance.op_count, dtype=np.int32)
+        for number, label in reversed(list(enumerate(path))):
+            position = number if self._problem.free else leading_devices(int(pool.label[label])) - 1
+            stage[self._ops(int(pool.owner[label]))] = position
+        return PlacedPartition.on(instance, stage, self._devices(path))
+
+    def _devices(self, path: Sequence[int]) -> tuple[int, ...]:
+        """Return the device of each stage by its number; those that no stage stands on follow."""
+        k = self._problem.instance.k
+        if not self._problem.free:
+            return tuple(range(k))
+        class_of = self._problem.instance.cost.class_of(k).tolist()
+        left = {c: [i for i, other in enumerate(class_of) if other == c] for c in set(class_of)}
+        used = [left[int(self._pool.class_of[label])].pop(0) for label in path]
+        return (*used, *(i for i in range(k) if i not in used))
+
+    def _path(self) -> list[int]:
+        """Return the labels of the stages found, the first one's first."""
+        path = [int(self._registers[LAST])]
+        while (parent := int(self._pool.parent[path[-1]])) > 0:
+            path.append(parent)
+        return path[::-1]
+
+    def _ops(self, downset: int) -> Int32Array:
+        """Return the ops of one downset."""
+        inside = np.unpackbits(self._store.bits[downset].astype("<u8").view(np.uint8), bitorder="little")
+        return self._problem.instance.order[np.flatnonzero(inside)]

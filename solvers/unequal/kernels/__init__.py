@@ -1,0 +1,1 @@
+"""Compiled loops of searches over devices that differ."""

@@ -1,0 +1,24 @@
+"""Layout of labels and registers: numbers that name places in arrays."""
+
+from __future__ import annotations
+
+FIXED, FREE = 0, 1
+"""Devices stand in the order of the machine's list, or in any."""
+
+INDEX_BITS = 24
+"""Of a label in fixed order: the number of leading devices; the number of those used stands above it."""
+
+# Registers after those of :mod:`mtpp.solvers.downsets.kernels.downset_layout`.
+SIZE = 11
+"""Ops of the downsets that are being expanded; smaller ones are done."""
+
+CLASS = 12
+"""Class of devices that the downset is being expanded with; those before it are done."""
+
+LABELS = 13
+"""Labels made, those that others made needless among them."""
+
+DUE = 14
+"""Work that the stage has to hold, less what crosses from it, for the rest to fit, in ticks of the class."""
+
+UNEQUAL_REGISTERS = 15
