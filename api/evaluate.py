@@ -9,7 +9,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from mtpp.api.output import ShownResult
-from mtpp.errors import InputError
+from mtpp.errors import InputError, InvalidPartition
 from mtpp.host.stop_reason import StopReason
 from mtpp.inference.objective import check_stage_memory
 from mtpp.inference.partition import Partition
@@ -43,14 +43,24 @@ class ComparedStages(ShownResult):
         return compared_text(self.comparison, medium, self.assumptions)
 
 
-def plan_of_labels(model: Model, labels: Sequence[int], k: int | None) -> Plan:
-    """Score a partition; *k* defaults to the number of stages that the labels span."""
+def plan_of_labels(model: Model, labels: Sequence[int], k: int | None, devices: Sequence[int] | None = None) -> Plan:
+    """Score a partition; *k* defaults to the number of stages that the labels span, or of devices.
+
+    Parameters
+    ----------
+    devices
+        Device of each stage, where the machine's may stand anywhere; None: in the order of the list.
+    """
+    from mtpp.api.partition import on_machine
+    from mtpp.solvers.bounds.envelope import on_envelope
     from mtpp.solvers.bounds.simple import simple_bound
     from mtpp.solvers.last_look.partition import look_at_partition
 
-    instance = model.instance(k or max(labels) + 1)
+    instance = model.instance(k or max(labels) + 1) if model.machine is None else model.whole_instance(k)
+    if devices is not None:
+        instance = instance.on(devices)
     partition = Partition.from_labels(instance, labels)
-    lower = simple_bound(instance)
+    lower = on_envelope(simple_bound(instance.envelope), instance)
     plan = Plan(
         graph=model.graph,
         instance=instance,
@@ -61,26 +71,34 @@ def plan_of_labels(model: Model, labels: Sequence[int], k: int | None) -> Plan:
         seed=0,
         evaluations=1,
         stopped=StopReason.FINISHED,
+        devices=None if devices is None else tuple(devices),
     )
+    busy = instance.k - len(partition.empty_stages)
+    if busy > instance.most_used:
+        raise InvalidPartition(f"{busy} blocks were given, but k is {instance.most_used}")
     check_stage_memory(instance, plan.costs)
     look_at_partition(instance, partition, plan.certificate.upper, "given", bounds=[(lower.method, lower.value)])
-    return plan
+    return on_machine(plan, model)
 
 
-def scored(model: Model, labels: Sequence[int], k: int | None, observer: Observer) -> Plan:
+def scored(
+    model: Model, labels: Sequence[int], k: int | None, observer: Observer, devices: Sequence[int] | None = None
+) -> Plan:
     """Score a partition, and warn where its stages had to be numbered anew."""
-    plan = plan_of_labels(model, labels, k)
+    plan = plan_of_labels(model, labels, k, devices)
     if plan.partition.assignment.tolist() != list(labels):
         observer.warn(RENUMBERED)
     return plan
 
 
-def score(model: Model, labels: Sequence[int], k: int | None, observer: Observer) -> PartitionPlan:
+def score(
+    model: Model, labels: Sequence[int], k: int | None, observer: Observer, devices: Sequence[int] | None = None
+) -> PartitionPlan:
     """Do the same, and return a plan that shows and saves itself."""
     from mtpp.api.partition_plan import PartitionPlan
 
     begin = time.monotonic()
-    record = scored(model, labels, k, observer)
+    record = scored(model, labels, k, observer, devices)
     return PartitionPlan.of(record, model, elapsed_s=time.monotonic() - begin)
 
 
@@ -104,9 +122,10 @@ def compare_stages(
     -------
     The given partition with the better lower bound of the two, and the comparison.
     """
+    from mtpp.api.inputs.model import devices_given
     from mtpp.api.inputs.user_assignment import labels_of_assignment
     from mtpp.api.options.search import Partitioning
-    from mtpp.api.partition import prepare, search
+    from mtpp.api.partition import on_machine, prepare, search
     from mtpp.api.partition_plan import PartitionPlan
     from mtpp.formats.results.stage_comparison import StageComparison
     from mtpp.host.deadline import Deadline
@@ -117,10 +136,11 @@ def compare_stages(
     k = given.k
     if against in ALGORITHMS:
         asked = Partitioning.of(k=k, algorithm=against, ignore_engine=True)
-        other = search(prepare(model, asked), Deadline(), observer)
+        other = on_machine(search(prepare(model, asked), Deadline(), observer), model)
     else:
         labels = labels_of_assignment(model.graph, against)
-        other = plan_of_labels(model, labels, max(k, max(labels) + 1))
+        most = k if model.machine is not None else max(k, max(labels) + 1)
+        other = plan_of_labels(model, labels, most, devices_given(model, against))
     if other.partition.k == k and other.lower.value > record.lower.value:
         record = replace(record, lower=other.lower)
     comparison = StageComparison(record, other, name, PurePath(against).name)
@@ -172,6 +192,7 @@ def evaluate(
     >>> plan.bottleneck_s, [stage.work_s for stage in plan.stages]
     (0.003, [0.001, 0.0025])
     """
+    from mtpp.api.inputs.model import devices_given
     from mtpp.api.inputs.reading import as_model
     from mtpp.api.inputs.user_assignment import brought_along, labels_of_cuts, stage_labels
     from mtpp.api.observer import listener
@@ -183,4 +204,4 @@ def evaluate(
     read = as_model(model, observer, assignment=assignment)
     with brought_along(assignment, "assignment" if asked.cuts is None else "cuts"):
         own = stage_labels(read.graph, assignment) if asked.cuts is None else labels_of_cuts(read.graph, asked.cuts)
-        return score(read, own, asked.k, heard)
+        return score(read, own, asked.k, heard, devices_given(read, assignment))

@@ -105,10 +105,12 @@ def prepare(model: Model, asked: Partitioning) -> Prepared:
             parameter="population" if asked.population else "generations",
             remedy="it goes with " + ", ".join(one.name for one in registry.PARTITIONERS.values() if one.evolves),
         )
-    instance = model.instance(asked.k or 1)
+    if model.machine is not None and asked.max_bottleneck is not None:
+        raise InputError("is not supported on a machine yet", parameter="max_bottleneck", remedy="give ‹k›")
+    instance = model.instance(asked.k if model.machine is not None else asked.k or 1)
     prepared = Prepared(model, asked, variant, together, instance, contract_groups(instance, together))
     memory_arrays(prepared.contracted)
-    if asked.k is not None:
+    if asked.k is not None or model.machine is not None:
         refuse_infeasible(prepared.contracted)
     else:
         parse_bottleneck("" if asked.max_bottleneck is None else asked.max_bottleneck, model.graph.time_unit)
@@ -154,8 +156,15 @@ def find_partition(
     from mtpp.api.partition_plan import PartitionPlan
 
     begin = time.monotonic() - spent_s
-    found = search(prepared, deadline, observer)
+    found = on_machine(search(prepared, deadline, observer), prepared.model)
     return PartitionPlan.of(found, prepared.model, elapsed_s=time.monotonic() - begin)
+
+
+def on_machine(plan: Plan, model: Model) -> Plan:
+    """Return a plan with a stage for each device of the model's machine, where it has one."""
+    from mtpp.inference.placement import on_whole_machine
+
+    return plan if model.machine is None else on_whole_machine(plan, model.whole_instance(plan.instance.most_used))
 
 
 def _fewest(
@@ -273,12 +282,13 @@ def partition(
     from mtpp.api.inputs.reading_in_time import reading_given
 
     begin = time.monotonic()
-    if (k is None) == (max_bottleneck is None):
-        raise InputError("give either ‹k› or ‹max_bottleneck›", parameter="k")
     asked = Partitioning.among(locals())
     deadline, heard = Deadline(asked.time_limit_s), listener(observer)
     with reading_given(model, "model", deadline):
-        prepared = prepare(as_model(model, observer), asked)
+        read = as_model(model, observer)
+        if (k is None) == (max_bottleneck is None) and (k is not None or read.machine is None):
+            raise InputError("give either ‹k› or ‹max_bottleneck›", parameter="k")
+        prepared = prepare(read, asked)
     return find_partition(prepared, deadline, heard, spent_s=time.monotonic() - begin)
 
 

@@ -31,11 +31,17 @@ def plan_document(plan: Plan, model: Model, *, elapsed_s: float, embed: bool = F
         Whether the graph goes in, so that the document can be verified alone; it does in any case where the model's
         file alone does not give this graph.
     """
-    from mtpp.formats.graphs.native import ticks_document
+    from mtpp.formats.graphs.native import plain_document, ticks_document
 
-    graph = None
-    if embed or model.source.path is None or model.read_as_told:
+    graph, machine = None, None
+    alone = embed or model.source.path is None or model.read_as_told
+    if alone and model.machine is None:
         graph = ticks_document(model.graph, plan.instance.work.tolist(), plan.instance.transfer.tolist())
+    elif alone:
+        graph = plain_document(model.graph)
+    if model.machine is not None:
+        measured = [row if digest else None for row, digest in zip(model.times, model.times_sha256, strict=True)]
+        machine = model.machine.to_document(model.times if alone else measured, model.times_sha256)
     return plan.to_document(
         sha256=model.source.sha256,
         dims=model.dims,
@@ -43,6 +49,7 @@ def plan_document(plan: Plan, model: Model, *, elapsed_s: float, embed: bool = F
         elapsed_s=elapsed_s,
         costs_sha256=model.costs_sha256,
         graph_document=graph,
+        machine=machine,
     )
 
 
@@ -126,7 +133,7 @@ class _Facts:
         return cls(
             name=plan.graph.name,
             ops=plan.graph.op_count,
-            k=plan.partition.k,
+            k=plan.instance.most_used,
             algorithm=plan.algorithm,
             found_by=plan.found_by,
             stopped=plan.stopped,
@@ -220,7 +227,7 @@ class PartitionPlan(SavedResult):
 
     @property
     def k(self) -> int:
-        """Number of stages, empty ones included."""
+        """Number of stages, empty ones included; on a machine, of devices that may be used."""
         return self._facts.k
 
     @property
@@ -277,7 +284,7 @@ class PartitionPlan(SavedResult):
     @cached_property
     def stages(self) -> tuple[Stage, ...]:
         """The stages in the order of the pipeline."""
-        ops: list[list[str]] = [[] for _ in range(self.k)]
+        ops: list[list[str]] = [[] for _ in self._document["stages"]]
         for name, stage in self._document["assignment"].items():
             ops[stage].append(name)
         ticks_per_s = PICOSECONDS["s"] if self._timed else None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mtpp.api.inputs.model import Model
 from mtpp.api.observer import Observer, listener
-from mtpp.api.options.machine import System
+from mtpp.api.options.machine import OnMachine, System
 from mtpp.api.options.reading import Formats
 from mtpp.api.options.verifying import Verifying
 from mtpp.api.output import ShownResult
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from mtpp.formats.modelled.size_terms import SizeTerms
     from mtpp.inference.graph import CostGraph
     from mtpp.machine.device import Device
+    from mtpp.machine.machine import Machine
     from mtpp.training.model import TrainingModel
     from mtpp.views.terminal import Medium
 
@@ -122,6 +123,7 @@ def verify(
     model: str | os.PathLike[str] | Model | CostGraph | TrainingModel | Sequence[Any] | None = None,
     *,
     system: Device | str | os.PathLike[str] | None = None,
+    machine: Machine | str | os.PathLike[str] | None = None,
     dims: SizeTerms | str | None = None,
     costs: str | os.PathLike[str] | None = None,
     time_unit: str | None = None,
@@ -146,7 +148,7 @@ def verify(
         The model that the result is about: a path, a :class:`mtpp.api.inputs.model.Model`, or a graph. Not needed for
         plans that embed their graph. For tables also several of them, or folders; models that the rows name are found.
         A graph that comes from no file is taken as the one that the plan is for.
-    system, time_unit
+    system, machine, time_unit
         As in :class:`mtpp.api.options.reading.Reading`: what the result has to be for, and the unit of its model's
         times. None: the system of the model where it is as read, else the result's own choice.
     observer
@@ -186,12 +188,17 @@ def verify(
     ['bottleneck']
     """
     asked = Verifying.among(locals())
-    request = request_of(result, model, asked, System(system=system), Formats(time_unit=time_unit))
+    request = request_of(result, model, asked, System(system=system), Formats(time_unit=time_unit), machine)
     return verify_document(request, listener(observer)).told(str)
 
 
 def request_of(
-    result: object, model: Any, asked: Verifying, system: System | None = None, read_as: Formats | None = None
+    result: object,
+    model: Any,
+    asked: Verifying,
+    system: System | None = None,
+    read_as: Formats | None = None,
+    machine: Any = None,
 ) -> VerifyRequest:
     """Return the request to verify a result at hand; a model as read says what is not asked for otherwise."""
     from mtpp.api.inputs.document_source import document_source
@@ -202,9 +209,13 @@ def request_of(
     system = system or System()
     if isinstance(model, Model):
         asked = replace(asked, dims=model.dims) if asked.dims is None else asked
-        system = System(system=model.system) if system.system is None else system
+        if model.machine is None:
+            system = System(system=model.system) if system.system is None else system
     models = supplied_models(model)
-    return VerifyRequest(source, models, asked, system, read_as or Formats(), deadline, in_memory=in_memory)
+    read_as = read_as or Formats()
+    return VerifyRequest(
+        source, models, asked, system, read_as, OnMachine(machine=machine), deadline=deadline, in_memory=in_memory
+    )
 
 
 def verify_document(request: VerifyRequest, observer: Observer) -> Verification:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mtpp.api.options.graphs import Converting
-from mtpp.api.options.reading import Reading
+from mtpp.api.options.reading import ModelReading
 from mtpp.cli.options.file_types import ASSIGNMENT, MODEL, OUTPUT
 from mtpp.cli.options.made import fields, options, single
 from mtpp.cli.options.shared import memory_limit_option, noise_options
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @single("assignment", ASSIGNMENT.kind, 'Stages to show: a plan, JSON {"op": stage, …}, or such a CSV.', "FILE")
 @fields(Converting, "modules")
 @memory_limit_option()
-@options(Reading)
+@options(ModelReading)
 @noise_options()
 @click.pass_context
 def command(
@@ -34,7 +34,7 @@ def command(
     to: str | None,
     assignment: str | None,
     modules: int | None,
-    reading: Reading,
+    modelreading: ModelReading,
     console: Console,
 ) -> None:
     """Write MODEL as a graph with costs to OUTPUT (a name ending in .gz is compressed; - is standard output).
@@ -55,7 +55,7 @@ def command(
         check_drawing(writer)
     if output != "-":
         check_output(output)
-    read = read_model(model, reading, console.warn, assignment=assignment)
+    read = read_model(model, modelreading, console.warn, assignment=assignment)
     text = converted_text(read, writer, assignment, console, modules=modules)
     if output == "-":
         write_stdout(text)

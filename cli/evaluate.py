@@ -56,7 +56,7 @@ def command(
     invalid: exit code 1. With --against, what is printed is the comparison; -o still writes the scored plan.
     """
     from mtpp.api.evaluate import compare_stages, score
-    from mtpp.api.inputs.model import read_model
+    from mtpp.api.inputs.model import devices_given, read_model
     from mtpp.api.inputs.user_assignment import labels_of_assignment, labels_of_cuts
     from mtpp.cli.terminal.delivery import check_output, deliver_plan
 
@@ -71,7 +71,7 @@ def command(
         labels = labels_of_assignment(read.graph, assignment)
     else:
         labels = labels_of_cuts(read.graph, scoring.cuts or [""])  # as an empty text says
-    plan = score(read, labels, scoring.k, console)
+    plan = score(read, labels, scoring.k, console, devices_given(read, assignment))
     comparison = None
     if against is not None:
         name = PurePath(assignment or "cuts").name

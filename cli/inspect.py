@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mtpp.api.options.graphs import Inspecting
-from mtpp.api.options.reading import Reading
+from mtpp.api.options.reading import ModelReading
 from mtpp.cli.options.file_types import MODEL
 from mtpp.cli.options.made import options
 from mtpp.cli.options.shared import memory_limit_option, output_options
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 @click.argument("model", type=MODEL)
 @options(Inspecting)
 @memory_limit_option()
-@options(Reading)
+@options(ModelReading)
 @output_options("table", "json", "csv", "markdown")
 def command(
     model: str,
     inspecting: Inspecting,
-    reading: Reading,
+    modelreading: ModelReading,
     output_format: str,
     console: Console,
 ) -> None:
@@ -34,5 +34,5 @@ def command(
     from mtpp.api.inspect import inspection
     from mtpp.cli.terminal.output import write_stdout
 
-    read = read_model(model, reading, console.warn)
+    read = read_model(model, modelreading, console.warn)
     write_stdout(inspection(read, inspecting).text(output_format))

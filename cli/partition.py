@@ -74,7 +74,7 @@ def command(
 
     asked, output, report = partitioning, written.output, written.report
     limit_s = asked.time_limit_s
-    if (asked.k is None) == (asked.max_bottleneck is None):
+    if (asked.k is None) == (asked.max_bottleneck is None) and (asked.k is not None or reading.machine is None):
         raise click.UsageError("give either -k or --max-bottleneck", ctx)
     check_output(output)
     if report is not None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mtpp.api.options.kinds import Repeated
-from mtpp.api.options.machine import System
+from mtpp.api.options.machine import OnMachine, System
 from mtpp.api.options.option import REQUIRED
 from mtpp.api.options.reading import Formats
 from mtpp.api.options.verifying import Verifying
@@ -39,6 +39,7 @@ def command(
     model: tuple[str, ...],
     verifying: Verifying,
     system: System,
+    onmachine: OnMachine,
     formats: Formats,
     console: Console,
 ) -> None:
@@ -61,7 +62,9 @@ def command(
         raise click.UsageError("only one of result, model and costs can be standard input", ctx)
     check_report(None if output == "-" else output, "output")
     deadline = deadline_from_start(verifying.time_limit_s)
-    made = result_page(VerifyRequest(result, model, verifying, system, formats, deadline), console, named=flag_of)
+    made = result_page(
+        VerifyRequest(result, model, verifying, system, formats, onmachine, deadline=deadline), console, named=flag_of
+    )
     if output == "-":
         write_stdout(made.html)
     else:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mtpp.api.options.kinds import Flag, Repeated
-from mtpp.api.options.machine import System
+from mtpp.api.options.machine import OnMachine, System
 from mtpp.api.options.reading import Formats
 from mtpp.api.options.verifying import Verifying
 from mtpp.cli.flags import flag_of
@@ -50,6 +50,7 @@ def command(
     requirements: Requirements,
     verifying: Verifying,
     system: System,
+    onmachine: OnMachine,
     formats: Formats,
     output_format: str,
     console: Console,
@@ -77,7 +78,7 @@ def command(
     if [*documents, verifying.costs, *model].count("-") > 1:
         raise click.UsageError("only one of plan, model and costs can be standard input", ctx)
     deadline = deadline_from_start(verifying.time_limit_s)
-    request = VerifyRequest(documents[0], model, verifying, system, formats, deadline)
+    request = VerifyRequest(documents[0], model, verifying, system, formats, onmachine, deadline=deadline)
     if beside or len(documents) > 1 or os.path.isdir(documents[0]):
         code = _verify_many(documents, request, console, requirements, output_format, beside=beside)
     else:

@@ -116,6 +116,8 @@ class SearchResult:
         A lower bound that the search has proven, None if it has proven none.
     coverage
         What the search left out of that which its algorithm is to look through; empty if nothing.
+    devices
+        Device of each stage of the partition, by its number in the machine's list; None: stage i stands on device i.
     """
 
     partition: Partition
@@ -125,6 +127,7 @@ class SearchResult:
     stopped: StopReason
     lower: LowerBound | None = None
     coverage: str = ""
+    devices: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

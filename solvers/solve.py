@@ -18,6 +18,7 @@ from mtpp.inference.partition import Partition
 from mtpp.inference.plan import Plan
 from mtpp.solvers import registry
 from mtpp.solvers.best_so_far import BestSoFar
+from mtpp.solvers.bounds.envelope import on_envelope
 from mtpp.solvers.bounds.simple import simple_bound
 from mtpp.solvers.feasibility import none_found, refuse_infeasible
 from mtpp.solvers.last_look.partition import look_at_partition
@@ -63,7 +64,7 @@ def solve(
     contraction = contraction or contract_groups(instance, together)
     inner = contraction.instance if contraction else instance
     refuse_infeasible(inner)
-    lower = simple_bound(inner)
+    lower = on_envelope(simple_bound(inner.envelope), inner)
     limits.observer.bound(lower.value)
     try:
         found = search_in_time(entry.load(), inner, replace(limits, lower_bound=lower.value))
@@ -75,9 +76,10 @@ def solve(
         found = replace(found, partition=start.partition, bottleneck=start.bottleneck, found_by=start.found_by)
     if found.lower is not None and found.lower.value > lower.value:
         lower = found.lower
+    placed = instance if found.devices is None else instance.on(found.devices)
     plan = Plan(
         graph=graph,
-        instance=instance,
+        instance=placed,
         partition=_lifted(instance, contraction, found),
         lower=lower,
         algorithm=algorithm,
@@ -87,10 +89,17 @@ def solve(
         stopped=found.stopped,
         together=together,
         coverage=found.coverage,
+        devices=found.devices,
     )
     bounds = [(lower.method, lower.value)]
     look_at_partition(
-        instance, plan.partition, found.bottleneck, found.found_by, together=together, bounds=bounds, costs=plan.costs
+        plan.instance,
+        plan.partition,
+        found.bottleneck,
+        found.found_by,
+        together=together,
+        bounds=bounds,
+        costs=plan.costs,
     )
     return plan
 

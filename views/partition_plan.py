@@ -26,8 +26,8 @@ _NAME_WIDTHS = (8, 28)
 """Fewest and most characters of an op's name in the table; the middle of longer ones is left out."""
 
 _EMPTY_LISTED = 8
-_NAMES = (2, 3)
-"""Columns that hold names."""
+_NAMES = ("first op", "last op")
+"""Columns that hold names of ops."""
 
 _PARTS = ("work", "input", "output", "overflow", "cost", "cost")
 """Keys of the costs of a stage, and of its share."""
@@ -37,9 +37,14 @@ _PARTS = ("work", "input", "output", "overflow", "cost", "cost")
 def shown_text(plan: ShownPlan, medium: Medium) -> Iterable[Table]:
     """Return a table of the stages."""
     if medium.form == "csv":
-        return [table_of_records(plan.stages)]
+        return [table_of_records([_flat(row) for row in plan.stages])]
     table = Table(_title(plan), _columns(plan), _rows(plan), _figures(plan))
     return [_fitted(table, plan, medium.terminal) if medium.form == "table" else table]
+
+
+def _flat(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a stage with the name of its device in one field."""
+    return row if "device" not in row else {**row, "device": row["device"]["name"]}
 
 
 def _title(plan: ShownPlan) -> str:
@@ -49,8 +54,10 @@ def _title(plan: ShownPlan) -> str:
 
 def _columns(plan: ShownPlan) -> list[Column]:
     costs = CostColumns.of(plan, plan.certificate.upper)
+    device = [] if plan.devices is None else [Column("device", left=True)]
     return [
         Column("stage"),
+        *device,
         Column("ops"),
         Column("first op", left=True),
         Column("last op", left=True),
@@ -60,10 +67,13 @@ def _columns(plan: ShownPlan) -> list[Column]:
 
 
 def _rows(plan: ShownPlan) -> list[list[Any]]:
-    hidden = {"overflow"} if plan.system.fast_memory_bytes is None else set()
+    streams = any(one.fast_memory_bytes is not None for one in plan.devices or [plan.system])
+    hidden = set() if streams else {"overflow"}
     return [
         [
-            *(row["index"], row["ops"], row["first"] or None, row["last"] or None),
+            row["index"],
+            *([] if plan.devices is None else [row["device"]["name"]]),
+            *(row["ops"], row["first"] or None, row["last"] or None),
             *(None if part in hidden or not row["ops"] else row[part] for part in _PARTS),
         ]
         for row in _listed_stages(plan)
@@ -95,12 +105,16 @@ def _figures(plan: ShownPlan) -> list[tuple[str, str]]:
     figures += [("bottleneck", f"{plan.describe(upper)} (stage {plan.slowest}), found by {plan.found_by}")]
     if upper and plan.timed:
         figures.append(("throughput", f"{_rate(10**12 / upper)} inferences/s"))
-    figures.append(("pipeline latency", f"{plan.describe(busy * upper)} ({counted(busy, 'busy stage')} × bottleneck)"))
+    full = f"{plan.describe(busy * upper)} ({counted(busy, 'busy stage')} × bottleneck)"
+    figures += [("latency when full", full)] if plan.devices is None else [
+        ("latency", f"{plan.describe(sum(row['cost'] for row in plan.stages))} on an idle pipeline"),
+        ("latency when full", full),
+    ]  # fmt: skip
     if upper and plan.one_stage_known:
         alone = plan.one_stage
         none = "none: one stage alone exceeds the stage memory"
         figures.append(("speed-up", none if alone is None else f"{_factor(alone / upper)}× over one stage"))
-    if plan.system.limits_memory:
+    if any(one.limits_memory for one in plan.devices or [plan.system]):
         figures.append(("memory", _memory_text(plan)))
     figures.append(("ratio", _ratio_text(plan)))
     if plan.coverage and not plan.certificate.optimal:
@@ -132,6 +146,12 @@ def _ratio_text(plan: ShownPlan) -> str:
 
 def _memory_text(plan: ShownPlan) -> str:
     held = [row["param_bytes"] + row["peak_bytes"] for row in plan.stages]
+    if plan.devices is not None:
+        limits = [one.memory_bytes for one in plan.devices]
+        rows = [(s, size, limit) for s, (size, limit) in enumerate(zip(held, limits, strict=True)) if limit is not None]
+        if rows:
+            s, size, most = max(rows, key=lambda row: row[1] / row[2] if row[2] else row[1])
+            return f"the fullest device (stage {s}) holds {format_bytes(size)} of {format_bytes(most)}"
     stage = held.index(max(held))
     limit = plan.system.memory_bytes
     allowed = "" if limit is None else f", {format_bytes(limit)} allowed"
@@ -155,11 +175,12 @@ def _rate(per_second: float) -> str:
 def _fitted(table: Table, plan: ShownPlan, console: RichConsole) -> Table:
     """Return a table with bars where there is room for them, and with names that leave room for the figures."""
     widths = [max(map(len, column)) for column in zip(table.header, *table.cells, strict=True)]
-    fixed = sum(width for j, width in enumerate(widths) if j not in _NAMES) + 2 * (len(widths) - 1)
+    names = [j for j, column in enumerate(table.columns) if column.name in _NAMES]
+    fixed = sum(width for j, width in enumerate(widths) if j not in names) + 2 * (len(widths) - 1)
     bars = console.width >= fixed + 2 * _NAME_WIDTHS[0] + _BAR_WIDTH + 2
     least, most = _NAME_WIDTHS
     limit = min(max((console.width - fixed - (_BAR_WIDTH + 2 if bars else 0)) // 2, least), most)
-    columns = [replace(column, form=partial(middle_out, limit=limit)) if j in _NAMES else column
+    columns = [replace(column, form=partial(middle_out, limit=limit)) if j in names else column
                for j, column in enumerate(table.columns)]  # fmt: skip
     if not bars:
         return replace(table, columns=columns)

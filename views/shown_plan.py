@@ -37,6 +37,8 @@ class ShownPlan(InTicks):
         Bottleneck and lower bound.
     claimed
         Whether these are a document's word that nobody has verified.
+    devices
+        Of the stages, where a machine lists them.
     one_stage
         Ticks of the whole graph in one stage; None if the stage memory rules that out.
     one_stage_known, crossing
@@ -62,10 +64,11 @@ class ShownPlan(InTicks):
     coverage: str = ""
     assumptions: Sequence[str] = ()
     claimed: bool = False
+    devices: Sequence[Device] | None = None
 
     @property
     def k(self) -> int:
-        """Number of stages."""
+        """Number of stages, one for each device."""
         return len(self.stages)
 
     @property
@@ -109,6 +112,7 @@ def shown_plan(plan: Plan, assumptions: Sequence[str]) -> ShownPlan:
         crossing=Crossing(len(plan.crossing), instance.tensor_count, sum(sizes)),
         coverage=plan.coverage,
         assumptions=assumptions,
+        devices=None if plan.devices is None else instance.machine.devices,
     )
 
 
@@ -137,7 +141,18 @@ def shown_document(document: Mapping[str, Any], assumptions: Sequence[str] = ())
         one_stage_known=known,
         assumptions=assumptions,
         claimed=True,
+        devices=_devices_of(document),
     )
+
+
+def _devices_of(document: Mapping[str, Any]) -> list[Device] | None:
+    """Return the device of each stage of a plan for a machine."""
+    from mtpp.machine.device import Device
+
+    if "machine" not in document:
+        return None
+    listed = [Device.from_figures(one) for one in document["machine"]["devices"]]
+    return [listed[row["device"]["index"]] for row in document["stages"]]
 
 
 def _one_stage(system: Device, work: int, params: int, peak: int) -> int | None:

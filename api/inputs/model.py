@@ -15,12 +15,14 @@ from mtpp.formats.modelled.kept_together import groups_of
 from mtpp.wording import counted
 
 if TYPE_CHECKING:
-    from mtpp.api.options.reading import Reading
+    from mtpp.api.options.reading import ModelReading
     from mtpp.formats.io.source import Source as Source
     from mtpp.formats.measured.measured_costs import MeasuredCosts
     from mtpp.inference.graph import CostGraph
     from mtpp.inference.instance import Instance
     from mtpp.machine.device import Device as Device
+    from mtpp.machine.machine import Machine
+    from mtpp.units import Exact
 
 MAX_INPUT_BYTES = 2 * 2**30
 """Size beyond which a file is refused unless told otherwise."""
@@ -42,6 +44,12 @@ class Model:
         Whether the caller decided what its file leaves open, so that reading the file alone gives another graph.
     max_input_bytes
         A larger file is refused where it is read again.
+    machine
+        Devices in order, of which *system* is the envelope; None where all are equal.
+    times
+        For each class of devices the times of its ops, None where they are the graph's own at the class's speed.
+    times_sha256
+        For each class the SHA-256 of the file that these were measured in, if they were.
     """
 
     source: Source
@@ -52,6 +60,9 @@ class Model:
     costs: MeasuredCosts | None = None
     max_input_bytes: int = MAX_INPUT_BYTES
     proposed_dims: tuple[str, ...] = ()
+    machine: Machine | None = None
+    times: Sequence[Sequence[Exact] | None] = ()
+    times_sha256: Sequence[str | None] = ()
 
     def __repr__(self) -> str:
         graph = self.graph
@@ -62,14 +73,44 @@ class Model:
         """SHA-256 of the file with measured times, if there is one."""
         return None if self.costs is None else self.costs.sha256
 
-    def instance(self, k: int) -> Instance:
-        """Return the instance for k stages; errors name the model's file."""
+    def instance(self, k: int | None) -> Instance:
+        """Return the instance for k stages; errors name the model's file.
+
+        Parameters
+        ----------
+        k
+            None: as many as there are devices. On devices that differ there is a stage for each, of which so many may
+            have ops.
+        """
         from mtpp.formats.io.json_shape import attributed
         from mtpp.inference.instance import Instance
         from mtpp.machine.machine import Machine
 
+        if self.machine is not None and len(self.machine.classes) > 1:
+            return self.whole_instance(k)
+        machine = Machine.uniform(k or 1, self.system) if self.machine is None else self._first_devices(k)
         with attributed(self.source.display):
-            return Instance.build(self.graph, Machine.uniform(k, self.system))
+            return Instance.build(self.graph, machine, self.times or None)
+
+    def whole_instance(self, k: int | None) -> Instance:
+        """Return the instance with a stage for each device of the machine, at most k of which have ops."""
+        from mtpp.formats.io.json_shape import attributed
+        from mtpp.inference.instance import Instance
+
+        assert self.machine is not None
+        self._refuse_too_many(k)
+        with attributed(self.source.display):
+            return Instance.build(self.graph, self.machine, self.times or None, most_used=k)
+
+    def _first_devices(self, k: int | None) -> Machine:
+        assert self.machine is not None
+        self._refuse_too_many(k)
+        return self.machine.on(range(self.machine.count if k is None else k))
+
+    def _refuse_too_many(self, k: int | None) -> None:
+        count = 0 if self.machine is None else self.machine.count
+        if k is not None and k > count:
+            raise InputError(f"{k} stages are more than the machine has devices, {count}", parameter="k")
 
     def source_with_data(self) -> Source:
         """Return the source with its bytes, read again where they were not kept.
@@ -112,7 +153,7 @@ class Model:
 
 def read_model(
     path: str,
-    how: Reading,
+    how: ModelReading,
     warn: Callable[[str], None],
     *,
     source: Source | None = None,
@@ -146,7 +187,6 @@ def read_model(
     read = partial(
         read_graph,
         source,
-        system=how.device,
         spare_dims=spare_dims,
         warn=warn,
         from_format=how.from_format,
@@ -154,13 +194,15 @@ def read_model(
         backward=how.backward,
         loading_time=how.loading_time,
     )
+    on_system = partial(read, system=replace(how.device, speed=1))
     try:
-        graph = read(dims=given)
+        graph = on_system(dims=given)
     except OpenSizes:
         planned = {} if assignment is None else planned_sizes(assignment)
         if not planned:
             raise
-        graph = read(dims={**planned, **given})
+        graph = on_system(dims={**planned, **given})
+    machine = how.placed
     # Converted graphs remember the sizes that were set before: only what has sizes itself is asked.
     said = graph.metadata if graph.metadata.get("dims") and takes_sizes(source) else {}
     costs = None
@@ -174,6 +216,7 @@ def read_model(
     timed = bool(graph.transfer) and all(cost is not None for cost in graph.transfer)
     if how.bandwidth is not None and not streams and timed:
         warn(f"‹bandwidth› has no effect: the tensors of {source.display} carry their transfer times")
+    times, digests = ((), ()) if machine is None else _times_on(machine, graph, source, read, how, path)
     kept = source if source.is_stdin else replace(source, data=b"")  # a file can be read again
     told = how.time_unit is not None or how.backward or how.loading_time
     return Model(
@@ -185,7 +228,37 @@ def read_model(
         costs=costs,
         max_input_bytes=largest,
         proposed_dims=tuple(said.get("proposed_dims", ())),
+        machine=machine,
+        times=times,
+        times_sha256=digests,
     )
+
+
+def _times_on(
+    machine: Machine, graph: CostGraph, source: Source, read: Callable[..., CostGraph], how: ModelReading, path: str
+) -> tuple[tuple[Sequence[Exact] | None, ...], tuple[str | None, ...]]:
+    """Return the times of ops on each class of devices, and the digests of files that they were measured in.
+
+    Parameters
+    ----------
+    read
+        Reads the model's file for a system and sizes.
+    """
+    from mtpp.formats.graphs.recognise import takes_sizes
+
+    modelled = takes_sizes(source) and how.costs is None
+    sizes = dict(graph.metadata.get("dims", {}))
+    times: list[Sequence[Exact] | None] = []
+    digests: list[str | None] = []
+    for device in machine.classes:
+        measurement, found = None, graph
+        if device.costs:
+            measurement, found = measured(graph, device.costs, int(how.max_input_size), path)
+        elif modelled and (device.speed != 1 or device.rates != how.device.rates):
+            found = read(dims=sizes, system=device)
+        times.append(None if found is graph else found.work)
+        digests.append(None if measurement is None else measurement.sha256)
+    return (tuple(times), tuple(digests)) if any(times) else ((), ())
 
 
 def measured(graph: CostGraph, path: str, max_input_bytes: int, model_path: str) -> tuple[MeasuredCosts, CostGraph]:
@@ -207,14 +280,15 @@ def planned_sizes(assignment: Any) -> dict[str, int]:
     assignment
         What :func:`mtpp.api.inputs.user_assignment.stage_labels` takes. What is wrong with it is said there.
     """
-    model = _document(assignment).get("model")
+    model = assignment_mapping(assignment).get("model")
     dims = model.get("dims") if isinstance(model, Mapping) else None
     if not isinstance(dims, Mapping):
         return {}
     return {name: size for name, size in dims.items() if isinstance(name, str) and type(size) is int and size > 0}
 
 
-def _document(assignment: Any) -> Mapping[Any, Any]:
+def assignment_mapping(assignment: Any) -> Mapping[Any, Any]:
+    """Return what an assignment says as a document, empty where it is none."""
     from mtpp.api.inputs.user_assignment import assignment_document
     from mtpp.api.output import SavedResult
     from mtpp.formats.io.source import read_source
@@ -228,6 +302,26 @@ def _document(assignment: Any) -> Mapping[Any, Any]:
         except InputError:
             return {}
     return document if isinstance(document, Mapping) else {}
+
+
+def devices_given(model: Model, assignment: Any) -> list[int] | None:
+    """Return the device of each stage that a plan says, where the devices of a model's machine may stand anywhere.
+
+    Parameters
+    ----------
+    assignment
+        As :func:`mtpp.api.inputs.user_assignment.stage_labels` takes it; only a plan for a machine says devices.
+    """
+    if model.machine is None or not model.machine.free:
+        return None
+    stages = assignment_mapping(assignment).get("stages")
+    if not isinstance(stages, list) or not all(isinstance(row, Mapping) and "device" in row for row in stages):
+        return None
+    found: list[Any] = [row["device"].get("index") if isinstance(row["device"], Mapping) else None for row in stages]
+    if sorted(map(str, found)) != sorted(map(str, range(model.machine.count))):
+        problem = "its devices are not those of the machine, each once"
+        raise InputError(problem, parameter="assignment", where="/stages")
+    return found
 
 
 def refuse_own_file(target: str, model: Model) -> None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from mtpp.formats.modelled.size_terms import SizeTerms
     from mtpp.inference.graph import CostGraph
     from mtpp.machine.device import Device
+    from mtpp.machine.machine import Machine
 
 
 def read(
@@ -35,6 +36,7 @@ def read(
     stage_memory: int | str | None = None,
     sequences: int | None = None,
     costs: str | os.PathLike[str] | None = None,
+    machine: str | os.PathLike[str] | Machine | None = None,
     from_format: str | None = None,
     time_unit: str | None = None,
     backward: bool = False,

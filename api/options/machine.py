@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from mtpp.machine.device import Device
     from mtpp.machine.machine import Machine
+    from mtpp.machine.machine_file import Defaults
     from mtpp.units import Exact
 
 
@@ -82,6 +84,15 @@ class System(Options):
         return {key: value for key, value in values.items() if self.system is not None or key in given}
 
     @property
+    def defaults(self) -> Defaults:
+        """Values that are given, for devices of a machine that leave them open."""
+        from mtpp.machine.machine_file import Defaults
+
+        device = None if self.system is None else System(system=self.system).device
+        given: dict[str, Any] = {key: self._overrides[key] for key in _OPEN.values()}
+        return Defaults(device, **given)
+
+    @property
     def _overrides(self) -> dict[str, Any]:
         return {
             "bandwidth_bytes_per_s": self.bandwidth,
@@ -91,6 +102,62 @@ class System(Options):
             "memory_bytes": self.stage_memory,
             "sequences": self.sequences,
         }
+
+
+class OnMachine(Options):
+    """Machine of devices in order, each of its own kind."""
+
+    machine: str | os.PathLike[str] | Machine | None = option(
+        None, InputPath("the machine", other="Machine"),
+        "In place of ‹system›: devices in order, which may differ; ‹k› is of them at most.", "FILE.toml",
+        more="Or a :class:`mtpp.Machine`.",
+    )  # fmt: skip
+
+    def placed_for(self, system: System) -> Machine | None:
+        """Return the machine, with values of a system where its devices leave some open; None where there is none.
+
+        Raises
+        ------
+        InputError
+            If the file describes no devices in order, or a value is given that the machine has.
+        """
+        from mtpp.machine.machine import Machine
+
+        if self.machine is None:
+            return None
+        if isinstance(self.machine, Machine):
+            machine = self.machine
+            for name in ("system", *_OPEN):
+                if getattr(system, name) is not None:
+                    raise InputError("is a figure of the machine at hand", parameter=name, remedy="leave it out")
+            machine.require_one_level()
+        else:
+            machine = Machine.read(os.fspath(self.machine), defaults=system.defaults)
+            if not machine.groups[0].name:
+                remedy = "describe each device: [[device]]"
+                raise InputError("describes no devices in order", source=str(self.machine), remedy=remedy)
+        for name, field in (("fast_memory", "fast_memory_bytes"), ("stage_memory", "memory_bytes")):
+            size = getattr(system, name)
+            if size is None:
+                continue
+            if any(getattr(device, field) is not None for device in machine.classes):
+                raise InputError("is a figure of the machine", parameter=name, remedy="leave it out")
+            machine = _overriding(machine, **{field: size})
+        return machine if system.sequences is None else _overriding(machine, sequences=system.sequences)
+
+
+def _overriding(machine: Machine, **figures: int) -> Machine:
+    """Return a machine with figures that all of its devices have."""
+    groups = [replace(one, device=one.device.overriding(**figures)) for one in machine.groups]
+    return replace(machine, groups=tuple(groups))
+
+
+_OPEN = {
+    "bandwidth": "bandwidth_bytes_per_s",
+    "peak": "peak",
+    "activation_reserve": "activation_reserve_bytes",
+}
+"""Options that devices of a machine may leave open, and the figures that they are."""
 
 
 class Devices(Options):

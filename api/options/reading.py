@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from mtpp.api.options.kinds import Choice, Flag, InputPath, Quantity, Sizes, Text
-from mtpp.api.options.machine import System
+from mtpp.api.options.machine import OnMachine, System
 from mtpp.api.options.option import Options, option
+from mtpp.errors import InputError
 from mtpp.names import FORMATS_READ, TIME_UNITS
 from mtpp.wording import one_of
 
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
     import os
 
     from mtpp.formats.modelled.size_terms import SizeTerms
+    from mtpp.machine.device import Device
+    from mtpp.machine.machine import Machine
 
 
 class Measured(System):
@@ -45,7 +49,32 @@ class Formats(Options):
     loading_time: bool = option(False, Flag(), "Count the loading of data in a PipeDream profile.")
 
 
-class Reading(Formats, Measured):
-    """Everything that decides which graph a file becomes: keywords of :func:`mtpp.read`, for other functions."""
+class ModelReading(Formats, Measured):
+    """Everything that decides which graph a file becomes."""
 
     max_input_size: int | str = option("2GiB", Quantity(), "Refuse larger inputs.", "SIZE")
+
+    @property
+    def placed(self) -> Machine | None:
+        """Machine of devices in order; None where all are equal."""
+        return None
+
+
+class Reading(OnMachine, ModelReading):
+    """The same with the devices that it is for: keywords of :func:`mtpp.read`, for other functions."""
+
+    def __post_init__(self) -> None:
+        _ = self.placed if self.machine is not None else self.device  # refused at the door
+
+    @cached_property
+    def placed(self) -> Machine | None:
+        """Machine of devices in order; None where all are equal."""
+        machine = self.placed_for(self)
+        if machine is not None and self.costs is not None and any(device.costs for device in machine.classes):
+            raise InputError("are figures of the machine", parameter="costs", remedy="leave them out")
+        return machine
+
+    @cached_property
+    def device(self) -> Device:
+        """The device of each stage; of devices that differ, their envelope."""
+        return super().device if self.placed is None else self.placed.device

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from mtpp.errors import InputError
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from mtpp.checker.plan import Report
     from mtpp.formats.io.source import Source
     from mtpp.formats.measured.measured_costs import MeasuredCosts
+    from mtpp.machine.device import Device
 
 Graph = tuple[dict[str, Any], str | None, str | None]
 """A model as a graph document, the SHA-256 of its file, and that of its measured costs; None for no file."""
@@ -43,8 +45,11 @@ def verify_plan_document(plan: Any, source: Source, request: VerifyRequest, obse
             return unchecked_plan(plan, request.unfound, system_due=request.system_due, dims_due=named)
         graph, digest, costs_digest = None, None, None
         costs = costs_for(request)
+        times = None
         if model is not None:
             graph, digest, costs_digest = graph_of(model, plan["model"], plan["system"], request, costs)
+            if "machine" in plan:
+                times = times_of(model, plan, request, costs)
         elif costs is not None:
             raise InputError("go with a model", parameter="costs", remedy="give it with ‹model›")
         return verify_plan(
@@ -57,6 +62,8 @@ def verify_plan_document(plan: Any, source: Source, request: VerifyRequest, obse
             search=None if request.asked.shallow else downset_search(observer, request.memory_bytes, request.deadline),
             system_due=request.system_due,
             dims_due=due_sizes(request.dims_due, plan["model"]["dims"], model, plan["system"], request),
+            machine_due=request.machine_due,
+            times_due=times,
             ended_by=(TimeIsUp,),
         )
     except InputError as error:
@@ -107,6 +114,51 @@ def graph_of(
     source = read_source(model_at(again), max_bytes=request.max_model_bytes) if isinstance(again, str) else again
     document = model_document(source, dims, system, {**request.read_as.values(), **reading}, costs)
     return document, source.sha256, None if costs is None else costs.sha256
+
+
+def times_of(
+    model: str | SuppliedModel, plan: Mapping[str, Any], request: VerifyRequest, costs: MeasuredCosts | None
+) -> list[Sequence[Any] | None]:
+    """Return the times of a model's ops on each device of a plan's machine.
+
+    They are None where they were measured, and where the model has times of its own: then they are its work at the
+    device's speed.
+    """
+    from mtpp.formats.graphs.recognise import read_graph, takes_sizes
+    from mtpp.formats.io.folder import model_at
+    from mtpp.formats.io.source import read_source
+
+    devices = plan["machine"]["devices"]
+    again = model if isinstance(model, str) else model.again
+    if again is None or costs is not None:
+        return [None] * len(devices)
+    source = read_source(model_at(again), max_bytes=request.max_model_bytes) if isinstance(again, str) else again
+    if not takes_sizes(source):
+        return [None] * len(devices)
+    found: dict[Device, Sequence[Any]] = {}
+    times: list[Sequence[Any] | None] = []
+    for i, stated in enumerate(devices):
+        device = _device_of(stated, i)
+        if "costs_sha256" not in stated and device not in found:
+            read = request.read_as.values()
+            found[device] = read_graph(source, dims=plan["model"]["dims"], system=device, **read).work
+        times.append(None if "costs_sha256" in stated else found[device])
+    return times
+
+
+def _device_of(stated: Mapping[str, Any], i: int) -> Device:
+    """Return a device of a plan's machine, by rates and speed alone."""
+    from mtpp.document_shape import refuse
+    from mtpp.machine.device import Device
+    from mtpp.machine.link import Link
+
+    try:
+        speed = Fraction(stated["speed"])
+        return Device(
+            "device", stated["peak_flops_per_s"], stated["memory_bandwidth_bytes_per_s"], Link(1), speed=speed
+        )
+    except (ValueError, ZeroDivisionError, InputError):
+        refuse("is no speed", ("machine", "devices", i, "speed"))
 
 
 def costs_for(request: VerifyRequest) -> MeasuredCosts | None:

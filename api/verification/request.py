@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from mtpp.api.inputs.model import MAX_INPUT_BYTES
-from mtpp.api.options.machine import System
+from mtpp.api.options.machine import OnMachine, System
 from mtpp.api.options.reading import Formats
 from mtpp.api.options.verifying import Verifying
 from mtpp.errors import InputError
@@ -37,6 +38,8 @@ class VerifyRequest:
         What is checked, and for how long.
     system, read_as
         The system that the result has to be for, and things that the formats of the models leave open.
+    machine
+        That it has to be for.
     deadline
         When work has to end; what is not checked by then is unchecked.
     in_memory
@@ -50,6 +53,7 @@ class VerifyRequest:
     asked: Verifying = field(default_factory=Verifying)
     system: System = field(default_factory=System)
     read_as: Formats = field(default_factory=Formats)
+    machine: OnMachine = field(default_factory=OnMachine)
     deadline: Deadline = field(default_factory=Deadline)
     in_memory: bool = False
     unfound: str | None = None
@@ -57,7 +61,19 @@ class VerifyRequest:
     @property
     def system_due(self) -> dict[str, Any]:
         """Values that the result's system has to have, by their names in documents."""
-        return self.system.due
+        return self.system.due if self.machine.machine is None else {}
+
+    @cached_property
+    def machine_due(self) -> dict[str, Any] | None:
+        """Machine that the result has to be for, as documents have it; None: its own choice."""
+        from mtpp.formats.io.source import read_source
+
+        machine = self.machine.placed_for(self.system)
+        if machine is None:
+            return None
+        paths = [device.costs for device in machine.classes]
+        digests = [read_source(path, max_bytes=self.max_model_bytes).sha256 if path else None for path in paths]
+        return machine.to_document(times_sha256=digests)
 
     @property
     def dims_due(self) -> SizeTerms:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mtpp.api.options.kinds import Choice, Flag
-from mtpp.api.options.machine import System
+from mtpp.api.options.machine import OnMachine, System
 from mtpp.api.options.option import Options, option
 from mtpp.api.options.reading import Formats
 from mtpp.api.options.verifying import Verifying
@@ -29,6 +29,7 @@ def verifying_options() -> Callable[[F], F]:
     return options(
         Verifying,
         System,
+        OnMachine,
         Formats,
         system="Preset or TOML file that it has to be for, with these overrides:",
         bandwidth="The link between stages has to be that, such as 25GB/s.",
@@ -36,6 +37,7 @@ def verifying_options() -> Callable[[F], F]:
         activation_reserve="The part of it kept for activations.",
         peak="How activations have to be counted.",
         stage_memory="The limit on the memory of a stage has to be that.",
+        machine="Devices that it has to be for.",
     )
 
 

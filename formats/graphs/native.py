@@ -173,6 +173,15 @@ def ticks_document(graph: CostGraph, work_ticks: Sequence[int], transfer_ticks: 
     }
 
 
+def plain_document(graph: CostGraph) -> dict[str, Any]:
+    """Return the document that a plan for a machine embeds: the same with the graph's own costs in its own unit."""
+    return _header(graph, graph.time_unit) | {
+        "ops": _op_rows(graph, graph.work),
+        "tensors": _tensor_rows(graph, graph.transfer),
+        **_weights_and_ends(graph),
+    }
+
+
 def write_native(graph: CostGraph) -> str:
     """Return the text of an ``mtpp-graph`` file, one op and one tensor per line."""
     with no_garbage_collection():

@@ -19,7 +19,7 @@ from mtpp.checker.graph import TickGraph, model_in_ticks
 from mtpp.checker.names import BOUNDS
 from mtpp.checker.relaxed import TooManyPaths, relaxation_of, relaxed_graph
 from mtpp.checker.report import BOUND_CHECK, Check, Search, Tier, Verdict, complete, fact
-from mtpp.checker.stages import StageFigures, stage_figures
+from mtpp.checker.stages import PlacedStages, StageFigures, stage_figures
 from mtpp.document_shape import Path, refuse
 from mtpp.errors import InputError
 
@@ -157,9 +157,17 @@ def check_group_names(groups: list[list[str]], graph: TickGraph) -> list[Check]:
     return [] if unknown is None else [Check("together", False, f"the graph has no op {unknown!r}")]
 
 
-def check_memory(needs: Mapping[int, int], limit: int | None) -> Check:
-    """Check that no stage needs more bytes than there may be."""
+def check_memory(needs: Mapping[int, int], limit: int | None, limits: Mapping[int, int | None] | None = None) -> Check:
+    """Check that no stage needs more bytes than there may be; *limits* are those of each stage where they differ."""
     name = "stage memory"
+    if limits is not None and len(set(limits.values())) > 1:
+        over = [(s, need) for s, need in needs.items() if need > (need if limits[s] is None else limits[s] or 0)]
+        if over:
+            s, need = over[0]
+            return Check(name, False, f"stage {s} needs {need} bytes, the limit of its device is {limits[s]}")
+        return Check(name, True, "no stage needs more than the limit of its device")
+    if limits:
+        limit = next(iter(limits.values()))
     if limit is None:
         return fact(name, "no limit")
     held, stage = max((need, -s) for s, need in needs.items())
@@ -176,6 +184,7 @@ def partition_bottleneck(
     said_by: str,
     claims: Sequence[str],
     on_stages: Callable[[dict[int, StageFigures]], Sequence[Check]] = lambda stages: (),
+    placed: PlacedStages | None = None,
 ) -> int | None:
     """Add the rows on an assignment, and return its bottleneck if that could be derived.
 
@@ -185,21 +194,27 @@ def partition_bottleneck(
         Of the bottleneck in the document.
     claims
         Rows on stages, unchecked where the assignment is wrong; *on_stages* makes those that the document has besides.
+    placed
+        Ticks and device of each stage of a plan for a machine.
     """
-    assigned = check_assignment(document["assignment"], document["k"], graph)
+    assigned = check_assignment(document["assignment"], document["k"] if placed is None else len(placed), graph)
     checks.append(assigned)
     if not assigned.passed:
         checks[:] = complete(checks, claims, "the assignment is wrong")
         return None
     stage_of = [document["assignment"][name] for name in graph.op_names]
-    stages = stage_figures(graph, stage_of, document["system"])
+    stages = stage_figures(graph, stage_of, document["system"], placed)
     needs = {s: figures.param_bytes + figures.state_bytes + figures.peak_bytes for s, figures in stages.items()}
     bottleneck = max(stage.cost for stage in stages.values())
     checks += [
         check_edges(graph, stage_of),
         *check_together(document.get("together", []), document["assignment"]),
         *on_stages(stages),
-        check_memory(needs, document["system"].get("stage_memory_bytes")),
+        check_memory(
+            needs,
+            document["system"].get("stage_memory_bytes"),
+            None if placed is None else {s: placed[s][1]["stage_memory_bytes"] for s in stages},
+        ),
         compare("bottleneck", document[key], bottleneck, "ticks", said_by),
     ]
     return bottleneck

@@ -6,8 +6,11 @@ formats.
 
 from __future__ import annotations
 
+from typing import Any
+
 from mtpp.checker.report import STATED_TIERS
 from mtpp.document_shape import (
+    Path,
     Rule,
     anything,
     array,
@@ -18,6 +21,7 @@ from mtpp.document_shape import (
     nullable,
     number,
     record,
+    refuse,
     sha256,
     tagged,
     text,
@@ -67,8 +71,8 @@ any_whole = whole(-(2**63))
 system = record(
     {
         "name": text,
-        "peak_flops_per_s": whole(1),
-        "memory_bandwidth_bytes_per_s": whole(1),
+        "peak_flops_per_s": nullable(whole(1)),
+        "memory_bandwidth_bytes_per_s": nullable(whole(1)),
         "bandwidth_bytes_per_s": whole(1),
         "fast_memory_bytes": nullable(whole()),
         "activation_reserve_bytes": whole(),
@@ -84,40 +88,89 @@ system = record(
 STAGE_FIGURES = ("ops", "first", "last", "work", "input", "output", "overflow", "cost", "param_bytes", "peak_bytes")
 """What a plan says of each stage beside its index, in the order in which it is compared."""
 
-_STAGE = record(
-    {"index": whole()}
-    | {figure: nullable(text) if figure in ("first", "last") else whole() for figure in STAGE_FIGURES},
-    {"state_bytes": whole()},
+_STAGE: dict[str, Rule] = {"index": whole()} | {
+    figure: nullable(text) if figure in ("first", "last") else whole() for figure in STAGE_FIGURES
+}
+
+_STATES: dict[str, Rule] = {"state_bytes": whole()}
+
+_DEVICE = record(
+    {
+        "name": text,
+        "peak_flops_per_s": nullable(whole(1)),
+        "memory_bandwidth_bytes_per_s": nullable(whole(1)),
+        "bandwidth_bytes_per_s": whole(1),
+        "fast_memory_bytes": nullable(whole()),
+        "activation_reserve_bytes": whole(),
+        "peak": choice("reserve", "order"),
+        "stage_memory_bytes": nullable(whole()),
+        "latency_ps": whole(below=_SIZE_LIMIT),
+        "speed": text,
+        "link_speed": text,
+        "place": text,
+    },
+    {"costs_sha256": sha256, "times": whole(), "sequences": whole(1)},
 )
 
-check_plan = tagged(
+_MACHINE = record(
+    {
+        "name": text,
+        "sha256": sha256,
+        "order": choice("fixed", "free"),
+        "transport": choice("direct"),
+        "devices": array(_DEVICE),
+    },
+    {"times": array(array(exact_cost))},
+)
+
+
+def check_plan(value: Any, path: Path) -> None:
+    """Take a plan; what it embeds included, the content of the lower bound's proof not."""
+    with_machine = isinstance(value, dict) and "machine" in value
+    (_on_machine if with_machine else _on_equal_devices)(value, path)
+    if with_machine and not value["machine"]["devices"]:
+        refuse("the machine has no devices", (*path, "machine", "devices"))
+
+
+_PLAN: dict[str, Rule] = {
+    "model": record(
+        {
+            "name": text,
+            "sha256": nullable(sha256),
+            "ops": whole(),
+            "tensors": whole(),
+            "dims": mapping(whole(1)),
+        },
+        {"costs_sha256": sha256, "proposed_dims": array(text), "param_bytes": whole()},
+    ),
+    "system": system,
+    "k": whole(1),
+    "algorithm": text,
+    "seed": nullable(whole()),
+    "ticks_per_unit": whole(1),
+    "time_unit": time_unit,
+    "bottleneck": whole(),
+    "lower_bound": record({"value": whole(), "method": text, "tier": choice(*STATED_TIERS), "proof": anything}),
+    "ratio": nullable(number),
+    "optimal": flag,
+    "together": array(array(text)),
+    "assignment": mapping(any_whole),
+    "elapsed_s": number,
+}
+
+_MORE: dict[str, Rule] = {
+    "found_by": text, "evaluations": whole(), "stopped": text, "objective": choice("bottleneck"), "latency": whole(),
+}  # fmt: skip
+
+_on_equal_devices = tagged(
+    "mtpp-plan", {**_PLAN, "stages": array(record(_STAGE, _STATES))}, {**_MORE, "graph": check_embedded_graph}
+)
+_on_machine = tagged(
     "mtpp-plan",
     {
-        "model": record(
-            {
-                "name": text,
-                "sha256": nullable(sha256),
-                "ops": whole(),
-                "tensors": whole(),
-                "dims": mapping(whole(1)),
-            },
-            {"costs_sha256": sha256, "proposed_dims": array(text), "param_bytes": whole()},
-        ),
-        "system": system,
-        "k": whole(1),
-        "algorithm": text,
-        "seed": nullable(whole()),
-        "ticks_per_unit": whole(1),
-        "time_unit": time_unit,
-        "bottleneck": whole(),
-        "lower_bound": record({"value": whole(), "method": text, "tier": choice(*STATED_TIERS), "proof": anything}),
-        "ratio": nullable(number),
-        "optimal": flag,
-        "together": array(array(text)),
-        "stages": array(_STAGE),
-        "assignment": mapping(any_whole),
-        "elapsed_s": number,
+        **_PLAN,
+        "machine": _MACHINE,
+        "stages": array(record({**_STAGE, "device": record({"name": text, "index": whole()})}, _STATES)),
     },
-    {"graph": check_embedded_graph, "found_by": text, "evaluations": whole(), "stopped": text},
+    {**_MORE, "graph": check_model_graph},
 )
-"""Rule of a plan; what it embeds included, the content of the lower bound's proof not."""

@@ -6,7 +6,7 @@ arrays, so that a mistake has to be made twice to go unnoticed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from heapq import heapify, heappop, heappush
@@ -20,6 +20,7 @@ _ABSTRACT_LIMIT = 2**53
 _FINEST = 10**18
 _FEWEST_TICKS = 10**6
 _TICKS_LIMIT = 2**62
+_ONE = Fraction(1)
 
 
 def ceil_div(numerator: int, denominator: int) -> int:
@@ -128,8 +129,23 @@ class TickGraph:
                 yield t, self.producer[t], v
 
 
-def model_in_ticks(document: Any, bandwidth_bytes_per_s: int, k: int) -> TickGraph:
+def model_in_ticks(
+    document: Any, bandwidth_bytes_per_s: int | Fraction, k: int, path: Path = (), *,
+    times: Sequence[Any] | None = None, whole: bool = True, speed: Fraction = _ONE, link_speed: Fraction = _ONE,
+    latency: int = 0,
+) -> TickGraph:  # fmt: skip
     """Convert a graph whose costs are in its time unit.
+
+    Parameters
+    ----------
+    path
+        Of the document in another one.
+    times
+        Of ops, in place of their work.
+    whole
+        Whether whole costs come to whole ticks on all devices: else an abstract graph has many ticks in a unit.
+    speed, link_speed, latency
+        Of the device: what work and given transfers are divided by, and the ticks of each message besides.
 
     Raises
     ------
@@ -142,29 +158,33 @@ def model_in_ticks(document: Any, bandwidth_bytes_per_s: int, k: int) -> TickGra
     unit as the largest power of ten p with k·(Σ work + Σ transfer)·p < 2^53, at least one and at most 10^18; there
     costs have to be whole ticks, or a million of them on average.
     """
-    check_model_graph(document, ())
+    check_model_graph(document, path)
     unit = document["time_unit"]
     # int, Decimal and Fraction all give their exact ratio; adding up Fractions is only worth its time where needed.
     works: list[tuple[int, int]] = [op["work"].as_integer_ratio() for op in document["ops"]]
     transfers: list[tuple[int, int] | None] = []
     for t, tensor in enumerate(document["tensors"]):
         if "transfer" not in tensor and "bytes" not in tensor:
-            refuse("the tensor has no cost", ("tensors", t), "give bytes or transfer")
+            refuse("the tensor has no cost", (*path, "tensors", t), "give bytes or transfer")
         if "transfer" not in tensor and unit == ABSTRACT:
-            refuse("bytes without transfer in a graph without a time unit", ("tensors", t), "give transfer")
+            refuse("bytes without transfer in a graph without a time unit", (*path, "tensors", t), "give transfer")
         transfers.append(tensor["transfer"].as_integer_ratio() if "transfer" in tensor else None)
     if unit == ABSTRACT:
-        scale = _abstract_scale([*works, *(cost for cost in transfers if cost is not None)], k)
+        scale = _abstract_scale([*works, *(cost for cost in transfers if cost is not None)], k, whole)
     else:
         scale = PICOSECONDS_PER_UNIT[unit]
-    work_ticks = [_ticks(*cost, scale, ("ops", i, "work")) for i, cost in enumerate(works)]
+    own = works if times is None else [time.as_integer_ratio() for time in times]
+    slow, fast = scale * speed.denominator, speed.numerator
+    work_ticks = [_ticks(p, q * fast, slow, (*path, "ops", i, "work")) for i, (p, q) in enumerate(own)]
+    rate, per_s = Fraction(bandwidth_bytes_per_s), TICKS_PER_S
+    slow, fast = scale * link_speed.denominator, link_speed.numerator
     transfer_ticks = [
-        _ticks(tensor["bytes"], bandwidth_bytes_per_s, TICKS_PER_S, ("tensors", t, "bytes"))
+        _ticks(tensor["bytes"] * rate.denominator, rate.numerator, per_s, (*path, "tensors", t, "bytes"))
         if cost is None
-        else _ticks(*cost, scale, ("tensors", t, "transfer"))
+        else _ticks(cost[0], cost[1] * fast, slow, (*path, "tensors", t, "transfer"))
         for t, (tensor, cost) in enumerate(zip(document["tensors"], transfers, strict=True))
     ]
-    return _connect(document, scale, work_ticks, transfer_ticks, ())
+    return _connect(document, scale, work_ticks, [latency + ticks for ticks in transfer_ticks], path)
 
 
 def embedded_in_ticks(document: Any) -> TickGraph:
@@ -179,10 +199,10 @@ def embedded_in_ticks(document: Any) -> TickGraph:
     return _connect(document, 1, works, [tensor["transfer"] for tensor in document["tensors"]], ("graph",))
 
 
-def _abstract_scale(costs: list[tuple[int, int]], k: int) -> int:
-    if all(denominator == 1 for _, denominator in costs):
+def _abstract_scale(costs: list[tuple[int, int]], k: int, whole: bool) -> int:
+    total = sum(Fraction(*cost) for cost in costs) if any(q != 1 for _, q in costs) else sum(p for p, _ in costs)
+    if (whole and all(denominator == 1 for _, denominator in costs)) or not total:
         return 1
-    total = sum(Fraction(*cost) for cost in costs)
     scale = 1
     while scale < _FINEST and k * total * scale * 10 < _ABSTRACT_LIMIT:
         scale *= 10

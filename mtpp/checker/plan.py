@@ -9,7 +9,7 @@ certificates what this module does for plans.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -20,6 +20,7 @@ from mtpp.checker.checks import (
     check_counts,
     check_file,
     check_model_ticks,
+    compare,
     file_row,
     gap_rows,
     hold,
@@ -34,6 +35,7 @@ from mtpp.checker.claim import BoundClaim
 from mtpp.checker.document import ABSTRACT, PICOSECONDS_PER_UNIT, STAGE_FIGURES, check_plan
 from mtpp.checker.facts import counted, dims_rows, groups_row, system_rows
 from mtpp.checker.graph import TickGraph, embedded_in_ticks, first_difference
+from mtpp.checker.machine import ENVELOPE, PlacedGraph, Times, machine_rows, placed_graph, times_row
 from mtpp.checker.names import plan_name_rows
 from mtpp.checker.report import (
     BOUND_CHECK,
@@ -67,6 +69,8 @@ def verify_plan(
     search: Search | None = None,
     system_due: Mapping[str, Any] | None = None,
     dims_due: Mapping[str, int] | None = None,
+    machine_due: Mapping[str, Any] | None = None,
+    times_due: Sequence[Times | None] | None = None,
     ended_by: Interrupts = (),
 ) -> Report:
     """Re-derive what *plan* says and compare.
@@ -90,6 +94,11 @@ def verify_plan(
         Runs the exhaustive search behind a bound again; without it such a bound stays unchecked.
     system_due, dims_due
         Values of the plan's system and dimensions that the user holds it to.
+    machine_due
+        Machine that the user holds it to, in the plan's form.
+    times_due
+        For each device of the plan's machine the times of ops that *graph* has on it, None where they are its own work
+        at the device's speed, or measured ones that the plan states.
     ended_by
         Exceptions that end work: what was not checked by then is unchecked.
 
@@ -109,8 +118,12 @@ def verify_plan(
     input.
     """
     check_plan(plan, ())
-    embedded = embedded_in_ticks(plan["graph"]) if "graph" in plan else None
-    model = None if graph is None else model_graph(graph, plan["system"], plan["k"])
+    if "machine" in plan:
+        embedded, model, placed = _on_machine(plan, graph, times_due)
+    else:
+        embedded = embedded_in_ticks(plan["graph"]) if "graph" in plan else None
+        model = None if graph is None else model_graph(graph, plan["system"], plan["k"])
+        placed = None
     subject = embedded if model is None else model
     if subject is None:
         raise InputError("the plan embeds no graph", where="/graph", remedy="give the model with ‹model›")
@@ -118,23 +131,27 @@ def verify_plan(
 
     checks = [
         *system_rows(plan["system"], system_due or {}, _PLAN),
+        *([] if placed is None else machine_rows(plan, placed, machine_due)),
+        *([] if placed is None else times_row(plan["machine"], times_due if graph is not None else None)),
         *dims_rows(plan["model"], dims_due, _PLAN),
         groups_row(plan["together"], subject.op_count),
         _check_file(plan, graph_sha256, model_given=model_given, unfound=model_unfound),
         *_check_costs(plan, costs_sha256, model_given=model_given),
         *_check_embedded(plan, embedded, model),
         check_counts(plan["model"], subject, _PLAN),
-        _check_ticks(plan, model),
+        _check_ticks(plan, model if placed is None else subject),
         *plan_name_rows(plan, subject),
     ]
-    bottleneck, ended = _check_partition(plan, subject, checks, ended_by)
+    if placed is None and machine_due is not None:
+        checks.append(Check("machine", False, "the plan is for equal devices, it has to be for a machine"))
+    bottleneck, ended = _check_partition(plan, subject, placed, checks, ended_by)
     stated = plan["lower_bound"]
     method, tier, value = stated["method"], Tier(stated["tier"]), stated["value"]
     bound = Check(BOUND_CHECK, None, f"{method}: {OUT_OF_TIME}")
     if not ended:
         with suppress(*ended_by):
             limit = bottleneck if hold(checks, PARTITION) else None
-            bound, tier = check_bound(_claim(plan, subject), method, tier, limit, search)
+            bound, tier = _check_bound(plan, subject, placed, tier, limit, search)
     rests_on = [*rows_named(checks, PARTITION), bound]
     reached = plan["bottleneck"] if bottleneck is None else bottleneck
     checks += [bound, *gap_rows(plan, reached, value, Tier(stated["tier"]), rests_on, _PLAN)]
@@ -148,13 +165,44 @@ def verify_plan(
     )
 
 
+def _on_machine(
+    plan: dict[str, Any], graph: Any | None, times_due: Sequence[Times | None] | None
+) -> tuple[TickGraph | None, TickGraph | None, PlacedGraph]:
+    """Return the embedded graph and the model on the envelope of the plan's machine, and on each of its devices."""
+    machine, k = plan["machine"], plan["k"]
+    inside = placed_graph(machine, plan["graph"], k, None, embedded=True) if "graph" in plan else None
+    given = None
+    if graph is not None:
+        try:
+            given = placed_graph(machine, graph, k, times_due, embedded=False)
+        except InputError as error:
+            if (error.where or "").startswith("/machine"):
+                raise
+            raise InputError(error.problem, source="model", where=error.where, remedy=error.remedy) from None
+    placed = given or inside
+    if placed is None:
+        raise InputError("the plan embeds no graph", where="/graph", remedy="give the model with ‹model›")
+    pairs = [] if inside is None or given is None else zip(inside.by_device, given.by_device, strict=True)
+    for own, due in {(id(own), id(due)): (own, due) for own, due in pairs}.values():
+        if first_difference(own, due) is not None:
+            return own, due, placed
+    return None if inside is None else inside.envelope, None if given is None else given.envelope, placed
+
+
 def _check_partition(
-    plan: dict[str, Any], subject: TickGraph, checks: list[Check], ended_by: Interrupts
+    plan: dict[str, Any], subject: TickGraph, placed: PlacedGraph | None, checks: list[Check], ended_by: Interrupts
 ) -> tuple[int | None, bool]:
     """Add the rows on stages; return the bottleneck if it could be derived, and whether work was ended."""
+    on = None
+    if placed is not None:
+        if not hold(checks, ("devices",)):
+            checks[:] = complete(checks, ("assignment", *_ON_STAGES), "the devices are wrong")
+            return None, False
+        numbers = [stage["device"]["index"] for stage in plan["stages"]]
+        on = [(placed.by_device[i], placed.devices[i]) for i in numbers]
     try:
         found = partition_bottleneck(
-            plan, "bottleneck", subject, checks, _PLAN, _ON_STAGES, lambda stages: [_check_stages(plan, stages)]
+            plan, "bottleneck", subject, checks, _PLAN, _ON_STAGES, lambda stages: _stage_rows(plan, stages), on
         )
         return found, False
     except ended_by:
@@ -162,9 +210,27 @@ def _check_partition(
         return None, True
 
 
-def _claim(plan: dict[str, Any], graph: TickGraph) -> BoundClaim:
+def _check_bound(
+    plan: dict[str, Any],
+    graph: TickGraph,
+    placed: PlacedGraph | None,
+    tier: Tier,
+    reached: int | None,
+    search: Search | None,
+) -> tuple[Check, Tier]:
+    """Check the lower bound; of devices that differ on their envelope, which its proof has to say."""
     bound = plan["lower_bound"]
-    return BoundClaim(graph, plan["system"], plan["k"], plan["together"], bound["value"], bound["proof"])
+    method, proof, system = bound["method"], bound["proof"], plan["system"]
+    if placed is not None:
+        system = {**system, **placed.best}
+        if not placed.uniform:
+            if not isinstance(proof, dict) or proof.get(ENVELOPE) is not True:
+                return Check(
+                    BOUND_CHECK, False, f"{method}: its proof is not of the envelope of the devices"
+                ), Tier.NONE
+            graph, proof = placed.envelope, {key: value for key, value in proof.items() if key != ENVELOPE}
+    claim = BoundClaim(graph, system, plan["k"], plan["together"], bound["value"], proof)
+    return check_bound(claim, method, tier, reached, search)
 
 
 def _check_file(plan: dict[str, Any], actual: str | None, *, model_given: bool, unfound: str | None) -> Check:
@@ -188,14 +254,15 @@ def _check_embedded(plan: dict[str, Any], embedded: TickGraph | None, model: Tic
     name = "embedded graph"
     if embedded is None:
         return []
+    in_ticks = "machine" not in plan
     due = ABSTRACT if (model.time_unit if model else plan["time_unit"]) == ABSTRACT else "ps"
-    if embedded.time_unit != due:
+    if in_ticks and embedded.time_unit != due:
         said = f"its time unit is {embedded.time_unit!r}; ticks of this plan are written as {due!r}"
         return [Check(name, False, said)]
     if model is None:
-        return [fact(name, "in ticks; taken as the model")]
+        return [fact(name, "in ticks; taken as the model" if in_ticks else "taken as the model")]
     difference = first_difference(embedded, model)
-    return [Check(name, difference is None, difference or "the model's, in ticks")]
+    return [Check(name, difference is None, difference or f"the model's{', in ticks' if in_ticks else ''}")]
 
 
 def _check_ticks(plan: dict[str, Any], model: TickGraph | None) -> Check:
@@ -210,7 +277,7 @@ def _check_ticks(plan: dict[str, Any], model: TickGraph | None) -> Check:
 
 def _check_stages(plan: dict[str, Any], stages: dict[int, StageFigures]) -> Check:
     name = "stage costs"
-    if len(plan["stages"]) != plan["k"]:
+    if "machine" not in plan and len(plan["stages"]) != plan["k"]:
         return Check(name, False, f"the plan lists {len(plan['stages'])} stages, k is {plan['k']}")
     for s, stated in enumerate(plan["stages"]):
         if stated["index"] != s:
@@ -223,4 +290,12 @@ def _check_stages(plan: dict[str, Any], stages: dict[int, StageFigures]) -> Chec
         kept = stated.get("state_bytes", 0)
         if kept != derived.state_bytes:
             return Check(name, False, f"stage {s}: the plan says state_bytes {kept}, it is {derived.state_bytes}")
-    return Check(name, True, f"{counted(plan['k'], 'stage')}, {plan['k'] - len(stages)} of them empty")
+    count = len(plan["stages"])
+    return Check(name, True, f"{counted(count, 'stage')}, {count - len(stages)} of them empty")
+
+
+def _stage_rows(plan: dict[str, Any], stages: dict[int, StageFigures]) -> list[Check]:
+    rows = [_check_stages(plan, stages)]
+    if "latency" in plan:
+        rows.append(compare("latency", plan["latency"], sum(stage.cost for stage in stages.values()), "ticks", _PLAN))
+    return rows

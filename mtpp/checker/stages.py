@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
-from mtpp.checker.graph import TICKS_PER_S, TickGraph, ceil_div
+from mtpp.checker.graph import TICKS_PER_S, TickGraph
+from mtpp.checker.machine import overflow_ticks
+
+PlacedStages: TypeAlias = Sequence[tuple[TickGraph, Mapping[str, Any]]]
+"""For each stage the graph in ticks of its device, and that device."""
 
 
 @dataclass
@@ -28,8 +33,18 @@ class StageFigures:
     """Change of the bytes live at each step of the stage, and after the last."""
 
 
-def stage_figures(graph: TickGraph, stage_of: list[int], system: dict[str, Any]) -> dict[int, StageFigures]:
-    """Return the figures of every stage that has ops (Archer et al. 2024, eq. 1 to 3)."""
+def stage_figures(
+    graph: TickGraph, stage_of: list[int], system: dict[str, Any], placed: PlacedStages | None = None
+) -> dict[int, StageFigures]:
+    """Return the figures of every stage that has ops (Archer et al. 2024, eq. 1 to 3).
+
+    Parameters
+    ----------
+    placed
+        Ticks and device of each stage, in place of those of *graph* and *system*; None: all stages are on equal ones.
+    """
+    equal = {"link_speed": "1", **system}
+    placed = placed or [(graph, equal)] * (max(stage_of) + 1)
     stages: defaultdict[int, StageFigures] = defaultdict(StageFigures)
     step = [0] * graph.op_count
     for v in graph.order:
@@ -38,7 +53,7 @@ def stage_figures(graph: TickGraph, stage_of: list[int], system: dict[str, Any])
         stage.first = graph.op_names[v] if stage.ops == 0 else stage.first
         stage.last = graph.op_names[v]
         stage.ops += 1
-        stage.work += graph.work[v]
+        stage.work += placed[stage_of[v]][0].work[v]
         stage.param_bytes += graph.own_bytes[v]
     for _, size, readers in graph.weights:
         for s in {stage_of[v] for v in readers}:
@@ -59,10 +74,10 @@ def stage_figures(graph: TickGraph, stage_of: list[int], system: dict[str, Any])
         # wanted elsewhere or a result, to the end; where it is read, from its first use to its last.
         spans = {s: (min(steps), max(steps)) for s, steps in uses.items() if s != home}
         for s in spans:
-            stages[s].input += graph.transfer[t]
+            stages[s].input += placed[s][0].transfer[t]
         last = max(uses.get(home, [step[maker]]))
         if spans:
-            stages[home].output += graph.transfer[t]
+            stages[home].output += placed[home][0].transfer[t]
         if spans or t in graph.results:
             last = stages[home].ops - 1
         spans[home] = (step[maker], last)
@@ -76,11 +91,12 @@ def stage_figures(graph: TickGraph, stage_of: list[int], system: dict[str, Any])
             stages[s].live[min(steps)] += size
             stages[s].live[max(steps) + 1] -= size
 
-    for stage in stages.values():
-        stage.peak_bytes = system["activation_reserve_bytes"] if system["peak"] == "reserve" else _peak(stage.live)
-        if system["fast_memory_bytes"] is not None:
-            excess = max(0, stage.param_bytes + stage.peak_bytes - system["fast_memory_bytes"])
-            stage.overflow = ceil_div(excess * TICKS_PER_S, system["bandwidth_bytes_per_s"])
+    for s, stage in stages.items():
+        device = placed[s][1]
+        stage.peak_bytes = device["activation_reserve_bytes"] if device["peak"] == "reserve" else _peak(stage.live)
+        if device["fast_memory_bytes"] is not None:
+            excess = max(0, stage.param_bytes + stage.peak_bytes - device["fast_memory_bytes"])
+            stage.overflow = overflow_ticks(excess, device, TICKS_PER_S)
         stage.cost = stage.work + stage.input + stage.output + stage.overflow
     return dict(stages)
 

@@ -41,6 +41,8 @@ class Plan:
         Groups of op names that had to share a stage.
     coverage
         What the search left out of that which its algorithm is to look through; empty if nothing.
+    devices
+        Device of each stage, by its number in the machine's list; None where all are equal and nobody listed them.
     """
 
     graph: CostGraph
@@ -54,6 +56,12 @@ class Plan:
     stopped: StopReason
     together: Sequence[Sequence[str]] = field(default=())
     coverage: str = ""
+    devices: tuple[int, ...] | None = None
+
+    @property
+    def latency(self) -> int:
+        """Time of one request on an idle pipeline: the sum of the stages' costs, in ticks."""
+        return int(self.costs.cost.sum())
 
     @cached_property
     def costs(self) -> StageCosts:
@@ -87,10 +95,13 @@ class Plan:
 
     def stage_rows(self) -> list[dict[str, Any]]:
         """Return the JSON objects of the stages, times in ticks and sizes in bytes."""
-        costs = self.costs
+        costs, names = self.costs, self.instance.machine.names
+        on = [{} if self.devices is None else {"device": {"name": names[b], "index": self.devices[b]}}
+              for b in range(self.partition.k)]  # fmt: skip
         return [
             {
                 "index": b,
+                **on[b],
                 "ops": int(costs.ops[b]),
                 "first": self.ends[b][0],
                 "last": self.ends[b][1],
@@ -120,6 +131,7 @@ class Plan:
         proposed_dims: Sequence[str] = (),
         costs_sha256: str | None = None,
         graph_document: Mapping[str, Any] | None = None,
+        machine: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
         """Return the ``mtpp-plan`` document, version 1.
 
@@ -134,7 +146,9 @@ class Plan:
         costs_sha256
             Hex digest of the file with measured costs, where there was one.
         graph_document
-            The graph in ticks, to embed.
+            The graph in ticks, to embed; with a machine in its own unit.
+        machine
+            The devices, as :meth:`Machine.to_document` writes them.
         """
         graph = self.graph
         document: dict[str, Any] = {
@@ -151,7 +165,8 @@ class Plan:
                 **({"param_bytes": graph.all_bytes} if graph.weights.names else {}),
             },
             "system": self._system(),
-            "k": self.partition.k,
+            **({} if machine is None else {"machine": machine}),
+            "k": self.instance.most_used,
             "algorithm": self.algorithm,
             "found_by": self.found_by,
             "seed": self.seed,
@@ -160,7 +175,9 @@ class Plan:
             "ticks_per_unit": self.instance.ticks_per_unit,
             "time_unit": self.instance.time_unit,
             "together": [list(group) for group in self.together],
+            "objective": "bottleneck",
             "bottleneck": self.certificate.upper,
+            "latency": self.latency,
             "lower_bound": self.lower.to_document(),
             "ratio": self.certificate.ratio,
             "optimal": self.certificate.optimal,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 from mtpp.errors import InputError
@@ -101,6 +102,11 @@ class Device:
                 )
 
     @property
+    def rates(self) -> tuple[int | None, int | None]:
+        """Peak and memory bandwidth: what models the work of ops."""
+        return self.peak_flops_per_s, self.memory_bandwidth_bytes_per_s
+
+    @property
     def limits_memory(self) -> bool:
         """Whether the memory that a stage needs changes its cost or whether it may be at all."""
         return self.fast_memory_bytes is not None or self.memory_bytes is not None
@@ -152,6 +158,33 @@ class Device:
             **({"sequences": self.sequences} if self.sequences != 1 else {}),
         }
 
+    def figures(self) -> dict[str, Any]:
+        """Return the figures that a plan's ``machine`` holds of the device, with speeds as ``"3/2"``."""
+        figures = self.to_document()
+        del figures["name"]
+        return figures | {
+            "latency_ps": self.link.latency_ps,
+            "speed": str(self.speed),
+            "link_speed": str(self.link.speed),
+        }
+
+    @classmethod
+    def from_figures(cls, figures: Mapping[str, Any]) -> Device:
+        """Return the device of :meth:`figures`, among which there may be others.
+
+        Raises
+        ------
+        InputError
+            If a value is not allowed.
+        """
+        plain = {key: figures[key] for key in (*_LEAST, "peak")} | {"sequences": figures.get("sequences", 1)}
+        device = cls.from_document({"name": "device", **plain})
+        try:
+            link = replace(device.link, latency_ps=figures["latency_ps"], speed=Fraction(figures["link_speed"]))
+            return replace(device, link=link, speed=Fraction(figures["speed"]))
+        except (ValueError, ZeroDivisionError) as error:
+            raise InputError(f"not a device: {error}", where="/machine/devices") from None
+
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Device:
         """Read the JSON object that :meth:`to_document` writes.
@@ -164,7 +197,7 @@ class Device:
         try:
             figures = dict(document)
             for key in _RATES:
-                if figures.get(key) is None:
+                if key not in figures:
                     raise TypeError(f"{key} is missing")
             link, memory = Link(figures.pop("bandwidth_bytes_per_s")), figures.pop("stage_memory_bytes", None)
             if figures.keys() & {"speed", "link", "memory_bytes", "costs"}:

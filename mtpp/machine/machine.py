@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from itertools import chain, groupby, repeat
-from math import prod
+from math import ceil, prod
 from pathlib import Path
+from typing import Any
 
 from mtpp.errors import InputError
 from mtpp.machine.device import Device
@@ -39,8 +41,6 @@ class Machine:
         ``"fixed"``: stage i stands on device i; ``"free"``: devices may stand anywhere in the pipeline.
     transport
         Way of tensors from stage to stage, one of :data:`~mtpp.names.TRANSPORTS`.
-    sha256
-        Digest of the file that it was read from; empty where it was read from none.
 
     Raises
     ------
@@ -53,7 +53,6 @@ class Machine:
     name: str = ""
     order: str = FIXED
     transport: str = DIRECT
-    sha256: str = ""
 
     def __post_init__(self) -> None:
         if len({group.device.peak for group in self.groups}) > 1:
@@ -149,22 +148,21 @@ class Machine:
         InputError
             If there is no such file, or it describes none of them; it names the place.
         """
-        text = toml_text(path, "no such file")
-        table = toml_of_text(text, path)
+        table = toml_of_text(toml_text(path, "no such file"), path)
         if "peak_flops" in table:
             return cls.uniform(count, device_of_table(table, Path(path).stem, path))
         try:
             if "device" in table:
-                return cls._of_table(machine_of_table(table, Path(path), defaults), sha256(text.encode()).hexdigest())
+                return cls._of_table(machine_of_table(table, Path(path), defaults))
             return cls.of_levels(levels_of_table(table))
         except InputError as error:
             raise InputError(error.problem, source=path, where=error.where, remedy=error.remedy) from None
 
     @classmethod
-    def _of_table(cls, table: MachineTable, digest: str) -> Machine:
+    def _of_table(cls, table: MachineTable) -> Machine:
         groups = table.groups
         levels = (Level(sum(group.count for group in groups), groups[0].device.link),)
-        return cls(groups, levels, table.name, table.order, table.transport, digest)
+        return cls(groups, levels, table.name, table.order, table.transport)
 
     @property
     def count(self) -> int:
@@ -267,9 +265,10 @@ class Machine:
         The least bottleneck on it is at most the least on this machine. Its speeds are for people: ticks of ops and
         tensors on it are the least of any class (:meth:`~mtpp.inference.stage_cost.StageCost.enveloped`).
         """
-        first, *others = (group.device for group in self.groups)
-        if not others:
+        if len(self.groups) == 1:
             return self
+        first, *others = self.classes
+        first = replace(first, name=self.groups[0].device.name)
         for other in others:
             first = Device(
                 first.name,
@@ -285,6 +284,46 @@ class Machine:
             )
         levels = (replace(self.levels[0], link=first.link), *self.levels[1:])
         return Machine((DeviceGroup(first, sum(group.count for group in self.groups)),), levels, self.name)
+
+    def to_document(
+        self, times: Sequence[Sequence[Any] | None] = (), times_sha256: Sequence[str | None] = ()
+    ) -> dict[str, Any]:
+        """Return the JSON object that a plan carries as its ``machine``: the devices in order.
+
+        Its ``sha256`` is of name, order, transport and the figures of devices, as compact JSON with sorted keys.
+
+        Parameters
+        ----------
+        times
+            For each class of devices the times of ops on it, in the graph's unit, where they have to be at hand.
+        times_sha256
+            For each class the SHA-256 of the file that these were measured in, if they were.
+        """
+        kept = [c for c, row in enumerate(times) if row is not None]
+        rows = zip(self.devices, self.class_of, self.names, self.places, strict=True)
+        devices = [
+            {
+                "name": name,
+                **device.figures(),
+                "place": place,
+                **({"costs_sha256": times_sha256[c]} if times_sha256 and times_sha256[c] else {}),
+            }
+            for device, c, name, place in rows
+        ]
+        figures = {"name": self.name, "order": self.order, "transport": self.transport, "devices": devices}
+        text = json.dumps(figures, sort_keys=True, separators=(",", ":"))
+        if not kept:
+            return {**figures, "sha256": sha256(text.encode()).hexdigest()}
+        numbered = [
+            {**row, **({"times": kept.index(c)} if c in kept else {})}
+            for row, c in zip(devices, self.class_of, strict=True)
+        ]
+        return {
+            **figures,
+            "devices": numbered,
+            "sha256": sha256(text.encode()).hexdigest(),
+            "times": [list(times[c] or ()) for c in kept],
+        }
 
     def topology(self) -> list[dict[str, int]]:
         """Return ``system.topology`` of plans: the levels, the innermost first."""
@@ -320,8 +359,7 @@ def _nameless(device: Device) -> Device:
 
 def _best_link(one: Link, other: Link) -> Link:
     """Return the link of the higher rate with the shorter latency."""
-    best = max(one, other, key=lambda link: link.rate)
-    return replace(best, latency_ps=min(one.latency_ps, other.latency_ps))
+    return Link(ceil(max(one.rate, other.rate)), min(one.latency_ps, other.latency_ps))
 
 
 def _largest(one: int | None, other: int | None) -> int | None:

@@ -55,7 +55,11 @@ def look_at_partition(
     if min(costs.cost.min(), costs.param_bytes.min(), costs.state_bytes.min(), costs.peak_bytes.min()) < 0:
         raise InconsistentResult(f"a stage found by {found_by} costs less than nothing")
     if not keeps_stage_memory(instance, costs):
-        limit, most = instance.device.memory_bytes, int(costs.held_bytes.max())
+        held = costs.held_bytes.tolist()
+        limits = [instance.machine.classes[c].memory_bytes for c in instance.cost.class_of(len(held)).tolist()]
+        most, limit = max(
+            (pair for pair in zip(held, limits, strict=True) if pair[1] is not None), key=lambda pair: pair[0] - pair[1]
+        )
         raise InconsistentResult(f"a stage found by {found_by} needs {most} bytes, and the limit is {limit}")
     if together:
         place = dict(zip(instance.op_names, again.assignment.tolist(), strict=True))
@@ -74,8 +78,12 @@ def _look_at_sums(instance: Instance, partition: Partition, costs: StageCosts) -
         return
     stage = partition.assignment.tolist()
     sums = [[0, 0, 0] for _ in range(partition.k)]
-    for s, work, size in zip(stage, instance.work.tolist(), instance.cost.own_bytes.tolist(), strict=True):
-        sums[s][0] += work
+    row_of = instance.cost.class_of(partition.k)
+    work, transfer = instance.cost.work.tolist(), instance.cost.transfer.tolist()
+    links = instance.cost.link_of[row_of].tolist()
+    classes = row_of.tolist()
+    for v, (s, size) in enumerate(zip(stage, instance.cost.own_bytes.tolist(), strict=True)):
+        sums[s][0] += work[classes[s]][v]
         sums[s][1] += size
     weights = instance.cost.weights
     begin, readers = weights.offsets.tolist(), weights.readers.tolist()
@@ -83,10 +91,10 @@ def _look_at_sums(instance: Instance, partition: Partition, costs: StageCosts) -
         for s in {stage[v] for v in readers[begin[w] : begin[w + 1]]}:
             sums[s][1] += size
     start, pins = instance.pin_offsets.tolist(), instance.pins.tolist()
-    for t, ticks in enumerate(instance.transfer.tolist()):
+    for t in range(instance.tensor_count):
         touched = {stage[v] for v in pins[start[t] : start[t + 1]]}
         for s in touched if len(touched) > 1 else ():
-            sums[s][2] += ticks
+            sums[s][2] += transfer[links[s]][t]
     said = zip(costs.work.tolist(), costs.param_bytes.tolist(), (costs.input + costs.output).tolist(), strict=True)
     for s, (ours, theirs) in enumerate(zip(said, sums, strict=True)):
         if ours != tuple(theirs):

@@ -48,11 +48,11 @@ def test_table_says_what_an_engineer_asks(chain_file: Path) -> None:
     assert words[2][:10] == ["0", "3", "op0", "op2", "60.0", "0.0", "1.0", "–", "61.0", "100.0%"]
     assert words[3][:10] == ["1", "1", "op3", "op3", "40.0", "1.0", "0.0", "–", "41.0", "67.2%"]
     for text in (
-        "bottleneck        61.00 ms (stage 0)",
-        "throughput        16.4 inferences/s",
-        "pipeline latency  122.0 ms (2 busy stages × bottleneck)",
-        "ratio             1, optimal: lower bound 61.00 ms by downset, tier enumerated",
-        "crossing tensors  1 of 3",
+        "bottleneck         61.00 ms (stage 0)",
+        "throughput         16.4 inferences/s",
+        "latency when full  122.0 ms (2 busy stages × bottleneck)",
+        "ratio              1, optimal: lower bound 61.00 ms by downset, tier enumerated",
+        "crossing tensors   1 of 3",
         "reference: 20 TFLOP/s, memory 200 GB/s, link 25 GB/s, no fast-memory limit",
     ):
         assert text in shown
@@ -64,8 +64,8 @@ def test_json_is_the_plan_contract(chain_file: Path) -> None:
     plan = json.loads(done.stdout)
     assert list(plan) == [
         "format", "version", "model", "system", "k", "algorithm", "found_by", "seed", "evaluations", "stopped",
-        "ticks_per_unit", "time_unit", "together", "bottleneck", "lower_bound", "ratio", "optimal", "stages",
-        "assignment", "elapsed_s",
+        "ticks_per_unit", "time_unit", "together", "objective", "bottleneck", "latency", "lower_bound", "ratio",
+        "optimal", "stages", "assignment", "elapsed_s",
     ]  # fmt: skip
     assert (plan["bottleneck"], plan["ratio"], plan["optimal"]) == (61 * 10**9, 1.0, True)
     proof = plan["lower_bound"].pop("proof")
@@ -300,7 +300,7 @@ def test_what_a_search_left_out_is_said(tmp_path: Path) -> None:
     model, output = tmp_path / "crossed.json", tmp_path / "plan.json"
     model.write_text(write_native(graph))
     done = run("partition", model, "-k", "5", "--algorithm", "series-parallel", "-o", output)
-    assert "\nleft out          the core cut along the file's order only (24 ops)\n" in done.stdout
+    assert "\nleft out           the core cut along the file's order only (24 ops)\n" in done.stdout
     assert run("verify", output, "--model", model).returncode == 0
 
 

@@ -1,0 +1,277 @@
+"""Devices in order, which may differ, as a plan for a machine states them; its graph in ticks on each of them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+from mtpp.checker.document import ABSTRACT
+from mtpp.checker.facts import counted
+from mtpp.checker.graph import TickGraph, ceil_div, model_in_ticks
+from mtpp.checker.report import Check, fact
+from mtpp.document_shape import Path, refuse
+
+Times = Sequence[Any]
+"""Time of each op on a device, in the graph's unit: int, Decimal or Fraction."""
+
+ENVELOPE = "envelope"
+"""Key of a proof that is of the envelope: equal devices with the best figure of any for each quantity."""
+
+_SPEED = re.compile("[1-9][0-9]{0,39}(/[1-9][0-9]{0,39})?")
+_FIGURES = (
+    *("peak_flops_per_s", "memory_bandwidth_bytes_per_s", "bandwidth_bytes_per_s", "fast_memory_bytes"),
+    *("activation_reserve_bytes", "peak", "stage_memory_bytes", "latency_ps", "speed", "link_speed"),
+    *("sequences", "costs_sha256", "times"),
+)
+"""All of a device but its name and place: devices that share them are of one class."""
+
+_DIGESTED = ("name", "order", "transport", "devices")
+
+
+@dataclass(frozen=True)
+class PlacedGraph:
+    """A graph on a machine.
+
+    Attributes
+    ----------
+    machine
+        As the plan states it.
+    by_device
+        The graph with the ticks of ops and tensors on each device; equal devices share one.
+    """
+
+    machine: Mapping[str, Any]
+    by_device: Sequence[TickGraph]
+
+    @property
+    def devices(self) -> Sequence[Mapping[str, Any]]:
+        """The devices in the order of the list."""
+        devices: Sequence[Mapping[str, Any]] = self.machine["devices"]
+        return devices
+
+    @property
+    def uniform(self) -> bool:
+        """Whether all devices are of one class."""
+        return len({_class_key(device) for device in self.devices}) == 1
+
+    @cached_property
+    def envelope(self) -> TickGraph:
+        """The graph with the least ticks that an op or tensor takes on any device."""
+        if self.uniform:
+            return self.by_device[0]
+        graphs = list({id(graph): graph for graph in self.by_device}.values())
+        work = [min(ticks) for ticks in zip(*(graph.work for graph in graphs), strict=True)]
+        transfer = [min(ticks) for ticks in zip(*(graph.transfer for graph in graphs), strict=True)]
+        return replace(graphs[0], work=work, transfer=transfer)
+
+    @cached_property
+    def best(self) -> dict[str, Any]:
+        """System of the envelope: no stage costs more, or needs more memory, on it than on any device."""
+        return {
+            "peak_flops_per_s": self._largest("peak_flops_per_s"),
+            "memory_bandwidth_bytes_per_s": self._largest("memory_bandwidth_bytes_per_s"),
+            "bandwidth_bytes_per_s": max(-(-rate_of(device) // 1) for device in self.devices),
+            "fast_memory_bytes": self._largest("fast_memory_bytes"),
+            "activation_reserve_bytes": min(device["activation_reserve_bytes"] for device in self.devices),
+            "peak": self.devices[0]["peak"],
+            "stage_memory_bytes": self._largest("stage_memory_bytes"),
+        }
+
+    def _largest(self, key: str) -> int | None:
+        sizes = [device[key] for device in self.devices]
+        return None if None in sizes else max(sizes)
+
+
+def placed_graph(
+    machine: Mapping[str, Any], document: Any, k: int, times_due: Sequence[Times | None] | None, *, embedded: bool
+) -> PlacedGraph:
+    """Return a graph whose costs are in its time unit on each device of a machine.
+
+    Parameters
+    ----------
+    document
+        An mtpp-graph.
+    k
+        Devices that may be used at most: they decide on the ticks of abstract graphs.
+    times_due
+        Times of ops on each device, which take the place of work and speed, as the model gives them.
+    embedded
+        Whether the graph stands in the plan itself.
+
+    Raises
+    ------
+    InputError
+        If the graph or a figure of a device is not allowed, or the two do not go together.
+    """
+    devices = machine["devices"]
+    path: Path = ("graph",) if embedded else ()
+    times = [_times_of(machine, i) if due is None else due for i, due in enumerate(times_due or [None] * len(devices))]
+    _check_devices(devices, document)
+    whole = all(
+        (row is not None or device["speed"] == "1") and device["link_speed"] == "1"
+        for row, device in zip(times, devices, strict=True)
+    )
+    graphs: dict[Any, TickGraph] = {}
+    found = []
+    for i, device in enumerate(devices):
+        key = (_class_key(device), None if times[i] is None else id(times[i]))
+        if key not in graphs:
+            own = times[i]
+            if own is not None and len(own) != len(document["ops"]):
+                refuse(f"{len(own)} times for {len(document['ops'])} ops", ("machine", "times"))
+            speed = Fraction(1) if own is not None else speed_of(device, "speed")
+            graphs[key] = model_in_ticks(
+                document, rate_of(device), k, path, times=own, whole=whole, speed=speed,
+                link_speed=speed_of(device, "link_speed"), latency=device["latency_ps"],
+            )  # fmt: skip
+        found.append(graphs[key])
+    return PlacedGraph(machine, found)
+
+
+def speed_of(device: Mapping[str, Any], key: str) -> Fraction:
+    """Return a speed or link speed, written as a whole number or ratio."""
+    return Fraction(device[key])
+
+
+def rate_of(device: Mapping[str, Any]) -> Fraction:
+    """Return the bytes per second that a device sends and receives."""
+    rate: Fraction = device["bandwidth_bytes_per_s"] * speed_of(device, "link_speed")
+    return rate
+
+
+def digest_of(machine: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of the figures of a machine, written as compact JSON with sorted keys."""
+    figures = {key: machine[key] for key in _DIGESTED}
+    figures["devices"] = [{k: v for k, v in device.items() if k != "times"} for device in machine["devices"]]
+    text = json.dumps(figures, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def machine_rows(plan: Mapping[str, Any], placed: PlacedGraph, due: Mapping[str, Any] | None) -> list[Check]:
+    """Return the rows on a machine: its figures, the system that they come to, and the device of each stage.
+
+    Parameters
+    ----------
+    due
+        What the caller holds it to, in the same form; None: the machine is the plan's to choose.
+    """
+    machine = placed.machine
+    return [_machine_row(machine, due), _best_row(plan["system"], placed), _devices_row(plan, machine)]
+
+
+def times_row(machine: Mapping[str, Any], times_due: Sequence[Times | None] | None) -> list[Check]:
+    """Return the row on times of ops that the plan states: those of the model, or measured ones."""
+    name = "times on devices"
+    if "times" not in machine:
+        return []
+    measured = 0
+    for i, device in enumerate(machine["devices"]):
+        stated = _times_of(machine, i)
+        due = None if times_due is None else times_due[i]
+        if due is not None and stated is not None and list(due) != list(stated):
+            return [Check(name, False, f"those of device {i} are not the model's")]
+        if times_due is not None and due is None and stated is not None and "costs_sha256" not in device:
+            return [Check(name, False, f"device {i} has times of its own, and no file that they were measured in")]
+        measured += "costs_sha256" in device
+    return [fact(name, f"measured on {counted(measured, 'device')}" if measured else "taken with the graph")]
+
+
+def _machine_row(machine: Mapping[str, Any], due: Mapping[str, Any] | None) -> Check:
+    digest = digest_of(machine)
+    said = f"{machine['name']}: {counted(len(machine['devices']), 'device')}, order {machine['order']}"
+    if machine["sha256"] != digest:
+        return Check("machine", False, f"the plan says SHA-256 {machine['sha256']}, its figures have {digest}")
+    if due is not None and digest_of(due) != digest:
+        return Check("machine", False, f"the plan is for SHA-256 {digest}, it has to be {digest_of(due)}")
+    return fact("machine", said) if due is None else Check("machine", True, f"{said}, SHA-256 {digest}")
+
+
+def _best_row(system: Mapping[str, Any], placed: PlacedGraph) -> Check:
+    name = "envelope"
+    best = placed.best
+    if placed.uniform:
+        best["bandwidth_bytes_per_s"] = placed.devices[0]["bandwidth_bytes_per_s"]
+    served = placed.devices[0].get("sequences", 1)
+    if system.get("sequences", 1) != served:
+        return Check(
+            name, False, f"the plan says {system.get('sequences', 1)} sequences, of the devices it is {served}"
+        )
+    for key, value in best.items():
+        if system.get(key) != value:
+            return Check(
+                name, False, f"the plan says {key} {system.get(key)} of the system, of the devices it is {value}"
+            )
+    return Check(name, True, "the system has the best figures of the devices")
+
+
+def _devices_row(plan: Mapping[str, Any], machine: Mapping[str, Any]) -> Check:
+    name, stages, devices = "devices", plan["stages"], machine["devices"]
+    if len(stages) != len(devices):
+        return Check(name, False, f"the plan lists {len(stages)} stages, the machine {counted(len(devices), 'device')}")
+    numbers = [stage["device"]["index"] if "device" in stage else -1 for stage in stages]
+    for s, (stage, number) in enumerate(zip(stages, numbers, strict=True)):
+        if not 0 <= number < len(devices):
+            return Check(name, False, f"stage {s} stands on no device of the machine")
+        if stage["device"]["name"] != devices[number]["name"]:
+            due = devices[number]["name"]
+            return Check(name, False, f"stage {s}: device {number} is {due!r}, not {stage['device']['name']!r}")
+        if numbers.index(number) < s:
+            return Check(name, False, f"stages {numbers.index(number)} and {s} both stand on device {number}")
+    busy = [s for s, stage in enumerate(stages) if stage["ops"]]
+    if plan["k"] > len(devices):
+        return Check(name, False, f"k is {plan['k']}, the machine has {counted(len(devices), 'device')}")
+    if len(busy) > plan["k"]:
+        return Check(name, False, f"{counted(len(busy), 'stage')} have ops, k is {plan['k']}")
+    if machine["order"] == "fixed" and numbers != list(range(len(devices))):
+        return Check(name, False, "the order is fixed, and stages do not stand in the order of the devices")
+    unused = numbers[len(busy) :]
+    if machine["order"] == "free" and (busy != list(range(len(busy))) or unused != sorted(unused)):
+        return Check(name, False, "stages with ops do not come first, or devices without ops not in order")
+    return Check(name, True, f"{counted(len(busy), 'stage')} on {counted(len(busy), 'device')} of {len(devices)}")
+
+
+def _check_devices(devices: Sequence[Mapping[str, Any]], document: Any) -> None:
+    for i, device in enumerate(devices):
+        at: Path = ("machine", "devices", i)
+        for key in ("speed", "link_speed"):
+            if not _SPEED.fullmatch(device[key]):
+                refuse(f"{device[key][:60]!r} is no speed", (*at, key), 'write it like "3" or "3/2"')
+        if device["peak"] != devices[0]["peak"]:
+            refuse("devices count activations in several ways", (*at, "peak"))
+        if device.get("sequences", 1) != devices[0].get("sequences", 1):
+            refuse("devices serve several numbers of sequences", (*at, "sequences"))
+        for memory, words in (("fast_memory_bytes", "fast memory"), ("stage_memory_bytes", "stage memory")):
+            if device[memory] is not None and device["activation_reserve_bytes"] > device[memory]:
+                refuse(f"the activation reserve is above the {words}", (*at, "activation_reserve_bytes"))
+        if isinstance(document, dict) and document.get("time_unit") == ABSTRACT:
+            if device["fast_memory_bytes"] is not None:
+                refuse("a fast memory needs a graph with a time unit", (*at, "fast_memory_bytes"))
+            if device["latency_ps"]:
+                refuse("a latency needs a graph with a time unit", (*at, "latency_ps"))
+
+
+def _times_of(machine: Mapping[str, Any], i: int) -> Times | None:
+    number = machine["devices"][i].get("times")
+    if number is None:
+        return None
+    rows = machine.get("times", [])
+    if number >= len(rows):
+        refuse(f"there are no times {number}", ("machine", "devices", i, "times"))
+    times: Times = rows[number]
+    return times
+
+
+def _class_key(device: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(device.get(key) for key in _FIGURES)
+
+
+def overflow_ticks(excess: int, device: Mapping[str, Any], ticks_per_s: int) -> int:
+    """Return the time to stream bytes that a fast memory does not hold, rounded up."""
+    rate = rate_of(device)
+    return ceil_div(excess * ticks_per_s * rate.denominator, rate.numerator)

@@ -1,0 +1,16 @@
+"""Lower bounds of equal devices on machines whose devices differ: they hold on the envelope, and so on the machine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mtpp.inference.certificate import LowerBound
+from mtpp.inference.instance import Instance
+
+ENVELOPE = "envelope"
+"""Key of a proof on the envelope of a machine."""
+
+
+def on_envelope(lower: LowerBound, instance: Instance) -> LowerBound:
+    """Return a bound on the envelope of an instance as one on the instance; the proof says so where they differ."""
+    return lower if instance.envelope is instance else replace(lower, proof={**lower.proof, ENVELOPE: True})
