@@ -315,12 +315,10 @@ def _state_ends(rows: list[dict[str, Any]], path: Path) -> list[tuple[str, str]]
 
 
 def _with_shares(own: list[int], weights: list[Read]) -> list[int]:
-    """Share each weight out among its readers, whole bytes, the first one taking what is left over."""
+    """Charge each weight on the last of its readers as the file lists them."""
     total = list(own)
     for _, size, readers in weights:
-        for v in readers:
-            total[v] += size // len(readers)
-        total[readers[0]] += size % len(readers)
+        total[readers[-1]] += size
     return total
 
 

@@ -1,7 +1,7 @@
 """Weights that several ops read: a stage holds each once, however many of its ops read it.
 
 They are to memory what tensors are to transfers: hyperedges. Every stage that reads a weight holds all of it, so the
-bytes of a stage are no sum over its ops. They are at least such a sum: each weight is shared out among its readers, and
+bytes of a stage are no sum over its ops. They are at least such a sum: each weight is charged on its last reader, and
 a stage holds no less than its ops' shares. Bounds and reductions use that sum, costs of stages the weights themselves.
 """
 
@@ -39,8 +39,8 @@ class Weights:
     offsets, readers
         Ops that read each weight, CSR, int64, shape (w + 1,), and int32.
     shares
-        Bytes of the weight that each of *readers* is charged with where a sum over ops has to do, int64: at first equal
-        parts, rounded down, and what is left to the first reader; those of merged ops add up.
+        Bytes of the weight that each of *readers* is charged with where a sum over ops has to do, int64: at first all to
+        the last reader, whose op tends to be the heaviest (a tied embedding); those of merged ops add up.
     """
 
     names: tuple[str, ...]
@@ -96,8 +96,8 @@ class Weights:
         offsets = np.zeros(len(counts) + 1, dtype=np.int64)
         np.cumsum(counts, out=offsets[1:])
         held = np.array(sizes, dtype=np.int64)
-        shares = np.repeat(held // counts, counts)
-        shares[offsets[:-1]] += held % counts
+        shares = np.zeros(offsets[-1], dtype=np.int64)
+        shares[offsets[1:] - 1] = held
         return cls(tuple(names), held, offsets, np.array([v for row in readers for v in row], dtype=np.int32), shares)
 
     @property

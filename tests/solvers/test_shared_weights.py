@@ -103,12 +103,12 @@ def test_every_stage_that_reads_a_weight_holds_it_once() -> None:
     assert costs.param_bytes.tolist() == [103, 114]
     whole = stage_costs(instance, Partition.from_stages(instance, np.zeros(4, dtype=np.int32)))
     assert whole.param_bytes.tolist() == [117, 0]
-    assert instance.param_bytes.tolist() == [1 + 34, 2 + 33, 3 + 7, 4 + 33]
+    assert instance.param_bytes.tolist() == [1, 2 + 100, 3 + 7, 4]
     assert instance.cost.read_bytes.tolist() == [101, 102, 10, 104]
     merged = contract(instance, [[0, 1]]).instance
-    assert merged.param_bytes.tolist() == [70, 10, 37]
+    assert merged.param_bytes.tolist() == [103, 10, 4]
     assert merged.cost.own_bytes.tolist() == [3, 10, 4]
-    assert merged.cost.weights.shares.tolist() == [67, 33]
+    assert merged.cost.weights.shares.tolist() == [100, 0]
 
 
 @pytest.mark.parametrize("seed", range(6))
