@@ -11,6 +11,7 @@ from mtpp.host.progress import Observer, Silent
 from mtpp.host.stop_reason import StopReason
 from mtpp.inference.certificate import LowerBound
 from mtpp.inference.partition import Partition
+from mtpp.inference.placed_partition import PlacedPartition
 from mtpp.solvers.best_so_far import Forgetful, Keeper
 
 UNLIMITED = 2**62
@@ -116,8 +117,6 @@ class SearchResult:
         A lower bound that the search has proven, None if it has proven none.
     coverage
         What the search left out of that which its algorithm is to look through; empty if nothing.
-    devices
-        Device of each stage of the partition, by its number in the machine's list; None: stage i stands on device i.
     """
 
     partition: Partition
@@ -127,7 +126,11 @@ class SearchResult:
     stopped: StopReason
     lower: LowerBound | None = None
     coverage: str = ""
-    devices: tuple[int, ...] | None = None
+
+    @property
+    def devices(self) -> tuple[int, ...] | None:
+        """Device of each stage, by its number in the machine's list; None: stage i stands on device i."""
+        return self.partition.devices if isinstance(self.partition, PlacedPartition) else None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Event
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -90,14 +90,16 @@ def downset_search(observer: Observer, memory_bytes: int | None = None, deadline
         When it ends with :class:`mtpp.host.alarm.TimeIsUp`; None: never.
     """
 
-    def search(claim: BoundClaim, merged: MergedGraph) -> Outcome:
-        from mtpp.solvers.recheck.downset import MEMORY_BYTES, recheck_downset
+    def search(claim: BoundClaim, merged: MergedGraph | Sequence[MergedGraph]) -> Outcome:
+        from mtpp.solvers.recheck.downset import MEMORY_BYTES, recheck_downset, recheck_on_devices
 
         limit = MEMORY_BYTES if memory_bytes is None else memory_bytes
         observer.note("running the search again")
         given_up = GivenUp()
         with compilation_told(observer), observer.steps() as steps:
             progress = SearchProgress(observer, steps, given_up, claim.proof["downsets"])
+            if isinstance(merged, Sequence):
+                return _until(deadline, given_up, lambda: recheck_on_devices(merged, claim, progress, limit))
             asked = (claim.graph, claim.system, claim.k, claim.value, claim.proof)
             return _until(deadline, given_up, lambda: recheck_downset(merged, *asked, progress, limit))
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mtpp.checker.graph import TickGraph
@@ -32,6 +32,10 @@ class BoundClaim:
         As it stands in the document: a checker looks at its shape itself.
     path
         Where it stands there.
+    by_class
+        For a proof on devices that differ: graph and system of each class of devices; None: the devices are equal.
+    class_of
+        Class of each of those devices, by its position in *by_class*.
     """
 
     graph: TickGraph
@@ -41,6 +45,14 @@ class BoundClaim:
     value: int
     proof: dict[str, Any]
     path: Path = PLAN_PROOF
+    by_class: Sequence[tuple[TickGraph, dict[str, Any]]] | None = None
+    class_of: Sequence[int] = ()
+
+    def on_class(self, c: int) -> BoundClaim:
+        """Return the claim as it would be if all devices were of one class."""
+        assert self.by_class is not None
+        graph, system = self.by_class[c]
+        return replace(self, graph=graph, system=system, by_class=None)
 
     def merged(self) -> MergedGraph | str:
         """Return the graph with all merged that the proof rests on, or what is wrong with a merge."""

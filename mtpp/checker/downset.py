@@ -10,7 +10,7 @@ from typing import Any
 
 from mtpp.checker.claim import PLAN_PROOF, BoundClaim, merges_hold
 from mtpp.checker.report import SHALLOW, Outcome, Search
-from mtpp.document_shape import Path, any_array, array, record, refuse, text, whole
+from mtpp.document_shape import Path, any_array, array, choice, record, refuse, sha256, text, whole
 
 METHODS = ("downset", "relaxation")
 """Methods of tier ``enumerated``: a search of the graph, and of one without some of its ops."""
@@ -34,6 +34,22 @@ def check_downset_proof(proof: Any, path: Path = PLAN_PROOF) -> None:
     )(proof, path)
     if re.fullmatch("[0-9a-f]{64}", proof["digest"]) is None:
         refuse("the digest is no SHA-256 in 64 lower-case hexadecimal digits", (*path, "digest"))
+
+
+def check_device_proof(proof: Any, path: Path = PLAN_PROOF) -> None:
+    """Take the proof of a search on devices that differ, as :func:`check_downset_proof` does."""
+    record(
+        {
+            "merges": any_array,
+            "cutoff": whole(),
+            "k": whole(1),
+            "order": choice("fixed", "free"),
+            "rules": array(text),
+            "downsets": whole(1),
+            "labels": whole(1),
+            "digest": sha256,
+        }
+    )(proof, path)
 
 
 def fault_in_terms(k: int, value: int, proof: dict[str, Any]) -> str | None:
@@ -61,6 +77,8 @@ def check_enumerated(claim: BoundClaim, method: str, search: Search | None) -> O
     """
     if method not in METHODS:
         return False, f"no search is known by the name of {method[:60]!r}"
+    if claim.by_class is not None:
+        return _check_on_devices(claim, method, search)
     check_downset_proof(claim.proof, claim.path)
     fault = fault_in_terms(claim.k, claim.value, claim.proof)
     if fault is not None:
@@ -69,6 +87,26 @@ def check_enumerated(claim: BoundClaim, method: str, search: Search | None) -> O
     if isinstance(merged, str):
         return False, f"{method}: {merged}"
     hold = merges_hold(len(claim.proof["merges"]))
+    if search is None:
+        return None, f"{method}: {hold}; {SHALLOW}"
+    passed, detail = search(claim, merged)
+    return passed, f"{method}: {hold}; {detail}"
+
+
+def _check_on_devices(claim: BoundClaim, method: str, search: Search | None) -> Outcome:
+    """Check a bound on devices that differ: its merges hold on devices of every class."""
+    assert claim.by_class is not None
+    check_device_proof(claim.proof, claim.path)
+    fault = fault_in_terms(claim.k, claim.value, claim.proof)
+    if fault is not None:
+        return False, f"{method}: {fault}"
+    merged = []
+    for c in range(len(claim.by_class)):
+        on_class = claim.on_class(c).merged()
+        if isinstance(on_class, str):
+            return False, f"{method}: {on_class}"
+        merged.append(on_class)
+    hold = f"{merges_hold(len(claim.proof['merges']))} on all devices"
     if search is None:
         return None, f"{method}: {hold}; {SHALLOW}"
     passed, detail = search(claim, merged)

@@ -55,6 +55,21 @@ class PlacedGraph:
         devices: Sequence[Mapping[str, Any]] = self.machine["devices"]
         return devices
 
+    @cached_property
+    def class_of(self) -> list[int]:
+        """Class of each device; classes are numbered in the order in which they first stand."""
+        keys = [_class_key(device) for device in self.devices]
+        order = list(dict.fromkeys(keys))
+        return [order.index(key) for key in keys]
+
+    @cached_property
+    def by_class(self) -> list[tuple[TickGraph, dict[str, Any]]]:
+        """Graph and system of each class of devices; a system's bandwidth is the exact rate of its link."""
+        first = [self.class_of.index(c) for c in range(max(self.class_of) + 1)]
+        return [
+            (self.by_device[i], {**self.devices[i], "bandwidth_bytes_per_s": rate_of(self.devices[i])}) for i in first
+        ]
+
     @property
     def uniform(self) -> bool:
         """Whether all devices are of one class."""

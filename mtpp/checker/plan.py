@@ -31,7 +31,7 @@ from mtpp.checker.checks import (
     refuse_impossible_system,
     rows_named,
 )
-from mtpp.checker.claim import BoundClaim
+from mtpp.checker.claim import PLAN_PROOF, BoundClaim
 from mtpp.checker.document import ABSTRACT, PICOSECONDS_PER_UNIT, STAGE_FIGURES, check_plan
 from mtpp.checker.facts import counted, dims_rows, groups_row, system_rows
 from mtpp.checker.graph import TickGraph, embedded_in_ticks, first_difference
@@ -218,16 +218,23 @@ def _check_bound(
     reached: int | None,
     search: Search | None,
 ) -> tuple[Check, Tier]:
-    """Check the lower bound; of devices that differ on their envelope, which its proof has to say."""
+    """Check the lower bound; of devices that differ on these, or on their envelope, which its proof has to say."""
     bound = plan["lower_bound"]
     method, proof, system = bound["method"], bound["proof"], plan["system"]
     if placed is not None:
         system = {**system, **placed.best}
-        if not placed.uniform:
-            if not isinstance(proof, dict) or proof.get(ENVELOPE) is not True:
-                return Check(
-                    BOUND_CHECK, False, f"{method}: its proof is not of the envelope of the devices"
-                ), Tier.NONE
+        if placed.uniform:
+            pass
+        elif isinstance(proof, dict) and "order" in proof:
+            classes = (placed.by_class, placed.class_of)
+            claim = BoundClaim(graph, system, plan["k"], plan["together"], bound["value"], proof, PLAN_PROOF, *classes)
+            if proof["order"] != plan["machine"]["order"]:
+                said = f"{method}: its proof is not for the machine's order of devices"
+                return Check(BOUND_CHECK, False, said), Tier.NONE
+            return check_bound(claim, method, tier, reached, search)
+        elif not isinstance(proof, dict) or proof.get(ENVELOPE) is not True:
+            return Check(BOUND_CHECK, False, f"{method}: its proof is not of the envelope of the devices"), Tier.NONE
+        else:
             graph, proof = placed.envelope, {key: value for key, value in proof.items() if key != ENVELOPE}
     claim = BoundClaim(graph, system, plan["k"], plan["together"], bound["value"], proof)
     return check_bound(claim, method, tier, reached, search)

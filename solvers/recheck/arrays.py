@@ -75,7 +75,7 @@ class Limits(NamedTuple):
     last_level
         Downsets above this level are not expanded.
     fast_bytes, most_bytes
-        What exceeds the first is streamed at *bandwidth* bytes per second; no stage may exceed the second.
+        What exceeds the first is streamed at *bandwidth* / *parts* bytes per second; no stage may exceed the second.
     reserve
         Activations of every stage, where they are not counted.
     counted
@@ -87,6 +87,7 @@ class Limits(NamedTuple):
     fast_bytes: int
     most_bytes: int
     bandwidth: int
+    parts: int
     reserve: int
     counted: bool
 
@@ -118,7 +119,7 @@ def fits_arrays(claim: DownsetClaim) -> bool:
     memory = claim.memory
     held = sum(claim.param_bytes) + memory.most_activations
     ticks = sum(claim.work) + 2 * sum(edge.transfer for edge in claim.edges) + memory.overflow(held)
-    return max(ticks, held, memory.bandwidth) < LARGEST_TOTAL
+    return max(ticks, held * memory.parts, memory.bandwidth) < LARGEST_TOTAL
 
 
 def claim_arrays(claim: DownsetClaim, onward: Sequence[int], least: Sequence[int]) -> ClaimArrays:
@@ -175,7 +176,7 @@ def stage_limits(claim: DownsetClaim, matters: bool | None = None) -> Limits:
     )
     counted = memory.reserve is None and matters
     reserve = memory.reserve if memory.reserve is not None and matters else 0
-    return Limits(claim.limit, claim.stages - 2, fast, most, memory.bandwidth, reserve, counted)
+    return Limits(claim.limit, claim.stages - 2, fast, most, memory.bandwidth, memory.parts, reserve, counted)
 
 
 def ground_arrays(claim: DownsetClaim, matters: bool | None = None) -> GroundArrays:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -50,8 +51,8 @@ class StageMemory:
     ----------
     fast_bytes, limit_bytes
         What exceeds the first is streamed at *bandwidth*; no stage may exceed the second. None: no such memory.
-    bandwidth
-        Bytes per second.
+    bandwidth, parts
+        Bytes per second, as a ratio of two whole numbers.
     reserve
         Activations of every stage; None if they are those of running it in the graph's order.
     op_at, ground
@@ -64,18 +65,21 @@ class StageMemory:
     reserve: int | None
     op_at: tuple[int, ...]
     ground: tuple[GroundTensor, ...]
+    parts: int = 1
 
     @classmethod
     def of(cls, graph: TickGraph, group_of: Sequence[int], system: dict[str, Any]) -> StageMemory:
         """Take the memories of a plan's system."""
         in_order = system["peak"] == "order"
+        rate = Fraction(system["bandwidth_bytes_per_s"])
         return cls(
             system["fast_memory_bytes"],
             system.get("stage_memory_bytes"),
-            system["bandwidth_bytes_per_s"],
+            rate.numerator,
             None if in_order else system["activation_reserve_bytes"],
             tuple(group_of[v] for v in graph.order) if in_order else (),
             tuple(_ground(graph)) if in_order else (),
+            rate.denominator,
         )
 
     @cached_property
@@ -108,7 +112,7 @@ class StageMemory:
     def overflow(self, held: int) -> int:
         """Return the ticks that it takes to stream what does not fit."""
         excess = 0 if self.fast_bytes is None else max(0, held - self.fast_bytes)
-        return ceil_div(excess * TICKS_PER_S, self.bandwidth)
+        return ceil_div(excess * TICKS_PER_S * self.parts, self.bandwidth)
 
     def allows(self, held: int) -> bool:
         """Tell whether a stage may need that many bytes."""

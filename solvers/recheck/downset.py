@@ -10,6 +10,9 @@ from mtpp.solvers.recheck.claim import DownsetClaim, Found, SearchTooLarge
 from mtpp.solvers.recheck.plain import search_plain
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mtpp.checker.claim import BoundClaim
     from mtpp.checker.graph import TickGraph
     from mtpp.checker.merged import MergedGraph
     from mtpp.checker.report import Outcome
@@ -85,6 +88,54 @@ def recheck_downset(
         return False, fault
     looked_at = f"{counted(found.downsets, 'downset')} and {counted(found.pairs, 'pair')}, as the proof says"
     return True, f"no partition into {counted(k, 'stage')} stays below {value} ticks: {looked_at}"
+
+
+def recheck_on_devices(
+    merged: Sequence[MergedGraph], claim: BoundClaim, watcher: Watcher | None = None, memory_bytes: int = MEMORY_BYTES
+) -> Outcome:
+    """Run a search on devices that differ again, as :func:`recheck_downset` does.
+
+    Parameters
+    ----------
+    merged
+        The graph after the proof's merges, which have been checked, in the ticks of each class of devices.
+    """
+    from mtpp.solvers.recheck.arrays import fits_arrays
+    from mtpp.solvers.recheck.compiled import Unwatched
+    from mtpp.solvers.recheck.unequal import UnequalClaim, search_labels
+
+    assert claim.by_class is not None
+    proof = claim.proof
+    if len(merged[0].work) ** 2 // 4 > memory_bytes:
+        return None, f"the search was not run again: {len(merged[0].work)} ops are too many for it"
+    of_class = [
+        DownsetClaim.of(one, graph, system, claim.k, claim.value, proof["rules"])
+        for one, (graph, system) in zip(merged, claim.by_class, strict=True)
+    ]
+    whole = UnequalClaim(tuple(of_class), tuple(claim.class_of), claim.k, proof["order"] == "free")
+    if len(of_class[0].order) < of_class[0].op_count:
+        return False, "the ops, as merged, wait for each other"
+    if "maximal" in proof["rules"] and whole.memory_matters and of_class[0].memory.reserve is None:
+        return False, "the rule 'maximal' does not hold where activations depend on the order of the ops"
+    if "crossings" in proof["rules"]:
+        return False, "the rule 'crossings' is for equal devices"
+    if not all(map(fits_arrays, of_class)):
+        return None, "the search was not run again: its numbers are beyond 64 bits"
+    try:
+        found = search_labels(whole, proof["labels"], watcher or Unwatched(), memory_bytes)
+    except SearchTooLarge as error:
+        return None, f"the search was not run to its end: {error}"
+    if found.complete:
+        return False, f"there is a plan below {proof['cutoff']} ticks"
+    if found.digest is None:
+        return False, f"the search comes to more than the {proof['labels']} labels that the proof says"
+    for what, mine in (("downsets", found.downsets), ("labels", found.labels), ("digest", found.digest)):
+        if mine != proof[what]:
+            return False, f"the search comes to {what} {mine}, the proof says {proof[what]}"
+    looked_at = f"{counted(found.downsets, 'downset')} and {counted(found.labels, 'label')}, as the proof says"
+    among = "in any order" if whole.free else "in order"
+    devices = f"{counted(min(claim.k, len(claim.class_of)), 'device')} {among}"
+    return True, f"no plan on {devices} stays below {claim.value} ticks: {looked_at}"
 
 
 def _search(claim: DownsetClaim, proof: dict[str, Any], watcher: Watcher | None, memory_bytes: int) -> Found:

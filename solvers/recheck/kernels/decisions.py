@@ -365,7 +365,7 @@ def overflow(held: int, limits: Limits) -> int:
         return NEVER
     if held <= limits.fast_bytes:
         return 0
-    excess = held - limits.fast_bytes
+    excess = (held - limits.fast_bytes) * limits.parts
     whole, part = excess // limits.bandwidth, excess % limits.bandwidth
     ticks = 0
     remainder = 0

@@ -1,0 +1,109 @@
+"""Plans for devices that differ: reference values, proven and verified; forged proofs."""
+
+from __future__ import annotations
+
+import copy
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mtpp
+
+
+def machine_text(devices: list[dict[str, Any]], order: str, params: int) -> str:
+    """Return a machine file of devices as the reference values have them."""
+    lines = [f'order = "{order}"']
+    for device in devices:
+        lines += ["[[device]]", f'speed = "{Fraction(device["speed"])}"']
+        lines += [f'link_speed = "{Fraction(device["link_speed"])}"']
+        if device["memory_share_of_params"] is not None and params:
+            lines += [f'memory = "{int(Fraction(device["memory_share_of_params"]) * params)}B"']
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize("machine", ["2-slow-2-fast", "fast-first", "eight", "tight"])
+@pytest.mark.parametrize("order", ["fixed", "free"])
+@pytest.mark.parametrize("name", ["resnet50", "convnext", "efficientnet"])
+def test_reference_values(
+    name: str, order: str, machine: str, shared_data: Path, shared_reference: Path, tmp_path: Path
+) -> None:
+    """Exactly the least bottleneck, proven; and the proof holds when it is searched again."""
+    reference = json.loads((shared_reference / "machine.json").read_text())
+    model = shared_data / "instances" / f"{name}.json"
+    params = sum(op.get("param_bytes", 0) for op in json.loads(model.read_text())["ops"])
+    path = tmp_path / "machine.toml"
+    path.write_text(machine_text(reference["about"]["machines"][machine], order, params))
+    plan = mtpp.partition(mtpp.read(model, machine=path))
+    assert plan.bottleneck == reference["graphs"][name][machine][order]
+    assert plan.optimal
+    found = mtpp.verify(plan, model, machine=path)
+    assert found.passed, found.sentence
+
+
+MACHINE = """
+order = "free"
+[[device]]
+name = "slow"
+count = 2
+[[device]]
+name = "fast"
+speed = 2
+link_speed = "1/2"
+"""
+
+GRAPH = {
+    "format": "mtpp-graph",
+    "version": 1,
+    "name": "fork",
+    "time_unit": "us",
+    "ops": [{"name": f"op{i}", "work": 10 + 7 * i % 11, "param_bytes": 10} for i in range(9)],
+    "tensors": [
+        {"name": f"t{i}", "producer": f"op{i}", "consumers": [f"op{i + 1}", *([f"op{i + 3}"] if i < 6 else [])],
+         "transfer": 1 + i % 3, "bytes": 4}
+        for i in range(8)
+    ],
+}  # fmt: skip
+
+
+@pytest.fixture
+def document(tmp_path: Path) -> dict[str, Any]:
+    """Return a proven plan of a small graph on three devices, which embeds it."""
+    (tmp_path / "graph.json").write_text(json.dumps(GRAPH))
+    (tmp_path / "machine.toml").write_text(MACHINE)
+    plan = mtpp.partition(mtpp.read(tmp_path / "graph.json", machine=tmp_path / "machine.toml"))
+    document: dict[str, Any] = json.loads(json.dumps(plan.document(embed=True)))
+    assert document["optimal"]
+    assert "order" in document["lower_bound"]["proof"]
+    assert mtpp.verify(document).passed
+    return document
+
+
+def test_forged_proofs_are_refused(document: dict[str, Any]) -> None:
+    """Another cutoff, order, k, rule, count or digest; a bound above the optimum with all that follows from it."""
+    proof = document["lower_bound"]["proof"]
+    changes: list[tuple[str, Any]] = [
+        ("cutoff", proof["cutoff"] + 1),
+        ("order", "fixed"),
+        ("k", 2),
+        ("rules", []),
+        ("rules", ["crossings", *proof["rules"]]),
+        ("downsets", proof["downsets"] + 1),
+        ("labels", proof["labels"] + 1),
+        ("digest", "0" * 64),
+        ("merges", [*proof["merges"], ["pull-down", 0, 8]]),
+    ]
+    for key, value in changes:
+        forged = copy.deepcopy(document)
+        forged["lower_bound"]["proof"][key] = value
+        assert not mtpp.verify(forged).passed, (key, value)
+
+
+def test_a_better_machine_is_not_proven_by_the_same_proof(document: dict[str, Any]) -> None:
+    """The machine's figures are part of what the search is run on, and of the digest."""
+    for key, value in (("speed", "3"), ("link_speed", "7"), ("stage_memory_bytes", 5)):
+        forged = copy.deepcopy(document)
+        forged["machine"]["devices"][2][key] = value
+        assert not mtpp.verify(forged).passed
