@@ -46,6 +46,7 @@ def plan_document(plan: Plan, model: Model, *, elapsed_s: float, embed: bool = F
         sha256=model.source.sha256,
         dims=model.dims,
         proposed_dims=model.proposed_dims,
+        keep_state=model.keep_state,
         elapsed_s=elapsed_s,
         costs_sha256=model.costs_sha256,
         graph_document=graph,
@@ -66,8 +67,8 @@ class Stage:
     cost, work, input, output, overflow
         Ticks of the stage, and of what it is made of: computing, receiving, sending, streaming parameters that do not
         fit into the fast memory.
-    param_bytes, peak_bytes
-        Bytes of parameters and of activations.
+    param_bytes, state_bytes, peak_bytes
+        Bytes of parameters, of states of all sequences, and of activations.
     ticks_per_s
         Ticks in a second; None where the graph's costs have no unit of time.
     """
@@ -82,6 +83,7 @@ class Stage:
     param_bytes: int
     peak_bytes: int
     ticks_per_s: int | None
+    state_bytes: int = 0
 
     @property
     def cost_s(self) -> float | None:
@@ -290,7 +292,13 @@ class PartitionPlan(SavedResult):
         ticks_per_s = PICOSECONDS["s"] if self._timed else None
         figures = ("cost", "work", "input", "output", "overflow", "param_bytes", "peak_bytes")
         return tuple(
-            Stage(index=b, ops=tuple(ops[b]), ticks_per_s=ticks_per_s, **{figure: row[figure] for figure in figures})
+            Stage(
+                index=b,
+                ops=tuple(ops[b]),
+                ticks_per_s=ticks_per_s,
+                state_bytes=row.get("state_bytes", 0),
+                **{figure: row[figure] for figure in figures},
+            )
             for b, row in enumerate(self._document["stages"])
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mtpp.formats.modelled.control_notes import UNKNOWN_TRIPS
@@ -38,6 +38,12 @@ def inspection_text(document: Mapping[str, Any], medium: Medium) -> Iterable[Tab
     return [Table(document["model"]["name"], columns, cells, _summary(document), layout="plain")]
 
 
+def _states(states: Sequence[Mapping[str, Any]]) -> str:
+    total = format_bytes(sum(state["bytes"] for state in states))
+    listed = [f"{state['input']} → {state['output']} {format_bytes(state['bytes'])}" for state in states]
+    return f"{total} for each sequence: {_listing(listed)}"
+
+
 def _cost(document: Mapping[str, Any], ticks: int) -> str:
     if document["time_unit"] == "1":
         return f"{ticks / document['ticks_per_unit']:,.6g}"
@@ -61,6 +67,8 @@ def _summary(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     if shared:
         parameters += f"; read by several ops: {_listing([_shared(entry) for entry in shared])}"
     lines.append(("parameters", parameters))
+    if document.get("states"):
+        lines.append(("states", _states(document["states"])))
     lines.append(
         ("tensors", f"{format_bytes(document['tensor_bytes'])} in all, the largest "
                     f"{format_bytes(document['largest_tensor_bytes'])}")

@@ -145,7 +145,7 @@ def _ratio_text(plan: ShownPlan) -> str:
 
 
 def _memory_text(plan: ShownPlan) -> str:
-    held = [row["param_bytes"] + row["peak_bytes"] for row in plan.stages]
+    held = [row["param_bytes"] + row.get("state_bytes", 0) + row["peak_bytes"] for row in plan.stages]
     if plan.devices is not None:
         limits = [one.memory_bytes for one in plan.devices]
         rows = [(s, size, limit) for s, (size, limit) in enumerate(zip(held, limits, strict=True)) if limit is not None]

@@ -45,7 +45,7 @@ def of_file(row: CertificateRow, file: ModelFile) -> CertificateRow:
 
 
 def _of_file(file: ModelFile) -> dict[str, Any]:
-    names = ("path", "sha256", "costs_sha256", "dims", "proposed_dims", "assumptions")
+    names = ("path", "sha256", "costs_sha256", "dims", "proposed_dims", "keep_state", "assumptions")
     return {"model": file.name, **{name: getattr(file, name) for name in names}}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,6 +38,8 @@ class Model:
         Sizes of symbolic dimensions that it took.
     proposed_dims
         Names of those that nobody gave.
+    keep_state
+        Inputs that were named as states, each with the result that it comes out as.
     costs
         The file that its costs were measured in, if they do not come from its own.
     read_as_told
@@ -63,6 +65,7 @@ class Model:
     machine: Machine | None = None
     times: Sequence[Sequence[Exact] | None] = ()
     times_sha256: Sequence[str | None] = ()
+    keep_state: Mapping[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         graph = self.graph
@@ -203,6 +206,12 @@ def read_model(
             raise
         graph = on_system(dims={**planned, **given})
     machine = how.placed
+    kept = values["keep_state"] or {}
+    if kept:
+        from mtpp.api.inputs.kept_states import keep_states
+
+        graph = keep_states(graph, kept, spare=spare_dims)
+        kept = {name: end for name, end in kept.items() if name in graph.states.inputs}
     # Converted graphs remember the sizes that were set before: only what has sizes itself is asked.
     said = graph.metadata if graph.metadata.get("dims") and takes_sizes(source) else {}
     costs = None
@@ -217,10 +226,10 @@ def read_model(
     if how.bandwidth is not None and not streams and timed:
         warn(f"‹bandwidth› has no effect: the tensors of {source.display} carry their transfer times")
     times, digests = ((), ()) if machine is None else _times_on(machine, graph, source, read, how, path)
-    kept = source if source.is_stdin else replace(source, data=b"")  # a file can be read again
+    again = source if source.is_stdin else replace(source, data=b"")  # a file can be read again
     told = how.time_unit is not None or how.backward or how.loading_time
     return Model(
-        kept,
+        again,
         graph,
         how.device,
         frozen(said.get("dims", {})),
@@ -231,6 +240,7 @@ def read_model(
         machine=machine,
         times=times,
         times_sha256=digests,
+        keep_state=frozen(kept),
     )
 
 

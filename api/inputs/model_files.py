@@ -104,6 +104,9 @@ class ModelFiles:
                 raise InputError(
                     f"no model has a dimension {name!r}", parameter="dims", remedy="`mtpp inspect` lists them"
                 )
+        for name in self._how.values()["keep_state"] or {}:
+            if not any(name in file.keep_state for file in found.values()):
+                raise InputError(f"no model has an input {name!r}", parameter="keep_state")
         if len(found) > 1:
             self._kept = None  # one is kept at most
         return list(found.values())
@@ -223,6 +226,7 @@ def _file_of(model: Model, path: str, most_stages: int) -> ModelFile:
         work,
         model.costs_sha256,
         proposed_dims=model.proposed_dims,
+        keep_state=model.keep_state,
         assumptions=tuple(map(str, graph.metadata.get("assumptions", ()))),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from mtpp.api.inputs.model import Model, read_model
@@ -28,6 +28,7 @@ def read(
     kwargs: Mapping[str, Any] | None = None,
     dynamic_shapes: Any = None,
     dims: SizeTerms | str | None = None,
+    keep_state: Mapping[str, str] | Iterable[str] | None = None,
     system: str | os.PathLike[str] | Device | None = None,
     bandwidth: int | str | None = None,
     fast_memory: int | str | None = None,

@@ -125,6 +125,28 @@ class Groups(Kind):
         return found
 
 
+class Pairs(Kind):
+    """Names by name; a shell's option ``IN=OUT`` may be repeated."""
+
+    def _read(self, value: Any, parameter: str) -> dict[str, str]:
+        if isinstance(value, Mapping):
+            return {given.text(one, parameter): given.text(other, parameter) for one, other in value.items()}
+        if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+            problem = f"{given.shortened(value)} is not a mapping"
+            raise InputError(problem, parameter=parameter, remedy='write {"past": "present"}')
+        found: dict[str, str] = {}
+        for text in value:
+            one, equals, other = given.text(text, parameter).partition("=")
+            if not (one and equals and other):
+                raise InputError(
+                    f"{text!r} is no pair of names", parameter=parameter, remedy=f"write ‹{parameter}› in=out"
+                )
+            if one in found:
+                raise InputError(f"names {one!r} twice", parameter=parameter, where=text)
+            found[one] = other
+        return found
+
+
 class Repeated(Kind):
     """Values of one kind, each given by an option of its own."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from mtpp.api.options.kinds import Choice, Flag, InputPath, Quantity, Sizes, Text
+from mtpp.api.options.kinds import Choice, Flag, InputPath, Pairs, Quantity, Sizes, Text
 from mtpp.api.options.machine import OnMachine, System
 from mtpp.api.options.option import Options, option
 from mtpp.errors import InputError
@@ -14,6 +14,7 @@ from mtpp.wording import one_of
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Iterable, Mapping
 
     from mtpp.formats.modelled.size_terms import SizeTerms
     from mtpp.machine.device import Device
@@ -31,6 +32,10 @@ class Measured(System):
         None, Sizes("Propose the sizes that are left open, and say which."),
         "Set a size that the model leaves open (ONNX, PyTorch); '*=1': all others.",
         more='By name; ``"auto"`` (or ``{"*": "auto"}``) takes sizes that are proposed.',
+    )  # fmt: skip
+    keep_state: Mapping[str, str] | Iterable[str] | None = option(
+        None, Pairs(), "An input that comes out again: state that stages keep; may be repeated.", "IN=OUT",
+        more='By name, such as ``{"past": "present"}``. Most are found by their names.',
     )  # fmt: skip
 
 

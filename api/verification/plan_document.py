@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from mtpp.errors import InputError
@@ -99,12 +100,13 @@ def graph_of(
     from mtpp.formats.measured.measured_costs import with_costs
 
     dims = stated["dims"] if dims is None else dims
+    kept = stated.get("keep_state", {})
     again: str | Source = model if isinstance(model, str) else "-"
     if not isinstance(model, str):
         costs = costs or model.costs
         if model.training is not None:
             raise InputError("a model to be trained, the result is about inference", parameter="model")
-        if model.graph is not None and (model.again is None or model.read_for(dims, system)):
+        if model.graph is not None and (model.again is None or model.read_for(dims, system, kept)):
             refuse_missing_costs(stated, costs)
             graph = model.graph if costs is None or costs is model.costs else with_costs(model.graph, costs)
             return to_document(graph), model.sha256, None if costs is None else costs.sha256
@@ -112,7 +114,7 @@ def graph_of(
         again = model.again
     refuse_missing_costs(stated, costs)
     source = read_source(model_at(again), max_bytes=request.max_model_bytes) if isinstance(again, str) else again
-    document = model_document(source, dims, system, {**request.read_as.values(), **reading}, costs)
+    document = model_document(source, dims, system, {**request.read_as.values(), **reading}, costs, kept)
     return document, source.sha256, None if costs is None else costs.sha256
 
 
@@ -185,12 +187,15 @@ def model_document(
     system: dict[str, Any],
     reading: Mapping[str, Any],
     costs: MeasuredCosts | None = None,
+    keep_state: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """Return a model as a graph document, read for the sizes and the system that a result states."""
+    from mtpp.api.inputs.kept_states import keep_states
     from mtpp.formats.graphs.native import to_document
     from mtpp.formats.graphs.recognise import read_graph
     from mtpp.formats.measured.measured_costs import with_costs
     from mtpp.machine.device import Device
 
     graph = read_graph(source, dims=dims, system=Device.from_document(system), **reading)
+    graph = keep_states(graph, keep_state)
     return to_document(graph if costs is None else with_costs(graph, costs))

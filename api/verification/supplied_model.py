@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ class SuppliedModel:
         What it was read for; None for a graph that brings its costs.
     costs
         The measured costs that it has, if any.
+    keep_state
+        Inputs that were named as its states, with the results that they come out as.
     """
 
     graph: CostGraph | None = None
@@ -40,13 +42,16 @@ class SuppliedModel:
     again: str | Source | None = None
     system: Device | None = None
     dims: Mapping[str, int] | None = None
+    keep_state: Mapping[str, str] = field(default_factory=dict)
     costs: MeasuredCosts | None = None
 
-    def read_for(self, dims: Mapping[str, int], system: Mapping[str, Any]) -> bool:
-        """Tell whether the graph has the costs that these sizes and this system give it."""
+    def read_for(self, dims: Mapping[str, int], system: Mapping[str, Any], keep_state: Mapping[str, str]) -> bool:
+        """Tell whether the graph has the costs that these sizes and this system give it, and these states."""
         if self.system is None:
             return True
         own = self.system.to_document()
+        if dict(self.keep_state) != dict(keep_state):
+            return False
         return dict(self.dims or {}) == dict(dims) and all(own[key] == system[key] for key in _MODELLED_ON)
 
 
@@ -80,6 +85,7 @@ def _supplied_model(model: object) -> str | SuppliedModel:
             again=None if model.read_as_told else again,
             system=model.system,
             dims=model.dims,
+            keep_state=model.keep_state,
             costs=model.costs,
         )
     if isinstance(model, CostGraph):

@@ -134,7 +134,7 @@ class TableModels:
         }
         self._digests: dict[str, str | None] = {}
         self._folders = [Path()] if table is None else [table.parent, Path()]
-        self._read: tuple[tuple[str | SuppliedModel, Any, Any], Graph] | None = None
+        self._read: tuple[tuple[str | SuppliedModel, Any, Any, Any], Graph] | None = None
 
     def find(self, row: dict[str, Any]) -> str | SuppliedModel | None:
         """Return the model with a row's SHA-256, or any file that is where the row says, or None."""
@@ -153,7 +153,7 @@ class TableModels:
         """Return a model as a graph document with its digests; the one read last is kept for the next row."""
         from mtpp.api.verification.plan_document import graph_of
 
-        key = (model, row["dims"], row["system"])
+        key = (model, row["dims"], row["system"], row.get("keep_state"))
         if self._read is None or self._read[0] != key:
             # Dimensions that a file has not are passed over only where other options say how to read it.
             spare_dims = any(self._request.read_as.values().values())

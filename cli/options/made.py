@@ -120,7 +120,7 @@ def _terms(one: Option) -> dict[str, Any]:
         return {"callback": _limit_memory}
     if isinstance(kind, kinds.Wholes):
         return {"callback": whole_numbers(kind.most)}
-    if isinstance(kind, kinds.Groups):
+    if isinstance(kind, kinds.Groups | kinds.Pairs):
         return {"multiple": True}
     if isinstance(kind, kinds.Repeated):
         return {"multiple": True, **_terms(replace(one, kind=kind.one))}

@@ -76,6 +76,8 @@ class OpRecord(Totals):
         Activations it reads, each once, with the nesting depth of the graph that defines them.
     outputs
         What it makes, with the bytes; None where nobody reads it and it has no static size.
+    states
+        What it reads of something that is stored and written, by the name of the stored tensor.
     training
         Gradients that training computes in it; None where the file does not say what is trained.
     """
@@ -85,6 +87,7 @@ class OpRecord(Totals):
     kind: str = ""
     inputs: dict[str, int] = field(default_factory=dict)
     outputs: list[tuple[str, int | None]] = field(default_factory=list)
+    states: dict[str, int] = field(default_factory=dict)
     training: OpTraining | None = None
 
     @property

@@ -15,6 +15,7 @@ from mtpp.formats.modelled.kept_together import kept_together
 from mtpp.formats.modelled.naming import unique_names
 from mtpp.formats.modelled.open_sizes import told_estimates
 from mtpp.formats.modelled.size_terms import SizeTerms
+from mtpp.formats.modelled.states import pairs_of, states_of, told_states
 from mtpp.formats.onnx.dimensions import Dimensions
 from mtpp.formats.onnx.loading import opset_versions
 from mtpp.formats.onnx.open_model import OpenModel
@@ -159,6 +160,11 @@ def read_with_nodes(
         told = told_estimates(found.estimates, found.proposed)
         metadata["assumptions"] = [*metadata.get("assumptions", ()), *told]
     tensors = tensors_of(record.ops, names)
+    pairs, doubtful = pairs_of(metadata["inputs"], metadata["outputs"])
+    sizes = {one["name"]: one.get("bytes", 0) for one in (*metadata["outputs"], *metadata["inputs"])}
+    states = states_of(pairs, sizes, record.ops, names)
+    if told := [*told_states(states), *doubtful]:
+        metadata["assumptions"] = [*metadata.get("assumptions", ()), *told]
     try:
         built = CostGraph.build(
             name=name or (path.stem if path is not None else "") or graph.name or "model",
@@ -168,6 +174,7 @@ def read_with_nodes(
             weights=weights,
             inputs=inputs_of(record.ops, names, metadata["inputs"]),
             results=results_of(tensors, metadata["outputs"]),
+            states=states,
             metadata=metadata,
         )
     except InputError as error:

@@ -41,8 +41,8 @@ def inspection_document(
         Modules to be listed, and the number of the one that each op belongs to, where it is known.
     """
     work = instance.work.tolist()
-    params, weights = graph.read_bytes.tolist(), graph.weights
-    own = graph.param_bytes.tolist()
+    weights, own = graph.weights, graph.param_bytes.tolist()
+    params = (graph.param_bytes + weights.read_by(graph.op_count)).tolist()
     sizes = instance.tensor_bytes.tolist()
     heaviest = max(range(graph.op_count), key=work.__getitem__)
     document: dict[str, Any] = {
@@ -55,6 +55,10 @@ def inspection_document(
         "work": sum(work),
         "largest_op": {"name": graph.op_names[heaviest], "work": work[heaviest]},
         "param_bytes": graph.all_bytes,
+        "states": [
+            {"name": row.name, "input": row.input, "output": row.output, "bytes": row.bytes}
+            for row in graph.states.rows(graph.op_names)
+        ],
         "tensor_bytes": sum(sizes),
         "largest_tensor_bytes": max(sizes, default=0),
         "structure": structure,

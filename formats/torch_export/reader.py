@@ -13,6 +13,7 @@ from mtpp.formats.modelled.kept_together import ALIASES, REGIONS, SIZES_OF_DATA,
 from mtpp.formats.modelled.naming import common_module, unique_names
 from mtpp.formats.modelled.op_record import GraphRecord, OpRecord, OpTraining
 from mtpp.formats.modelled.size_terms import SizeTerms
+from mtpp.formats.modelled.states import Found, pairs_of, states_of, told_states
 from mtpp.formats.torch_export.archive import program_text
 from mtpp.formats.torch_export.gradients import set_training
 from mtpp.formats.torch_export.in_place import InPlace, merged
@@ -20,6 +21,7 @@ from mtpp.formats.torch_export.program import Program, read_nodes
 from mtpp.formats.torch_export.signature import USER
 from mtpp.formats.torch_export.walk import Walk
 from mtpp.inference.graph import CostGraph, Tensor
+from mtpp.inference.states import State
 from mtpp.machine.device import Device
 
 
@@ -126,14 +128,16 @@ def read_with_modules(
         **({"proposed_dims": list(program.sizes.proposed)} if program.sizes.proposed else {}),
         **summary_of(record, names, weights),
         **kept_together({SIZES_OF_DATA: _around_sizes_of_data(walk, program, record.ops, names)}),
-        "parameter_bytes": _stored_bytes(program),
+        "parameter_bytes": _stored_bytes(program, walk),
         "in_place": {
             op_name: [walk.calls[v].name for v in group]
             for op_name, group in zip(names, groups, strict=True)
             if len(group) > 1
         },
     }
-    if told := _told_merged(walk, groups):
+    found = pairs_of(metadata["inputs"], metadata["outputs"])
+    states = _states(program, walk, found, record.ops, names)
+    if told := [*_told_merged(walk, groups), *told_states(states), *found.told]:
         metadata["assumptions"] = [*metadata.get("assumptions", ()), *told]
     try:
         graph = CostGraph.build(
@@ -144,6 +148,7 @@ def read_with_modules(
             weights=weights,
             inputs=inputs_of(record.ops, names, metadata["inputs"]),
             results=results_of(tensors, metadata["outputs"]),
+            states=states,
             metadata=metadata,
         )
     except InputError as error:
@@ -192,6 +197,7 @@ def _joined(ops: Sequence[OpRecord]) -> OpRecord:
         whole.flops += op.flops
         whole.macs += op.macs
         whole.parameters |= op.parameters
+        whole.states |= op.states
         whole.not_modelled += op.not_modelled
         whole.notes += op.notes
         whole.inputs |= {name: level for name, level in op.inputs.items() if name not in inner}
@@ -225,10 +231,20 @@ def _around_sizes_of_data(
     return found
 
 
-def _stored_bytes(program: Program) -> int:
-    """Return the bytes of all parameters, buffers and constants, tied ones once."""
+def _states(program: Program, walk: Walk, found: Found, ops: Sequence[OpRecord], names: Sequence[str]) -> list[State]:
+    """Return what the program writes and keeps, and inputs that come out again."""
+    called = {name: walk.constants[name].name if name in walk.constants else name for name in walk.kept}
+    pairs = {called[name]: called.get(value, value) for name, value in walk.kept.items()}
+    sizes = {called.get(name, name): kind.bytes for name, kind in program.types.items()}
+    return states_of({**dict(found.pairs), **pairs}.items(), sizes, ops, names)
+
+
+def _stored_bytes(program: Program, walk: Walk) -> int:
+    """Return the bytes of all parameters, buffers and constants that are not written, tied ones once."""
     sizes = {
-        program.stored_as.get(one.target, one.target): program.types[name].bytes for name, one in program.stored.items()
+        program.stored_as.get(one.target, one.target): program.types[name].bytes
+        for name, one in program.stored.items()
+        if name not in walk.kept
     }
     return sum(sizes.values())
 

@@ -14,7 +14,7 @@ from mtpp.formats.torch_export.flops.elementwise import DROPOUTS, is_dropout_in_
 from mtpp.formats.torch_export.flops.movement import BOOKKEEPING, CREATION_LIKE, is_view, viewed
 from mtpp.formats.torch_export.in_place import InPlace, returned, written
 from mtpp.formats.torch_export.program import Call, Program, Subgraph
-from mtpp.formats.torch_export.signature import USER
+from mtpp.formats.torch_export.signature import BUFFER, USER
 from mtpp.machine.device import Device
 
 RANDOM = frozenset(
@@ -47,6 +47,9 @@ class Walk:
         Names of numbers that only a run tells.
     constants
         What is stored, or folds into a constant, by the name of its tensor.
+    kept
+        Buffers and inputs that the program writes, by the names of their tensors, each with the tensor that it becomes:
+        itself where it is written in place.
     """
 
     def __init__(self, program: Program, system: Device) -> None:
@@ -57,6 +60,7 @@ class Walk:
         self.in_place = InPlace()
         self.constants: dict[str, Parameter] = {}
         self._names = {one.target for one in program.inputs}
+        self.kept: dict[str, str] = {}
         self.numbers_of_data: set[str] = set()
         self._written = {name for call in program.calls for name in written(self.view(call))}
 
@@ -70,6 +74,12 @@ class Walk:
                 root = roots.setdefault(place, one.target)
                 self.constants[one.name] = Parameter(root, self._program.types[one.name].bytes)
         unfoldable = self._unfoldable()
+        becomes = {name: value for value, name in self._program.rewritten}
+        self.kept = {
+            one.name: becomes.get(one.name, one.name)
+            for one in self._program.inputs
+            if one.kind in (BUFFER, USER) and one.name in unfoldable
+        }
         for call in self._program.calls:
             self._call(call, unfoldable)
         self._keep_regions_whole()
@@ -190,7 +200,8 @@ class Walk:
             if constant is None:
                 record.inputs[name] = 0
             else:
-                record.parameters |= constant.stored
+                held = record.states if name in self.kept else record.parameters
+                held |= constant.stored
         return reads
 
     def _cost(self, view: CallView, record: Totals, reads: int) -> None:

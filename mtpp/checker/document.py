@@ -141,7 +141,7 @@ _PLAN: dict[str, Rule] = {
             "tensors": whole(),
             "dims": mapping(whole(1)),
         },
-        {"costs_sha256": sha256, "proposed_dims": array(text), "param_bytes": whole()},
+        {"costs_sha256": sha256, "proposed_dims": array(text), "keep_state": mapping(text), "param_bytes": whole()},
     ),
     "system": system,
     "k": whole(1),

@@ -116,6 +116,7 @@ _row = record(
         "proven": _PROVEN,
         "proofs": proofs,
         "proposed_dims": array(text),
+        "keep_state": mapping(text),
         "assumptions": array(text),
     },
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from mtpp.host.stop_reason import StopReason
@@ -60,6 +60,8 @@ class CertificateRow(InTicks):
         Sizes of symbolic dimensions.
     proposed_dims
         Names of those that nobody gave.
+    keep_state
+        Inputs that were named as states, with the results that they come out as.
     assumptions
         What the reader of the graph took for granted, in words.
     ops, tensors, time_unit, ticks_per_unit, system
@@ -104,6 +106,7 @@ class CertificateRow(InTicks):
     costs_sha256: str | None = None
     proven: LowerBound | None = None
     proposed_dims: tuple[str, ...] = ()
+    keep_state: Mapping[str, str] = field(default_factory=dict)
     assumptions: tuple[str, ...] = ()
 
     @property
@@ -138,6 +141,7 @@ class CertificateRow(InTicks):
             **({} if self.costs_sha256 is None else {"costs_sha256": self.costs_sha256}),
             "dims": dict(self.dims),
             **({"proposed_dims": list(self.proposed_dims)} if self.proposed_dims else {}),
+            **({"keep_state": dict(self.keep_state)} if self.keep_state else {}),
             **({"assumptions": list(self.assumptions)} if self.assumptions else {}),
             "ops": self.ops,
             "tensors": self.tensors,
@@ -202,6 +206,7 @@ class CertificateRow(InTicks):
             stopped=StopReason(row["stopped"]),
             costs_sha256=row.get("costs_sha256"),
             proposed_dims=tuple(row.get("proposed_dims", ())),
+            keep_state=row.get("keep_state", {}),
             assumptions=tuple(row.get("assumptions", ())),
             proven=None
             if proven is None

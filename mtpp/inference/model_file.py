@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from mtpp.wording import first_of
@@ -26,6 +26,8 @@ class ModelFile:
         Sizes of symbolic dimensions that it took.
     proposed_dims
         Names of those sizes that nobody gave.
+    keep_state
+        Inputs that were named as states, with the results that they come out as.
     assumptions
         What its reader took for granted, in words.
     costs_sha256
@@ -46,6 +48,7 @@ class ModelFile:
     costs_sha256: str | None = None
     read_s: float = 0.0
     proposed_dims: tuple[str, ...] = ()
+    keep_state: Mapping[str, str] = field(default_factory=dict)
     assumptions: tuple[str, ...] = ()
 
 

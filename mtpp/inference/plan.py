@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -129,6 +130,7 @@ class Plan:
         dims: Mapping[str, int],
         elapsed_s: float,
         proposed_dims: Sequence[str] = (),
+        keep_state: Mapping[str, str] = MappingProxyType({}),
         costs_sha256: str | None = None,
         graph_document: Mapping[str, Any] | None = None,
         machine: Mapping[str, Any] | None = None,
@@ -143,6 +145,8 @@ class Plan:
             Values of symbolic dimensions.
         proposed_dims
             Names of those that nobody gave.
+        keep_state
+            Inputs that were named as states, with the results that they come out as.
         costs_sha256
             Hex digest of the file with measured costs, where there was one.
         graph_document
@@ -161,6 +165,7 @@ class Plan:
                 "tensors": graph.tensor_count,
                 "dims": dict(dims),
                 **({"proposed_dims": list(proposed_dims)} if proposed_dims else {}),
+                **({"keep_state": dict(keep_state)} if keep_state else {}),
                 **({} if costs_sha256 is None else {"costs_sha256": costs_sha256}),
                 **({"param_bytes": graph.all_bytes} if graph.weights.names else {}),
             },

@@ -141,7 +141,7 @@ def _figures(stated: StatedPlan, report: Report) -> list[tuple[str, str, str]]:
         alone = sum(row["work"] for row in stated.stages)
         figures.append(("Speed-up", f"{alone / upper:.3g}×", "over one stage"))
     if stated.system.limits_memory and stated.stages:
-        held = max(row["param_bytes"] + row["peak_bytes"] for row in stated.stages)
+        held = max(row["param_bytes"] + row.get("state_bytes", 0) + row["peak_bytes"] for row in stated.stages)
         figures.append(("Memory", format_bytes(held), "of the fullest stage"))
     return figures
 

@@ -34,6 +34,7 @@ NO_FILES = {
         "--proof-limit",
         "--bandwidth",
         "--cuts",
+        "--keep-state",
     ),
     *(
         "--fast-memory",

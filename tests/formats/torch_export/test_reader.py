@@ -212,7 +212,8 @@ def test_what_is_written_in_place_is_one_op_where_it_must_be() -> None:
     assert reading.nodes == (("y",), ("z",), ("s", "u"), ("t",))
     assert reading.graph.metadata["in_place"] == {"s": ["s", "u"]}
     told = "2 ops around tensors written in place merged into 1: no stage can be cut there"
-    assert reading.graph.metadata["assumptions"] == [told]
+    kept = "1 state kept between requests, 128 B for each sequence: h"
+    assert reading.graph.metadata["assumptions"] == [told, kept]
 
 
 def test_a_buffer_that_becomes_a_result_keeps_its_readers_together() -> None:
