@@ -11,6 +11,7 @@ from mtpp.document_shape import pointer
 from mtpp.errors import InputError
 from mtpp.inference.certificate import approximation_ratio
 from mtpp.machine.device import Device
+from mtpp.wording import counted
 
 if TYPE_CHECKING:
     from mtpp.api.cells.certificate_table import BoundTable, CertificateTable
@@ -91,24 +92,30 @@ def _refuse_contradictions(document: Mapping[str, Any]) -> None:
 
 
 def _in_stages(document: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
-    k, stages = document["k"], document["stages"]
-    if len(stages) != k:
-        yield f"{len(stages)} stages, but k is {k}", "stages"
+    k, stages, machine = document["k"], document["stages"], document.get("machine")
+    count = k if machine is None else len(machine["devices"])
+    if len(stages) != count:
+        due = f"k is {k}" if machine is None else f"the machine has {counted(count, 'device')}"
+        yield f"{len(stages)} stages, but {due}", "stages"
+    if k > count:
+        yield f"{k}, but the machine has {counted(count, 'device')}", "k"
     for i, row in enumerate(stages):
         if row["index"] != i:
             yield f"expected {i}, found {row['index']}", "stages", i, "index"
         parts = sum(row[part] for part in ("work", "input", "output", "overflow"))
         if row["cost"] != parts:
             yield f"{row['cost']}, but its parts add up to {parts}", "stages", i, "cost"
+        if machine is not None and row["device"]["index"] >= count:
+            yield f"{row['device']['index']} is the number of no device", "stages", i, "device", "index"
     most = max(row["cost"] for row in stages)
     if document["bottleneck"] != most:
         yield f"{document['bottleneck']}, but the most expensive stage costs {most}", "bottleneck"
 
 
 def _in_assignment(document: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
-    k, assignment, ops = document["k"], document["assignment"], document["model"]["ops"]
+    count, assignment, ops = len(document["stages"]), document["assignment"], document["model"]["ops"]
     for name, stage in assignment.items():
-        if not 0 <= stage < k:
+        if not 0 <= stage < count:
             yield f"{stage} is not the number of a stage", "assignment", name
     if len(assignment) != ops:
         yield f"{ops}, but {len(assignment)} ops have a stage", "model", "ops"

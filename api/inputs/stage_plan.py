@@ -177,7 +177,7 @@ def _stages_of_plan(
     document: Any, source: Source, model: Model, planned: Mapping[str, int], observer: Observer
 ) -> StagePlan:
     from mtpp.api.inputs.user_assignment import labels_of_assignment
-    from mtpp.document_shape import anything, text
+    from mtpp.document_shape import anything, array, text
     from mtpp.formats.io.json_shape import attributed, shaped, whole_number
     from mtpp.inference.partition import Partition
     from mtpp.ranges import MOST_STAGES
@@ -192,6 +192,8 @@ def _stages_of_plan(
         k = shaped(whole_number, document.get("k"), "k")
         if not 0 < k <= MOST_STAGES:
             raise InputError(f"{k} is no number of stages", where="/k")
+        if "machine" in document:
+            k = len(shaped(array(anything), document["machine"].get("devices"), "machine", "devices"))
         labels = labels_of_assignment(model.graph, source.display, source)
         instance = model.instance(k)
     partition = Partition.from_stages(instance, labels)
