@@ -6,9 +6,13 @@ family has an entry for each of its names, in the same order.
 
 from __future__ import annotations
 
-AUTO, DOWNSET, ANNEAL, BRKGA, MLA, MLA_WEIGHTED, RANDOM, SERIES_PARALLEL, SLICE = PARTITIONERS = (
+AUTO, DOWNSET, ANNEAL, BRKGA, MLA, MLA_WEIGHTED, RANDOM, SERIES_PARALLEL, SLICE, EVEN, MEMORY, FILL = PARTITIONERS = (
     *("auto", "downset", "anneal", "brkga", "mla", "mla-weighted", "random", "series-parallel", "slice"),
+    *("even", "memory", "fill"),
 )
+
+ENGINE_RULES = (EVEN, MEMORY, FILL)
+"""Partitioners that are the rules of engines, as baselines."""
 
 PIPER, EQUI, PIPEDREAM_2BW = LINE_PLANNERS = ("piper", "equi", "pipedream-2bw")
 """Planners of stages in a line, by the time per sample."""

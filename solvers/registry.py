@@ -88,6 +88,9 @@ PARTITIONERS = {
         PartitionerEntry(names.RANDOM, f"{_HERE}.random", default_orders),
         PartitionerEntry(names.SERIES_PARALLEL, f"{_HERE}.series_parallel", own_rule, peaks_in_order=False),
         PartitionerEntry(names.SLICE, f"{_HERE}.slice", own_rule),
+        PartitionerEntry(names.EVEN, f"{_HERE}.engine_rules.even", own_rule),
+        PartitionerEntry(names.MEMORY, f"{_HERE}.engine_rules.memory", own_rule),
+        PartitionerEntry(names.FILL, f"{_HERE}.engine_rules.fill", own_rule),
     )
 }
 

@@ -9,7 +9,7 @@ from math import isqrt
 from typing import Any
 
 from mtpp.errors import InputError
-from mtpp.names import PARTITIONER_ALIASES
+from mtpp.names import ENGINE_RULES, PARTITIONER_ALIASES
 from mtpp.solvers.registry import PARTITIONERS, PartitionerEntry
 
 PAPER = ("mla", "mla-weighted", "random-1", "random-100", "random-10000", "brkga-100", "brkga-10000")
@@ -20,7 +20,7 @@ OURS = ("slice", "anneal", "auto")
 _IN_THE_PAPER = {"mla": 10_000, "mla-weighted": 10_000}
 """Evaluations behind the rows that carry no number there (Archer et al. 2024, C.1)."""
 
-_SINGLE = ("slice", "series-parallel")
+_SINGLE = ("slice", "series-parallel", *ENGINE_RULES)
 """Algorithms that have nothing to repeat."""
 
 _SIZED = re.compile(r"(.+)-([1-9][0-9]{0,11})")

@@ -61,6 +61,7 @@ class _Cut(Options):
     algorithm: str = option(
         AUTO, Text(ALGORITHMS),
         "auto, downset (also called piper), series-parallel, anneal, brkga, mla, mla-weighted, random or slice; "
+        "even, memory or fill: rules of engines; "
         "random-100: 100 orders, brkga-100: 10 × 10.",
     )  # fmt: skip
     together: tuple[tuple[str, ...], ...] = option(

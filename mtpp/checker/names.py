@@ -23,7 +23,7 @@ GIVEN = "given"
 
 ALGORITHMS = (
     *("auto", "downset", "anneal", "brkga", "mla", "mla-weighted", "random", "series-parallel", "slice"),
-    "piper",
+    *("even", "memory", "fill", "piper"),
 )
 """Partitioners, ``piper`` being another name of ``downset``."""
 
@@ -36,7 +36,10 @@ BOUNDS = (
 _SIZED = re.compile(r"(.+)-([1-9][0-9]{0,11})")
 """Name of an algorithm that is given a number of evaluations: ``random-100``."""
 
-_NOT_REPEATED = ("slice", "series-parallel")
+_RULES = ("even", "memory", "fill")
+"""Rules of engines: ranges of the file's order, as those of ``slice`` are."""
+
+_NOT_REPEATED = ("slice", "series-parallel", *_RULES)
 _EVOLVED = ("brkga", "mla", "mla-weighted")
 """Algorithms that have as many generations as chromosomes in one: their number is a square."""
 
@@ -139,16 +142,17 @@ def _plan_fault(plan: dict[str, Any]) -> str | None:
 
 
 def _slice_fault(plan: dict[str, Any], graph: TickGraph) -> str | None:
-    """Return what keeps a partition by ``slice`` from being a cut of the graph's own order; None if nothing does."""
-    if plan["algorithm"] != "slice":
+    """Return what keeps a partition from being a cut of the graph's own order, by its algorithm; None if nothing."""
+    name = plan["algorithm"]
+    if name not in ("slice", *_RULES):
         return None
-    if plan.get("found_by", "slice") not in ("slice", EQUAL_WORK):
-        return f"slice cuts the graph's own order, and the partition was found by {plan['found_by']}"
+    if plan.get("found_by", name) not in (name, EQUAL_WORK):
+        return f"{name} cuts the graph's own order, and the partition was found by {plan['found_by']}"
     stage_of = plan["assignment"]
     if plan["together"] or not all(name in stage_of for name in graph.op_names):
         return None  # groups are moved together first
     stages = [stage_of[graph.op_names[v]] for v in graph.order]
-    return None if _ascending(stages) else "slice cuts the graph's own order, and the stages are no runs of it"
+    return None if _ascending(stages) else f"{name} cuts the graph's own order, and the stages are no runs of it"
 
 
 def _ascending(values: Sequence[int]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mtpp.errors import InputError
+from mtpp.names import ENGINE_RULES
 from mtpp.solvers.registry import PARTITIONERS
 from mtpp.solvers.variants import OURS, PAPER, default_variants, parse_variant, parse_variants
 
@@ -71,6 +72,6 @@ def test_the_default_is_the_papers_table_and_then_ours() -> None:
 
 
 def test_the_default_leaves_no_algorithm_out() -> None:
-    """What the registry has is in the table but what is for proofs or one shape, and what it has not is not."""
-    left_out = {"downset", "series-parallel"}
+    """What the registry has is in the table but for proofs, one shape and baselines, and nothing else."""
+    left_out = {"downset", "series-parallel", *ENGINE_RULES}
     assert {variant.entry.name for variant in default_variants()} == set(PARTITIONERS) - left_out

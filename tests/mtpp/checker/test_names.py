@@ -62,7 +62,7 @@ def test_plans_of_every_algorithm_pass(algorithm: str) -> None:
         graph = random_graph(seed, 9, time_unit="ps")
         try:
             assert faults(plan_of(graph, algorithm), graph) == []
-        except Infeasible:
+        except (Infeasible, InputError):  # of rules that go by the memory of devices
             continue
 
 
