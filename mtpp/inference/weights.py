@@ -39,8 +39,8 @@ class Weights:
     offsets, readers
         Ops that read each weight, CSR, int64, shape (w + 1,), and int32.
     shares
-        Bytes of the weight that each of *readers* is charged with where a sum over ops has to do, int64: at first all to
-        the last reader, whose op tends to be the heaviest (a tied embedding); those of merged ops add up.
+        Bytes of the weight that each of *readers* is charged with where a sum over ops has to do, int64: at first all
+        to the last reader, often the most expensive one (a tied embedding); those of merged ops add up.
     """
 
     names: tuple[str, ...]
