@@ -12,8 +12,9 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from onnx_text import built
+from onnx_text import built, function_of
 from oracles import NEVER, brute_force_optimum
+from plans_beside_models import written
 from processes import run
 
 import mtpp
@@ -303,3 +304,76 @@ def test_what_profiling_holds_is_as_computed_with(shared_data: Path) -> None:
     """Folded weights of an int4 model are made by what runs it."""
     graph = mtpp.read(shared_data / "cases" / "qdq-memory" / "int4.onnx").graph
     assert graph.metadata["computed_bytes"] == 4 * 256 * 256 * 4
+
+
+@pytest.mark.parametrize(("memory", "proven"), [("25KiB", True), ("30KiB", False)])
+def test_the_memory_that_training_needs_takes_a_weight_once(memory: str, proven: bool, tmp_path: Path) -> None:
+    """Plans keep it for each reader: one with 30 KiB on each of two devices is not found, and not excluded."""
+    path = tmp_path / "tied.onnx"
+    path.write_bytes(tied().SerializeToString())
+    graph = mtpp.read(path).graph
+    asked = ("--planner", "pfeife", "--devices", "2", "--micro-batches", "1", "--memory", memory)
+    none = written(tmp_path, "plan", path, *asked)
+    kept = sum(graph.tensor_bytes.tolist())
+    assert none["memory_bound"]["value"] == (4 * graph.all_bytes + kept) // 2 == 26408
+    assert (4 * sum(graph.read_bytes.tolist()) + kept) // 2 > 30 * 1024
+    assert none["proven"] is proven
+    assert mtpp.verify(none, path).verdict == "ok"
+    assert mtpp.verify({**none, "proven": not proven}, path).verdict == "false"
+    bound = {**none["memory_bound"], "value": 26409}
+    assert mtpp.verify({**none, "memory_bound": bound}, path).verdict == "false"
+
+
+def test_measured_costs_leave_weights_as_they_are(tmp_path: Path) -> None:
+    """A graph file with times of its own gives work alone."""
+    path, costs = tmp_path / "tied.onnx", tmp_path / "costs.json"
+    path.write_bytes(tied().SerializeToString())
+    mtpp.convert(path, costs)
+    document = json.loads(costs.read_text())
+    for op in document["ops"]:
+        op["work"] = 1000
+        op.pop("param_bytes", None)
+    costs.write_text(json.dumps({key: value for key, value in document.items() if key != "weights"}))
+    graph, plain = mtpp.read(path, costs=costs).graph, mtpp.read(path).graph
+    assert set(graph.work) == {1000}
+    assert graph.weights.rows(graph.op_names) == plain.weights.rows(plain.op_names)
+    assert graph.param_bytes.tolist() == plain.param_bytes.tolist()
+
+
+def test_calls_of_a_function_share_what_they_are_given(tmp_path: Path) -> None:
+    """A weight that two calls read is one; constants in the body are of each call, as files of stages hold them."""
+    body = function_of("F (a, w) => (c) { k = Constant <value = float {2.0}>() b = MatMul(a, w) c = Mul(b, k) }")
+    model = built(
+        "p = local.F(x, w) y = local.F(p, w)",
+        {"x": [4, 4]},
+        {"y": [4, 4]},
+        {"w": np.ones((4, 4), np.float32)},
+        domains=["local"],
+        functions=[body],
+        opset=20,
+    )
+    path = tmp_path / "calls.onnx"
+    path.write_bytes(model.SerializeToString())
+    graph = mtpp.read(path).graph
+    assert [(one.name, one.bytes) for one in graph.weights.rows(graph.op_names)] == [("w", 64)]
+    assert graph.param_bytes.tolist() == [0, 4, 0, 4]
+    assert held(mtpp.partition(mtpp.read(path, stage_memory="68B"), 2)) in ([68, 68], [64, 68], [68, 64])
+
+
+def test_a_branch_that_cannot_run_holds_its_weights(tmp_path: Path) -> None:
+    """Its file is the whole op's; what it captures counts once with the readers outside."""
+    text = """g (float[4, 8] x, bool c) => (float[4, 8] y) {
+        [choose] h = If(c) <
+            then_branch = t () => (o) { o = MatMul(x, w) },
+            else_branch = e () => (o) { q = MatMul(x, small) o = MatMul(q, w) }>
+        [after] y = MatMul(h, w)
+    }"""
+    graph = onnx.parser.parse_graph(text)
+    for branch in graph.node[0].attribute:
+        if branch.name == "else_branch":
+            branch.g.initializer.append(numpy_helper.from_array(np.ones((2, 8), np.float32), "small"))
+    graph.initializer.append(numpy_helper.from_array(np.ones((8, 8), np.float32), "w"))
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
+    read = mtpp.read(model.SerializeToString()).graph
+    assert read.weights.rows(read.op_names) == [Weight("w", 256, ["choose", "after"])]
+    assert read.param_bytes.tolist() == [64, 0]

@@ -188,16 +188,20 @@ def models(name: str) -> tuple[Model, Model]:
 def alike(graph: CostGraph) -> CostGraph:
     """Return a graph without the time of what one format has as ops of its own.
 
-    These are copies, biases that ONNX adds to a product, and normalisations that its exporter folds into convolutions.
+    These are copies, biases and masks that ONNX adds to a product, and normalisations that its exporter folds into
+    convolutions. Blocks make their masks of the same positions.
     """
     reads = [0] * graph.op_count
     for reader in graph.edges[1].tolist():
         reads[reader] += 1
+    own, read = graph.param_bytes.tolist(), graph.read_bytes.tolist()
     work = [
         0
-        if kind in COPIES or kind == "aten.batch_norm" or (kind == "Add" and parameters > 4096 and reads[v] == 1)
+        if kind in COPIES
+        or kind == "aten.batch_norm"
+        or (kind == "Add" and (own[v] > 4096 or read[v] > own[v]) and reads[v] == 1)
         else cost
-        for v, (kind, parameters, cost) in enumerate(zip(graph.op_kinds, graph.param_bytes, graph.work, strict=True))
+        for v, (kind, cost) in enumerate(zip(graph.op_kinds, graph.work, strict=True))
     ]
     return replace(graph, work=tuple(work))
 
