@@ -237,7 +237,7 @@ def check_bound(
     if reached is not None and claim.value > reached:
         return Check(name, False, f"the lower bound {claim.value} is above the bottleneck {reached}"), Tier.NONE
     passed: bool | None
-    claim = replace(claim, graph=claim.graph.holding_states(claim.system))
+    claim = claim.holding_states()
     if tier is Tier.SOLVER:
         if method not in BOUNDS:
             return Check(name, False, f"no bound is called {method[:60]!r}"), Tier.NONE

@@ -48,6 +48,14 @@ class BoundClaim:
     by_class: Sequence[tuple[TickGraph, dict[str, Any]]] | None = None
     class_of: Sequence[int] = ()
 
+    def holding_states(self) -> BoundClaim:
+        """Return the claim for graphs whose ops hold shares of states, where states count as parameters do."""
+        if self.by_class is None:
+            return replace(self, graph=self.graph.holding_states([self.system]))
+        systems = [system for _, system in self.by_class]
+        rows = [(graph.holding_states(systems), system) for graph, system in self.by_class]
+        return replace(self, graph=self.graph.holding_states(systems), by_class=rows)
+
     def on_class(self, c: int) -> BoundClaim:
         """Return the claim as it would be if all devices were of one class."""
         assert self.by_class is not None

@@ -6,7 +6,7 @@ arrays, so that a mistake has to be made twice to go unnoticed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from heapq import heapify, heappop, heappush
@@ -100,15 +100,23 @@ class TickGraph:
         """Bytes of all tensors and live inputs: no stage has more of them live at once."""
         return sum(size or 0 for size in self.tensor_bytes) + sum(size for _, size, _ in self.live_inputs)
 
-    def holding_states(self, system: dict[str, Any]) -> TickGraph:
+    def holding_states(self, systems: Sequence[Mapping[str, Any]]) -> TickGraph:
         """Return the graph with shares of states among the parameters of ops, where they count as these do.
 
-        They do where a stage's memory is limited and there is no fast memory. With both, a bound leaves states out:
-        stages hold them, and never stream them. Without a limit they cost nothing.
+        Parameters
+        ----------
+        systems
+            Of each class of devices.
+
+        Notes
+        -----
+        They do where a device limits a stage's memory and none has a fast memory. With both, a bound leaves states
+        out: stages hold them, and never stream them. Without a limit they cost nothing.
         """
-        if system.get("stage_memory_bytes") is None or system["fast_memory_bytes"] is not None or not self.states:
+        limited = any(system.get("stage_memory_bytes") is not None for system in systems)
+        if not limited or any(system["fast_memory_bytes"] is not None for system in systems) or not self.states:
             return self
-        count = system.get("sequences", 1)
+        count = systems[0].get("sequences", 1)
         kept = [(name, size * count, readers) for name, size, readers in self.states]
         return replace(self, param_bytes=_with_shares(self.param_bytes, kept))
 

@@ -46,7 +46,10 @@ _EVOLVED = ("brkga", "mla", "mla-weighted")
 EQUAL_WORK = "equal work"
 """The file's order cut into stages of about equal work, where a limit came before anything better."""
 
-FINDERS = (*ALGORITHMS, *BOUNDS, EQUAL_WORK)
+ONE_DEVICE = "one device"
+"""All ops on one of several devices that differ."""
+
+FINDERS = (*ALGORITHMS, *BOUNDS, EQUAL_WORK, ONE_DEVICE)
 
 OPTIMAL = "optimal"
 INFEASIBLE = "infeasible"

@@ -218,7 +218,7 @@ class UnequalSearch:
                 self.state = "full"
                 return
         self.state = {ENDED: "ended", FOUND: "found"}.get(code, "open")
-        if self.state == "found" and problem.instance.cost.weights.names and not self._holds():
+        if self.state == "found" and problem.instance.cost.shares_memory and not self._holds():
             self.state = "full"
 
     def _holds(self) -> bool:

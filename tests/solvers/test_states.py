@@ -263,6 +263,39 @@ def test_forged_states_are_found(what: str, tmp_path: Path) -> None:
     assert mtpp.verify(str(plan), model=str(file)).verdict == "false"
 
 
+MACHINES = {
+    "limits": ('[[device]]\nspeed = 2\nmemory = "330B"\n', '[[device]]\nmemory = "230B"\n'),
+    "a fast memory": (
+        '[[device]]\nmemory = "330B"\n[device.system]\nname = "s"\npeak_flops = "1TFLOP/s"\n'
+        'memory_bandwidth = "1TB/s"\nbandwidth = "1TB/s"\nfast_memory = "5B"\n',
+        '[[device]]\nspeed = 2\nmemory = "230B"\n',
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", MACHINES)
+@pytest.mark.parametrize("order", ["fixed", "free"])
+def test_devices_that_differ_keep_states(kind: str, order: str, tmp_path: Path) -> None:
+    """The only devices that hold the states of two sequences get them; the proof is checked, three fit nowhere."""
+    graph = chain([6, 6, 6, 6], [1, 1, 1], "ps")
+    graph = replace(graph, param_bytes=np.array([10, 10, 10, 10], dtype=np.int64))
+    graph = with_states(graph, State("s", "p", "q", 150, ["op0", "op1"]), State("t", "h", "hn", 100, ["op2"]))
+    file, machine, plan = tmp_path / "graph.json", tmp_path / "machine.toml", tmp_path / "plan.json"
+    file.write_text(write_native(graph))
+    machine.write_text(f'order = "{order}"\n' + "".join(MACHINES[kind]))
+    made = mtpp.partition(mtpp.read(str(file), machine=str(machine), sequences=2))
+    document = json.loads(made.to_json())
+    assert [stage["state_bytes"] for stage in document["stages"]] == [300, 200]
+    assert made.optimal is (kind == "limits")  # with a fast memory, bounds leave states out
+    plan.write_text(json.dumps(document))
+    assert mtpp.verify(str(plan), model=str(file)).verdict == "ok"
+    document["stages"][1]["state_bytes"] = 100
+    plan.write_text(json.dumps(document))
+    assert mtpp.verify(str(plan), model=str(file)).verdict == "false"
+    with pytest.raises(Infeasible):
+        mtpp.partition(mtpp.read(str(file), machine=str(machine), sequences=3))
+
+
 @pytest.mark.parametrize("sequences", [0, -1, 1.5, True, "two"])
 def test_impossible_numbers_of_sequences_are_refused(sequences: Any) -> None:
     """One line that names the parameter."""
