@@ -1,7 +1,8 @@
-"""The simple lower bound: the largest op, or the average work of a stage."""
+"""The simple lower bound: the largest op, the average work of a stage, or the room of devices that differ."""
 
 from __future__ import annotations
 
+from mtpp.checker.bounds.device_room import check_device_room
 from mtpp.checker.claim import BoundClaim, Verdict, together_classes
 from mtpp.checker.facts import counted
 from mtpp.checker.graph import ceil_div
@@ -21,6 +22,8 @@ def check_simple(claim: BoundClaim) -> Verdict:
         return _check_largest_op(claim)
     if rule == "average-work":
         return _check_average_work(claim)
+    if rule == "device-room":
+        return check_device_room(claim)
     return False, f"no such rule: {rule[:60]!r}"
 
 
