@@ -31,18 +31,19 @@ def bound_cells(
     from mtpp.api.cells.limits import cell_limits
     from mtpp.api.cells.rows import bounds_alone
     from mtpp.api.cells.session import CellRun, certified_cells
+    from mtpp.api.inputs.model_files import counts_of
     from mtpp.solvers.certify.cells.cell import run_here
 
     limits = cell_limits(asked, each=True, cutoff=asked.cutoff)
     run = CellRun(limits, run_here, jobs=1, deadline=deadline, processes=False, overheads=overheads)
-    cells = certified_cells(models, asked.k, reading, run, observer)
+    cells = certified_cells(models, counts_of(asked.k, models, reading), reading, run, observer)
     rows = [bounds_alone(row) for row in cells.rows]
     return BoundTable(rows, **outcome_of(cells, limits.bounds), cutoff=limits.cutoff)
 
 
 def bound(
     models: Any,
-    k: int | Iterable[int],
+    k: int | Iterable[int] | None = None,
     *,
     bounds: str | Iterable[str] | None = None,
     cutoff: int | None = None,

@@ -40,6 +40,7 @@ def certify_cells(
     """
     from mtpp.api.cells.limits import cell_limits
     from mtpp.api.cells.session import CellRun, certified_cells
+    from mtpp.api.inputs.model_files import counts_of
     from mtpp.solvers.certify.cells.store import Store
     from mtpp.solvers.registry import partitioner
 
@@ -49,7 +50,7 @@ def certify_cells(
         store = None if asked.store is None else opened.enter_context(Store(asked.store))
         run, jobs = _runner_of(asked, observer, opened)
         plan = CellRun(limits, run, jobs, store, deadline, overheads=overheads)
-        cells = certified_cells(models, asked.k, reading, plan, observer)
+        cells = certified_cells(models, counts_of(asked.k, models, reading), reading, plan, observer)
     return CertificateTable(cells.rows, **outcome_of(cells, limits.bounds))
 
 
@@ -75,7 +76,7 @@ def _runner_of(asked: Certifying, observer: Observer, opened: ExitStack) -> tupl
 
 def certify(
     models: Any,
-    k: int | Iterable[int],
+    k: int | Iterable[int] | None = None,
     *,
     algorithm: str = "auto",
     bounds: str | Iterable[str] | None = None,

@@ -45,18 +45,19 @@ def compare_algorithms(
     InputError
         If a model cannot be read, or no op of any of them takes time; before the first run.
     """
-    from mtpp.api.inputs.model_files import ReadingLimits
+    from mtpp.api.inputs.model_files import ReadingLimits, counts_of
     from mtpp.solvers.certify.cells.cell import run_here
     from mtpp.solvers.certify.comparison import ComparedRuns, RunLimits
     from mtpp.solvers.variants import default_variants, parse_variants
 
     variants = default_variants() if asked.algorithms is None else parse_variants(asked.algorithms)
     system = _system_of(models, reading)
-    runs = _Runs(asked.k, variants, RunLimits(asked.time_limit_s, asked.work_limit, **asked.limits()), observer)
+    counts = counts_of(asked.k, models, reading)
+    runs = _Runs(counts, variants, RunLimits(asked.time_limit_s, asked.work_limit, **asked.limits()), observer)
     runs.work(models, reading, ReadingLimits(asked.time_limit_s, overheads=overheads), run_here)
     names = tuple(variant.name for variant in variants)
     return ComparedRuns(
-        tuple(runs.models), tuple(runs.done), asked.k, names, system, runs.limits, interrupted=runs.interrupted
+        tuple(runs.models), tuple(runs.done), counts, names, system, runs.limits, interrupted=runs.interrupted
     )
 
 
@@ -197,7 +198,7 @@ class Comparison(SavedResult):
 
 def compare(
     models: Any,
-    k: int | Iterable[int],
+    k: int | Iterable[int] | None = None,
     *,
     algorithms: str | Iterable[str] | None = None,
     time_limit_s: float | None = None,

@@ -83,16 +83,17 @@ def export_mip(given: Sequence[str | Model], asked: Bounding, reading: Reading, 
     none up to the cutoff. The best one stays in, so the least value of the model is proven for all partitions.
     """
     from mtpp.api.cells.limits import bound_names
-    from mtpp.api.inputs.model_files import ModelFiles
+    from mtpp.api.inputs.model_files import ModelFiles, counts_of
     from mtpp.host.interrupts import unwinding
 
     assert asked.export is not None
     bounds = () if asked.bounds is None else bound_names(asked.bounds)
     if len(bounds) != 1:
         raise InputError("needs one bound", parameter="export", remedy="name it: ‹bounds› exact-mip")
-    if len(asked.k) != 1:
+    counts = counts_of(asked.k, given, reading)
+    if len(counts) != 1:
         raise InputError("needs one number of stages", parameter="export", remedy="give one with ‹k›")
-    (bound,), (k,) = bounds, asked.k
+    (bound,), (k,) = bounds, counts
     if asked.position is not None and bound != _WITH_POSITIONS:
         raise InputError(f"{bound} is one MIP", parameter="position", remedy="leave it out")
     files = ModelFiles(reading, observer.warn, lambda text: None)
@@ -102,7 +103,7 @@ def export_mip(given: Sequence[str | Model], asked: Bounding, reading: Reading, 
     from mtpp.solvers.bounds.mip.exported_model import export_mps
     from mtpp.solvers.reduction.reduction import reduce_instance
 
-    instance = files.read(models[0].path).instance(k)
+    instance = files.read(models[0].path).instance(k).envelope
     cutoff = _bottleneck(instance, asked) + 1 if asked.cutoff is None else asked.cutoff
     reduced = reduce_instance(instance).instance
     with unwinding(), tempfile.TemporaryDirectory() as folder:

@@ -40,8 +40,7 @@ def plan_document(plan: Plan, model: Model, *, elapsed_s: float, embed: bool = F
     elif alone:
         graph = plain_document(model.graph)
     if model.machine is not None:
-        measured = [row if digest else None for row, digest in zip(model.times, model.times_sha256, strict=True)]
-        machine = model.machine.to_document(model.times if alone else measured, model.times_sha256)
+        machine = model.machine_document(alone=alone)
     return plan.to_document(
         sha256=model.source.sha256,
         dims=model.dims,

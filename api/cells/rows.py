@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mtpp.inference.certificate_table import CertificateRow
+from mtpp.inference.placement import stages_on_devices
 
 if TYPE_CHECKING:
     from mtpp.inference.instance import Instance
@@ -16,9 +17,12 @@ if TYPE_CHECKING:
 def certificate_row(state: Certification, instance: Instance, file: ModelFile) -> CertificateRow:
     """Return the row of an instance of the model in *file*, whose work has ended."""
     assert state.stopped is not None
-    assignment = None
+    assignment, devices = None, None
     if state.partition is not None:
-        assignment = dict(zip(instance.op_names, state.partition.assignment.tolist(), strict=True))
+        stages = state.partition.assignment.tolist()
+        if file.machine is not None:
+            stages, devices = stages_on_devices(state.partition, len(file.machine["devices"]), instance.machine.free)
+        assignment = dict(zip(instance.op_names, stages, strict=True))
     return CertificateRow(
         **_of_file(file),
         ops=file.ops,
@@ -26,7 +30,7 @@ def certificate_row(state: Certification, instance: Instance, file: ModelFile) -
         time_unit=instance.time_unit,
         ticks_per_unit=instance.ticks_per_unit,
         system=instance.device.to_document(),
-        k=instance.k,
+        k=instance.most_used,
         upper=state.upper,
         upper_algorithm=state.upper_algorithm,
         assignment=assignment,
@@ -36,6 +40,7 @@ def certificate_row(state: Certification, instance: Instance, file: ModelFile) -
         partition_seconds=state.partition_seconds,
         total_seconds=state.total_seconds,
         stopped=state.stopped,
+        devices=devices,
     )
 
 
@@ -45,7 +50,7 @@ def of_file(row: CertificateRow, file: ModelFile) -> CertificateRow:
 
 
 def _of_file(file: ModelFile) -> dict[str, Any]:
-    names = ("path", "sha256", "costs_sha256", "dims", "proposed_dims", "keep_state", "assumptions")
+    names = ("path", "sha256", "costs_sha256", "dims", "proposed_dims", "keep_state", "assumptions", "machine")
     return {"model": file.name, **{name: getattr(file, name) for name in names}}
 
 

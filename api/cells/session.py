@@ -239,7 +239,7 @@ class CertifiedCells(Session["CertificateCell", Certification]):
         self._keep(number, of_file(row, file))
         self.done += 1
         self.stored += 1
-        self._say(f"{cell_label(file, instance.k)} (stored)", row, instance)
+        self._say(f"{cell_label(file, instance.most_used)} (stored)", row, instance)
         return True
 
     def _limits_now(self, number: int, read_s: float, ops: int) -> CellLimits | None:

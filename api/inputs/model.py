@@ -95,6 +95,13 @@ class Model:
         with attributed(self.source.display):
             return Instance.build(self.graph, machine, self.times or None)
 
+    def machine_document(self, *, alone: bool = False) -> dict[str, Any]:
+        """Return the machine as documents have it, with measured times; all times where the graph stands beside."""
+        assert self.machine is not None
+        pairs = zip(self.times, self.times_sha256, strict=True)
+        times = self.times if alone else [row if digest else None for row, digest in pairs]
+        return self.machine.to_document(times, self.times_sha256)
+
     def whole_instance(self, k: int | None) -> Instance:
         """Return the instance with a stage for each device of the machine, at most k of which have ops."""
         from mtpp.formats.io.json_shape import attributed

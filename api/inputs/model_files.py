@@ -13,7 +13,7 @@ from mtpp.api.cells.overheads import Overheads
 from mtpp.api.inputs.model import Model, read_model
 from mtpp.api.inputs.python_models import TORCH, source_at
 from mtpp.api.inputs.reading_in_time import reading, refuse_too_late
-from mtpp.api.options.reading import Reading
+from mtpp.api.options.reading import ModelReading, Reading
 from mtpp.errors import InputError, UnrecognisedInput
 from mtpp.formats.io.source import Source
 from mtpp.formats.modelled.size_terms import named_sizes
@@ -210,6 +210,23 @@ class ModelFiles:
         return read_model(path, self._how, warn, source=self._sources.get(path), spare_dims=True)
 
 
+def counts_of(asked: tuple[int, ...] | None, models: Sequence[str | Model], reading: ModelReading) -> tuple[int, ...]:
+    """Return the numbers of stages that are asked for; all devices of the machine where there is one and none is said.
+
+    Raises
+    ------
+    InputError
+        If there is neither.
+    """
+    if asked is not None:
+        return asked
+    machines = [one.machine if isinstance(one, Model) else reading.placed for one in models]
+    counts = {None if machine is None else machine.count for machine in machines}
+    if len(counts) != 1 or None in counts:
+        raise InputError("give a number of stages, or one ‹machine› for all models", parameter="k")
+    return tuple(count for count in counts if count is not None)
+
+
 def _file_of(model: Model, path: str, most_stages: int) -> ModelFile:
     """Return what is kept of a model; raise InputError if its costs are too large for so many stages."""
     work = int(model.instance(1).work.sum())
@@ -228,6 +245,7 @@ def _file_of(model: Model, path: str, most_stages: int) -> ModelFile:
         proposed_dims=model.proposed_dims,
         keep_state=model.keep_state,
         assumptions=tuple(map(str, graph.metadata.get("assumptions", ()))),
+        machine=None if model.machine is None else model.machine_document(),
     )
 
 

@@ -15,7 +15,7 @@ from mtpp.api.options.kinds import (
     Text,
     Whole,
 )
-from mtpp.api.options.option import REQUIRED, Options, option
+from mtpp.api.options.option import Options, option
 from mtpp.names import ALGORITHMS, AUTO, BOUNDS
 from mtpp.ranges import MOST_CUTOFF, MOST_SEED
 
@@ -28,9 +28,10 @@ _BOUNDS = ", ".join(BOUNDS)
 class Cells(Options):
     """Limits of the work at a cell."""
 
-    k: tuple[int, ...] = option(
-        REQUIRED, StageCounts(),
-        "Numbers of stages, such as 2,4,8: a cell for each model and each of them.", "K,K,…", also="--stages",
+    k: tuple[int, ...] | None = option(
+        None, StageCounts(),
+        "Numbers of stages, such as 2,4,8: a cell for each model and each of them [default of a machine: its "
+        "devices].", "K,K,…", also="--stages",
     )  # fmt: skip
     bounds: tuple[str, ...] | None = option(
         None, Names(BOUNDS), f"Those to try, or all [default: those that pay], of {_BOUNDS}.", "NAME,NAME,…"

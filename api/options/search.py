@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mtpp.api.options.kinds import Cost, Flag, Groups, InputPath, MemoryLimit, Names, Seconds, StageCounts, Text, Whole
-from mtpp.api.options.option import REQUIRED, Options, option
+from mtpp.api.options.option import Options, option
 from mtpp.names import ALGORITHMS, AUTO
 from mtpp.ranges import MOST_SEED, MOST_STAGES
 
@@ -101,8 +101,12 @@ class Scoring(Options):
 class _Table(Options):
     """Rows and columns of a comparison."""
 
-    k: tuple[int, ...] = option(
-        REQUIRED, StageCounts(), "Numbers of stages, a column each, such as 2,4,8.", "K,K,…", also="--stages"
+    k: tuple[int, ...] | None = option(
+        None,
+        StageCounts(),
+        "Numbers of stages, a column each, such as 2,4,8 [of a machine: its devices].",
+        "K,K,…",
+        also="--stages",
     )
     algorithms: tuple[str, ...] | None = option(
         None, Names(ALGORITHMS),

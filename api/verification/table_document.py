@@ -85,12 +85,16 @@ def _verify_row(
 ) -> Report:
     from mtpp.api.verification.request import due_sizes
     from mtpp.api.verification.searches import downset_search
+    from mtpp.checker.machine import are_equal
     from mtpp.checker.table import unchecked_row, verify_row
     from mtpp.host.alarm import TimeIsUp
 
     model = models.find(row)
     own = {name: size for name, size in request.dims_due.items() if name == OTHERS or name in row["dims"]}
     dims_due = due_sizes(own, row["dims"], model, row["system"], request)
+    if "machine" in row and not are_equal(row["machine"]):
+        why = "rows on devices that differ are not checked: partition gives a plan that is"
+        return unchecked_row(row, why, system_due=request.system_due, dims_due=dims_due)
     if model is None:
         why = "no model with its SHA-256, nor a file where it says"
         return unchecked_row(row, why, system_due=request.system_due, dims_due=dims_due)

@@ -112,7 +112,7 @@ _DEVICE = record(
     {"costs_sha256": sha256, "times": whole(), "sequences": whole(1)},
 )
 
-_MACHINE = record(
+machine = record(
     {
         "name": text,
         "sha256": sha256,
@@ -122,6 +122,7 @@ _MACHINE = record(
     },
     {"times": array(array(exact_cost))},
 )
+"""Rule of devices in order."""
 
 
 def check_plan(value: Any, path: Path) -> None:
@@ -169,7 +170,7 @@ _on_machine = tagged(
     "mtpp-plan",
     {
         **_PLAN,
-        "machine": _MACHINE,
+        "machine": machine,
         "stages": array(record({**_STAGE, "device": record({"name": text, "index": whole()})}, _STATES)),
     },
     {**_MORE, "graph": check_model_graph},

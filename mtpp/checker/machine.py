@@ -149,6 +149,15 @@ def placed_graph(
     return PlacedGraph(machine, found)
 
 
+def are_equal(machine: Mapping[str, Any]) -> bool:
+    """Tell whether all devices of a machine are of one class, with times that are the graph's own."""
+    devices = machine["devices"]
+    return len({_class_key(device) for device in devices}) == 1 and all(
+        (device["speed"], device["link_speed"], device["latency_ps"], "times" in device) == ("1", "1", 0, False)
+        for device in devices
+    )
+
+
 def speed_of(device: Mapping[str, Any], key: str) -> Fraction:
     """Return a speed or link speed, written as a whole number or ratio."""
     return Fraction(device[key])

@@ -28,7 +28,7 @@ from mtpp.checker.checks import (
     rows_named,
 )
 from mtpp.checker.claim import BoundClaim
-from mtpp.checker.document import any_whole, system, time_unit
+from mtpp.checker.document import any_whole, machine, system, time_unit
 from mtpp.checker.facts import counted, dims_rows, groups_row, system_rows
 from mtpp.checker.graph import TickGraph
 from mtpp.checker.means import check_summary
@@ -118,6 +118,8 @@ _row = record(
         "proposed_dims": array(text),
         "keep_state": mapping(text),
         "assumptions": array(text),
+        "machine": machine,
+        "devices": array(whole()),
     },
 )
 

@@ -79,6 +79,8 @@ class CertificateRow(InTicks):
         That the search for a partition took, and everything together.
     costs_sha256
         Of the file with measured costs, where there was one.
+    machine, devices
+        Devices in order, as in a plan, and the number of that of each stage; None where all are equal.
     stopped
         Why the work at the cell ended: ``target`` (the ratio asked for is proven), ``solver-target`` (a bound of tier
         ``solver`` reaches it, to its tolerance), ``finished`` (nothing left to try), ``time-limit``, ``memory-limit``
@@ -108,6 +110,8 @@ class CertificateRow(InTicks):
     proposed_dims: tuple[str, ...] = ()
     keep_state: Mapping[str, str] = field(default_factory=dict)
     assumptions: tuple[str, ...] = ()
+    machine: Mapping[str, Any] | None = None
+    devices: tuple[int, ...] | None = None
 
     @property
     def ratio(self) -> float | None:
@@ -148,6 +152,7 @@ class CertificateRow(InTicks):
             "time_unit": self.time_unit,
             "ticks_per_unit": self.ticks_per_unit,
             "system": dict(self.system),
+            **({} if self.machine is None else {"machine": dict(self.machine)}),
             "k": self.k,
             "lower": self.lower.value,
             "lower_method": self.lower.method,
@@ -165,6 +170,7 @@ class CertificateRow(InTicks):
                 "ratio": self.ratio,
                 "optimal": self.optimal,
                 "assignment": dict(self.assignment or {}),
+                **({} if self.devices is None else {"devices": list(self.devices)}),
             }
         seconds = {name: figure.seconds for name, figure in self.bounds.items()}
         if proofs := self._proofs():
@@ -208,6 +214,8 @@ class CertificateRow(InTicks):
             proposed_dims=tuple(row.get("proposed_dims", ())),
             keep_state=row.get("keep_state", {}),
             assumptions=tuple(row.get("assumptions", ())),
+            machine=row.get("machine"),
+            devices=tuple(row["devices"]) if "devices" in row else None,
             proven=None
             if proven is None
             else LowerBound(proven["value"], proven["method"], Tier(proven["tier"]), proven["proof"]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from mtpp.wording import first_of
 
@@ -34,6 +34,8 @@ class ModelFile:
         Of the file with measured costs, if one was given.
     work
         Σ work of its ops, in ticks for one stage.
+    machine
+        Devices in order, as a plan has them; None where all are equal.
     read_s
         Seconds that reading it took; for the first one also those that were spent before.
     """
@@ -50,6 +52,7 @@ class ModelFile:
     proposed_dims: tuple[str, ...] = ()
     keep_state: Mapping[str, str] = field(default_factory=dict)
     assumptions: tuple[str, ...] = ()
+    machine: Mapping[str, Any] | None = None
 
 
 def told_sizes(dims: Mapping[str, int], proposed: Collection[str] = ()) -> list[str]:

@@ -20,7 +20,9 @@ from mtpp.inference.certificate_table import BoundFigure, with_small_proof
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import bottleneck
 from mtpp.inference.partition import Partition
+from mtpp.inference.placed_partition import PlacedPartition
 from mtpp.solvers.bounds.cheap import CHEAP
+from mtpp.solvers.bounds.envelope import on_envelope
 from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
 from mtpp.solvers.bounds.registry import BOUNDS, bound_entry
 from mtpp.solvers.bounds.registry import lanes as bounds_in_lanes
@@ -106,7 +108,7 @@ class _CellWork:
         observer: Observer,
     ) -> None:
         self._start = search_clock()
-        self._instance = instance
+        self._instance, self._equal = instance, instance.envelope
         self._limits = limits
         self._report = report
         self._interrupted = interrupted
@@ -134,8 +136,8 @@ class _CellWork:
 
     def _reduce(self) -> ReducedInstance:
         limits = Limits(deadline=self._deadline.share(_REDUCTION_SHARE), interrupted=self._to_end)
-        reduced = self._in_time(lambda: reduce_instance(self._instance, ended=limits.ended), limits.deadline)
-        return reduced or ReducedInstance(self._instance)
+        reduced = self._in_time(lambda: reduce_instance(self._equal, ended=limits.ended), limits.deadline)
+        return reduced or ReducedInstance(self._equal)
 
     def _bounded(self) -> Certification:
         """Try the bounds."""
@@ -161,7 +163,9 @@ class _CellWork:
         if state.partition is None or state.upper is None:
             return
         if state.partition is not self._seen:
-            look_at_partition(self._instance, state.partition, state.upper, str(state.upper_algorithm))
+            devices = state.partition.devices if isinstance(state.partition, PlacedPartition) else None
+            placed = self._instance if devices is None else self._instance.on(devices)
+            look_at_partition(placed, state.partition, state.upper, str(state.upper_algorithm))
             self._seen = state.partition
         single = [(name, figure.value) for name, figure in state.bounds.items() if figure.value is not None]
         best = [(bound.method, bound.value) for bound in (state.lower, state.proven)]
@@ -232,7 +236,7 @@ class _CellWork:
 
     def _tell_first(self) -> None:
         """Report a cut into stages of equal work and the simple bound: ending this process early leaves that."""
-        if self._limits.time_limit_s is None or self._limits.cutoff is not None:
+        if self._limits.time_limit_s is None or self._limits.cutoff is not None or not self._on_equal:
             return
         first = first_partition(self._instance)
         if first is None:
@@ -261,7 +265,7 @@ class _CellWork:
     def _partitioned(self) -> Certification:
         """Return what is known after the search for a partition."""
         instance, limits = self._instance, self._limits
-        lower = simple_bound(instance)
+        lower = on_envelope(simple_bound(self._equal), instance)
         figures = {"simple": BoundFigure(lower.value, search_clock() - self._start, True)}
         first = next((name for name in limits.bounds if BOUNDS[name].first and not limits.each), None)
         if first is not None:  # so that the search knows when it is done
@@ -295,7 +299,7 @@ class _CellWork:
             interrupted=self._interrupted,
             cheap_bounds=not set(CHEAP) <= set(limits.bounds),
         )
-        known_cut = first_partition(instance) if self._interrupted() else None
+        known_cut = first_partition(instance) if self._interrupted() and self._on_equal else None
         found = known_cut or search_in_time(entry.load(), instance, search)
         seconds = search_clock() - began
         if found.lower is not None and not limits.each:
@@ -333,7 +337,7 @@ class _CellWork:
         def worked(observer: Observer) -> BoundResult:
             asked = BoundLimits(
                 upper,
-                None if state.partition is None else self._reduced.carry(state.partition),
+                None if state.partition is None or not self._on_equal else self._reduced.carry(state.partition),
                 0 if limits.each else known.value,
                 None if limits.each else _enough(upper, limits.target_ratio),
                 deadline=deadline.share(_ENDS_AT),
@@ -367,7 +371,7 @@ class _CellWork:
             if lower.value > state.lower.value:
                 self._observer.bound(lower.value)
         partition, upper, algorithm = state.partition, state.upper, state.upper_algorithm
-        if result.partition is not None and upper is not None:
+        if result.partition is not None and upper is not None and self._on_equal:
             lifted = self._reduced.lift(result.partition)
             cost = bottleneck(self._instance, lifted)
             if cost < upper:
@@ -390,9 +394,16 @@ class _CellWork:
     def _proven(self, result: BoundResult) -> LowerBound | None:
         """Return a bound on the reduced instance as one on the instance, whose proof says what was merged."""
         lower = result.lower
-        if lower is None or lower.method == "simple" or "merges" in lower.proof:
-            return lower
-        return replace(lower, proof={"merges": self._reduced.record(), **lower.proof})
+        if lower is None:
+            return None
+        if lower.method != "simple" and "merges" not in lower.proof:
+            lower = replace(lower, proof={"merges": self._reduced.record(), **lower.proof})
+        return on_envelope(lower, self._instance)
+
+    @property
+    def _on_equal(self) -> bool:
+        """Whether bounds are of the instance itself, which is on equal devices, and not of its envelope."""
+        return self._equal is self._instance
 
     @property
     def _cutoff(self) -> int:

@@ -198,7 +198,7 @@ def run_cell(
         Tells whether the user wants the run to end now.
     """
     solver = variant.entry.load()
-    lower = simple_bound(instance)
+    lower = simple_bound(instance.envelope)
     search_limits = replace(_search_limits(instance, variant, limits), lower_bound=lower.value, interrupted=interrupted)
     found, problem, stopped = None, None, StopReason.INFEASIBLE
     start = search_clock()
@@ -214,15 +214,16 @@ def run_cell(
     reached = None
     if found is not None:
         bounds = [(lower.method, lower.value)]
-        look_at_partition(instance, found.partition, found.bottleneck, found.found_by, bounds=bounds)
+        placed = instance if found.devices is None else instance.on(found.devices)
+        look_at_partition(placed, found.partition, found.bottleneck, found.found_by, bounds=bounds)
         reached = found.bottleneck
     return Run(
         source=source,
-        k=instance.k,
+        k=instance.most_used,
         algorithm=variant.name,
         time_unit=instance.time_unit,
         ticks_per_unit=instance.ticks_per_unit,
-        simple_bound=unrounded_simple_bound(instance),
+        simple_bound=unrounded_simple_bound(instance.envelope),
         bottleneck=reached,
         evaluations=found.evaluations if found else 0,
         seconds=seconds,

@@ -236,3 +236,19 @@ def test_figures_that_the_machine_leaves_open_are_filled_in(tmp_path: Path) -> N
     path.write_text('[[levels]]\ndevices = 8\nbandwidth = "1GB/s"\n')
     with pytest.raises(InputError, match=r"machine\.toml: describes no devices in order"):
         mtpp.read(GRAPH, machine=path)
+
+
+def test_tables_are_of_all_devices_by_default() -> None:
+    """Rows hold machine and devices; bounds of equal devices are of the envelope; verify leaves such rows open."""
+    (row,) = mtpp.certify(model("free"), time_limit_s=None).document()["rows"]
+    plan = mtpp.partition(model("free")).document()
+    assert (row["k"], row["upper"], row["optimal"]) == (3, plan["bottleneck"], True)
+    assert row["machine"] == plan["machine"]
+    assert sorted(row["devices"]) == [0, 1, 2]
+    table = mtpp.bound(model("free"), bounds=["simple", "node"], time_limit_s=None)
+    assert all(one.ticks <= plan["bottleneck"] for one in table)
+    assert mtpp.verify(mtpp.certify(model("free"), time_limit_s=None), GRAPH).verdict == "unchecked"
+    runs = mtpp.compare(model("free"), algorithms=["slice", "auto"])
+    assert min(run.bottleneck for run in runs) == plan["bottleneck"]
+    with pytest.raises(InputError, match="give a number of stages"):
+        mtpp.bound(GRAPH)

@@ -122,7 +122,7 @@ WRONG: dict[type[kinds.Kind], tuple[Any, ...]] = {
     kinds.InputPath: (3, True, 0.5, [1], print),
     kinds.Sizes: ("batch=2", [2], [("batch", 1)], *({"batch": size} for size in (True, 2.0, 0, "1"))),
     kinds.OutputPath: (3, True, "", print),
-    kinds.StageCounts: ("2", [], [2, 0], True, 0.5, None),
+    kinds.StageCounts: ("2", [], [2, 0], True, 0.5),
     kinds.Names: (3, [1], print),
     kinds.Groups: ("a,b", [["a"]], ["a"], 3, [3], None),
     kinds.Ratio: ("1", 0.5, True, float("nan"), None),

@@ -77,8 +77,8 @@ def test_evaluate_with_the_peak_of_the_order(tmp_path: Path) -> None:
     output = tmp_path / "plan.json"
     arguments = ("evaluate", model, "--cuts", "b", "--fast-memory", "120B", "--peak", "order", "-o", output)
     shown = printed(*arguments)
-    assert "speed-up          1.50× over one stage" in shown  # 3 µs of work, 60 bytes too many at 40 ps each
-    assert "memory            at most 170 B per stage (stage 0)" in shown
+    assert "speed-up           1.50× over one stage" in shown  # 3 µs of work, 60 bytes too many at 40 ps each
+    assert "memory             at most 170 B per stage (stage 0)" in shown
     plan = json.loads(output.read_text())
     assert [stage["peak_bytes"] for stage in plan["stages"]] == [150, 50]
     assert [stage["overflow"] for stage in plan["stages"]] == [50 * 40, 0]

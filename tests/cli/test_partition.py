@@ -176,8 +176,8 @@ def test_stage_memory_is_kept_to(tmp_path: Path, peak: str) -> None:
     assert max(held) <= 330
     assert plan["system"]["stage_memory_bytes"] == 330
     assert plan["assignment"]["op2"] == plan["assignment"]["op3"]
-    assert f"memory            at most {max(held)} B per stage (stage {held.index(max(held))}), 330 B allowed" in shown
-    assert "speed-up          none: one stage alone exceeds the stage memory" in shown
+    assert f"memory             at most {max(held)} B per stage (stage {held.index(max(held))}), 330 B allowed" in shown
+    assert "speed-up           none: one stage alone exceeds the stage memory" in shown
     assert run("verify", output, "--model", model).returncode == 0
     plan["system"]["stage_memory_bytes"] = max(held) - 1
     output.write_text(json.dumps(plan))

@@ -98,7 +98,11 @@ def cell_key(digest: str, instance: Instance, limits: CellLimits, *, memory_byte
         **({"proofs_only": True} if limits.proofs_only else {}),
         **({"proof_bytes": limits.proof_bytes} if limits.proof_bytes != DEFAULT_PROOF_BYTES else {}),
     }
-    return CellKey(digest, instance.k, _json(instance.device.to_document()), _json(parameters), __version__)
+    machine, system = instance.machine, instance.device.to_document()
+    if not instance.uniform or instance.spare:
+        times = hashlib.sha256(instance.cost.work.tobytes()).hexdigest()
+        system = {"machine": machine.to_document(), "used": instance.most_used, "times": times}
+    return CellKey(digest, instance.k, _json(system), _json(parameters), __version__)
 
 
 def _json(value: Any) -> str:
