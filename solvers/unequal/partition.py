@@ -1,22 +1,38 @@
-"""The best partition over devices that differ, and its proof: an exhaustive search from both sides."""
+"""The best partition over devices that differ, and its proof: a portfolio and an exhaustive search in turns."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from math import ceil
 
 import numpy as np
 
+from mtpp.errors import Infeasible
 from mtpp.host.stop_reason import StopReason
 from mtpp.inference.instance import Instance
-from mtpp.inference.objective import keeps_stage_memory, stage_costs
+from mtpp.inference.objective import bottleneck
+from mtpp.inference.partition import Partition
 from mtpp.inference.placed_partition import PlacedPartition
+from mtpp.solvers.best_so_far import Lifted
+from mtpp.solvers.bounds.cheap import CHEAP, cheap_bound
+from mtpp.solvers.bounds.envelope import on_envelope
 from mtpp.solvers.downsets.prover import Prover
 from mtpp.solvers.feasibility import none_found
 from mtpp.solvers.limits import UNLIMITED, SearchLimits, SearchResult
-from mtpp.solvers.local_search.initial_partition import first_partition
+from mtpp.solvers.local_search.device_portfolio import DevicePortfolio, DeviceResult, search_devices
+from mtpp.solvers.local_search.multilevel import LARGE
+from mtpp.solvers.orders.device_slicing import DeviceCut
+from mtpp.solvers.reduction.reduced_instance import ReducedInstance
 from mtpp.solvers.reduction.reduction import reduce_instance
-from mtpp.solvers.registry import default_proof
+from mtpp.solvers.relaxation.loop import MOVES_PER_STEP
+from mtpp.solvers.threads import Threads
 from mtpp.solvers.unequal.enumeration import unequal_problem
+
+_FIRST_STEPS = 1 << 17
+"""Steps of the exhaustive search before the first round of annealing."""
+
+_FIRST_MOVES = 200
+"""Moves per op in a run of the first round; each round doubles it."""
 
 
 def partition_unequal(instance: Instance, limits: SearchLimits) -> SearchResult:
@@ -29,51 +45,128 @@ def partition_unequal(instance: Instance, limits: SearchLimits) -> SearchResult:
 
     Notes
     -----
-    Exponential in the width of the graph at worst. Without a deadline the result depends on the number of evaluations
-    alone, as long as the memory suffices.
+    Exponential in the width of the graph at worst. Graphs of more than 8,000 ops are not searched exhaustively. Without
+    a deadline the result depends on the seed and the number of evaluations alone, as long as the memory suffices.
     """
     reduced = reduce_instance(instance, ended=limits.ended)
-    prover = Prover(reduced, limits, unequal_problem(reduced.instance))
-    n = reduced.instance.op_count
-    timed = limits.deadline.limit_s is not None
-    steps = UNLIMITED if timed else n * default_proof(instance)
-    best = first_on_devices(instance)
-    limits.observer.phase("downset")
-    if best is None:
-        found = prover.any_partition(steps)
+    if reduced.instance.op_count > LARGE:
+        inside = replace(limits, keeper=Lifted(limits.keeper, reduced.lift))
+        return _told(reduced, search_devices(reduced.instance, inside, free=instance.machine.free), limits)
+    with Threads(limits.jobs) as threads:
+        return _Turns(reduced, limits, threads).run()
+
+
+class _Turns:
+    """One search: exhaustive and local steps, each turn twice as long as the one before."""
+
+    def __init__(self, reduced: ReducedInstance, limits: SearchLimits, threads: Threads) -> None:
+        self._reduced, self._limits = reduced, limits
+        self._inner = reduced.instance
+        self._prover = Prover(reduced, limits, unequal_problem(self._inner))
+        most, free = self._inner.most_used, self._inner.machine.free
+        inside = replace(limits, keeper=Lifted(limits.keeper, reduced.lift))
+        try:
+            self._portfolio: DevicePortfolio | None = DevicePortfolio(self._inner, inside, threads, most, free=free)
+        except Infeasible:
+            self._portfolio = None
+        self._best: SearchResult | None = None
+        self._spent = 0
+
+    def run(self) -> SearchResult:
+        """Search until nothing better exists, or the limits say so."""
+        limits, prover, n = self._limits, self._prover, self._inner.op_count
+        steps, moves = _FIRST_STEPS, _FIRST_MOVES * n
+        self._take()
+        if self._best is None:
+            self._take_any()
+        while (stopped := self._stop) is None:
+            assert self._best is not None
+            limits.observer.phase("downset")
+            before = prover.steps
+            upper = prover.close(self._best.bottleneck, min(steps, self._steps_left))
+            self._spent += ceil((prover.steps - before) * MOVES_PER_STEP / n)
+            if upper < self._best.bottleneck:
+                assert isinstance(prover.found, PlacedPartition)
+                self._found(prover.found, upper)
+            if self._stop is None and self._prover.steps == before and self._portfolio is None:
+                return self._ended(StopReason.BUDGET)
+            if self._stop is None and steps == _FIRST_STEPS:
+                self._bound_envelope()
+            if self._stop is None and self._portfolio is not None:
+                made = self._portfolio.evaluations
+                self._portfolio.round(moves)
+                self._spent += self._portfolio.evaluations - made
+                self._take()
+            steps, moves = 2 * steps, 2 * moves
+        return self._ended(stopped)
+
+    @property
+    def _stop(self) -> StopReason | None:
+        if self._best is not None and self._prover.lower >= self._best.bottleneck:
+            return StopReason.OPTIMAL
+        if self._spent >= self._limits.evaluations:
+            return StopReason.BUDGET
+        return self._limits.stop
+
+    @property
+    def _steps_left(self) -> int:
+        left = self._limits.evaluations - self._spent
+        return UNLIMITED if self._limits.evaluations >= UNLIMITED else max(1, left * self._inner.op_count)
+
+    def _take(self) -> None:
+        """Take the best of the portfolio, if it is better than what there is."""
+        if self._portfolio is None:
+            return
+        best = self._portfolio.best
+        if self._best is None or best.bottleneck < self._best.bottleneck:
+            self._best = _told(self._reduced, self._portfolio.result(StopReason.BUDGET), self._limits)
+
+    def _take_any(self) -> None:
+        """Search for any partition that keeps to the memories of the devices."""
+        self._limits.observer.phase("downset")
+        found = self._prover.any_partition(self._steps_left)
         if found is None:
-            raise none_found(instance, "the file's order")
+            raise none_found(self._reduced.original, "the orders tried")
         assert isinstance(found, PlacedPartition)
-        lifted = reduced.lift(found)
-        costs = stage_costs(instance.on(found.devices), lifted)
-        best = SearchResult(lifted, costs.bottleneck, "downset", 1, StopReason.BUDGET)
-    limits.tell(best)
-    upper = best.bottleneck
-    while not prover.exhausted(upper) and limits.stop is None and prover.steps < steps:
-        before = prover.steps
-        upper = prover.close(upper, steps - prover.steps)
-        if prover.steps == before and prover.lower < upper:
-            break
-    if prover.found is not None and upper < best.bottleneck:
-        best = replace(best, partition=reduced.lift(prover.found), bottleneck=upper, found_by="downset")
-    stopped = StopReason.OPTIMAL if prover.lower >= upper else limits.stop or StopReason.BUDGET
-    return replace(best, evaluations=max(1, -(-prover.steps // n)), stopped=stopped, lower=prover.bound)
+        self._found(found, bottleneck(self._inner.on(found.devices), found))
+
+    def _found(self, partition: PlacedPartition, ticks: int) -> None:
+        """Take a partition that the exhaustive search has found."""
+        lifted = self._reduced.lift(partition)
+        self._best = SearchResult(lifted, ticks, "downset", max(1, self._spent), StopReason.BUDGET)
+        self._limits.tell(self._best)
+        if self._portfolio is not None:
+            self._portfolio.add(DeviceCut(partition, partition.devices, ticks), "downset")
+
+    def _bound_envelope(self) -> None:
+        """Try the cheap bounds on equal devices with the best figures of any."""
+        assert self._best is not None
+        original = self._reduced.original
+        envelope = original.envelope
+        if not self._limits.cheap_bounds or envelope is original:
+            return
+        stages = np.unique(self._best.partition.assignment, return_inverse=True)[1].astype(np.int32)
+        plain = reduce_instance(envelope, ended=self._limits.ended)
+        start = plain.carry(Partition.from_stages(envelope, stages))
+        upper = bottleneck(plain.instance, start)
+        for name in CHEAP:
+            if self._stop is None:
+                found = cheap_bound(name, plain, start, upper, self._prover.lower, self._limits)
+                if found is not None:
+                    self._prover.accept(on_envelope(found, original))
+                    self._limits.observer.bound(found.value)
+
+    def _ended(self, stopped: StopReason) -> SearchResult:
+        assert self._best is not None
+        return replace(self._best, evaluations=max(1, self._spent), stopped=stopped, lower=self._prover.bound)
 
 
-def first_on_devices(instance: Instance) -> SearchResult | None:
-    """Return a first partition: all ops on one device, or the graph's own order cut into about equal work.
-
-    None if a stage exceeds the memory of its device in each, which proves nothing about others.
-    """
-    found = [one for one in [first_partition(instance)] if one is not None and not instance.spare]
-    whole = np.zeros(instance.op_count, dtype=np.int32)
-    for device in sorted({instance.machine.class_of.index(c) for c in instance.machine.class_of}):
-        stages = whole + (0 if instance.machine.free else device)
-        others = [i for i in range(instance.k) if i != device]
-        devices = (device, *others) if instance.machine.free else tuple(range(instance.k))
-        partition = PlacedPartition.on(instance, stages, devices)
-        placed = instance.on(devices)
-        costs = stage_costs(placed, partition)
-        if keeps_stage_memory(placed, costs):
-            found.append(SearchResult(partition, costs.bottleneck, "one device", 1, StopReason.FINISHED))
-    return min(found, key=lambda one: one.bottleneck, default=None)
+def _told(reduced: ReducedInstance, found: DeviceResult, limits: SearchLimits) -> SearchResult:
+    """Return what was found on the reduced instance, and tell of it."""
+    placed = PlacedPartition.on(reduced.instance, found.partition.assignment, found.devices)
+    partition = reduced.lift(placed)
+    if not reduced.original.machine.free:
+        partition = Partition.from_stages(reduced.original, partition.assignment)
+    result = SearchResult(partition, found.bottleneck, found.found_by, max(1, found.evaluations), found.stopped)
+    limits.tell(result)
+    return result
