@@ -14,7 +14,7 @@ from mtpp.formats.exporters.blocks import Blocks, find_blocks
 from mtpp.formats.exporters.request import Request
 
 _LISTED = 3
-_HIDDEN_SHARE = 0.1
+_HIDDEN_SHARE = 0.25
 """Share of the parameters of an average block that ops of unknown modules before and after the blocks may read."""
 
 
