@@ -394,11 +394,15 @@ class PartitionPlan(SavedResult):
         from mtpp.api.inputs.model import told_groups
         from mtpp.inference.model_file import told_sizes
         from mtpp.machine.device import Device
+        from mtpp.machine.machine import Machine
 
         if self.model is not None:
             together = [] if self.record is None else self.record.together
             return [*self.model.assumptions(), *told_groups(self.model, together)]
-        texts = [f"system {Device.from_document(self._document['system']).describe()}"]
+        if "machine" in self._document:
+            texts = [f"machine {Machine.from_document(self._document['machine']).describe()}"]
+        else:
+            texts = [f"system {Device.from_document(self._document['system']).describe()}"]
         about = self._document["model"]
         return [*texts, *told_sizes(about["dims"], about.get("proposed_dims", ()))]
 

@@ -143,7 +143,8 @@ class Model:
         """Return what the figures rest on, for people."""
         from mtpp.inference.model_file import told_sizes
 
-        texts = [f"system {self.system.describe()}"]
+        on = f"system {self.system.describe()}" if self.machine is None else f"machine {self.machine.describe()}"
+        texts = [on]
         if self.costs is not None:
             texts.append(f"costs measured: {self.costs.display}")
         texts += told_sizes(self.dims, self.proposed_dims)

@@ -18,6 +18,7 @@ from mtpp.units import (
     format_bandwidth,
     format_bytes,
     format_compute_rate,
+    format_picoseconds,
 )
 
 _LEAST = {
@@ -208,6 +209,10 @@ class Device:
 
     def describe(self) -> str:
         """Return one line for people: name, rates and memory."""
+        return f"{self.name}: {self.described()}"
+
+    def described(self) -> str:
+        """Return the same without the name."""
         parts = [f"link {format_bandwidth(self.link.bandwidth_bytes_per_s)}"]
         if self.peak_flops_per_s is not None and self.memory_bandwidth_bytes_per_s is not None:
             memory = f"memory {format_bandwidth(self.memory_bandwidth_bytes_per_s)}"
@@ -224,7 +229,14 @@ class Device:
             parts.append("activations as run in order")
         if self.sequences != 1:
             parts.append(f"{self.sequences:,} sequences at a time")
-        return f"{self.name}: " + ", ".join(parts)
+        if self.link.latency_ps:
+            parts.append(f"{format_picoseconds(self.link.latency_ps)} a message")
+        for speed, what in ((self.speed, "speed"), (self.link.speed, "link speed")):
+            if speed != 1:
+                parts.append(f"{what} {speed}")
+        if self.costs:
+            parts.append(f"times measured: {self.costs}")
+        return ", ".join(parts)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
@@ -177,7 +177,7 @@ class Machine:
     @cached_property
     def names(self) -> Sequence[str]:
         """Name of each device: of its group, and by the group's number where it has none."""
-        return self._of_each([group.name or f"d{i}" for i, group in enumerate(self.groups)])
+        return self._of_each(self._group_names)
 
     @cached_property
     def places(self) -> Sequence[str]:
@@ -324,6 +324,33 @@ class Machine:
             "sha256": sha256(text.encode()).hexdigest(),
             "times": [list(times[c] or ()) for c in kept],
         }
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Machine:
+        """Return the machine of :meth:`to_document`, without times.
+
+        Raises
+        ------
+        InputError
+            If a figure of a device is not allowed.
+        """
+        rows = [(Device.from_figures(one), one["name"], one["place"]) for one in document["devices"]]
+        groups = tuple(DeviceGroup(one[0], len(list(same)), *one[1:]) for one, same in groupby(rows))
+        levels = (Level(len(rows), groups[0].device.link),)
+        return cls(groups, levels, document["name"], document["order"], document["transport"])
+
+    def describe(self) -> str:
+        """Return one line for people: devices in order, with speeds, memory and links."""
+        each = [
+            f"{f'{group.count} × ' if group.count > 1 else ''}{name} ({group.device.described()})"
+            for name, group in zip(self._group_names, self.groups, strict=True)
+        ]
+        order = "in any order" if self.free else "in this order"
+        return f"{self.name}: {'; '.join(each)}; {order}" if self.name else f"{'; '.join(each)}; {order}"
+
+    @property
+    def _group_names(self) -> list[str]:
+        return [group.name or f"d{i}" for i, group in enumerate(self.groups)]
 
     def topology(self) -> list[dict[str, int]]:
         """Return ``system.topology`` of plans: the levels, the innermost first."""

@@ -79,7 +79,7 @@ def _stages(document: Mapping[str, Any], graph: CostGraph) -> list[int] | None:
     if assignment.keys() != set(graph.op_names):
         return None
     stages = [assignment[name] for name in graph.op_names]
-    if not all(0 <= stage < document["k"] for stage in stages):
+    if not all(0 <= stage < len(document["stages"]) for stage in stages):
         return None
     sources, targets = graph.edges
     if any(stages[u] > stages[v] for u, v in zip(sources.tolist(), targets.tolist(), strict=True)):
@@ -92,13 +92,15 @@ def _instance(graph: CostGraph, stated: StatedPlan, stages: Sequence[int] | None
     if stages is None:
         return None, "the assignment is no partition of this model"
     try:
-        return Instance.build(graph, Machine.uniform(stated.k, stated.system)), ""
+        return Instance.build(graph, Machine.uniform(len(stated.stages), stated.system)), ""
     except MtppError as error:
         return None, str(error)
 
 
 def _variants(stated: StatedPlan, graph: CostGraph, stages: Sequence[int]) -> tuple[Sequence[Variant], str]:
     """Return the stages' costs under other bandwidths, or none and why there are none."""
+    if stated.machine is not None:
+        return [], "devices have bandwidths of their own, so that none is tried in place of all"
     if not bandwidth_matters(graph, stated.system):
         return [], "every tensor states the time that it takes to move, so that they change nothing"
     found = variants(graph, stated.system, stages, stated.k)
@@ -209,7 +211,7 @@ def stages_section(
     unit = costs.unit or ("cost" if not shown.timed else "")
     charts["stages"] = bars(
         "stages",
-        [f"stage {row['index']}" for row in listed],
+        [f"stage {row['index']}{_on(row, ': ')}" for row in listed],
         COST_PARTS,
         _values([row[:-1] for row in rows], costs),
         _texts(rows, costs, shown),
@@ -235,11 +237,16 @@ def stages_section(
     return Section("stages-part", "Stages", blocks)
 
 
+def _on(row: Mapping[str, Any], between: str) -> str:
+    """Return the name of a stage's device, where it stands on one of a machine."""
+    return f"{between}{row['device']['name']}" if "device" in row else ""
+
+
 def _table(shown: StatedPlan, listed: Sequence[Mapping[str, Any]], costs: CostColumns) -> TableBlock:
     texts = _texts([_parts(row) for row in listed], costs, shown)
     rows = [
         [
-            *(row["index"], row["ops"], row["first"] or NONE, row["last"] or NONE),
+            *(f"{row['index']}{_on(row, ' ')}", row["ops"], row["first"] or NONE, row["last"] or NONE),
             *(Cell(text, row[part]) for part, text in zip(PARTS, own, strict=True)),
             *(row["cost"], row["param_bytes"]),
         ]

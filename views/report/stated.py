@@ -12,6 +12,7 @@ from mtpp.units import InTicks
 
 if TYPE_CHECKING:
     from mtpp.machine.device import Device
+    from mtpp.machine.machine import Machine
 
 
 def ratio_text(ratio: float | None) -> str:
@@ -62,16 +63,20 @@ class StatedPlan(Stated):
     ----------
     stages
         One row per stage, as the document has them.
+    machine
+        Devices in order, of which *system* is the envelope; None where all are equal.
     """
 
     name: str
     stages: Sequence[Mapping[str, Any]]
     system: Device
+    machine: Machine | None = None
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> StatedPlan:
         """Return what a document says."""
         from mtpp.machine.device import Device
+        from mtpp.machine.machine import Machine
 
         bound = document["lower_bound"]
         return cls(
@@ -87,6 +92,7 @@ class StatedPlan(Stated):
             name=document["model"]["name"],
             stages=document["stages"],
             system=Device.from_document(document["system"]),
+            machine=Machine.from_document(document["machine"]) if "machine" in document else None,
         )
 
     @property
