@@ -84,15 +84,17 @@ def _node_link(elements: Elements) -> dict[str, Any]:
             remedy='a computation graph is edgedefault="directed"',
         )
     attributes: dict[str, Any] = {key: graph.data[key] for key in ("name", "time_unit") if key in graph.data}
-    for key in ("metadata", "weights", "inputs", "results", "states"):
-        if key in graph.data:
-            attributes[key] = _json(graph.data[key], key)
+    if "metadata" in graph.data:
+        attributes["metadata"] = _json(graph.data["metadata"], "metadata")
     named = ["tensor" in edge.data for edge in elements.edges]
     if any(named) or "unread" in graph.data:
         if not all(named):
             line = elements.edges[named.index(False)].line
             raise InputError("an edge without tensor, though others have one", where=f"line {line}")
         attributes["tensors"] = _tensors(elements.edges, graph.data.get("unread"))
+        for key in ("weights", "inputs", "results", "states"):
+            if key in graph.data:
+                attributes[key] = _json(graph.data[key], key)
     return {
         "directed": True,
         "graph": attributes,

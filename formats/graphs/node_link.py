@@ -45,7 +45,10 @@ _ENDS = {
     "results": nullable(array(text)),
     "states": nullable(_STATES),
 }
-_ATTRIBUTES = record({}, {"tensors": nullable(_TENSORS), **_ENDS, "name": text}, closed=False)
+_ATTRIBUTES = record({}, {"tensors": nullable(_TENSORS), "name": text}, closed=False)
+_OWN_ATTRIBUTES = record({}, _ENDS, closed=False)
+"""Rule of attributes beside the tensors of a file that lists these; others may mean anything by them."""
+
 _HEAD = record({}, {"graph": _ATTRIBUTES}, closed=False)
 
 
@@ -93,7 +96,7 @@ def graph_from_node_link(document: Any, source: str, *, name: str = "graph", tim
             tensors, places = _node_tensors(nodes, successors)
         else:
             tensors, places = _stored_tensors(stored, successors)
-        ends = attributes if stored is not None else {}
+        ends = shaped(_OWN_ATTRIBUTES, attributes, "graph") if stored is not None else {}
         read = {key: _read_rows(ends.get(key) or {}) for key in ("weights", "inputs")}
         states = _state_rows(ends.get("states") or {})
         unit = time_unit or shaped(text, attributes.get("time_unit", "1"), "graph", "time_unit")

@@ -193,6 +193,27 @@ def test_inputs_and_results_survive_files_and_networkx(tmp_path: Path) -> None:
         assert other.result_names == graph.result_names
 
 
+@pytest.mark.parametrize("key", ["weights", "inputs", "results", "states"])
+def test_attributes_of_that_name_in_graphs_of_others_are_passed_over(key: str) -> None:
+    """A node-link graph or GraphML file that lists no tensors may mean anything by them."""
+    nodes = [{"id": "a", "work": 1, "bytes": 3}, {"id": "b", "work": 2}]
+    edges = [{"source": "a", "target": "b"}]
+    links = {"directed": True, "graph": {key: [1, "x"], "time_unit": "ps"}, "nodes": nodes, "edges": edges}
+    assert mtpp.read(links).graph.op_names == ("a", "b")
+    text = (
+        '<graphml xmlns="http://graphml.graphdrawing.org/xmlns"><key id="k" for="graph" attr.name="KEY" '
+        'attr.type="string"/><key id="w" for="node" attr.name="work" attr.type="double"/><key id="t" for="node" '
+        'attr.name="transfer" attr.type="double"/><graph edgedefault="directed"><data key="k">no JSON</data>'
+        '<node id="a"><data key="w">1</data><data key="t">1</data></node><node id="b"><data key="w">1</data></node>'
+        '<edge source="a" target="b"/></graph></graphml>'
+    ).replace("KEY", key)
+    assert mtpp.read(text.encode()).graph.op_names == ("a", "b")
+    stored = {"t": {"producer": "a", "consumers": ["b"], "bytes": 3}}
+    with pytest.raises(InputError) as caught:
+        mtpp.read({**links, "graph": {key: [{}], "time_unit": "ps", "tensors": stored}})
+    assert (caught.value.where or "").startswith(f"/graph/{key}")
+
+
 @pytest.mark.parametrize(
     ("change", "where"),
     [
