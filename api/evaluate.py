@@ -52,15 +52,14 @@ def plan_of_labels(model: Model, labels: Sequence[int], k: int | None, devices: 
         Device of each stage, where the machine's may stand anywhere; None: in the order of the list.
     """
     from mtpp.api.partition import on_machine
-    from mtpp.solvers.bounds.envelope import on_envelope
-    from mtpp.solvers.bounds.simple import simple_bound
+    from mtpp.solvers.bounds.device_room import first_bound
     from mtpp.solvers.last_look.partition import look_at_partition
 
     instance = model.instance(k or max(labels) + 1) if model.machine is None else model.whole_instance(k)
+    lower = first_bound(instance)
     if devices is not None:
         instance = instance.on(devices)
     partition = Partition.from_labels(instance, labels)
-    lower = on_envelope(simple_bound(instance.envelope), instance)
     plan = Plan(
         graph=model.graph,
         instance=instance,

@@ -18,9 +18,7 @@ from mtpp.inference.partition import Partition
 from mtpp.inference.plan import Plan
 from mtpp.solvers import registry
 from mtpp.solvers.best_so_far import BestSoFar
-from mtpp.solvers.bounds.device_room import device_room_bound
-from mtpp.solvers.bounds.envelope import on_envelope
-from mtpp.solvers.bounds.simple import simple_bound
+from mtpp.solvers.bounds.device_room import first_bound
 from mtpp.solvers.feasibility import none_found, refuse_infeasible
 from mtpp.solvers.last_look.partition import look_at_partition
 from mtpp.solvers.limits import SearchLimits, SearchResult
@@ -65,9 +63,7 @@ def solve(
     contraction = contraction or contract_groups(instance, together)
     inner = contraction.instance if contraction else instance
     refuse_infeasible(inner)
-    lower = on_envelope(simple_bound(inner.envelope), inner)
-    if not inner.uniform:
-        lower = max(lower, device_room_bound(inner), key=lambda one: one.value)
+    lower = first_bound(inner)
     limits.observer.bound(lower.value)
     try:
         found = search_in_time(entry.load(), inner, replace(limits, lower_bound=lower.value))

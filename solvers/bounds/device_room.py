@@ -17,11 +17,19 @@ from mtpp.inference.certificate import LowerBound, Tier
 from mtpp.inference.graph import Int64Array
 from mtpp.inference.instance import Instance
 from mtpp.names import SIMPLE
+from mtpp.solvers.bounds.envelope import on_envelope
+from mtpp.solvers.bounds.simple import simple_bound
 
 _CLOSE = 1 - 1e-12
 """Of the largest ratio: what may be as large, for all that a float can tell."""
 
 RULE = "device-room"
+
+
+def first_bound(instance: Instance) -> LowerBound:
+    """Return the simple bound, or where devices differ the better of the envelope's and of their room for work."""
+    simple = on_envelope(simple_bound(instance.envelope), instance)
+    return simple if instance.uniform else max(simple, device_room_bound(instance), key=lambda one: one.value)
 
 
 def device_room_bound(instance: Instance) -> LowerBound:

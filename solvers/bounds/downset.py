@@ -10,6 +10,8 @@ from mtpp.solvers.bounds.simple import simple_bound
 from mtpp.solvers.downsets.prover import Prover
 from mtpp.solvers.limits import UNLIMITED, SearchLimits
 from mtpp.solvers.reduction.reduced_instance import ReducedInstance
+from mtpp.solvers.reduction.reduction import reduce_instance
+from mtpp.solvers.unequal.enumeration import unequal_problem
 
 _FIRST_STEPS = 1 << 22
 """Of the first turn; in each, part of the steps is for limits closer to the bound. The next has twice as many."""
@@ -17,6 +19,8 @@ _FIRST_STEPS = 1 << 22
 
 def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
     """Search below the bottleneck known, and raise the bound where the search finds nothing, until the two meet.
+
+    Devices may differ: the search is on them, not on their envelope.
 
     Returns
     -------
@@ -28,7 +32,7 @@ def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
     See :class:`~mtpp.solvers.downsets.prover.Prover`. Exponential in the width of the graph at worst; the downsets kept
     take at most ``limits.memory_bytes``.
     """
-    known = max(limits.lower, simple_bound(instance).value)
+    known = max(limits.lower, simple_bound(instance.envelope).value)
     search = SearchLimits(
         UNLIMITED,
         deadline=limits.deadline,
@@ -37,13 +41,17 @@ def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
         observer=limits.observer,
         interrupted=limits.interrupted,
     )
-    prover = Prover(ReducedInstance(instance), search)
+    equal = instance.uniform and not instance.spare
+    reduced = ReducedInstance(instance) if equal else reduce_instance(instance, ended=limits.ended)
+    prover = Prover(reduced, search, None if equal else unequal_problem(reduced.instance))
     upper, steps = limits.upper, _FIRST_STEPS
     while prover.lower < min(upper, limits.target) and not prover.exhausted(upper) and not limits.ended():
         upper = prover.close(upper, steps)
         steps *= 2
     found = prover.found if upper < limits.upper else None
     lower = prover.bound
+    if not equal:
+        return BoundResult(lower, solved=prover.lower >= upper)
     if lower is not None:  # the merges are those of the caller that reduced the instance
         lower = replace(lower, proof={key: value for key, value in lower.proof.items() if key != "merges"})
     return BoundResult(lower, solved=prover.lower >= upper, partition=found)

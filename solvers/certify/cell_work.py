@@ -21,7 +21,9 @@ from mtpp.inference.instance import Instance
 from mtpp.inference.objective import bottleneck
 from mtpp.inference.partition import Partition
 from mtpp.inference.placed_partition import PlacedPartition
+from mtpp.names import DOWNSET
 from mtpp.solvers.bounds.cheap import CHEAP
+from mtpp.solvers.bounds.device_room import first_bound
 from mtpp.solvers.bounds.envelope import on_envelope
 from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
 from mtpp.solvers.bounds.registry import BOUNDS, bound_entry
@@ -265,7 +267,7 @@ class _CellWork:
     def _partitioned(self) -> Certification:
         """Return what is known after the search for a partition."""
         instance, limits = self._instance, self._limits
-        lower = on_envelope(simple_bound(self._equal), instance)
+        lower = first_bound(instance)
         figures = {"simple": BoundFigure(lower.value, search_clock() - self._start, True)}
         first = next((name for name in limits.bounds if BOUNDS[name].first and not limits.each), None)
         if first is not None:  # so that the search knows when it is done
@@ -349,7 +351,9 @@ class _CellWork:
                 interrupted=lambda: self._to_end() or bool(self._closed()),
                 reduced=self._reduced,
             )
-            return resume(asked) if resume is not None else entry.load()(self._reduced.instance, asked)
+            on_devices = name == DOWNSET and not self._on_equal
+            inner = self._instance if on_devices else self._reduced.instance
+            return resume(asked) if resume is not None else entry.load()(inner, asked)
 
         result = self._in_time(work, deadline, thread) or _NOTHING
         seconds = before + search_clock() - began

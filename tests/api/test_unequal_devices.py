@@ -107,3 +107,28 @@ def test_a_better_machine_is_not_proven_by_the_same_proof(document: dict[str, An
         forged = copy.deepcopy(document)
         forged["machine"]["devices"][2][key] = value
         assert not mtpp.verify(forged).passed
+
+
+def test_given_stages_keep_their_bound(tmp_path: Path) -> None:
+    """Stages and devices of a plan, evaluated: the same costs, and a bound on all plans that holds in free order."""
+    (tmp_path / "graph.json").write_text(json.dumps(GRAPH))
+    (tmp_path / "machine.toml").write_text(MACHINE)
+    model = mtpp.read(tmp_path / "graph.json", machine=tmp_path / "machine.toml")
+    best = mtpp.partition(model)
+    best.save(tmp_path / "plan.json")
+    given = mtpp.evaluate(model, tmp_path / "plan.json")
+    assert given.bottleneck == best.bottleneck
+    assert 0 < given.lower_bound.value <= best.bottleneck
+    assert mtpp.verify(given.document(embed=True)).passed
+
+
+def test_bounds_below_and_on_devices(tmp_path: Path) -> None:
+    """The exhaustive search bounds plans on the devices themselves, others on the envelope, never above."""
+    (tmp_path / "graph.json").write_text(json.dumps(GRAPH))
+    (tmp_path / "machine.toml").write_text(MACHINE)
+    model = mtpp.read(tmp_path / "graph.json", machine=tmp_path / "machine.toml")
+    best = mtpp.partition(model)
+    table = mtpp.bound(model, bounds=["simple", "node", "fraction", "downset"]).document()
+    found = table["rows"][0]["bounds"]
+    assert found["downset"] == best.bottleneck
+    assert all(value is None or value <= best.bottleneck for value in found.values())
