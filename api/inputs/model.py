@@ -233,6 +233,8 @@ def read_model(
     timed = bool(graph.transfer) and all(cost is not None for cost in graph.transfer)
     if how.bandwidth is not None and not streams and timed:
         warn(f"‹bandwidth› has no effect: the tensors of {source.display} carry their transfer times")
+    for name in () if machine is None else _useless_devices(machine, graph):
+        warn(f"device {name} can hold no op: its memory is too small for any, and no stage stands there")
     times, digests = ((), ()) if machine is None else _times_on(machine, graph, source, read, how, path)
     again = source if source.is_stdin else replace(source, data=b"")  # a file can be read again
     told = how.time_unit is not None or how.backward or how.loading_time
@@ -250,6 +252,18 @@ def read_model(
         times_sha256=digests,
         keep_state=frozen(kept),
     )
+
+
+def _useless_devices(machine: Machine, graph: CostGraph) -> list[str]:
+    """Return the names of devices whose memory is too small for the least op."""
+    own, weights = graph.param_bytes, graph.weights
+    least = int((own + weights.read_by(graph.op_count)).min()) if weights.names else int(own.min())
+    return [
+        name
+        for name, device in dict(zip(machine.names, machine.devices, strict=True)).items()
+        if device.memory_bytes is not None
+        and least + (device.activation_reserve_bytes if device.peak == "reserve" else 0) > device.memory_bytes
+    ]
 
 
 def _times_on(

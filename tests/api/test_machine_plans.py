@@ -238,6 +238,18 @@ def test_figures_that_the_machine_leaves_open_are_filled_in(tmp_path: Path) -> N
         mtpp.read(GRAPH, machine=path)
 
 
+def test_a_device_that_can_hold_no_op_is_told(tmp_path: Path) -> None:
+    """It is left out, which costs nothing."""
+    path = tmp_path / "machine.toml"
+    path.write_text('[[device]]\nname = "tiny"\nmemory = "9B"\n[[device]]\n')
+    with pytest.warns(mtpp.MtppWarning, match="device tiny can hold no op"):
+        read = mtpp.read(GRAPH, machine=path)
+    plan = mtpp.partition(read)
+    assert plan.optimal
+    assert plan.assignment == dict.fromkeys("abcd", 1)
+    assert mtpp.verify(plan.document(embed=True)).passed
+
+
 def test_tables_are_of_all_devices_by_default() -> None:
     """Rows hold machine and devices; bounds of equal devices are of the envelope; verify leaves such rows open."""
     (row,) = mtpp.certify(model("free"), time_limit_s=None).document()["rows"]
