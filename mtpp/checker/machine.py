@@ -218,7 +218,7 @@ def _machine_row(machine: Mapping[str, Any], due: Mapping[str, Any] | None) -> C
 
 def _best_row(system: Mapping[str, Any], placed: PlacedGraph) -> Check:
     name = "envelope"
-    best = placed.best
+    best = dict(placed.best)
     if placed.uniform:
         best["bandwidth_bytes_per_s"] = placed.devices[0]["bandwidth_bytes_per_s"]
     served = placed.devices[0].get("sequences", 1)

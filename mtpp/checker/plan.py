@@ -35,7 +35,7 @@ from mtpp.checker.claim import PLAN_PROOF, BoundClaim
 from mtpp.checker.document import ABSTRACT, PICOSECONDS_PER_UNIT, STAGE_FIGURES, check_plan
 from mtpp.checker.facts import counted, dims_rows, groups_row, system_rows
 from mtpp.checker.graph import TickGraph, embedded_in_ticks, first_difference
-from mtpp.checker.machine import ENVELOPE, PlacedGraph, Times, machine_rows, placed_graph, times_row
+from mtpp.checker.machine import ENVELOPE, PlacedGraph, Times, machine_rows, placed_graph, rate_of, times_row
 from mtpp.checker.names import plan_name_rows
 from mtpp.checker.report import (
     BOUND_CHECK,
@@ -224,7 +224,7 @@ def _check_bound(
     if placed is not None:
         system = {**system, **placed.best}
         if placed.uniform:
-            pass
+            system["bandwidth_bytes_per_s"] = rate_of(placed.devices[0])
         elif isinstance(proof, dict) and "order" in proof:
             classes = (placed.by_class, placed.class_of)
             claim = BoundClaim(graph, system, plan["k"], plan["together"], bound["value"], proof, PLAN_PROOF, *classes)

@@ -107,6 +107,16 @@ def test_equal_devices_are_the_problem_of_k_stages() -> None:
         assert on == plain
 
 
+@pytest.mark.parametrize("speed", [Fraction(1, 8), 3, Fraction(7, 3)])
+def test_equal_devices_stream_over_links_of_their_speed(speed: Fraction | int) -> None:
+    """The bound is checked at the rate of the link, not at its bandwidth."""
+    device = Device("device", 1, 1, Link(10**12, 0, speed), fast_memory_bytes=5)
+    equal = Machine((DeviceGroup(device, 2, "equal"),), (Level(2, device.link),))
+    plan = mtpp.partition(mtpp.read(GRAPH, machine=equal))
+    assert plan.optimal
+    assert mtpp.verify(plan.document(embed=True)).passed
+
+
 def _swap(document: dict[str, Any]) -> None:
     stages = document["stages"]
     stages[0]["device"], stages[2]["device"] = stages[2]["device"], stages[0]["device"]
