@@ -89,11 +89,11 @@ def deliver_plan(
             return instead.text(output_format)
         return json_text() if output_format == "json" else plan.text(output_format)
 
-    empty = plan.empty_stages
-    if empty:
+    empty, stages = plan.empty_stages, len(plan.stages)
+    if len(empty) > stages - plan.k:  # of a machine's devices, more than have to be left out
         reason = f"k = {plan.k} is more than the {plan.op_count} ops: " if plan.k > plan.op_count else ""
         listed = ", ".join(map(str, empty[:_LISTED])) + (", …" if len(empty) > _LISTED else "")
-        console.warn(f"{reason}{len(empty)} of {plan.k} stages stay empty: {listed}")
+        console.warn(f"{reason}{len(empty)} of {stages} stages stay empty: {listed}")
     deliver_texts(output, json_text, shown)
 
 
