@@ -17,13 +17,14 @@ from mtpp.inference.contraction import Contraction
 from mtpp.inference.graph import Int32Array
 from mtpp.inference.instance import Instance
 from mtpp.inference.partition import Partition
+from mtpp.inference.placed_partition import PlacedPartition
 from mtpp.inference.stage_cost import StageCost
 from mtpp.machine.device import DeviceGroup
 from mtpp.machine.machine import Machine
 from mtpp.names import ENGINE_RULES
 from mtpp.solvers.arrays import order_arrays
 from mtpp.solvers.feasibility import none_found
-from mtpp.solvers.limits import UNLIMITED, SearchLimits
+from mtpp.solvers.limits import UNLIMITED, SearchLimits, SearchResult
 from mtpp.solvers.local_search.annealing import COOL, HOT, WARM, Annealer, Schedule, Start
 from mtpp.solvers.local_search.device_matching import ClassCosts, match_devices
 from mtpp.solvers.orders.device_slicing import DeviceCut, DeviceSlicer
@@ -95,6 +96,13 @@ class DeviceResult(NamedTuple):
     found_by: str
     evaluations: int
     stopped: StopReason
+
+    def placed(self, instance: Instance, *, free: bool) -> SearchResult:
+        """Return the result as partitioners do."""
+        partition = self.partition
+        if free:
+            partition = PlacedPartition.on(instance, partition.assignment, self.devices)
+        return SearchResult(partition, self.bottleneck, self.found_by, self.evaluations, self.stopped)
 
 
 class DevicePortfolio:

@@ -45,7 +45,8 @@ def partition(instance: Instance, limits: SearchLimits) -> SearchResult:
     Raises
     ------
     InputError
-        If the working memory of stages in the graph's order matters: it does not follow from that of their parts.
+        If the working memory of stages in the graph's order matters: it does not follow from that of their parts. If
+        devices differ, or not all may be used.
     Infeasible
         If no partition was found that keeps to the stage memory; that proves nothing about other partitions.
     """
@@ -55,6 +56,8 @@ def partition(instance: Instance, limits: SearchLimits) -> SearchResult:
             parameter="peak",
             remedy="use ‹peak› reserve, or another ‹algorithm›",
         )
+    if not instance.uniform or instance.spare:
+        raise InputError("series-parallel takes equal devices, all of them", parameter="algorithm", remedy="take auto")
     best = _sliced(instance, limits)
     upper = best.bottleneck if best else instance.most_ticks + 1
     lower = limits.lower_bound

@@ -1,0 +1,51 @@
+"""Partitioners on devices that differ: real costs, no more devices than allowed, never below the optimum."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+from random_devices import random_case
+
+from mtpp.errors import Infeasible, InputError
+from mtpp.names import SERIES_PARALLEL
+from mtpp.solvers.limits import SearchLimits
+from mtpp.solvers.registry import PARTITIONERS
+
+HEURISTICS = sorted(set(PARTITIONERS) - {"auto", "downset"})
+"""All that prove nothing."""
+
+
+@pytest.mark.parametrize("order", ["fixed", "free"])
+@pytest.mark.parametrize("name", HEURISTICS)
+def test_costs_are_those_of_the_devices(name: str, order: str) -> None:
+    """Of the stages in the order of the list, or as the partition says."""
+    found = 0
+    for seed in range(25):
+        case = random_case(seed)
+        count = len(case.devices)
+        plain = case.instance()
+        machine = replace(plain.machine, order=order)
+        spare = Random(seed).randrange(count)
+        instance = replace(plain, spare=spare, cost=replace(plain.cost, machine=machine))
+        if instance.peaks_in_order and not PARTITIONERS[name].peaks_in_order:
+            continue
+        try:
+            best = PARTITIONERS[name].load()(instance, SearchLimits(20))
+        except (Infeasible, InputError):
+            continue
+        found += 1
+        assert best.bottleneck == case.bottleneck(best.partition, best.devices or range(count))
+        assert best.bottleneck >= case.optimum(count - spare, free=order == "free")
+        assert len(set(best.partition.assignment.tolist())) <= count - spare
+    assert found >= 2
+
+
+def test_series_parallel_takes_equal_devices() -> None:
+    """One line says so."""
+    instance = next(
+        one for one in (random_case(seed).instance() for seed in range(50)) if not (one.uniform or one.peaks_in_order)
+    )
+    with pytest.raises(InputError, match="takes equal devices"):
+        PARTITIONERS[SERIES_PARALLEL].load()(instance, SearchLimits(20))
