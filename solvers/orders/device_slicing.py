@@ -100,6 +100,7 @@ class DeviceSlicer:
 
     def below(self, order: Int32Array, cutoff: int) -> DeviceCut | None:
         """Cut one topological order with every stage below *cutoff* ticks; None if that cannot be."""
+        cutoff = min(cutoff, self.instance.most_ticks + 1)  # beyond that are the costs of what no memory holds
         if cutoff <= self._lower:
             return None
         n, labels = self.instance.op_count, self._labels

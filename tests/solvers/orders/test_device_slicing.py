@@ -81,6 +81,15 @@ def test_long_orders_are_cut_at_some_places(monkeypatch: pytest.MonkeyPatch) -> 
     assert found > 100
 
 
+def test_no_cutoff_lets_a_stage_exceed_its_memory() -> None:
+    """Not even one above the cost that stands for it."""
+    for seed in CASES:
+        case, order, most = drawn(seed)
+        cut = DeviceSlicer.of(case.instance(), most).best(order, 2**63 - 1)
+        least = case.cut_optimum(order.tolist(), most, free=False)
+        assert (NEVER if cut is None else cut.bottleneck) == least
+
+
 def test_many_different_devices_stand_in_the_machine_s_order(monkeypatch: pytest.MonkeyPatch) -> None:
     """Counts by class that do not fit into a word leave the order of the list."""
     monkeypatch.setattr(device_slicing, "_LABEL_BITS", 3)
