@@ -132,3 +132,15 @@ def test_bounds_below_and_on_devices(tmp_path: Path) -> None:
     found = table["rows"][0]["bounds"]
     assert found["downset"] == best.bottleneck
     assert all(value is None or value <= best.bottleneck for value in found.values())
+
+
+@pytest.mark.parametrize("algorithm", ["auto", "downset"])
+def test_exhaustive_algorithms_prove_on_the_devices(algorithm: str, tmp_path: Path) -> None:
+    """Both close the gap, and the proof is of the devices."""
+    (tmp_path / "graph.json").write_text(json.dumps(GRAPH))
+    (tmp_path / "machine.toml").write_text(MACHINE)
+    plan = mtpp.partition(
+        mtpp.read(tmp_path / "graph.json", machine=tmp_path / "machine.toml"), algorithm=algorithm, work_limit=50
+    )
+    assert plan.optimal
+    assert mtpp.verify(plan.document(embed=True)).passed
