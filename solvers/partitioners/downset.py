@@ -12,7 +12,6 @@ from mtpp.solvers.partitioners.auto import search
 from mtpp.solvers.reduction.reduction import reduce_instance
 from mtpp.solvers.registry import default_sweeps
 from mtpp.solvers.unequal.partition import partition_unequal
-from mtpp.solvers.unequal.partition import partition_unequal
 
 _START_SHARE = 0.25
 """Of the evaluations and of the time, for the portfolio at most."""
@@ -36,8 +35,6 @@ def partition(instance: Instance, limits: SearchLimits) -> SearchResult:
     deadline the result depends on the seed and the number of evaluations alone, as long as the memory suffices; an
     evaluation is as many steps as there are ops.
     """
-    if not instance.uniform or instance.spare:
-        return partition_unequal(instance, limits)
     if not instance.uniform or instance.spare:
         return partition_unequal(instance, limits)
     reduced = reduce_instance(instance, ended=limits.ended)

@@ -11,7 +11,6 @@ from seeds import sampled
 from mtpp.errors import Infeasible
 from mtpp.inference.placed_partition import PlacedPartition
 from mtpp.solvers.limits import UNLIMITED, SearchLimits, SearchResult
-from mtpp.solvers.partitioners import downset
 from mtpp.solvers.partitioners.auto import partition
 from mtpp.solvers.recheck.claim import DownsetClaim, Edge, GroundTensor, StageMemory
 from mtpp.solvers.recheck.compiled import Unwatched
@@ -92,14 +91,3 @@ def test_second_search_comes_to_the_same_labels(seed: int) -> None:
     assert not again.complete
     assert search.record() == {"downsets": again.downsets, "labels": again.labels, "digest": again.digest}
     assert search_labels(claim_of(cell, optimum), 10**6, Unwatched(), MEMORY).complete
-
-
-@pytest.mark.parametrize("seed", SEEDS[:40])
-def test_the_programme_over_downsets_is_of_the_devices(seed: int) -> None:
-    """Asked for by name, it proves the same as the default search."""
-    cell = random_cell(seed)
-    found = solve(cell)
-    if found is None:
-        return
-    own = downset.partition(cell.instance(), SearchLimits(evaluations=2_000))
-    assert (own.bottleneck, own.lower) == (found.bottleneck, found.lower)
