@@ -13,6 +13,7 @@ from mtpp.units import format_bytes
 from mtpp.wording import first_of
 
 _SOURCE = "‹stage_memory›"
+_MACHINE = "‹machine›"
 _MEMBERS_NAMED = 3
 
 
@@ -32,6 +33,8 @@ def refuse_infeasible(instance: Instance) -> None:
     if limit is None:
         return
     refuse_oversized_op(instance)
+    if not instance.uniform:
+        _refuse_full_machine(instance)
     if least_stages(instance) > instance.k:
         stages = min(instance.k, instance.op_count)
         params, peaks = instance.cost.all_bytes, _least_activations(instance)[stages - 1]
@@ -40,6 +43,21 @@ def refuse_infeasible(instance: Instance) -> None:
             f"proven infeasible: the {_kept(instance)} ({params:,} bytes) and the activations of {stages_text} "
             f"(at least {peaks:,} bytes) exceed {stages} × {limit:,} bytes ({format_bytes(limit)})",
             source=_SOURCE,
+        )
+
+
+def _refuse_full_machine(instance: Instance) -> None:
+    """Raise if devices that differ cannot hold everything together, those with the largest limits first."""
+    rooms = [
+        (device.memory_bytes or 0) - (device.activation_reserve_bytes if device.peak == "reserve" else 0)
+        for device in instance.machine.devices
+    ]
+    room, held = sum(sorted(rooms, reverse=True)[: instance.most_used]), instance.cost.all_bytes
+    if held > room:
+        raise Infeasible(
+            f"proven infeasible: the {_kept(instance)} ({held:,} bytes) exceed the {room:,} that "
+            f"{instance.most_used} of the devices may hold at most",
+            source=_MACHINE,
         )
 
 
@@ -60,7 +78,7 @@ def refuse_oversized_op(instance: Instance) -> None:
         raise Infeasible(
             f"proven infeasible: {_named(instance, op)} {params + peak:,} bytes ({params:,} for {_kept(instance)}, "
             f"{peak:,} for activations), more than the {limit:,} ({format_bytes(limit)}) that a stage may hold",
-            source=_SOURCE,
+            source=_source(instance),
         )
 
 
@@ -87,6 +105,12 @@ def least_stages(instance: Instance) -> int:
 
 def none_found(instance: Instance, tried: str) -> Infeasible:
     """Return the error for a search that found no partition within the stage memory; *tried* says where it looked."""
+    if not instance.uniform:
+        return Infeasible(
+            f"none found: no cut of {tried} keeps each stage to the memory of its device",
+            source=_MACHINE,
+            remedy="allow more memory or devices, or more time",
+        )
     limit = instance.device.memory_bytes or 0
     return Infeasible(
         f"none found: no cut of {tried} into {instance.k} stages keeps each to {limit:,} bytes ({format_bytes(limit)})",
@@ -97,6 +121,13 @@ def none_found(instance: Instance, tried: str) -> Infeasible:
 
 def proven_infeasible(instance: Instance) -> Infeasible:
     """Return the error for an exhaustive search that has shown that no partition keeps to the stage memory."""
+    if not instance.uniform:
+        return Infeasible(
+            f"proven infeasible: no plan on {instance.most_used} of the devices keeps each stage to the memory of its "
+            "device",
+            source=_MACHINE,
+            remedy="allow more memory or devices",
+        )
     limit = instance.device.memory_bytes or 0
     return Infeasible(
         f"proven infeasible: no partition into {instance.k} stages keeps each to {limit:,} bytes "
@@ -104,6 +135,11 @@ def proven_infeasible(instance: Instance) -> Infeasible:
         source=_SOURCE,
         remedy="allow more memory or stages",
     )
+
+
+def _source(instance: Instance) -> str:
+    """Return the option that the limit comes from."""
+    return _MACHINE if instance.machine.name or not instance.uniform else _SOURCE
 
 
 def _kept(instance: Instance) -> str:

@@ -49,7 +49,8 @@ def _flat(row: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _title(plan: ShownPlan) -> str:
     times = unit_text(plan, CostColumns.of(plan, plan.certificate.upper))
-    return f"{plan.name}: {plan.ops:,} ops, {plan.tensors:,} tensors, k = {plan.k}{times}"
+    stages = f"k = {plan.k}" if plan.devices is None else f"{plan.k} devices"
+    return f"{plan.name}: {plan.ops:,} ops, {plan.tensors:,} tensors, {stages}{times}"
 
 
 def _columns(plan: ShownPlan) -> list[Column]:

@@ -65,6 +65,7 @@ def verify_plan_document(plan: Any, source: Source, request: VerifyRequest, obse
             dims_due=due_sizes(request.dims_due, plan["model"]["dims"], model, plan["system"], request),
             machine_due=request.machine_due,
             times_due=times,
+            measured_due=measured_times(model, plan, request) if "machine" in plan else None,
             ended_by=(TimeIsUp,),
         )
     except InputError as error:
@@ -199,3 +200,34 @@ def model_document(
     graph = read_graph(source, dims=dims, system=Device.from_document(system), **reading)
     graph = keep_states(graph, keep_state)
     return to_document(graph if costs is None else with_costs(graph, costs))
+
+
+def measured_times(
+    model: str | SuppliedModel | None, plan: Mapping[str, Any], request: VerifyRequest
+) -> list[Sequence[Any] | None] | None:
+    """Return the times of ops on each device from the files of the machine that the plan is held to.
+
+    They are None on devices without measured times, and all of them without such a machine. The ops are those of the
+    graph in the plan, or else of the model.
+    """
+    from mtpp.api.inputs.model import measured
+    from mtpp.formats.graphs.native import graph_from_document
+    from mtpp.formats.graphs.recognise import read_graph
+    from mtpp.formats.io.folder import model_at
+    from mtpp.formats.io.source import read_source
+
+    machine = request.machine.placed_for(request.system)
+    if machine is None or not any(device.costs for device in machine.devices):
+        return None
+    if "graph" in plan:
+        graph = graph_from_document(plan["graph"], request.display)
+    else:
+        again = model if model is None or isinstance(model, str) else model.again
+        if again is None:
+            return None
+        source = read_source(model_at(again), max_bytes=request.max_model_bytes) if isinstance(again, str) else again
+        graph = read_graph(source, dims=plan["model"]["dims"], system=request.system.device, **request.read_as.values())
+    return [
+        measured(graph, device.costs, request.max_model_bytes, "")[1].work if device.costs else None
+        for device in machine.devices
+    ]

@@ -349,9 +349,11 @@ def hold(checks: Sequence[Check], names: Sequence[str]) -> bool:
     return all(check.verdict in (Verdict.OK, None) for check in rows_named(checks, names))
 
 
-def proven_words(bottleneck: int, bound: int, k: int, *, together: bool, embedded: bool = False) -> str:
-    """Say what a bound and a bottleneck prove together."""
-    into = counted(k, "stage")
+def proven_words(
+    bottleneck: int, bound: int, k: int, *, together: bool, embedded: bool = False, devices: str = ""
+) -> str:
+    """Say what a bound and a bottleneck prove together; *devices* are those of a machine, in words."""
+    into = counted(k, "stage") + devices
     among = " that keeps the groups together" if together else ""
     of = " of the embedded graph" if embedded else ""
     if bottleneck == bound:

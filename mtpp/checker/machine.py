@@ -158,6 +158,12 @@ def are_equal(machine: Mapping[str, Any]) -> bool:
     )
 
 
+def on_devices(machine: Mapping[str, Any]) -> str:
+    """Say which devices stages stand on."""
+    order = "in any order" if machine["order"] == "free" else "in their order"
+    return f" on {counted(len(machine['devices']), 'device')} {order}"
+
+
 def speed_of(device: Mapping[str, Any], key: str) -> Fraction:
     """Return a speed or link speed, written as a whole number or ratio."""
     return Fraction(device[key])
@@ -189,7 +195,11 @@ def machine_rows(plan: Mapping[str, Any], placed: PlacedGraph, due: Mapping[str,
     return [_machine_row(machine, due), _best_row(plan["system"], placed), _devices_row(plan, machine)]
 
 
-def times_row(machine: Mapping[str, Any], times_due: Sequence[Times | None] | None) -> list[Check]:
+def times_row(
+    machine: Mapping[str, Any],
+    times_due: Sequence[Times | None] | None,
+    measured_due: Sequence[Times | None] | None = None,
+) -> list[Check]:
     """Return the row on times of ops that the plan states: those of the model, or measured ones."""
     name = "times on devices"
     if "times" not in machine:
@@ -198,6 +208,9 @@ def times_row(machine: Mapping[str, Any], times_due: Sequence[Times | None] | No
     for i, device in enumerate(machine["devices"]):
         stated = _times_of(machine, i)
         due = None if times_due is None else times_due[i]
+        file = measured_due[i] if measured_due is not None and i < len(measured_due) else None
+        if file is not None and (stated is None or list(file) != list(stated)):
+            return [Check(name, False, f"those of device {i} are not the ones in its file")]
         if due is not None and stated is not None and list(due) != list(stated):
             return [Check(name, False, f"those of device {i} are not the model's")]
         if times_due is not None and due is None and stated is not None and "costs_sha256" not in device:

@@ -35,7 +35,16 @@ from mtpp.checker.claim import PLAN_PROOF, BoundClaim
 from mtpp.checker.document import ABSTRACT, PICOSECONDS_PER_UNIT, STAGE_FIGURES, check_plan
 from mtpp.checker.facts import counted, dims_rows, groups_row, system_rows
 from mtpp.checker.graph import TickGraph, embedded_in_ticks, first_difference
-from mtpp.checker.machine import ENVELOPE, PlacedGraph, Times, machine_rows, placed_graph, rate_of, times_row
+from mtpp.checker.machine import (
+    ENVELOPE,
+    PlacedGraph,
+    Times,
+    machine_rows,
+    on_devices,
+    placed_graph,
+    rate_of,
+    times_row,
+)
 from mtpp.checker.names import plan_name_rows
 from mtpp.checker.report import (
     BOUND_CHECK,
@@ -71,6 +80,7 @@ def verify_plan(
     dims_due: Mapping[str, int] | None = None,
     machine_due: Mapping[str, Any] | None = None,
     times_due: Sequence[Times | None] | None = None,
+    measured_due: Sequence[Times | None] | None = None,
     ended_by: Interrupts = (),
 ) -> Report:
     """Re-derive what *plan* says and compare.
@@ -99,6 +109,8 @@ def verify_plan(
     times_due
         For each device of the plan's machine the times of ops that *graph* has on it, None where they are its own work
         at the device's speed, or measured ones that the plan states.
+    measured_due
+        For each device of the machine that the user holds it to the times in its file, None where it has none.
     ended_by
         Exceptions that end work: what was not checked by then is unchecked.
 
@@ -132,7 +144,7 @@ def verify_plan(
     checks = [
         *system_rows(plan["system"], system_due or {}, _PLAN),
         *([] if placed is None else machine_rows(plan, placed, machine_due)),
-        *([] if placed is None else times_row(plan["machine"], times_due if graph is not None else None)),
+        *([] if placed is None else times_row(plan["machine"], times_due if graph is not None else None, measured_due)),
         *dims_rows(plan["model"], dims_due, _PLAN),
         groups_row(plan["together"], subject.op_count),
         _check_file(plan, graph_sha256, model_given=model_given, unfound=model_unfound),
@@ -161,7 +173,14 @@ def verify_plan(
         tier,
         quotient(reached, value) if rechecked and bottleneck is not None else None,
         bound_rechecked=rechecked,
-        proven=proven_words(reached, value, plan["k"], together=bool(plan["together"]), embedded=model is None),
+        proven=proven_words(
+            reached,
+            value,
+            plan["k"],
+            together=bool(plan["together"]),
+            embedded=model is None,
+            devices="" if placed is None else on_devices(plan["machine"]),
+        ),
     )
 
 

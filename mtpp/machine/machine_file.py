@@ -217,6 +217,10 @@ def _latency(row: Mapping[str, Any], at: str) -> int:
     return int(latency)
 
 
+_LARGEST_FACTOR = 10**40
+"""Numbers of a speed, as a ratio, are below it: documents hold no more digits."""
+
+
 def _factor(row: Mapping[str, Any], key: str, at: str) -> Exact:
     """Return a number above zero, given as one or as a ratio ``"3/2"``; 1 where it is left out."""
     value = row.get(key, 1)
@@ -232,6 +236,8 @@ def _factor(row: Mapping[str, Any], key: str, at: str) -> Exact:
         raise InputError(str(error), where=f"{at}/{key}", remedy='write it like 1.5 or "3/2"') from None
     if factor <= 0:
         raise InputError(f"must be above zero, not {value}", where=f"{at}/{key}")
+    if max(factor.numerator, factor.denominator) >= _LARGEST_FACTOR:
+        raise InputError("is out of range", where=f"{at}/{key}", remedy="write a number of fewer digits")
     return factor.numerator if factor.denominator == 1 else factor
 
 

@@ -25,7 +25,7 @@ class ClassCosts:
         for instance in self._on_class:
             costs = stage_costs(instance, Partition.from_stages(instance, stage))
             limit = instance.device.memory_bytes
-            fits = True if limit is None else costs.param_bytes + costs.peak_bytes <= limit
+            fits = True if limit is None else costs.held_bytes <= limit
             rows.append(np.where(fits, costs.cost, NEVER)[:count])
         return np.array(rows)
 

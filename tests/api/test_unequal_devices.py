@@ -144,3 +144,43 @@ def test_exhaustive_algorithms_prove_on_the_devices(algorithm: str, tmp_path: Pa
     )
     assert plan.optimal
     assert mtpp.verify(plan.document(embed=True)).passed
+
+
+def test_measured_times_are_those_of_the_files_that_a_machine_names(tmp_path: Path) -> None:
+    """A plan of other times, with the digest of the files, is held to the files where the machine is given."""
+    graph, machine = tmp_path / "graph.json", tmp_path / "machine.toml"
+    graph.write_text(json.dumps(GRAPH))
+    documents = []
+    for work in (50, 1):
+        ops = [{**op, "work": work} for op in GRAPH["ops"]]
+        (tmp_path / "times.json").write_text(json.dumps({**GRAPH, "ops": ops}))
+        machine.write_text('[[device]]\ncosts = "times.json"\n[[device]]\nspeed = 2\n')
+        plan = mtpp.partition(mtpp.read(graph, machine=machine))
+        documents.append(json.loads(json.dumps(plan.document(embed=True))))
+        assert mtpp.verify(documents[-1], graph, machine=machine).passed
+    forged, honest = documents[0], documents[1]
+    forged["machine"]["sha256"] = honest["machine"]["sha256"]
+    forged["machine"]["devices"] = [
+        {**own, **({"costs_sha256": due["costs_sha256"]} if "costs_sha256" in due else {})}
+        for own, due in zip(forged["machine"]["devices"], honest["machine"]["devices"], strict=True)
+    ]
+    assert not mtpp.verify(forged, machine=machine).passed
+    assert not mtpp.verify(forged, graph, machine=machine).passed
+
+
+def test_states_count_where_stages_are_given_other_devices(tmp_path: Path) -> None:
+    """A state and a limit on one class, a fast memory on the other: 14 + 12 bytes are too many for 25."""
+    graph = {
+        "format": "mtpp-graph", "version": 1, "name": "g", "time_unit": "ps",
+        "ops": [{"name": "a", "work": 60, "param_bytes": 5}, {"name": "b", "work": 30, "param_bytes": 9}],
+        "tensors": [{"name": "t", "producer": "a", "consumers": ["b"], "bytes": 20}],
+        "states": [{"name": "s", "input": "past", "output": "t", "bytes": 12, "readers": ["a", "b"]}],
+    }  # fmt: skip
+    (tmp_path / "graph.json").write_text(json.dumps(graph))
+    system = (
+        '{name = "x", peak_flops = "1TFLOP/s", memory_bandwidth = "1TB/s", bandwidth = "1TB/s", fast_memory = "12B"}'
+    )
+    (tmp_path / "machine.toml").write_text(f'[[device]]\nmemory = "25B"\nspeed = 10\n[[device]]\nsystem = {system}\n')
+    plan = mtpp.partition(mtpp.read(tmp_path / "graph.json", machine=tmp_path / "machine.toml"))
+    assert all(sum(row) <= 25 for row in [[s.param_bytes, s.state_bytes] for s in plan.stages[:1]])
+    assert mtpp.verify(plan.document(embed=True)).passed
