@@ -180,7 +180,7 @@ def _outcome(rows: Sequence[CertificateRow], *, markdown: bool) -> Iterator[tupl
 
 
 def _rests_on(rows: Sequence[CertificateRow]) -> Iterator[tuple[str, str]]:
-    from mtpp.inference.model_file import assumptions_of_models, sizes_of_models
+    from mtpp.inference.model_file import assumptions_of_models, devices_in_words, sizes_of_models
     from mtpp.machine.device import Device
 
     tiers = {row.lower.tier for row in rows}
@@ -190,7 +190,7 @@ def _rests_on(rows: Sequence[CertificateRow]) -> Iterator[tuple[str, str]]:
     claimed = [row for row in rows if not row.lower.is_proof and row.best_proof is not None]
     if claimed:
         yield "proven", _proven_text(rows, claimed)
-    assumed = dict.fromkeys(f"system {Device.from_document(row.system).describe()}" for row in rows)
+    assumed = dict.fromkeys(devices_in_words(Device.from_document(row.system), row.machine) for row in rows)
     for row in rows:
         if row.costs_sha256 is not None:
             assumed[f"costs measured (SHA-256 {row.costs_sha256[:8]}…)"] = None

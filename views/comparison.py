@@ -55,7 +55,7 @@ def _title(comparison: ComparedRuns) -> str:
 
 
 def _figures(comparison: ComparedRuns) -> list[tuple[str, str]]:
-    from mtpp.inference.model_file import assumptions_of_models, sizes_of_models
+    from mtpp.inference.model_file import assumptions_of_models, devices_in_words, sizes_of_models
 
     given = comparison.limits
     limits = [f"seed {given.seed}"]
@@ -64,7 +64,9 @@ def _figures(comparison: ComparedRuns) -> list[tuple[str, str]]:
     if given.work_limit is not None:
         limits.append(f"at most {given.work_limit:,} evaluations per run")
     threads = f"{given.jobs} thread{'s' if given.jobs > 1 else ''}"
-    assumed = [f"system {comparison.system.describe()}", *sizes_of_models(comparison.models)]
+    machines = [model.machine for model in comparison.models] or [None]
+    assumed = list(dict.fromkeys(devices_in_words(comparison.system, machine) for machine in machines))
+    assumed += sizes_of_models(comparison.models)
     assumed += assumptions_of_models((model.name, model.assumptions) for model in comparison.models)
     figures = [
         ("simple bound", "max(largest op, work / k); a ratio of 1 is optimal, lower is better"),

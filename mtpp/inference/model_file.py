@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from mtpp.machine.device import Device
+from mtpp.machine.machine import Machine
 from mtpp.wording import first_of
 
 _MODELS_NAMED = 2
@@ -119,3 +121,8 @@ def assumptions_of_models(models: Iterable[tuple[str, Iterable[str]]]) -> list[s
 
 def _first(texts: list[str], most: int) -> list[str]:
     return texts if len(texts) <= most else [*texts[:most], f"… {len(texts) - most} more"]
+
+
+def devices_in_words(system: Device, machine: Mapping[str, Any] | None) -> str:
+    """Return the devices that costs are of, for people: equal ones of a system, or those of a machine's document."""
+    return f"system {system.describe()}" if machine is None else f"machine {Machine.from_document(machine).describe()}"

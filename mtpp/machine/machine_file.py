@@ -110,7 +110,7 @@ def machine_of_table(table: Mapping[str, Any], path: Path, defaults: Defaults) -
     require_text(table.get("description", ""), "/description")
     transport = _one_of(table.get("transport", DIRECT), TRANSPORTS, "/transport")
     if transport == DIRECT and "link" in table:
-        raise InputError("links of pairs need transport neighbours", where="/link", remedy="write ‹transport›")
+        raise InputError("links of pairs need transport neighbours", where="/link", remedy="leave them out")
     if transport != DIRECT:
         raise InputError("neighbours are not supported yet", where="/transport", remedy='use "direct"')
     rows = table["device"]
@@ -134,7 +134,7 @@ def _group(row: Mapping[str, Any], i: int, path: Path, defaults: Defaults) -> De
     if "stage_times" in row:
         raise InputError("is not supported yet", where=f"{at}/stage_times")
     if "speed" in row and "costs" in row:
-        raise InputError("stands beside costs, which are the device's own times", where=f"{at}/speed")
+        raise InputError("does not go with costs, which are the device's own times", where=f"{at}/speed")
     name = require_text(row.get("name", f"d{i}"), f"{at}/name")
     if not name:
         raise InputError("is empty", where=f"{at}/name")

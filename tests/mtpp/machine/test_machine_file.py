@@ -98,7 +98,7 @@ ONE = "[[device]]\n"
         (ONE + "speed = inf", "/device/0/speed: "),
         (ONE + "speed = true", "/device/0/speed: True is no number"),
         (ONE + "link_speed = 0.0", "/device/0/link_speed: must be above zero, not 0.0"),
-        (ONE + 'speed = 2\ncosts = "a.json"', "/device/0/speed: stands beside costs"),
+        (ONE + 'speed = 2\ncosts = "a.json"', "/device/0/speed: does not go with costs"),
         (ONE + 'stage_times = ["4ms"]', "/device/0/stage_times: is not supported yet"),
         (ONE + 'name = "x"\n' + ONE + 'name = "x"', "/device/1/name: 'x' is the name of another device"),
         (ONE + 'name = ""', "/device/0/name: is empty"),
