@@ -132,7 +132,12 @@ class OnMachine(Options):
                     raise InputError("is a figure of the machine at hand", parameter=name, remedy="leave it out")
             machine.require_one_level()
         else:
-            machine = Machine.read(os.fspath(self.machine), defaults=system.defaults)
+            try:
+                machine = Machine.read(os.fspath(self.machine), defaults=system.defaults)
+            except InputError as error:
+                if error.where is not None or error.source is None:
+                    raise
+                raise InputError(error.problem, parameter="machine", where=error.source, remedy=error.remedy) from None
             if not machine.groups[0].name:
                 remedy = "describe each device: [[device]]"
                 raise InputError("describes no devices in order", source=str(self.machine), remedy=remedy)

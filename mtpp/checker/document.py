@@ -68,22 +68,26 @@ check_embedded_graph = _graph(whole(), in_ticks=True)
 any_whole = whole(-(2**63))
 """Rule of an integer of 64 bits."""
 
-system = record(
-    {
-        "name": text,
-        "peak_flops_per_s": nullable(whole(1)),
-        "memory_bandwidth_bytes_per_s": nullable(whole(1)),
-        "bandwidth_bytes_per_s": whole(1),
-        "fast_memory_bytes": nullable(whole()),
-        "activation_reserve_bytes": whole(),
-        "peak": choice("reserve", "order"),
-    },
-    {
-        "stage_memory_bytes": nullable(whole()),  # plans from before there was such a limit lack it
-        "sequences": whole(1),
-    },
-)
+_SYSTEM: dict[str, Rule] = {
+    "name": text,
+    "bandwidth_bytes_per_s": whole(1),
+    "fast_memory_bytes": nullable(whole()),
+    "activation_reserve_bytes": whole(),
+    "peak": choice("reserve", "order"),
+}
+
+_SYSTEM_MORE: dict[str, Rule] = {
+    "stage_memory_bytes": nullable(whole()),  # plans from before there was such a limit lack it
+    "sequences": whole(1),
+}
+
+_RATES = ("peak_flops_per_s", "memory_bandwidth_bytes_per_s")
+
+system = record({**dict.fromkeys(_RATES, whole(1)), **_SYSTEM}, _SYSTEM_MORE)
 """Rule of what a graph runs on."""
+
+system_of_devices = record({**dict.fromkeys(_RATES, nullable(whole(1))), **_SYSTEM}, _SYSTEM_MORE)
+"""Rule of the same for a machine, some of whose devices may bring times in place of rates."""
 
 STAGE_FIGURES = ("ops", "first", "last", "work", "input", "output", "overflow", "cost", "param_bytes", "peak_bytes")
 """What a plan says of each stage beside its index, in the order in which it is compared."""
@@ -170,6 +174,7 @@ _on_machine = tagged(
     "mtpp-plan",
     {
         **_PLAN,
+        "system": system_of_devices,
         "machine": machine,
         "stages": array(record({**_STAGE, "device": record({"name": text, "index": whole()})}, _STATES)),
     },

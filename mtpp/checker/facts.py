@@ -56,13 +56,17 @@ def _bytes(value: int | None) -> str:
     return "none" if value is None else memory(value)
 
 
-def _rate(value: int) -> str:
-    return quantity(value, "B/s")
+_NO_RATE = "no rate"
+"""Of a machine whose devices bring times of their own."""
+
+
+def _rate(value: int | None) -> str:
+    return _NO_RATE if value is None else quantity(value, "B/s")
 
 
 _KEYS: dict[str, dict[str, tuple[str, Any]]] = {
     "system": {
-        "peak_flops_per_s": ("{}", lambda value: quantity(value, "FLOP/s")),
+        "peak_flops_per_s": ("{}", lambda value: _NO_RATE if value is None else quantity(value, "FLOP/s")),
         "memory_bandwidth_bytes_per_s": ("memory {}", _rate),
     },
     "bandwidth": {"bandwidth_bytes_per_s": ("{}", _rate)},

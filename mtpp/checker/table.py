@@ -28,7 +28,7 @@ from mtpp.checker.checks import (
     rows_named,
 )
 from mtpp.checker.claim import BoundClaim
-from mtpp.checker.document import any_whole, machine, system, time_unit
+from mtpp.checker.document import any_whole, machine, system_of_devices, time_unit
 from mtpp.checker.facts import counted, dims_rows, groups_row, system_rows
 from mtpp.checker.graph import TickGraph
 from mtpp.checker.means import check_summary
@@ -98,7 +98,7 @@ _row = record(
         "tensors": whole(),
         "time_unit": time_unit,
         "ticks_per_unit": whole(1),
-        "system": system,
+        "system": system_of_devices,
         "k": whole(1),
         "lower": whole(),
         "lower_method": text,

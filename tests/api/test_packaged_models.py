@@ -72,7 +72,10 @@ def test_a_branch_for_another_rate_is_left_out(tmp_path: Path) -> None:
     """At 576 samples only the branch for 16 kHz can run: inputs that are made up choose it."""
     pytest.importorskip("onnxruntime")
     model = mtpp.read(_installed("silero_vad/data/silero_vad.onnx"), dims={"input:1": 576, "*": 1})
-    assert model.graph.metadata["assumptions"] == ["If_0: else_branch cannot run with these sizes: then_branch counted"]
+    assert model.graph.metadata["assumptions"] == [
+        "If_0: else_branch cannot run with these sizes: then_branch counted",
+        "1 state kept between requests, 1 KiB for each sequence: state → stateN",
+    ]
     plan = mtpp.partition(model, 2)
     split = mtpp.split(model, plan, tmp_path / "stages", check=True)
     assert split.passed

@@ -190,7 +190,9 @@ def partition_truth(graph: CostGraph, wrong: Any, upper: int | None, lower: int)
     whole = set(assignment) == set(number) and all(0 <= stage < k for stage in assignment.values())
     truth |= {"assignment": whole}
     if not whole:
-        return truth | dict.fromkeys(("edges", "together", "stage memory", "bottleneck", "ratio", "optimal"), False)
+        return truth | dict.fromkeys(
+            ("edges", "together", "stage memory", "bottleneck", "latency", "ratio", "optimal"), False
+        )
     stages = [assignment[name] for name in graph.op_names]
     tensors = oracles.tensors_of(graph)
     limit = system.memory_bytes
@@ -203,6 +205,7 @@ def partition_truth(graph: CostGraph, wrong: Any, upper: int | None, lower: int)
         "stage memory": limit is None
         or all(one["param_bytes"] + one["peak_bytes"] <= limit for one in figures.values()),
         "bottleneck": upper == reached,
+        "latency": wrong.get("latency") == sum(one["cost"] for one in figures.values()),
     }
     held = bounded and all(truth[row] for row in ("edges", "together", "stage memory"))
     due = reached / lower if lower else (1.0 if reached == 0 else None)
