@@ -69,7 +69,6 @@ any_whole = whole(-(2**63))
 """Rule of an integer of 64 bits."""
 
 _SYSTEM: dict[str, Rule] = {
-    "name": text,
     "bandwidth_bytes_per_s": whole(1),
     "fast_memory_bytes": nullable(whole()),
     "activation_reserve_bytes": whole(),
@@ -83,10 +82,10 @@ _SYSTEM_MORE: dict[str, Rule] = {
 
 _RATES = ("peak_flops_per_s", "memory_bandwidth_bytes_per_s")
 
-system = record({**dict.fromkeys(_RATES, whole(1)), **_SYSTEM}, _SYSTEM_MORE)
+system = record({"name": text, **dict.fromkeys(_RATES, whole(1)), **_SYSTEM}, _SYSTEM_MORE)
 """Rule of what a graph runs on."""
 
-system_of_devices = record({**dict.fromkeys(_RATES, nullable(whole(1))), **_SYSTEM}, _SYSTEM_MORE)
+system_of_devices = record({"name": text, **dict.fromkeys(_RATES, nullable(whole(1))), **_SYSTEM}, _SYSTEM_MORE)
 """Rule of the same for a machine, some of whose devices may bring times in place of rates."""
 
 STAGE_FIGURES = ("ops", "first", "last", "work", "input", "output", "overflow", "cost", "param_bytes", "peak_bytes")
