@@ -214,6 +214,11 @@ class Instance(InTicks):
         """Whether all devices are of one class."""
         return len(self.machine.classes) == 1
 
+    @property
+    def equal_devices(self) -> bool:
+        """Whether all devices are of one class and all may be used, as searches and bounds of k stages have it."""
+        return self.uniform and not self.spare
+
     def on(self, devices: Sequence[int]) -> Instance:
         """Return the same ops on some of the devices, by their numbers: stage i on the i-th of them.
 
@@ -234,7 +239,7 @@ class Instance(InTicks):
 
         No partition costs more on it: its lower bounds hold here. Itself where all devices are used and equal.
         """
-        if self.uniform and not self.spare:
+        if self.equal_devices:
             return self
         cost = self.cost.enveloped()
         first = cost.machine.on(range(self.most_used))

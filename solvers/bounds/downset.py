@@ -41,7 +41,7 @@ def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
         observer=limits.observer,
         interrupted=limits.interrupted,
     )
-    equal = instance.uniform and not instance.spare
+    equal = instance.equal_devices
     reduced = ReducedInstance(instance) if equal else reduce_instance(instance, ended=limits.ended)
     prover = Prover(reduced, search, None if equal else unequal_problem(reduced.instance))
     upper, steps = limits.upper, _FIRST_STEPS

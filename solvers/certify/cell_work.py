@@ -407,7 +407,7 @@ class _CellWork:
     @property
     def _on_equal(self) -> bool:
         """Whether bounds are of the instance itself, which is on equal devices, and not of its envelope."""
-        return self._equal is self._instance
+        return self._instance.equal_devices
 
     @property
     def _cutoff(self) -> int:

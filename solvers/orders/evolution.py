@@ -166,7 +166,7 @@ class Rating:
 
 def cut_rating(instance: Instance, threads: Threads, stopped: Callable[[], bool]) -> Rating:
     """Return the rating by bottleneck in ticks, int64: Algorithm 2 of Archer et al. (2024)."""
-    if not instance.uniform or instance.spare:
+    if not instance.equal_devices:
         return _device_cut_rating(instance, threads, stopped)
     ordering, slicing = order_arrays(instance), slicing_arrays(instance)
     stages = min(instance.k, instance.op_count)  # more could only stay empty

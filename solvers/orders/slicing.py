@@ -47,7 +47,7 @@ def slice_order(
     (n / k on average). Archer et al. (2024), Algorithm 1, with a window in place of the table of segment costs.
     Without a cutoff one is found first, by growing a guess from the simple bound until few enough stages do.
     """
-    if not instance.uniform or instance.spare:
+    if not instance.equal_devices:
         on_devices = DeviceSlicer.of(instance).best(order, cutoff)
         return on_devices and Segmentation(on_devices.partition, on_devices.bottleneck)
     arrays = arrays or slicing_arrays(instance)
@@ -71,7 +71,7 @@ def segment_below(
     -----
     O(n·w + pins).
     """
-    if not instance.uniform or instance.spare:
+    if not instance.equal_devices:
         cut = DeviceSlicer.of(instance).below(order, cutoff)
         if cut is None:
             raise ValueError(f"no cut of this order for these devices stays below {cutoff} ticks")

@@ -22,7 +22,7 @@ def partition(instance: Instance, limits: SearchLimits) -> SearchResult:
     of the graph, and the result is refined: its own order is then not cut. On devices that differ as
     :func:`~mtpp.solvers.local_search.device_portfolio.search_devices`.
     """
-    if not instance.uniform or instance.spare:
+    if not instance.equal_devices:
         free = instance.machine.free
         return search_devices(instance, limits, free=free).placed(instance, free=free)
     with Threads(limits.jobs) as threads:

@@ -69,7 +69,7 @@ def partition(instance: Instance, limits: SearchLimits) -> SearchResult:
     Up to :data:`~mtpp.solvers.local_search.multilevel.LARGE` ops never worse than ``slice``: it starts there. Without a
     deadline the result depends on the seed and the number of evaluations alone, as long as the memory suffices.
     """
-    if not instance.uniform or instance.spare:
+    if not instance.equal_devices:
         return partition_unequal(instance, limits)
     reduced = reduce_instance(instance, ended=limits.ended)
     if reduced.instance.op_count <= LARGE:

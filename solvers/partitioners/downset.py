@@ -35,7 +35,7 @@ def partition(instance: Instance, limits: SearchLimits) -> SearchResult:
     deadline the result depends on the seed and the number of evaluations alone, as long as the memory suffices; an
     evaluation is as many steps as there are ops.
     """
-    if not instance.uniform or instance.spare:
+    if not instance.equal_devices:
         return partition_unequal(instance, limits)
     reduced = reduce_instance(instance, ended=limits.ended)
     prover = Prover(reduced, limits, strictly=True)

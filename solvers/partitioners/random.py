@@ -103,7 +103,7 @@ def _rounds(op_count: int, orders: int) -> Iterator[list[_Batch]]:
 
 def _batch_search(instance: Instance, seed: int) -> Callable[[_Batch, int], _Found | None]:
     ordering, slicing = order_arrays(instance), slicing_arrays(instance)
-    slicer = None if instance.uniform and not instance.spare else DeviceSlicer.of(instance)
+    slicer = None if instance.equal_devices else DeviceSlicer.of(instance)
     stages = min(instance.k, instance.op_count)  # more could only stay empty
 
     def search(batch: _Batch, cutoff: int) -> _Found | None:

@@ -56,7 +56,7 @@ def partition(instance: Instance, limits: SearchLimits) -> SearchResult:
             parameter="peak",
             remedy="use ‹peak› reserve, or another ‹algorithm›",
         )
-    if not instance.uniform or instance.spare:
+    if not instance.equal_devices:
         raise InputError("series-parallel takes equal devices, all of them", parameter="algorithm", remedy="take auto")
     best = _sliced(instance, limits)
     upper = best.bottleneck if best else instance.most_ticks + 1

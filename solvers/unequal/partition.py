@@ -142,9 +142,9 @@ class _Turns:
         """Try the cheap bounds on equal devices with the best figures of any."""
         assert self._best is not None
         original = self._reduced.original
-        envelope = original.envelope
-        if not self._limits.cheap_bounds or envelope is original:
+        if not self._limits.cheap_bounds or original.equal_devices:
             return
+        envelope = original.envelope
         stages = np.unique(self._best.partition.assignment, return_inverse=True)[1].astype(np.int32)
         plain = reduce_instance(envelope, ended=self._limits.ended)
         start = plain.carry(Partition.from_stages(envelope, stages))

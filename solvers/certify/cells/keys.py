@@ -99,7 +99,7 @@ def cell_key(digest: str, instance: Instance, limits: CellLimits, *, memory_byte
         **({"proof_bytes": limits.proof_bytes} if limits.proof_bytes != DEFAULT_PROOF_BYTES else {}),
     }
     machine, system = instance.machine, instance.device.to_document()
-    if not instance.uniform or instance.spare:
+    if not instance.equal_devices:
         times = hashlib.sha256(instance.cost.work.tobytes()).hexdigest()
         system = {"machine": machine.to_document(), "used": instance.most_used, "times": times}
     return CellKey(digest, instance.k, _json(system), _json(parameters), __version__)
