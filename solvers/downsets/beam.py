@@ -10,7 +10,7 @@ import numpy as np
 from mtpp.inference.objective import bottleneck
 from mtpp.inference.partition import Partition
 from mtpp.solvers.downsets.enumeration import DownsetEnumeration, DownsetProblem
-from mtpp.solvers.downsets.kernels.downset_layout import DEPTH, NEXT, TRAIL
+from mtpp.solvers.downsets.kernels.downset_layout import DEPTH, LAST_BASE, NEXT, TRAIL
 
 _FIRST_WIDTH = 8
 """Downsets of each number of stages that go on, at first; twice as many each time."""
@@ -121,8 +121,8 @@ class _Beam(DownsetEnumeration):
         last_step = self.steps + steps
         while self.state == "open" and self.steps < last_step and not ended():
             downset, before = self._waiting[0], self.steps
-            self._registers[NEXT] = downset
-            self.run(min(self._left, last_step - before, _PIECE), last=downset)
+            self._registers[NEXT] = self._registers[LAST_BASE] = downset
+            self.run(min(self._left, last_step - before, _PIECE))
             self._left -= self.steps - before
             if self.state != "open":
                 return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -226,6 +226,11 @@ def downset_store(arrays: DownsetArrays, capacity: int) -> DownsetStore:
         np.zeros(capacity, dtype=np.int64),
         np.full(table_size(capacity), -1, dtype=np.int32),
     )
+
+
+def grown(rows: NDArray[Any], capacity: int, fill: int = 0) -> NDArray[Any]:
+    """Return rows with room for more."""
+    return np.concatenate([rows, np.full((capacity - len(rows), *rows.shape[1:]), fill, rows.dtype)])
 
 
 def table_size(capacity: int) -> int:

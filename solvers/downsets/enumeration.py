@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mtpp.inference.graph import Int32Array
 from mtpp.inference.instance import Instance
@@ -22,26 +20,23 @@ from mtpp.solvers.downsets.downset_arrays import (
     downset_arrays,
     downset_scratch,
     downset_store,
+    grown,
     ordered_ground,
     table_size,
 )
 from mtpp.solvers.downsets.kernels.downset_layout import (
-    DOWNSETS,
-    ENDED,
-    FOUND,
     LAST,
     LAST_BASE,
     NEXT,
-    OUT_OF_ROOM,
     PAIRS,
     REGISTERS,
     STEPS,
-    TOTAL_PARAMS,
     TOTAL_WORK,
 )
 from mtpp.solvers.downsets.kernels.downset_store import rebuild_table
 from mtpp.solvers.downsets.kernels.downsets import search_downsets
 from mtpp.solvers.downsets.least_crossings import CrossingNetwork, crossing_network, least_crossings
+from mtpp.solvers.downsets.resumable_search import ResumableSearch
 from mtpp.solvers.reduction.reduced_instance import ReducedInstance
 from mtpp.solvers.stage_cost.cost_arrays import GroundArrays
 
@@ -102,7 +97,7 @@ def downset_problem(instance: Instance) -> DownsetProblem:
     return DownsetProblem(instance, arrays, ground, crossing_network(arrays), whole)
 
 
-class DownsetEnumeration:
+class DownsetEnumeration(ResumableSearch):
     """Downsets that can be reached with every stage cost at most *limit* ticks.
 
     Parameters
@@ -111,30 +106,22 @@ class DownsetEnumeration:
         At least 0 and below all ticks of the instance.
     memory_bytes
         Of the downsets kept, at most.
-
-    Attributes
-    ----------
-    state
-        ``"open"`` until it is ``"ended"`` (none is left to expand), ``"found"`` (a partition) or ``"full"`` (the memory
-        is used up, or the partition found only keeps to the limits where weights that several ops read are shared out).
     """
 
     def __init__(self, problem: DownsetProblem, limit: int, memory_bytes: int) -> None:
-        self.limit = limit
+        super().__init__(problem.instance, limit, int(problem.arrays.param_bytes.sum()), REGISTERS)
         self._problem = problem
         self._most = max(1, memory_bytes // bytes_per_downset(problem.arrays))
         self._store = downset_store(problem.arrays, min(_FIRST_CAPACITY, self._most))
         rebuild_table(1, self._store)
         self._scratch = downset_scratch(problem.arrays, problem.ground)
-        self._registers = np.zeros(REGISTERS, dtype=np.int64)
-        self._registers[DOWNSETS] = 1
+        self._registers[LAST_BASE] = _ALL
         self._registers[TOTAL_WORK] = problem.arrays.work.sum()
-        self._registers[TOTAL_PARAMS] = problem.arrays.param_bytes.sum()
-        whole = problem.whole_ticks
-        self.state = "found" if whole is not None and whole <= limit else "open"
         self._stages = min(problem.instance.k, problem.instance.op_count)
         self._later = np.zeros(self._stages + 1, dtype=np.int64)
-        if self.state == "open":
+        if problem.whole_ticks is not None and problem.whole_ticks <= limit:
+            self.state = "found"
+        else:
             self._look_at_crossings()
 
     def _look_at_crossings(self) -> None:
@@ -148,73 +135,41 @@ class DownsetEnumeration:
         self._later[1:-1] = 2 * np.cumsum([0, *least[:0:-1]])[::-1] if least else 0
 
     @property
-    def steps(self) -> int:
-        """Steps made so far; see :func:`mtpp.solvers.downsets.kernels.downsets.search_downsets`."""
-        return int(self._registers[STEPS])
-
-    @property
-    def count(self) -> int:
-        """Downsets reached."""
-        return int(self._registers[DOWNSETS])
-
-    @property
     def next(self) -> int:
         """Number of the downset to expand, those before it are done."""
         return int(self._registers[NEXT])
 
-    def run(self, steps: int, last: int = _ALL) -> None:
-        """Go on for that many steps, or until the state says more, or downset *last* is expanded."""
-        if self.state != "open":
-            return
+    def _call_kernel(self, last_step: int) -> int:
         problem = self._problem
-        last_step = self.steps + steps
-        self._registers[LAST_BASE] = last
-        while True:
-            code = search_downsets(
-                problem.arrays,
-                problem.ground,
-                self._store,
-                self._scratch,
-                self._registers,
-                self._stages,
-                self.limit,
-                self._later,
-                last_step,
-            )
-            if code != OUT_OF_ROOM:
-                break
-            if len(self._store.level) == self._most:
-                self.state = "full"
-                return
-            self._grow()
-        self.state = {ENDED: "ended", FOUND: "found"}.get(code, "open")
-        if self.state == "found" and problem.instance.cost.shares_memory and not self._holds():
-            self.state = "full"
+        return search_downsets(
+            problem.arrays,
+            problem.ground,
+            self._store,
+            self._scratch,
+            self._registers,
+            self._stages,
+            self.limit,
+            self._later,
+            last_step,
+        )
 
-    def _holds(self) -> bool:
-        """Whether the partition found keeps to the limits although stages hold weights whole, not their ops' shares."""
-        instance = self._problem.instance
-        costs = stage_costs(instance, self.partition())
-        return costs.bottleneck <= self.limit and keeps_stage_memory(instance, costs)
-
-    def _grow(self) -> None:
+    def _grow(self) -> bool:
         old, count = self._store, len(self._store.level)
+        if count == self._most:
+            return False
         capacity = min(2 * count, self._most)
-
-        def larger(rows: NDArray[Any]) -> NDArray[Any]:
-            return np.concatenate([rows, np.zeros((capacity - count, *rows.shape[1:]), rows.dtype)])
-
         self._store = DownsetStore(
-            larger(old.bits),
-            larger(old.keys),
-            larger(old.level),
-            larger(old.parent),
-            larger(old.work),
-            larger(old.params),
-            larger(old.crossing),
+            grown(old.bits, capacity),
+            grown(old.keys, capacity),
+            grown(old.level, capacity),
+            grown(old.parent, capacity),
+            grown(old.work, capacity),
+            grown(old.params, capacity),
+            grown(old.crossing, capacity),
             np.full(table_size(capacity), -1, dtype=np.int32),
         )
         rebuild_table(count, self._store)
+        return True
 
     def partition(self) -> Partition:
         """Return the partition that was found."""
@@ -225,14 +180,9 @@ class DownsetEnumeration:
             downset = int(self._registers[LAST])
             stage[:] = store.level[downset]
             while downset > 0:
-                stage[self._ops(downset)] = store.level[downset] - 1
+                stage[self._ops(store.bits[downset])] = store.level[downset] - 1
                 downset = int(store.parent[downset])
         return Partition.from_stages(instance, stage)
-
-    def _ops(self, downset: int) -> Int32Array:
-        """Return the ops of one downset."""
-        inside = np.unpackbits(self._store.bits[downset].astype("<u8").view(np.uint8), bitorder="little")
-        return self._problem.instance.order[np.flatnonzero(inside)]
 
 
 class DownsetSearch(DownsetEnumeration):
@@ -240,18 +190,6 @@ class DownsetSearch(DownsetEnumeration):
 
     Where it has ended there is none: that is a proof.
     """
-
-    def advance(self, steps: int, piece: int, ended: Callable[[], bool]) -> int:
-        """Go on for that many steps, *piece* at a time, until the search is decided or *ended* says so.
-
-        Returns
-        -------
-        The steps made.
-        """
-        first = self.steps
-        while self.state == "open" and self.steps - first < steps and not ended():
-            self.run(min(piece, steps - (self.steps - first)))
-        return self.steps - first
 
     def proof(self, reduced: ReducedInstance) -> dict[str, Any]:
         """Return the proof, once there is none, that no partition of an instance so reduced stays within the limit."""

@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from mtpp.inference.graph import Int32Array
 from mtpp.inference.instance import Instance
-from mtpp.inference.objective import keeps_stage_memory, stage_costs
+from mtpp.inference.objective import stage_costs
 from mtpp.inference.partition import Partition
 from mtpp.inference.placed_partition import PlacedPartition
-from mtpp.names import FIXED, FREE
-from mtpp.solvers.downsets.downset_arrays import downset_scratch, ordered_ground, table_size
+from mtpp.solvers.downsets.downset_arrays import downset_scratch, grown, ordered_ground, table_size
 from mtpp.solvers.downsets.enumeration import digest_of_downsets
-from mtpp.solvers.downsets.kernels.downset_layout import (
-    DOWNSETS,
-    ENDED,
-    FOUND,
-    LAST,
-    OUT_OF_ROOM,
-    STEPS,
-    TOTAL_PARAMS,
-)
+from mtpp.solvers.downsets.kernels.downset_layout import LAST
 from mtpp.solvers.downsets.kernels.downset_store import rebuild_table
+from mtpp.solvers.downsets.resumable_search import ResumableSearch
 from mtpp.solvers.reduction.reduced_instance import ReducedInstance
 from mtpp.solvers.stage_cost.cost_arrays import GroundArrays
 from mtpp.solvers.unequal.kernels.label_layout import LABELS, UNEQUAL_REGISTERS
@@ -38,7 +29,6 @@ from mtpp.solvers.unequal.unequal_arrays import (
     UnequalStore,
     class_arrays,
     fits_first,
-    grown,
     label_pool,
     label_rules,
     leading_devices,
@@ -51,19 +41,9 @@ _FIRST_CAPACITY = 512
 
 @dataclass(frozen=True, eq=False)
 class UnequalProblem:
-    """An instance on devices that differ, made ready for searches; make one with :func:`unequal_problem`.
-
-    Attributes
-    ----------
-    most
-        Devices that may be used.
-    free
-        Whether devices may stand in any order.
-    """
+    """An instance on devices that differ, made ready for searches; make one with :func:`unequal_problem`."""
 
     instance: Instance
-    most: int
-    free: bool
     arrays: ClassArrays
     rates: Rates
     ground: GroundArrays
@@ -96,29 +76,23 @@ class UnequalProblem:
 def unequal_problem(instance: Instance) -> UnequalProblem:
     """Make *instance* ready; O(classes² · n + pins·log pins)."""
     arrays, rates = class_arrays(instance)
-    return UnequalProblem(instance, instance.most_used, instance.machine.free, arrays, rates, ordered_ground(instance))
+    return UnequalProblem(instance, arrays, rates, ordered_ground(instance))
 
 
-class UnequalSearch:
+class UnequalSearch(ResumableSearch):
     """The search for a partition with every stage cost at most *limit* ticks on devices that differ.
 
-    Where it has ended there is none: that is a proof.
+    Where it has ended there is none: that is a proof. It is full, too, where labels do not fit into a word.
 
     Parameters
     ----------
     memory_bytes
         Of the downsets and labels kept, at most.
-
-    Attributes
-    ----------
-    state
-        ``"open"`` until it is ``"ended"`` (none is left to expand), ``"found"`` (a partition) or ``"full"`` (the memory
-        is used up, labels do not fit into a word, or the partition found does not hold with whole weights).
     """
 
     def __init__(self, problem: UnequalProblem, limit: int, memory_bytes: int) -> None:
-        self.limit = limit
-        self.state = "open"
+        params = int(problem.arrays.shared.param_bytes.sum())
+        super().__init__(problem.instance, limit, params, UNEQUAL_REGISTERS)
         self._problem = problem
         self._most = max(1, memory_bytes // problem.bytes_per_downset)
         capacity = min(_FIRST_CAPACITY, self._most)
@@ -126,15 +100,12 @@ class UnequalSearch:
         self._pool: LabelPool = label_pool(4 * capacity)
         rebuild_table(1, self._store)
         self._scratch = downset_scratch(problem.arrays.shared, problem.ground)
-        self._registers = np.zeros(UNEQUAL_REGISTERS, dtype=np.int64)
-        self._registers[DOWNSETS] = self._registers[LABELS] = 1
-        self._registers[TOTAL_PARAMS] = problem.arrays.shared.param_bytes.sum()
-        rules = label_rules(problem.instance, problem.arrays, problem.rates, limit, problem.most, free=problem.free)
-        if rules is None:
+        self._registers[LABELS] = 1
+        self._rules = label_rules(problem.instance, problem.arrays, problem.rates, limit)
+        if self._rules is None:
             self.state = "full"
-        elif not fits_first(problem.arrays, rules):
+        elif not fits_first(problem.arrays, self._rules):
             self.state = "ended"
-        self._rules = rules
 
     def proof(self, reduced: ReducedInstance) -> dict[str, Any]:
         """Return the proof, once there is none, that no partition of an instance so reduced stays within the limit."""
@@ -142,8 +113,8 @@ class UnequalSearch:
         problem = self._problem
         terms = {
             "cutoff": self.limit + 1,
-            "k": problem.most,
-            "order": FREE if problem.free else FIXED,
+            "k": problem.instance.most_used,
+            "order": problem.instance.machine.order,
             "rules": problem.rules,
         }
         return {"merges": reduced.record(), **terms, **self.record()}
@@ -169,64 +140,23 @@ class UnequalSearch:
                 numbers.append(numbers_of(int(pool.label[at]), rules))
                 at = int(pool.following[at])
         columns = np.array(numbers, dtype=np.int32).reshape(len(rows), -1)
-        digest = digest_of_downsets(self._problem.instance, store.bits[rows], columns)
+        digest = digest_of_downsets(self._instance, store.bits[rows], columns)
         return {"downsets": downsets, "labels": len(rows), "digest": digest}
 
-    @property
-    def steps(self) -> int:
-        """Steps made so far."""
-        return int(self._registers[STEPS])
-
-    @property
-    def count(self) -> int:
-        """Downsets reached."""
-        return int(self._registers[DOWNSETS])
-
-    def advance(self, steps: int, piece: int, ended: Callable[[], bool]) -> int:
-        """Go on for that many steps, *piece* at a time, until the search is decided or *ended* says so.
-
-        Returns
-        -------
-        The steps made.
-        """
-        first = self.steps
-        while self.state == "open" and self.steps - first < steps and not ended():
-            self.run(min(piece, steps - (self.steps - first)))
-        return self.steps - first
-
-    def run(self, steps: int) -> None:
-        """Go on for that many steps, or until the state says more."""
-        if self.state != "open":
-            return
-        problem, last_step = self._problem, self.steps + steps
+    def _call_kernel(self, last_step: int) -> int:
+        problem = self._problem
         assert self._rules is not None
-        while True:
-            code = search_unequal(
-                problem.arrays,
-                problem.ground,
-                self._rules,
-                self._store,
-                self._pool,
-                self._scratch,
-                self._registers,
-                self.limit,
-                last_step,
-            )
-            if code != OUT_OF_ROOM:
-                break
-            if not self._grow():
-                self.state = "full"
-                return
-        self.state = {ENDED: "ended", FOUND: "found"}.get(code, "open")
-        if self.state == "found" and problem.instance.cost.shares_memory and not self._holds():
-            self.state = "full"
-
-    def _holds(self) -> bool:
-        """Whether the partition found keeps to the limits although stages hold weights whole, not their ops' shares."""
-        found = self.partition()
-        placed = self._problem.instance.on(found.devices)
-        costs = stage_costs(placed, found)
-        return costs.bottleneck <= self.limit and keeps_stage_memory(placed, costs)
+        return search_unequal(
+            problem.arrays,
+            problem.ground,
+            self._rules,
+            self._store,
+            self._pool,
+            self._scratch,
+            self._registers,
+            self.limit,
+            last_step,
+        )
 
     def _grow(self) -> bool:
         """Make room for more downsets, labels, or both; return whether there is memory for it."""
@@ -255,19 +185,19 @@ class UnequalSearch:
 
     def partition(self) -> PlacedPartition:
         """Return the partition that was found; in free order its stages stand on devices that it names."""
-        instance, pool, path = self._problem.instance, self._pool, self._path()
+        instance, pool, path = self._instance, self._pool, self._path()
         stage = np.zeros(instance.op_count, dtype=np.int32)
         for number, label in reversed(list(enumerate(path))):
-            position = number if self._problem.free else leading_devices(int(pool.label[label])) - 1
-            stage[self._ops(int(pool.owner[label]))] = position
+            position = number if self._instance.machine.free else leading_devices(int(pool.label[label])) - 1
+            stage[self._ops(self._store.bits[pool.owner[label]])] = position
         return PlacedPartition.on(instance, stage, self._devices(path))
 
     def _devices(self, path: Sequence[int]) -> tuple[int, ...]:
         """Return the device of each stage by its number; those that no stage stands on follow."""
-        k = self._problem.instance.k
-        if not self._problem.free:
+        k = self._instance.k
+        if not self._instance.machine.free:
             return tuple(range(k))
-        class_of = self._problem.instance.cost.class_of(k).tolist()
+        class_of = self._instance.cost.class_of(k).tolist()
         left = {c: [i for i, other in enumerate(class_of) if other == c] for c in set(class_of)}
         used = [left[int(self._pool.class_of[label])].pop(0) for label in path]
         return (*used, *(i for i in range(k) if i not in used))
@@ -278,8 +208,3 @@ class UnequalSearch:
         while (parent := int(self._pool.parent[path[-1]])) > 0:
             path.append(parent)
         return path[::-1]
-
-    def _ops(self, downset: int) -> Int32Array:
-        """Return the ops of one downset."""
-        inside = np.unpackbits(self._store.bits[downset].astype("<u8").view(np.uint8), bitorder="little")
-        return self._problem.instance.order[np.flatnonzero(inside)]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mtpp.inference.graph import Int32Array, Int64Array
 from mtpp.inference.instance import Instance
@@ -182,16 +181,9 @@ def _scaled(ticks: Int64Array, rate: Fraction) -> Int64Array:
     return np.array([min(NEVER, int(value * rate)) for value in ticks.tolist()], dtype=np.int64)
 
 
-def label_rules(
-    instance: Instance, arrays: ClassArrays, rates: Rates, limit: int, most: int, *, free: bool
-) -> LabelRules | None:
-    """Return the rules of labels where stages cost at most *limit* ticks; None if labels do not fit into a word.
-
-    Parameters
-    ----------
-    most
-        Devices that may be used.
-    """
+def label_rules(instance: Instance, arrays: ClassArrays, rates: Rates, limit: int) -> LabelRules | None:
+    """Return the rules of labels where stages cost at most *limit* ticks; None if labels do not fit into a word."""
+    most = instance.most_used
     class_of = instance.cost.class_of(instance.k)
     classes, devices = len(arrays.work), len(class_of)
     counts = np.bincount(class_of, minlength=classes).astype(np.int64)
@@ -202,7 +194,7 @@ def label_rules(
         following[:, i] = following[:, i + 1]
         following[class_of[i], i] = i + 1
         leading[:, i] = leading[:, i + 1] + room[:, class_of[i]]
-    if not free:
+    if not instance.machine.free:
         if devices >= 1 << (INDEX_BITS - 1):
             return None
         guards = (1 << (INDEX_BITS - 1)) | (1 << (2 * INDEX_BITS - 1))
@@ -277,9 +269,3 @@ def label_pool(capacity: int) -> LabelPool:
         np.zeros(capacity, dtype=np.int32),
         np.full(capacity, -1, dtype=np.int32),
     )
-
-
-def grown(rows: NDArray[Any], capacity: int, fill: int = 0) -> NDArray[Any]:
-    """Return rows with room for more."""
-    more = np.full((capacity - len(rows), *rows.shape[1:]), fill, dtype=rows.dtype)
-    return np.concatenate([rows, more])
