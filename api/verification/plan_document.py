@@ -96,13 +96,10 @@ def graph_of(
         More that :func:`mtpp.formats.graphs.recognise.read_graph` is told.
     """
     from mtpp.formats.graphs.native import to_document
-    from mtpp.formats.io.folder import model_at
-    from mtpp.formats.io.source import read_source
     from mtpp.formats.measured.measured_costs import with_costs
 
     dims = stated["dims"] if dims is None else dims
     kept = stated.get("keep_state", {})
-    again: str | Source = model if isinstance(model, str) else "-"
     if not isinstance(model, str):
         costs = costs or model.costs
         if model.training is not None:
@@ -111,10 +108,9 @@ def graph_of(
             refuse_missing_costs(stated, costs)
             graph = model.graph if costs is None or costs is model.costs else with_costs(model.graph, costs)
             return to_document(graph), model.sha256, None if costs is None else costs.sha256
-        assert model.again is not None
-        again = model.again
     refuse_missing_costs(stated, costs)
-    source = read_source(model_at(again), max_bytes=request.max_model_bytes) if isinstance(again, str) else again
+    source = _source_of(model, request)
+    assert source is not None
     document = model_document(source, dims, system, {**request.read_as.values(), **reading}, costs, kept)
     return document, source.sha256, None if costs is None else costs.sha256
 
@@ -128,15 +124,10 @@ def times_of(
     device's speed.
     """
     from mtpp.formats.graphs.recognise import read_graph, takes_sizes
-    from mtpp.formats.io.folder import model_at
-    from mtpp.formats.io.source import read_source
 
     devices = plan["machine"]["devices"]
-    again = model if isinstance(model, str) else model.again
-    if again is None or costs is not None:
-        return [None] * len(devices)
-    source = read_source(model_at(again), max_bytes=request.max_model_bytes) if isinstance(again, str) else again
-    if not takes_sizes(source):
+    source = None if costs is not None else _source_of(model, request)
+    if source is None or not takes_sizes(source):
         return [None] * len(devices)
     found: dict[Device, Sequence[Any]] = {}
     times: list[Sequence[Any] | None] = []
@@ -147,6 +138,15 @@ def times_of(
             found[device] = read_graph(source, dims=plan["model"]["dims"], system=device, **read).work
         times.append(None if "costs_sha256" in stated else found[device])
     return times
+
+
+def _source_of(model: str | SuppliedModel | None, request: VerifyRequest) -> Source | None:
+    """Return the file of a model; None where there is none to read again."""
+    from mtpp.formats.io.folder import model_at
+    from mtpp.formats.io.source import read_source
+
+    again = model if model is None or isinstance(model, str) else model.again
+    return read_source(model_at(again), max_bytes=request.max_model_bytes) if isinstance(again, str) else again
 
 
 def _device_of(stated: Mapping[str, Any], i: int) -> Device:
@@ -213,8 +213,6 @@ def measured_times(
     from mtpp.api.inputs.model import measured
     from mtpp.formats.graphs.native import graph_from_document
     from mtpp.formats.graphs.recognise import read_graph
-    from mtpp.formats.io.folder import model_at
-    from mtpp.formats.io.source import read_source
 
     machine = request.machine.placed_for(request.system)
     if machine is None or not any(device.costs for device in machine.devices):
@@ -222,10 +220,9 @@ def measured_times(
     if "graph" in plan:
         graph = graph_from_document(plan["graph"], request.display)
     else:
-        again = model if model is None or isinstance(model, str) else model.again
-        if again is None:
+        source = _source_of(model, request)
+        if source is None:
             return None
-        source = read_source(model_at(again), max_bytes=request.max_model_bytes) if isinstance(again, str) else again
         graph = read_graph(source, dims=plan["model"]["dims"], system=request.system.device, **request.read_as.values())
     return [
         measured(graph, device.costs, request.max_model_bytes, "")[1].work if device.costs else None

@@ -210,6 +210,7 @@ class _LabelSearch:
         self._readers = np.array([v for edge in first.edges for v in edge.readers], dtype=np.int64)
         self._begins = np.cumsum([0, *(len(edge.readers) for edge in first.edges)])[:-1]
         self._owed = np.array(claim.owed, dtype=np.int64).reshape(len(claim.of_class), -1)
+        self._totals = [sum(one.work) + sum(owed) for one, owed in zip(claim.of_class, claim.owed, strict=True)]
 
     def run(self, most_labels: int) -> FoundLabels:
         """Search."""
@@ -258,7 +259,7 @@ class _LabelSearch:
         rest = self._rest_of(downset)
         rooms = [claim.left(label, self._work_rooms[c]) for label in labels]
         held = [claim.left(label, claim.bytes_room) for label in labels]
-        total = int(self._measures[c].sum()) + int(self._owed[c].sum())
+        total = self._totals[c]
         arrays.rest_ticks[0] = max(total if room is None else min(room, total) for room in rooms)
         params = rest[-1]
         arrays.rest_bytes[0] = max(params if room is None else min(room, params) for room in held)
