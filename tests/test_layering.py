@@ -66,7 +66,11 @@ KERNELS = (
 
 KERNELS_OF_OTHERS = {
     "mtpp.solvers.local_search": ("mtpp.solvers.orders.kernels.random_stream",),
-    "mtpp.solvers.unequal": ("mtpp.solvers.downsets",),
+    "mtpp.solvers.unequal": (
+        "mtpp.solvers.downsets",
+        "mtpp.solvers.orders.device_labels",
+        "mtpp.solvers.orders.kernels.device_labels",
+    ),
 }
 """Family → kernels of others that its own may call."""
 

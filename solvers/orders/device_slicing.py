@@ -13,14 +13,22 @@ from mtpp.inference.graph import Int32Array, Int64Array
 from mtpp.inference.instance import Instance
 from mtpp.inference.partition import Partition
 from mtpp.solvers.arrays import SlicingArrays, slicing_arrays
-from mtpp.solvers.orders.device_labels import INDEX_BITS, WHOLE, DeviceRules, Fronts
+from mtpp.solvers.orders.device_labels import (
+    LABEL_BITS,
+    LEADING,
+    WHOLE,
+    ClassRows,
+    Fronts,
+    LabelRules,
+    devices_of,
+    label_rules,
+)
 from mtpp.solvers.orders.kernels.device_slicing import label_prefixes
 from mtpp.solvers.stage_cost.cost_arrays import LIMIT_BYTES, NO_MEMORY, RESERVE_BYTES
 
 _LABELS = 64
 """Labels of a prefix in free order at most; what needs more is a search by chance."""
 
-_LABEL_BITS = 62
 _MOST_CUTS = 4096
 """Places at which an order is cut at most; longer ones are cut where little crosses, then near the cuts found."""
 
@@ -56,9 +64,7 @@ class DeviceSlicer:
     def of(cls, instance: Instance, most: int | None = None, *, free: bool = False) -> DeviceSlicer:
         """Make an instance ready; O(classes · n + pins)."""
         used = instance.most_used if most is None else min(most, instance.k)
-        counts = np.bincount(instance.cost.class_of(instance.k))
-        bits = len(counts) * (int(counts.max()).bit_length() + 1) + used.bit_length() + 1
-        return cls(instance, used, free and bits <= _LABEL_BITS)
+        return cls(instance, used, free and label_rules(instance, used, free=True) is not None)
 
     def best(self, order: Int32Array, cutoff: int | None = None, *, exact: bool = True) -> DeviceCut | None:
         """Cut one topological order with the least bottleneck.
@@ -113,7 +119,7 @@ class DeviceSlicer:
             np.empty((n + 1, labels), dtype=np.int64),
         )
         order = order.copy()  # the graph's own order is read-only, which would compile every kernel again
-        if label_prefixes(order, cutoff, self._slicing, self._rules(cutoff - 1), fronts) != WHOLE:
+        if label_prefixes(order, cutoff, self._slicing, self._rules(cutoff - 1), self._rows, fronts) != WHOLE:
             return None
         return self._cut(order, fronts)
 
@@ -135,7 +141,7 @@ class DeviceSlicer:
         stages: list[tuple[int, int, int]] = []
         worst = 0
         while end > 0:
-            device = int(fronts.class_of[end, at] if self.free else fronts.label[end, at] & ((1 << INDEX_BITS) - 1))
+            device = int(fronts.class_of[end, at] if self.free else fronts.label[end, at] & LEADING)
             stages.append((int(fronts.begin[end, at]), end, device))
             worst = max(worst, int(fronts.paid[end, at]))
             end, at = int(fronts.begin[end, at]), int(fronts.parent[end, at])
@@ -143,15 +149,8 @@ class DeviceSlicer:
         stage = np.empty(len(order), dtype=np.int32)
         for i, (begin, end, device) in enumerate(stages):
             stage[order[begin:end]] = i if self.free else device - 1
-        devices = self._devices([c for _, _, c in stages]) if self.free else tuple(range(k))
+        devices = devices_of(self.instance, [c for _, _, c in stages]) if self.free else tuple(range(k))
         return DeviceCut(Partition.from_stages(self.instance, stage), devices, worst)
-
-    def _devices(self, classes: list[int]) -> tuple[int, ...]:
-        """Return a device of each of the classes, the first ones of the list that are left, then all others."""
-        class_of = self.instance.cost.class_of(self.instance.k).tolist()
-        left = {c: [i for i, other in enumerate(class_of) if other == c] for c in set(class_of)}
-        used = [left[c].pop(0) for c in classes]
-        return (*used, *(i for i in range(len(class_of)) if i not in set(used)))
 
     def _best_of_long(self, order: Int32Array, cutoff: int | None, *, exact: bool) -> DeviceCut | None:
         """Cut an order where little crosses, then also near the cuts found."""
@@ -201,55 +200,37 @@ class DeviceSlicer:
         work = self.instance.cost.work.min(axis=0)
         return max(int(work.max()), int(int(work.sum()) / max(sum(rates), 1e-9) / _SAFE) - 1, 0)
 
-    def _rules(self, limit: int) -> DeviceRules:
+    def _rules(self, limit: int) -> LabelRules:
         """Return the rules of labels where stages cost at most *limit* ticks."""
-        cost, class_of, k = self.instance.cost, self._class_of, self.instance.k
-        classes = len(cost.work)
-        counts = np.bincount(class_of, minlength=classes).astype(np.int64)
-        counted = self.most < k
-        width = int(counts.max()).bit_length() + 1
-        used_shift = classes * width
-        guards = sum(1 << (width * c + width - 1) for c in range(classes)) if self.free else 1 << (INDEX_BITS - 1)
-        if counted:
-            guards |= 1 << (used_shift + self.most.bit_length() if self.free else _LABEL_BITS)
+        class_of, k = self._class_of, self.instance.k
         room = np.array([[min(limit, int(limit * rate * _SAFE) + 1) for rate in self._rates], self._byte_room])
         of_device = room[:, class_of]
         leading = np.zeros((2, k + 1), dtype=np.int64)
         for lead in range(k):
             leading[:, lead] = np.sort(of_device[:, lead:], axis=1)[:, ::-1][:, : self.most].sum(axis=1)
-        transfers = len(self._slicing.pin_offsets) - 1
-        return DeviceRules(
-            int(self.free),
-            self.most,
-            int(counted),
-            guards,
-            width,
-            (1 << (width - 1)) - 1,
-            used_shift,
-            counts,
-            self._following,
-            room,
-            leading,
-            np.arange(classes, dtype=np.int64) * self.instance.op_count,
-            cost.link_of * transfers,
+        return self._unlimited._replace(room=room, leading_room=leading)
+
+    @cached_property
+    def _unlimited(self) -> LabelRules:
+        rules = label_rules(self.instance, self.most, free=self.free)
+        assert rules is not None  # as :meth:`of` has seen to
+        return rules
+
+    @cached_property
+    def _rows(self) -> ClassRows:
+        cost = self.instance.cost
+        return ClassRows(
+            np.arange(len(cost.work), dtype=np.int64) * self.instance.op_count,
+            cost.link_of * (len(self._slicing.pin_offsets) - 1),
             cost.work.min(axis=0),
             self._share_bytes,
         )
 
     @cached_property
-    def _following(self) -> Int64Array:
-        k = self.instance.k
-        following = np.zeros((len(self.instance.cost.work), k + 1), dtype=np.int64)
-        for lead in range(k - 1, -1, -1):
-            following[:, lead] = following[:, lead + 1]
-            following[self._class_of[lead], lead] = lead + 1
-        return following
-
-    @cached_property
     def _share_bytes(self) -> Int64Array:
         """Parameters of each op, and its share of others; zeros where they are no limit."""
         params = self.instance.param_bytes
-        without = self._slicing.costs.mode == NO_MEMORY or int(params.sum()) * self.instance.k >= 2**_LABEL_BITS
+        without = self._slicing.costs.mode == NO_MEMORY or int(params.sum()) * self.instance.k >= 2**LABEL_BITS
         return np.zeros_like(params) if without else params.copy()
 
     @cached_property

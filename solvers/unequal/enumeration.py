@@ -18,9 +18,10 @@ from mtpp.solvers.downsets.enumeration import digest_of_downsets
 from mtpp.solvers.downsets.kernels.downset_layout import LAST
 from mtpp.solvers.downsets.kernels.downset_store import rebuild_table
 from mtpp.solvers.downsets.resumable_search import ResumableSearch
+from mtpp.solvers.orders.device_labels import LEADING, devices_of
 from mtpp.solvers.reduction.reduced_instance import ReducedInstance
 from mtpp.solvers.stage_cost.cost_arrays import GroundArrays
-from mtpp.solvers.unequal.kernels.label_layout import LABELS, UNEQUAL_REGISTERS
+from mtpp.solvers.unequal.kernels.register_layout import LABELS, UNEQUAL_REGISTERS
 from mtpp.solvers.unequal.kernels.search import search_unequal
 from mtpp.solvers.unequal.unequal_arrays import (
     ClassArrays,
@@ -30,9 +31,7 @@ from mtpp.solvers.unequal.unequal_arrays import (
     class_arrays,
     fits_first,
     label_pool,
-    label_rules,
-    leading_devices,
-    numbers_of,
+    limited_rules,
     unequal_store,
 )
 
@@ -101,7 +100,7 @@ class UnequalSearch(ResumableSearch):
         rebuild_table(1, self._store)
         self._scratch = downset_scratch(problem.arrays.shared, problem.ground)
         self._registers[LABELS] = 1
-        self._rules = label_rules(problem.instance, problem.arrays, problem.rates, limit)
+        self._rules = limited_rules(problem.instance, problem.arrays, problem.rates, limit)
         if self._rules is None:
             self.state = "full"
         elif not fits_first(problem.arrays, self._rules):
@@ -137,7 +136,7 @@ class UnequalSearch(ResumableSearch):
             at = first
             while at >= 0:
                 rows.append(downset)
-                numbers.append(numbers_of(int(pool.label[at]), rules))
+                numbers.append(rules.numbers(int(pool.label[at])))
                 at = int(pool.following[at])
         columns = np.array(numbers, dtype=np.int32).reshape(len(rows), -1)
         digest = digest_of_downsets(self._instance, store.bits[rows], columns)
@@ -188,19 +187,12 @@ class UnequalSearch(ResumableSearch):
         instance, pool, path = self._instance, self._pool, self._path()
         stage = np.zeros(instance.op_count, dtype=np.int32)
         for number, label in reversed(list(enumerate(path))):
-            position = number if self._instance.machine.free else leading_devices(int(pool.label[label])) - 1
+            position = number if self._instance.machine.free else (int(pool.label[label]) & LEADING) - 1
             stage[self._ops(self._store.bits[pool.owner[label]])] = position
-        return PlacedPartition.on(instance, stage, self._devices(path))
-
-    def _devices(self, path: Sequence[int]) -> tuple[int, ...]:
-        """Return the device of each stage by its number; those that no stage stands on follow."""
-        k = self._instance.k
-        if not self._instance.machine.free:
-            return tuple(range(k))
-        class_of = self._instance.cost.class_of(k).tolist()
-        left = {c: [i for i, other in enumerate(class_of) if other == c] for c in set(class_of)}
-        used = [left[int(self._pool.class_of[label])].pop(0) for label in path]
-        return (*used, *(i for i in range(k) if i not in used))
+        devices: Sequence[int] = range(instance.k)
+        if instance.machine.free:
+            devices = devices_of(instance, pool.class_of[path].tolist())
+        return PlacedPartition.on(instance, stage, devices)
 
     def _path(self) -> list[int]:
         """Return the labels of the stages found, the first one's first."""

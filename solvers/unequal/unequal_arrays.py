@@ -11,9 +11,9 @@ import numpy as np
 from mtpp.inference.graph import Int32Array, Int64Array
 from mtpp.inference.instance import Instance
 from mtpp.solvers.downsets.downset_arrays import DownsetArrays, WordArray, downset_arrays, table_size
+from mtpp.solvers.orders.device_labels import LabelRules, label_rules
 from mtpp.solvers.stage_cost.cost_arrays import LIMIT_BYTES, RESERVE_BYTES, UNLIMITED_BYTES
 from mtpp.solvers.stage_cost.kernels.stage_cost import NEVER
-from mtpp.solvers.unequal.kernels.label_layout import FIXED, FREE, INDEX_BITS
 
 
 class ClassArrays(NamedTuple):
@@ -39,45 +39,6 @@ class ClassArrays(NamedTuple):
     owed: Int64Array
     total: Int64Array
     figures: Int64Array
-
-
-class LabelRules(NamedTuple):
-    """Rules of labels within one limit; see :mod:`mtpp.solvers.unequal.kernels.labels`.
-
-    Attributes
-    ----------
-    mode
-        :data:`FIXED` or :data:`FREE`.
-    most
-        Devices that may be used.
-    counted
-        In fixed order: 1 if the devices used are counted, else 0.
-    guards
-        Guard bits of all fields.
-    width, field
-        In free order: bits of a field with its guard, and the mask of one without.
-    counts
-        Devices of each class, int64.
-    following
-        In fixed order: the first device of each class after so many leading ones, counted from 1; 0: none. int64,
-        shape (classes, devices + 1).
-    room
-        Row c < classes: work, in ticks of class c, that a device of each class can hold at most; the last row: bytes of
-        parameters. int64, shape (classes + 1, classes).
-    leading_room
-        The same of all devices after so many leading ones, int64, shape (classes + 1, devices + 1).
-    """
-
-    mode: int
-    most: int
-    counted: int
-    guards: int
-    width: int
-    field: int
-    counts: Int64Array
-    following: Int64Array
-    room: Int64Array
-    leading_room: Int64Array
 
 
 class UnequalStore(NamedTuple):
@@ -181,30 +142,19 @@ def _scaled(ticks: Int64Array, rate: Fraction) -> Int64Array:
     return np.array([min(NEVER, int(value * rate)) for value in ticks.tolist()], dtype=np.int64)
 
 
-def label_rules(instance: Instance, arrays: ClassArrays, rates: Rates, limit: int) -> LabelRules | None:
-    """Return the rules of labels where stages cost at most *limit* ticks; None if labels do not fit into a word."""
-    most = instance.most_used
-    class_of = instance.cost.class_of(instance.k)
-    classes, devices = len(arrays.work), len(class_of)
-    counts = np.bincount(class_of, minlength=classes).astype(np.int64)
-    room = _rooms(arrays, rates, limit, devices)
-    following = np.zeros((classes, devices + 1), dtype=np.int64)
-    leading = np.zeros((classes + 1, devices + 1), dtype=np.int64)
-    for i in range(devices - 1, -1, -1):
-        following[:, i] = following[:, i + 1]
-        following[class_of[i], i] = i + 1
-        leading[:, i] = leading[:, i + 1] + room[:, class_of[i]]
-    if not instance.machine.free:
-        if devices >= 1 << (INDEX_BITS - 1):
-            return None
-        guards = (1 << (INDEX_BITS - 1)) | (1 << (2 * INDEX_BITS - 1))
-        counted = int(most < devices)
-        return LabelRules(FIXED, most, counted, guards, 0, 0, counts, following, room, leading)
-    width = int(counts.max()).bit_length() + 1
-    if width * classes > 62:
+def limited_rules(instance: Instance, arrays: ClassArrays, rates: Rates, limit: int) -> LabelRules | None:
+    """Return the rules of labels where stages cost at most *limit* ticks; None if labels do not fit into a word.
+
+    Rooms are measured in work by the ticks of each class, and last in bytes of parameters.
+    """
+    rules = label_rules(instance, instance.most_used, free=instance.machine.free)
+    if rules is None:
         return None
-    guards = sum(1 << (width * (c + 1) - 1) for c in range(classes))
-    return LabelRules(FREE, most, 0, guards, width, (1 << (width - 1)) - 1, counts, following, room, leading)
+    class_of, devices = instance.cost.class_of(instance.k), instance.k
+    room = _rooms(arrays, rates, limit, devices)
+    leading = np.zeros((len(room), devices + 1), dtype=np.int64)
+    leading[:, :-1] = np.cumsum(room[:, class_of[::-1]], axis=1)[:, ::-1]
+    return rules._replace(room=room, leading_room=leading)
 
 
 def _rooms(arrays: ClassArrays, rates: Rates, limit: int, devices: int) -> Int64Array:
@@ -228,18 +178,6 @@ def fits_first(arrays: ClassArrays, rules: LabelRules) -> bool:
     total = [*arrays.total.tolist(), int(arrays.shared.param_bytes.sum())]
     room = rules.leading_room[:, 0]  # after no device: in free order these are the same sums
     return all(due <= held for due, held in zip(total, room.tolist(), strict=True))
-
-
-def leading_devices(label: int) -> int:
-    """Return the leading devices that a label of fixed order stands for."""
-    return label & ((1 << INDEX_BITS) - 1)
-
-
-def numbers_of(label: int, rules: LabelRules) -> list[int]:
-    """Return the numbers that a label stands for."""
-    if rules.mode == FIXED:
-        return [leading_devices(label), *[label >> INDEX_BITS] * rules.counted]
-    return [(label >> (rules.width * c)) & rules.field for c in range(len(rules.counts))]
 
 
 def unequal_store(arrays: ClassArrays, capacity: int) -> UnequalStore:

@@ -1,10 +1,7 @@
 """Cutting a topological order into stages on devices that differ, by the devices that suffice for each prefix.
 
 As :mod:`mtpp.solvers.orders.kernels.slicing`, with the costs of segments kept in the ticks of each class of devices.
-A prefix of the order has labels: the devices that suffice for it, packed into a word whose fields are compared at once.
-In fixed order a label is the number of leading devices, and of the used ones among them, where that is limited. In free
-order it is the number of devices of each class, and their sum, where that is limited. A field has a guard bit above it,
-0 in a label.
+A prefix of the order has labels, the devices that suffice for it: :mod:`mtpp.solvers.orders.device_labels`.
 """
 
 from __future__ import annotations
@@ -14,8 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mtpp.array_types import Int32Array, Int64Array
-from mtpp.solvers.jit import inlined, kernel, subroutine
-from mtpp.solvers.orders.device_labels import CAPPED, INDEX_BITS, LEADING, UNREACHED, WHOLE
+from mtpp.solvers.jit import kernel, subroutine
+from mtpp.solvers.orders.device_labels import CAPPED, UNREACHED, WHOLE
+from mtpp.solvers.orders.kernels.device_labels import no_more, room_after, step
 from mtpp.solvers.orders.kernels.slicing import add_weights
 from mtpp.solvers.stage_cost.cost_arrays import NO_MEMORY, RESERVE_BYTES
 from mtpp.solvers.stage_cost.kernels.stage_cost import memory_ticks, most_held
@@ -23,40 +21,7 @@ from mtpp.solvers.stage_cost.kernels.working_memory import PeakScratch, peak_scr
 
 if TYPE_CHECKING:
     from mtpp.solvers.arrays import SlicingArrays
-    from mtpp.solvers.orders.device_labels import DeviceRules, Fronts
-
-
-@inlined
-def no_more(one: int, other: int, guards: int) -> bool:
-    """Return whether no field of one label is larger than the same field of another."""
-    return ((other | guards) - one) & guards == guards
-
-
-@subroutine
-def _step(label: int, c: int, rules: DeviceRules) -> int:
-    """Return the label after one more stage on a device of class *c*; −1 if there is no such device."""
-    if rules.free:
-        if rules.counted and label >> rules.used_shift >= rules.most:
-            return -1
-        if (label >> (rules.width * c)) & rules.field >= rules.counts[c]:
-            return -1
-        return int(label + (1 << (rules.width * c)) + (rules.counted << rules.used_shift))
-    device = rules.following[c, label & LEADING]
-    used = label >> INDEX_BITS
-    if device == 0 or used + rules.counted > rules.most:
-        return -1
-    return int(((used + rules.counted) << INDEX_BITS) | device)
-
-
-@subroutine
-def _room_after(label: int, row: int, rules: DeviceRules) -> int:
-    """Return how much the devices that a label leaves can hold: work in row 0, bytes in row 1."""
-    if not rules.free:
-        return int(rules.leading_room[row, label & LEADING])
-    room: int = np.int64(0)  # type: ignore[assignment]  # 0 is another type to numba
-    for d in range(len(rules.counts)):
-        room += (rules.counts[d] - ((label >> (rules.width * d)) & rules.field)) * rules.room[row, d]
-    return int(room)
+    from mtpp.solvers.orders.device_labels import ClassRows, Fronts, LabelRules
 
 
 @subroutine
@@ -65,7 +30,7 @@ def _extend(
     left: int,
     op: int,
     slicing: SlicingArrays,
-    rules: DeviceRules,
+    rows: ClassRows,
     first_pin: Int64Array,
     last_pin: Int64Array,
     pins_seen: Int64Array,
@@ -83,8 +48,8 @@ def _extend(
         last_pin[t] = right
         pins_seen[t] += 1
         whole = first_pin[t] if pins_seen[t] == pins else -1
-        for c in range(len(rules.work_row)):
-            paid = slicing.costs.transfer[rules.transfer_row[c] + t]
+        for c in range(len(rows.work_row)):
+            paid = slicing.costs.transfer[rows.transfer_row[c] + t]
             change[c, right] += paid
             if before >= left:
                 change[c, before] -= paid
@@ -111,13 +76,11 @@ def _fill_peaks(
 
 
 @subroutine
-def _add_label(
-    label: int, paid: int, begin: int, at: int, c: int, end: int, rules: DeviceRules, fronts: Fronts
-) -> bool:
+def _add_label(label: int, paid: int, begin: int, at: int, c: int, end: int, guards: int, fronts: Fronts) -> bool:
     """Add a label to those of a prefix, none of which makes it needless; return False if there is no room for it."""
     kept = 0
     for i in range(fronts.labels[end]):
-        if not no_more(label, fronts.label[end, i], rules.guards):
+        if not no_more(label, fronts.label[end, i], guards):
             if kept != i:
                 fronts.label[end, kept] = fronts.label[end, i]
                 fronts.begin[end, kept] = fronts.begin[end, i]
@@ -138,7 +101,9 @@ def _add_label(
 
 
 @kernel
-def label_prefixes(order: Int32Array, cutoff: int, slicing: SlicingArrays, rules: DeviceRules, fronts: Fronts) -> int:
+def label_prefixes(
+    order: Int32Array, cutoff: int, slicing: SlicingArrays, rules: LabelRules, rows: ClassRows, fronts: Fronts
+) -> int:
     """Find the devices that suffice for each prefix of *order* with every stage below *cutoff* ticks.
 
     Parameters
@@ -149,6 +114,8 @@ def label_prefixes(order: Int32Array, cutoff: int, slicing: SlicingArrays, rules
         Ticks, above 0.
     rules
         Of labels with this cutoff.
+    rows
+        Of each class.
     fronts
         Filled for the caller: the labels of the prefix of n ops, if any, lead back to the first one.
 
@@ -162,7 +129,7 @@ def label_prefixes(order: Int32Array, cutoff: int, slicing: SlicingArrays, rules
     prefix: one in fixed order without a limit on the devices used. Where peaks in order matter, the pins of such a run
     times log n for each right end are added.
     """
-    n, classes = len(order), len(rules.work_row)
+    n, classes = len(order), len(rows.work_row)
     costs, memory, param_bytes = slicing.costs, slicing.costs.memory, slicing.costs.param_bytes
     m = len(slicing.pin_offsets) - 1
     scratch = peak_scratch(n, slicing.ground)
@@ -180,8 +147,8 @@ def label_prefixes(order: Int32Array, cutoff: int, slicing: SlicingArrays, rules
     most_bytes = heaviest.max()
     rest_work, rest_bytes = np.int64(0), np.int64(0)
     for v in range(n):
-        rest_work += rules.least_work[v]
-        rest_bytes += rules.share_bytes[v]
+        rest_work += rows.least_work[v]
+        rest_bytes += rows.share_bytes[v]
         fronts.labels[v + 1] = 0
     fronts.labels[0] = 1
     fronts.label[0, 0] = 0
@@ -190,29 +157,29 @@ def label_prefixes(order: Int32Array, cutoff: int, slicing: SlicingArrays, rules
     capped = False
     for right in range(n):
         op = order[right]
-        rest_work -= rules.least_work[op]
-        rest_bytes -= rules.share_bytes[op]
+        rest_work -= rows.least_work[op]
+        rest_bytes -= rows.share_bytes[op]
         prefix_params[right + 1] = prefix_params[right] + param_bytes[op]
         first = left.min()
         if len(param_bytes) > n:
             prefix_params[right + 1] += add_weights(op, first, slicing, last_pin, pins_seen, prefix_params)
         params = prefix_params[right + 1]
         for c in range(classes):
-            window_work[c] += costs.work[rules.work_row[c] + op]
+            window_work[c] += costs.work[rows.work_row[c] + op]
             reserve = memory.figures[c, RESERVE_BYTES]
             while left[c] <= right and (
                 window_work[c] >= cutoff or params - prefix_params[left[c]] + reserve > heaviest[c]
             ):
-                window_work[c] -= costs.work[rules.work_row[c] + order[left[c]]]
+                window_work[c] -= costs.work[rows.work_row[c] + order[left[c]]]
                 left[c] += 1
         first = left.min()
         if first > last_reached:  # every segment that ends here starts where none does
             break
-        _extend(right, first, op, slicing, rules, first_pin, last_pin, pins_seen, change)
+        _extend(right, first, op, slicing, rows, first_pin, last_pin, pins_seen, change)
         _fill_peaks(order, first, right, most_bytes, slicing, scratch, peaks)
         end = right + 1
         for c in range(classes):
-            added = costs.work[rules.work_row[c] + op]
+            added = costs.work[rows.work_row[c] + op]
             cost[c, right] = 0
             for begin in range(right, left[c] - 1, -1):
                 added += change[c, begin]
@@ -224,10 +191,10 @@ def label_prefixes(order: Int32Array, cutoff: int, slicing: SlicingArrays, rules
                     continue
                 paid: int = np.int64(-1)  # type: ignore[assignment]  # as above
                 for i in range(fronts.labels[begin]):
-                    label = _step(fronts.label[begin, i], c, rules)
-                    if label < 0 or _needless(label, end, rules, fronts):
+                    label = step(fronts.label[begin, i], c, rules)
+                    if label < 0 or _needless(label, end, rules.guards, fronts):
                         continue
-                    if rest_work > _room_after(label, 0, rules) or rest_bytes > _room_after(label, 1, rules):
+                    if rest_work > room_after(label, 0, rules) or rest_bytes > room_after(label, 1, rules):
                         continue
                     if paid < 0:
                         paid = cost[c, begin]
@@ -236,7 +203,7 @@ def label_prefixes(order: Int32Array, cutoff: int, slicing: SlicingArrays, rules
                             paid += memory_ticks(params - prefix_params[begin], peak, c, memory)
                     if paid >= cutoff:
                         break
-                    if not _add_label(label, paid, begin, i, c, end, rules, fronts):
+                    if not _add_label(label, paid, begin, i, c, end, rules.guards, fronts):
                         capped = True
                 if paid < cutoff:  # all of its labels had their turn
                     tried = kind[begin]
@@ -249,10 +216,10 @@ def label_prefixes(order: Int32Array, cutoff: int, slicing: SlicingArrays, rules
 
 
 @subroutine
-def _needless(label: int, end: int, rules: DeviceRules, fronts: Fronts) -> bool:
+def _needless(label: int, end: int, guards: int, fronts: Fronts) -> bool:
     """Return whether a label of the prefix needs no more devices than *label*."""
     i = 0
-    while i < fronts.labels[end] and not no_more(fronts.label[end, i], label, rules.guards):
+    while i < fronts.labels[end] and not no_more(fronts.label[end, i], label, guards):
         i += 1
     return bool(i < fronts.labels[end])
 

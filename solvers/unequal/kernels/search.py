@@ -32,15 +32,16 @@ from mtpp.solvers.downsets.kernels.downset_layout import (
 from mtpp.solvers.downsets.kernels.downset_store import keep_downset
 from mtpp.solvers.downsets.kernels.stages import next_stage, peak_of_stage, unpack
 from mtpp.solvers.jit import kernel, subroutine
+from mtpp.solvers.orders.kernels.device_labels import no_more, room_after, step
 from mtpp.solvers.stage_cost.cost_arrays import IN_ORDER, NO_MEMORY, RESERVE_BYTES, GroundArrays, MemoryArrays
 from mtpp.solvers.stage_cost.kernels.stage_cost import EQUAL, stage_ticks
-from mtpp.solvers.unequal.kernels.label_layout import CLASS, DUE, LABELS, SIZE
-from mtpp.solvers.unequal.kernels.labels import no_more, room_after, step
+from mtpp.solvers.unequal.kernels.register_layout import CLASS, DUE, LABELS, SIZE
 
 if TYPE_CHECKING:
     from mtpp.array_types import Int64Array
     from mtpp.solvers.downsets.downset_arrays import DownsetScratch
-    from mtpp.solvers.unequal.unequal_arrays import ClassArrays, LabelPool, LabelRules, UnequalStore
+    from mtpp.solvers.orders.device_labels import LabelRules
+    from mtpp.solvers.unequal.unequal_arrays import ClassArrays, LabelPool, UnequalStore
 
 
 @kernel
@@ -145,7 +146,7 @@ def _largest_room(first: int, c: int, pool: LabelPool, rules: LabelRules) -> int
     while at >= 0:
         label = step(pool.label[at], c, rules)
         if label >= 0:
-            most = max(most, room_after(label, c, c, rules))
+            most = max(most, room_after(label, c, rules))
         at = pool.following[at]
     return most
 
@@ -253,9 +254,9 @@ def _fits(
     count = len(classes.work)
     for c in range(count):
         rest = classes.total[c] - store.work[downset, c] + store.owed[downset, c]
-        if rest > room_after(label, c, c, rules):
+        if rest > room_after(label, c, rules):
             return False
-    return bool(registers[TOTAL_PARAMS] - store.params[downset] <= room_after(label, count, count, rules))
+    return bool(registers[TOTAL_PARAMS] - store.params[downset] <= room_after(label, count, rules))
 
 
 @subroutine

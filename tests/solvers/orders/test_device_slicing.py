@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from random_devices import NEVER, RandomCase, random_case, random_order
 
-from mtpp.solvers.orders import device_slicing
+from mtpp.solvers.orders import device_labels, device_slicing
 from mtpp.solvers.orders.device_slicing import DeviceSlicer
 from mtpp.solvers.orders.slicing import segment_below, slice_order
 
@@ -92,6 +92,6 @@ def test_no_cutoff_lets_a_stage_exceed_its_memory() -> None:
 
 def test_many_different_devices_stand_in_the_machine_s_order(monkeypatch: pytest.MonkeyPatch) -> None:
     """Counts by class that do not fit into a word leave the order of the list."""
-    monkeypatch.setattr(device_slicing, "_LABEL_BITS", 3)
+    monkeypatch.setattr(device_labels, "LABEL_BITS", 1)
     case, _, _ = drawn(4)
     assert not DeviceSlicer.of(case.instance(), free=True).free

@@ -1,12 +1,6 @@
-"""Layout of labels and registers: numbers that name places in arrays."""
+"""Layout of registers: numbers that name places in an array."""
 
 from __future__ import annotations
-
-FIXED, FREE = 0, 1
-"""Devices stand in the order of the machine's list, or in any."""
-
-INDEX_BITS = 24
-"""Of a label in fixed order: the number of leading devices; the number of those used stands above it."""
 
 # Registers after those of :mod:`mtpp.solvers.downsets.kernels.downset_layout`.
 SIZE = 11
