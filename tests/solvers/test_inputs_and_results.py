@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 from graph_strategies import chain, random_graph
-from oracles import NEVER, brute_force_optimum, stage_figures
+from optimum_campaign import verified_plans
+from oracles import stage_figures
 
 import mtpp
-from mtpp.errors import Infeasible, InputError
+from mtpp.errors import InputError
 from mtpp.formats.graphs.graphml import write_graphml
 from mtpp.formats.graphs.native import write_native
 from mtpp.formats.graphs.node_link import write_node_link
@@ -72,25 +73,10 @@ def random_case(seed: int) -> tuple[CostGraph, Device, int]:
 @pytest.mark.parametrize("first", [0, pytest.param(40, marks=pytest.mark.slow)])
 def test_partitions_and_bounds_meet_brute_force(first: int, tmp_path: Path) -> None:
     """No bound is above the optimum, no partition below it, and each plan is verified."""
-    file = tmp_path / "graph.json"
     proven = 0
-    for seed in range(first, 40 if first == 0 else 240):
-        graph, device, k = random_case(seed)
-        file.write_text(write_native(graph))
-        best = brute_force_optimum(graph, device, k)
-        sizes = {"fast_memory": device.fast_memory_bytes, "stage_memory": device.memory_bytes}
-        given: dict[str, Any] = {key: f"{size}B" for key, size in sizes.items() if size is not None}
-        model = mtpp.read(str(file), bandwidth="1TB/s", peak="order", **given)
-        if best == NEVER:
-            with pytest.raises(Infeasible):
-                mtpp.partition(model, k)
-            continue
-        plan = mtpp.partition(model, k)
-        document = json.loads(plan.to_json())
-        assert document["lower_bound"]["value"] <= best <= document["bottleneck"], seed
+    for seed, best, document in verified_plans(range(first, 40 if first == 0 else 240), random_case, tmp_path):
+        assert best <= document["bottleneck"], seed
         proven += document["optimal"]
-        (tmp_path / "plan.json").write_text(json.dumps(document))
-        assert mtpp.verify(str(tmp_path / "plan.json"), model=str(file)).verdict == "ok", seed
     assert proven > 10
 
 

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 from graph_strategies import chain, random_graph
-from oracles import NEVER, brute_force_optimum, stage_figures
+from optimum_campaign import verified_plans
+from oracles import NEVER, stage_figures
 
 import mtpp
-from mtpp.errors import Infeasible, InputError
+from mtpp.errors import InputError
 from mtpp.formats.graphs.graphml import write_graphml
 from mtpp.formats.graphs.native import write_native
 from mtpp.formats.graphs.node_link import write_node_link
@@ -58,39 +59,14 @@ def random_case(seed: int) -> tuple[CostGraph, Device, int]:
     return graph, device, pick.randint(1, 4)
 
 
-def keywords(device: Device) -> dict[str, Any]:
-    """Return the keywords of ``mtpp.read`` that describe the device."""
-    sizes = {
-        "fast_memory": device.fast_memory_bytes,
-        "stage_memory": device.memory_bytes,
-        "activation_reserve": device.activation_reserve_bytes or None,
-    }
-    given = {key: f"{size}B" for key, size in sizes.items() if size is not None}
-    return {"bandwidth": "1TB/s", "peak": device.peak, **given}
-
-
 @pytest.mark.filterwarnings("ignore::mtpp.MtppWarning")
 @pytest.mark.parametrize("first", [0, pytest.param(40, marks=pytest.mark.slow)])
 def test_partitions_and_bounds_meet_brute_force(first: int, tmp_path: Path) -> None:
     """No bound is above the optimum, no partition below it, and each plan is verified."""
-    file = tmp_path / "graph.json"
     proven = 0
-    for seed in range(first, 40 if first == 0 else 240):
-        graph, device, k = random_case(seed)
-        file.write_text(write_native(graph))
-        best = brute_force_optimum(graph, device, k)
-        model = mtpp.read(str(file), **keywords(device))
-        if best == NEVER:
-            with pytest.raises(Infeasible):
-                mtpp.partition(model, k)
-            continue
-        plan = mtpp.partition(model, k)
-        document = json.loads(plan.to_json())
-        assert document["lower_bound"]["value"] <= best <= document["bottleneck"], seed
-        assert document["bottleneck"] < NEVER, seed
+    for seed, best, document in verified_plans(range(first, 40 if first == 0 else 240), random_case, tmp_path):
+        assert best <= document["bottleneck"] < NEVER, seed
         proven += document["optimal"]
-        (tmp_path / "plan.json").write_text(json.dumps(document))
-        assert mtpp.verify(str(tmp_path / "plan.json"), model=str(file)).verdict == "ok", seed
     assert proven > 10
 
 

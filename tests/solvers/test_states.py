@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 from graph_strategies import chain, random_graph
-from oracles import NEVER, brute_force_optimum, stage_figures
+from optimum_campaign import verified_plans
+from oracles import stage_figures
 
 import mtpp
 from mtpp.errors import Infeasible, InputError
@@ -77,37 +78,14 @@ def random_case(seed: int) -> tuple[CostGraph, Device, int]:
     return graph, replace(device, **limits), pick.randint(1, 4)
 
 
-def keywords(device: Device) -> dict[str, Any]:
-    """Return the keywords of ``mtpp.read`` that describe the device."""
-    sizes = {
-        "fast_memory": device.fast_memory_bytes,
-        "stage_memory": device.memory_bytes,
-        "activation_reserve": device.activation_reserve_bytes or None,
-    }
-    given = {key: f"{size}B" for key, size in sizes.items() if size is not None}
-    return {"bandwidth": "1TB/s", "peak": device.peak, "sequences": device.sequences, **given}
-
-
 @pytest.mark.filterwarnings("ignore::mtpp.MtppWarning")
 @pytest.mark.parametrize("first", [0, pytest.param(60, marks=pytest.mark.slow)])
 def test_partitions_and_bounds_meet_brute_force(first: int, tmp_path: Path) -> None:
     """Partitions are the best ones, no bound is above them, and each plan is verified."""
-    file = tmp_path / "graph.json"
     proven = 0
-    for seed in range(first, 60 if first == 0 else 260):
-        graph, device, k = random_case(seed)
-        file.write_text(write_native(graph))
-        best = brute_force_optimum(graph, device, k)
-        model = mtpp.read(str(file), **keywords(device))
-        if best == NEVER:
-            with pytest.raises(Infeasible):
-                mtpp.partition(model, k)
-            continue
-        document = json.loads(mtpp.partition(model, k).to_json())
-        assert document["lower_bound"]["value"] <= best == document["bottleneck"], seed
+    for seed, best, document in verified_plans(range(first, 60 if first == 0 else 260), random_case, tmp_path):
+        assert best == document["bottleneck"], seed
         proven += document["optimal"]
-        (tmp_path / "plan.json").write_text(json.dumps(document))
-        assert mtpp.verify(str(tmp_path / "plan.json"), model=str(file)).verdict == "ok", seed
     assert proven > 20
 
 
