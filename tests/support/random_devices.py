@@ -19,6 +19,7 @@ from mtpp.inference.weights import Weight
 from mtpp.machine.device import Device
 from mtpp.machine.link import Level, Link
 from mtpp.machine.machine import DeviceGroup, Machine
+from mtpp.names import FIXED, FREE
 
 NEVER = 10**18
 """Cost of a stage that exceeds the memory of its device, and of a plan that there is not."""
@@ -54,18 +55,18 @@ class RandomCase:
         """Number of ops."""
         return len(self.work)
 
-    @property
-    def machine(self) -> Machine:
-        """The devices in order."""
+    def machine(self, *, free: bool = False) -> Machine:
+        """Return the devices, in order or to stand anywhere."""
         reserve = 3 if self.peak == "reserve" else 0
         devices = [
             Device("d", 10**12, 10**12, Link(10**12, latency, link), fast, reserve, self.peak, limit, speed)
             for speed, link, latency, limit, fast in self.devices
         ]
-        return Machine(tuple(DeviceGroup(device, 1) for device in devices), (Level(len(devices), devices[0].link),))
+        levels = (Level(len(devices), devices[0].link),)
+        return Machine(tuple(DeviceGroup(device, 1) for device in devices), levels, order=FREE if free else FIXED)
 
-    def instance(self) -> Instance:
-        """Return the instance in ticks."""
+    def instance(self, most: int | None = None, *, free: bool = False) -> Instance:
+        """Return the instance in ticks, of which at most *most* devices may be used; None: all."""
         ops = [Op(f"o{v}", w, param_bytes=p) for v, (w, p) in enumerate(zip(self.work, self.params, strict=True))]
         tensors = [
             Tensor(f"t{t}", f"o{u}", tuple(f"o{v}" for v in readers), bytes=size, transfer=moved)
@@ -75,7 +76,7 @@ class RandomCase:
             Weight(f"w{i}", size, tuple(f"o{v}" for v in readers)) for i, (size, readers) in enumerate(self.weights)
         ]
         graph = CostGraph.build(name="g", time_unit="ps", ops=ops, tensors=tensors, weights=weights)
-        return Instance.build(graph, self.machine)
+        return Instance.build(graph, self.machine(free=free), most_used=most)
 
     def cost(self, stage: Sequence[int], device: int) -> int:
         """Return f_j(S) in ticks, :data:`NEVER` above the memory limit."""

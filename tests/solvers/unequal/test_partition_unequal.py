@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from math import ceil
+from random import Random
 
 import pytest
-from device_oracle import NO_PLAN, DeviceCell, random_cell
+from random_devices import NEVER, RandomCase, random_case
 from seeds import sampled
 
 from mtpp.errors import Infeasible
+from mtpp.inference.instance import Instance
 from mtpp.inference.placed_partition import PlacedPartition
 from mtpp.solvers.limits import UNLIMITED, SearchLimits, SearchResult
 from mtpp.solvers.partitioners.auto import partition
@@ -21,7 +24,37 @@ SEEDS = sampled(range(10_000), 250)
 MEMORY = 2**28
 
 
-def solve(cell: DeviceCell) -> SearchResult | None:
+@dataclass(frozen=True)
+class Cell:
+    """A graph on devices in one of the two orders, of which some may be used.
+
+    Attributes
+    ----------
+    most
+        Devices that may be used.
+    """
+
+    case: RandomCase
+    free: bool
+    most: int
+
+    def instance(self) -> Instance:
+        """Return the instance in ticks."""
+        return self.case.instance(self.most, free=self.free)
+
+    def optimum(self) -> int:
+        """Return the least bottleneck by brute force."""
+        return self.case.optimum(self.most, free=self.free)
+
+
+def random_cell(seed: int) -> Cell:
+    """Return a random graph without shared weights, whose optimum every search can prove, on random devices."""
+    chance, case = Random(seed), replace(random_case(seed), weights=())
+    k = len(case.devices)
+    return Cell(case, chance.random() < 0.5, chance.randint(1, k) if chance.random() < 0.3 else k)
+
+
+def solve(cell: Cell) -> SearchResult | None:
     """Return what the default search finds; None where it proves that there is no plan."""
     try:
         return partition(cell.instance(), SearchLimits(evaluations=2_000))
@@ -31,30 +64,30 @@ def solve(cell: DeviceCell) -> SearchResult | None:
         raise
 
 
-def claim_of(cell: DeviceCell, limit: int) -> UnequalClaim:
+def claim_of(cell: Cell, limit: int) -> UnequalClaim:
     """Return the claim that no plan of a cell has all stages cost at most *limit*, from the definitions."""
-    instance = cell.instance()
-    in_order = cell.devices[0].peak == "order"
-    n = len(cell.work)
+    instance, case = cell.instance(), cell.case
+    in_order, n = case.peak == "order", case.ops
+    ground = tuple(GroundTensor(size, u, readers) for u, readers, _, size in case.tensors if size and in_order)
     claims = []
     for device in instance.machine.classes:
-        rate = int(device.link.bandwidth_bytes_per_s * device.link.speed)
-        ground = tuple(GroundTensor(t.bytes, t.maker, t.readers) for t in cell.tensors if t.bytes) if in_order else ()
+        rate = device.link.rate
         memory = StageMemory(
             device.fast_memory_bytes,
             device.memory_bytes,
-            rate,
+            rate.numerator,
             None if in_order else device.activation_reserve_bytes,
             tuple(range(n)) if in_order else (),
             ground,
+            rate.denominator,
         )
         edges = (
-            Edge(ceil(t.transfer / device.link.speed) + device.link.latency_ps, t.maker, t.readers)
-            for t in cell.tensors
+            Edge(ceil(moved / device.link.speed) + device.link.latency_ps, u, readers)
+            for u, readers, moved, _ in case.tensors
         )
-        work = tuple(ceil(work / device.speed) for work in cell.work)
+        work = tuple(ceil(work / device.speed) for work in case.work)
         maximal = not instance.peaks_in_order
-        claims.append(DownsetClaim(work, cell.params, tuple(edges), memory, n, limit, crossings=False, maximal=maximal))
+        claims.append(DownsetClaim(work, case.params, tuple(edges), memory, n, limit, crossings=False, maximal=maximal))
     return UnequalClaim(tuple(claims), tuple(instance.machine.class_of), cell.most, cell.free)
 
 
@@ -64,17 +97,15 @@ def test_optimal_as_by_brute_force(seed: int) -> None:
     cell = random_cell(seed)
     optimum, found = cell.optimum(), solve(cell)
     if found is None:
-        assert optimum == NO_PLAN
+        assert optimum == NEVER
         return
     assert found.bottleneck == optimum
     assert found.stopped == "optimal"
-    plan = found.partition
-    devices = plan.devices if isinstance(plan, PlacedPartition) else range(len(cell.devices))
-    assert sorted(devices) == list(range(len(cell.devices)))
-    assert cell.free or list(devices) == list(range(len(cell.devices)))
-    stages = [[v for v, s in enumerate(plan.assignment.tolist()) if s == i] for i in range(len(cell.devices))]
-    assert max(cell.stage_cost(ops, cell.devices[i]) for ops, i in zip(stages, devices, strict=True)) == optimum
-    assert sum(map(bool, stages)) <= cell.most
+    plan, k = found.partition, len(cell.case.devices)
+    devices = plan.devices if isinstance(plan, PlacedPartition) else range(k)
+    assert cell.free or list(devices) == list(range(k))
+    assert cell.case.bottleneck(plan, devices) == optimum
+    assert k - len(plan.empty_stages) <= cell.most
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -82,7 +113,7 @@ def test_second_search_comes_to_the_same_labels(seed: int) -> None:
     """Just below the optimum both find none, with equal digests; at the optimum the second one finds a plan."""
     cell = random_cell(seed)
     optimum, instance = cell.optimum(), cell.instance()
-    if optimum in (0, NO_PLAN) or instance.uniform:
+    if optimum in (0, NEVER) or instance.uniform:
         return
     search = UnequalSearch(unequal_problem(instance), optimum - 1, MEMORY)
     search.run(UNLIMITED)
