@@ -6,9 +6,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from mtpp.errors import InputError
 from mtpp.formats.modelled.control_notes import assumed_of_control_flow
 from mtpp.formats.modelled.op_record import GraphRecord, OpRecord
-from mtpp.inference.graph import Op, Tensor
+from mtpp.inference.graph import CostGraph, Op, Tensor
+from mtpp.inference.states import State
 from mtpp.inference.weights import Weight
 
 
@@ -52,7 +54,41 @@ def tensors_of(ops: Sequence[OpRecord], names: Sequence[str]) -> list[Tensor]:
     ]
 
 
-def inputs_of(ops: Sequence[OpRecord], names: Sequence[str], described: Iterable[Mapping[str, Any]]) -> list[Weight]:
+def graph_of(
+    ops: Sequence[OpRecord],
+    names: Sequence[str],
+    weights: Sequence[Weight],
+    tensors: Sequence[Tensor],
+    states: Sequence[State],
+    metadata: dict[str, Any],
+    *,
+    name: str,
+    source: str,
+) -> CostGraph:
+    """Return the graph of a model in picoseconds: its inputs and results are those that *metadata* describe.
+
+    Raises
+    ------
+    InputError
+        If the parts are no graph; *source* is what is wrong.
+    """
+    try:
+        return CostGraph.build(
+            name=name,
+            time_unit="ps",
+            ops=ops_of(ops, names, weights),
+            tensors=tensors,
+            weights=weights,
+            inputs=_inputs_of(ops, names, metadata["inputs"]),
+            results=_results_of(tensors, metadata["outputs"]),
+            states=states,
+            metadata=metadata,
+        )
+    except InputError as error:
+        raise InputError(error.problem, source=source, where=error.where, remedy=error.remedy) from None
+
+
+def _inputs_of(ops: Sequence[OpRecord], names: Sequence[str], described: Iterable[Mapping[str, Any]]) -> list[Weight]:
     """Return the inputs that ops read, with their bytes and readers.
 
     Parameters
@@ -68,7 +104,7 @@ def inputs_of(ops: Sequence[OpRecord], names: Sequence[str], described: Iterable
     return [Weight(one["name"], one["bytes"], found) for one in described if (found := readers.get(one["name"]))]
 
 
-def results_of(tensors: Sequence[Tensor], described: Iterable[Mapping[str, Any]]) -> list[str]:
+def _results_of(tensors: Sequence[Tensor], described: Iterable[Mapping[str, Any]]) -> list[str]:
     """Return the names of the tensors that the model returns, each once."""
     made = {tensor.name for tensor in tensors}
     return list(dict.fromkeys(one["name"] for one in described if one["name"] in made))

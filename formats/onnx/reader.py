@@ -9,7 +9,7 @@ from typing import Any
 import onnx
 
 from mtpp.errors import InputError
-from mtpp.formats.modelled.assembly import inputs_of, ops_of, results_of, shared_weights, summary_of, tensors_of
+from mtpp.formats.modelled.assembly import graph_of, shared_weights, summary_of, tensors_of
 from mtpp.formats.modelled.control_notes import LEFT_OUT
 from mtpp.formats.modelled.kept_together import kept_together
 from mtpp.formats.modelled.naming import unique_names
@@ -165,20 +165,8 @@ def read_with_nodes(
     states = states_of(pairs, sizes, record.ops, names)
     if told := [*told_states(states), *doubtful]:
         metadata["assumptions"] = [*metadata.get("assumptions", ()), *told]
-    try:
-        built = CostGraph.build(
-            name=name or (path.stem if path is not None else "") or graph.name or "model",
-            time_unit="ps",
-            ops=ops_of(record.ops, names, weights),
-            tensors=tensors,
-            weights=weights,
-            inputs=inputs_of(record.ops, names, metadata["inputs"]),
-            results=results_of(tensors, metadata["outputs"]),
-            states=states,
-            metadata=metadata,
-        )
-    except InputError as error:
-        raise InputError(error.problem, source=source, where=error.where, remedy=error.remedy) from None
+    called = name or (path.stem if path is not None else "") or graph.name or "model"
+    built = graph_of(record.ops, names, weights, tensors, states, metadata, name=called, source=source)
     return Reading(built, model, tuple(op.index for op in record.ops), scope)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from mtpp.errors import InputError
 from mtpp.formats.io.large_file import Stored
-from mtpp.formats.modelled.assembly import inputs_of, ops_of, results_of, shared_weights, summary_of, tensors_of
+from mtpp.formats.modelled.assembly import graph_of, shared_weights, summary_of, tensors_of
 from mtpp.formats.modelled.kept_together import ALIASES, REGIONS, SIZES_OF_DATA, kept_together, told_merged
 from mtpp.formats.modelled.naming import common_module, unique_names
 from mtpp.formats.modelled.op_record import GraphRecord, OpRecord, OpTraining
@@ -139,20 +139,7 @@ def read_with_modules(
     states = _states(program, walk, found, record.ops, names)
     if told := [*_told_merged(walk, groups), *told_states(states), *found.told]:
         metadata["assumptions"] = [*metadata.get("assumptions", ()), *told]
-    try:
-        graph = CostGraph.build(
-            name=name,
-            time_unit="ps",
-            ops=ops_of(record.ops, names, weights),
-            tensors=tensors,
-            weights=weights,
-            inputs=inputs_of(record.ops, names, metadata["inputs"]),
-            results=results_of(tensors, metadata["outputs"]),
-            states=states,
-            metadata=metadata,
-        )
-    except InputError as error:
-        raise InputError(error.problem, source=source, where=error.where, remedy=error.remedy) from None
+    graph = graph_of(record.ops, names, weights, tensors, states, metadata, name=name, source=source)
     nodes = tuple(tuple(walk.calls[v].name for v in group) for group in groups)
     modules = {
         op_name: path
