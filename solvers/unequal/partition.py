@@ -163,10 +163,10 @@ class _Turns:
 
 def _told(reduced: ReducedInstance, found: DeviceResult, limits: SearchLimits) -> SearchResult:
     """Return what was found on the reduced instance, and tell of it."""
-    placed = PlacedPartition.on(reduced.instance, found.partition.assignment, found.devices)
-    partition = reduced.lift(placed)
-    if not reduced.original.machine.free:
-        partition = Partition.from_stages(reduced.original, partition.assignment)
+    inner = found.partition
+    if reduced.original.machine.free:
+        inner = PlacedPartition.on(reduced.instance, inner.assignment, found.devices)
+    partition = reduced.lift(inner)
     result = SearchResult(partition, found.bottleneck, found.found_by, max(1, found.evaluations), found.stopped)
     limits.tell(result)
     return result
