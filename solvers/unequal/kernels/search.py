@@ -9,32 +9,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from mtpp.solvers.downsets.downset_arrays import DownsetArrays
 from mtpp.solvers.downsets.kernels.downset_layout import (
-    AT,
     COST,
     DEPTH,
     DOWNSETS,
     ENDED,
     FOUND,
     FRAME,
-    LAST,
     NEXT,
     OUT_OF_ROOM,
     OUT_OF_STEPS,
     PARAMS,
-    PHASE,
-    STEPS,
-    TOTAL_PARAMS,
 )
-from mtpp.solvers.downsets.kernels.downset_store import keep_downset
 from mtpp.solvers.downsets.kernels.stages import next_stage, peak_of_stage, unpack
 from mtpp.solvers.jit import kernel, subroutine
-from mtpp.solvers.orders.kernels.device_labels import no_more, room_after, step
+from mtpp.solvers.orders.kernels.device_labels import room_after, step
 from mtpp.solvers.stage_cost.cost_arrays import IN_ORDER, NO_MEMORY, RESERVE_BYTES, GroundArrays, MemoryArrays
 from mtpp.solvers.stage_cost.kernels.stage_cost import EQUAL, stage_ticks
+from mtpp.solvers.unequal.kernels.labels import fits, keep_label, label_count, reached_downset
 from mtpp.solvers.unequal.kernels.register_layout import CLASS, DUE, LABELS, SIZE
 
 if TYPE_CHECKING:
@@ -124,7 +117,7 @@ def search_unequal(
             registers[DUE] = classes.total[c] - store.work[base, c] - room
             unpack(store.bits[base], limit, arrays, scratch, registers)
         while True:
-            labels = registers[LABELS] + _label_count(base, store, pool)
+            labels = registers[LABELS] + label_count(base, store, pool)
             if registers[DOWNSETS] == len(store.keys) or labels > len(pool.label):
                 return OUT_OF_ROOM
             code = next_stage(registers[DUE], limit, last_step, arrays, scratch, registers)
@@ -152,17 +145,6 @@ def _largest_room(first: int, c: int, pool: LabelPool, rules: LabelRules) -> int
 
 
 @subroutine
-def _label_count(base: int, store: UnequalStore, pool: LabelPool) -> int:
-    """Return the number of labels of a downset."""
-    count = 0
-    at = store.front[base]
-    while at >= 0:
-        count += 1
-        at = pool.following[at]
-    return count
-
-
-@subroutine
 def _end_stage(
     base: int,
     c: int,
@@ -177,120 +159,22 @@ def _end_stage(
     registers: Int64Array,
 ) -> bool:
     """Give labels to the downset that the stage of the ops inside leads to; return whether it has one and all ops."""
-    memory, frames, depth = arrays.memory, scratch.frames, registers[DEPTH]
-    frame = depth * FRAME
+    memory, frames, frame = arrays.memory, scratch.frames, registers[DEPTH] * FRAME
     if memory.mode != NO_MEMORY:
         peak = memory.figures[EQUAL, RESERVE_BYTES]
         if memory.mode == IN_ORDER:
             peak = peak_of_stage(False, arrays, ground, scratch)
         if stage_ticks(frames[frame + COST], frames[frame + PARAMS], peak, EQUAL, memory) > limit:
             return False
-    new = registers[DOWNSETS]
-    store.bits[new, :] = store.bits[base]
-    key = store.keys[base]
-    joined = 0
-    for d in range(1, depth):
-        if frames[d * FRAME + PHASE] == 1:
-            joined += 1
-            v = scratch.open_ops[frames[d * FRAME + AT]]
-            key ^= arrays.key[v]
-            store.bits[new, v >> 6] |= np.uint64(1) << np.uint64(v & 63)
+    reached, joined = reached_downset(base, classes, store, scratch, registers)
     if joined == 0:  # a stage has at least one op
         return False
-    store.keys[new] = key
-    reached = keep_downset(new, store)
-    if reached == new:
-        registers[DOWNSETS] += 1
-        _measure(base, new, depth, classes, store, scratch)
-        store.params[new] = store.params[base] + frames[frame + PARAMS]
-        store.front[new] = -1
-        size = registers[SIZE] + joined
-        store.following[new] = store.of_size[size]
-        store.of_size[size] = new
-        registers[STEPS] += len(arrays.work) >> 5
     at = store.front[base]
     while at >= 0:
         label = step(pool.label[at], c, rules)
-        if label >= 0 and _fits(reached, label, classes, rules, store, registers):
-            kept = _keep_label(label, at, reached, c, rules, store, pool, registers)
+        if label >= 0 and fits(reached, label, classes, rules, store, registers):
+            kept = keep_label(label, at, reached, c, rules, store, pool, registers)
             if kept and registers[SIZE] + joined == len(arrays.work):
                 return True
         at = pool.following[at]
     return False
-
-
-@subroutine
-def _measure(
-    base: int, new: int, depth: int, classes: ClassArrays, store: UnequalStore, scratch: DownsetScratch
-) -> None:
-    """Add up, by class, the work in a new downset and what is owed for the tensors from it; O(classes · (n + m))."""
-    shared, frames = classes.shared, scratch.frames
-    for c in range(len(classes.work)):
-        work = store.work[base, c]
-        for d in range(1, depth):
-            if frames[d * FRAME + PHASE] == 1:
-                work += classes.work[c, scratch.open_ops[frames[d * FRAME + AT]]]
-        store.work[new, c] = work
-        store.owed[new, c] = 0
-    for t in range(len(shared.transfer)):
-        if _inside(shared.producer[t], new, store):
-            for e in range(shared.consumer_offsets[t], shared.consumer_offsets[t + 1]):
-                if not _inside(shared.consumers[e], new, store):
-                    for c in range(len(classes.work)):
-                        store.owed[new, c] += classes.owed[c, t]
-                    break
-
-
-@subroutine
-def _inside(v: int, downset: int, store: UnequalStore) -> bool:
-    return bool((store.bits[downset, v >> 6] >> np.uint64(v & 63)) & np.uint64(1))
-
-
-@subroutine
-def _fits(
-    downset: int, label: int, classes: ClassArrays, rules: LabelRules, store: UnequalStore, registers: Int64Array
-) -> bool:
-    """Return whether the devices that a label leaves can hold what is after a downset, as *fit* measures it."""
-    count = len(classes.work)
-    for c in range(count):
-        rest = classes.total[c] - store.work[downset, c] + store.owed[downset, c]
-        if rest > room_after(label, c, rules):
-            return False
-    return bool(registers[TOTAL_PARAMS] - store.params[downset] <= room_after(label, count, rules))
-
-
-@subroutine
-def _keep_label(
-    label: int,
-    parent: int,
-    downset: int,
-    c: int,
-    rules: LabelRules,
-    store: UnequalStore,
-    pool: LabelPool,
-    registers: Int64Array,
-) -> bool:
-    """Add a label to those of a downset, unless one of them makes it needless; drop those that it makes needless."""
-    before = -1
-    at = store.front[downset]
-    while at >= 0:
-        if no_more(pool.label[at], label, rules.guards):
-            return False
-        if no_more(label, pool.label[at], rules.guards):
-            if before < 0:
-                store.front[downset] = pool.following[at]
-            else:
-                pool.following[before] = pool.following[at]
-        else:
-            before = at
-        at = pool.following[at]
-    new = registers[LABELS]
-    registers[LABELS] += 1
-    pool.label[new] = label
-    pool.parent[new] = parent
-    pool.owner[new] = downset
-    pool.class_of[new] = c
-    pool.following[new] = store.front[downset]
-    store.front[downset] = new
-    registers[LAST] = new
-    return True

@@ -1,0 +1,151 @@
+"""Labels of downsets in searches over devices that differ: downsets reached, what fits after them, labels kept."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mtpp.solvers.downsets.kernels.downset_layout import (
+    AT,
+    DEPTH,
+    DOWNSETS,
+    FRAME,
+    LAST,
+    PARAMS,
+    PHASE,
+    STEPS,
+    TOTAL_PARAMS,
+)
+from mtpp.solvers.downsets.kernels.downset_store import keep_downset
+from mtpp.solvers.jit import subroutine
+from mtpp.solvers.orders.kernels.device_labels import no_more, room_after
+from mtpp.solvers.unequal.kernels.register_layout import LABELS, SIZE
+
+if TYPE_CHECKING:
+    from mtpp.array_types import Int64Array
+    from mtpp.solvers.downsets.downset_arrays import DownsetScratch
+    from mtpp.solvers.orders.device_labels import LabelRules
+    from mtpp.solvers.unequal.unequal_arrays import ClassArrays, LabelPool, UnequalStore
+
+
+@subroutine
+def label_count(base: int, store: UnequalStore, pool: LabelPool) -> int:
+    """Return the number of labels of a downset."""
+    count = 0
+    at = store.front[base]
+    while at >= 0:
+        count += 1
+        at = pool.following[at]
+    return count
+
+
+@subroutine
+def reached_downset(
+    base: int, classes: ClassArrays, store: UnequalStore, scratch: DownsetScratch, registers: Int64Array
+) -> tuple[int, int]:
+    """Return the downset that the stage of the ops inside leads to, and how many these are; 0, 0 if there are none.
+
+    A downset that is new has no labels.
+    """
+    frames, depth, new = scratch.frames, registers[DEPTH], registers[DOWNSETS]
+    store.bits[new, :] = store.bits[base]
+    key = store.keys[base]
+    joined = 0
+    for d in range(1, depth):
+        if frames[d * FRAME + PHASE] == 1:
+            joined += 1
+            v = scratch.open_ops[frames[d * FRAME + AT]]
+            key ^= classes.shared.key[v]
+            store.bits[new, v >> 6] |= np.uint64(1) << np.uint64(v & 63)
+    if joined == 0:
+        return 0, 0
+    store.keys[new] = key
+    reached = keep_downset(new, store)
+    if reached == new:
+        registers[DOWNSETS] += 1
+        _measure(base, new, depth, classes, store, scratch)
+        store.params[new] = store.params[base] + frames[depth * FRAME + PARAMS]
+        store.front[new] = -1
+        size = registers[SIZE] + joined
+        store.following[new] = store.of_size[size]
+        store.of_size[size] = new
+        registers[STEPS] += len(classes.shared.work) >> 5
+    return reached, joined
+
+
+@subroutine
+def _measure(
+    base: int, new: int, depth: int, classes: ClassArrays, store: UnequalStore, scratch: DownsetScratch
+) -> None:
+    """Add up, by class, the work in a new downset and what is owed for the tensors from it; O(classes · (n + m))."""
+    shared, frames = classes.shared, scratch.frames
+    for c in range(len(classes.work)):
+        work = store.work[base, c]
+        for d in range(1, depth):
+            if frames[d * FRAME + PHASE] == 1:
+                work += classes.work[c, scratch.open_ops[frames[d * FRAME + AT]]]
+        store.work[new, c] = work
+        store.owed[new, c] = 0
+    for t in range(len(shared.transfer)):
+        if _inside(shared.producer[t], new, store):
+            for e in range(shared.consumer_offsets[t], shared.consumer_offsets[t + 1]):
+                if not _inside(shared.consumers[e], new, store):
+                    for c in range(len(classes.work)):
+                        store.owed[new, c] += classes.owed[c, t]
+                    break
+
+
+@subroutine
+def _inside(v: int, downset: int, store: UnequalStore) -> bool:
+    return bool((store.bits[downset, v >> 6] >> np.uint64(v & 63)) & np.uint64(1))
+
+
+@subroutine
+def fits(
+    downset: int, label: int, classes: ClassArrays, rules: LabelRules, store: UnequalStore, registers: Int64Array
+) -> bool:
+    """Return whether the devices that a label leaves can hold what is after a downset, as *fit* measures it."""
+    count = len(classes.work)
+    for c in range(count):
+        rest = classes.total[c] - store.work[downset, c] + store.owed[downset, c]
+        if rest > room_after(label, c, rules):
+            return False
+    return bool(registers[TOTAL_PARAMS] - store.params[downset] <= room_after(label, count, rules))
+
+
+@subroutine
+def keep_label(
+    label: int,
+    parent: int,
+    downset: int,
+    c: int,
+    rules: LabelRules,
+    store: UnequalStore,
+    pool: LabelPool,
+    registers: Int64Array,
+) -> bool:
+    """Add a label to those of a downset, unless one of them makes it needless; drop those that it makes needless."""
+    before = -1
+    at = store.front[downset]
+    while at >= 0:
+        if no_more(pool.label[at], label, rules.guards):
+            return False
+        if no_more(label, pool.label[at], rules.guards):
+            if before < 0:
+                store.front[downset] = pool.following[at]
+            else:
+                pool.following[before] = pool.following[at]
+        else:
+            before = at
+        at = pool.following[at]
+    new = registers[LABELS]
+    registers[LABELS] += 1
+    pool.label[new] = label
+    pool.parent[new] = parent
+    pool.owner[new] = downset
+    pool.class_of[new] = c
+    pool.following[new] = store.front[downset]
+    store.front[downset] = new
+    registers[LAST] = new
+    return True
