@@ -66,7 +66,10 @@ class BoundClaim:
         """Return the graph with all merged that the proof rests on, or what is wrong with a merge."""
         merges = self.proof.get("merges", [])
         check_merges(merges, (*self.path, "merges"))
-        return replay_merges(self.graph, together_classes(self.graph, self.together), self.system, merges)
+        rules = self.proof.get("rules", ())
+        whole = isinstance(rules, list) and "whole" in rules
+        classes = together_classes(self.graph, self.together)
+        return replay_merges(self.graph, classes, self.system, merges, whole=whole)
 
     def merged_by_terms(self) -> MergedGraph | str:
         """Return what :meth:`merged` does where the proof has the claim's value, and its number of stages if any."""

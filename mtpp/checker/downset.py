@@ -15,8 +15,15 @@ from mtpp.document_shape import Path, any_array, array, choice, record, refuse, 
 METHODS = ("downset", "relaxation")
 """Methods of tier ``enumerated``: a search of the graph, and of one without some of its ops."""
 
-RULES = (["fit"], ["fit", "maximal"], ["crossings", "fit"], ["crossings", "fit", "maximal"])
-"""Rules by which a proof may have left pairs of downsets out."""
+RULES = (
+    ["fit"],
+    ["fit", "maximal"],
+    ["crossings", "fit"],
+    ["crossings", "fit", "maximal"],
+    ["fit", "whole"],
+    ["crossings", "fit", "whole"],
+)
+"""Rules by which a proof may have left pairs of downsets out; *whole*: stages hold whole what several ops read."""
 
 
 def check_downset_proof(proof: Any, path: Path = PLAN_PROOF) -> None:

@@ -17,6 +17,7 @@ stage of another one, v, makes no stage of any partition more expensive, so that
 
 With a fast memory that not everything fits into, what moves is charged the time to stream its parameters, rounded up;
 with a limit on a stage's memory it must have none; and where activations depend on the order of the ops nothing holds.
+Where stages hold *whole* what several ops read, all that it reads counts as its parameters, and so do its states.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from mtpp.checker.graph import TICKS_PER_S, TickGraph, ceil_div
+from mtpp.checker.graph import TICKS_PER_S, Read, TickGraph, ceil_div
 from mtpp.checker.merged import MergedGraph, Merging
 from mtpp.document_shape import Path, any_array, array, refuse, text, whole
 
@@ -52,7 +53,7 @@ def check_merges(value: Any, path: Path) -> None:
 
 
 def replay_merges(
-    graph: TickGraph, classes: list[int], system: dict[str, Any], merges: list[list[Any]]
+    graph: TickGraph, classes: list[int], system: dict[str, Any], merges: list[list[Any]], *, whole: bool = False
 ) -> MergedGraph | str:
     """Merge what must share a stage, then along a list of merges, checking each on the graph as merged so far.
 
@@ -62,6 +63,8 @@ def replay_merges(
         Ops with the same number must share a stage (:func:`mtpp.checker.claim.together_classes`).
     merges
         As :func:`check_merges` takes them; an op stands for its group.
+    whole
+        Whether stages hold whole what several ops read, and else their ops' shares of it.
 
     Returns
     -------
@@ -73,7 +76,7 @@ def replay_merges(
     """
     merging = Merging(graph)
     merging.merge_classes(classes)
-    memory = _Memory.of(graph, system)
+    memory = _Memory.of(graph, system, whole=whole)
     for i, (rule, *ops) in enumerate(merges):
         outside = next((op for op in ops if op >= graph.op_count), None)
         if outside is not None:
@@ -100,26 +103,52 @@ class _Memory:
         Whether there is a limit that not everything fits into.
     counted
         Whether activations depend on what else a stage runs.
+    weights, states
+        What counts whole of all that several ops read, and of states.
     """
 
     streamed: int | None
     limited: bool
     counted: bool
+    weights: list[Read]
+    states: list[Read]
 
     @classmethod
-    def of(cls, graph: TickGraph, system: dict[str, Any]) -> _Memory:
+    def of(cls, graph: TickGraph, system: dict[str, Any], *, whole: bool) -> _Memory:
         in_order = system["peak"] == "order"
         activations = graph.live_bytes if in_order else system["activation_reserve_bytes"]
         most = sum(graph.param_bytes) + activations
+        if whole:
+            most += system.get("sequences", 1) * sum(size for _, size, _ in graph.states)
         fast, limit = system["fast_memory_bytes"], system.get("stage_memory_bytes")
         streams = fast is not None and fast < most
         limited = limit is not None and limit < most
-        return cls(system["bandwidth_bytes_per_s"] if streams else None, limited, in_order and (streams or limited))
+        return cls(
+            system["bandwidth_bytes_per_s"] if streams else None,
+            limited,
+            in_order and (streams or limited),
+            graph.weights if whole else [],
+            graph.states if whole else [],
+        )
 
     def charge(self, merging: Merging, group: int) -> int:
         """Return what a stage pays at most for a group that joins it, without transfers."""
-        stream = ceil_div(merging.param_bytes[group] * TICKS_PER_S, self.streamed) if self.streamed else 0
+        stream = ceil_div(self.brought(merging, group) * TICKS_PER_S, self.streamed) if self.streamed else 0
         return merging.work[group] + stream
+
+    def brought(self, merging: Merging, group: int) -> int:
+        """Return the parameters that a group brings to a stage at most, in bytes."""
+        held = merging.param_bytes[group]
+        for _, size, readers in self.weights:  # which the parameters of their last reader have in them
+            if merging.find(readers[-1]) != group and any(merging.find(v) == group for v in readers):
+                held += size
+        return held
+
+    def holds(self, merging: Merging, group: int) -> bool:
+        """Tell whether a group has parameters, or states that count."""
+        return self.brought(merging, group) > 0 or any(
+            size and any(merging.find(v) == group for v in readers) for _, size, readers in self.states
+        )
 
 
 def _fault(merging: Merging, memory: _Memory, rule: str, groups: list[int]) -> str | None:
@@ -128,7 +157,7 @@ def _fault(merging: Merging, memory: _Memory, rule: str, groups: list[int]) -> s
         return "no such rule"
     if memory.counted:
         return "nothing may move where activations depend on the order of the ops"
-    if memory.limited and any(merging.param_bytes[group] for group in groups[:-1]):
+    if memory.limited and any(memory.holds(merging, group) for group in groups[:-1]):
         return "what has parameters may not move where a stage's memory is limited"
     if rule in REGION_RULES:
         return _region_fault(merging, memory, groups[:-1], groups[-1], up=rule == "region-up")

@@ -110,6 +110,8 @@ class _Beam(DownsetEnumeration):
 
     def __init__(self, problem: DownsetProblem, limit: int, memory_bytes: int, width: int) -> None:
         super().__init__(problem, limit, memory_bytes)
+        if self.state == "open" and problem.instance.cost.shares_memory:
+            self._begin_whole()
         self.narrowed = False
         self._width = width
         self._waiting = deque([0])  # downsets of one number of stages that go on, ascending

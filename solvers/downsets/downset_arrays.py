@@ -11,7 +11,14 @@ from mtpp.inference.graph import Int32Array, Int64Array
 from mtpp.inference.instance import Instance
 from mtpp.solvers.arrays import grouped
 from mtpp.solvers.downsets.kernels.downset_layout import FRAME
-from mtpp.solvers.stage_cost.cost_arrays import NO_GROUND, GroundArrays, MemoryArrays, ground_arrays, memory_arrays
+from mtpp.solvers.stage_cost.cost_arrays import (
+    NO_GROUND,
+    GroundArrays,
+    MemoryArrays,
+    ground_arrays,
+    memory_arrays,
+    shared_weights,
+)
 from mtpp.solvers.stage_cost.kernels.stage_cost import NEVER
 
 ByteArray = NDArray[np.uint8]
@@ -45,6 +52,10 @@ class DownsetArrays(NamedTuple):
         Random word of each op; a downset's key is the exclusive or of its ops', uint64, shape (n,).
     memory
         What stages may hold.
+    shared
+        A row for each reader of a weight that several ops read, and of a state: op, weight, bytes, and the share of
+        them in the op's parameters; int64, shape (rows, 4), rows of a weight one after the other. Empty where stages
+        hold their ops' shares: :func:`holding_whole`.
     """
 
     work: Int64Array
@@ -66,6 +77,7 @@ class DownsetArrays(NamedTuple):
     most_cost: Int64Array
     key: WordArray
     memory: MemoryArrays
+    shared: Int64Array
 
 
 class DownsetStore(NamedTuple):
@@ -191,7 +203,25 @@ def downset_arrays(instance: Instance, device_class: int | None = None) -> Downs
         most_cost,
         np.random.Generator(np.random.PCG64(n)).integers(0, 2**64, n, dtype=np.uint64),
         memory,
+        np.zeros((0, 4), dtype=np.int64),
     )
+
+
+def holding_whole(instance: Instance, arrays: DownsetArrays) -> DownsetArrays:
+    """Return the arrays of *instance* where stages hold whole what several ops read, not their ops' shares of it.
+
+    An op that is added to a stage may then add more than its own parameters, so no op is a giver.
+    """
+    cost = instance.cost
+    place = np.empty(instance.op_count, dtype=np.int64)
+    place[instance.order] = np.arange(instance.op_count)
+    rows = shared_weights(instance)
+    shares = rows.shares.copy()
+    if not cost.states_join:
+        shares[len(cost.weights.readers) :] = 0
+    weight = rows.weight_of_reader
+    shared = np.stack([place[rows.readers], weight, rows.bytes[weight], shares], axis=1)
+    return arrays._replace(giver=np.zeros_like(arrays.giver), shared=np.ascontiguousarray(shared))
 
 
 def givers(instance: Instance) -> NDArray[np.bool_]:

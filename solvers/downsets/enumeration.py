@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +22,7 @@ from mtpp.solvers.downsets.downset_arrays import (
     downset_scratch,
     downset_store,
     grown,
+    holding_whole,
     ordered_ground,
     table_size,
 )
@@ -112,17 +114,22 @@ class DownsetEnumeration(ResumableSearch):
         super().__init__(problem.instance, limit, int(problem.arrays.param_bytes.sum()), REGISTERS)
         self._problem = problem
         self._most = max(1, memory_bytes // bytes_per_downset(problem.arrays))
-        self._store = downset_store(problem.arrays, min(_FIRST_CAPACITY, self._most))
-        rebuild_table(1, self._store)
-        self._scratch = downset_scratch(problem.arrays, problem.ground)
-        self._registers[LAST_BASE] = _ALL
-        self._registers[TOTAL_WORK] = problem.arrays.work.sum()
+        self._begin()
         self._stages = min(problem.instance.k, problem.instance.op_count)
         self._later = np.zeros(self._stages + 1, dtype=np.int64)
         if problem.whole_ticks is not None and problem.whole_ticks <= limit:
             self.state = "found"
         else:
             self._look_at_crossings()
+
+    def _begin(self) -> None:
+        problem = self._problem
+        self._arrays = holding_whole(problem.instance, problem.arrays) if self.whole else problem.arrays
+        self._store: DownsetStore = downset_store(self._arrays, min(_FIRST_CAPACITY, self._most))
+        rebuild_table(1, self._store)
+        self._scratch = downset_scratch(self._arrays, problem.ground)
+        self._registers[LAST_BASE] = _ALL
+        self._registers[TOTAL_WORK] = self._arrays.work.sum()
 
     def _look_at_crossings(self) -> None:
         """Find what has to cross between the stages; that may be more than the limit allows."""
@@ -142,7 +149,7 @@ class DownsetEnumeration(ResumableSearch):
     def _call_kernel(self, last_step: int) -> int:
         problem = self._problem
         return search_downsets(
-            problem.arrays,
+            self._arrays,
             problem.ground,
             self._store,
             self._scratch,
@@ -194,7 +201,8 @@ class DownsetSearch(DownsetEnumeration):
     def proof(self, reduced: ReducedInstance) -> dict[str, Any]:
         """Return the proof, once there is none, that no partition of an instance so reduced stays within the limit."""
         assert self.state == "ended"
-        terms = {"cutoff": self.limit + 1, "k": self._problem.instance.k, "rules": self._problem.rules}
+        rules = rules_of(self._problem.rules, whole=self.whole)
+        terms = {"cutoff": self.limit + 1, "k": self._problem.instance.k, "rules": rules}
         return {"merges": reduced.record(), **terms, **self.record()}
 
     def record(self) -> dict[str, Any]:
@@ -209,6 +217,11 @@ class DownsetSearch(DownsetEnumeration):
             self._problem.instance, self._store.bits[:count], self._store.level[:count].reshape(-1, 1)
         )
         return {"downsets": count, "pairs": int(self._registers[PAIRS]), "digest": digest}
+
+
+def rules_of(rules: Sequence[str], *, whole: bool) -> list[str]:
+    """Return the rules of a search in a proof; where stages hold weights and states *whole*, *maximal* is left out."""
+    return [*(rule for rule in rules if rule != "maximal"), "whole"] if whole else list(rules)
 
 
 _CHUNK = 4096

@@ -30,12 +30,16 @@ class ResumableSearch(ABC):
     ----------
     state
         ``"open"`` until it is ``"ended"`` (none is left to expand), ``"found"`` (a partition) or ``"full"`` (the memory
-        is used up, or the partition found only keeps to the limits where what several ops read is shared out).
+        is used up).
+    whole
+        Whether stages hold whole what several ops read. At first they hold their ops' shares of it, which is less. If
+        the partition found breaks a limit for that, the search begins again with all of it.
     """
 
     def __init__(self, instance: Instance, limit: int, param_bytes: int, registers: int) -> None:
         self.limit = limit
         self.state = "open"
+        self.whole = False
         self._instance = instance
         self._registers = np.zeros(registers, dtype=np.int64)
         self._registers[DOWNSETS] = 1
@@ -74,11 +78,26 @@ class ResumableSearch(ABC):
                 return
         self.state = {ENDED: "ended", FOUND: "found"}.get(code, "open")
         if self.state == "found" and self._instance.cost.shares_memory and not self._holds():
-            self.state = "full"
+            self.state = "open"
+            self._begin_whole()
 
     @abstractmethod
     def _call_kernel(self, last_step: int) -> int:
         """Let the kernel go on until so many steps have been made in all; return why it came back."""
+
+    def _begin_whole(self) -> None:
+        """Begin again with stages that hold whole what several ops read; steps made so far still count."""
+        assert not self.whole
+        self.whole = True
+        kept = self._registers[[STEPS, TOTAL_PARAMS]]
+        self._registers[:] = 0
+        self._registers[[STEPS, TOTAL_PARAMS]] = kept
+        self._registers[DOWNSETS] = 1
+        self._begin()
+
+    @abstractmethod
+    def _begin(self) -> None:
+        """Set up arrays, registers and an empty store, as :attr:`whole` says."""
 
     @abstractmethod
     def _grow(self) -> bool:

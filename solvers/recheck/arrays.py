@@ -42,6 +42,9 @@ class ClaimArrays(NamedTuple):
         Ops that read from each op, by rising *following*, and those that it reads from, CSR.
     rest_ticks, rest_bytes
         By level of a downset: what the stages after the next one can take in ticks, and in bytes of parameters. int64.
+    shared, shared_offsets, shared_readers
+        What a stage holds whole: bytes, and the op whose parameters have them, −1 for none; int64, shape (w, 2). Ops
+        that read each, CSR.
     """
 
     work: Int64Array
@@ -63,6 +66,9 @@ class ClaimArrays(NamedTuple):
     before: Int32Array
     rest_ticks: Int64Array
     rest_bytes: Int64Array
+    shared: Int64Array
+    shared_offsets: Int64Array
+    shared_readers: Int32Array
 
 
 class Limits(NamedTuple):
@@ -117,7 +123,7 @@ class GroundArrays(NamedTuple):
 def fits_arrays(claim: DownsetClaim) -> bool:
     """Tell whether all sums of a claim stay within 64 bits."""
     memory = claim.memory
-    held = sum(claim.param_bytes) + memory.most_activations
+    held = sum(claim.param_bytes) + claim.kept(claim.everything) + memory.most_activations
     ticks = sum(claim.work) + 2 * sum(edge.transfer for edge in claim.edges) + memory.overflow(held)
     return max(ticks, held * memory.parts, memory.bandwidth) < LARGEST_TOTAL
 
@@ -163,6 +169,10 @@ def claim_arrays(claim: DownsetClaim, onward: Sequence[int], least: Sequence[int
         *_rows([list(members(ops)) for ops in claim.before]),
         _int64([max(-1, min(claim.rest_ticks(level, least), all_ticks)) for level in levels]),
         _int64([min(claim.rest_bytes(level), sum(claim.param_bytes)) for level in levels]),
+        _int64([value for row in claim.shared for value in (row.size, -1 if row.home is None else row.home)]).reshape(
+            -1, 2
+        ),
+        *_rows([list(members(row.readers)) for row in claim.shared]),
     )
 
 

@@ -131,6 +131,22 @@ def _ground(graph: TickGraph) -> Iterator[GroundTensor]:
             yield GroundTensor(size, None, tuple(place[v] for v in ops))
 
 
+class SharedBytes(NamedTuple):
+    """A weight or state that a stage holds once, however many of its ops read it.
+
+    Attributes
+    ----------
+    home
+        The op whose parameters have these bytes in them; None: no op's, and fast memory holds none of them.
+    readers
+        The set of ops that read it.
+    """
+
+    size: int
+    home: int | None
+    readers: int
+
+
 @dataclass(frozen=True)
 class DownsetClaim:
     """The claim that no partition into *stages* non-empty stages or fewer has all of them cost at most *limit*.
@@ -147,6 +163,8 @@ class DownsetClaim:
         In ticks; −1 if the cutoff is 0.
     crossings, maximal
         Rules that leave pairs of downsets out; :mod:`mtpp.solvers.recheck.plain` says why they may. *fit* always does.
+    shared
+        Where stages hold whole what several ops read: that. Else they hold what their ops' parameters have of it.
     """
 
     work: tuple[int, ...]
@@ -157,6 +175,7 @@ class DownsetClaim:
     limit: int
     crossings: bool
     maximal: bool
+    shared: tuple[SharedBytes, ...] = ()
 
     @classmethod
     def of(
@@ -167,8 +186,16 @@ class DownsetClaim:
         k: int,
         cutoff: int,
         rules: Collection[str] = (),
+        systems: Sequence[dict[str, Any]] | None = None,
     ) -> DownsetClaim:
-        """Make the claim that a graph as merged cannot be cut into k stages that all cost less than *cutoff*."""
+        """Make the claim that a graph as merged cannot be cut into k stages that all cost less than *cutoff*.
+
+        Parameters
+        ----------
+        systems
+            Of all classes of devices; None: the one.
+        """
+        shared = _shared(graph, merged.group_of, systems or [system]) if "whole" in rules else ()
         return cls(
             tuple(merged.work),
             tuple(merged.param_bytes),
@@ -178,6 +205,7 @@ class DownsetClaim:
             cutoff - 1,
             "crossings" in rules,
             "maximal" in rules,
+            shared,
         )
 
     @property
@@ -236,7 +264,7 @@ class DownsetClaim:
     @cached_property
     def memory_matters(self) -> bool:
         """Whether there is a memory that not everything at once fits into."""
-        most = sum(self.param_bytes) + self.memory.most_activations
+        most = sum(self.param_bytes) + self.kept(self.everything) + self.memory.most_activations
         return any(size is not None and size < most for size in (self.memory.fast_bytes, self.memory.limit_bytes))
 
     def stages_left(self, level: int) -> int:
@@ -265,6 +293,16 @@ class DownsetClaim:
         """Return the bytes of parameters of a set of ops."""
         return sum(self.param_bytes[v] for v in members(ops))
 
+    def held_by(self, ops: int) -> int:
+        """Return the bytes of parameters that a set of ops holds as a stage."""
+        return self.params_of(ops) + sum(
+            row.size for row in self.shared if row.home is not None and ops & row.readers and not ops >> row.home & 1
+        )
+
+    def kept(self, ops: int) -> int:
+        """Return the bytes of states that a set of ops keeps, of those that no op's parameters have in them."""
+        return sum(row.size for row in self.shared if row.home is None and ops & row.readers)
+
     def crossing(self, source: int, target: int) -> int:
         """Return the transfers of tensors that one set of ops makes and another one reads."""
         return sum(
@@ -276,9 +314,28 @@ class DownsetClaim:
     def allows(self, stage: int) -> bool:
         """Tell whether a non-empty set of ops may be a stage: f is within the limit, and it keeps to its memory."""
         outside = self.everything & ~stage
-        held = self.params_of(stage) + self.memory.peak(stage)
+        held = self.held_by(stage) + self.memory.peak(stage)
         cost = self.work_of(stage) + self.crossing(outside, stage) + self.crossing(stage, outside)
-        return cost + self.memory.overflow(held) <= self.limit and self.memory.allows(held)
+        return cost + self.memory.overflow(held) <= self.limit and self.memory.allows(held + self.kept(stage))
+
+
+def _shared(graph: TickGraph, group_of: Sequence[int], systems: Sequence[dict[str, Any]]) -> tuple[SharedBytes, ...]:
+    """Return what several ops of a graph as merged read, and its states, with the bytes of all sequences.
+
+    Parameters of ops have states in them where a device has a limit and none a fast memory.
+    """
+    count = systems[0].get("sequences", 1)
+    limited = any(system.get("stage_memory_bytes") is not None for system in systems)
+    joined = limited and all(system["fast_memory_bytes"] is None for system in systems)
+    weights = [(size, readers, True) for _, size, readers in graph.weights]
+    states = [(size * count, readers, joined) for _, size, readers in graph.states]
+    rows = []
+    for size, readers, charged in weights + states:
+        groups = 0
+        for v in readers:
+            groups |= 1 << group_of[v]
+        rows.append(SharedBytes(size, group_of[readers[-1]] if charged else None, groups))
+    return tuple(rows)
 
 
 class SearchTooLarge(Exception):

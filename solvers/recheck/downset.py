@@ -108,8 +108,9 @@ def recheck_on_devices(
     proof = claim.proof
     if len(merged[0].work) ** 2 // 4 > memory_bytes:
         return None, f"the search was not run again: {len(merged[0].work)} ops are too many for it"
+    systems = [system for _, system in claim.by_class]
     of_class = [
-        DownsetClaim.of(one, graph, system, claim.k, claim.value, proof["rules"])
+        DownsetClaim.of(one, graph, system, claim.k, claim.value, proof["rules"], systems)
         for one, (graph, system) in zip(merged, claim.by_class, strict=True)
     ]
     whole = UnequalClaim(tuple(of_class), tuple(claim.class_of), claim.k, proof["order"] == "free")

@@ -42,9 +42,9 @@ to replay the merges one by one: merging others only adds paths and takes ops ou
 both gain the same ops, and sets that keep others together cost what they did.
 
 **Memory.** If a stage has a fast memory and its activations have a fixed reserve, an op that moves brings at most the
-time to stream its parameters: ceil(max(0, a + b)) ≤ ceil(max(0, a)) + ceil(b). That is added to its work where it
-joins; the stage that it leaves needs less. Under a hard limit on a stage's memory only ops without parameters move.
-Where the activations depend on the order of the ops, nothing does.
+time to stream all parameters that it reads: ceil(max(0, a + b)) ≤ ceil(max(0, a)) + ceil(b). That is added to its work
+where it joins; the stage that it leaves needs less. Under a hard limit on a stage's memory only ops without parameters
+move. Where the activations depend on the order of the ops, nothing does.
 
 **Unequal devices.** The proof of a pair compares the costs of each stage before and after, on the same device: a move
 whose condition holds on every class of devices makes no stage more expensive, nor needs more memory than it may have.
@@ -216,7 +216,8 @@ def _charges(instance: Instance) -> Int64Array:
     if not instance.memory_matters:
         return charge
     if system.fast_memory_bytes is not None:
-        charge += np.array([system.link.streaming_ps(size) for size in instance.param_bytes.tolist()], dtype=np.int64)
+        brought = instance.cost.own_bytes + instance.cost.weights.read_by(instance.op_count)
+        charge += np.array([system.link.streaming_ps(size) for size in brought.tolist()], dtype=np.int64)
     if system.memory_bytes is not None:
         charge[instance.cost.read_bytes > 0] = -1
     return charge

@@ -13,8 +13,8 @@ from mtpp.inference.instance import Instance
 from mtpp.inference.objective import stage_costs
 from mtpp.inference.partition import Partition
 from mtpp.inference.placed_partition import PlacedPartition
-from mtpp.solvers.downsets.downset_arrays import downset_scratch, grown, ordered_ground, table_size
-from mtpp.solvers.downsets.enumeration import digest_of_downsets
+from mtpp.solvers.downsets.downset_arrays import downset_scratch, grown, holding_whole, ordered_ground, table_size
+from mtpp.solvers.downsets.enumeration import digest_of_downsets, rules_of
 from mtpp.solvers.downsets.kernels.downset_layout import LAST
 from mtpp.solvers.downsets.kernels.downset_store import rebuild_table
 from mtpp.solvers.downsets.resumable_search import ResumableSearch
@@ -94,17 +94,24 @@ class UnequalSearch(ResumableSearch):
         super().__init__(problem.instance, limit, params, UNEQUAL_REGISTERS)
         self._problem = problem
         self._most = max(1, memory_bytes // problem.bytes_per_downset)
-        capacity = min(_FIRST_CAPACITY, self._most)
-        self._store: UnequalStore = unequal_store(problem.arrays, capacity)
-        self._pool: LabelPool = label_pool(4 * capacity)
-        rebuild_table(1, self._store)
-        self._scratch = downset_scratch(problem.arrays.shared, problem.ground)
-        self._registers[LABELS] = 1
+        self._begin()
         self._rules = limited_rules(problem.instance, problem.arrays, problem.rates, limit)
         if self._rules is None:
             self.state = "full"
         elif not fits_first(problem.arrays, self._rules):
             self.state = "ended"
+
+    def _begin(self) -> None:
+        problem = self._problem
+        self._arrays = problem.arrays
+        if self.whole:
+            self._arrays = self._arrays._replace(shared=holding_whole(problem.instance, self._arrays.shared))
+        capacity = min(_FIRST_CAPACITY, self._most)
+        self._store: UnequalStore = unequal_store(self._arrays, capacity)
+        self._pool: LabelPool = label_pool(4 * capacity)
+        rebuild_table(1, self._store)
+        self._scratch = downset_scratch(self._arrays.shared, problem.ground)
+        self._registers[LABELS] = 1
 
     def proof(self, reduced: ReducedInstance) -> dict[str, Any]:
         """Return the proof, once there is none, that no partition of an instance so reduced stays within the limit."""
@@ -114,7 +121,7 @@ class UnequalSearch(ResumableSearch):
             "cutoff": self.limit + 1,
             "k": problem.instance.most_used,
             "order": problem.instance.machine.order,
-            "rules": problem.rules,
+            "rules": rules_of(problem.rules, whole=self.whole),
         }
         return {"merges": reduced.record(), **terms, **self.record()}
 
@@ -146,7 +153,7 @@ class UnequalSearch(ResumableSearch):
         problem = self._problem
         assert self._rules is not None
         return search_unequal(
-            problem.arrays,
+            self._arrays,
             problem.ground,
             self._rules,
             self._store,

@@ -33,7 +33,7 @@ from mtpp.solvers.downsets.kernels.downset_layout import (
     WORK,
 )
 from mtpp.solvers.downsets.kernels.downset_store import keep_downset
-from mtpp.solvers.downsets.kernels.stages import next_stage, peak_of_stage, unpack
+from mtpp.solvers.downsets.kernels.stages import held_by_stage, next_stage, peak_of_stage, unpack
 from mtpp.solvers.jit import kernel, subroutine
 from mtpp.solvers.stage_cost.cost_arrays import IN_ORDER, LIMIT_BYTES, NO_MEMORY, RESERVE_BYTES, GroundArrays
 from mtpp.solvers.stage_cost.kernels.stage_cost import EQUAL, NEVER, stage_ticks
@@ -148,7 +148,8 @@ def _end_stage(
         peak = memory.figures[EQUAL, RESERVE_BYTES]
         if memory.mode == IN_ORDER:
             peak = peak_of_stage(False, arrays, ground, scratch)
-        if stage_ticks(frames[frame + COST], frames[frame + PARAMS], peak, EQUAL, memory) > limit:
+        held = held_by_stage(False, frames[frame + PARAMS], arrays, scratch)
+        if stage_ticks(frames[frame + COST], held, peak, EQUAL, memory) > limit:
             return False
         most = memory.figures[EQUAL, LIMIT_BYTES] - memory.figures[EQUAL, RESERVE_BYTES]
         if -(-(registers[TOTAL_PARAMS] - params) // rest) > most:
@@ -181,5 +182,6 @@ def _end_stage(
         peak = memory.figures[EQUAL, RESERVE_BYTES]
         if memory.mode == IN_ORDER:
             peak = peak_of_stage(True, arrays, ground, scratch)
-        last = stage_ticks(last, registers[TOTAL_PARAMS] - params, peak, EQUAL, memory)
+        held = held_by_stage(True, registers[TOTAL_PARAMS] - params, arrays, scratch)
+        last = stage_ticks(last, held, peak, EQUAL, memory)
     return bool(last <= limit)

@@ -329,6 +329,25 @@ def _fits_another(depth: int, limit: int, arrays: DownsetArrays, scratch: Downse
 
 
 @subroutine
+def held_by_stage(of_rest: bool, shares: int, arrays: DownsetArrays, scratch: DownsetScratch) -> int:
+    """Return the parameters of the stage, or with *of_rest* of all that is after it, given the sum of its ops'.
+
+    What several ops read counts once, and whole; states by their code.
+    """
+    shared = arrays.shared
+    held = np.int64(shares)
+    counted = np.int64(-1)
+    for i in range(len(shared)):
+        where = scratch.status[shared[i, 0]]
+        if where != BEFORE and (where == INSIDE) != of_rest:
+            held -= shared[i, 3]
+            if shared[i, 1] != counted:
+                counted = shared[i, 1]
+                held += shared[i, 2]
+    return int(held)
+
+
+@subroutine
 def peak_of_stage(of_rest: bool, arrays: DownsetArrays, ground: GroundArrays, scratch: DownsetScratch) -> int:
     """Return the working memory of the stage, or with *of_rest* of all that is after it, run in the graph's order."""
     if len(ground.places) == 0:

@@ -331,9 +331,9 @@ def accepted(
     """
     if nodes[depth, OPS] == 0:
         return False
-    if limits.counted:
-        held = nodes[depth, PARAMS] + peak_of(ground, scratch, STAGE)
-        if nodes[depth, COST] + overflow(held, limits) > limits.ticks:
+    if limits.counted or len(claim.shared) > 0:
+        peak = peak_of(ground, scratch, STAGE) if limits.counted else limits.reserve
+        if nodes[depth, COST] + memory_ticks(nodes[depth, PARAMS], peak, STAGE, claim, limits, scratch) > limits.ticks:
             return False
     for i in range(nodes[depth, PASSED]):
         op = scratch.passed[i]
@@ -353,6 +353,30 @@ def accepted(
         if cost + overflow(held, limits) <= limits.ticks:
             return False
     return True
+
+
+@subroutine
+def memory_ticks(params: int, peak: int, wanted: int, claim: ClaimArrays, limits: Limits, scratch: Scratch) -> int:
+    """Return what the ops of one status, with so many parameters of their own, pay for the memory of a stage.
+
+    More than any limit if they may not be a stage. What several ops read counts whole where the claim says so.
+    """
+    held = params + peak
+    kept = 0
+    for i in range(len(claim.shared)):
+        home = claim.shared[i, 1]
+        if home >= 0 and scratch.status[home] == wanted:
+            continue
+        for e in range(claim.shared_offsets[i], claim.shared_offsets[i + 1]):
+            if scratch.status[claim.shared_readers[e]] == wanted:
+                if home >= 0:
+                    held += claim.shared[i, 0]
+                else:
+                    kept += claim.shared[i, 0]
+                break
+    if held + kept > limits.most_bytes:
+        return NEVER
+    return int(overflow(held, limits))
 
 
 @kernel

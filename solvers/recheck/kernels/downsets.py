@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mtpp.solvers.jit import kernel
-from mtpp.solvers.recheck.kernels.decisions import BACK, DOWN, OPEN, accepted, begin, decide, overflow, peak_of
+from mtpp.solvers.recheck.kernels.decisions import BACK, DOWN, OPEN, accepted, begin, decide, memory_ticks, peak_of
 from mtpp.solvers.recheck.kernels.state import (
     DEPTH,
     LATER,
@@ -96,7 +96,7 @@ def search_again(
                 state[PAIRS] += 1
                 if reach(store, scratch, words, level + 1):
                     peak = peak_of(ground, scratch, LATER) if limits.counted else limits.reserve
-                    ticks = overflow(nodes[depth, REST_PARAMS] + peak, limits)
+                    ticks = memory_ticks(nodes[depth, REST_PARAMS], peak, LATER, claim, limits, scratch)
                     if nodes[depth, REST] + ticks <= limits.ticks:
                         outcome = FALSE
         elif phase == BACK and depth == 0:

@@ -22,7 +22,7 @@ from mtpp.solvers.downsets.kernels.downset_layout import (
     OUT_OF_STEPS,
     PARAMS,
 )
-from mtpp.solvers.downsets.kernels.stages import next_stage, peak_of_stage, unpack
+from mtpp.solvers.downsets.kernels.stages import held_by_stage, next_stage, peak_of_stage, unpack
 from mtpp.solvers.jit import kernel, subroutine
 from mtpp.solvers.orders.kernels.device_labels import room_after, step
 from mtpp.solvers.stage_cost.cost_arrays import IN_ORDER, NO_MEMORY, RESERVE_BYTES, GroundArrays, MemoryArrays
@@ -108,6 +108,7 @@ def search_unequal(
             classes.most_cost[c],
             shared.key,
             MemoryArrays(shared.memory.mode, classes.figures[c]),
+            shared.shared,
         )
         if registers[DEPTH] == 0:
             room = _largest_room(store.front[base], c, pool, rules)
@@ -164,7 +165,8 @@ def _end_stage(
         peak = memory.figures[EQUAL, RESERVE_BYTES]
         if memory.mode == IN_ORDER:
             peak = peak_of_stage(False, arrays, ground, scratch)
-        if stage_ticks(frames[frame + COST], frames[frame + PARAMS], peak, EQUAL, memory) > limit:
+        held = held_by_stage(False, frames[frame + PARAMS], arrays, scratch)
+        if stage_ticks(frames[frame + COST], held, peak, EQUAL, memory) > limit:
             return False
     reached, joined = reached_downset(base, classes, store, scratch, registers)
     if joined == 0:  # a stage has at least one op
