@@ -78,6 +78,9 @@ NEIGHBOURS, DIRECT = TRANSPORTS = ("neighbours", "direct")
 FIXED, FREE = DEVICE_ORDERS = ("fixed", "free")
 """Stage i stands on device i, or devices may stand anywhere in the pipeline."""
 
+BOTTLENECK_OBJECTIVE, LATENCY_OBJECTIVE = OBJECTIVES = ("bottleneck", "latency")
+"""The most expensive stage, or all stages together: the time of one request on an idle pipeline."""
+
 ORDERS = ("file", "search")
 SEARCHES = ("anneal", "beam")
 

@@ -51,6 +51,11 @@ class StageCosts:
         return int(self.cost.max())
 
     @property
+    def latency(self) -> int:
+        """Time of one request on an idle pipeline: the sum of the stages' costs, in ticks."""
+        return int(self.cost.sum())
+
+    @property
     def held_bytes(self) -> Int64Array:
         """Bytes that count in the memory limit: parameters, states and activations."""
         return self.param_bytes + self.state_bytes + self.peak_bytes

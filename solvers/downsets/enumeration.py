@@ -84,6 +84,11 @@ class DownsetProblem:
         return ["crossings", "fit"] if self.instance.peaks_in_order else ["crossings", "fit", "maximal"]
 
     @property
+    def most_ticks(self) -> int:
+        """No partition's bottleneck is above this."""
+        return self.instance.most_ticks
+
+    @property
     def first_steps(self) -> int:
         """Steps that a search takes before its first downset, for a look at crossings."""
         n = self.instance.op_count

@@ -41,6 +41,7 @@ class Search(Protocol):
 
     limit: int
     state: str
+    finds_best: bool
 
     @property
     def steps(self) -> int: ...  # noqa: D102
@@ -54,6 +55,8 @@ class Problem(Protocol):
 
     @property
     def first_steps(self) -> int: ...  # noqa: D102
+    @property
+    def most_ticks(self) -> int: ...  # noqa: D102
     def search(self, limit: int, memory_bytes: int) -> Search: ...  # noqa: D102
     def bottleneck(self, partition: Partition) -> int: ...  # noqa: D102
 
@@ -115,7 +118,7 @@ class Prover:
         last_step = self.steps + steps
         if not self._may_begin(last_step):
             return None
-        search = self._begun(self.inner.most_ticks, _MAIN_MEMORY)
+        search = self._begun(self._problem.most_ticks, _MAIN_MEMORY)
         self._run(search, last_step)
         if search.state == "ended":
             raise proven_infeasible(self._reduced.original)
@@ -195,7 +198,7 @@ class Prover:
         """Take in what a search has decided."""
         if search.state == "found":
             self.found = search.partition()
-            self._halve = True
+            self._halve = not search.finds_best
             self._upper = self._problem.bottleneck(self.found)
             self._limits.observer.incumbent(self._upper)
             found = self.found

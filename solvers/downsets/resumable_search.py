@@ -34,7 +34,11 @@ class ResumableSearch(ABC):
     whole
         Whether stages hold whole what several ops read. At first they hold their ops' shares of it, which is less. If
         the partition found breaks a limit for that, the search begins again with all of it.
+    finds_best
+        Whether no partition is better than the one found.
     """
+
+    finds_best = False
 
     def __init__(self, instance: Instance, limit: int, param_bytes: int, registers: int) -> None:
         self.limit = limit

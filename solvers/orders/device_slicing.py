@@ -154,7 +154,7 @@ class DeviceSlicer:
 
     def _best_of_long(self, order: Int32Array, cutoff: int | None, *, exact: bool) -> DeviceCut | None:
         """Cut an order where little crosses, then also near the cuts found."""
-        places = _places(self.instance, order, _MOST_CUTS - 1)
+        places = cut_places(self.instance, order, _MOST_CUTS - 1)
         found = self._best_at(places, order, cutoff, exact=False)
         if found is None:
             return None
@@ -166,7 +166,7 @@ class DeviceSlicer:
 
     def _best_at(self, places: Int64Array, order: Int32Array, cutoff: int | None, *, exact: bool) -> DeviceCut | None:
         """Cut an order at some of the places."""
-        runs = _runs(self.instance, order, places)
+        runs = runs_between(self.instance, order, places)
         slicer = DeviceSlicer(runs.instance, self.most, self.free)
         found = slicer.best(runs.instance.order, cutoff, exact=exact)
         return None if found is None else found._replace(partition=runs.lift(found.partition))
@@ -241,7 +241,7 @@ class DeviceSlicer:
         return [min(total, limit) for limit in (figures[:, LIMIT_BYTES] - figures[:, RESERVE_BYTES]).tolist()]
 
 
-def _places(instance: Instance, order: Int32Array, count: int) -> Int64Array:
+def cut_places(instance: Instance, order: Int32Array, count: int) -> Int64Array:
     """Return places to cut an order at, ascending: of each of *count* pieces with like work, where least crosses."""
     n = instance.op_count
     position = np.empty(n, dtype=np.int64)
@@ -261,7 +261,7 @@ def _places(instance: Instance, order: Int32Array, count: int) -> Int64Array:
     return np.sort(first) + 1
 
 
-def _runs(instance: Instance, order: Int32Array, places: Int64Array) -> Contraction:
+def runs_between(instance: Instance, order: Int32Array, places: Int64Array) -> Contraction:
     """Merge the ops of an order between places to cut it at."""
     group_of = np.empty(instance.op_count, dtype=np.int32)
     group_of[order] = np.searchsorted(places, np.arange(instance.op_count), side="right")

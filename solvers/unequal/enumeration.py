@@ -21,7 +21,7 @@ from mtpp.solvers.downsets.resumable_search import ResumableSearch
 from mtpp.solvers.orders.device_labels import LEADING, devices_of
 from mtpp.solvers.reduction.reduced_instance import ReducedInstance
 from mtpp.solvers.stage_cost.cost_arrays import GroundArrays
-from mtpp.solvers.unequal.kernels.register_layout import LABELS, UNEQUAL_REGISTERS
+from mtpp.solvers.unequal.kernels.register_layout import LABELS, SPENT, UNCOUNTED, UNEQUAL_REGISTERS
 from mtpp.solvers.unequal.kernels.search import search_unequal
 from mtpp.solvers.unequal.unequal_arrays import (
     ClassArrays,
@@ -57,6 +57,11 @@ class UnequalProblem:
         """Steps that a search takes before its first downset."""
         return 1
 
+    @property
+    def most_ticks(self) -> int:
+        """No partition's bottleneck is above this."""
+        return self.instance.most_ticks
+
     def search(self, limit: int, memory_bytes: int) -> UnequalSearch:
         """Return a search for a partition with every stage cost at most *limit* ticks, at its beginning."""
         return UnequalSearch(self, limit, memory_bytes)
@@ -87,15 +92,20 @@ class UnequalSearch(ResumableSearch):
     ----------
     memory_bytes
         Of the downsets and labels kept, at most.
+    stage_limit
+        In place of *limit* for the cost of a stage, where that is of something else.
     """
 
-    def __init__(self, problem: UnequalProblem, limit: int, memory_bytes: int) -> None:
+    def __init__(
+        self, problem: UnequalProblem, limit: int, memory_bytes: int, *, stage_limit: int | None = None
+    ) -> None:
         params = int(problem.arrays.shared.param_bytes.sum())
         super().__init__(problem.instance, limit, params, UNEQUAL_REGISTERS)
         self._problem = problem
         self._most = max(1, memory_bytes // problem.bytes_per_downset)
+        self._stage_limit = limit if stage_limit is None else stage_limit
         self._begin()
-        self._rules = limited_rules(problem.instance, problem.arrays, problem.rates, limit)
+        self._rules = limited_rules(problem.instance, problem.arrays, problem.rates, self._stage_limit)
         if self._rules is None:
             self.state = "full"
         elif not fits_first(problem.arrays, self._rules):
@@ -112,6 +122,7 @@ class UnequalSearch(ResumableSearch):
         rebuild_table(1, self._store)
         self._scratch = downset_scratch(self._arrays.shared, problem.ground)
         self._registers[LABELS] = 1
+        self._registers[SPENT] = UNCOUNTED
 
     def proof(self, reduced: ReducedInstance) -> dict[str, Any]:
         """Return the proof, once there is none, that no partition of an instance so reduced stays within the limit."""
@@ -133,8 +144,7 @@ class UnequalSearch(ResumableSearch):
         :meth:`mtpp.solvers.downsets.enumeration.DownsetSearch.record`. The numbers are those of leading devices, and of
         devices used where these are limited; or in free order those of devices of each class.
         """
-        store, pool, rules = self._store, self._pool, self._rules
-        assert rules is not None
+        store, pool = self._store, self._pool
         rows: list[int] = []
         numbers: list[Sequence[int]] = []
         downsets = 0
@@ -143,11 +153,16 @@ class UnequalSearch(ResumableSearch):
             at = first
             while at >= 0:
                 rows.append(downset)
-                numbers.append(rules.numbers(int(pool.label[at])))
+                numbers.append(self._numbers(at))
                 at = int(pool.following[at])
         columns = np.array(numbers, dtype=np.int32).reshape(len(rows), -1)
         digest = digest_of_downsets(self._instance, store.bits[rows], columns)
         return {"downsets": downsets, "labels": len(rows), "digest": digest}
+
+    def _numbers(self, at: int) -> list[int]:
+        """Return the numbers of a label as the record has them."""
+        assert self._rules is not None
+        return self._rules.numbers(int(self._pool.label[at]))
 
     def _call_kernel(self, last_step: int) -> int:
         problem = self._problem
@@ -160,7 +175,7 @@ class UnequalSearch(ResumableSearch):
             self._pool,
             self._scratch,
             self._registers,
-            self.limit,
+            self._stage_limit,
             last_step,
         )
 
@@ -181,6 +196,7 @@ class UnequalSearch(ResumableSearch):
                 grown(old.work, capacity),
                 grown(old.owed, capacity),
                 grown(old.params, capacity),
+                grown(old.rest, capacity),
                 grown(old.front, capacity, -1),
                 grown(old.following, capacity, -1),
                 old.of_size,

@@ -30,6 +30,8 @@ class ClassArrays(NamedTuple):
         Work of all ops, int64, shape (classes,).
     figures
         Memories of each class, int64, shape (classes, 1, 6).
+    least_work, least_transfer
+        The least of any class, int64, shapes (n,) and (m,).
     """
 
     shared: DownsetArrays
@@ -39,6 +41,8 @@ class ClassArrays(NamedTuple):
     owed: Int64Array
     total: Int64Array
     figures: Int64Array
+    least_work: Int64Array
+    least_transfer: Int64Array
 
 
 class UnequalStore(NamedTuple):
@@ -52,6 +56,8 @@ class UnequalStore(NamedTuple):
         Ticks of the ops in it, and of the tensors that are made in it and read after it, by class, int64.
     params
         Bytes of the ops in it, int64.
+    rest
+        Least work of the ops after it; and with the least transfers of tensors from it to them. int64, two columns.
     front
         Its first label; −1: none. int32.
     following
@@ -66,6 +72,7 @@ class UnequalStore(NamedTuple):
     work: Int64Array
     owed: Int64Array
     params: Int64Array
+    rest: Int64Array
     front: Int32Array
     following: Int32Array
     of_size: Int32Array
@@ -86,6 +93,8 @@ class LabelPool(NamedTuple):
         The downset, int32.
     class_of
         Class of the device of the last stage, int32.
+    spent
+        Latency so far, in ticks, where it counts; else 0. int64.
     """
 
     label: Int64Array
@@ -93,6 +102,7 @@ class LabelPool(NamedTuple):
     parent: Int32Array
     owner: Int32Array
     class_of: Int32Array
+    spent: Int64Array
 
 
 Rates = Sequence[Sequence[Fraction | None]]
@@ -112,6 +122,8 @@ def class_arrays(instance: Instance) -> tuple[ClassArrays, Rates]:
         owed,
         np.array([row.work.sum() for row in rows], dtype=np.int64),
         np.array([row.memory.figures for row in rows]),
+        np.min([row.work for row in rows], axis=0),
+        np.min([row.transfer for row in rows], axis=0),
     )
     return arrays, rates
 
@@ -185,6 +197,8 @@ def unequal_store(arrays: ClassArrays, capacity: int) -> UnequalStore:
     classes, n = arrays.work.shape
     of_size = np.full(n + 1, -1, dtype=np.int32)
     of_size[0] = 0
+    rest = np.zeros((capacity, 2), dtype=np.int64)
+    rest[0] = arrays.least_work.sum()
     return UnequalStore(
         np.zeros((capacity, -(-n // 64)), dtype=np.uint64),
         np.zeros(capacity, dtype=np.uint64),
@@ -192,6 +206,7 @@ def unequal_store(arrays: ClassArrays, capacity: int) -> UnequalStore:
         np.zeros((capacity, classes), dtype=np.int64),
         np.zeros((capacity, classes), dtype=np.int64),
         np.zeros(capacity, dtype=np.int64),
+        rest,
         np.zeros(capacity, dtype=np.int32),
         np.full(capacity, -1, dtype=np.int32),
         of_size,
@@ -206,4 +221,5 @@ def label_pool(capacity: int) -> LabelPool:
         np.full(capacity, -1, dtype=np.int32),
         np.zeros(capacity, dtype=np.int32),
         np.full(capacity, -1, dtype=np.int32),
+        np.zeros(capacity, dtype=np.int64),
     )

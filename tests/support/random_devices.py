@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -130,6 +130,29 @@ class RandomCase:
         """Return the least bottleneck of any cut of one order."""
         return self._least([sum(1 << v for v in order[:end]) for end in range(self.ops + 1)], most, free=free)
 
+    def frontier(self, most: int, *, free: bool) -> list[tuple[int, int]]:
+        """Return bottleneck and latency of all plans that no other one beats in both, in increasing bottleneck."""
+        count, whole = len(self.devices), (1 << self.ops) - 1
+        prefixes = self.downsets()
+        cost = cache(lambda bits, i: self.cost([v for v in range(self.ops) if bits >> v & 1], i))
+
+        @cache
+        def pairs(done: int, used: int) -> tuple[tuple[int, int], ...]:
+            if done == whole:
+                return ((0, 0),)
+            found = set()
+            first = 0 if free else used.bit_length()
+            for i in range(first, count) if used.bit_count() < most else ():
+                for end in prefixes:
+                    if used >> i & 1 or end == done or end & done != done:
+                        continue
+                    paid = cost(end & ~done, i)
+                    if paid < NEVER:
+                        found |= {(max(paid, top), paid + rest) for top, rest in pairs(end, used | 1 << i)}
+            return tuple(undominated(found))
+
+        return list(pairs(0, 0))
+
     def _least(self, prefixes: Sequence[int], most: int, *, free: bool) -> int:
         count, whole = len(self.devices), (1 << self.ops) - 1
         cost = cache(lambda bits, i: self.cost([v for v in range(self.ops) if bits >> v & 1], i))
@@ -147,6 +170,15 @@ class RandomCase:
             return best
 
         return least(0, 0)
+
+
+def undominated(pairs: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the pairs of which no other one is as small in both numbers, the smallest first number first."""
+    kept: list[tuple[int, int]] = []
+    for one in sorted(pairs):
+        if not kept or one[1] < kept[-1][1]:
+            kept.append(one)
+    return kept
 
 
 def random_case(seed: int) -> RandomCase:

@@ -87,13 +87,20 @@ def _measure(
                 work += classes.work[c, scratch.open_ops[frames[d * FRAME + AT]]]
         store.work[new, c] = work
         store.owed[new, c] = 0
+    rest = store.rest[base, 0]
+    for d in range(1, depth):
+        if frames[d * FRAME + PHASE] == 1:
+            rest -= classes.least_work[scratch.open_ops[frames[d * FRAME + AT]]]
+    store.rest[new, 0] = rest
     for t in range(len(shared.transfer)):
         if _inside(shared.producer[t], new, store):
             for e in range(shared.consumer_offsets[t], shared.consumer_offsets[t + 1]):
                 if not _inside(shared.consumers[e], new, store):
                     for c in range(len(classes.work)):
                         store.owed[new, c] += classes.owed[c, t]
+                    rest += classes.least_transfer[t]
                     break
+    store.rest[new, 1] = rest
 
 
 @subroutine
@@ -125,13 +132,32 @@ def keep_label(
     pool: LabelPool,
     registers: Int64Array,
 ) -> bool:
-    """Add a label to those of a downset, unless one of them makes it needless; drop those that it makes needless."""
+    """Do as :func:`keep_spent_label` where latency does not count."""
+    return keep_spent_label(label, 0, parent, downset, c, rules, store, pool, registers)
+
+
+@subroutine
+def keep_spent_label(
+    label: int,
+    spent: int,
+    parent: int,
+    downset: int,
+    c: int,
+    rules: LabelRules,
+    store: UnequalStore,
+    pool: LabelPool,
+    registers: Int64Array,
+) -> bool:
+    """Add a label to those of a downset, unless one of them makes it needless; drop those that it makes needless.
+
+    One that needs no more devices makes another one needless if no more latency is spent for it.
+    """
     before = -1
     at = store.front[downset]
     while at >= 0:
-        if no_more(pool.label[at], label, rules.guards):
+        if pool.spent[at] <= spent and no_more(pool.label[at], label, rules.guards):
             return False
-        if no_more(label, pool.label[at], rules.guards):
+        if spent <= pool.spent[at] and no_more(label, pool.label[at], rules.guards):
             if before < 0:
                 store.front[downset] = pool.following[at]
             else:
@@ -145,6 +171,7 @@ def keep_label(
     pool.parent[new] = parent
     pool.owner[new] = downset
     pool.class_of[new] = c
+    pool.spent[new] = spent
     pool.following[new] = store.front[downset]
     store.front[downset] = new
     registers[LAST] = new

@@ -15,4 +15,18 @@ LABELS = 13
 DUE = 14
 """Work that the stage has to hold, less what crosses from it, for the rest to fit, in ticks of the class."""
 
-UNEQUAL_REGISTERS = 15
+SPENT = 15
+"""Where latency counts: the most of it that is of interest, in ticks; else :data:`UNCOUNTED`."""
+
+PAID = 16
+"""Ticks that the stage being made may cost at most."""
+
+THOROUGH = 17
+"""1 if the least latency is looked for, 0 if any partition within the limits will do."""
+
+BEST = 18
+"""The label of all ops with the least latency so far, 0 if there is none."""
+
+UNCOUNTED = -1
+
+UNEQUAL_REGISTERS = 19

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from mtpp.solvers.downsets.downset_arrays import DownsetArrays
 from mtpp.solvers.downsets.kernels.downset_layout import (
     COST,
@@ -17,6 +19,7 @@ from mtpp.solvers.downsets.kernels.downset_layout import (
     ENDED,
     FOUND,
     FRAME,
+    LAST,
     NEXT,
     OUT_OF_ROOM,
     OUT_OF_STEPS,
@@ -27,8 +30,18 @@ from mtpp.solvers.jit import kernel, subroutine
 from mtpp.solvers.orders.kernels.device_labels import room_after, step
 from mtpp.solvers.stage_cost.cost_arrays import IN_ORDER, NO_MEMORY, RESERVE_BYTES, GroundArrays, MemoryArrays
 from mtpp.solvers.stage_cost.kernels.stage_cost import EQUAL, stage_ticks
-from mtpp.solvers.unequal.kernels.labels import fits, keep_label, label_count, reached_downset
-from mtpp.solvers.unequal.kernels.register_layout import CLASS, DUE, LABELS, SIZE
+from mtpp.solvers.unequal.kernels.labels import fits, keep_spent_label, label_count, reached_downset
+from mtpp.solvers.unequal.kernels.register_layout import (
+    BEST,
+    CLASS,
+    DUE,
+    LABELS,
+    PAID,
+    SIZE,
+    SPENT,
+    THOROUGH,
+    UNCOUNTED,
+)
 
 if TYPE_CHECKING:
     from mtpp.array_types import Int64Array
@@ -66,7 +79,10 @@ def search_unequal(
     store, pool
         Hold the empty downset and its label at the beginning.
     registers
-        One downset and one label, the total of parameters, and zeros else at the beginning.
+        One downset and one label, the total of parameters, and zeros else at the beginning; and whether latency counts.
+        Where it does, labels compare it too, and hold what is spent so far; with the least that the rest takes it has
+        to stay within :data:`SPENT`. If the search is to be thorough that falls with each partition found, and the
+        search goes on; the best is ``registers[BEST]``.
 
     Returns
     -------
@@ -116,17 +132,18 @@ def search_unequal(
                 registers[CLASS] += 1
                 continue
             registers[DUE] = classes.total[c] - store.work[base, c] - room
-            unpack(store.bits[base], limit, arrays, scratch, registers)
+            registers[PAID] = _most_paid(store.front[base], c, limit, pool, rules, registers[SPENT])
+            unpack(store.bits[base], registers[PAID], arrays, scratch, registers)
         while True:
             labels = registers[LABELS] + label_count(base, store, pool)
             if registers[DOWNSETS] == len(store.keys) or labels > len(pool.label):
                 return OUT_OF_ROOM
-            code = next_stage(registers[DUE], limit, last_step, arrays, scratch, registers)
+            code = next_stage(registers[DUE], registers[PAID], last_step, arrays, scratch, registers)
             if code == OUT_OF_STEPS:
                 return OUT_OF_STEPS
             if code == ENDED:
                 break
-            if _end_stage(base, c, limit, arrays, classes, ground, rules, store, pool, scratch, registers):
+            if _end_stage(base, c, registers[PAID], arrays, classes, ground, rules, store, pool, scratch, registers):
                 return FOUND
         registers[CLASS] += 1
     return ENDED
@@ -146,6 +163,20 @@ def _largest_room(first: int, c: int, pool: LabelPool, rules: LabelRules) -> int
 
 
 @subroutine
+def _most_paid(first: int, c: int, limit: int, pool: LabelPool, rules: LabelRules, most_spent: int) -> int:
+    """Return the most ticks of one more stage of class *c* that keep one of a chain of labels to the latency."""
+    if most_spent == UNCOUNTED:
+        return limit
+    spent = most_spent
+    at = first
+    while at >= 0:
+        if step(pool.label[at], c, rules) >= 0:
+            spent = min(spent, pool.spent[at])
+        at = pool.following[at]
+    return int(min(limit, most_spent - spent))
+
+
+@subroutine
 def _end_stage(
     base: int,
     c: int,
@@ -161,22 +192,35 @@ def _end_stage(
 ) -> bool:
     """Give labels to the downset that the stage of the ops inside leads to; return whether it has one and all ops."""
     memory, frames, frame = arrays.memory, scratch.frames, registers[DEPTH] * FRAME
+    paid = frames[frame + COST]
     if memory.mode != NO_MEMORY:
         peak = memory.figures[EQUAL, RESERVE_BYTES]
         if memory.mode == IN_ORDER:
             peak = peak_of_stage(False, arrays, ground, scratch)
         held = held_by_stage(False, frames[frame + PARAMS], arrays, scratch)
-        if stage_ticks(frames[frame + COST], held, peak, EQUAL, memory) > limit:
+        paid = stage_ticks(paid, held, peak, EQUAL, memory)
+        if paid > limit:
             return False
     reached, joined = reached_downset(base, classes, store, scratch, registers)
     if joined == 0:  # a stage has at least one op
         return False
+    counted = registers[SPENT] != UNCOUNTED
     at = store.front[base]
     while at >= 0:
         label = step(pool.label[at], c, rules)
-        if label >= 0 and fits(reached, label, classes, rules, store, registers):
-            kept = keep_label(label, at, reached, c, rules, store, pool, registers)
+        spent: int = pool.spent[at] + paid if counted else np.int64(0)  # type: ignore[assignment]  # 0 is another type
+        if (
+            label >= 0
+            and (not counted or spent + store.rest[reached, 1] <= registers[SPENT])
+            and fits(reached, label, classes, rules, store, registers)
+        ):
+            kept = keep_spent_label(label, spent, at, reached, c, rules, store, pool, registers)
             if kept and registers[SIZE] + joined == len(arrays.work):
-                return True
+                if not registers[THOROUGH]:
+                    return True
+                registers[BEST] = registers[LAST]
+                registers[SPENT] = spent - 1
+                if spent == 0:
+                    return True
         at = pool.following[at]
     return False
