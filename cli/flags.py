@@ -12,6 +12,7 @@ _OTHERS = {
     "form": "--emit",
     "from_format": "--from",
     "k": "-k",
+    "listing": "FILE",
     "models": "MODEL",
     "n": "-n",
     "output_format": "--format",

@@ -39,6 +39,7 @@ COMMANDS = {
     "inspect": "Show what a model is made of and what its ops cost.",
     "convert": "Write a model as a graph with costs, in another format.",
     "profile": "Measure on this machine what each op of an ONNX model takes.",
+    "machine": "Write a machine file from a list of GPUs, or of this machine.",
     "split": "Write one ONNX model per stage of a plan, and check that they compute the same.",
     "run": "Run the stages of a model as a pipeline: what was measured against what was predicted.",
     "compare": "Measure algorithms against each other on many models.",

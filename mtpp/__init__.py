@@ -35,6 +35,7 @@ _EXPORTS = {
     "certify": "mtpp.api.certify",
     "compare": "mtpp.api.compare",
     "convert": "mtpp.api.convert",
+    "describe_machine": "mtpp.api.inputs.described_machine",
     "emit": "mtpp.api.emit",
     "evaluate": "mtpp.api.evaluate",
     "generate": "mtpp.api.generate",
@@ -98,6 +99,7 @@ __all__ = [
     "compare",
     "convert",
     "datasets",
+    "describe_machine",
     "emit",
     "evaluate",
     "generate",
@@ -129,6 +131,7 @@ if TYPE_CHECKING:
     from mtpp.api.emit import emit
     from mtpp.api.evaluate import evaluate
     from mtpp.api.generate import generate
+    from mtpp.api.inputs.described_machine import describe_machine
     from mtpp.api.inputs.reading import read
     from mtpp.api.inspect import inspect
     from mtpp.api.load import load

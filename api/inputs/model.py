@@ -205,7 +205,10 @@ def read_model(
         backward=how.backward,
         loading_time=how.loading_time,
     )
-    on_system = partial(read, system=replace(how.device, speed=1))
+    device = how.device
+    if None in device.rates:  # of a machine: refused below, by the device's name, where they are needed
+        device = replace(device, peak_flops_per_s=1, memory_bandwidth_bytes_per_s=1)
+    on_system = partial(read, system=replace(device, speed=1))
     try:
         graph = on_system(dims=given)
     except OpenSizes:
@@ -277,6 +280,7 @@ def _times_on(
         Reads the model's file for a system and sizes.
     """
     from mtpp.formats.graphs.recognise import takes_sizes
+    from mtpp.machine.boards import RATES
 
     modelled = takes_sizes(source) and how.costs is None
     sizes = dict(graph.metadata.get("dims", {}))
@@ -286,6 +290,10 @@ def _times_on(
         measurement, found = None, graph
         if device.costs:
             measurement, found = measured(graph, device.costs, int(how.max_input_size), path)
+        elif modelled and None in device.rates:
+            name = machine.names[machine.class_of.index(len(times))]
+            problem = "its system has no rates, which model the work of ops"
+            raise InputError(problem, parameter="machine", where=f"device {name}", remedy=f"fill in {', '.join(RATES)}")
         elif modelled and (device.speed != 1 or device.rates != how.device.rates):
             found = read(dims=sizes, system=device)
         times.append(None if found is graph else found.work)

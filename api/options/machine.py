@@ -135,12 +135,13 @@ class OnMachine(Options):
             try:
                 machine = Machine.read(os.fspath(self.machine), defaults=system.defaults)
             except InputError as error:
+                if error.where == "/levels":
+                    raise InputError("describes no devices", source=error.source, remedy=_EACH) from None
                 if error.where is not None or error.source is None:
                     raise
                 raise InputError(error.problem, parameter="machine", where=error.source, remedy=error.remedy) from None
             if not machine.groups[0].name:
-                remedy = "describe each device: [[device]]"
-                raise InputError("describes no devices in order", source=str(self.machine), remedy=remedy)
+                raise InputError("describes no devices in order", source=str(self.machine), remedy=_EACH)
         for name, field in (("fast_memory", "fast_memory_bytes"), ("stage_memory", "memory_bytes")):
             size = getattr(system, name)
             if size is None:
@@ -149,6 +150,9 @@ class OnMachine(Options):
                 raise InputError("is a figure of the machine", parameter=name, remedy="leave it out")
             machine = _overriding(machine, **{field: size})
         return machine if system.sequences is None else _overriding(machine, sequences=system.sequences)
+
+
+_EACH = "describe each device: [[device]]"
 
 
 def _overriding(machine: Machine, **figures: int) -> Machine:

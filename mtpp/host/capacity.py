@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 _SHARE = 2
@@ -28,6 +29,16 @@ def free_bytes() -> int | None:
     """Return the memory that is free, in bytes: of the machine, or of the container; None if nothing tells."""
     free = [size for size in (_free_on_machine(), _free_in_container()) if size is not None]
     return max(0, min(free)) if free else None
+
+
+def memory_bytes() -> int | None:
+    """Return the memory of the machine, or of the container if that has less, in bytes; None if nothing tells."""
+    sizes: list[int] = []
+    with suppress(AttributeError, OSError, ValueError):
+        sizes.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    with suppress(OSError, ValueError):  # "max" is no number
+        sizes.append(int(Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii")))
+    return min(sizes, default=None)
 
 
 def _free_on_machine() -> int | None:

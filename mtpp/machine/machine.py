@@ -152,7 +152,7 @@ class Machine:
         if "peak_flops" in table:
             return cls.uniform(count, device_of_table(table, Path(path).stem, path))
         try:
-            if "device" in table:
+            if table.keys() & {"device", "order", "transport", "link"}:
                 return cls._of_table(machine_of_table(table, Path(path), defaults))
             return cls.of_levels(levels_of_table(table))
         except InputError as error:
@@ -341,10 +341,9 @@ class Machine:
 
     def describe(self) -> str:
         """Return one line for people: devices in order, with speeds, memory and links."""
-        each = [
-            f"{f'{group.count} × ' if group.count > 1 else ''}{name} ({group.device.described()})"
-            for name, group in zip(self._group_names, self.groups, strict=True)
-        ]
+        named = groupby(zip(self.names, self.devices, strict=True))
+        counted = [(name, device, len(list(same))) for (name, device), same in named]
+        each = [f"{f'{count} × ' if count > 1 else ''}{name} ({device.described()})" for name, device, count in counted]
         order = "in any order" if self.free else "in this order"
         return f"{self.name}: {'; '.join(each)}; {order}" if self.name else f"{'; '.join(each)}; {order}"
 

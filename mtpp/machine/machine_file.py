@@ -18,20 +18,23 @@
     system = "a100"
     speed = 1.5                 # or "3/2"; or costs = "measured.json"
     link_speed = 2
-    place = "cuda:0"
+    place = "cuda:0"            # or "cpu"; of several devices one for each: ["cuda:0", "cuda:1"]
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from itertools import chain, groupby
 from math import floor
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from mtpp.errors import InputError
+from mtpp.machine.boards import RATES
 from mtpp.machine.device import Device, DeviceGroup
 from mtpp.machine.link import Link
 from mtpp.machine.presets import (
@@ -46,7 +49,9 @@ from mtpp.machine.presets import (
 from mtpp.names import DEVICE_ORDERS, DIRECT, FIXED, TRANSPORTS
 from mtpp.ranges import MOST_STAGES
 from mtpp.units import Exact, exact_decimal, format_bytes, parse_bandwidth, parse_bytes, parse_duration
+from mtpp.wording import counted
 
+_PLACE = re.compile("cpu|cuda:(0|[1-9][0-9]{0,3})")
 _KEYS = ("name", "order", "transport", "device", "link", "description")
 _DEVICE_KEYS = (
     *("name", "count", "system", "memory", "utilization", "reserve", "bandwidth", "latency"),
@@ -113,22 +118,27 @@ def machine_of_table(table: Mapping[str, Any], path: Path, defaults: Defaults) -
         raise InputError("links of pairs need transport neighbours", where="/link", remedy="leave them out")
     if transport != DIRECT:
         raise InputError("neighbours are not supported yet", where="/transport", remedy='use "direct"')
-    rows = table["device"]
+    rows = table.get("device", [])
     if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
-        raise InputError("is not a list of devices", where="/device", remedy="describe each: [[device]]")
-    groups = tuple(_group(row, i, path, defaults) for i, row in enumerate(rows))
+        raise InputError(
+            "is not a list of devices" if "device" in table else "missing key",
+            where="/device",
+            remedy="describe each: [[device]]",
+        )
+    tables = [_group(row, i, path, defaults) for i, row in enumerate(rows)]
     seen: set[str] = set()
-    for i, group in enumerate(groups):
-        if group.name in seen:
-            raise InputError(f"{group.name!r} is the name of another device", where=f"/device/{i}/name")
-        seen.add(group.name)
+    for i, (first, *_) in enumerate(tables):
+        if first.name in seen:
+            raise InputError(f"{first.name!r} is the name of another device", where=f"/device/{i}/name")
+        seen.add(first.name)
+    groups = tuple(chain.from_iterable(tables))
     if sum(group.count for group in groups) > MOST_STAGES:
         raise InputError(f"more than {MOST_STAGES} devices", where="/device")
     name = require_text(table.get("name", path.stem), "/name")
     return MachineTable(name, _one_of(table.get("order", FIXED), DEVICE_ORDERS, "/order"), transport, groups)
 
 
-def _group(row: Mapping[str, Any], i: int, path: Path, defaults: Defaults) -> DeviceGroup:
+def _group(row: Mapping[str, Any], i: int, path: Path, defaults: Defaults) -> list[DeviceGroup]:
     at = f"/device/{i}"
     refuse_unknown(row, _DEVICE_KEYS, at)
     if "stage_times" in row:
@@ -138,8 +148,8 @@ def _group(row: Mapping[str, Any], i: int, path: Path, defaults: Defaults) -> De
     name = require_text(row.get("name", f"d{i}"), f"{at}/name")
     if not name:
         raise InputError("is empty", where=f"{at}/name")
-    place = require_text(row.get("place", "cpu"), f"{at}/place")
     count = whole_above_zero(row.get("count", 1), f"{at}/count")
+    places = _places(row.get("place", "cpu"), count, f"{at}/place")
     figures = _figures(row, at, defaults)
     link = Link(figures.pop("bandwidth_bytes_per_s"), _latency(row, at), _factor(row, "link_speed", at))
     speed, limit = _factor(row, "speed", at), _limit(row, at, figures.pop("stage_memory_bytes", None))
@@ -154,7 +164,20 @@ def _group(row: Mapping[str, Any], i: int, path: Path, defaults: Defaults) -> De
         )
     except InputError as error:
         raise InputError(error.problem, where=at) from None
-    return DeviceGroup(device, count, name, place)
+    return [DeviceGroup(device, number, name, place) for place, number in places]
+
+
+def _places(value: Any, count: int, at: str) -> list[tuple[str, int]]:
+    """Return the places of so many devices, one for all or a list of them, with the number of devices in a row."""
+    each = value if isinstance(value, list) else [value]
+    for place in each:
+        if not _PLACE.fullmatch(require_text(place, at)):
+            raise InputError(f"{place!r} is no place", where=at, remedy='use "cpu" or "cuda:0"')
+    if not isinstance(value, list):
+        return [(value, count)]
+    if len(value) != count:
+        raise InputError(f"{counted(len(value), 'place')} for {counted(count, 'device')}", where=at)
+    return [(place, len(list(same))) for place, same in groupby(value)]
 
 
 def _figures(row: Mapping[str, Any], at: str, defaults: Defaults) -> dict[str, Any]:
@@ -167,6 +190,8 @@ def _figures(row: Mapping[str, Any], at: str, defaults: Defaults) -> dict[str, A
     if "bandwidth" in row:
         figures["bandwidth_bytes_per_s"] = parsed(row["bandwidth"], parse_bandwidth, f"{at}/bandwidth")
     if "bandwidth_bytes_per_s" not in figures:
+        if row.get("system") == {}:
+            raise InputError("its rates are open", where=f"{at}/system", remedy="fill in " + ", ".join(RATES))
         raise InputError("missing key", where=f"{at}/bandwidth")
     return figures
 

@@ -48,6 +48,7 @@ KEYWORDS: dict[str, tuple[tuple[type[Options], ...], tuple[str, ...]]] = {
     "certify": ((Certifying,), ("k",)),
     "compare": ((Comparing,), ("k",)),
     "convert": ((Converting,), ()),
+    "describe_machine": ((), ()),
     "emit": ((Planned,), ()),
     "evaluate": ((Scoring,), ("assignment",)),
     "generate": ((Drawing,), ()),

@@ -36,6 +36,8 @@ def _right(tmp_path: Path) -> dict[str, dict[str, Any]]:
     path.write_text(write_native(chain([10, 20, 30, 40], [1, 1, 1], "ms")))
     plan = mtpp.evaluate(path, STAGES).document()
     resnet, stages = sample_path("resnet50"), tmp_path / "stages"
+    listing = tmp_path / "gpus.csv"
+    listing.write_text("NVIDIA L4, 23034 MiB, 4 MiB")
     model = transformer_training(2, hidden=64, heads=4)
     training = plan_with(model, **TRAINING).document()
     return {
@@ -43,6 +45,7 @@ def _right(tmp_path: Path) -> dict[str, dict[str, Any]]:
         "certify": {"models": path, "k": 2, "jobs": 1},
         "compare": {"models": path, "k": 2, "algorithms": "slice"},
         "convert": {"model": path, "to": "csv", "plan": STAGES},
+        "describe_machine": {"listing": listing},
         "emit": {"model": path, "plan": STAGES, "form": "cut-names"},
         "evaluate": {"model": path, "assignment": STAGES},
         "generate": {"recipe": Chain(n=9)},
@@ -113,7 +116,7 @@ FLAGS = {
 TIMES = {"time_limit_s", "total_time_limit_s"}
 ANY_TEXT = {
     *("model", "models", "source", "plan", "result", "assignment", "path", "pipeline", "folder", "costs", "inputs"),
-    *("store", "scheduler", "topology", "device"),
+    *("store", "scheduler", "topology", "device", "listing"),
 }
 """Parameters for which any text is of the right type: paths, mostly."""
 

@@ -1,0 +1,127 @@
+"""Machine files made from lists of GPUs, or of the machine that mtpp runs on."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mtpp.errors import InputError
+
+if TYPE_CHECKING:
+    from mtpp.machine.machine_text import MachineText
+
+_MAX_BYTES = 2**24
+"""Of a list of GPUs: a million of them, and more than enough."""
+
+
+@dataclass(frozen=True)
+class MachineFile:
+    """A machine file that was made.
+
+    Attributes
+    ----------
+    text
+        TOML, with a table for each run of equal devices.
+    devices
+        Number of devices.
+    open_names
+        Names of devices whose rates nobody knows: keys to fill in before models without times of their own are cut
+        for them.
+    """
+
+    text: str
+    devices: int
+    open_names: tuple[str, ...]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the file, whole or not at all, and over no other.
+
+        Raises
+        ------
+        InputError
+            If a file is there already, or it cannot be written.
+        """
+        from mtpp.api.output import write_text_atomically
+        from mtpp.api.parameters import path_text
+
+        target = path_text(path, "path")
+        check_new_file(target)
+        write_text_atomically(target, self.text)
+
+
+def check_new_file(path: str) -> None:
+    """Raise InputError if a file cannot be written, or would take the place of one that is not empty."""
+    from mtpp.api.output import check_output
+
+    check_output(path)
+    if os.path.isfile(path) and os.path.getsize(path):
+        raise InputError("is there already", source=path, remedy="name another file")
+
+
+def describe_machine(listing: str | os.PathLike[str] | None = None) -> MachineFile:
+    """Make a machine file from a list of GPUs, or of the machine at hand.
+
+    Parameters
+    ----------
+    listing
+        File with the output of ``nvidia-smi --query-gpu=name,memory.total,memory.used --format=csv``, ``"-"``: standard
+        input. None: the GPUs that nvidia-smi lists here; without it the processor, whose rates are measured.
+
+    Returns
+    -------
+    A file whose devices stand in the order of the list, those that are equal in one table. Memory in use is their
+    ``reserve``. Boards of known names have rates; those of others are left open.
+
+    Raises
+    ------
+    InputError
+        If the list cannot be read; names the line.
+
+    Examples
+    --------
+    >>> import mtpp
+    >>> mtpp.describe_machine("gpus.csv").devices  # doctest: +SKIP
+    3
+    """
+    from mtpp.api.parameters import path_text
+
+    made = _this_machine() if listing is None else _of_file(path_text(listing, "listing"))
+    return MachineFile(made.text, made.devices, made.open_names)
+
+
+def _of_file(path: str) -> MachineText:
+    from mtpp.formats.io.source import read_source
+    from mtpp.machine.gpu_listing import gpus_of_listing
+    from mtpp.machine.machine_text import text_of_gpus
+
+    source = read_source(path, max_bytes=_MAX_BYTES, expected="a list of GPUs")
+    try:
+        text = source.data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError("is not a text in UTF-8", source=source.display) from None
+    name = "GPUs" if source.is_stdin else source.stem
+    return text_of_gpus(gpus_of_listing(text, source.display), name)
+
+
+def _this_machine() -> MachineText:
+    from mtpp.host.capacity import free_bytes, machine, memory_bytes
+    from mtpp.host.gpus import listed_gpus
+    from mtpp.host.measured_rates import memory_bandwidth_bytes_per_s, peak_flops_per_s
+    from mtpp.machine.gpu_listing import QUERY, gpus_of_listing
+    from mtpp.machine.machine_text import MeasuredCpu, text_of_cpu, text_of_gpus
+
+    listed = listed_gpus(QUERY)
+    if listed is not None:
+        return text_of_gpus(gpus_of_listing(listed, "nvidia-smi"), "this machine")
+    figures = machine()
+    return text_of_cpu(
+        MeasuredCpu(
+            str(figures["cpu"]),
+            int(figures["cores"]),
+            memory_bytes(),
+            free_bytes(),
+            peak_flops_per_s(),
+            memory_bandwidth_bytes_per_s(),
+        )
+    )

@@ -1,0 +1,156 @@
+"""Text of machine files: a table for each run of equal devices, with comments on open figures."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from mtpp.machine.boards import RATES, board_of, plain_name, rates_of
+from mtpp.machine.gpu_listing import Gpu
+
+_OPEN = {"peak_flops": "TFLOP/s", "memory_bandwidth": "GB/s", "bandwidth": "GB/s"}
+
+_HEAD = """\
+# Devices of a machine, for --machine. order = "free" where a device may stand anywhere in the pipeline.
+# A stage may need at most memory · utilization − reserve; bandwidth and latency are of each device's link.
+"""
+
+_PLACES = "# place: GPUs are numbered as nvidia-smi does; CUDA does so with CUDA_DEVICE_ORDER=PCI_BUS_ID.\n"
+
+
+@dataclass(frozen=True)
+class MachineText:
+    """A machine file that was made.
+
+    Attributes
+    ----------
+    text
+        TOML.
+    devices
+        Number of devices in it.
+    open_names
+        Names of devices whose rates are left open.
+    """
+
+    text: str
+    devices: int
+    open_names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class MeasuredCpu:
+    """Processor and memory of a machine, with rates as measured.
+
+    Attributes
+    ----------
+    memory_bytes, free_bytes
+        None where the system does not tell.
+    peak_flops_per_s, memory_bandwidth_bytes_per_s
+        Of all cores together.
+    """
+
+    name: str
+    cores: int
+    memory_bytes: int | None
+    free_bytes: int | None
+    peak_flops_per_s: int
+    memory_bandwidth_bytes_per_s: int
+
+
+def text_of_gpus(gpus: Sequence[Gpu], name: str) -> MachineText:
+    """Return a machine of GPUs in the order of their list, as a TOML file."""
+    names: set[str] = set()
+    tables, unknown = [], []
+    for gpu, run in groupby(enumerate(gpus), key=lambda item: item[1]):
+        places = [f"cuda:{i}" for i, _ in run]
+        own = _unused(_slug(gpu.name), names)
+        if board_of(gpu.name) is None:
+            unknown.append(own)
+        tables.append(_gpu_table(gpu, own, places))
+    return MachineText(_PLACES + _whole(name, tables), len(gpus), tuple(unknown))
+
+
+def text_of_cpu(cpu: MeasuredCpu) -> MachineText:
+    """Return a machine of one device, the processor, as a TOML file."""
+    lines = [f"# {cpu.name}, {cpu.cores} {'cores' if cpu.cores > 1 else 'core'}", "[[device]]", 'name = "cpu"']
+    if cpu.memory_bytes is not None:
+        lines.append(f'memory = "{cpu.memory_bytes >> 20}MiB"')
+        if cpu.free_bytes is not None:
+            used = max(0, (cpu.memory_bytes >> 20) - (cpu.free_bytes >> 20))
+            lines.append(f'reserve = "{used}MiB"  # in use')
+    flops, rate = (
+        f"{cpu.peak_flops_per_s // 10**9}GFLOP/s",
+        f"{cpu.memory_bandwidth_bytes_per_s // 10**6}MB/s",
+    )
+    lines += [
+        'place = "cpu"',
+        "",
+        "[device.system]",
+        f'peak_flops = "{flops}"  # measured: products of float32 matrices on all cores',
+        f'memory_bandwidth = "{rate}"  # measured: copies of large arrays on all cores, read and written',
+        f'bandwidth = "{rate}"  # as the memory\'s: tensors between stages on this machine stay in it',
+    ]
+    return MachineText(_whole("this machine", ["\n".join(lines)]), 1, ())
+
+
+def _whole(name: str, tables: Sequence[str]) -> str:
+    shown = name.encode("utf-8", "replace").decode()  # of a file whose name is no text
+    head = f'{_HEAD}name = {_text(shown)}\norder = "fixed"'
+    return "\n\n".join([head, *tables]) + "\n"
+
+
+def _text(value: str) -> str:
+    """Return a text as TOML has it; JSON leaves one character that TOML refuses as it is."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _gpu_table(gpu: Gpu, name: str, places: Sequence[str]) -> str:
+    board = board_of(gpu.name)
+    lines = [f"# {_one_line(gpu.name)}", "[[device]]", f'name = "{name}"']
+    if len(places) > 1:
+        lines.append(f"count = {len(places)}")
+    if board is not None and not board[1]:
+        lines.append(f'system = "{board[0]}"')
+    lines.append(f'memory = "{gpu.total_mib}MiB"')
+    lines.append(f'reserve = "{gpu.used_mib}MiB"  # in use')
+    lines.append(f"place = {json.dumps(places[0] if len(places) == 1 else places)}")
+    if board is None:
+        lines += ["", *_open_table(name)]
+    elif board[1]:
+        differing = ", ".join(board[1])
+        lines += ["", f"[device.system]  # the preset {board[0]} with another {differing}"]
+        lines += [f'{key} = "{value}"' for key, value in rates_of(*board).items()]
+    return "\n".join(lines)
+
+
+def _open_table(name: str) -> list[str]:
+    """Return the table of rates that somebody has to fill in."""
+    return [
+        f"# Fill in the rates of {name}: {', '.join(RATES)} (of one direction).",
+        '# Or name a preset above, in place of this table: system = "a100".',
+        "[device.system]",
+        *(f'# {key} = "…{unit}"' for key, unit in _OPEN.items()),
+    ]
+
+
+def _slug(name: str) -> str:
+    """Return a name for tables: words of letters and digits."""
+    return re.sub("[^a-z0-9]+", "-", plain_name(name).lower()).strip("-") or "gpu"
+
+
+def _one_line(name: str) -> str:
+    """Return a name that may stand in a comment: without control characters, which TOML refuses there."""
+    return "".join(letter if letter.isprintable() else "?" for letter in name)
+
+
+def _unused(name: str, names: set[str]) -> str:
+    """Return the name, with a number if it is taken, and take it."""
+    number, found = 1, name
+    while found in names:
+        number += 1
+        found = f"{name}-{number}"
+    names.add(found)
+    return found
