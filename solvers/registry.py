@@ -44,7 +44,24 @@ class PartitionerEntry:
 
     def load(self) -> Partitioner:
         """Import the solver and return it."""
-        return cast(Partitioner, import_module(self.module).partition)
+        solver = cast(Partitioner, import_module(self.module).partition)
+        return solver if self.name in _OF_CHAINS else _not_by_ops(solver)
+
+
+_OF_CHAINS = (names.AUTO, names.DOWNSET, *names.ENGINE_RULES)
+"""Partitioners that take devices with times of stages."""
+
+
+def _not_by_ops(solver: Partitioner) -> Partitioner:
+    """Return a partitioner that refuses devices with times of stages."""
+
+    def refusing(instance: Instance, limits: SearchLimits) -> SearchResult:
+        if instance.cost.counts_ops:
+            remedy = f"use one of {', '.join(_OF_CHAINS)}"
+            raise InputError("does not take devices with stage_times", parameter="algorithm", remedy=remedy)
+        return solver(instance, limits)
+
+    return refusing
 
 
 def default_orders(instance: Instance) -> int:

@@ -109,6 +109,7 @@ def shown_plan(plan: Plan, assumptions: Sequence[str]) -> ShownPlan:
         certificate=plan.certificate,
         found_by=plan.found_by,
         one_stage=_one_stage(system, int(instance.work.sum()), int(instance.param_bytes.sum()), peak),
+        one_stage_known=not instance.cost.counts_ops,
         crossing=Crossing(len(plan.crossing), instance.tensor_count, sum(sizes)),
         coverage=plan.coverage,
         assumptions=assumptions,
@@ -122,7 +123,9 @@ def shown_document(document: Mapping[str, Any], assumptions: Sequence[str] = ())
 
     system = Device.from_document(document["system"])
     stages, bound = document["stages"], document["lower_bound"]
+    devices = _devices_of(document)
     known = system.peak == "reserve" or not system.limits_memory
+    known = known and not any(device.stage_times_ps for device in devices or ())
     work, params = (sum(row[figure] for row in stages) for figure in ("work", "param_bytes"))
     params = document["model"].get("param_bytes", params)  # where stages share weights, the sum is more
     return ShownPlan(
@@ -141,7 +144,7 @@ def shown_document(document: Mapping[str, Any], assumptions: Sequence[str] = ())
         one_stage_known=known,
         assumptions=assumptions,
         claimed=True,
-        devices=_devices_of(document),
+        devices=devices,
     )
 
 

@@ -89,7 +89,7 @@ class Model:
         from mtpp.inference.instance import Instance
         from mtpp.machine.machine import Machine
 
-        if self.machine is not None and len(self.machine.classes) > 1:
+        if self.machine is not None and (len(self.machine.classes) > 1 or self.machine.classes[0].stage_times_ps):
             return self.whole_instance(k)
         machine = Machine.uniform(k or 1, self.system) if self.machine is None else self._first_devices(k)
         with attributed(self.source.display):
@@ -290,11 +290,11 @@ def _times_on(
         measurement, found = None, graph
         if device.costs:
             measurement, found = measured(graph, device.costs, int(how.max_input_size), path)
-        elif modelled and None in device.rates:
+        elif modelled and not device.stage_times_ps and None in device.rates:
             name = machine.names[machine.class_of.index(len(times))]
             problem = "its system has no rates, which model the work of ops"
             raise InputError(problem, parameter="machine", where=f"device {name}", remedy=f"fill in {', '.join(RATES)}")
-        elif modelled and (device.speed != 1 or device.rates != how.device.rates):
+        elif modelled and not device.stage_times_ps and (device.speed != 1 or device.rates != how.device.rates):
             found = read(dims=sizes, system=device)
         times.append(None if found is graph else found.work)
         digests.append(None if measurement is None else measurement.sha256)

@@ -16,6 +16,7 @@ from mtpp.checker.document import ABSTRACT
 from mtpp.checker.downset import check_enumerated
 from mtpp.checker.facts import counted, factor
 from mtpp.checker.graph import TickGraph, model_in_ticks
+from mtpp.checker.machine import STAGE_TIMES
 from mtpp.checker.names import BOUNDS
 from mtpp.checker.relaxed import TooManyPaths, relaxation_of, relaxed_graph
 from mtpp.checker.report import BOUND_CHECK, Check, Search, Tier, Verdict, complete, fact
@@ -23,7 +24,9 @@ from mtpp.checker.stages import PlacedStages, StageFigures, stage_figures
 from mtpp.document_shape import Path, refuse
 from mtpp.errors import InputError
 
-PARTITION = ("assignment", "edges", "together", "stage memory")
+STAGE_LENGTH = "stage times"
+
+PARTITION = ("assignment", "edges", "together", "stage memory", STAGE_LENGTH)
 """Rows on a partition being one at all, on which all that is said of its bottleneck rests."""
 
 
@@ -176,6 +179,16 @@ def check_memory(needs: Mapping[int, int], limit: int | None, limits: Mapping[in
     return Check(name, True, f"at most {held} of {limit} bytes")
 
 
+def check_stage_times(ops: Mapping[int, int], placed: PlacedStages) -> list[Check]:
+    """Check that no stage has more ops than its device has times of stages for; no row where none has such times."""
+    times = {s: placed[s][1][STAGE_TIMES] for s in ops if STAGE_TIMES in placed[s][1]}
+    over = [(s, row) for s, row in times.items() if ops[s] > len(row)]
+    if over:
+        s, row = over[0]
+        return [Check(STAGE_LENGTH, False, f"stage {s} has {ops[s]} ops, its device times for at most {len(row)}")]
+    return [Check(STAGE_LENGTH, True, "each device has a time for so many ops")] if times else []
+
+
 def partition_bottleneck(
     document: dict[str, Any],
     key: str,
@@ -215,6 +228,7 @@ def partition_bottleneck(
             document["system"].get("stage_memory_bytes"),
             None if placed is None else {s: placed[s][1]["stage_memory_bytes"] for s in stages},
         ),
+        *([] if placed is None else check_stage_times({s: figures.ops for s, figures in stages.items()}, placed)),
         compare("bottleneck", document[key], bottleneck, "ticks", said_by),
     ]
     return bottleneck

@@ -112,7 +112,12 @@ _DEVICE = record(
         "link_speed": text,
         "place": text,
     },
-    {"costs_sha256": sha256, "times": whole(), "sequences": whole(1)},
+    {
+        "costs_sha256": sha256,
+        "times": whole(),
+        "sequences": whole(1),
+        "stage_times_ps": array(whole(below=_SIZE_LIMIT)),
+    },
 )
 
 machine = record(

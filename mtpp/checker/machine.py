@@ -27,9 +27,12 @@ _SPEED = re.compile("[1-9][0-9]{0,39}(/[1-9][0-9]{0,39})?")
 _FIGURES = (
     *("peak_flops_per_s", "memory_bandwidth_bytes_per_s", "bandwidth_bytes_per_s", "fast_memory_bytes"),
     *("activation_reserve_bytes", "peak", "stage_memory_bytes", "latency_ps", "speed", "link_speed"),
-    *("sequences", "costs_sha256", "times"),
+    *("sequences", "costs_sha256", "times", "stage_times_ps"),
 )
 """All of a device but its name and place: devices that share them are of one class."""
+
+STAGE_TIMES = "stage_times_ps"
+"""Key of a device's times of stages of 1, 2, … ops, in place of all other times; longer stages are impossible."""
 
 _DIGESTED = ("name", "order", "transport", "devices")
 
@@ -71,14 +74,19 @@ class PlacedGraph:
         ]
 
     @property
-    def uniform(self) -> bool:
+    def one_class(self) -> bool:
         """Whether all devices are of one class."""
         return len({_class_key(device) for device in self.devices}) == 1
+
+    @property
+    def uniform(self) -> bool:
+        """Whether all devices are of one class, and stages on them cost what their ops and tensors do."""
+        return self.one_class and STAGE_TIMES not in self.devices[0]
 
     @cached_property
     def envelope(self) -> TickGraph:
         """The graph with the least ticks that an op or tensor takes on any device."""
-        if self.uniform:
+        if self.one_class:
             return self.by_device[0]
         graphs = list({id(graph): graph for graph in self.by_device}.values())
         work = [min(ticks) for ticks in zip(*(graph.work for graph in graphs), strict=True)]
@@ -145,6 +153,8 @@ def placed_graph(
                 document, rate_of(device), k, path, times=own, whole=whole, speed=speed,
                 link_speed=speed_of(device, "link_speed"), latency=device["latency_ps"],
             )  # fmt: skip
+            if STAGE_TIMES in device:
+                graphs[key] = _without_costs(graphs[key], ("machine", "devices", i, STAGE_TIMES))
         found.append(graphs[key])
     return PlacedGraph(machine, found)
 
@@ -153,9 +163,18 @@ def are_equal(machine: Mapping[str, Any]) -> bool:
     """Tell whether all devices of a machine are of one class, with times that are the graph's own."""
     devices = machine["devices"]
     return len({_class_key(device) for device in devices}) == 1 and all(
-        (device["speed"], device["link_speed"], device["latency_ps"], "times" in device) == ("1", "1", 0, False)
+        STAGE_TIMES not in device
+        and (device["speed"], device["link_speed"], device["latency_ps"], "times" in device) == ("1", "1", 0, False)
         for device in devices
     )
+
+
+def _without_costs(graph: TickGraph, path: Path) -> TickGraph:
+    """Return a graph whose ops and tensors take no time, for a device with times of stages: it has to be a chain."""
+    followed = {(graph.order[i], graph.order[i + 1]) for i in range(graph.op_count - 1)}
+    if {(maker, reader) for _, maker, reader in graph.edges()} != followed:
+        refuse("times of stages are of a chain of equal layers, which the graph is not", path)
+    return replace(graph, work=[0] * graph.op_count, transfer=[0] * len(graph.transfer))
 
 
 def on_devices(machine: Mapping[str, Any]) -> str:
@@ -232,7 +251,7 @@ def _machine_row(machine: Mapping[str, Any], due: Mapping[str, Any] | None) -> C
 def _best_row(system: Mapping[str, Any], placed: PlacedGraph) -> Check:
     name = "envelope"
     best = dict(placed.best)
-    if placed.uniform:
+    if placed.one_class:
         best["bandwidth_bytes_per_s"] = placed.devices[0]["bandwidth_bytes_per_s"]
     served = placed.devices[0].get("sequences", 1)
     if system.get("sequences", 1) != served:
@@ -279,6 +298,8 @@ def _check_devices(devices: Sequence[Mapping[str, Any]], document: Any) -> None:
         for key in ("speed", "link_speed"):
             if not _SPEED.fullmatch(device[key]):
                 refuse(f"{device[key][:60]!r} is no speed", (*at, key), 'write it like "3" or "3/2"')
+        if STAGE_TIMES in device:
+            _check_stage_times(device, document, (*at, STAGE_TIMES))
         if device["peak"] != devices[0]["peak"]:
             refuse("devices count activations in several ways", (*at, "peak"))
         if device.get("sequences", 1) != devices[0].get("sequences", 1):
@@ -293,6 +314,16 @@ def _check_devices(devices: Sequence[Mapping[str, Any]], document: Any) -> None:
                 refuse("a latency needs a graph with a time unit", (*at, "latency_ps"))
 
 
+def _check_stage_times(device: Mapping[str, Any], document: Any, path: Path) -> None:
+    if not device[STAGE_TIMES]:
+        refuse("there are no times", path)
+    beside = (device["speed"] != "1", device["fast_memory_bytes"] is not None, device["peak"] != "reserve")
+    if any(beside) or "times" in device or "costs_sha256" in device:
+        refuse("times of stages do not go with speed, fast memory, working memory in order or times of ops", path)
+    if isinstance(document, dict) and document.get("time_unit") == ABSTRACT:
+        refuse("times of stages need a graph with a time unit", path)
+
+
 def _times_of(machine: Mapping[str, Any], i: int) -> Times | None:
     number = machine["devices"][i].get("times")
     if number is None:
@@ -305,7 +336,8 @@ def _times_of(machine: Mapping[str, Any], i: int) -> Times | None:
 
 
 def _class_key(device: Mapping[str, Any]) -> tuple[Any, ...]:
-    return tuple(device.get(key) for key in _FIGURES)
+    figures = [device.get(key) for key in _FIGURES]
+    return tuple(tuple(figure) if isinstance(figure, list) else figure for figure in figures)
 
 
 def overflow_ticks(excess: int, device: Mapping[str, Any], ticks_per_s: int) -> int:

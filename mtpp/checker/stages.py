@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from mtpp.checker.graph import TICKS_PER_S, TickGraph
-from mtpp.checker.machine import overflow_ticks
+from mtpp.checker.machine import STAGE_TIMES, overflow_ticks
 
 PlacedStages: TypeAlias = Sequence[tuple[TickGraph, Mapping[str, Any]]]
 """For each stage the graph in ticks of its device, and that device."""
@@ -97,6 +97,9 @@ def stage_figures(
         if device["fast_memory_bytes"] is not None:
             excess = max(0, stage.param_bytes + stage.peak_bytes - device["fast_memory_bytes"])
             stage.overflow = overflow_ticks(excess, device, TICKS_PER_S)
+        times = device.get(STAGE_TIMES)
+        if times is not None:
+            stage.work = times[min(stage.ops, len(times)) - 1]
         stage.cost = stage.work + stage.input + stage.output + stage.overflow
     return dict(stages)
 

@@ -15,7 +15,7 @@ from mtpp.errors import InputError
 from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph, Int32Array, Int64Array
 from mtpp.inference.live_tensors import NO_INTERFACE, Interface, LiveTensors, live_tensors
 from mtpp.inference.merged_names import MemberNames
-from mtpp.inference.stage_cost import StageCost
+from mtpp.inference.stage_cost import StageCost, require_one_chain
 from mtpp.inference.states import live_inputs
 from mtpp.machine.device import Device
 from mtpp.machine.link import Link
@@ -123,13 +123,16 @@ class Instance(InTicks):
             raise InputError(f"must be from 1 to {k}, the number of devices, not {used}", source="-k")
         if graph.time_unit == "1":
             _require_no_times(machine)
+        counted = [bool(device.stage_times_ps) for device in machine.classes]
+        if any(counted):
+            require_one_chain(graph, machine)
         rows = times or [None] * len(machine.classes)
         speeds = [1 if row else device.speed for row, device in zip(rows, machine.classes, strict=True)]
         whole = all(speed == 1 for speed in (*speeds, *(link.speed for link in machine.links)))
         ticks_per_unit = _ticks_per_unit(graph, used, whole)
         work = [
-            _ticks(graph.work if row is None else row, ticks_per_unit, speed)
-            for row, speed in zip(rows, speeds, strict=True)
+            [0] * graph.op_count if no_work else _ticks(graph.work if row is None else row, ticks_per_unit, speed)
+            for row, speed, no_work in zip(rows, speeds, counted, strict=True)
         ]
         transfer = [_transfer_ticks(graph, link, ticks_per_unit) for link in machine.links]
         sizes = np.where(graph.tensor_bytes == UNKNOWN_BYTES, 0, graph.tensor_bytes)
@@ -216,8 +219,8 @@ class Instance(InTicks):
 
     @property
     def equal_devices(self) -> bool:
-        """Whether all devices are of one class and all may be used, as searches and bounds of k stages have it."""
-        return self.uniform and not self.spare
+        """Whether stages cost the same on all devices, by their ops and tensors, and all devices may be used."""
+        return self.uniform and not self.spare and not self.cost.counts_ops
 
     def on(self, devices: Sequence[int]) -> Instance:
         """Return the same ops on some of the devices, by their numbers: stage i on the i-th of them.
@@ -296,7 +299,12 @@ class Instance(InTicks):
         work, transfer = self.cost.work.sum(axis=1).tolist(), self.cost.transfer.sum(axis=1).tolist()
         by_class = zip(work, self.cost.link_of.tolist(), self.machine.classes, strict=True)
         most = self.most_bytes
-        return max(int(own + transfer[link]) + self.cost.overflow(most, 0, one) for own, link, one in by_class)
+        return max(
+            max(one.stage_times_ps)
+            if one.stage_times_ps
+            else int(own + transfer[link]) + self.cost.overflow(most, 0, one)
+            for own, link, one in by_class
+        )
 
     @cached_property
     def live(self) -> LiveTensors:
@@ -370,6 +378,8 @@ def _require_no_times(machine: Machine) -> None:
             where="/time_unit",
             remedy="give the graph a time unit, or use a system without a fast memory (‹system›, ‹fast_memory›)",
         )
+    if any(device.stage_times_ps for device in machine.classes):
+        raise InputError("stage_times need a graph with a time unit", where="/time_unit", remedy="give the graph one")
     if any(link.latency_ps for link in machine.links):
         raise InputError("a latency needs a graph with a time unit", where="/time_unit", remedy="give the graph one")
 
@@ -399,6 +409,7 @@ def _refuse_too_large(
             raise InputError("the sizes are too large: their total reaches 2^61 bytes", remedy="check the sizes")
         moved = transfer[machine.links.index(device.link)]
         overflow = 0 if device.fast_memory_bytes is None else device.link.streaming_ps(held)
+        overflow += max(device.stage_times_ps, default=0)
         if machine.count * (sum(own) + sum(moved) + overflow) >= LARGEST_TOTAL:
             raise InputError(
                 f"the costs are too large: {machine.count} × their total reaches 2^62 ticks of 1/{ticks_per_unit} "

@@ -24,7 +24,7 @@ class StageCosts:
     ops
         Number of ops.
     work
-        Σ work.
+        Σ work; on a device with times of stages that of so many ops.
     input, output
         Transfer of the tensors that come from other stages, and of those that others need; each once.
     overflow
@@ -74,11 +74,15 @@ def stage_costs(instance: Instance, partition: Partition) -> StageCosts:
     devices = [parts.machine.classes[c] for c in class_of.tolist()]
     ops = np.bincount(stage, minlength=k).astype(np.int64)
     work = sum_by(stage, _rows_at(parts.work, class_of[stage]), k)
+    if parts.counts_ops:
+        work += _times_of_stages(instance, ops, class_of)
     params = parts.held_bytes(stage, k)
 
     tensor, touching = _stages_of_cut_tensors(instance, stage)
     made_here = touching == stage[instance.producer[tensor]]
     moved = parts.transfer[parts.link_of[class_of[touching]], tensor]
+    if parts.counts_ops:
+        moved = moved * parts.moves[class_of[touching]]
     arriving = sum_by(touching[~made_here], moved[~made_here], k)
     leaving = sum_by(touching[made_here], moved[made_here], k)
 
@@ -91,6 +95,29 @@ def stage_costs(instance: Instance, partition: Partition) -> StageCosts:
     overflow = np.array([parts.overflow(p, a, device) if n else 0 for n, p, a, device in rows], dtype=np.int64)
     cost = work + arriving + leaving + overflow
     return StageCosts(ops, work, arriving, leaving, overflow, cost, params, peak, parts.state_bytes(stage, k))
+
+
+def _times_of_stages(instance: Instance, ops: Int64Array, class_of: Int64Array) -> Int64Array:
+    """Return the time of each stage on a device with times of stages, 0 on others.
+
+    Raises
+    ------
+    InvalidPartition
+        If a stage has more ops than its device has times.
+    """
+    times = np.zeros(len(ops), dtype=np.int64)
+    for c, ticks in enumerate(instance.cost.stage_ticks):
+        if ticks is None:
+            continue
+        here = np.flatnonzero(class_of == c)
+        longest = int(ops[here].max(initial=0))
+        if longest >= len(ticks):
+            stage = int(here[ops[here].argmax()])
+            raise InvalidPartition(
+                f"stage {stage} has {longest:,} ops, and its device has stage_times for at most {len(ticks) - 1:,}"
+            )
+        times[here] = ticks[ops[here]]
+    return times
 
 
 def keeps_stage_memory(instance: Instance, costs: StageCosts) -> bool:

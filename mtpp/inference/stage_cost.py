@@ -13,6 +13,7 @@ import numpy as np
 
 from mtpp.array_types import Int32Array, Int64Array
 from mtpp.errors import InputError
+from mtpp.inference.graph import CostGraph
 from mtpp.inference.weights import NO_WEIGHTS, Weights, sum_by
 from mtpp.machine.device import Device
 from mtpp.machine.machine import Machine
@@ -143,6 +144,24 @@ class StageCost:
             return self.limited
         return self.weights.beside(replace(self.states, bytes=self.states.bytes // unit * split))
 
+    @cached_property
+    def stage_ticks(self) -> tuple[Int64Array | None, ...]:
+        """Ticks of a stage of 0, 1, … ops for each class of devices that has times of stages; None for others."""
+        return tuple(
+            np.array((0, *device.stage_times_ps), dtype=np.int64) if device.stage_times_ps else None
+            for device in self.machine.classes
+        )
+
+    @cached_property
+    def counts_ops(self) -> bool:
+        """Whether stages on some devices cost what their number of ops says."""
+        return any(ticks is not None for ticks in self.stage_ticks)
+
+    @cached_property
+    def moves(self) -> Int64Array:
+        """1 for each class of devices whose stages pay for transfers, 0 for the others; int64, shape (classes,)."""
+        return np.array([ticks is None for ticks in self.stage_ticks], dtype=np.int64)
+
     @property
     def device(self) -> Device:
         """Envelope of the devices: for each quantity the best of any."""
@@ -156,7 +175,7 @@ class StageCost:
     @cached_property
     def least_transfer(self) -> Int64Array:
         """Transfer of each tensor over the fastest link, int64, shape (m,)."""
-        return _least(self.transfer)
+        return np.zeros_like(self.transfer[0]) if self.counts_ops else _least(self.transfer)
 
     def class_of(self, k: int) -> Int64Array:
         """Return the class of the device of each of *k* stages, int64, shape (k,)."""
@@ -224,3 +243,32 @@ def _least(by_row: Int64Array) -> Int64Array:
     """Return the least of each column; of one row that row itself."""
     least: Int64Array = by_row[0] if len(by_row) == 1 else by_row.min(axis=0)
     return least
+
+
+def require_one_chain(graph: CostGraph, machine: Machine) -> None:
+    """Raise InputError, with the place in the machine, unless each op is read by the next one alone.
+
+    O(n + pins).
+    """
+    at = next(i for i, group in enumerate(machine.groups) if group.device.stage_times_ps)
+    position = np.empty(graph.op_count, dtype=np.int64)
+    position[graph.order] = np.arange(graph.op_count)
+    made_at = np.repeat(position[graph.tensor_producer], np.diff(graph.consumer_offsets))
+    distance = position[graph.consumers] - made_at
+    wrong = np.flatnonzero(distance != 1)
+    problem = ""
+    if len(wrong):
+        reader = graph.op_names[int(graph.consumers[wrong[0]])]
+        maker = graph.op_names[int(graph.order[made_at[wrong[0]]])]
+        problem = f"{reader!r} reads from {maker!r}, which is not the op before it"
+    elif len(np.unique(made_at)) < graph.op_count - 1:
+        followed = np.zeros(graph.op_count, dtype=bool)
+        followed[made_at] = True
+        alone = int(np.flatnonzero(~followed[:-1])[0])
+        names = [graph.op_names[int(v)] for v in graph.order[alone : alone + 2]]
+        problem = f"{names[1]!r} reads nothing from {names[0]!r}"
+    if problem:
+        raise InputError(
+            f"stage_times are of a chain of equal layers, and {graph.name!r} is none: {problem}",
+            where=f"/device/{at}/stage_times",
+        )

@@ -30,6 +30,9 @@ _LEAST = {
     "stage_memory_bytes": 0,
 }
 _RATES = ("peak_flops_per_s", "memory_bandwidth_bytes_per_s")
+LARGEST_STAGE_TIME = 2**61
+"""Times of stages are below it, in picoseconds."""
+
 DOCUMENTED = {"memory_bytes": "stage_memory_bytes"}
 """Fields that documents call by another name."""
 
@@ -60,6 +63,9 @@ class Device:
         File with measured times of ops, in place of rates and speed; empty where there is none.
     sequences
         Sequences that are served at a time: a stage keeps as many copies of each state that it reads.
+    stage_times_ps
+        Time of a stage of 1, 2, … ops of a chain whose ops are equal layers, in place of work and transfers; longer
+        stages are impossible. Empty where stages cost what their ops and tensors do.
 
     Raises
     ------
@@ -78,6 +84,7 @@ class Device:
     speed: Exact = 1
     costs: str = ""
     sequences: int = 1
+    stage_times_ps: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         figures = self.to_document()
@@ -94,6 +101,8 @@ class Device:
             raise InputError(f"must be a whole number of at least 1, not {self.sequences!r}", parameter="sequences")
         if self.peak not in PEAK_MODES:
             raise InputError(f"unknown peak mode {self.peak!r}", remedy=f"use one of {', '.join(PEAK_MODES)}")
+        if self.stage_times_ps:
+            self._check_stage_times()
         for memory, what in ((self.fast_memory_bytes, "fast memory"), (self.memory_bytes, "stage memory")):
             if memory is not None and self.activation_reserve_bytes > memory:
                 raise InputError(
@@ -101,6 +110,20 @@ class Device:
                     f"({format_bytes(memory)})",
                     remedy=f"lower ‹activation_reserve› or raise ‹{what.replace(' ', '_')}›",
                 )
+
+    def _check_stage_times(self) -> None:
+        """Raise InputError unless times of stages are whole numbers, and all that the device says of time."""
+        for time in self.stage_times_ps:
+            if isinstance(time, bool) or not isinstance(time, int) or not 0 <= time < LARGEST_STAGE_TIME:
+                raise InputError(f"a stage time of {time!r} is no whole number of picoseconds below 2^61")
+        for given, name in (
+            (self.speed != 1, "speed"),
+            (bool(self.costs), "costs"),
+            (self.fast_memory_bytes is not None, "fast memory"),
+            (self.peak != "reserve", "peak"),
+        ):
+            if given:
+                raise InputError(f"stage_times do not go with {name}", source=self.name)
 
     @property
     def rates(self) -> tuple[int | None, int | None]:
@@ -167,6 +190,7 @@ class Device:
             "latency_ps": self.link.latency_ps,
             "speed": str(self.speed),
             "link_speed": str(self.link.speed),
+            **({"stage_times_ps": list(self.stage_times_ps)} if self.stage_times_ps else {}),
         }
 
     @classmethod
@@ -182,7 +206,8 @@ class Device:
         device = cls.from_document({"name": "device", **plain})
         try:
             link = replace(device.link, latency_ps=figures["latency_ps"], speed=Fraction(figures["link_speed"]))
-            return replace(device, link=link, speed=Fraction(figures["speed"]))
+            times = tuple(figures.get("stage_times_ps", ()))
+            return replace(device, link=link, speed=Fraction(figures["speed"]), stage_times_ps=times)
         except (ValueError, ZeroDivisionError) as error:
             raise InputError(f"not a device: {error}", where="/machine/devices") from None
 
@@ -201,7 +226,7 @@ class Device:
                 if key not in figures:
                     raise TypeError(f"{key} is missing")
             link, memory = Link(figures.pop("bandwidth_bytes_per_s")), figures.pop("stage_memory_bytes", None)
-            if figures.keys() & {"speed", "link", "memory_bytes", "costs"}:
+            if figures.keys() & {"speed", "link", "memory_bytes", "costs", "stage_times_ps"}:
                 raise TypeError("unknown key")
             return cls(**figures, link=link, memory_bytes=memory)
         except (KeyError, TypeError, ValueError) as error:
@@ -213,6 +238,8 @@ class Device:
 
     def described(self) -> str:
         """Return the same without the name."""
+        if self.stage_times_ps:
+            return self._described_by_stages()
         parts = [f"link {format_bandwidth(self.link.bandwidth_bytes_per_s)}"]
         if self.peak_flops_per_s is not None and self.memory_bandwidth_bytes_per_s is not None:
             memory = f"memory {format_bandwidth(self.memory_bandwidth_bytes_per_s)}"
@@ -237,6 +264,12 @@ class Device:
         if self.costs:
             parts.append(f"times measured: {self.costs}")
         return ", ".join(parts)
+
+    def _described_by_stages(self) -> str:
+        most, first = len(self.stage_times_ps), format_picoseconds(self.stage_times_ps[0])
+        last = f" to {format_picoseconds(self.stage_times_ps[-1])}" if most > 1 else ""
+        limit = "" if self.memory_bytes is None else f", at most {format_bytes(self.memory_bytes)} per stage"
+        return f"{first}{last} for stages of {f'1 to {most} ops' if most > 1 else 'one op'}{limit}"
 
 
 @dataclass(frozen=True)

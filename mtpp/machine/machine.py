@@ -263,12 +263,13 @@ class Machine:
         """Return as many equal devices with the best figure of any device for each quantity.
 
         The least bottleneck on it is at most the least on this machine. Its speeds are for people: ticks of ops and
-        tensors on it are the least of any class (:meth:`~mtpp.inference.stage_cost.StageCost.enveloped`).
+        tensors on it are the least of any class (:meth:`~mtpp.inference.stage_cost.StageCost.enveloped`), and none
+        where a device has times of stages.
         """
-        if len(self.groups) == 1:
-            return self
         first, *others = self.classes
-        first = replace(first, name=self.groups[0].device.name)
+        if len(self.groups) == 1 and not first.stage_times_ps:
+            return self
+        first = replace(first, name=self.groups[0].device.name, stage_times_ps=())
         for other in others:
             first = Device(
                 first.name,

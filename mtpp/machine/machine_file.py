@@ -19,6 +19,9 @@
     speed = 1.5                 # or "3/2"; or costs = "measured.json"
     link_speed = 2
     place = "cuda:0"            # or "cpu"; of several devices one for each: ["cuda:0", "cuda:1"]
+    [[device]]
+    name = "measured"
+    stage_times = ["4ms", "9ms"]    # of stages of 1, 2 ops of a chain of equal layers, in place of all other times
 """
 
 from __future__ import annotations
@@ -35,7 +38,7 @@ from typing import Any, NamedTuple
 
 from mtpp.errors import InputError
 from mtpp.machine.boards import RATES
-from mtpp.machine.device import Device, DeviceGroup
+from mtpp.machine.device import LARGEST_STAGE_TIME, Device, DeviceGroup
 from mtpp.machine.link import Link
 from mtpp.machine.presets import (
     figures_of_table,
@@ -141,8 +144,7 @@ def machine_of_table(table: Mapping[str, Any], path: Path, defaults: Defaults) -
 def _group(row: Mapping[str, Any], i: int, path: Path, defaults: Defaults) -> list[DeviceGroup]:
     at = f"/device/{i}"
     refuse_unknown(row, _DEVICE_KEYS, at)
-    if "stage_times" in row:
-        raise InputError("is not supported yet", where=f"{at}/stage_times")
+    times = _stage_times(row, at)
     if "speed" in row and "costs" in row:
         raise InputError("does not go with costs, which are the device's own times", where=f"{at}/speed")
     name = require_text(row.get("name", f"d{i}"), f"{at}/name")
@@ -152,6 +154,8 @@ def _group(row: Mapping[str, Any], i: int, path: Path, defaults: Defaults) -> li
     places = _places(row.get("place", "cpu"), count, f"{at}/place")
     figures = _figures(row, at, defaults)
     link = Link(figures.pop("bandwidth_bytes_per_s"), _latency(row, at), _factor(row, "link_speed", at))
+    if times:
+        figures |= {"fast_memory_bytes": None}
     speed, limit = _factor(row, "speed", at), _limit(row, at, figures.pop("stage_memory_bytes", None))
     costs = require_text(row["costs"], f"{at}/costs") if "costs" in row else ""
     try:
@@ -161,6 +165,7 @@ def _group(row: Mapping[str, Any], i: int, path: Path, defaults: Defaults) -> li
             memory_bytes=limit,
             speed=speed,
             costs=costs and str(path.parent / costs),
+            stage_times_ps=times,
         )
     except InputError as error:
         raise InputError(error.problem, where=at) from None
@@ -178,6 +183,28 @@ def _places(value: Any, count: int, at: str) -> list[tuple[str, int]]:
     if len(value) != count:
         raise InputError(f"{counted(len(value), 'place')} for {counted(count, 'device')}", where=at)
     return [(place, len(list(same))) for place, same in groupby(value)]
+
+
+_BESIDE_STAGE_TIMES = ("speed", "costs", "system")
+
+
+def _stage_times(row: Mapping[str, Any], at: str) -> tuple[int, ...]:
+    """Return the time of a stage of 1, 2, … ops in picoseconds; nothing where the device does not say."""
+    if "stage_times" not in row:
+        return ()
+    place, given = f"{at}/stage_times", row["stage_times"]
+    for key in _BESIDE_STAGE_TIMES:
+        if key in row:
+            raise InputError(f"do not go with {key}: they are all times of the device", where=place)
+    if not isinstance(given, list) or not given:
+        raise InputError("is not a list of times", where=place, remedy='write it like ["4ms", "9ms"]')
+    times = []
+    for i, text in enumerate(given):
+        time = parsed(text, parse_duration, f"{place}/{i}", "4ms")
+        if time.denominator != 1 or time >= LARGEST_STAGE_TIME:
+            raise InputError("is not a whole number of picoseconds below 2^61", where=f"{place}/{i}")
+        times.append(int(time))
+    return tuple(times)
 
 
 def _figures(row: Mapping[str, Any], at: str, defaults: Defaults) -> dict[str, Any]:

@@ -29,7 +29,11 @@ RULE = "device-room"
 def first_bound(instance: Instance) -> LowerBound:
     """Return the simple bound, or where devices differ the better of the envelope's and of their room for work."""
     simple = on_envelope(simple_bound(instance.envelope), instance)
-    return simple if instance.uniform else max(simple, device_room_bound(instance), key=lambda one: one.value)
+    return (
+        simple
+        if instance.uniform or instance.cost.counts_ops
+        else max(simple, device_room_bound(instance), key=lambda one: one.value)
+    )
 
 
 def device_room_bound(instance: Instance) -> LowerBound:

@@ -11,6 +11,7 @@ from mtpp.solvers.downsets.prover import Prover
 from mtpp.solvers.limits import UNLIMITED, SearchLimits
 from mtpp.solvers.reduction.reduced_instance import ReducedInstance
 from mtpp.solvers.reduction.reduction import reduce_instance
+from mtpp.solvers.unequal.chains.partition import ChainSearch
 from mtpp.solvers.unequal.enumeration import unequal_problem
 
 _FIRST_STEPS = 1 << 22
@@ -32,6 +33,8 @@ def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
     See :class:`~mtpp.solvers.downsets.prover.Prover`. Exponential in the width of the graph at worst; the downsets kept
     take at most ``limits.memory_bytes``.
     """
+    if instance.cost.counts_ops:
+        return _of_chain(instance, limits)
     known = max(limits.lower, simple_bound(instance.envelope).value)
     search = SearchLimits(
         UNLIMITED,
@@ -55,3 +58,19 @@ def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
     if lower is not None:  # the merges are those of the caller that reduced the instance
         lower = replace(lower, proof={key: value for key, value in lower.proof.items() if key != "merges"})
     return BoundResult(lower, solved=prover.lower >= upper, partition=found)
+
+
+def _of_chain(instance: Instance, limits: BoundLimits) -> BoundResult:
+    """Return the bound of a chain on devices with times of stages."""
+    search = ChainSearch(
+        instance,
+        SearchLimits(
+            UNLIMITED,
+            deadline=limits.deadline,
+            memory_bytes=limits.memory_bytes,
+            observer=limits.observer,
+            interrupted=limits.interrupted,
+        ),
+    )
+    search.run()
+    return BoundResult(search.bound, solved=search.closed)

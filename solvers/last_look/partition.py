@@ -82,6 +82,9 @@ def _look_at_sums(instance: Instance, partition: Partition, costs: StageCosts) -
     work, transfer = instance.cost.work.tolist(), instance.cost.transfer.tolist()
     links = instance.cost.link_of[row_of].tolist()
     classes = row_of.tolist()
+    for s, ops in enumerate(costs.ops.tolist()):
+        times = instance.machine.classes[classes[s]].stage_times_ps
+        sums[s][0] += times[ops - 1] if times and ops else 0
     for v, (s, size) in enumerate(zip(stage, instance.cost.own_bytes.tolist(), strict=True)):
         sums[s][0] += work[classes[s]][v]
         sums[s][1] += size
@@ -94,6 +97,8 @@ def _look_at_sums(instance: Instance, partition: Partition, costs: StageCosts) -
     for t in range(instance.tensor_count):
         touched = {stage[v] for v in pins[start[t] : start[t + 1]]}
         for s in touched if len(touched) > 1 else ():
+            if instance.machine.classes[classes[s]].stage_times_ps:
+                continue
             sums[s][2] += transfer[links[s]][t]
     said = zip(costs.work.tolist(), costs.param_bytes.tolist(), (costs.input + costs.output).tolist(), strict=True)
     for s, (ours, theirs) in enumerate(zip(said, sums, strict=True)):

@@ -68,9 +68,11 @@ def first_partition(instance: Instance) -> SearchResult | None:
     """Return a cut of the graph's own order into stages of about equal work, for searches that find nothing in time.
 
     Or with everything in one stage, where that is better. None if a stage exceeds the stage memory, which proves
-    nothing about others. O(n + pins).
+    nothing about others, or devices have times of stages. O(n + pins).
     """
     found: list[SearchResult] = []
+    if instance.cost.counts_ops:  # not every stage is possible
+        return None
     for stage in (_equal_work(instance), np.zeros(instance.op_count, dtype=np.int32)):
         partition = Partition.from_stages(instance, stage)
         costs = stage_costs(instance, partition)

@@ -26,6 +26,7 @@ from mtpp.solvers.reduction.reduced_instance import ReducedInstance
 from mtpp.solvers.reduction.reduction import reduce_instance
 from mtpp.solvers.relaxation.loop import MOVES_PER_STEP
 from mtpp.solvers.threads import Threads
+from mtpp.solvers.unequal.chains.partition import partition_chain
 from mtpp.solvers.unequal.enumeration import unequal_problem
 
 _FIRST_STEPS = 1 << 17
@@ -45,9 +46,13 @@ def partition_unequal(instance: Instance, limits: SearchLimits) -> SearchResult:
 
     Notes
     -----
+    Where devices have times of stages the graph is one chain: :mod:`mtpp.solvers.unequal.chains`.
+
     Exponential in the width of the graph at worst. Graphs of more than 8,000 ops are not searched exhaustively. Without
     a deadline the result depends on the seed and the number of evaluations alone, as long as the memory suffices.
     """
+    if instance.cost.counts_ops:
+        return partition_chain(instance, limits)
     reduced = reduce_instance(instance, ended=limits.ended)
     if reduced.instance.op_count > LARGE:
         inside = replace(limits, keeper=Lifted(limits.keeper, reduced.lift))

@@ -184,3 +184,74 @@ def test_states_count_where_stages_are_given_other_devices(tmp_path: Path) -> No
     plan = mtpp.partition(mtpp.read(tmp_path / "graph.json", machine=tmp_path / "machine.toml"))
     assert all(sum(row) <= 25 for row in [[s.param_bytes, s.state_bytes] for s in plan.stages[:1]])
     assert mtpp.verify(plan.document(embed=True)).passed
+
+
+LAYERS = {
+    "format": "mtpp-graph",
+    "version": 1,
+    "name": "layers",
+    "time_unit": "ms",
+    "ops": [{"name": f"layer{i}", "work": 1} for i in range(6)],
+    "tensors": [
+        {"name": f"t{i}", "producer": f"layer{i}", "consumers": [f"layer{i + 1}"], "bytes": 8} for i in range(5)
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("machine", "graph", "said"),
+    [
+        ('stage_times = ["4ms"]\nspeed = 2', LAYERS, "speed"),
+        ('stage_times = ["4ms"]\ncosts = "measured.json"', LAYERS, "costs"),
+        ('stage_times = ["4ms"]\nsystem = "a100"', LAYERS, "system"),
+        ("stage_times = []", LAYERS, "list of times"),
+        ("stage_times = [4]", LAYERS, "no unit"),
+        ('stage_times = ["4 fortnights"]', LAYERS, "unit"),
+        ('stage_times = ["4ms", "9ms"]', GRAPH, "chain"),
+    ],
+)
+def test_bad_stage_times(machine: str, graph: dict[str, Any], said: str, tmp_path: Path) -> None:
+    """What goes wrong is said with its place in the machine file."""
+    (tmp_path / "graph.json").write_text(json.dumps(graph))
+    (tmp_path / "machine.toml").write_text(f"[[device]]\n{machine}\n")
+    with pytest.raises(mtpp.InputError) as caught:
+        mtpp.partition(mtpp.read(tmp_path / "graph.json", machine=tmp_path / "machine.toml"))
+    assert said in str(caught.value)
+    assert "/device/0" in str(caught.value)
+
+
+def test_other_algorithms_refuse_stage_times(tmp_path: Path) -> None:
+    """An algorithm that adds up the costs of ops does not take devices with times of stages."""
+    (tmp_path / "graph.json").write_text(json.dumps(LAYERS))
+    (tmp_path / "machine.toml").write_text('[[device]]\ncount = 2\nstage_times = ["4ms", "9ms", "8ms"]\n')
+    model = mtpp.read(tmp_path / "graph.json", machine=tmp_path / "machine.toml")
+    with pytest.raises(mtpp.InputError, match="stage_times"):
+        mtpp.partition(model, algorithm="anneal")
+    assert mtpp.partition(model).bottleneck == 8 * 10**9
+    assert mtpp.partition(model, algorithm="even").bottleneck == 8 * 10**9
+
+
+@pytest.mark.parametrize("cluster", ["10", "24"])
+def test_helix_clusters(cluster: str, shared_data: Path, shared_reference: Path, tmp_path: Path) -> None:
+    """Layers on devices whose throughput is known by their number: the best rate of Helix's clusters, proven."""
+    data = json.loads((shared_data / "helix" / f"helix_{cluster}.json").read_text())
+    n, lines = data["layers"], ['order = "free"']
+    graph = {
+        **LAYERS,
+        "ops": [{"name": f"layer{i}", "work": 1} for i in range(n)],
+        "tensors": [
+            {"name": f"t{i}", "producer": f"layer{i}", "consumers": [f"layer{i + 1}"], "bytes": 8} for i in range(n - 1)
+        ],
+    }
+    for one in data["classes"]:
+        times = [f"{-(-(10**15) // rate)}ps" for rate in one["millitokens_per_s_of_layers"]]
+        lines += ["[[device]]", f'name = "{one["name"]}"', f"count = {one['count']}"]
+        lines += [f"stage_times = {json.dumps(times)}"]
+    (tmp_path / "graph.json").write_text(json.dumps(graph))
+    (tmp_path / "machine.toml").write_text("\n".join(lines))
+    plan = mtpp.partition(mtpp.read(tmp_path / "graph.json", machine=tmp_path / "machine.toml"))
+    best = json.loads((shared_reference / "machine.json").read_text())["chains"][cluster]["best_millitokens_per_s"]
+    assert plan.bottleneck == -(-(10**15) // best)
+    assert plan.optimal
+    found = mtpp.verify(plan, tmp_path / "graph.json")
+    assert found.passed, found.sentence

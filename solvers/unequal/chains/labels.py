@@ -1,0 +1,186 @@
+"""The search for a chain of stages within a limit: for each position the devices that suffice for the ops before it.
+
+A *label* of a position says which devices suffice for the ops before it: in free order the number of each class; in
+fixed order the number of leading devices, and of those used where that is limited. Labels that another one of the same
+position makes needless, being no smaller in any number, are dropped. In free order labels are left out, too, at which
+the devices so far and the cheapest chain for the rest cost more than all devices (:mod:`.prices`): no plan goes on
+from there. Prices along a chain only rise, so that labels kept do not depend on the order in which they are made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from itertools import pairwise
+from typing import TypeAlias
+
+from mtpp.solvers.unequal.chains.prices import Prices
+from mtpp.solvers.unequal.chains.stage_choices import NONE, StageChoices
+
+Label: TypeAlias = tuple[int, ...]
+
+Stage: TypeAlias = tuple[int, int, Label]
+"""First op of a stage by its position, position after the last, and the devices of each class that it is on."""
+
+_BETWEEN_LOOKS = 2000
+"""Labels between two looks at the clock."""
+
+
+class TooManyLabels(Exception):
+    """The labels take more memory than the search may, or its time is over."""
+
+
+@dataclass(frozen=True)
+class FoundLabels:
+    """Outcome of a search.
+
+    Attributes
+    ----------
+    stages
+        Of a plan within the limit; None: there is none.
+    labels
+        Of each position.
+    """
+
+    stages: list[Stage] | None
+    labels: list[list[Label]]
+
+    @property
+    def count(self) -> int:
+        """Number of all labels."""
+        return sum(map(len, self.labels))
+
+    def digest(self) -> str:
+        """Return the SHA-256 of all labels, sorted as bytes: position and numbers, in 4 bytes each."""
+        rows = sorted(
+            b"".join(number.to_bytes(4, "big") for number in (position, *label))
+            for position, labels in enumerate(self.labels)
+            for label in labels
+        )
+        return sha256(b"".join(rows)).hexdigest()
+
+
+@dataclass(frozen=True, eq=False)
+class LabelSearch:
+    """The devices of a search.
+
+    Attributes
+    ----------
+    class_of
+        Class of each device, in the order of the list.
+    most
+        Devices that may be used.
+    most_labels
+        That the search may keep.
+    ended
+        Tells whether its time is over.
+    """
+
+    class_of: tuple[int, ...]
+    most: int
+    most_labels: int
+    ended: Callable[[], bool]
+
+    def in_any_order(self, choices: StageChoices, prices: Prices) -> FoundLabels:
+        """Search with the devices in any order.
+
+        Raises
+        ------
+        TooManyLabels
+            If the labels are more than may be kept, or the time is over.
+        """
+        counts = tuple(self.class_of.count(c) for c in range(len(prices.by_class)))
+        each, rest, budget = prices.each, prices.rest, prices.budget
+
+        def onward(p: int, label: Label) -> list[tuple[int, Label, Label]]:
+            paid = sum(q * used for q, used in zip(each, label, strict=True))
+            left = self.most - sum(label)
+            found = []
+            for size, group in choices.stages[p]:
+                if rest[p + size] >= NONE:
+                    continue
+                for devices in choices.sets_of[group]:
+                    new = tuple(a + b for a, b in zip(label, devices, strict=True))
+                    if sum(devices) > left or any(a > b for a, b in zip(new, counts, strict=True)):
+                        continue
+                    price = sum(q * used for q, used in zip(each, devices, strict=True))
+                    if paid + price + rest[p + size] <= budget:
+                        found.append((p + size, new, devices))
+            return found
+
+        first = (0,) * len(counts)
+        return self._search(choices.op_count, [] if prices.refute else [first], onward)
+
+    def in_fixed_order(self, choices: StageChoices) -> FoundLabels:
+        """Search with the devices in the order of the list, some of them left out.
+
+        Raises
+        ------
+        TooManyLabels
+            As :meth:`in_any_order`.
+        """
+        class_of, limited = self.class_of, self.most < len(self.class_of)
+        classes = choices.sets.shape[1]
+        following = [
+            [next((i + 1 for i in range(lead, len(class_of)) if class_of[i] == c), 0) for c in range(classes)]
+            for lead in range(len(class_of) + 1)
+        ]
+
+        def onward(p: int, label: Label) -> list[tuple[int, Label, Label]]:
+            if limited and label[1] == self.most:
+                return []
+            found = []
+            for size, group in choices.stages[p]:
+                for devices in choices.sets_of[group]:
+                    lead = following[label[0]][devices.index(1)]
+                    if lead:
+                        found.append((p + size, (lead, *(used + 1 for used in label[1:])), devices))
+            return found
+
+        return self._search(choices.op_count, [(0, 0) if limited else (0,)], onward)
+
+    def _search(
+        self,
+        n: int,
+        first: Sequence[Label],
+        onward: Callable[[int, Label], list[tuple[int, Label, Label]]],
+    ) -> FoundLabels:
+        labels: list[dict[Label, tuple[int, Label, Label]]] = [{} for _ in range(n + 1)]
+        for label in first:
+            labels[0][label] = (-1, (), ())
+        made = looked = 0
+        for p in range(n):
+            for label in list(labels[p]):
+                for position, new, devices in onward(p, label):
+                    front = labels[position]
+                    if new in front or any(_covers(one, new) for one in front):
+                        continue
+                    needless = [one for one in front if _covers(new, one)]
+                    for one in needless:
+                        del front[one]
+                    front[new] = (p, label, devices)
+                    made += 1 - len(needless)
+                    if position == n:
+                        return FoundLabels(_stages(labels, new), [list(front) for front in labels])
+                looked += 1
+                if made > self.most_labels or (looked % _BETWEEN_LOOKS == 0 and self.ended()):
+                    raise TooManyLabels
+        return FoundLabels(None, [list(front) for front in labels])
+
+
+def _covers(one: Label, other: Label) -> bool:
+    """Tell whether one label makes another one needless."""
+    return all(a <= b for a, b in zip(one, other, strict=True))
+
+
+def _stages(labels: Sequence[dict[Label, tuple[int, Label, Label]]], last: Label) -> list[Stage]:
+    """Return the stages that lead to a label of the end."""
+    ends, devices = [len(labels) - 1], []
+    label = last
+    while ends[-1] > 0:
+        before, label, used = labels[ends[-1]][label]
+        ends.append(before)
+        devices.append(used)
+    bounds = pairwise(reversed(ends))
+    return [(begin, end, used) for (begin, end), used in zip(bounds, reversed(devices), strict=True)]

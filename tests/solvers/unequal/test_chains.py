@@ -1,0 +1,131 @@
+"""Chains of equal layers on devices with times of stages: against brute force, documents held to their proofs."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+import mtpp
+from mtpp.errors import Infeasible, InputError
+from mtpp.inference.instance import Instance
+from mtpp.inference.objective import stage_costs
+from mtpp.solvers.bounds.downset import bound
+from mtpp.solvers.bounds.limits import BoundLimits
+from mtpp.solvers.limits import UNLIMITED, SearchLimits
+from mtpp.solvers.unequal.partition import partition_unequal
+from tests.support.random_chains import RandomChain, random_chain
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_best_plan_of_random_chains(seed: int) -> None:
+    """The least bottleneck, proven; or proven that there is no plan."""
+    case, draw = random_chain(Random(seed)), Random(seed + 10**6)
+    order, most = draw.choice(("fixed", "free")), draw.randint(1, len(case.devices))
+    due = case.optimum(order, most)
+    instance = Instance.build(case.graph(), case.machine(order), most_used=most)
+    if due is None:
+        with pytest.raises(Infeasible, match="proven infeasible"):
+            partition_unequal(instance, SearchLimits(UNLIMITED))
+        return
+    found = partition_unequal(instance, SearchLimits(UNLIMITED))
+    assert found.bottleneck == due
+    assert found.devices is not None
+    assert stage_costs(instance.on(found.devices), found.partition).bottleneck == due
+    assert due == 0 or (found.lower is not None and found.lower.value == due)
+    alone = bound(instance, BoundLimits(due))
+    assert due == 0 or (alone.lower is not None and alone.lower.value == due)
+
+
+def _document(case: RandomChain, order: str, most: int, folder: Path) -> dict[str, Any] | None:
+    """Return the plan of a chain as a document that embeds the graph; None where there is no plan."""
+    (folder / "graph.json").write_text(json.dumps(_graph(case)))
+    (folder / "machine.toml").write_text(_machine(case, order))
+    model = mtpp.read(folder / "graph.json", machine=folder / "machine.toml")
+    try:
+        document: dict[str, Any] = json.loads(json.dumps(mtpp.partition(model, most).document(embed=True)))
+    except Infeasible:
+        return None
+    return document
+
+
+def _graph(case: RandomChain) -> dict[str, Any]:
+    ops = [
+        {"name": f"o{v}", "work": w, "param_bytes": p}
+        for v, (w, p) in enumerate(zip(case.work, case.params, strict=True))
+    ]
+    tensors = [
+        {"name": f"t{v}", "producer": f"o{v}", "consumers": [f"o{v + 1}"], "bytes": 1, "transfer": moved}
+        for v, moved in enumerate(case.moved)
+    ]
+    weights = [] if case.shared is None else [
+        {"name": "w", "bytes": case.shared[0], "readers": [f"o{v}" for v in case.shared[1]]}
+    ]  # fmt: skip
+    head = {"format": "mtpp-graph", "version": 1, "name": "g", "time_unit": "ps"}
+    return {**head, "ops": ops[::-1], "tensors": tensors, "weights": weights}
+
+
+def _machine(case: RandomChain, order: str) -> str:
+    lines = [f'order = "{order}"']
+    for one in case.devices:
+        lines += ["[[device]]", 'bandwidth = "1TB/s"']
+        if one.times:
+            lines += [f"stage_times = {json.dumps([f'{time}ps' for time in one.times])}"]
+        else:
+            fast = "" if one.fast is None else f', fast_memory = "{one.fast}B"'
+            rates = f'peak_flops = "1TFLOP/s", memory_bandwidth = "1TB/s", bandwidth = "1TB/s"{fast}'
+            lines += [f"system = {{ {rates} }}", f'speed = "{one.speed}"', f'latency = "{one.latency}ps"']
+        lines += [f'link_speed = "{one.link_speed}"']
+        lines += [] if one.limit is None else [f'memory = "{one.limit}B"']
+    return "\n".join(lines) + "\n"
+
+
+def _mutated(value: Any, draw: Random) -> Any:
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int):
+        return max(0, value + draw.choice((-3, -1, 1, 2)))
+    if isinstance(value, str) and len(value) == 64:
+        return value[::-1]
+    return None
+
+
+def _numbers(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Return the places of all numbers and digests in a document."""
+    if isinstance(value, dict):
+        return [place for key, inner in value.items() for place in _numbers(inner, (*path, key))]
+    if isinstance(value, list):
+        return [place for i, inner in enumerate(value) for place in _numbers(inner, (*path, i))]
+    return [path] if isinstance(value, int) or (isinstance(value, str) and len(value) == 64) else []
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_documents_hold_and_forged_ones_do_not(seed: int, tmp_path: Path) -> None:
+    """What is written verifies; a plan with a forged number does not, unless other prices prove the same."""
+    case, draw = random_chain(Random(seed)), Random(seed + 10**6)
+    order, most = draw.choice(("fixed", "free")), draw.randint(1, len(case.devices))
+    document = _document(case, order, most, tmp_path)
+    if document is None:
+        return
+    report = mtpp.verify(document)
+    assert report.passed, report.sentence
+    claims = ("machine", "lower_bound", "stages", "assignment", "k", "bottleneck", "latency")
+    places = [place for place in _numbers(document) if place[0] in claims]
+    for place in draw.sample(places, min(25, len(places))):
+        forged = copy.deepcopy(document)
+        inner = forged
+        for key in place[:-1]:
+            inner = inner[key]
+        inner[place[-1]] = _mutated(inner[place[-1]], draw)
+        if forged == document:
+            continue
+        try:
+            passed = mtpp.verify(forged, tmp_path / "graph.json", machine=tmp_path / "machine.toml").passed
+        except InputError:
+            continue
+        other_prices = place[0] == "lower_bound" and ("prices" in place or "price_of_any" in place)
+        assert not passed or other_prices, place
