@@ -65,6 +65,8 @@ class Instance(InTicks):
         The ops before any were merged, and where they are now; None where none were.
     spare
         Stages that have to stay empty at least: k − spare devices are used at most.
+    replicas
+        Whether a stage may stand on several devices, which take turns at its requests.
     """
 
     op_names: Sequence[str]
@@ -80,6 +82,7 @@ class Instance(InTicks):
     members: MemberNames | None = None
     ground: Ground | None = None
     spare: int = 0
+    replicas: bool = False
 
     @classmethod
     def build(

@@ -62,7 +62,7 @@ def _least_ticks(instance: Instance, measure: int, most: int) -> int:
     measured = cost.work[measure]
     total = int(measured.sum())
     rates = [_largest_ratio(measured, row) for row in cost.work]
-    rooms = [_memory_room(instance, measured, c) for c in range(len(cost.work))]
+    rooms = [memory_room(instance, measured, c) for c in range(len(cost.work))]
     class_of = cost.class_of(instance.k).tolist()
 
     def holds(ticks: int) -> bool:
@@ -91,7 +91,7 @@ def _largest_ratio(measured: Int64Array, work: Int64Array) -> Fraction | None:
     return max(Fraction(y, w) for y, w in pairs)
 
 
-def _memory_room(instance: Instance, measured: Int64Array, c: int) -> int:
+def memory_room(instance: Instance, measured: Int64Array, c: int) -> int:
     """Return the most y that a device of a class has memory for, its ops taken in part."""
     device, total = instance.machine.classes[c], int(measured.sum())
     if device.memory_bytes is None:

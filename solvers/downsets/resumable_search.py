@@ -13,7 +13,15 @@ from mtpp.inference.objective import keeps_stage_memory, stage_costs
 from mtpp.inference.partition import Partition
 from mtpp.inference.placed_partition import PlacedPartition
 from mtpp.solvers.downsets.downset_arrays import WordArray
-from mtpp.solvers.downsets.kernels.downset_layout import DOWNSETS, ENDED, FOUND, OUT_OF_ROOM, STEPS, TOTAL_PARAMS
+from mtpp.solvers.downsets.kernels.downset_layout import (
+    DOWNSETS,
+    ENDED,
+    FOUND,
+    GIVEN_UP,
+    OUT_OF_ROOM,
+    STEPS,
+    TOTAL_PARAMS,
+)
 
 
 class ResumableSearch(ABC):
@@ -30,7 +38,7 @@ class ResumableSearch(ABC):
     ----------
     state
         ``"open"`` until it is ``"ended"`` (none is left to expand), ``"found"`` (a partition) or ``"full"`` (the memory
-        is used up).
+        is used up, or there is more to try than its arrays are made for).
     whole
         Whether stages hold whole what several ops read. At first they hold their ops' shares of it, which is less. If
         the partition found breaks a limit for that, the search begins again with all of it.
@@ -80,7 +88,7 @@ class ResumableSearch(ABC):
             if not self._grow():
                 self.state = "full"
                 return
-        self.state = {ENDED: "ended", FOUND: "found"}.get(code, "open")
+        self.state = {ENDED: "ended", FOUND: "found", GIVEN_UP: "full"}.get(code, "open")
         if self.state == "found" and self._instance.cost.shares_memory and not self._holds():
             self.state = "open"
             self._begin_whole()

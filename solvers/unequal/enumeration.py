@@ -18,7 +18,7 @@ from mtpp.solvers.downsets.enumeration import digest_of_downsets, rules_of
 from mtpp.solvers.downsets.kernels.downset_layout import LAST
 from mtpp.solvers.downsets.kernels.downset_store import rebuild_table
 from mtpp.solvers.downsets.resumable_search import ResumableSearch
-from mtpp.solvers.orders.device_labels import LEADING, devices_of
+from mtpp.solvers.orders.device_labels import LEADING, LabelRules, devices_of
 from mtpp.solvers.reduction.reduced_instance import ReducedInstance
 from mtpp.solvers.stage_cost.cost_arrays import GroundArrays
 from mtpp.solvers.unequal.kernels.register_layout import LABELS, SPENT, UNCOUNTED, UNEQUAL_REGISTERS
@@ -53,6 +53,11 @@ class UnequalProblem:
         return ["fit"] if self.instance.peaks_in_order else ["fit", "maximal"]
 
     @property
+    def terms(self) -> dict[str, object]:
+        """What else a proof has to say; nothing."""
+        return {}
+
+    @property
     def first_steps(self) -> int:
         """Steps that a search takes before its first downset."""
         return 1
@@ -65,6 +70,10 @@ class UnequalProblem:
     def search(self, limit: int, memory_bytes: int) -> UnequalSearch:
         """Return a search for a partition with every stage cost at most *limit* ticks, at its beginning."""
         return UnequalSearch(self, limit, memory_bytes)
+
+    def rules_within(self, limit: int) -> LabelRules | None:
+        """Return the rules of labels where stages cost at most *limit* ticks; None if labels do not fit into a word."""
+        return limited_rules(self.instance, self.arrays, self.rates, limit)
 
     def bottleneck(self, partition: Partition) -> int:
         """Return the largest stage cost of a partition that a search has found, in ticks."""
@@ -105,7 +114,7 @@ class UnequalSearch(ResumableSearch):
         self._most = max(1, memory_bytes // problem.bytes_per_downset)
         self._stage_limit = limit if stage_limit is None else stage_limit
         self._begin()
-        self._rules = limited_rules(problem.instance, problem.arrays, problem.rates, self._stage_limit)
+        self._rules = problem.rules_within(self._stage_limit)
         if self._rules is None:
             self.state = "full"
         elif not fits_first(problem.arrays, self._rules):
@@ -133,6 +142,7 @@ class UnequalSearch(ResumableSearch):
             "k": problem.instance.most_used,
             "order": problem.instance.machine.order,
             "rules": rules_of(problem.rules, whole=self.whole),
+            **problem.terms,
         }
         return {"merges": reduced.record(), **terms, **self.record()}
 
@@ -205,7 +215,7 @@ class UnequalSearch(ResumableSearch):
             return True
         return len(self._pool.label) > len(pool.label)
 
-    def partition(self) -> PlacedPartition:
+    def partition(self) -> Partition:
         """Return the partition that was found; in free order its stages stand on devices that it names."""
         instance, pool, path = self._instance, self._pool, self._path()
         stage = np.zeros(instance.op_count, dtype=np.int32)

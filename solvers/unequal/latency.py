@@ -93,6 +93,7 @@ class LatencySearch(UnequalSearch):
 
     def _holds(self) -> bool:
         found = self.partition()
+        assert isinstance(found, PlacedPartition)
         costs = stage_costs(self._instance.on(found.devices), found)
         within = self._goal.value(costs) <= self.limit and self._goal.keeps(costs)
         return within and keeps_stage_memory(self._instance.on(found.devices), costs)

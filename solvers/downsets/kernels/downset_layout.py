@@ -8,6 +8,9 @@ UNDECIDED, INSIDE, OUTSIDE, BEFORE = 0, 1, 2, 3
 ENDED, FOUND, OUT_OF_STEPS, OUT_OF_ROOM = 0, 1, 2, 3
 """Why a search returned: nothing is left to try, a partition is found, or it needs more steps or more room to go on."""
 
+GIVEN_UP = 4
+"""Why a search returned that cannot go on: there is more to try than its arrays are made for."""
+
 # Registers: what a search that was interrupted needs to go on.
 DOWNSETS = 0
 """Downsets reached."""

@@ -29,4 +29,10 @@ BEST = 18
 
 UNCOUNTED = -1
 
-UNEQUAL_REGISTERS = 19
+ROOM = 19
+"""With replicas: most of the measure that fits after any label of the downset that is being expanded."""
+
+PENDING = 20
+"""With replicas: 1 if a stage has been listed whose labels did not fit into the pool."""
+
+UNEQUAL_REGISTERS = 21

@@ -1,0 +1,1 @@
+"""Stages that stand on several devices, which take turns at their requests."""

@@ -1,0 +1,110 @@
+"""The best partition whose stages may stand on several devices, and its proof."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import ceil
+
+import numpy as np
+
+from mtpp.host.stop_reason import StopReason
+from mtpp.inference.instance import Instance
+from mtpp.inference.replicas.partition import ReplicatedPartition
+from mtpp.solvers.bounds.replica_room import whole_devices
+from mtpp.solvers.downsets.prover import Prover
+from mtpp.solvers.feasibility import none_found
+from mtpp.solvers.limits import UNLIMITED, SearchLimits, SearchResult
+from mtpp.solvers.reduction.reduced_instance import ReducedInstance
+from mtpp.solvers.reduction.reduction import reduce_instance
+from mtpp.solvers.relaxation.loop import MOVES_PER_STEP
+from mtpp.solvers.unequal.replica_enumeration import replica_problem
+
+WHOLE = "whole"
+"""Found by: the whole graph on all devices that hold it."""
+
+_FIRST_STEPS = 1 << 17
+
+
+def partition_replicated(instance: Instance, limits: SearchLimits) -> SearchResult:
+    """Search on the instance after merges that hold on devices of every class.
+
+    Merges hold for stages with several devices: no f_j(S) of any device grows.
+
+    Raises
+    ------
+    Infeasible
+        Proven, if no partition keeps to the memories of the devices; else because none was found.
+    """
+    return _Turns(reduce_instance(instance, ended=limits.ended), limits).run()
+
+
+class _Turns:
+    """One search: exhaustive steps, each turn twice as many as before."""
+
+    def __init__(self, reduced: ReducedInstance, limits: SearchLimits) -> None:
+        self._reduced, self._limits = reduced, limits
+        self._inner = reduced.instance
+        self._prover = Prover(reduced, limits, replica_problem(self._inner))
+        self._best: SearchResult | None = None
+        self._spent = 0
+
+    def run(self) -> SearchResult:
+        """Search until nothing better exists, or the limits say so."""
+        limits, prover, n = self._limits, self._prover, self._inner.op_count
+        self._take_whole()
+        if self._best is None:
+            self._take_any()
+        steps = _FIRST_STEPS
+        while (stopped := self._stop) is None:
+            assert self._best is not None
+            limits.observer.phase("downset")
+            before = prover.steps
+            upper = prover.close(self._best.bottleneck, min(steps, self._steps_left))
+            self._spent += ceil((prover.steps - before) * MOVES_PER_STEP / n)
+            if upper < self._best.bottleneck:
+                assert isinstance(prover.found, ReplicatedPartition)
+                self._found(prover.found, upper, "downset")
+            elif prover.steps == before:
+                return self._ended(StopReason.BUDGET)
+            steps *= 2
+        return self._ended(stopped)
+
+    @property
+    def _stop(self) -> StopReason | None:
+        if self._best is not None and self._prover.lower >= self._best.bottleneck:
+            return StopReason.OPTIMAL
+        if self._spent >= self._limits.evaluations:
+            return StopReason.BUDGET
+        return self._limits.stop
+
+    @property
+    def _steps_left(self) -> int:
+        left = self._limits.evaluations - self._spent
+        return UNLIMITED if self._limits.evaluations >= UNLIMITED else max(1, left * self._inner.op_count)
+
+    def _take_whole(self) -> None:
+        """Take the whole graph on all devices that hold it, if any does."""
+        alone = whole_devices(self._inner)
+        if alone is not None:
+            nothing = np.zeros(self._inner.op_count, dtype=np.int32)
+            self._found(ReplicatedPartition.on(self._inner, nothing, [alone[1]]), alone[0], WHOLE)
+
+    def _take_any(self) -> None:
+        """Search for any partition that keeps to the memories of the devices."""
+        self._limits.observer.phase("downset")
+        found = self._prover.any_partition(self._steps_left)
+        if found is None:
+            raise none_found(self._reduced.original, "the orders tried")
+        assert isinstance(found, ReplicatedPartition)
+        self._found(found, replica_problem(self._inner).bottleneck(found), "downset")
+
+    def _found(self, partition: ReplicatedPartition, ticks: int, found_by: str) -> None:
+        """Take a partition of the reduced instance."""
+        if self._best is None or ticks < self._best.bottleneck:
+            lifted = self._reduced.lift(partition)
+            self._best = SearchResult(lifted, ticks, found_by, max(1, self._spent), StopReason.BUDGET)
+            self._limits.tell(self._best)
+
+    def _ended(self, stopped: StopReason) -> SearchResult:
+        assert self._best is not None
+        return replace(self._best, evaluations=max(1, self._spent), stopped=stopped, lower=self._prover.bound)
