@@ -87,7 +87,6 @@ def prepare(model: Model, asked: Partitioning) -> Prepared:
     """Make the instance to search, and refuse what is wrong with what is asked before the wait."""
     from mtpp.api.inputs.model import engine_groups
     from mtpp.solvers import registry
-    from mtpp.solvers.feasibility import refuse_infeasible
     from mtpp.solvers.solve import contract_groups
     from mtpp.solvers.stage_cost.cost_arrays import memory_arrays
     from mtpp.solvers.variants import Variant, parse_variant
@@ -110,9 +109,7 @@ def prepare(model: Model, asked: Partitioning) -> Prepared:
     instance = model.instance(asked.k if model.machine is not None else asked.k or 1)
     prepared = Prepared(model, asked, variant, together, instance, contract_groups(instance, together))
     memory_arrays(prepared.contracted)
-    if asked.k is not None or model.machine is not None:
-        refuse_infeasible(prepared.contracted)
-    else:
+    if asked.k is None and model.machine is None:
         parse_bottleneck("" if asked.max_bottleneck is None else asked.max_bottleneck, model.graph.time_unit)
         model.instance(model.graph.op_count)
     return prepared
@@ -121,6 +118,7 @@ def prepare(model: Model, asked: Partitioning) -> Prepared:
 def search(prepared: Prepared, deadline: Deadline, observer: Observer) -> Plan:
     """Search until the deadline; Ctrl-C ends the search with the best partition so far."""
     from mtpp.host.interruption import Interruption
+    from mtpp.solvers.memory_growth import with_growth
     from mtpp.solvers.solve import solve
 
     start: SearchResult | None = None
@@ -143,10 +141,13 @@ def search(prepared: Prepared, deadline: Deadline, observer: Observer) -> Plan:
                 contraction=prepared.contraction,
                 start=start,
             )
-        except Infeasible:
+        except Infeasible as error:
+            told = error
+            if prepared.asked.max_bottleneck is None:
+                told = with_growth(error, prepared.contracted, prepared.limits(deadline, listener, interruption))
             if interruption.requested:  # there was more to try
                 raise Interrupted from None
-            raise
+            raise told from None
 
 
 def find_partition(

@@ -77,7 +77,8 @@ def refuse_oversized_op(instance: Instance) -> None:
     if params + peak > limit:
         raise Infeasible(
             f"proven infeasible: {_named(instance, op)} {params + peak:,} bytes ({params:,} for {_kept(instance)}, "
-            f"{peak:,} for activations), more than the {limit:,} ({format_bytes(limit)}) that a stage may hold",
+            f"{peak:,} for activations), more than the {limit:,} ({format_bytes(limit)}) that "
+            f"{_holder(instance)} may hold",
             source=_source(instance),
         )
 
@@ -140,6 +141,15 @@ def proven_infeasible(instance: Instance) -> Infeasible:
 def _source(instance: Instance) -> str:
     """Return the option that the limit comes from."""
     return _MACHINE if instance.machine.name or not instance.uniform else _SOURCE
+
+
+def _holder(instance: Instance) -> str:
+    """Return the stage, or the device with the largest limit, that an op has to fit into."""
+    if instance.uniform:
+        return "a stage"
+    limit = instance.device.memory_bytes
+    first = next(j for j, device in enumerate(instance.machine.devices) if device.memory_bytes == limit)
+    return f"a stage on device {instance.machine.names[first]!r}, which has most,"
 
 
 def _kept(instance: Instance) -> str:
