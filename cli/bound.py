@@ -17,6 +17,7 @@ from mtpp.errors import InputError
 from mtpp.host.interrupts import INTERRUPTED
 
 if TYPE_CHECKING:
+    from mtpp.api.cells.overlapping import OverlappingRanges
     from mtpp.api.mip_export import ExportedMip
     from mtpp.cli.terminal.console import Console
 
@@ -67,6 +68,9 @@ def command(
             raise InputError("there is no table with --export", parameter="output", remedy="leave it out")
         _write_mip(asked.export, export_mip(paths, asked, reading, console), console)
         return
+    if asked.overlapping:
+        deliver(output, _overlapping(paths, asked, reading, console), output_format)
+        return
     deadline = deadline_from_start(asked.total_time_limit_s)
     table = bound_cells(paths, asked, reading, console, deadline, ProcessOverheads())
     if table.cells:
@@ -77,6 +81,19 @@ def command(
         ctx.exit(INTERRUPTED)
     if table.problems or not table.cells:
         ctx.exit(1)
+
+
+def _overlapping(paths: tuple[str, ...], asked: Bounding, reading: Reading, console: Console) -> OverlappingRanges:
+    """Return the bound of one model for ranges of layers that overlap."""
+    from mtpp.api.cells.overlapping import bound_overlapping
+    from mtpp.api.inputs.model import read_model
+
+    for name in ("k", "bounds", "cutoff"):
+        if getattr(asked, name) is not None:
+            raise InputError("does not go with --overlapping", parameter=name, remedy="leave it out")
+    if len(paths) > 1:
+        raise InputError("--overlapping is of one model", parameter="model", remedy="give one")
+    return bound_overlapping(read_model(paths[0], reading, console.warn))
 
 
 def _write_mip(path: str, mip: ExportedMip, console: Console) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mtpp.api.options.kinds import (
+    Flag,
     MemoryLimit,
     Names,
     OutputPath,
@@ -97,6 +98,11 @@ class Bounding(_Run, Cells):
     position: int | None = option(
         None, Whole(), "With ‹export› of bottleneck-guess, a MIP for each J: the stage that has the average work.", "J"
     )
+    overlapping: bool = option(
+        False, Flag(),
+        "How often is a chain of layers served at most, where ranges of layers on devices may overlap? Devices with "
+        "stage_times.",
+    )  # fmt: skip
     cutoff: int | None = option(
         None, Whole(1, MOST_CUTOFF),
         "Look for no partition, and for no bound above TICKS, which need not be what any partition costs.", "TICKS",

@@ -61,11 +61,12 @@ def report_on(
     claims: dict[str, Any], source: Source, request: VerifyRequest, observer: Observer
 ) -> Report | TableReport:
     """Verify a document that was read from *source*."""
+    from mtpp.api.verification.overlapping_document import verify_overlapping_document
     from mtpp.api.verification.plan_document import verify_plan_document
     from mtpp.api.verification.request import built_models
     from mtpp.api.verification.table_document import verify_table_document
     from mtpp.api.verification.training_document import verify_training_document
-    from mtpp.formats.results.verifiable import is_table, is_training_plan
+    from mtpp.formats.results.verifiable import OVERLAPPING, is_table, is_training_plan
 
     table = is_table(claims)
     if not table and len(request.models) > 1:
@@ -73,5 +74,7 @@ def report_on(
     request = built_models(request)
     if table:
         return verify_table_document(claims, source, request, observer)
+    if claims["format"] == OVERLAPPING:
+        return verify_overlapping_document(claims, source, request)
     check = verify_training_document if is_training_plan(claims) else verify_plan_document
     return check(claims, source, request, observer)

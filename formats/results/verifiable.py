@@ -14,6 +14,7 @@ from mtpp.training.plan import VERSION as TRAINING_PLAN_VERSION
 
 PLAN, GRAPH = "mtpp-plan", "mtpp-graph"
 CERTIFICATES = "mtpp-certificates"
+OVERLAPPING = "mtpp-overlapping-bound"
 VERSION = 1
 
 
@@ -41,6 +42,9 @@ def verifiable(document: Any, source: str) -> dict[str, Any]:
     if isinstance(document, dict) and document.get("format") == CERTIFICATES:
         with attributed(source):
             return check_header(document, CERTIFICATES, VERSION)
+    if isinstance(document, dict) and document.get("format") == OVERLAPPING:
+        with attributed(source):
+            return check_header(document, OVERLAPPING, VERSION)
     if is_training_plan(document):
         with attributed(source):
             return check_header(document, TRAINING_PLAN, TRAINING_PLAN_VERSION, GRAPH_VERSION)
