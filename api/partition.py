@@ -104,14 +104,13 @@ def prepare(model: Model, asked: Partitioning) -> Prepared:
             parameter="population" if asked.population else "generations",
             remedy="it goes with " + ", ".join(one.name for one in registry.PARTITIONERS.values() if one.evolves),
         )
-    if model.machine is not None and asked.max_bottleneck is not None:
-        raise InputError("is not supported on a machine yet", parameter="max_bottleneck", remedy="give ‹k›")
     instance = model.instance(asked.k if model.machine is not None else asked.k or 1)
     prepared = Prepared(model, asked, variant, together, instance, contract_groups(instance, together))
     memory_arrays(prepared.contracted)
-    if asked.k is None and model.machine is None:
-        parse_bottleneck("" if asked.max_bottleneck is None else asked.max_bottleneck, model.graph.time_unit)
-        model.instance(model.graph.op_count)
+    if asked.max_bottleneck is not None:
+        parse_bottleneck(asked.max_bottleneck, model.graph.time_unit)
+        if model.machine is None:
+            model.instance(model.graph.op_count)
     return prepared
 
 
@@ -130,7 +129,10 @@ def search(prepared: Prepared, deadline: Deadline, observer: Observer) -> Plan:
     ):
         try:
             if prepared.asked.max_bottleneck is not None:
-                prepared, start = _fewest(prepared, deadline, listener, interruption)
+                if prepared.model.machine is None:
+                    prepared, start = _fewest(prepared, deadline, listener, interruption)
+                else:
+                    prepared, start = _fewest_devices(prepared, deadline, listener, interruption, observer)
                 listener.costs = prepared.instance
             return solve(
                 prepared.instance,
@@ -143,7 +145,7 @@ def search(prepared: Prepared, deadline: Deadline, observer: Observer) -> Plan:
             )
         except Infeasible as error:
             told = error
-            if prepared.asked.max_bottleneck is None:
+            if prepared.asked.max_bottleneck is None or prepared.model.machine is not None:
                 told = with_growth(error, prepared.contracted, prepared.limits(deadline, listener, interruption))
             if interruption.requested:  # there was more to try
                 raise Interrupted from None
@@ -193,6 +195,30 @@ def _fewest(
     cut = slice_order(fewest.contracted, order)
     assert cut is not None
     return fewest, SearchResult(cut.partition, cut.bottleneck, "fewest stages", 1, StopReason.FINISHED)
+
+
+def _fewest_devices(
+    prepared: Prepared, deadline: Deadline, listener: Search, interruption: Interruption, observer: Observer
+) -> tuple[Prepared, SearchResult]:
+    """Return the instance of the fewest devices of the machine that keep to the bottleneck, and such a partition."""
+    from mtpp.solvers.unequal.fewest import find_fewest_devices
+
+    model, given = prepared.model, prepared.asked.max_bottleneck
+    assert given is not None
+    assert model.machine is not None
+    allowed = parse_bottleneck(given, model.graph.time_unit)
+    found = find_fewest_devices(
+        lambda used: prepared.of(model.instance(used)).contracted,
+        model.machine.count,
+        lambda instance: min(int(allowed * instance.ticks_per_unit), instance.most_ticks),
+        prepared.limits(deadline, listener, interruption),
+    )
+    text = f"fewest devices that keep to {given}: {found.used}"
+    if found.proven:
+        observer.say(f"{text}, proven")
+    else:
+        observer.warn(f"{text}; that no fewer do is not proven")
+    return prepared.of(model.instance(found.used)), found.start
 
 
 def parse_bottleneck(given: str | Fraction, time_unit: str) -> Exact:

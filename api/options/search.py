@@ -55,7 +55,7 @@ class _Cut(Options):
 
     k: int | None = option(None, Whole(1, MOST_STAGES), "Number of stages at most.", also="--stages")
     max_bottleneck: str | Fraction | None = option(
-        None, Cost(), "In place of ‹k›: the fewest stages that all stay within TIME.", "TIME",
+        None, Cost(), "In place of ‹k›: the fewest stages, or devices of ‹machine›, that all stay within TIME.", "TIME",
         more="A plain number where the graph's costs have no unit.",
     )  # fmt: skip
     algorithm: str = option(
