@@ -11,6 +11,7 @@ from mtpp.document_shape import pointer
 from mtpp.errors import InputError
 from mtpp.inference.certificate import approximation_ratio
 from mtpp.machine.device import Device
+from mtpp.names import BOTTLENECK_OBJECTIVE
 from mtpp.wording import counted
 
 if TYPE_CHECKING:
@@ -110,6 +111,9 @@ def _in_stages(document: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
     most = max(row["cost"] for row in stages)
     if document["bottleneck"] != most:
         yield f"{document['bottleneck']}, but the most expensive stage costs {most}", "bottleneck"
+    total = sum(row["cost"] for row in stages)
+    if document.get("latency", total) != total:
+        yield f"{document['latency']}, but all stages cost {total}", "latency"
 
 
 def _in_assignment(document: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
@@ -146,25 +150,37 @@ def _in_graph(document: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
 
 
 def _in_certificate(document: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
-    upper, bound, stated = document["bottleneck"], document["lower_bound"], document["ratio"]
+    objective = document.get("objective", BOTTLENECK_OBJECTIVE)
+    bound, stated = document["lower_bound"], document["ratio"]
+    if objective not in document:
+        yield f"it is the objective, and there is no {objective}", "objective"
+        return
+    upper = document[objective]
     due = approximation_ratio(upper, bound["value"])
     said, is_ = ("none" if one is None else f"{float(one)!r}" for one in (stated, due))
-    ratio = f"{said}, but bottleneck / lower bound is {is_}"
-    yield from _in_bound(document, upper, bound["value"], bound["tier"], "lower_bound", "value", ratio=ratio)
+    ratio = f"{said}, but {objective} / lower bound is {is_}"
+    place = ("lower_bound", "value")
+    yield from _in_bound(document, upper, bound["value"], bound["tier"], *place, ratio=ratio, objective=objective)
 
 
 def _in_bound(
-    stated: Mapping[str, Any], upper: int, lower: int, tier: str, *place: str, ratio: str
+    stated: Mapping[str, Any],
+    upper: int,
+    lower: int,
+    tier: str,
+    *place: str,
+    ratio: str,
+    objective: str = BOTTLENECK_OBJECTIVE,
 ) -> Iterator[tuple[Any, ...]]:
-    """Yield contradictions of a bottleneck and its lower bound, which stands at *place*; *ratio*: said of a wrong."""
+    """Yield contradictions of an objective and its lower bound, which stands at *place*; *ratio*: said of a wrong."""
     if lower > upper:
-        yield f"{lower} is above the bottleneck, {upper}", *place
+        yield f"{lower} is above the {objective}, {upper}", *place
     if _differs(stated["ratio"], upper, lower):
         yield ratio, "ratio"
     if stated["optimal"] and lower < upper:
-        yield f"true, but the lower bound, {lower}, is below the bottleneck, {upper}", "optimal"
+        yield f"true, but the lower bound, {lower}, is below the {objective}, {upper}", "optimal"
     if not stated["optimal"] and lower == upper and tier != "solver":
-        yield "false, but a proof meets the bottleneck", "optimal"
+        yield f"false, but a proof meets the {objective}", "optimal"
 
 
 def _table_of(document: Mapping[str, Any]) -> CertificateTable | BoundTable:

@@ -13,7 +13,7 @@ from mtpp.api.options.search import Partitioning
 from mtpp.errors import Infeasible, InputError, Interrupted
 from mtpp.host.deadline import Deadline
 from mtpp.host.stop_reason import StopReason
-from mtpp.names import ALGORITHMS
+from mtpp.names import ALGORITHMS, LATENCY_OBJECTIVE
 from mtpp.units import PICOSECONDS, exact_decimal, parse_duration
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from mtpp.api.partition_plan import PartitionPlan
     from mtpp.host.interruption import Interruption
     from mtpp.inference.contraction import Contraction
+    from mtpp.inference.goal import Goal
     from mtpp.inference.instance import Instance
     from mtpp.inference.plan import Plan
     from mtpp.solvers.limits import SearchLimits, SearchResult
@@ -107,7 +108,8 @@ def prepare(model: Model, asked: Partitioning) -> Prepared:
     instance = model.instance(asked.k if model.machine is not None else asked.k or 1)
     prepared = Prepared(model, asked, variant, together, instance, contract_groups(instance, together))
     memory_arrays(prepared.contracted)
-    if asked.max_bottleneck is not None:
+    goal_of(prepared)
+    if asked.max_bottleneck is not None and not asked.counts_latency:
         parse_bottleneck(asked.max_bottleneck, model.graph.time_unit)
         if model.machine is None:
             model.instance(model.graph.op_count)
@@ -117,6 +119,7 @@ def prepare(model: Model, asked: Partitioning) -> Prepared:
 def search(prepared: Prepared, deadline: Deadline, observer: Observer) -> Plan:
     """Search until the deadline; Ctrl-C ends the search with the best partition so far."""
     from mtpp.host.interruption import Interruption
+    from mtpp.solvers.latency.solve import solve_for_goal
     from mtpp.solvers.memory_growth import with_growth
     from mtpp.solvers.solve import solve
 
@@ -128,6 +131,18 @@ def search(prepared: Prepared, deadline: Deadline, observer: Observer) -> Plan:
         observer.search(prepared.instance) as listener,
     ):
         try:
+            algorithm = variant.name if variant.evaluations is None else variant.entry.name
+            if prepared.asked.counts_latency:
+                return solve_for_goal(
+                    prepared.instance,
+                    graph,
+                    prepared.limits(deadline, listener, interruption),
+                    goal_of(prepared),
+                    frontier=prepared.asked.frontier,
+                    algorithm=algorithm,
+                    together=prepared.together,
+                    contraction=prepared.contraction,
+                )
             if prepared.asked.max_bottleneck is not None:
                 if prepared.model.machine is None:
                     prepared, start = _fewest(prepared, deadline, listener, interruption)
@@ -138,18 +153,40 @@ def search(prepared: Prepared, deadline: Deadline, observer: Observer) -> Plan:
                 prepared.instance,
                 graph,
                 prepared.limits(deadline, listener, interruption),
-                algorithm=variant.name if variant.evaluations is None else variant.entry.name,
+                algorithm=algorithm,
                 together=prepared.together,
                 contraction=prepared.contraction,
                 start=start,
             )
         except Infeasible as error:
             told = error
-            if prepared.asked.max_bottleneck is None or prepared.model.machine is not None:
+            growing = prepared.asked.max_bottleneck is None or prepared.model.machine is not None
+            if growing and not (prepared.asked.counts_latency and goal_of(prepared).limit is not None):
                 told = with_growth(error, prepared.contracted, prepared.limits(deadline, listener, interruption))
             if interruption.requested:  # there was more to try
                 raise Interrupted from None
             raise told from None
+
+
+def goal_of(prepared: Prepared) -> Goal:
+    """Return the objective, and the limit on the other figure in ticks, of a model.
+
+    Raises
+    ------
+    InputError
+        If a limit is no time, or no number where the graph has no unit.
+    """
+    from mtpp.inference.goal import Goal
+    from mtpp.inference.instance import LARGEST_TOTAL
+
+    asked, instance = prepared.asked, prepared.instance
+    given, name = asked.max_latency, "max_latency"
+    if asked.objective == LATENCY_OBJECTIVE:
+        given, name = asked.max_bottleneck, "max_bottleneck"
+    if given is None:
+        return Goal(asked.objective)
+    ticks = int(parse_bottleneck(given, prepared.model.graph.time_unit, name) * instance.ticks_per_unit)
+    return Goal(asked.objective, min(ticks, LARGEST_TOTAL))
 
 
 def find_partition(
@@ -221,8 +258,8 @@ def _fewest_devices(
     return prepared.of(model.instance(found.used)), found.start
 
 
-def parse_bottleneck(given: str | Fraction, time_unit: str) -> Exact:
-    """Read a bottleneck, in the graph's time unit: a duration, or a plain number for an abstract graph.
+def parse_bottleneck(given: str | Fraction, time_unit: str, parameter: str = "max_bottleneck") -> Exact:
+    """Read a bottleneck or latency, in the graph's time unit: a duration, or a plain number for an abstract graph.
 
     Raises
     ------
@@ -238,10 +275,10 @@ def parse_bottleneck(given: str | Fraction, time_unit: str) -> Exact:
             return value
         return Fraction(parse_duration(text), PICOSECONDS[time_unit])
     except InputError as error:
-        raise InputError(error.problem, parameter="max_bottleneck", remedy=error.remedy) from None
+        raise InputError(error.problem, parameter=parameter, remedy=error.remedy) from None
     except ValueError as error:
         raise InputError(
-            f"{error}", parameter="max_bottleneck", remedy="the graph has no time unit: write a plain number"
+            f"{error}", parameter=parameter, remedy="the graph has no time unit: write a plain number"
         ) from None
 
 
@@ -250,6 +287,9 @@ def partition(
     k: int | None = None,
     *,
     max_bottleneck: str | float | Fraction | None = None,
+    objective: str = "bottleneck",
+    max_latency: str | float | Fraction | None = None,
+    frontier: bool = False,
     algorithm: str = "auto",
     together: Sequence[str | Sequence[str]] = (),
     together_blocks: bool = False,
@@ -282,8 +322,8 @@ def partition(
     Returns
     -------
     The best plan found. Its ``lower_bound`` holds for every partition of this model into *k* stages, and its ``ratio``
-    is bottleneck / lower bound; where that is proven to be 1, ``optimal`` is True. After Ctrl-C ``stopped`` is
-    "interrupted".
+    is bottleneck / lower bound, or latency / lower bound where that is the objective; where that is proven to be 1,
+    ``optimal`` is True. After Ctrl-C ``stopped`` is "interrupted".
 
     Raises
     ------
@@ -313,8 +353,9 @@ def partition(
     deadline, heard = Deadline(asked.time_limit_s), listener(observer)
     with reading_given(model, "model", deadline):
         read = as_model(model, observer)
-        if (k is None) == (max_bottleneck is None) and (k is not None or read.machine is None):
-            raise InputError("give either ‹k› or ‹max_bottleneck›", parameter="k")
+        if asked.lacks_stages(on_machine=read.machine is not None):
+            either = "give ‹k›" if asked.counts_latency else "give either ‹k› or ‹max_bottleneck›"
+            raise InputError(either, parameter="k")
         prepared = prepare(read, asked)
     return find_partition(prepared, deadline, heard, spent_s=time.monotonic() - begin)
 

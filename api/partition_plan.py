@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from mtpp.api.output import SavedResult, save_result
 from mtpp.errors import InputError
 from mtpp.inference.certificate import Certificate, LowerBound, Tier
+from mtpp.names import BOTTLENECK_OBJECTIVE, LATENCY_OBJECTIVE
 from mtpp.units import PICOSECONDS
 
 if TYPE_CHECKING:
@@ -124,6 +125,8 @@ class _Facts:
     found_by: str
     stopped: str | None
     bottleneck: int
+    latency: int
+    objective: str
     time_unit: str
     ticks_per_unit: int
     empty: tuple[int, ...]
@@ -138,7 +141,9 @@ class _Facts:
             algorithm=plan.algorithm,
             found_by=plan.found_by,
             stopped=plan.stopped,
-            bottleneck=plan.certificate.upper,
+            bottleneck=plan.bottleneck,
+            latency=plan.latency,
+            objective=plan.goal.objective,
             time_unit=plan.instance.time_unit,
             ticks_per_unit=plan.instance.ticks_per_unit,
             empty=tuple(plan.partition.empty_stages),
@@ -155,6 +160,8 @@ class _Facts:
             found_by=document.get("found_by", document["algorithm"]),
             stopped=document.get("stopped"),
             bottleneck=document["bottleneck"],
+            latency=document.get("latency", sum(stage["cost"] for stage in document["stages"])),
+            objective=document.get("objective", BOTTLENECK_OBJECTIVE),
             time_unit=document["time_unit"],
             ticks_per_unit=document["ticks_per_unit"],
             empty=tuple(stage["index"] for stage in document["stages"] if not stage["ops"]),
@@ -257,6 +264,31 @@ class PartitionPlan(SavedResult):
         return self.bottleneck / PICOSECONDS["s"] if self._timed else None
 
     @property
+    def objective(self) -> str:
+        """The figure that the lower bound is of: ``"bottleneck"`` or ``"latency"``."""
+        return self._facts.objective
+
+    @property
+    def latency(self) -> int:
+        """Ticks of one request on an idle pipeline: the sum of all stages."""
+        return self._facts.latency
+
+    @property
+    def reached(self) -> int:
+        """Ticks of the objective: what the lower bound is of."""
+        return self.latency if self.objective == LATENCY_OBJECTIVE else self.bottleneck
+
+    @property
+    def latency_s(self) -> float | None:
+        """Seconds of one request on an idle pipeline; None where the graph's costs have no unit of time."""
+        return self.latency / PICOSECONDS["s"] if self._timed else None
+
+    @property
+    def frontier(self) -> list[dict[str, Any]]:
+        """Plans that no other one beats in both bottleneck and latency, as the document has them; a copy."""
+        return copy.deepcopy(list(self._document.get("frontier", [])))
+
+    @property
     def ticks_per_unit(self) -> int:
         """Ticks in one unit of the graph's costs."""
         return self._facts.ticks_per_unit
@@ -271,7 +303,7 @@ class PartitionPlan(SavedResult):
 
     @property
     def ratio(self) -> float | None:
-        """Approximation ratio, bottleneck / lower bound; None where the bound is 0 and the bottleneck is not.
+        """Approximation ratio, objective / lower bound; None where the bound is 0 and the objective is not.
 
         A claim unless :attr:`verified`.
         """
@@ -279,7 +311,7 @@ class PartitionPlan(SavedResult):
 
     @property
     def optimal(self) -> bool:
-        """Whether bottleneck and lower bound meet and the bound is a proof; a claim unless :attr:`verified`."""
+        """Whether objective and lower bound meet and the bound is a proof; a claim unless :attr:`verified`."""
         return self._certificate.optimal
 
     @cached_property
@@ -386,7 +418,9 @@ class PartitionPlan(SavedResult):
 
     @cached_property
     def _certificate(self) -> Certificate:
-        return Certificate(self.bottleneck, self.lower_bound) if self.record is None else self.record.certificate
+        if self.record is not None:
+            return self.record.certificate
+        return Certificate(self.reached, self.lower_bound, self.objective)
 
     @property
     def assumptions(self) -> list[str]:

@@ -74,8 +74,8 @@ def command(
 
     asked, output, report = partitioning, written.output, written.report
     limit_s = asked.time_limit_s
-    if (asked.k is None) == (asked.max_bottleneck is None) and (asked.k is not None or reading.machine is None):
-        raise click.UsageError("give either -k or --max-bottleneck", ctx)
+    if asked.lacks_stages(on_machine=reading.machine is not None):
+        raise click.UsageError("give -k" if asked.counts_latency else "give either -k or --max-bottleneck", ctx)
     check_output(output)
     if report is not None:
         _check_page(report)

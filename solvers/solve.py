@@ -79,7 +79,7 @@ def solve(
     plan = Plan(
         graph=graph,
         instance=placed,
-        partition=_lifted(instance, contraction, found),
+        partition=lifted(contraction, found.partition, found.found_by),
         lower=lower,
         algorithm=algorithm,
         found_by=found.found_by,
@@ -103,19 +103,26 @@ def solve(
     return plan
 
 
-def _lifted(instance: Instance, contraction: Contraction | None, found: SearchResult) -> Partition:
+def lifted(contraction: Contraction | None, partition: Partition, found_by: str) -> Partition:
     """Return a partition of the instance, given one of what its groups of ops were contracted to."""
     try:
-        return contraction.lift(found.partition) if contraction else found.partition
+        return contraction.lift(partition) if contraction else partition
     except InvalidPartition as error:
-        raise InconsistentResult(f"the partition found by {found.found_by} is none: {error.problem}") from None
+        raise InconsistentResult(f"the partition found by {found_by} is none: {error.problem}") from None
 
 
-def search_in_time(partitioner: registry.Partitioner, instance: Instance, limits: SearchLimits) -> SearchResult:
+def search_in_time(
+    partitioner: registry.Partitioner, instance: Instance, limits: SearchLimits, *, none: Infeasible | None = None
+) -> SearchResult:
     """Search, and where a limit is past before the search comes back, return the best that it has told of.
 
     That is at least a cut of the graph's own order into stages of about equal work, made beforehand where there is a
     limit. Without one only Ctrl-C gives a search up, a moment after it was asked to end.
+
+    Parameters
+    ----------
+    none
+        Raised where nothing was found, for a search whose objective is not the bottleneck: no cut is made for it.
 
     Raises
     ------
@@ -124,7 +131,7 @@ def search_in_time(partitioner: registry.Partitioner, instance: Instance, limits
     """
     best = BestSoFar()
     limited = limits.deadline.limit_s is not None or limited_memory()
-    first = first_partition(instance) if limited else None
+    first = first_partition(instance) if limited and none is None else None
     if first is not None:
         cut = first.partition
         best.offer(first.bottleneck, first.found_by, lambda: cut)
@@ -143,6 +150,8 @@ def search_in_time(partitioner: registry.Partitioner, instance: Instance, limits
         stopped = end.stopped
     spare_memory()
     found = best.partition()
+    if found is None and none is not None:
+        raise none
     if found is None and not limited and (first := first_partition(instance)) is not None:
         found = first.partition, first.bottleneck, first.found_by
     if found is None:

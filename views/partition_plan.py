@@ -36,10 +36,33 @@ _PARTS = ("work", "input", "output", "overflow", "cost", "cost")
 @view
 def shown_text(plan: ShownPlan, medium: Medium) -> Iterable[Table]:
     """Return a table of the stages."""
+    if medium.form == "csv" and plan.frontier:
+        return [table_of_records([vars(one) for one in plan.frontier])]
     if medium.form == "csv":
         return [table_of_records([_flat(row) for row in plan.stages])]
     table = Table(_title(plan), _columns(plan), _rows(plan), _figures(plan))
-    return [_fitted(table, plan, medium.terminal) if medium.form == "table" else table]
+    stages = _fitted(table, plan, medium.terminal) if medium.form == "table" else table
+    return [stages, *([frontier_table(plan)] if plan.frontier else [])]
+
+
+def frontier_table(plan: ShownPlan) -> Table:
+    """Return a table of the plans that no other one beats in both bottleneck and latency."""
+    costs = CostColumns.of(plan, plan.bottleneck)
+    proven = sum(one.lower == one.latency for one in plan.frontier)
+    every = plan.certificate.optimal and proven == len(plan.frontier)
+    word = "claimed" if plan.claimed else "proven"
+    return Table(
+        f"Frontier: {counted(len(plan.frontier), 'plan')} that no other beats{unit_text(plan, costs)}",
+        [
+            Column("bottleneck", costs.text),
+            Column("latency", costs.text),
+            Column("lower bound", costs.text),
+            Column("tier", left=True),
+            Column("busy stages"),
+        ],
+        [[one.bottleneck, one.latency, one.lower, one.tier, one.busy] for one in plan.frontier],
+        [("frontier", f"{word}: no plan is missing" if every else f"{proven} of {len(plan.frontier)} {word}")],
+    )
 
 
 def _flat(row: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -48,13 +71,13 @@ def _flat(row: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _title(plan: ShownPlan) -> str:
-    times = unit_text(plan, CostColumns.of(plan, plan.certificate.upper))
+    times = unit_text(plan, CostColumns.of(plan, plan.bottleneck))
     stages = f"k = {plan.k}" if plan.devices is None else f"{plan.k} devices"
     return f"{plan.name}: {plan.ops:,} ops, {plan.tensors:,} tensors, {stages}{times}"
 
 
 def _columns(plan: ShownPlan) -> list[Column]:
-    costs = CostColumns.of(plan, plan.certificate.upper)
+    costs = CostColumns.of(plan, plan.bottleneck)
     device = [] if plan.devices is None else [Column("device", left=True)]
     return [
         Column("stage"),
@@ -63,7 +86,7 @@ def _columns(plan: ShownPlan) -> list[Column]:
         Column("first op", left=True),
         Column("last op", left=True),
         *(Column(name, costs.text) for name in ("work", "in", "out", "overflow", "cost")),
-        Column("share", lambda cost: format_share(cost, plan.certificate.upper)),
+        Column("share", lambda cost: format_share(cost, plan.bottleneck)),
     ]
 
 
@@ -90,7 +113,7 @@ def _listed_stages(plan: ShownPlan) -> Sequence[Mapping[str, Any]]:
 
 def common_unit(plan: Plan) -> CostColumns:
     """Return the unit in which all costs of the table are shown."""
-    return CostColumns.of(plan.instance, plan.certificate.upper)
+    return CostColumns.of(plan.instance, plan.bottleneck)
 
 
 def unit_text(ticks: Ticks, costs: CostColumns) -> str:
@@ -100,17 +123,19 @@ def unit_text(ticks: Ticks, costs: CostColumns) -> str:
 
 
 def _figures(plan: ShownPlan) -> list[tuple[str, str]]:
-    upper, empty = plan.certificate.upper, plan.empty_count
+    upper, empty = plan.bottleneck, plan.empty_count
     busy = plan.k - empty
     figures = [("empty stages", f"{empty:,}, not listed")] if empty > _EMPTY_LISTED else []
-    figures += [("bottleneck", f"{plan.describe(upper)} (stage {plan.slowest}), found by {plan.found_by}")]
+    within = "" if plan.limit is None else f", {plan.describe(plan.limit)} allowed"
+    found_by = f", found by {plan.found_by}"
+    of_stage = f"{plan.describe(upper)} (stage {plan.slowest})"
+    figures += [("bottleneck", of_stage + (within if plan.of_latency else found_by))]
     if upper and plan.timed:
         figures.append(("throughput", f"{_rate(10**12 / upper)} inferences/s"))
+    told = plan.devices is not None or plan.of_latency or plan.limit is not None
+    request = f"{plan.describe(plan.latency)} on an idle pipeline{found_by if plan.of_latency else within}"
     full = f"{plan.describe(busy * upper)} ({counted(busy, 'busy stage')} × bottleneck)"
-    figures += [("latency when full", full)] if plan.devices is None else [
-        ("latency", f"{plan.describe(sum(row['cost'] for row in plan.stages))} on an idle pipeline"),
-        ("latency when full", full),
-    ]  # fmt: skip
+    figures += [*([("latency", request)] if told else []), ("latency when full", full)]
     if upper and plan.one_stage_known:
         alone = plan.one_stage
         none = "none: one stage alone exceeds the stage memory"
@@ -130,7 +155,8 @@ def _figures(plan: ShownPlan) -> list[tuple[str, str]]:
 
 def _ratio_text(plan: ShownPlan) -> str:
     certificate, lower = plan.certificate, plan.lower
-    bound = f"lower bound {plan.describe(lower.value)} by {lower.method}, tier {lower.tier}"
+    of = " on the latency" if plan.of_latency else ""
+    bound = f"lower bound{of} {plan.describe(lower.value)} by {lower.method}, tier {lower.tier}"
     if plan.claimed:
         known = {None: "none", 1.0: "1"}.get(certificate.ratio) or _ratio(certificate.ratio or 1)
         return f"{known} claimed, not verified: {bound}"
@@ -185,7 +211,7 @@ def _fitted(table: Table, plan: ShownPlan, console: RichConsole) -> Table:
                for j, column in enumerate(table.columns)]  # fmt: skip
     if not bars:
         return replace(table, columns=columns)
-    bottleneck = plan.certificate.upper
+    bottleneck = plan.bottleneck
     shares = [stage["cost"] / bottleneck if bottleneck else 0.0 for stage in _listed_stages(plan)]
     return replace(
         table,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mtpp.inference.certificate import Certificate, LowerBound, Tier
+from mtpp.names import BOTTLENECK_OBJECTIVE, LATENCY_OBJECTIVE
 from mtpp.units import InTicks
 
 if TYPE_CHECKING:
@@ -23,6 +24,17 @@ class Crossing:
     size_bytes: int
 
 
+@dataclass(frozen=True)
+class ShownPoint:
+    """A point of a frontier: its figures in ticks, the lower bound on its latency, and how many stages have ops."""
+
+    bottleneck: int
+    latency: int
+    lower: int
+    tier: str
+    busy: int
+
+
 @dataclass(frozen=True, eq=False)
 class ShownPlan(InTicks):
     """Figures of a plan, and what they rest on.
@@ -34,7 +46,9 @@ class ShownPlan(InTicks):
     stages
         One row per stage as in a plan's document: ticks and bytes.
     certificate
-        Bottleneck and lower bound.
+        Objective and lower bound.
+    bottleneck
+        Ticks of the most expensive stage.
     claimed
         Whether these are a document's word that nobody has verified.
     devices
@@ -47,6 +61,10 @@ class ShownPlan(InTicks):
         What the search left out of that which its algorithm is to look through.
     assumptions
         What the figures rest on.
+    limit
+        Ticks that the figure which is not the objective may come to; None: any.
+    frontier
+        The plans that no other one beats in both figures.
     """
 
     name: str
@@ -57,6 +75,7 @@ class ShownPlan(InTicks):
     system: Device
     stages: Sequence[Mapping[str, Any]]
     certificate: Certificate
+    bottleneck: int
     found_by: str
     one_stage: int | None
     one_stage_known: bool = True
@@ -65,6 +84,18 @@ class ShownPlan(InTicks):
     assumptions: Sequence[str] = ()
     claimed: bool = False
     devices: Sequence[Device] | None = None
+    limit: int | None = None
+    frontier: Sequence[ShownPoint] = ()
+
+    @property
+    def latency(self) -> int:
+        """Ticks of all stages together."""
+        return sum(row["cost"] for row in self.stages)
+
+    @property
+    def of_latency(self) -> bool:
+        """Whether the latency is the objective."""
+        return self.certificate.objective == LATENCY_OBJECTIVE
 
     @property
     def k(self) -> int:
@@ -107,6 +138,7 @@ def shown_plan(plan: Plan, assumptions: Sequence[str]) -> ShownPlan:
         system=system,
         stages=plan.stage_rows(),
         certificate=plan.certificate,
+        bottleneck=plan.bottleneck,
         found_by=plan.found_by,
         one_stage=_one_stage(system, int(instance.work.sum()), int(instance.param_bytes.sum()), peak),
         one_stage_known=not instance.cost.counts_ops,
@@ -114,6 +146,17 @@ def shown_plan(plan: Plan, assumptions: Sequence[str]) -> ShownPlan:
         coverage=plan.coverage,
         assumptions=assumptions,
         devices=None if plan.devices is None else instance.machine.devices,
+        limit=plan.goal.limit,
+        frontier=[
+            ShownPoint(
+                point.bottleneck,
+                point.latency,
+                point.lower.value,
+                str(point.lower.tier),
+                point.partition.k - len(point.partition.empty_stages),
+            )
+            for point in plan.frontier
+        ],
     )
 
 
@@ -122,6 +165,7 @@ def shown_document(document: Mapping[str, Any], assumptions: Sequence[str] = ())
     from mtpp.machine.device import Device
 
     system = Device.from_document(document["system"])
+    objective = document.get("objective", BOTTLENECK_OBJECTIVE)
     stages, bound = document["stages"], document["lower_bound"]
     devices = _devices_of(document)
     known = system.peak == "reserve" or not system.limits_memory
@@ -137,14 +181,28 @@ def shown_document(document: Mapping[str, Any], assumptions: Sequence[str] = ())
         system=system,
         stages=stages,
         certificate=Certificate(
-            document["bottleneck"], LowerBound(bound["value"], bound["method"], Tier(bound["tier"]), bound["proof"])
+            document[objective],
+            LowerBound(bound["value"], bound["method"], Tier(bound["tier"]), bound["proof"]),
+            objective,
         ),
+        bottleneck=document["bottleneck"],
         found_by=document.get("found_by", document["algorithm"]),
         one_stage=_one_stage(system, work, params, system.activation_reserve_bytes) if known else None,
         one_stage_known=known,
         assumptions=assumptions,
         claimed=True,
         devices=devices,
+        limit=document.get("max_bottleneck", document.get("max_latency")),
+        frontier=[
+            ShownPoint(
+                point["bottleneck"],
+                point["latency"],
+                point["lower_bound"]["value"],
+                point["lower_bound"]["tier"],
+                len(set(point["assignment"].values())),
+            )
+            for point in document.get("frontier", ())
+        ],
     )
 
 

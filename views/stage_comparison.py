@@ -51,7 +51,7 @@ def _record(stage: int, pair: Sequence[dict[str, Any] | None]) -> dict[str, Any]
 def _figures(comparison: StageComparison) -> list[tuple[str, str]]:
     """Return what makes the difference, in words."""
     describe = comparison.given.instance.describe
-    one, two = comparison.given.certificate.upper, comparison.other.certificate.upper
+    one, two = comparison.given.bottleneck, comparison.other.bottleneck
     parts = comparison.difference
     verdict = f"{describe(one)} (stage {comparison.slowest[0]}) against {describe(two)} (stage {comparison.slowest[1]})"
     if one == two:

@@ -4,9 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mtpp.api.options.kinds import Cost, Flag, Groups, InputPath, MemoryLimit, Names, Seconds, StageCounts, Text, Whole
+from mtpp.api.options.kinds import (
+    Choice,
+    Cost,
+    Flag,
+    Groups,
+    InputPath,
+    MemoryLimit,
+    Names,
+    Seconds,
+    StageCounts,
+    Text,
+    Whole,
+)
 from mtpp.api.options.option import Options, option
-from mtpp.names import ALGORITHMS, AUTO
+from mtpp.errors import InputError
+from mtpp.names import ALGORITHMS, AUTO, BOTTLENECK_OBJECTIVE, LATENCY_OBJECTIVE, OBJECTIVES
 from mtpp.ranges import MOST_SEED, MOST_STAGES
 
 if TYPE_CHECKING:
@@ -25,6 +38,10 @@ def search_memory(limit: int | None) -> int:
     if left is not None:
         return search_share(left)
     return memory_budget() if limit is None else limit
+
+
+_EXHAUSTIVE = ("downset", "piper")
+"""Algorithms that take goals in which latency counts, beside the default."""
 
 
 class Search(Options):
@@ -56,8 +73,16 @@ class _Cut(Options):
     k: int | None = option(None, Whole(1, MOST_STAGES), "Number of stages at most.", also="--stages")
     max_bottleneck: str | Fraction | None = option(
         None, Cost(), "In place of ‹k›: the fewest stages, or devices of ‹machine›, that all stay within TIME.", "TIME",
-        more="A plain number where the graph's costs have no unit.",
+        more="A plain number where the graph's costs have no unit. With ``objective=\"latency\"`` a limit beside ‹k›.",
     )  # fmt: skip
+    objective: str = option(
+        BOTTLENECK_OBJECTIVE, Choice(OBJECTIVES, "objective"),
+        "Least bottleneck, or least latency: the time of one request on an idle pipeline.",
+    )  # fmt: skip
+    max_latency: str | Fraction | None = option(
+        None, Cost(), "With the bottleneck as objective: plans of at most this latency.", "TIME"
+    )
+    frontier: bool = option(False, Flag(), "All plans that no other one beats in both bottleneck and latency.")
     algorithm: str = option(
         AUTO, Text(ALGORITHMS),
         "auto, downset (also called piper), series-parallel, anneal, brkga, mla, mla-weighted, random or slice; "
@@ -81,6 +106,32 @@ class _Evolution(Options):
 
 class Partitioning(_Evolution, Search, _Cut):
     """Stages that are asked for, and limits of the search for a partition."""
+
+    def __post_init__(self) -> None:
+        if self.max_latency is not None and self.objective == LATENCY_OBJECTIVE:
+            raise InputError("latency is the objective", parameter="max_latency", remedy="leave it out")
+        if self.max_latency is not None and self.max_bottleneck is not None:
+            raise InputError("goes with ‹k›, not with ‹max_bottleneck›", parameter="max_latency")
+        if self.frontier and (self.objective == LATENCY_OBJECTIVE or self.max_latency is not None):
+            other = "objective" if self.objective == LATENCY_OBJECTIVE else "max_latency"
+            raise InputError("has every bottleneck and latency", parameter="frontier", remedy=f"leave ‹{other}› out")
+        if self.frontier and self.max_bottleneck is not None:
+            raise InputError("goes with ‹k›, not with ‹max_bottleneck›", parameter="frontier")
+        if self.counts_latency and self.algorithm not in (AUTO, *_EXHAUSTIVE):
+            raise InputError(
+                f"{self.algorithm} knows nothing of latency", parameter="algorithm", remedy="use auto or downset"
+            )
+
+    @property
+    def counts_latency(self) -> bool:
+        """Whether the latency is the objective, or limited, or every one is asked for."""
+        return self.objective == LATENCY_OBJECTIVE or self.max_latency is not None or self.frontier
+
+    def lacks_stages(self, *, on_machine: bool) -> bool:
+        """Tell whether it is not clear how many stages there may be, or two options say so."""
+        if self.counts_latency:
+            return self.k is None and not on_machine
+        return (self.k is None) == (self.max_bottleneck is None) and (self.k is not None or not on_machine)
 
 
 class Scoring(Options):

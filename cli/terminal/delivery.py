@@ -107,7 +107,7 @@ def unmet_requirements(plan: PartitionPlan, ratio: Fraction | None, *, optimal: 
     if ratio is not None and not plan.lower_bound.is_proof:
         return f"{required}: no ratio is proven, the bound is of tier {plan.lower_bound.tier}"
     allowed = None if ratio is None else ratio * plan.lower_bound.value
-    if allowed is not None and (plan.ratio is None or plan.bottleneck > allowed):
+    if allowed is not None and (plan.ratio is None or plan.reached > allowed):
         proven = "none" if plan.ratio is None else f"{plan.ratio:.6g}"
         if plan.ratio is not None and plan.ratio <= 1:
             proven = "above 1"

@@ -10,8 +10,9 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+from mtpp.checker.bounds.latency_floor import check_latency_floor
 from mtpp.checker.bounds.registry import CHECKERS
-from mtpp.checker.claim import BoundClaim
+from mtpp.checker.claim import BOTTLENECK, LATENCY, BoundClaim
 from mtpp.checker.document import ABSTRACT
 from mtpp.checker.downset import check_enumerated
 from mtpp.checker.facts import counted, factor
@@ -249,7 +250,7 @@ def check_bound(
         Of the row.
     """
     if reached is not None and claim.value > reached:
-        return Check(name, False, f"the lower bound {claim.value} is above the bottleneck {reached}"), Tier.NONE
+        return Check(name, False, f"the lower bound {claim.value} is above the {claim.objective} {reached}"), Tier.NONE
     passed: bool | None
     claim = claim.holding_states()
     if tier is Tier.SOLVER:
@@ -266,7 +267,11 @@ def check_bound(
         if isinstance(graph, str):
             return Check(name, False, f"{method}: {graph}"), Tier.NONE
         claim = replace(claim, graph=graph, proof={k: v for k, v in claim.proof.items() if k != "relaxed"})
-    if tier is Tier.ENUMERATED:
+    if claim.objective == LATENCY and not claim.counts_latency:
+        passed, detail = False, f"{method}: its proof is not of the latency"
+    elif claim.counts_latency and tier is Tier.EXACT:
+        passed, detail = check_latency_floor(claim, method)
+    elif tier is Tier.ENUMERATED:
         passed, detail = check_enumerated(claim, method, search)
     elif method in CHECKERS:
         passed, detail = CHECKERS[method](claim)
@@ -303,7 +308,15 @@ def check_ratio(due: float | None, stated: Any | None, rests_on: Sequence[Check]
     return resting(name, text, rests_on)
 
 
-def check_optimal(*, stated: bool, closed: bool, tier: Tier, rests_on: Sequence[Check], said_by: str) -> Check:
+def check_optimal(
+    *,
+    stated: bool,
+    closed: bool,
+    tier: Tier,
+    rests_on: Sequence[Check],
+    said_by: str,
+    objective: str = BOTTLENECK,
+) -> Check:
     """Check whether a document says rightly that its partition is proven optimal, or that it is not.
 
     Parameters
@@ -319,9 +332,9 @@ def check_optimal(*, stated: bool, closed: bool, tier: Tier, rests_on: Sequence[
     if stated and tier is Tier.SOLVER:
         return Check(name, False, f"{said_by} says true, but a bound of tier solver is no proof")
     if stated and not closed:
-        return Check(name, False, f"{said_by} says true, but the lower bound is below the bottleneck")
+        return Check(name, False, f"{said_by} says true, but the lower bound is below the {objective}")
     if not stated and closed and tier is not Tier.SOLVER:
-        return Check(name, False, f"{said_by} says false, but bottleneck and lower bound meet")
+        return Check(name, False, f"{said_by} says false, but {objective} and lower bound meet")
     if not stated and closed:
         return resting(name, "not claimed: closed by the MIP solver alone", rests_on)
     return resting(name, "proven" if stated else "not proven", rests_on, "claimed" if stated else "not claimed")
@@ -339,7 +352,12 @@ def gap_rows(
     return [
         check_ratio(quotient(reached, bound), document["ratio"], rests_on, said_by, "ratio"),
         check_optimal(
-            stated=document["optimal"], closed=reached == bound, tier=tier, rests_on=rests_on, said_by=said_by
+            stated=document["optimal"],
+            closed=reached == bound,
+            tier=tier,
+            rests_on=rests_on,
+            said_by=said_by,
+            objective=document.get("objective", BOTTLENECK),
         ),
     ]
 
@@ -364,15 +382,31 @@ def hold(checks: Sequence[Check], names: Sequence[str]) -> bool:
 
 
 def proven_words(
-    bottleneck: int, bound: int, k: int, *, together: bool, embedded: bool = False, devices: str = ""
+    reached: int,
+    bound: int,
+    k: int,
+    *,
+    together: bool,
+    embedded: bool = False,
+    devices: str = "",
+    objective: str = BOTTLENECK,
+    within: str = "",
 ) -> str:
-    """Say what a bound and a bottleneck prove together; *devices* are those of a machine, in words."""
+    """Say what a bound and an objective prove together.
+
+    Parameters
+    ----------
+    devices
+        Those of a machine, in words.
+    within
+        The limit on the other figure, in words.
+    """
     into = counted(k, "stage") + devices
-    among = " that keeps the groups together" if together else ""
+    among = (" that keeps the groups together" if together else "") + within
     of = " of the embedded graph" if embedded else ""
-    if bottleneck == bound:
-        return f"proven optimal: no partition{of} into {into}{among} has a smaller bottleneck"
+    if reached == bound:
+        return f"proven optimal: no partition{of} into {into}{among} has a smaller {objective}"
     if not bound:
         return f"but only the partition{of} and its costs: a lower bound of zero says nothing of better ones"
-    within = factor(Fraction(bottleneck, bound))
+    within = factor(Fraction(reached, bound))
     return f"proven to be within a factor of {within} of the best partition{of} into {into}{among}"

@@ -14,6 +14,9 @@ from mtpp.document_shape import Path, refuse
 PLAN_PROOF = ("lower_bound", "proof")
 """Where a plan has the proof of its bound."""
 
+BOTTLENECK, LATENCY = "bottleneck", "latency"
+"""Objectives."""
+
 Verdict = tuple[bool, str]
 """Whether a bound is proven, and that in words, or the first thing about its proof that is false."""
 
@@ -36,6 +39,9 @@ class BoundClaim:
         For a proof on devices that differ: graph and system of each class of devices; None: the devices are equal.
     class_of
         Class of each of those devices, by its position in *by_class*.
+    objective, limit
+        What is claimed to be at least *value*, the bottleneck or the latency, of all partitions whose other figure is
+        at most the limit; None: of all.
     """
 
     graph: TickGraph
@@ -47,6 +53,13 @@ class BoundClaim:
     path: Path = PLAN_PROOF
     by_class: Sequence[tuple[TickGraph, dict[str, Any]]] | None = None
     class_of: Sequence[int] = ()
+    objective: str = BOTTLENECK
+    limit: int | None = None
+
+    @property
+    def counts_latency(self) -> bool:
+        """Whether the proof is one of devices and latencies."""
+        return isinstance(self.proof, dict) and "objective" in self.proof
 
     def holding_states(self) -> BoundClaim:
         """Return the claim for graphs whose ops hold shares of states, where states count as parameters do."""

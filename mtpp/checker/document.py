@@ -141,6 +141,8 @@ def check_plan(value: Any, path: Path) -> None:
         refuse("the machine has no devices", (*path, "machine", "devices"))
 
 
+_BOUND = record({"value": whole(), "method": text, "tier": choice(*STATED_TIERS), "proof": anything})
+
 _PLAN: dict[str, Rule] = {
     "model": record(
         {
@@ -159,7 +161,7 @@ _PLAN: dict[str, Rule] = {
     "ticks_per_unit": whole(1),
     "time_unit": time_unit,
     "bottleneck": whole(),
-    "lower_bound": record({"value": whole(), "method": text, "tier": choice(*STATED_TIERS), "proof": anything}),
+    "lower_bound": _BOUND,
     "ratio": nullable(number),
     "optimal": flag,
     "together": array(array(text)),
@@ -168,7 +170,14 @@ _PLAN: dict[str, Rule] = {
 }
 
 _MORE: dict[str, Rule] = {
-    "found_by": text, "evaluations": whole(), "stopped": text, "objective": choice("bottleneck"), "latency": whole(),
+    "found_by": text, "evaluations": whole(), "stopped": text, "latency": whole(),
+    "objective": choice("bottleneck", "latency"), "max_bottleneck": whole(), "max_latency": whole(),
+    "frontier": array(
+        record({
+            "bottleneck": whole(), "latency": whole(), "lower_bound": _BOUND, "assignment": mapping(any_whole),
+            "devices": array(whole()),
+        })
+    ),
 }  # fmt: skip
 
 _on_equal_devices = tagged(

@@ -9,10 +9,10 @@ import re
 from typing import Any
 
 from mtpp.checker.bounds.chain import check_chain
-from mtpp.checker.claim import PLAN_PROOF, BoundClaim, merges_hold
+from mtpp.checker.claim import BOTTLENECK, PLAN_PROOF, BoundClaim, merges_hold
 from mtpp.checker.machine import STAGE_TIMES
 from mtpp.checker.report import SHALLOW, Outcome, Search
-from mtpp.document_shape import Path, any_array, array, choice, record, refuse, sha256, text, whole
+from mtpp.document_shape import Path, any_array, array, choice, nullable, record, refuse, sha256, text, whole
 
 METHODS = ("downset", "relaxation")
 """Methods of tier ``enumerated``: a search of the graph, and of one without some of its ops."""
@@ -57,7 +57,8 @@ def check_device_proof(proof: Any, path: Path = PLAN_PROOF) -> None:
             "downsets": whole(1),
             "labels": whole(1),
             "digest": sha256,
-        }
+        },
+        {"objective": choice("bottleneck", "latency"), "limit": nullable(whole())},
     )(proof, path)
 
 
@@ -70,6 +71,24 @@ def fault_in_terms(k: int, value: int, proof: dict[str, Any]) -> str | None:
     if list(proof["rules"]) not in RULES:
         return f"no search goes by these rules: {', '.join(proof['rules'])[:60] or 'none'}"
     return None
+
+
+def fault_in_goal(claim: BoundClaim) -> str | None:
+    """Return in what a proof is not one of the claim's objective within its limit, None if it is.
+
+    What holds of all partitions within some limit holds within every smaller one.
+    """
+    own, limit = claim.proof.get("objective", BOTTLENECK), claim.proof.get("limit")
+    if own != claim.objective:
+        return f"the proof is of the {own}, the claim of the {claim.objective}"
+    if limit is not None and (claim.limit is None or limit < claim.limit):
+        return f"the proof is of partitions within {limit} ticks, the claim {said_limit(claim.limit)}"
+    return None
+
+
+def said_limit(limit: int | None) -> str:
+    """Return a limit in words."""
+    return "of all" if limit is None else f"within {limit}"
 
 
 def check_enumerated(claim: BoundClaim, method: str, search: Search | None) -> Outcome:
@@ -109,7 +128,7 @@ def _check_on_devices(claim: BoundClaim, method: str, search: Search | None) -> 
         proven, said = check_chain(claim)
         return proven, f"{method}: {said}"
     check_device_proof(claim.proof, claim.path)
-    fault = fault_in_terms(claim.k, claim.value, claim.proof)
+    fault = fault_in_terms(claim.k, claim.value, claim.proof) or fault_in_goal(claim)
     if fault is not None:
         return False, f"{method}: {fault}"
     merged = []

@@ -31,18 +31,18 @@ from mtpp.checker.checks import (
     refuse_impossible_system,
     rows_named,
 )
-from mtpp.checker.claim import PLAN_PROOF, BoundClaim
+from mtpp.checker.claim import LATENCY
 from mtpp.checker.document import ABSTRACT, PICOSECONDS_PER_UNIT, STAGE_FIGURES, check_plan
 from mtpp.checker.facts import counted, dims_rows, groups_row, system_rows
+from mtpp.checker.frontier import check_frontier
+from mtpp.checker.goal import PlanGoal, claim_of_bound
 from mtpp.checker.graph import TickGraph, embedded_in_ticks, first_difference
 from mtpp.checker.machine import (
-    ENVELOPE,
     PlacedGraph,
     Times,
     machine_rows,
     on_devices,
     placed_graph,
-    rate_of,
     times_row,
 )
 from mtpp.checker.names import plan_name_rows
@@ -156,22 +156,28 @@ def verify_plan(
     ]
     if placed is None and machine_due is not None:
         checks.append(Check("machine", False, "the plan is for equal devices, it has to be for a machine"))
-    bottleneck, ended = _check_partition(plan, subject, placed, checks, ended_by)
+    goal = PlanGoal.of(plan)
+    reached_there, ended = _check_partition(plan, subject, placed, checks, ended_by)
     stated = plan["lower_bound"]
     method, tier, value = stated["method"], Tier(stated["tier"]), stated["value"]
     bound = Check(BOUND_CHECK, None, f"{method}: {OUT_OF_TIME}")
     if not ended:
         with suppress(*ended_by):
-            limit = bottleneck if hold(checks, PARTITION) else None
-            bound, tier = _check_bound(plan, subject, placed, tier, limit, search)
-    rests_on = [*rows_named(checks, PARTITION), bound]
-    reached = plan["bottleneck"] if bottleneck is None else bottleneck
+            upper = reached_there if hold(checks, (*PARTITION, *goal.rows)) else None
+            claim = claim_of_bound(plan, subject, placed, stated, goal)
+            if isinstance(claim, Check):
+                bound, tier = claim, Tier.NONE
+            else:
+                bound, tier = check_bound(claim, method, tier, upper, search)
+    rests_on = [*rows_named(checks, (*PARTITION, *goal.rows)), bound]
+    reached = goal.value(plan) if reached_there is None else reached_there
     checks += [bound, *gap_rows(plan, reached, value, Tier(stated["tier"]), rests_on, _PLAN)]
+    checks += check_frontier(plan, subject, placed, ended_by, search, ended=ended)
     rechecked = bound.passed is True
     return Report(
         tuple(checks),
         tier,
-        quotient(reached, value) if rechecked and bottleneck is not None else None,
+        quotient(reached, value) if rechecked and reached_there is not None else None,
         bound_rechecked=rechecked,
         proven=proven_words(
             reached,
@@ -180,6 +186,8 @@ def verify_plan(
             together=bool(plan["together"]),
             embedded=model is None,
             devices="" if placed is None else on_devices(plan["machine"]),
+            objective=goal.objective,
+            within=goal.words,
         ),
     )
 
@@ -211,52 +219,26 @@ def _on_machine(
 def _check_partition(
     plan: dict[str, Any], subject: TickGraph, placed: PlacedGraph | None, checks: list[Check], ended_by: Interrupts
 ) -> tuple[int | None, bool]:
-    """Add the rows on stages; return the bottleneck if it could be derived, and whether work was ended."""
-    on = None
+    """Add the rows on stages; return the objective if it could be derived, and whether work was ended."""
+    on, goal, derived = None, PlanGoal.of(plan), []
     if placed is not None:
         if not hold(checks, ("devices",)):
-            checks[:] = complete(checks, ("assignment", *_ON_STAGES), "the devices are wrong")
+            checks[:] = complete(checks, ("assignment", *_ON_STAGES, *goal.rows), "the devices are wrong")
             return None, False
         numbers = [stage["device"]["index"] for stage in plan["stages"]]
         on = [(placed.by_device[i], placed.devices[i]) for i in numbers]
+
+    def rows(stages: dict[int, StageFigures]) -> list[Check]:
+        costs = [stage.cost for stage in stages.values()]
+        derived.append(sum(costs) if goal.objective == LATENCY else max(costs))
+        return [*_stage_rows(plan, stages), *goal.limit_rows(max(costs), sum(costs))]
+
     try:
-        found = partition_bottleneck(
-            plan, "bottleneck", subject, checks, _PLAN, _ON_STAGES, lambda stages: _stage_rows(plan, stages), on
-        )
-        return found, False
+        found = partition_bottleneck(plan, "bottleneck", subject, checks, _PLAN, (*_ON_STAGES, *goal.rows), rows, on)
+        return None if found is None else derived[0], False
     except ended_by:
-        checks[:] = complete(checks, ("assignment", *_ON_STAGES), OUT_OF_TIME)
+        checks[:] = complete(checks, ("assignment", *_ON_STAGES, *goal.rows), OUT_OF_TIME)
         return None, True
-
-
-def _check_bound(
-    plan: dict[str, Any],
-    graph: TickGraph,
-    placed: PlacedGraph | None,
-    tier: Tier,
-    reached: int | None,
-    search: Search | None,
-) -> tuple[Check, Tier]:
-    """Check the lower bound; of devices that differ on these, or on their envelope, which its proof has to say."""
-    bound = plan["lower_bound"]
-    method, proof, system = bound["method"], bound["proof"], plan["system"]
-    if placed is not None:
-        system = {**system, **placed.best}
-        if placed.uniform:
-            system["bandwidth_bytes_per_s"] = rate_of(placed.devices[0])
-        elif isinstance(proof, dict) and "order" in proof:
-            classes = (placed.by_class, placed.class_of)
-            claim = BoundClaim(graph, system, plan["k"], plan["together"], bound["value"], proof, PLAN_PROOF, *classes)
-            if proof["order"] != plan["machine"]["order"]:
-                said = f"{method}: its proof is not for the machine's order of devices"
-                return Check(BOUND_CHECK, False, said), Tier.NONE
-            return check_bound(claim, method, tier, reached, search)
-        elif not isinstance(proof, dict) or proof.get(ENVELOPE) is not True:
-            return Check(BOUND_CHECK, False, f"{method}: its proof is not of the envelope of the devices"), Tier.NONE
-        else:
-            graph, proof = placed.envelope, {key: value for key, value in proof.items() if key != ENVELOPE}
-    claim = BoundClaim(graph, system, plan["k"], plan["together"], bound["value"], proof)
-    return check_bound(claim, method, tier, reached, search)
 
 
 def _check_file(plan: dict[str, Any], actual: str | None, *, model_given: bool, unfound: str | None) -> Check:
@@ -322,6 +304,7 @@ def _check_stages(plan: dict[str, Any], stages: dict[int, StageFigures]) -> Chec
 
 def _stage_rows(plan: dict[str, Any], stages: dict[int, StageFigures]) -> list[Check]:
     rows = [_check_stages(plan, stages)]
-    if "latency" in plan:
-        rows.append(compare("latency", plan["latency"], sum(stage.cost for stage in stages.values()), "ticks", _PLAN))
+    if "latency" in plan or plan.get("objective") == LATENCY:
+        stated = plan.get("latency", -1)
+        rows.append(compare("latency", stated, sum(stage.cost for stage in stages.values()), "ticks", _PLAN))
     return rows

@@ -8,6 +8,8 @@ from typing import Any
 from mtpp.checker.checks import PARTITION, gap_rows, proven_words, rows_named
 from mtpp.checker.document import check_plan
 from mtpp.checker.facts import dims_rows, groups_row, system_rows
+from mtpp.checker.frontier import FRONTIER_ROWS
+from mtpp.checker.goal import PlanGoal
 from mtpp.checker.names import any_training_name_rows, plan_name_rows
 from mtpp.checker.report import BOUND_CHECK, Check, Report, Tier, complete
 from mtpp.checker.training.plan_rows import BANDWIDTH, bandwidth_row
@@ -47,7 +49,8 @@ def unchecked_plan(
         If the plan is malformed.
     """
     check_plan(plan, ())
-    reached, stated = plan["bottleneck"], plan["lower_bound"]
+    goal, stated = PlanGoal.of(plan), plan["lower_bound"]
+    reached = goal.value(plan)
     tier = Tier(stated["tier"])
     checks = [
         *system_rows(plan["system"], system_due or {}, _PLAN),
@@ -57,12 +60,23 @@ def unchecked_plan(
         *plan_name_rows(plan, None),
     ]
     if stated["value"] > reached:
-        checks.append(Check(BOUND_CHECK, False, f"{stated['value']} is above the bottleneck {reached} of the plan"))
+        checks.append(
+            Check(BOUND_CHECK, False, f"{stated['value']} is above the {goal.objective} {reached} of the plan")
+        )
         tier = Tier.NONE
-    checks = list(complete(checks, _OF_PLAN, _WHY))
+    of_frontier = FRONTIER_ROWS if "frontier" in plan else ()
+    checks = list(complete(checks, (*_OF_PLAN, *goal.rows, *of_frontier), _WHY))
     rests_on = rows_named(checks, (*PARTITION, BOUND_CHECK))
     checks += gap_rows(plan, reached, stated["value"], Tier(stated["tier"]), rests_on, _PLAN)
-    words = proven_words(reached, stated["value"], plan["k"], together=bool(plan["together"]), embedded=False)
+    words = proven_words(
+        reached,
+        stated["value"],
+        plan["k"],
+        together=bool(plan["together"]),
+        embedded=False,
+        objective=goal.objective,
+        within=goal.words,
+    )
     return Report(tuple(checks), tier, None, bound_rechecked=False, proven=words)
 
 

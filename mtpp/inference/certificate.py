@@ -72,7 +72,7 @@ class LowerBound:
 
 @dataclass(frozen=True)
 class Certificate:
-    """A partition's bottleneck together with a lower bound on every partition's.
+    """A partition's bottleneck, or its latency where that is the objective, and a lower bound on every partition's.
 
     Raises
     ------
@@ -82,9 +82,10 @@ class Certificate:
 
     upper: int
     lower: LowerBound
+    objective: str = "bottleneck"
 
     def __post_init__(self) -> None:
-        refuse_above(self.lower.value, self.lower.method, f"the bottleneck {self.upper}", self.upper)
+        refuse_above(self.lower.value, self.lower.method, f"the {self.objective} {self.upper}", self.upper)
 
     @property
     def optimal(self) -> bool:

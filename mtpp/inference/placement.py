@@ -12,7 +12,7 @@ from mtpp.inference.placed_partition import PlacedPartition
 
 if TYPE_CHECKING:
     from mtpp.inference.instance import Instance
-    from mtpp.inference.plan import Plan
+    from mtpp.inference.plan import FrontierPoint, Plan
 
 
 def stages_on_devices(partition: Partition, count: int, free: bool) -> tuple[list[int], tuple[int, ...]]:
@@ -41,4 +41,15 @@ def on_whole_machine(plan: Plan, whole: Instance) -> Plan:
         partition = PlacedPartition(partition.assignment, partition.k, plan.devices)
     stages, devices = stages_on_devices(partition, whole.k, whole.machine.free)
     instance = whole.on(devices) if whole.machine.free else whole
-    return replace(plan, instance=instance, partition=Partition.from_stages(instance, stages), devices=devices)
+    points = tuple(_point_on_whole_machine(point, whole) for point in plan.frontier)
+    placed = Partition.from_stages(instance, stages)
+    return replace(plan, instance=instance, partition=placed, devices=devices, frontier=points)
+
+
+def _point_on_whole_machine(point: FrontierPoint, whole: Instance) -> FrontierPoint:
+    """Return a point of a frontier for some devices as one with a stage for each."""
+    partition = point.partition
+    if point.devices is not None:
+        partition = PlacedPartition(partition.assignment, partition.k, point.devices)
+    stages, devices = stages_on_devices(partition, whole.k, whole.machine.free)
+    return replace(point, partition=Partition.from_stages(whole, stages), devices=devices)

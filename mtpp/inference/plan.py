@@ -12,6 +12,7 @@ import numpy as np
 
 from mtpp.host.stop_reason import StopReason
 from mtpp.inference.certificate import Certificate, LowerBound
+from mtpp.inference.goal import Goal
 from mtpp.inference.graph import CostGraph, Int32Array
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import StageCosts, crossing_tensors, stage_costs
@@ -19,6 +20,37 @@ from mtpp.inference.partition import Partition
 
 FORMAT = "mtpp-plan"
 VERSION = 1
+
+
+@dataclass(frozen=True, eq=False)
+class FrontierPoint:
+    """One of the plans that no other one beats in both bottleneck and latency.
+
+    Attributes
+    ----------
+    bottleneck, latency
+        In ticks.
+    lower
+        On the latency of all plans whose bottleneck is below the next point's, of all plans for the last point.
+    partition, devices
+        As those of a :class:`Plan`.
+    """
+
+    bottleneck: int
+    latency: int
+    lower: LowerBound
+    partition: Partition
+    devices: tuple[int, ...] | None
+
+    def to_document(self, op_names: Sequence[str]) -> dict[str, Any]:
+        """Return the JSON object of a plan's ``frontier``."""
+        return {
+            "bottleneck": self.bottleneck,
+            "latency": self.latency,
+            "lower_bound": self.lower.to_document(),
+            "assignment": dict(zip(op_names, self.partition.assignment.tolist(), strict=True)),
+            "devices": list(range(self.partition.k) if self.devices is None else self.devices),
+        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +67,7 @@ class Plan:
     graph, instance, partition
         What was partitioned, and how.
     lower
-        The best lower bound on the bottleneck of any partition into k stages.
+        The best lower bound on the objective of any partition into k stages, within the goal's limit.
     algorithm, found_by, seed, evaluations, stopped
         What was asked for, which part of it found the partition, and why it ended.
     together
@@ -44,6 +76,11 @@ class Plan:
         What the search left out of that which its algorithm is to look through; empty if nothing.
     devices
         Device of each stage, by its number in the machine's list; None where all are equal and nobody listed them.
+    goal
+        Objective, and the limit on the other figure.
+    frontier
+        All plans that no other one beats, in increasing bottleneck, of which this one is the first; empty if nobody
+        asked for them.
     """
 
     graph: CostGraph
@@ -58,11 +95,18 @@ class Plan:
     together: Sequence[Sequence[str]] = field(default=())
     coverage: str = ""
     devices: tuple[int, ...] | None = None
+    goal: Goal = field(default=Goal())
+    frontier: tuple[FrontierPoint, ...] = ()
+
+    @property
+    def bottleneck(self) -> int:
+        """Cost of the most expensive stage, in ticks."""
+        return self.costs.bottleneck
 
     @property
     def latency(self) -> int:
         """Time of one request on an idle pipeline: the sum of the stages' costs, in ticks."""
-        return int(self.costs.cost.sum())
+        return self.costs.latency
 
     @cached_property
     def costs(self) -> StageCosts:
@@ -71,8 +115,8 @@ class Plan:
 
     @cached_property
     def certificate(self) -> Certificate:
-        """Bottleneck and lower bound, checked against each other."""
-        return Certificate(self.costs.bottleneck, self.lower)
+        """Objective and lower bound, checked against each other."""
+        return Certificate(self.goal.value(self.costs), self.lower, self.goal.objective)
 
     @cached_property
     def crossing(self) -> Int32Array:
@@ -180,8 +224,8 @@ class Plan:
             "ticks_per_unit": self.instance.ticks_per_unit,
             "time_unit": self.instance.time_unit,
             "together": [list(group) for group in self.together],
-            "objective": "bottleneck",
-            "bottleneck": self.certificate.upper,
+            **self.goal.to_document(),
+            "bottleneck": self.bottleneck,
             "latency": self.latency,
             "lower_bound": self.lower.to_document(),
             "ratio": self.certificate.ratio,
@@ -189,6 +233,8 @@ class Plan:
             "stages": self.stage_rows(),
             "assignment": dict(zip(graph.op_names, self.partition.assignment.tolist(), strict=True)),
         }
+        if self.frontier:
+            document["frontier"] = [point.to_document(graph.op_names) for point in self.frontier]
         if graph_document is not None:
             document["graph"] = graph_document
         document["elapsed_s"] = round(elapsed_s, 3)

@@ -37,9 +37,11 @@ def best_for(instance: Instance, goal: Goal, limits: SearchLimits, plain: Partit
     if goal.of_latency:
         lower = latency_floor(instance, goal)
         limits.observer.bound(lower.value)
+        limits.keeper.prove(lower)
         return partition_for(instance, goal, replace(limits, lower_bound=lower.value), lower)
     lower = first_bound(instance)
     limits.observer.bound(lower.value)
+    limits.keeper.prove(lower)
     found = None
     try:
         found = plain(instance, plain_limits(limits, lower.value))
@@ -58,7 +60,7 @@ def best_for(instance: Instance, goal: Goal, limits: SearchLimits, plain: Partit
     start = PlacedPartition(found.partition.assignment, found.partition.k, devices)
     left = limits.evaluations if limits.evaluations >= UNLIMITED else max(1, limits.evaluations - found.evaluations)
     inside = replace(limits, evaluations=left, lower_bound=lower.value)
-    return partition_for(instance, goal, inside, lower, [start])
+    return partition_for(instance, goal, inside, lower, [(start, found.found_by)])
 
 
 def plain_limits(limits: SearchLimits, lower: int) -> SearchLimits:

@@ -20,6 +20,9 @@ from mtpp.solvers.limits import SearchLimits, SearchResult
 _SHARE = 0.3
 """Of the time that is left, for one point."""
 
+_POINTS = 30
+"""Points whose evaluations may come to the limit; most take few."""
+
 
 @dataclass(frozen=True)
 class Point:
@@ -69,18 +72,18 @@ class FrontierWalk:
         """Walk to the end, or until the limits say so."""
         limits = self._limits
         while self._next is None or self._next >= self._least:
-            if limits.stop is not None or self.spent >= limits.evaluations:
+            if limits.stop is not None or self.spent >= _POINTS * limits.evaluations:
                 return
             goal = Goal(LATENCY_OBJECTIVE, self._next)
             lower = latency_floor(self._instance, goal)
             if self.points and self.points[-1].lower.value > lower.value:
                 lower = self.points[-1].lower
             share = limits.deadline.share(_SHARE) if limits.deadline.limit_s is not None else Deadline()
-            inside = replace(
-                limits, evaluations=limits.evaluations - self.spent, lower_bound=lower.value, deadline=share
-            )
+            inside = replace(limits, lower_bound=lower.value, deadline=share)
             try:
-                found = partition_for(self._instance, goal, inside, lower, [_placed(self._first, self._instance)])
+                found = partition_for(
+                    self._instance, goal, inside, lower, [(_placed(self._first, self._instance), self._first.found_by)]
+                )
             except Infeasible:
                 return
             self.spent += found.evaluations

@@ -46,7 +46,7 @@ def partition_for(
     goal: Goal,
     limits: SearchLimits,
     lower: LowerBound | None = None,
-    starts: Sequence[PlacedPartition] = (),
+    starts: Sequence[tuple[PlacedPartition, str]] = (),
 ) -> SearchResult:
     """Search for the best partition for a goal; ``bottleneck`` of the result is its objective.
 
@@ -55,7 +55,7 @@ def partition_for(
     lower
         On the objective, known before; ``limits.lower_bound`` is its value.
     starts
-        Partitions at hand, whose stages in pipeline order stand on the devices that they name.
+        Partitions at hand, whose stages in pipeline order stand on the devices that they name, and what found them.
 
     Raises
     ------
@@ -90,7 +90,7 @@ class _Turns:
         self._spent = 0
         self._stream = np.random.Generator(np.random.PCG64(np.random.SeedSequence(limits.seed, spawn_key=(3,))))
 
-    def run(self, lower: LowerBound | None, starts: Sequence[PlacedPartition]) -> SearchResult:
+    def run(self, lower: LowerBound | None, starts: Sequence[tuple[PlacedPartition, str]]) -> SearchResult:
         """Search until nothing better exists, or the limits say so."""
         prover, n = self._prover, self._inner.op_count
         if lower is not None:
@@ -137,14 +137,14 @@ class _Turns:
         left = self._limits.evaluations - self._spent
         return UNLIMITED if self._limits.evaluations >= UNLIMITED else max(1, left * self._inner.op_count)
 
-    def _begin(self, starts: Sequence[PlacedPartition]) -> None:
+    def _begin(self, starts: Sequence[tuple[PlacedPartition, str]]) -> None:
         """Try all ops on one device, the partitions at hand, and cuts of the file's order."""
         self._limits.observer.phase("first partition")
         classes = self._inner.cost.class_of(self._inner.k)
         for device in np.unique(classes, return_index=True)[1].tolist():
             self._offer(self._on_one(device), _ONE_DEVICE)
-        for one in starts:
-            self._offer(PlacedPartition.on(self._inner, self._reduced.carry(one).assignment, one.devices), "frontier")
+        for one, found_by in starts:
+            self._offer(PlacedPartition.on(self._inner, self._reduced.carry(one).assignment, one.devices), found_by)
         if self._stop is None:
             self._cut(self._inner.order)
 

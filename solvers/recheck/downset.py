@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from mtpp.checker.claim import LATENCY
 from mtpp.checker.downset import check_downset_proof, fault_in_terms
 from mtpp.checker.facts import counted
 from mtpp.solvers.recheck.claim import DownsetClaim, Found, SearchTooLarge
@@ -102,15 +103,17 @@ def recheck_on_devices(
     """
     from mtpp.solvers.recheck.arrays import fits_arrays
     from mtpp.solvers.recheck.compiled import Unwatched
+    from mtpp.solvers.recheck.latency import search_latency_labels
     from mtpp.solvers.recheck.unequal import UnequalClaim, search_labels
 
     assert claim.by_class is not None
     proof = claim.proof
     if len(merged[0].work) ** 2 // 4 > memory_bytes:
         return None, f"the search was not run again: {len(merged[0].work)} ops are too many for it"
+    stage_limit, most_latency = _limits(claim)
     systems = [system for _, system in claim.by_class]
     of_class = [
-        DownsetClaim.of(one, graph, system, claim.k, claim.value, proof["rules"], systems)
+        DownsetClaim.of(one, graph, system, claim.k, stage_limit + 1, proof["rules"], systems)
         for one, (graph, system) in zip(merged, claim.by_class, strict=True)
     ]
     whole = UnequalClaim(tuple(of_class), tuple(claim.class_of), claim.k, proof["order"] == "free")
@@ -120,10 +123,15 @@ def recheck_on_devices(
         return False, "the rule 'maximal' does not hold where activations depend on the order of the ops"
     if "crossings" in proof["rules"]:
         return False, "the rule 'crossings' is for equal devices"
+    if "maximal" in proof["rules"] and most_latency is not None:
+        return False, "the rule 'maximal' does not hold where latency counts"
     if not all(map(fits_arrays, of_class)):
         return None, "the search was not run again: its numbers are beyond 64 bits"
     try:
-        found = search_labels(whole, proof["labels"], watcher or Unwatched(), memory_bytes)
+        if most_latency is None:
+            found = search_labels(whole, proof["labels"], watcher or Unwatched(), memory_bytes)
+        else:
+            found = search_latency_labels(whole, most_latency, proof["labels"], watcher or Unwatched(), memory_bytes)
     except SearchTooLarge as error:
         return None, f"the search was not run to its end: {error}"
     if found.complete:
@@ -136,7 +144,16 @@ def recheck_on_devices(
     looked_at = f"{counted(found.downsets, 'downset')} and {counted(found.labels, 'label')}, as the proof says"
     among = "in any order" if whole.free else "in order"
     devices = f"{counted(min(claim.k, len(claim.class_of)), 'device')} {among}"
-    return True, f"no plan on {devices} stays below {claim.value} ticks: {looked_at}"
+    of = "" if most_latency is None else f" of {'latency' if claim.objective == LATENCY else 'bottleneck'}"
+    return True, f"no plan on {devices} stays below {claim.value} ticks{of}: {looked_at}"
+
+
+def _limits(claim: BoundClaim) -> tuple[int, int | None]:
+    """Return the most ticks of a stage, and of all together, that a proof says no partition has; None: any."""
+    below, limit = claim.value - 1, claim.proof.get("limit")
+    if claim.proof.get("objective") == LATENCY:
+        return below if limit is None else min(below, limit), below
+    return below if limit is None else min(below, limit), limit
 
 
 def _search(claim: DownsetClaim, proof: dict[str, Any], watcher: Watcher | None, memory_bytes: int) -> Found:

@@ -41,7 +41,7 @@ Label = tuple[int, ...]
 
 _FIRST_ROWS = 256
 _STEPS = 2_000_000
-_LABEL_BYTES = 200
+LABEL_BYTES = 200
 
 
 @dataclass(frozen=True)
@@ -167,10 +167,10 @@ def search_labels(claim: UnequalClaim, most_labels: int, watcher: Watcher, memor
     -----
     The claim's sums must fit into 64 bits (:func:`~mtpp.solvers.recheck.arrays.fits_arrays`).
     """
-    return _LabelSearch(claim, watcher, memory_bytes).run(most_labels)
+    return LabelSearch(claim, watcher, memory_bytes).run(most_labels)
 
 
-class _LabelSearch:
+class LabelSearch:
     """One search, downset by downset from the smallest on; downsets are numbers with a bit for each op."""
 
     def __init__(self, claim: UnequalClaim, watcher: Watcher, memory_bytes: int) -> None:
@@ -236,18 +236,18 @@ class _LabelSearch:
                             if front is None:
                                 fronts[reached] = [label]
                                 waiting.setdefault(reached.bit_count(), []).append(reached)
-                            elif any(_covers(one, label) for one in front):
+                            elif any(covers(one, label) for one in front):
                                 continue
                             else:
                                 kept -= len(front)
-                                front[:] = [one for one in front if not _covers(label, one)] + [label]
+                                front[:] = [one for one in front if not covers(label, one)] + [label]
                                 kept += len(front) - 1
                             kept += 1
                             if reached == whole:
                                 return FoundLabels(len(fronts), kept, None, complete=True)
                     if kept > most_labels:
                         return FoundLabels(len(fronts), kept, None, complete=False)
-                    if kept * (_LABEL_BYTES + 16 * self._words) > self._memory:
+                    if kept * (LABEL_BYTES + 16 * self._words) > self._memory:
                         raise SearchTooLarge(
                             f"{kept} labels take all the memory that it may ({self._memory >> 20} MiB)"
                         )
@@ -287,7 +287,7 @@ class _LabelSearch:
         known = self._rest.get(downset)
         if known is not None:
             return known
-        outside = _bits(~downset, self._measures.shape[1])
+        outside = as_bits(~downset, self._measures.shape[1])
         sums = self._measures @ outside
         if len(self._makers):
             goes = (np.maximum.reduceat(outside[self._readers], self._begins) > 0) & (outside[self._makers] == 0)
@@ -313,7 +313,7 @@ class _LabelSearch:
         return sha256(b"".join(records)).hexdigest()
 
 
-def _covers(one: Label, other: Label) -> bool:
+def covers(one: Label, other: Label) -> bool:
     """Tell whether one label makes another one needless."""
     return all(a <= b for a, b in zip(one, other, strict=True))
 
@@ -322,7 +322,7 @@ def _as_words(downset: int, words: int) -> NDArray[np.uint64]:
     return np.frombuffer(downset.to_bytes(8 * words, "little"), dtype="<u8")
 
 
-def _bits(downset: int, count: int) -> Int64Array:
+def as_bits(downset: int, count: int) -> Int64Array:
     """Return a number for each op: 1 inside, 0 outside."""
     length = (count + 7) // 8
     raw = (downset & ((1 << count) - 1)).to_bytes(length, "little")

@@ -4,24 +4,13 @@ from __future__ import annotations
 
 import copy
 import json
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import pytest
+from reference_machines import machine_text
 
 import mtpp
-
-
-def machine_text(devices: list[dict[str, Any]], order: str, params: int) -> str:
-    """Return a machine file of devices as the reference values have them."""
-    lines = [f'order = "{order}"']
-    for device in devices:
-        lines += ["[[device]]", f'speed = "{Fraction(device["speed"])}"']
-        lines += [f'link_speed = "{Fraction(device["link_speed"])}"']
-        if device["memory_share_of_params"] is not None and params:
-            lines += [f'memory = "{int(Fraction(device["memory_share_of_params"]) * params)}B"']
-    return "\n".join(lines) + "\n"
 
 
 @pytest.mark.parametrize("machine", ["2-slow-2-fast", "fast-first", "eight", "tight"])

@@ -1,0 +1,129 @@
+"""Objective of a plan, the limit on its other figure, and the claim that its lower bound makes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mtpp.checker.claim import BOTTLENECK, LATENCY, PLAN_PROOF, BoundClaim
+from mtpp.checker.graph import TickGraph
+from mtpp.checker.machine import ENVELOPE, PlacedGraph, rate_of
+from mtpp.checker.report import BOUND_CHECK, Check
+from mtpp.document_shape import Path, refuse
+
+
+@dataclass(frozen=True)
+class PlanGoal:
+    """Objective of a plan, and the most ticks of its other figure; None: any."""
+
+    objective: str
+    limit: int | None
+
+    @classmethod
+    def of(cls, plan: Mapping[str, Any]) -> PlanGoal:
+        """Return the goal that a plan states.
+
+        Raises
+        ------
+        InputError
+            If it limits its objective, or a frontier has one goal.
+        """
+        objective = plan.get("objective", BOTTLENECK)
+        own, other = _LIMITS[objective], _LIMITS[LATENCY if objective == BOTTLENECK else BOTTLENECK]
+        if own in plan:
+            refuse(f"the {objective} is the objective, and not limited", (own,))
+        if "frontier" in plan and (objective == LATENCY or other in plan):
+            refuse("a frontier begins with the least bottleneck, whatever the latency", ("frontier",))
+        return cls(objective, plan.get(other))
+
+    @property
+    def other(self) -> str:
+        """The figure that is no objective."""
+        return LATENCY if self.objective == BOTTLENECK else BOTTLENECK
+
+    @property
+    def rows(self) -> tuple[str, ...]:
+        """Names of the rows on the limit."""
+        return () if self.limit is None else (f"{self.other} limit",)
+
+    @property
+    def words(self) -> str:
+        """The limit in words; nothing where there is none."""
+        return "" if self.limit is None else f", of a {self.other} of at most {self.limit} ticks,"
+
+    def value(self, plan: Mapping[str, Any]) -> int:
+        """Return the objective as a plan states it."""
+        value: int = plan.get(self.objective, 0)
+        return value
+
+    def limit_rows(self, bottleneck: int, latency: int) -> list[Check]:
+        """Return the row on the limit, given the figures as derived."""
+        if self.limit is None:
+            return []
+        found = latency if self.other == LATENCY else bottleneck
+        if found > self.limit:
+            return [Check(self.rows[0], False, f"the {self.other} is {found} ticks, the limit {self.limit}")]
+        return [Check(self.rows[0], True, f"{found} of {self.limit} ticks")]
+
+
+_LIMITS = {BOTTLENECK: "max_bottleneck", LATENCY: "max_latency"}
+"""Keys of limits on figures."""
+
+
+def claim_of_bound(
+    plan: Mapping[str, Any],
+    graph: TickGraph,
+    placed: PlacedGraph | None,
+    bound: Mapping[str, Any],
+    goal: PlanGoal,
+    path: Path = PLAN_PROOF,
+) -> BoundClaim | Check:
+    """Return the claim of a lower bound; of devices that differ on these, or on their envelope, as its proof says.
+
+    Parameters
+    ----------
+    bound
+        As it stands in the plan.
+    path
+        Where its proof stands.
+
+    Returns
+    -------
+    The claim, or the row of a proof that is for other devices.
+    """
+    method, proof, system, k = bound["method"], bound["proof"], plan["system"], plan["k"]
+    of_goal = isinstance(proof, dict) and "objective" in proof
+    order = "fixed" if placed is None or placed.uniform else plan["machine"]["order"]
+    if placed is not None:
+        system = {**system, **placed.best}
+        if placed.uniform:
+            system["bandwidth_bytes_per_s"] = rate_of(placed.devices[0])
+    on_devices = of_goal or (placed is not None and not placed.uniform and isinstance(proof, dict) and "order" in proof)
+    if on_devices:
+        if proof.get("order") != order:
+            said = f"{method}: its proof is not for the machine's order of devices"
+            return Check(BOUND_CHECK, False, said)
+        by_class, class_of = [(graph, system)], [0] * k
+        if placed is not None and not placed.uniform:
+            by_class, class_of = list(placed.by_class), placed.class_of
+        return BoundClaim(
+            graph,
+            system,
+            k,
+            plan["together"],
+            bound["value"],
+            proof,
+            path,
+            by_class,
+            class_of,
+            goal.objective,
+            goal.limit,
+        )
+    if placed is not None and not placed.uniform:
+        if not isinstance(proof, dict) or proof.get(ENVELOPE) is not True:
+            return Check(BOUND_CHECK, False, f"{method}: its proof is not of the envelope of the devices")
+        graph, proof = placed.envelope, {key: value for key, value in proof.items() if key != ENVELOPE}
+    return BoundClaim(
+        graph, system, k, plan["together"], bound["value"], proof, path, objective=goal.objective, limit=goal.limit
+    )

@@ -1,0 +1,149 @@
+"""The search over downsets in which latency counts, run again from its proof's terms.
+
+As :mod:`mtpp.solvers.recheck.unequal`. A label has the latency spent so far as well, in ticks, and makes another one
+needless if it is no larger in that either. What is outside a downset takes at least the least work of its ops on any
+device, and once the least time of each tensor that goes there: where that comes to more than the latency that the label
+leaves, no partition within the limits has it. The rule *maximal* is not for these searches.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+import numpy as np
+
+from mtpp.array_types import Int64Array
+from mtpp.solvers.recheck.claim import DownsetClaim, SearchTooLarge
+from mtpp.solvers.recheck.compiled import Watcher
+from mtpp.solvers.recheck.unequal import LABEL_BYTES, FoundLabels, Label, LabelSearch, UnequalClaim, as_bits, covers
+
+_HALF = 2**31
+"""In a record a latency is two numbers, each below this."""
+
+
+def search_latency_labels(
+    claim: UnequalClaim, most_latency: int, most_labels: int, watcher: Watcher, memory_bytes: int
+) -> FoundLabels:
+    """Search all chains of downsets for a partition within the claim's limit, and of a latency within another one.
+
+    Parameters
+    ----------
+    most_labels, memory_bytes
+        As of :func:`~mtpp.solvers.recheck.unequal.search_labels`.
+    """
+    return _LatencySearch(claim, most_latency, watcher, memory_bytes).run(most_labels)
+
+
+class _LatencySearch(LabelSearch):
+    """One search; fronts hold labels with the latency as their last number."""
+
+    def __init__(self, claim: UnequalClaim, most_latency: int, watcher: Watcher, memory_bytes: int) -> None:
+        super().__init__(claim, watcher, memory_bytes)
+        self._most = most_latency
+        self._floors: dict[int, int] = {}
+        self._rooms: dict[Label, list[int | None]] = {}
+        self._stage_ticks = [limits.ticks for limits in self._limits]
+        of_class = claim.of_class
+        self._work = [np.array(one.work, dtype=np.int64) for one in of_class]
+        self._transfer = [np.array([edge.transfer for edge in one.edges], dtype=np.int64) for one in of_class]
+        self._least_work: Int64Array = np.min(self._work, axis=0)
+        self._least_transfer: Int64Array = np.min(self._transfer, axis=0)
+        edges = of_class[0].edges
+        self._ends = np.array([v for edge in edges for v in (edge.maker, *edge.readers)], dtype=np.int64)
+        self._first_end = np.cumsum([0, *(1 + len(edge.readers) for edge in edges)])[:-1]
+        self._end_count = np.array([1 + len(edge.readers) for edge in edges], dtype=np.int64)
+
+    def run(self, most_labels: int) -> FoundLabels:
+        """Search."""
+        claim = self._claim
+        whole = (1 << claim.of_class[0].op_count) - 1
+        fronts: dict[int, list[Label]] = {0: [(*claim.first, 0)]}
+        waiting: defaultdict[int, list[int]] = defaultdict(list)
+        waiting[0].append(0)
+        kept, expanded = 1, 0
+        while waiting:
+            for downset in waiting.pop(min(waiting)):
+                self._watcher.searched(expanded)
+                expanded += 1
+                for c in range(len(claim.of_class)):
+                    steps = [(claim.next(old[:-1], c), old[-1]) for old in fronts[downset]]
+                    labels = [(label, spent) for label, spent in steps if label is not None]
+                    for reached, label in self._labels_after(downset, c, labels):
+                        front = fronts.get(reached)
+                        if front is None:
+                            front = fronts[reached] = []
+                            waiting[reached.bit_count()].append(reached)
+                        elif any(covers(one, label) for one in front):
+                            continue
+                        kept -= len(front)
+                        front[:] = [one for one in front if not covers(label, one)] + [label]
+                        kept += len(front)
+                        if reached == whole:
+                            return FoundLabels(len(fronts), kept, None, complete=True)
+                    if kept > most_labels:
+                        return FoundLabels(len(fronts), kept, None, complete=False)
+                    if kept * (LABEL_BYTES + 16 * self._words) > self._memory:
+                        raise SearchTooLarge(
+                            f"{kept} labels take all the memory that it may ({self._memory >> 20} MiB)"
+                        )
+        written = {
+            downset: [(*label[:-1], label[-1] // _HALF, label[-1] % _HALF) for label in front]
+            for downset, front in fronts.items()
+        }
+        return FoundLabels(len(fronts), kept, self._digest(written), complete=False)
+
+    def _labels_after(self, downset: int, c: int, labels: Sequence[tuple[Label, int]]) -> list[tuple[int, Label]]:
+        """Return the labels within the limits that one more stage of a class leads to, with their downsets."""
+        if not labels:
+            return []
+        left = self._most - min(spent for _, spent in labels)
+        self._limits[c] = self._limits[c]._replace(ticks=min(self._stage_ticks[c], left))
+        reached = sorted(self._stages_after(downset, c, [label for label, _ in labels]))
+        if not reached:
+            return []
+        paid = self._costs(downset, reached, c)
+        floors = [self._floor(one) for one in reached]
+        found = []
+        for one, ticks, floor in zip(reached, paid, floors, strict=True):
+            for label, spent in labels:
+                if spent + ticks + floor <= self._most and self._has_room(one, label):
+                    found.append((one, (*label, spent + ticks)))
+        return found
+
+    def _costs(self, downset: int, reached: Sequence[int], c: int) -> list[int]:
+        """Return the ticks of the stages between a downset and others, on a device of a class."""
+        claim, n = self._claim.of_class[c], self._claim.of_class[0].op_count
+        stages = np.array([as_bits(one & ~downset, n) for one in reached])
+        ticks = stages @ self._work[c]
+        if len(self._ends):
+            inside = np.add.reduceat(stages[:, self._ends], self._first_end, axis=1)
+            ticks = ticks + ((inside > 0) & (inside < self._end_count)) @ self._transfer[c]
+        costs: list[int] = ticks.tolist()
+        if claim.memory.fast_bytes is None:
+            return costs
+        return [paid + _overflow(claim, one & ~downset) for paid, one in zip(costs, reached, strict=True)]
+
+    def _floor(self, downset: int) -> int:
+        """Return the least latency of all outside a downset."""
+        known = self._floors.get(downset)
+        if known is None:
+            outside = as_bits(~downset, len(self._least_work))
+            known = int(outside @ self._least_work)
+            if len(self._makers):
+                goes = (np.maximum.reduceat(outside[self._readers], self._begins) > 0) & (outside[self._makers] == 0)
+                known += int(self._least_transfer[goes].sum())
+            self._floors[downset] = known
+        return known
+
+    def _has_room(self, downset: int, label: Label) -> bool:
+        """Tell whether the devices that a label leaves can hold what is outside a downset."""
+        rooms = self._rooms.get(label)
+        if rooms is None:
+            measures = [*self._work_rooms, self._claim.bytes_room]
+            rooms = self._rooms[label] = [self._claim.left(label, room) for room in measures]
+        return all(room is None or due <= room for due, room in zip(self._rest_of(downset), rooms, strict=True))
+
+
+def _overflow(claim: DownsetClaim, stage: int) -> int:
+    return claim.memory.overflow(claim.held_by(stage) + claim.memory.peak(stage))
