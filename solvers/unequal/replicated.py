@@ -17,6 +17,7 @@ from mtpp.solvers.limits import UNLIMITED, SearchLimits, SearchResult
 from mtpp.solvers.reduction.reduced_instance import ReducedInstance
 from mtpp.solvers.reduction.reduction import reduce_instance
 from mtpp.solvers.relaxation.loop import MOVES_PER_STEP
+from mtpp.solvers.unequal.chains.partition import partition_chain
 from mtpp.solvers.unequal.replica_enumeration import replica_problem
 
 WHOLE = "whole"
@@ -35,6 +36,8 @@ def partition_replicated(instance: Instance, limits: SearchLimits) -> SearchResu
     Infeasible
         Proven, if no partition keeps to the memories of the devices; else because none was found.
     """
+    if instance.cost.counts_ops:
+        return partition_chain(instance, limits)
     return _Turns(reduce_instance(instance, ended=limits.ended), limits).run()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from itertools import combinations, permutations
 from math import ceil
 from random import Random
@@ -108,6 +109,37 @@ class RandomChain:
                     slowest = max(cost for cost in costs if cost is not None)
                     best = slowest if best is None else min(best, slowest)
         return best
+
+    def replicated_optimum(self, order: str, most: int) -> int | None:
+        """Return the least bottleneck where stages may stand on several devices; None: there is no plan."""
+        count = len(self.devices)
+
+        @cache
+        def shared(begin: int, end: int, chosen: tuple[int, ...]) -> int | None:
+            each = [self.cost(begin, end, self.devices[j]) for j in chosen]
+            if None in each:
+                return None
+            ticks = [one for one in each if one is not None]
+            return 0 if 0 in ticks else ceil(1 / sum(Fraction(1, one) for one in ticks))
+
+        @cache
+        def least(begin: int, used: tuple[int, ...]) -> int | None:
+            if begin == self.ops:
+                return 0
+            best: int | None = None
+            left = [j for j in range(count) if j not in used and (order == "free" or not used or j > max(used))]
+            for size in range(1, min(len(left), most - len(used)) + 1):
+                for chosen in combinations(left, size):
+                    for end in range(begin + 1, self.ops + 1):
+                        here = shared(begin, end, chosen)
+                        if here is None or (best is not None and here >= best):
+                            continue
+                        after = least(end, tuple(sorted((*used, *chosen))))
+                        if after is not None:
+                            best = max(here, after) if best is None else min(best, max(here, after))
+            return best
+
+        return least(0, ())
 
 
 def _cuts(ops: int) -> Iterator[Sequence[int]]:

@@ -8,22 +8,21 @@ by being no larger in any number. Every plan passes through such labels, so that
 In free order the proof has prices q_c of a device of each class, and a price q that each device pays besides. The
 devices of a plan cost at most Σ q_c · count_c + q · k. So a label matters only where its devices and the cheapest
 stages for the rest of the chain, whatever devices are left, cost no more than that. Often that leaves no label at all.
+
+With replicas a stage may stand on several devices: on those with Σ T / f_j at least 1, T being the ticks below the
+cutoff, or on one with f_j = 0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterable, Sequence
 from hashlib import sha256
-from itertools import accumulate
 from typing import Any
 
+from mtpp.checker.bounds.chain_devices import ChainDevices, Ticks
 from mtpp.checker.claim import BoundClaim, Verdict
 from mtpp.checker.facts import counted
-from mtpp.checker.graph import TICKS_PER_S, TickGraph
-from mtpp.checker.machine import overflow_ticks
-from mtpp.document_shape import choice, mapping, record, whole
+from mtpp.document_shape import choice, flag, mapping, record, whole
 from mtpp.document_shape import sha256 as sha256_rule
 
 Label = tuple[int, ...]
@@ -40,7 +39,8 @@ def check_chain(claim: BoundClaim) -> Verdict:
         "digest": sha256_rule,
     }
     free = proof.get("order") == "free"
-    record(rules | ({"prices": mapping(whole()), "price_of_any": whole()} if free else {}))(proof, claim.path)
+    priced = {"prices": mapping(whole()), "price_of_any": whole()} if free else {}
+    record(rules | priced, {"replicas": flag})(proof, claim.path)
     if proof["k"] != claim.k:
         return False, f"the proof is for k = {proof['k']}, the claim for k = {claim.k}"
     if proof["cutoff"] != claim.value:
@@ -49,151 +49,78 @@ def check_chain(claim: BoundClaim) -> Verdict:
     names = [system["name"] for _, system in claim.by_class]
     if free and set(proof["prices"]) != set(names):
         return False, f"the prices are not of the classes of devices: {', '.join(names)}"
-    devices = ChainDevices.of(claim)
-    prices = [proof["prices"][name] for name in names] if free else None
-    found = _labels(devices, prices, proof["price_of_any"] if free else 0, proof["labels"])
+    if claim.value == 0:
+        return True, "no bottleneck is below 0 ticks"
+    devices = ChainDevices.of(claim, sharing=proof.get("replicas", False))
+    found = _priced_labels(devices, proof) if free else _leading_labels(devices, proof)
     if isinstance(found, str):
         return False, found
     count, digest = sum(map(len, found)), _digest(found)
     for what, mine in (("labels", count), ("digest", digest)):
         if mine != proof[what]:
             return False, f"the labels come to {what} {mine}, the proof says {proof[what]}"
-    among = "in any order" if free else "in order"
+    among = f"in {'any order' if free else 'order'}{', with replicas' if devices.sharing else ''}"
     devices_said = f"{counted(min(claim.k, len(claim.class_of)), 'device')} {among}"
     left = "prices leave no label" if free and not count else f"{counted(count, 'label')}, as the proof says"
     return True, f"no plan on {devices_said} stays below {claim.value} ticks: {left}"
 
 
-@dataclass(frozen=True)
-class ChainDevices:
-    """A chain, and devices on which its stages may cost less than so many ticks.
+def _priced_labels(devices: ChainDevices, proof: dict[str, Any]) -> list[list[Label]] | str:
+    """Return the labels of each position in free order, or what is wrong."""
+    counts, of_any = devices.counts, proof["price_of_any"]
+    own = [proof["prices"][name] for name in devices.names]
+    each = [price + of_any for price in own]
+    budget = of_any * devices.most + sum(q * count for q, count in zip(own, counts, strict=True))
+    rest = devices.cheapest(each)
+    start = rest[0]
+    slack = -1 if start is None else budget - start
+    sets: dict[Ticks, list[Label]] = {}
 
-    Attributes
-    ----------
-    cost
-        By class of devices: f(begin, end) of the ops between two positions of the chain; None: impossible.
-    class_of
-        Class of each device of the list.
-    most
-        Devices that may be used.
-    """
-
-    ops: int
-    longest: int
-    cost: Sequence[Callable[[int, int], int | None]]
-    class_of: Sequence[int]
-    most: int
-    cutoff: int
-
-    @classmethod
-    def of(cls, claim: BoundClaim) -> ChainDevices:
-        """Return the devices of a claim, whose graph is one chain."""
-        assert claim.by_class is not None
-        ops = claim.graph.op_count
-        costs = [_range_cost(graph, system) for graph, system in claim.by_class]
-        longest = max(min(ops, len(system.get("stage_times_ps", range(ops)))) for _, system in claim.by_class)
-        return cls(ops, longest, costs, claim.class_of, claim.k, claim.value)
-
-    @cached_property
-    def ending(self) -> list[list[tuple[int, list[int]]]]:
-        """By position: where stages below the cutoff that end there may begin, with the classes that suffice."""
-        found: list[list[tuple[int, list[int]]]] = [[] for _ in range(self.ops + 1)]
-        for end in range(1, self.ops + 1):
-            for begin in range(max(0, end - self.longest), end):
-                ticks = [cost(begin, end) for cost in self.cost]
-                classes = [c for c, paid in enumerate(ticks) if paid is not None and paid < self.cutoff]
-                if classes:
-                    found[end].append((begin, classes))
-        return found
-
-    def cheapest(self, prices: Sequence[int]) -> list[int | None]:
-        """Return the price of the cheapest stages from each position to the end; None where there are none."""
-        rest: list[int | None] = [None] * self.ops + [0]
-        for end in range(self.ops, 0, -1):
-            after = rest[end]
-            if after is None:
+    def after(label: Label, ticks: Ticks, end: int) -> Iterable[Label]:
+        left = rest[end]
+        if left is None:
+            return
+        if ticks not in sets:
+            least = devices.cheapest_set(ticks, each)
+            sets[ticks] = [] if least is None else devices.sets(ticks, each, least + slack)
+        for chosen in sets[ticks]:
+            new = tuple(a + b for a, b in zip(label, chosen, strict=True))
+            if sum(new) > devices.most or any(a > b for a, b in zip(new, counts, strict=True)):
                 continue
-            for begin, classes in self.ending[end]:
-                price = after + min(prices[c] for c in classes)
-                known = rest[begin]
-                rest[begin] = price if known is None else min(known, price)
-        return rest
+            if left + sum(q * used for q, used in zip(each, new, strict=True)) <= budget:
+                yield new
+
+    first = [] if slack < 0 else [(0,) * len(counts)]
+    return _labels(devices, first, after, proof["labels"])
 
 
-def _range_cost(graph: TickGraph, system: Mapping[str, Any]) -> Callable[[int, int], int | None]:
-    """Return f(begin, end) of the ops between two positions of a chain on a device."""
-    at = {v: i for i, v in enumerate(graph.order)}
-    own = [0, *accumulate(graph.own_bytes[v] for v in graph.order)]
-    work = [0, *accumulate(graph.work[v] for v in graph.order)]
-    passing = [0] * (graph.op_count + 1)
-    for t, maker in enumerate(graph.producer):
-        if graph.consumers[t]:
-            passing[at[maker] + 1] += graph.transfer[t]
-    weights = [(size, [at[v] for v in readers]) for _, size, readers in graph.weights]
-    states = [(size * system.get("sequences", 1), [at[v] for v in readers]) for _, size, readers in graph.states]
-    times, limit = system.get("stage_times_ps"), system["stage_memory_bytes"]
-    reserve, fast = system["activation_reserve_bytes"], system["fast_memory_bytes"]
+def _leading_labels(devices: ChainDevices, proof: dict[str, Any]) -> list[list[Label]] | str:
+    """Return the labels of each position in fixed order, or what is wrong."""
+    limited = devices.most < len(devices.class_of)
 
-    def read(shared: Iterable[tuple[int, list[int]]], begin: int, end: int) -> int:
-        return sum(size for size, readers in shared if any(begin <= i < end for i in readers))
+    def after(label: Label, ticks: Ticks, end: int) -> Iterable[Label]:
+        for lead in range(label[0] + 1, len(devices.class_of) + 1):
+            number = devices.fewest(ticks, devices.class_of[label[0] : lead])
+            if number is None:
+                continue
+            if not limited:
+                yield (lead,)
+                return
+            if label[1] + number <= devices.most:
+                yield (lead, label[1] + number)
 
-    def cost(begin: int, end: int) -> int | None:
-        if times is not None and end - begin > len(times):
-            return None
-        held = 0 if limit is None and fast is None else own[end] - own[begin] + read(weights, begin, end) + reserve
-        if limit is not None and held + read(states, begin, end) > limit:
-            return None
-        if times is not None:
-            ticks: int = times[end - begin - 1]
-            return ticks
-        over = 0 if fast is None else overflow_ticks(max(0, held - fast), system, TICKS_PER_S)
-        return work[end] - work[begin] + passing[begin] + (passing[end] if end < len(at) else 0) + over
-
-    return cost
+    return _labels(devices, [(0, 0) if limited else (0,)], after, proof["labels"])
 
 
-def _labels(
-    devices: ChainDevices, prices: Sequence[int] | None, price_of_any: int, stated: int
-) -> list[list[Label]] | str:
+def _labels(devices: ChainDevices, first: list[Label], after: Any, stated: int) -> list[list[Label]] | str:
     """Return the labels of each position, or what is wrong: there is a plan, or there are more labels than stated."""
-    class_of, most = devices.class_of, devices.most
-    classes = len(devices.cost)
-    counts = [list(class_of).count(c) for c in range(classes)]
-    if prices is None:
-        first: Label = (0, 0) if most < len(class_of) else (0,)
-
-        def matters(label: Label, position: int) -> bool:
-            return len(label) == 1 or label[1] <= most
-
-        def after(label: Label, c: int) -> Label | None:
-            lead = next((i for i in range(label[0], len(class_of)) if class_of[i] == c), None)
-            return None if lead is None else (lead + 1, *(used + 1 for used in label[1:]))
-
-    else:
-        first = (0,) * classes
-        each = [price + price_of_any for price in prices]
-        budget = price_of_any * most + sum(q * count for q, count in zip(prices, counts, strict=True))
-        rest = devices.cheapest(each)
-
-        def matters(label: Label, position: int) -> bool:
-            left = rest[position]
-            if left is None or sum(label) > most or any(a > b for a, b in zip(label, counts, strict=True)):
-                return False
-            return left + sum(q * used for q, used in zip(each, label, strict=True)) <= budget
-
-        def after(label: Label, c: int) -> Label | None:
-            return tuple(used + (i == c) for i, used in enumerate(label))
-
-    labels = [[first] if matters(first, 0) else []]
-    count = len(labels[0])
+    labels = [first]
+    count = len(first)
     for end in range(1, devices.ops + 1):
-        reached = {
-            new
-            for begin, allowed in devices.ending[end]
-            for label in labels[begin]
-            for c in allowed
-            if (new := after(label, c)) is not None and matters(new, end)
-        }
+        reached: set[Label] = set()
+        for begin, ticks in devices.ending[end] if count else ():
+            for label in labels[begin]:
+                reached.update(after(label, ticks, end))
         if end == devices.ops and reached:
             return f"there is a plan below {devices.cutoff} ticks"
         labels.append(_least(reached))

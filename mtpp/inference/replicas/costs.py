@@ -7,7 +7,7 @@ Each device j of a set R holds the stage S whole and takes f_j(S) for a request;
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from math import ceil
@@ -19,6 +19,7 @@ from mtpp.inference.instance import Instance
 from mtpp.inference.objective import StageCosts, stage_costs
 from mtpp.inference.partition import Partition
 from mtpp.inference.replicas.partition import ReplicatedPartition
+from mtpp.machine.machine import Machine
 
 
 def shared_cost(ticks: Sequence[int]) -> int:
@@ -45,7 +46,7 @@ class ClassFigures:
     def of(cls, instance: Instance, partition: Partition) -> ClassFigures:
         """Return the costs of the stages of a partition, in whatever devices; O(classes · (n + pins))."""
         plain = Partition(partition.assignment, partition.k)
-        rows = [stage_costs(instance.of_class(c), plain) for c in range(len(instance.machine.classes))]
+        rows = [stage_costs(_any_length(instance.of_class(c)), plain) for c in range(len(instance.machine.classes))]
         return cls(instance, rows)
 
     @cached_property
@@ -53,11 +54,26 @@ class ClassFigures:
         """By class and stage: f_c(S), None where it needs more memory than a device of that class has."""
         rows = []
         for device, costs in zip(self.instance.machine.classes, self.by_class, strict=True):
-            limit = device.memory_bytes
+            limit, most = device.memory_bytes, len(device.stage_times_ps) or self.instance.op_count
             held = costs.held_bytes.tolist()
             pairs = zip(costs.cost.tolist(), held, costs.ops.tolist(), strict=True)
-            rows.append([cost if limit is None or size <= limit or not ops else None for cost, size, ops in pairs])
+            rows.append(
+                [
+                    cost if not ops or (ops <= most and (limit is None or size <= limit)) else None
+                    for cost, size, ops in pairs
+                ]
+            )
         return rows
+
+
+def _any_length(instance: Instance) -> Instance:
+    """Return an instance of one class whose times of stages, if it has any, go on for ever with the last."""
+    device = instance.machine.classes[0]
+    missing = instance.op_count - len(device.stage_times_ps)
+    if not device.stage_times_ps or missing <= 0:
+        return instance
+    longer = replace(device, stage_times_ps=device.stage_times_ps + device.stage_times_ps[-1:] * missing)
+    return replace(instance, cost=replace(instance.cost, machine=Machine.uniform(instance.k, longer)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,8 +20,11 @@ from mtpp.solvers.unequal.chains.stage_choices import NONE, StageChoices
 
 Label: TypeAlias = tuple[int, ...]
 
-Stage: TypeAlias = tuple[int, int, Label]
-"""First op of a stage by its position, position after the last, and the devices of each class that it is on."""
+Stage: TypeAlias = tuple[int, int, tuple[int, ...]]
+"""First op of a stage by its position, position after the last, and its devices.
+
+In free order the number of each class, in fixed order the numbers of the devices themselves.
+"""
 
 _BETWEEN_LOOKS = 2000
 """Labels between two looks at the clock."""
@@ -92,6 +95,7 @@ class LabelSearch:
         """
         counts = tuple(self.class_of.count(c) for c in range(len(prices.by_class)))
         each, rest, budget = prices.each, prices.rest, prices.budget
+        sets = self._sets_within(choices, prices)
 
         def onward(p: int, label: Label) -> list[tuple[int, Label, Label]]:
             paid = sum(q * used for q, used in zip(each, label, strict=True))
@@ -100,7 +104,7 @@ class LabelSearch:
             for size, group in choices.stages[p]:
                 if rest[p + size] >= NONE:
                     continue
-                for devices in choices.sets_of[group]:
+                for devices in sets[group]:
                     new = tuple(a + b for a, b in zip(label, devices, strict=True))
                     if sum(devices) > left or any(a > b for a, b in zip(new, counts, strict=True)):
                         continue
@@ -120,25 +124,34 @@ class LabelSearch:
         TooManyLabels
             As :meth:`in_any_order`.
         """
-        class_of, limited = self.class_of, self.most < len(self.class_of)
-        classes = choices.sets.shape[1]
-        following = [
-            [next((i + 1 for i in range(lead, len(class_of)) if class_of[i] == c), 0) for c in range(classes)]
-            for lead in range(len(class_of) + 1)
-        ]
+        limited = self.most < len(self.class_of)
+        following: dict[tuple[int, int], list[tuple[int, ...]]] = {}
 
         def onward(p: int, label: Label) -> list[tuple[int, Label, Label]]:
-            if limited and label[1] == self.most:
-                return []
             found = []
             for size, group in choices.stages[p]:
-                for devices in choices.sets_of[group]:
-                    lead = following[label[0]][devices.index(1)]
-                    if lead:
-                        found.append((p + size, (lead, *(used + 1 for used in label[1:])), devices))
+                key = label[0], group
+                if key not in following:
+                    following[key] = choices.following(self.class_of, label[0], group, limited=limited)
+                for devices in following[key]:
+                    used = [number + len(devices) for number in label[1:]]
+                    if not used or used[0] <= self.most:
+                        found.append((p + size, (devices[-1] + 1, *used), devices))
             return found
 
         return self._search(choices.op_count, [(0, 0) if limited else (0,)], onward)
+
+    @staticmethod
+    def _sets_within(choices: StageChoices, prices: Prices) -> list[list[Label]]:
+        """Return the sets of each group that prices may leave in a plan."""
+        slack = prices.budget - prices.rest[0]
+        if slack < 0:
+            return []
+        best = choices.cheapest_sets(prices.each)
+        return [
+            choices.sets_within(group, prices.each, price + slack) if price < NONE else []
+            for group, (price, _) in enumerate(best)
+        ]
 
     def _search(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,16 +13,19 @@ from mtpp.inference.certificate import LowerBound, Tier
 from mtpp.inference.instance import Instance
 from mtpp.inference.partition import Partition
 from mtpp.inference.placed_partition import PlacedPartition
+from mtpp.inference.replicas.partition import ReplicatedPartition
 from mtpp.names import DOWNSET
 from mtpp.solvers.downsets.prover import DEFAULT_MEMORY_BYTES
 from mtpp.solvers.limits import SearchLimits, SearchResult
-from mtpp.solvers.orders.device_labels import devices_of
 from mtpp.solvers.unequal.chains.labels import FoundLabels, LabelSearch, Stage, TooManyLabels
 from mtpp.solvers.unequal.chains.prices import Prices, Pricing
 from mtpp.solvers.unequal.chains.range_costs import RangeCosts
-from mtpp.solvers.unequal.chains.stage_choices import StageChoices
+from mtpp.solvers.unequal.chains.stage_choices import SharingDevices, SingleDevices, StageChoices
 
 _LABEL_BYTES = 400
+
+_STEP_GROWS = 8
+"""Limits grow by so many times as many ticks above those that prices refute, until there is a plan."""
 
 
 def partition_chain(instance: Instance, limits: SearchLimits) -> SearchResult:
@@ -82,11 +86,13 @@ class ChainSearch:
 
     def run(self) -> None:
         """Search until the best plan is found and proven, or the limits say so."""
-        values = self._costs.values.tolist()
+        values: Sequence[int] = self._costs.values.tolist()
+        if self._instance.replicas and values:
+            values = range(values[-1] + 1)  # with more devices stages may cost any number of ticks
         low, high = 0, len(values)  # all below values[low] is refuted; values[high] has a plan
         if self._free:
             low = self._refuted_by_prices(values)
-        probe = low
+        probe, step = low, 1
         while low < high and not (self.looked_at and self._limits.ended()):
             outcome = self._decide(values[probe])
             if outcome is None:
@@ -98,37 +104,44 @@ class ChainSearch:
             else:
                 high, self.stages, self.upper = probe, outcome.stages, values[probe]
                 self._limits.observer.incumbent(self.upper)
-            probe = (low + high) // 2
+            step *= _STEP_GROWS
+            probe = min(low + step, (low + high) // 2)
         self.closed = low == high
-        if self.closed and self.stages is not None and (self.bound is None or self.bound.value < self.upper):
+        if (
+            self.closed
+            and self.stages is not None
+            and self.upper > 0
+            and (self.bound is None or self.bound.value < self.upper)
+        ):
             outcome = self._decide(self.upper - 1)
             if outcome is not None:
                 self._prove(self.upper, outcome)
 
     def partition(self) -> Partition:
-        """Return the best plan as a partition; in free order its stages stand on devices that it names."""
+        """Return the best plan as a partition on devices that it names."""
         instance, stages = self._instance, self.stages
         assert stages is not None
-        classes = [devices.index(1) for _, _, devices in stages]
-        places = list(range(len(stages)))
-        if not self._free:
-            places, lead = [], 0
-            for c in classes:
-                lead = self._search.class_of.index(c, lead) + 1
-                places.append(lead - 1)
+        sets = [devices for _, _, devices in stages]
+        if self._free:
+            left = {c: [j for j, other in enumerate(self._search.class_of) if other == c] for c in range(len(sets[0]))}
+            sets = [tuple(left[c].pop(0) for c, count in enumerate(one) for _ in range(count)) for one in sets]
         stage = np.empty(instance.op_count, dtype=np.int32)
-        for place, (begin, end, _) in zip(places, stages, strict=True):
-            stage[instance.order[begin:end]] = place
-        devices = devices_of(instance, classes) if self._free else range(instance.k)
-        return PlacedPartition.on(instance, stage, devices)
+        for number, (begin, end, _) in enumerate(stages):
+            stage[instance.order[begin:end]] = number
+        if instance.replicas:
+            return ReplicatedPartition.on(instance, stage, sets)
+        used = [devices[0] for devices in sets]
+        if not self._free:
+            return PlacedPartition.on(instance, np.array(used, dtype=np.int32)[stage], range(instance.k))
+        return PlacedPartition.on(instance, stage, [*used, *(j for j in range(instance.k) if j not in set(used))])
 
-    def _refuted_by_prices(self, values: list[int]) -> int:
+    def _refuted_by_prices(self, values: Sequence[int]) -> int:
         """Return the first of the values, ascending, that prices found do not refute, and keep the proof below it."""
         low, high = 0, len(values)
         best: Prices | None = None
         while low < high:
             middle = (low + high) // 2
-            prices = self._pricing.price(StageChoices.within(self._costs, values[middle]))
+            prices = self._pricing.price(self._within(values[middle]))
             self.looked_at += 1
             if prices.refute:
                 low, best = middle + 1, prices
@@ -142,7 +155,7 @@ class ChainSearch:
         """Return the outcome of a search for a plan within a limit; None if it came to no end."""
         self.looked_at += 1
         self._limits.observer.evaluated(1)
-        choices = StageChoices.within(self._costs, limit)
+        choices = self._within(limit)
         try:
             if not self._free:
                 return self._search.in_fixed_order(choices)
@@ -151,12 +164,19 @@ class ChainSearch:
         except TooManyLabels:
             return None
 
+    def _within(self, limit: int) -> StageChoices:
+        """Return the choices for stages of at most *limit* ticks."""
+        if self._instance.replicas:
+            return SharingDevices(self._costs, limit, self._counts)
+        return SingleDevices(self._costs, limit)
+
     def _prove(self, cutoff: int, found: FoundLabels, prices: Prices | None = None) -> None:
         """Keep the proof that no plan stays below a cutoff."""
         proof: dict[str, Any] = {
             "cutoff": cutoff,
             "k": self._instance.most_used,
             "order": self._instance.machine.order,
+            **({"replicas": True} if self._instance.replicas else {}),
             "labels": found.count,
             "digest": found.digest(),
         }

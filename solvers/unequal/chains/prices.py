@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from mtpp.solvers.unequal.chains.matrix_game import MatrixGame
 from mtpp.solvers.unequal.chains.stage_choices import NONE, StageChoices
 
@@ -87,8 +85,7 @@ class Pricing:
         return best
 
     def _of(self, by_class: tuple[int, ...], of_any: int, choices: StageChoices) -> tuple[Prices, list[int]]:
-        each = np.array(by_class, dtype=np.int64) + of_any
-        rest, used = choices.cheapest(each)
+        rest, used = choices.cheapest([price + of_any for price in by_class])
         budget = of_any * self._most + sum(q * count for q, count in zip(by_class, self._counts, strict=True))
         return Prices(by_class, of_any, tuple(rest), budget), used
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from mtpp.array_types import Int32Array, Int64Array
+from mtpp.array_types import BoolArray, Int32Array, Int64Array
 from mtpp.errors import InputError
 from mtpp.inference.instance import Instance
 from mtpp.inference.weights import Weights
@@ -68,6 +69,18 @@ class RangeCosts:
             for size in range(1, length + 1):
                 ticks[c, : n - size + 1, size - 1] = own[: n - size + 1, size - 1]
         return cls(instance, ticks)
+
+    @cached_property
+    def vectors(self) -> tuple[Int64Array, Int64Array]:
+        """Costs by class of ranges that differ in them, a row each, and the row of every range: shape (n, longest).
+
+        Ranges that are impossible on devices of all classes have the row −1.
+        """
+        classes, n, longest = self.ticks.shape
+        rows, of_range = np.unique(self.ticks.reshape(classes, -1).T, axis=0, return_inverse=True)
+        of_range = of_range.reshape(n, longest).astype(np.int64)
+        possible: BoolArray = np.any(rows < NEVER, axis=1)
+        return rows, np.where(possible[of_range], of_range, -1)
 
     @property
     def values(self) -> Int64Array:

@@ -11,13 +11,20 @@ from typing import Any
 import pytest
 
 import mtpp
+from mtpp.checker.bounds.chain import check_chain
+from mtpp.checker.claim import BoundClaim
+from mtpp.checker.machine import placed_graph
 from mtpp.errors import Infeasible, InputError
+from mtpp.formats.graphs.native import to_document
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import stage_costs
+from mtpp.inference.replicas.costs import replica_costs
+from mtpp.inference.replicas.partition import ReplicatedPartition, replicating
 from mtpp.solvers.bounds.downset import bound
 from mtpp.solvers.bounds.limits import BoundLimits
 from mtpp.solvers.limits import UNLIMITED, SearchLimits
 from mtpp.solvers.unequal.partition import partition_unequal
+from mtpp.solvers.unequal.replicated import partition_replicated
 from tests.support.random_chains import RandomChain, random_chain
 
 
@@ -39,6 +46,49 @@ def test_best_plan_of_random_chains(seed: int) -> None:
     assert due == 0 or (found.lower is not None and found.lower.value == due)
     alone = bound(instance, BoundLimits(due))
     assert due == 0 or (alone.lower is not None and alone.lower.value == due)
+
+
+@pytest.mark.parametrize("replicas", [False, True])
+@pytest.mark.parametrize("seed", range(100))
+def test_checker_takes_true_proofs_alone(seed: int, replicas: bool) -> None:
+    """Proofs hold as they are, and not for a bound above the optimum, whatever the prices."""
+    case, draw = random_chain(Random(seed)), Random(seed + 10**6)
+    order, most = draw.choice(("fixed", "free")), draw.randint(1, len(case.devices))
+    graph, machine = case.graph(), case.machine(order)
+    instance = Instance.build(graph, machine, most_used=most)
+    due = case.replicated_optimum(order, most) if replicas else case.optimum(order, most)
+    search, asked = partition_unequal, instance
+    if replicas:
+        search, asked = partition_replicated, replicating(instance)
+    if due is None:
+        with pytest.raises(Infeasible, match="proven infeasible"):
+            search(asked, SearchLimits(UNLIMITED))
+        return
+    found = search(asked, SearchLimits(UNLIMITED))
+    assert found.bottleneck == due
+    if replicas:
+        assert isinstance(found.partition, ReplicatedPartition)
+        costs = replica_costs(instance, found.partition)
+        assert costs.keep_memory
+        assert costs.bottleneck == due
+    if found.lower is None:
+        assert due == 0
+        return
+    placed = placed_graph(machine.to_document(), to_document(graph), most, None, embedded=False)
+
+    def holds(**changes: Any) -> bool:
+        proof = {**found.lower.proof, **changes} if found.lower is not None else {}
+        of_classes = (placed.by_class, placed.class_of)
+        claim = BoundClaim(placed.envelope, placed.best, most, [], proof["cutoff"], proof, ("proof",), *of_classes)
+        return check_chain(claim)[0]
+
+    proof = found.lower.proof
+    assert holds()
+    assert not holds(cutoff=due + 1)
+    assert not holds(labels=proof["labels"] + 1)
+    assert not holds(digest=proof["digest"][::-1])
+    for name in proof.get("prices", ()):
+        assert not holds(cutoff=due + 1, prices={**proof["prices"], name: draw.randint(0, 2**33)}, labels=10**6)
 
 
 def _document(case: RandomChain, order: str, most: int, folder: Path) -> dict[str, Any] | None:
