@@ -89,7 +89,10 @@ class Model:
         from mtpp.inference.instance import Instance
         from mtpp.machine.machine import Machine
 
-        if self.machine is not None and (len(self.machine.classes) > 1 or self.machine.classes[0].stage_times_ps):
+        one_by_one = self.machine is not None and (
+            len(self.machine.classes) > 1 or self.machine.neighbours or bool(self.machine.classes[0].stage_times_ps)
+        )
+        if one_by_one:
             return self.whole_instance(k)
         machine = Machine.uniform(k or 1, self.system) if self.machine is None else self._first_devices(k)
         with attributed(self.source.display):

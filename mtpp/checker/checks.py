@@ -21,7 +21,7 @@ from mtpp.checker.machine import STAGE_TIMES
 from mtpp.checker.names import BOUNDS
 from mtpp.checker.relaxed import TooManyPaths, relaxation_of, relaxed_graph
 from mtpp.checker.report import BOUND_CHECK, Check, Search, Tier, Verdict, complete, fact
-from mtpp.checker.stages import PlacedStages, StageFigures, stage_figures
+from mtpp.checker.stages import Between, PlacedStages, StageFigures, stage_figures
 from mtpp.document_shape import Path, refuse
 from mtpp.errors import InputError
 
@@ -199,6 +199,7 @@ def partition_bottleneck(
     claims: Sequence[str],
     on_stages: Callable[[dict[int, StageFigures]], Sequence[Check]] = lambda stages: (),
     placed: PlacedStages | None = None,
+    between: Between | None = None,
 ) -> int | None:
     """Add the rows on an assignment, and return its bottleneck if that could be derived.
 
@@ -210,6 +211,8 @@ def partition_bottleneck(
         Rows on stages, unchecked where the assignment is wrong; *on_stages* makes those that the document has besides.
     placed
         Ticks and device of each stage of a plan for a machine.
+    between
+        As of :func:`~mtpp.checker.stages.stage_figures`.
     """
     assigned = check_assignment(document["assignment"], document["k"] if placed is None else len(placed), graph)
     checks.append(assigned)
@@ -217,7 +220,7 @@ def partition_bottleneck(
         checks[:] = complete(checks, claims, "the assignment is wrong")
         return None
     stage_of = [document["assignment"][name] for name in graph.op_names]
-    stages = stage_figures(graph, stage_of, document["system"], placed)
+    stages = stage_figures(graph, stage_of, document["system"], placed, between)
     needs = {s: figures.param_bytes + figures.state_bytes + figures.peak_bytes for s, figures in stages.items()}
     bottleneck = max(stage.cost for stage in stages.values())
     checks += [

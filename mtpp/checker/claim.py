@@ -9,6 +9,7 @@ from typing import Any
 from mtpp.checker.graph import TickGraph
 from mtpp.checker.merged import MergedGraph
 from mtpp.checker.merges import check_merges, replay_merges
+from mtpp.checker.pair_links import PairTicks
 from mtpp.document_shape import Path, refuse
 
 PLAN_PROOF = ("lower_bound", "proof")
@@ -42,6 +43,8 @@ class BoundClaim:
     objective, limit
         What is claimed to be at least *value*, the bottleneck or the latency, of all partitions whose other figure is
         at most the limit; None: of all.
+    pairs
+        Ticks of tensors between devices of two classes; None: transport is direct.
     """
 
     graph: TickGraph
@@ -55,6 +58,7 @@ class BoundClaim:
     class_of: Sequence[int] = ()
     objective: str = BOTTLENECK
     limit: int | None = None
+    pairs: PairTicks | None = None
 
     @property
     def counts_latency(self) -> bool:
@@ -74,6 +78,13 @@ class BoundClaim:
         assert self.by_class is not None
         graph, system = self.by_class[c]
         return replace(self, graph=graph, system=system, by_class=None)
+
+    def on_link(self, row: int) -> BoundClaim:
+        """Return the claim with the ticks of tensors over one of the links, and the work of the first class."""
+        assert self.by_class is not None
+        assert self.pairs is not None
+        first = self.on_class(0)
+        return replace(first, graph=replace(first.graph, transfer=list(self.pairs.rows[row])))
 
     def merged(self) -> MergedGraph | str:
         """Return the graph with all merged that the proof rests on, or what is wrong with a merge."""

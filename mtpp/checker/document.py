@@ -120,15 +120,20 @@ _DEVICE = record(
     },
 )
 
+_LINK = record(
+    {"between": array(text)},
+    {"bandwidth_bytes_per_s": whole(1), "latency_ps": whole(below=_SIZE_LIMIT), "link_speed": text},
+)
+
 machine = record(
     {
         "name": text,
         "sha256": sha256,
         "order": choice("fixed", "free"),
-        "transport": choice("direct"),
+        "transport": choice("direct", "neighbours"),
         "devices": array(_DEVICE),
     },
-    {"times": array(array(exact_cost))},
+    {"times": array(array(exact_cost)), "links": array(_LINK)},
 )
 """Rule of devices in order."""
 

@@ -97,7 +97,8 @@ def check_enumerated(claim: BoundClaim, method: str, search: Search | None) -> O
     Parameters
     ----------
     search
-        Is given the claim and the graph as merged; None: leave it out.
+        Is given the claim and the graph as merged, on devices that differ a graph for each class, and with transport by
+        neighbours another one for each link; None: leave it out.
 
     Returns
     -------
@@ -131,14 +132,36 @@ def _check_on_devices(claim: BoundClaim, method: str, search: Search | None) -> 
     fault = fault_in_terms(claim.k, claim.value, claim.proof) or fault_in_goal(claim)
     if fault is not None:
         return False, f"{method}: {fault}"
+    claims = [claim.on_class(c) for c in range(len(claim.by_class))]
+    if claim.pairs is not None:
+        fault = _fault_of_neighbours(claim)
+        if fault is not None:
+            return False, f"{method}: {fault}"
+        claims += [claim.on_link(row) for row in range(len(claim.pairs.rows))]
     merged = []
-    for c in range(len(claim.by_class)):
-        on_class = claim.on_class(c).merged()
-        if isinstance(on_class, str):
-            return False, f"{method}: {on_class}"
-        merged.append(on_class)
+    for one in claims:
+        found = one.merged()
+        if isinstance(found, str):
+            return False, f"{method}: {found}"
+        merged.append(found)
     hold = f"{merges_hold(len(claim.proof['merges']))} on all devices"
     if search is None:
         return None, f"{method}: {hold}; {SHALLOW}"
     passed, detail = search(claim, merged)
     return passed, f"{method}: {hold}; {detail}"
+
+
+def _fault_of_neighbours(claim: BoundClaim) -> str | None:
+    """Return what a proof rests on that does not hold where tensors pass from neighbour to neighbour.
+
+    An op that moves may leave a stage empty. The ones before and after it then have a boundary of their own, whose link
+    may be slower than both that they had. So merges hold only where all pairs of devices have one link.
+    """
+    assert claim.pairs is not None
+    if claim.proof["merges"] and not claim.pairs.one_link:
+        return "ops are merged, which does not hold where links of neighbours differ"
+    if "maximal" in claim.proof["rules"]:
+        return "the rule 'maximal' is for direct transport"
+    if claim.counts_latency:
+        return "the search in which latency counts is for direct transport"
+    return None

@@ -86,7 +86,8 @@ def _fault_in_point(
         return f"point {i}: {assigned.detail}"
     stage_of = [point["assignment"][name] for name in graph.op_names]
     on = None if placed is None else [(placed.by_device[d], placed.devices[d]) for d in devices]
-    stages = stage_figures(graph, stage_of, plan["system"], on)
+    between = None if placed is None else placed.between_stages(devices)
+    stages = stage_figures(graph, stage_of, plan["system"], on, between)
     if len(stages) > plan["k"]:
         return f"point {i}: {counted(len(stages), 'stage')} have ops, k is {plan['k']}"
     needs = {s: figures.param_bytes + figures.state_bytes + figures.peak_bytes for s, figures in stages.items()}

@@ -97,7 +97,7 @@ def claim_of_bound(
     order = "fixed" if placed is None or placed.uniform else plan["machine"]["order"]
     if placed is not None:
         system = {**system, **placed.best}
-        if placed.uniform:
+        if placed.one_class:
             system["bandwidth_bytes_per_s"] = rate_of(placed.devices[0])
     on_devices = of_goal or (placed is not None and not placed.uniform and isinstance(proof, dict) and "order" in proof)
     if on_devices:
@@ -119,6 +119,7 @@ def claim_of_bound(
             class_of,
             goal.objective,
             goal.limit,
+            None if placed is None else placed.pairs,
         )
     if placed is not None and not placed.uniform:
         if not isinstance(proof, dict) or proof.get(ENVELOPE) is not True:

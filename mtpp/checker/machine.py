@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -14,6 +14,7 @@ from typing import Any
 from mtpp.checker.document import ABSTRACT
 from mtpp.checker.facts import counted
 from mtpp.checker.graph import TickGraph, ceil_div, model_in_ticks
+from mtpp.checker.pair_links import NEIGHBOURS, PairLink, PairTicks, check_links, classes_by_links, pair_links
 from mtpp.checker.report import Check, fact
 from mtpp.document_shape import Path, refuse
 
@@ -46,11 +47,15 @@ class PlacedGraph:
     machine
         As the plan states it.
     by_device
-        The graph with the ticks of ops and tensors on each device; equal devices share one.
+        The graph with the ticks of ops and tensors on each device; equal devices share one. With transport by
+        neighbours tensors take the least that they take between the device and any other one.
+    pairs
+        Ticks of tensors between devices of two classes; None: transport is direct.
     """
 
     machine: Mapping[str, Any]
     by_device: Sequence[TickGraph]
+    pairs: PairTicks | None = None
 
     @property
     def devices(self) -> Sequence[Mapping[str, Any]]:
@@ -61,9 +66,7 @@ class PlacedGraph:
     @cached_property
     def class_of(self) -> list[int]:
         """Class of each device; classes are numbered in the order in which they first stand."""
-        keys = [_class_key(device) for device in self.devices]
-        order = list(dict.fromkeys(keys))
-        return [order.index(key) for key in keys]
+        return classes_of(self.machine)
 
     @cached_property
     def by_class(self) -> list[tuple[TickGraph, dict[str, Any]]]:
@@ -76,12 +79,31 @@ class PlacedGraph:
     @property
     def one_class(self) -> bool:
         """Whether all devices are of one class."""
-        return len({_class_key(device) for device in self.devices}) == 1
+        return max(self.class_of) == 0
+
+    def between_stages(self, devices: Sequence[int]) -> Callable[[int, int], Sequence[int]] | None:
+        """Return what gives the ticks of each tensor between two stages; None with direct transport.
+
+        Parameters
+        ----------
+        devices
+            Of each stage, by its number.
+        """
+        pairs = self.pairs
+        if pairs is None:
+            return None
+        return lambda one, other: pairs.between(self.class_of[devices[one]], self.class_of[devices[other]])
+
+    @property
+    def all_graphs(self) -> Sequence[TickGraph]:
+        """The graphs of all devices, and with the ticks of tensors over each link of a pair."""
+        rows = [] if self.pairs is None else self.pairs.rows
+        return [*self.by_device, *(replace(self.by_device[0], transfer=list(row)) for row in rows)]
 
     @property
     def uniform(self) -> bool:
-        """Whether all devices are of one class, and stages on them cost what their ops and tensors do."""
-        return self.one_class and STAGE_TIMES not in self.devices[0]
+        """Whether all devices are of one class, and stages on them cost what their ops and the tensors they cut do."""
+        return self.one_class and STAGE_TIMES not in self.devices[0] and self.pairs is None
 
     @cached_property
     def envelope(self) -> TickGraph:
@@ -136,10 +158,13 @@ def placed_graph(
     path: Path = ("graph",) if embedded else ()
     times = [_times_of(machine, i) if due is None else due for i, due in enumerate(times_due or [None] * len(devices))]
     _check_devices(devices, document)
+    check_links(machine, abstract=isinstance(document, dict) and document.get("time_unit") == ABSTRACT)
+    for i, link in enumerate(machine.get("links", [])):
+        _check_speed(link.get("link_speed", "1"), ("machine", "links", i, "link_speed"))
     whole = all(
         (row is not None or device["speed"] == "1") and device["link_speed"] == "1"
         for row, device in zip(times, devices, strict=True)
-    )
+    ) and all(link.get("link_speed", "1") == "1" for link in machine.get("links", []))
     graphs: dict[Any, TickGraph] = {}
     found = []
     for i, device in enumerate(devices):
@@ -156,16 +181,58 @@ def placed_graph(
             if STAGE_TIMES in device:
                 graphs[key] = _without_costs(graphs[key], ("machine", "devices", i, STAGE_TIMES))
         found.append(graphs[key])
-    return PlacedGraph(machine, found)
+    if machine["transport"] != NEIGHBOURS:
+        return PlacedGraph(machine, found)
+    class_of, links = classes_of(machine), pair_links(machine)
+    pairs = _pair_ticks(
+        class_of, links, lambda link: model_in_ticks(
+            document, link.rate, k, path, whole=whole, link_speed=link.speed, latency=link.latency
+        ).transfer,
+    )  # fmt: skip
+    least = [pairs.least(c, len(found[0].transfer)) for c in range(max(class_of) + 1)]
+    by_class: dict[tuple[int, int], TickGraph] = {}
+    for i, c in enumerate(class_of):
+        by_class.setdefault((id(found[i]), c), replace(found[i], transfer=least[c]))
+    return PlacedGraph(machine, [by_class[id(found[i]), c] for i, c in enumerate(class_of)], pairs)
+
+
+def classes_of(machine: Mapping[str, Any]) -> list[int]:
+    """Return the class of each device; classes are numbered in the order in which they first stand."""
+    keys = [_class_key(device) for device in machine["devices"]]
+    if machine["transport"] == NEIGHBOURS:
+        return classes_by_links(keys, pair_links(machine))
+    order = list(dict.fromkeys(keys))
+    return [order.index(key) for key in keys]
+
+
+def _pair_ticks(
+    class_of: Sequence[int],
+    links: Sequence[Sequence[PairLink | None]],
+    ticks: Callable[[PairLink], Sequence[int]],
+) -> PairTicks:
+    """Return the ticks of tensors between devices of two classes, given those on a link."""
+    classes = max(class_of) + 1
+    number: dict[PairLink, int] = {}
+    row_of: list[list[int | None]] = [[None] * classes for _ in range(classes)]
+    for i, row in enumerate(links):
+        for j, link in enumerate(row):
+            if link is not None:
+                row_of[class_of[i]][class_of[j]] = number.setdefault(link, len(number))
+    return PairTicks([ticks(link) for link in number], row_of)
 
 
 def are_equal(machine: Mapping[str, Any]) -> bool:
     """Tell whether all devices of a machine are of one class, with times that are the graph's own."""
     devices = machine["devices"]
-    return len({_class_key(device) for device in devices}) == 1 and all(
-        STAGE_TIMES not in device
-        and (device["speed"], device["link_speed"], device["latency_ps"], "times" in device) == ("1", "1", 0, False)
-        for device in devices
+    direct = machine["transport"] != NEIGHBOURS
+    return (
+        direct
+        and max(classes_of(machine)) == 0
+        and all(
+            STAGE_TIMES not in device
+            and (device["speed"], device["link_speed"], device["latency_ps"], "times" in device) == ("1", "1", 0, False)
+            for device in devices
+        )
     )
 
 
@@ -196,7 +263,7 @@ def rate_of(device: Mapping[str, Any]) -> Fraction:
 
 def digest_of(machine: Mapping[str, Any]) -> str:
     """Return the SHA-256 of the figures of a machine, written as compact JSON with sorted keys."""
-    figures = {key: machine[key] for key in _DIGESTED}
+    figures = {key: machine[key] for key in (*_DIGESTED, *(["links"] if "links" in machine else []))}
     figures["devices"] = [{k: v for k, v in device.items() if k != "times"} for device in machine["devices"]]
     text = json.dumps(figures, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
@@ -241,6 +308,8 @@ def times_row(
 def _machine_row(machine: Mapping[str, Any], due: Mapping[str, Any] | None) -> Check:
     digest = digest_of(machine)
     said = f"{machine['name']}: {counted(len(machine['devices']), 'device')}, order {machine['order']}"
+    if machine["transport"] == NEIGHBOURS:
+        said += f", tensors from neighbour to neighbour, {counted(len(machine.get('links', [])), 'link')} given"
     if machine["sha256"] != digest:
         return Check("machine", False, f"the plan says SHA-256 {machine['sha256']}, its figures have {digest}")
     if due is not None and digest_of(due) != digest:
@@ -292,12 +361,16 @@ def _devices_row(plan: Mapping[str, Any], machine: Mapping[str, Any]) -> Check:
     return Check(name, True, f"{counted(len(busy), 'stage')} on {counted(len(busy), 'device')} of {len(devices)}")
 
 
+def _check_speed(speed: str, at: Path) -> None:
+    if not _SPEED.fullmatch(speed):
+        refuse(f"{speed[:60]!r} is no speed", at, 'write it like "3" or "3/2"')
+
+
 def _check_devices(devices: Sequence[Mapping[str, Any]], document: Any) -> None:
     for i, device in enumerate(devices):
         at: Path = ("machine", "devices", i)
         for key in ("speed", "link_speed"):
-            if not _SPEED.fullmatch(device[key]):
-                refuse(f"{device[key][:60]!r} is no speed", (*at, key), 'write it like "3" or "3/2"')
+            _check_speed(device[key], (*at, key))
         if STAGE_TIMES in device:
             _check_stage_times(device, document, (*at, STAGE_TIMES))
         if device["peak"] != devices[0]["peak"]:

@@ -209,7 +209,7 @@ def _on_machine(
     placed = given or inside
     if placed is None:
         raise InputError("the plan embeds no graph", where="/graph", remedy="give the model with ‹model›")
-    pairs = [] if inside is None or given is None else zip(inside.by_device, given.by_device, strict=True)
+    pairs = [] if inside is None or given is None else zip(inside.all_graphs, given.all_graphs, strict=True)
     for own, due in {(id(own), id(due)): (own, due) for own, due in pairs}.values():
         if first_difference(own, due) is not None:
             return own, due, placed
@@ -220,13 +220,14 @@ def _check_partition(
     plan: dict[str, Any], subject: TickGraph, placed: PlacedGraph | None, checks: list[Check], ended_by: Interrupts
 ) -> tuple[int | None, bool]:
     """Add the rows on stages; return the objective if it could be derived, and whether work was ended."""
-    on, goal, derived = None, PlanGoal.of(plan), []
+    on, between, goal, derived = None, None, PlanGoal.of(plan), []
     if placed is not None:
         if not hold(checks, ("devices",)):
             checks[:] = complete(checks, ("assignment", *_ON_STAGES, *goal.rows), "the devices are wrong")
             return None, False
         numbers = [stage["device"]["index"] for stage in plan["stages"]]
         on = [(placed.by_device[i], placed.devices[i]) for i in numbers]
+        between = placed.between_stages(numbers)
 
     def rows(stages: dict[int, StageFigures]) -> list[Check]:
         costs = [stage.cost for stage in stages.values()]
@@ -234,7 +235,8 @@ def _check_partition(
         return [*_stage_rows(plan, stages), *goal.limit_rows(max(costs), sum(costs))]
 
     try:
-        found = partition_bottleneck(plan, "bottleneck", subject, checks, _PLAN, (*_ON_STAGES, *goal.rows), rows, on)
+        claims = (*_ON_STAGES, *goal.rows)
+        found = partition_bottleneck(plan, "bottleneck", subject, checks, _PLAN, claims, rows, on, between)
         return None if found is None else derived[0], False
     except ended_by:
         checks[:] = complete(checks, ("assignment", *_ON_STAGES, *goal.rows), OUT_OF_TIME)

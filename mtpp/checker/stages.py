@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 from mtpp.checker.graph import TICKS_PER_S, TickGraph
@@ -12,6 +13,9 @@ from mtpp.checker.machine import STAGE_TIMES, overflow_ticks
 
 PlacedStages: TypeAlias = Sequence[tuple[TickGraph, Mapping[str, Any]]]
 """For each stage the graph in ticks of its device, and that device."""
+
+Between: TypeAlias = Callable[[int, int], Sequence[int]]
+"""Ticks of each tensor at the boundary of two stages."""
 
 
 @dataclass
@@ -34,7 +38,11 @@ class StageFigures:
 
 
 def stage_figures(
-    graph: TickGraph, stage_of: list[int], system: dict[str, Any], placed: PlacedStages | None = None
+    graph: TickGraph,
+    stage_of: list[int],
+    system: dict[str, Any],
+    placed: PlacedStages | None = None,
+    between: Between | None = None,
 ) -> dict[int, StageFigures]:
     """Return the figures of every stage that has ops (Archer et al. 2024, eq. 1 to 3).
 
@@ -42,6 +50,8 @@ def stage_figures(
     ----------
     placed
         Ticks and device of each stage, in place of those of *graph* and *system*; None: all stages are on equal ones.
+    between
+        Ticks of each tensor between two stages, with transport by neighbours; None: transport is direct.
     """
     equal = {"link_speed": "1", **system}
     placed = placed or [(graph, equal)] * (max(stage_of) + 1)
@@ -73,10 +83,10 @@ def stage_figures(
         # Steps during which the tensor is live, by stage: where it is made, to its last use there or, if it is
         # wanted elsewhere or a result, to the end; where it is read, from its first use to its last.
         spans = {s: (min(steps), max(steps)) for s, steps in uses.items() if s != home}
-        for s in spans:
+        for s in spans if between is None else ():
             stages[s].input += placed[s][0].transfer[t]
         last = max(uses.get(home, [step[maker]]))
-        if spans:
+        if spans and between is None:
             stages[home].output += placed[home][0].transfer[t]
         if spans or t in graph.results:
             last = stages[home].ops - 1
@@ -91,6 +101,8 @@ def stage_figures(
             stages[s].live[min(steps)] += size
             stages[s].live[max(steps) + 1] -= size
 
+    if between is not None:
+        _add_boundaries(graph, stage_of, stages, between)
     for s, stage in stages.items():
         device = placed[s][1]
         stage.peak_bytes = device["activation_reserve_bytes"] if device["peak"] == "reserve" else _peak(stage.live)
@@ -102,6 +114,24 @@ def stage_figures(
             stage.work = times[min(stage.ops, len(times)) - 1]
         stage.cost = stage.work + stage.input + stage.output + stage.overflow
     return dict(stages)
+
+
+def _add_boundaries(
+    graph: TickGraph, stage_of: list[int], stages: Mapping[int, StageFigures], between: Between
+) -> None:
+    """Add what stages pay for tensors at the boundaries between consecutive ones that have ops."""
+    passing: dict[tuple[int, int], list[int]] = {pair: [] for pair in pairwise(sorted(stages))}
+    place = {s: i for i, s in enumerate(sorted(stages))}
+    pairs = list(passing)
+    for t, readers in enumerate(graph.consumers):
+        touched = [place[stage_of[v]] for v in (graph.producer[t], *readers)]
+        for i in range(min(touched), max(touched)):
+            passing[pairs[i]].append(t)
+    for (one, other), tensors in passing.items():
+        ticks = between(one, other)
+        paid = sum(ticks[t] for t in tensors)
+        stages[one].output += paid
+        stages[other].input += paid
 
 
 def _peak(changes: list[int]) -> int:

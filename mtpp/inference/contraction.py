@@ -151,6 +151,7 @@ def _merged(instance: Instance, group_of: Int32Array, count: int) -> Instance:
     pin_counts = np.bincount(tensor[kept_pins], minlength=instance.tensor_count)
     kept = pin_counts > 1
     kept_pins &= kept[tensor]
+    boundary = instance.cost.boundary
     offsets = np.zeros(np.count_nonzero(kept) + 1, dtype=np.int64)
     np.cumsum(pin_counts[kept], out=offsets[1:])
     return replace(
@@ -163,6 +164,7 @@ def _merged(instance: Instance, group_of: Int32Array, count: int) -> Instance:
             params,
             instance.cost.weights.merged(group_of, count),
             instance.cost.states.merged(group_of, count, all_kept=True),
+            boundary and boundary.of_tensors(boundary.ticks[:, kept]),
         ),
         tensor_bytes=instance.tensor_bytes[kept],
         pin_offsets=offsets,

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import chain, pairwise
-from math import gcd
 
 import numpy as np
 
@@ -17,10 +16,13 @@ from mtpp.inference.live_tensors import NO_INTERFACE, Interface, LiveTensors, li
 from mtpp.inference.merged_names import MemberNames
 from mtpp.inference.stage_cost import StageCost, require_one_chain
 from mtpp.inference.states import live_inputs
+from mtpp.machine.boundary_cost import BoundaryCost
 from mtpp.machine.device import Device
 from mtpp.machine.link import Link
 from mtpp.machine.machine import Machine
-from mtpp.units import PICOSECONDS, Exact, InTicks, ceil_ratio
+from mtpp.machine.pair_link import PairLink
+from mtpp.machine.ticks import message_ticks, work_ticks
+from mtpp.units import PICOSECONDS, Exact, InTicks
 
 LARGEST_TOTAL = 2**62
 """k · (Σ work + Σ transfer + overflow) must stay below this many ticks: int64 kernels wrap silently."""
@@ -131,13 +133,15 @@ class Instance(InTicks):
             require_one_chain(graph, machine)
         rows = times or [None] * len(machine.classes)
         speeds = [1 if row else device.speed for row, device in zip(rows, machine.classes, strict=True)]
-        whole = all(speed == 1 for speed in (*speeds, *(link.speed for link in machine.links)))
+        given = (link.speed for link in machine.pair_links if link.speed is not None)
+        whole = all(speed == 1 for speed in (*speeds, *(link.speed for link in machine.links), *given))
         ticks_per_unit = _ticks_per_unit(graph, used, whole)
         work = [
-            [0] * graph.op_count if no_work else _ticks(graph.work if row is None else row, ticks_per_unit, speed)
+            [0] * graph.op_count if no_work else work_ticks(graph.work if row is None else row, ticks_per_unit, speed)
             for row, speed, no_work in zip(rows, speeds, counted, strict=True)
         ]
-        transfer = [_transfer_ticks(graph, link, ticks_per_unit) for link in machine.links]
+        links: Sequence[Link | PairLink] = machine.pairs.links if machine.neighbours else machine.links
+        moved = [message_ticks(graph.transfer, graph.tensor_bytes, link, ticks_per_unit) for link in links]
         sizes = np.where(graph.tensor_bytes == UNKNOWN_BYTES, 0, graph.tensor_bytes)
         interface = NO_INTERFACE
         if machine.device.peak == "order":
@@ -145,17 +149,20 @@ class Instance(InTicks):
         states = graph.states.of_sequences(machine.classes[0].sequences)
         live = sum(sizes.tolist()) + sum(interface.inputs.bytes.tolist())
         kept = graph.all_bytes + sum(states.bytes.tolist())
-        _refuse_too_large(graph, machine, ticks_per_unit, work, transfer, kept, live)
+        _refuse_too_large(graph, machine, ticks_per_unit, work, moved, kept, live)
+        transfer = np.array(moved, dtype=np.int64).reshape(len(moved), graph.tensor_count)
+        boundary = BoundaryCost.of(machine.pairs, transfer) if machine.neighbours else None
         offsets, pins = _pins(graph)
         instance = cls(
             op_names=graph.op_names,
             cost=StageCost.of(
                 machine,
                 np.array(work, dtype=np.int64),
-                np.array(transfer, dtype=np.int64),
+                transfer if boundary is None else boundary.least,
                 graph.param_bytes + graph.weights.shared_out(graph.op_count),
                 graph.weights,
                 states,
+                boundary,
             ),
             k=k,
             time_unit=graph.time_unit,
@@ -217,8 +224,8 @@ class Instance(InTicks):
 
     @property
     def uniform(self) -> bool:
-        """Whether all devices are of one class."""
-        return len(self.machine.classes) == 1
+        """Whether all devices are of one class, and transport is direct."""
+        return len(self.machine.classes) == 1 and not self.machine.neighbours
 
     @property
     def equal_devices(self) -> bool:
@@ -236,7 +243,7 @@ class Instance(InTicks):
             If a number is no device, or a device is named twice.
         """
         used = min(self.most_used, len(devices))
-        cost = self.cost.on(self.machine.on(devices))
+        cost = self.cost.on(devices)
         return replace(self, cost=cost, k=len(devices), spare=len(devices) - used)
 
     @cached_property
@@ -247,16 +254,18 @@ class Instance(InTicks):
         """
         if self.equal_devices:
             return self
-        cost = self.cost.enveloped()
-        first = cost.machine.on(range(self.most_used))
-        return replace(self, cost=cost.on(first), k=self.most_used, spare=0)
+        cost = self.cost.enveloped().on(range(self.most_used))
+        return replace(self, cost=cost, k=self.most_used, spare=0)
 
     def of_class(self, c: int) -> Instance:
-        """Return the same ops on k devices of one class, by its position in :attr:`Machine.classes`."""
-        device = self.machine.classes[c]
-        first = [self.machine.class_of.index(c)]
-        cost = self.cost.on(self.machine.on(first))
-        return replace(self, cost=replace(cost, machine=Machine.uniform(self.k, device)))
+        """Return the same ops on k devices of one class, by its position in :attr:`Machine.classes`.
+
+        Transport is direct, of neighbours over the best link that another device gives the class.
+        """
+        cost = self.cost.on([self.machine.class_of.index(c)])
+        transfer = self.cost.transfer[[self.cost.link_of[c]]]
+        machine = Machine.uniform(self.k, self.machine.classes[c])
+        return replace(self, cost=replace(cost, machine=machine, transfer=transfer, boundary=None))
 
     def members_of(self, op: int) -> tuple[str, ...]:
         """Return the names of the graph's ops that *op* stands for."""
@@ -298,8 +307,13 @@ class Instance(InTicks):
 
     @cached_property
     def most_ticks(self) -> int:
-        """No stage costs more: all work, all transfers and the overflow of everything at once; below 2^62 / k."""
+        """No stage costs more: all work, all transfers and the overflow of everything at once; below 2^62 / k.
+
+        Of neighbours all transfers twice, over the slowest link.
+        """
         work, transfer = self.cost.work.sum(axis=1).tolist(), self.cost.transfer.sum(axis=1).tolist()
+        if self.cost.boundary is not None:
+            transfer = [2 * max(self.cost.boundary.ticks.sum(axis=1).tolist(), default=0)] * len(transfer)
         by_class = zip(work, self.cost.link_of.tolist(), self.machine.classes, strict=True)
         most = self.most_bytes
         return max(
@@ -383,7 +397,7 @@ def _require_no_times(machine: Machine) -> None:
         )
     if any(device.stage_times_ps for device in machine.classes):
         raise InputError("stage_times need a graph with a time unit", where="/time_unit", remedy="give the graph one")
-    if any(link.latency_ps for link in machine.links):
+    if any(link.latency_ps for link in machine.links) or any(link.latency_ps for link in machine.pair_links):
         raise InputError("a latency needs a graph with a time unit", where="/time_unit", remedy="give the graph one")
 
 
@@ -410,7 +424,10 @@ def _refuse_too_large(
         held = kept_bytes + (live_bytes if in_order else device.activation_reserve_bytes)
         if held >= LARGEST_MEMORY:
             raise InputError("the sizes are too large: their total reaches 2^61 bytes", remedy="check the sizes")
-        moved = transfer[machine.links.index(device.link)]
+        if machine.neighbours:  # at both boundaries
+            moved: Sequence[int] = [2 * max(ticks) for ticks in zip(*transfer, strict=True)]
+        else:
+            moved = transfer[machine.links.index(device.link)]
         overflow = 0 if device.fast_memory_bytes is None else device.link.streaming_ps(held)
         overflow += max(device.stage_times_ps, default=0)
         if machine.count * (sum(own) + sum(moved) + overflow) >= LARGEST_TOTAL:
@@ -442,36 +459,6 @@ def _ticks_per_unit(graph: CostGraph, k: int, whole: bool) -> int:
             remedy="multiply all of them by a power of ten, or give the graph a time unit",
         )
     return scale
-
-
-def _tick(cost: Exact, ticks_per_unit: int, speed: Exact = 1) -> int:
-    if type(cost) is int and speed == 1:  # what nearly every cost is, in a graph of millions
-        return cost * ticks_per_unit
-    return ceil_ratio(cost.numerator * ticks_per_unit * speed.denominator, cost.denominator * speed.numerator)
-
-
-def _ticks(costs: Sequence[Exact], ticks_per_unit: int, speed: Exact = 1) -> list[int]:
-    return [_tick(cost, ticks_per_unit, speed) for cost in costs]
-
-
-def _transfer_ticks(graph: CostGraph, link: Link, ticks_per_unit: int) -> list[int]:
-    """Return what a message with each tensor takes on the link."""
-    moved = zip(graph.transfer, _link_ticks(graph.tensor_bytes, link), strict=True)
-    return [
-        link.latency_ps + (streamed if given is None else _tick(given, ticks_per_unit, link.speed))
-        for given, streamed in moved
-    ]
-
-
-def _link_ticks(sizes: Int64Array, link: Link) -> list[int]:
-    """Return the time of each tensor on the link without latency; meaningless where the size is not known."""
-    second = PICOSECONDS["s"] * link.rate.denominator
-    divisor = gcd(second, link.rate.numerator)
-    numerator, denominator = second // divisor, link.rate.numerator // divisor
-    if int(sizes.max(initial=0)) * numerator + denominator < 2**63:
-        ticks: list[int] = (-(-(sizes * numerator) // denominator)).tolist()
-        return ticks
-    return [link.streaming_ps(size) for size in sizes.tolist()]
 
 
 def _largest_cost(work: Sequence[Exact], transfer: Sequence[Exact]) -> str:

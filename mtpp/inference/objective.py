@@ -12,6 +12,7 @@ from mtpp.inference.instance import Instance
 from mtpp.inference.partition import Partition
 from mtpp.inference.weights import sum_by
 from mtpp.inference.working_memory import peaks_in_order
+from mtpp.machine.boundary_cost import BoundaryCost
 from mtpp.units import format_bytes
 
 
@@ -26,7 +27,8 @@ class StageCosts:
     work
         Σ work; on a device with times of stages that of so many ops.
     input, output
-        Transfer of the tensors that come from other stages, and of those that others need; each once.
+        Transfer of the tensors that come from other stages, and of those that others need; each once. Of neighbours
+        that of all tensors that pass the boundary to the stage before, and to the one after.
     overflow
         Time to stream what exceeds the fast memory (eq. 2).
     cost
@@ -78,13 +80,16 @@ def stage_costs(instance: Instance, partition: Partition) -> StageCosts:
         work += _times_of_stages(instance, ops, class_of)
     params = parts.held_bytes(stage, k)
 
-    tensor, touching = _stages_of_cut_tensors(instance, stage)
-    made_here = touching == stage[instance.producer[tensor]]
-    moved = parts.transfer[parts.link_of[class_of[touching]], tensor]
-    if parts.counts_ops:
-        moved = moved * parts.moves[class_of[touching]]
-    arriving = sum_by(touching[~made_here], moved[~made_here], k)
-    leaving = sum_by(touching[made_here], moved[made_here], k)
+    if parts.boundary is None:
+        tensor, touching = _stages_of_cut_tensors(instance, stage)
+        made_here = touching == stage[instance.producer[tensor]]
+        moved = parts.transfer[parts.link_of[class_of[touching]], tensor]
+        if parts.counts_ops:
+            moved = moved * parts.moves[class_of[touching]]
+        arriving = sum_by(touching[~made_here], moved[~made_here], k)
+        leaving = sum_by(touching[made_here], moved[made_here], k)
+    else:
+        arriving, leaving = _at_boundaries(instance, parts.boundary, stage, class_of)
 
     if instance.device.peak == "order":
         peak = peaks_in_order(instance, stage, k)
@@ -161,6 +166,29 @@ def crossing_tensors(instance: Instance, partition: Partition) -> Int32Array:
     """Return the tensors that cross a stage boundary, int32, in the graph's order."""
     tensor, _ = _stages_of_cut_tensors(instance, partition.assignment)
     return np.unique(tensor).astype(np.int32)
+
+
+def _at_boundaries(
+    instance: Instance, boundary: BoundaryCost, stage: Int32Array, class_of: Int64Array
+) -> tuple[Int64Array, Int64Array]:
+    """Return what each stage pays for tensors that pass its left and its right boundary, int64, shape (k,).
+
+    O(n + pins + links · m).
+    """
+    arriving, leaving = np.zeros(len(class_of), dtype=np.int64), np.zeros(len(class_of), dtype=np.int64)
+    busy, place = np.unique(stage, return_inverse=True)
+    if len(busy) < 2 or not instance.tensor_count:
+        return arriving, leaving
+    of_pin, begins = place.reshape(-1)[instance.pins], instance.pin_offsets[:-1]
+    first, last = np.minimum.reduceat(of_pin, begins), np.maximum.reduceat(of_pin, begins)
+    row = boundary.row_of[class_of[busy[:-1]], class_of[busy[1:]]]
+    for link in np.unique(row):
+        change = sum_by(first, boundary.ticks[link], len(busy)) - sum_by(last, boundary.ticks[link], len(busy))
+        passing = np.cumsum(change)[:-1]
+        here = np.flatnonzero(row == link)
+        leaving[busy[here]] = passing[here]
+        arriving[busy[here + 1]] = passing[here]
+    return arriving, leaving
 
 
 def _rows_at(by_row: Int64Array, row: Int64Array) -> Int64Array:

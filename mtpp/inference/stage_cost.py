@@ -1,11 +1,13 @@
 """Cost of a stage: f_j(S), what the device of stage j takes for a set S of ops, and its parts.
 
 As eq. 1-3 of Archer et al. (2024), by class of device: f_j(S) = Σ work of S + Σ transfer of the tensors that S cuts +
-the overflow of its memory, with f_j(∅) = 0. Devices that differ in their names alone are of one class.
+the overflow of its memory, with f_j(∅) = 0. Devices that differ in their names alone are of one class. With transport
+by neighbours a stage pays at its boundaries instead (:mod:`mtpp.machine.boundary_cost`): at least as much.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -15,6 +17,7 @@ from mtpp.array_types import Int32Array, Int64Array
 from mtpp.errors import InputError
 from mtpp.inference.graph import CostGraph
 from mtpp.inference.weights import NO_WEIGHTS, Weights, sum_by
+from mtpp.machine.boundary_cost import BoundaryCost
 from mtpp.machine.device import Device
 from mtpp.machine.machine import Machine
 
@@ -32,7 +35,8 @@ class StageCost:
     work
         Ticks by class of device and op, int64, shape (classes, n).
     transfer
-        Ticks by link and tensor, int64, shape (links, m); links as in :attr:`~mtpp.Machine.links`.
+        Ticks by link and tensor, int64, shape (links, m); links as in :attr:`~mtpp.Machine.links`. Of neighbours by
+        class: over the best link that another device gives it.
     param_bytes
         Parameters of each op and its share of the weights that it reads with others, int64, shape (n,): a stage holds
         at least the sum of its ops', and exactly that sum where no weight is shared. Shares of states count where they
@@ -41,6 +45,8 @@ class StageCost:
         Weights that several ops read: a stage holds each of them once.
     states
         What stages keep for all sequences of each state, by the ops that read it.
+    boundary
+        What stages pay for tensors at their boundaries; None: transport is direct.
 
     Notes
     -----
@@ -55,6 +61,7 @@ class StageCost:
     param_bytes: Int64Array
     weights: Weights = NO_WEIGHTS
     states: Weights = NO_WEIGHTS
+    boundary: BoundaryCost | None = None
 
     @classmethod
     def of(
@@ -65,9 +72,10 @@ class StageCost:
         param_bytes: Int64Array,
         weights: Weights,
         states: Weights,
+        boundary: BoundaryCost | None = None,
     ) -> StageCost:
         """Return the cost of ops with parameters and shares of weights, and with states, which join them or do not."""
-        apart = cls(machine, work, transfer, param_bytes, weights, states)
+        apart = cls(machine, work, transfer, param_bytes, weights, states, boundary)
         if not apart.states_join:
             return apart
         return replace(apart, param_bytes=param_bytes + states.shared_out(len(param_bytes)))
@@ -185,7 +193,9 @@ class StageCost:
 
     @cached_property
     def link_of(self) -> Int64Array:
-        """Link of each class of devices, int64, shape (classes,)."""
+        """Row of :attr:`transfer` of each class of devices, int64, shape (classes,)."""
+        if self.boundary is not None:
+            return np.arange(len(self.work), dtype=np.int64)
         return np.array([self.machine.links.index(device.link) for device in self.machine.classes], dtype=np.int64)
 
     def overflow(self, param_bytes: int, peak_bytes: int, device: Device | None = None) -> int:
@@ -224,12 +234,21 @@ class StageCost:
         rows = self.least_work[np.newaxis], self.least_transfer[np.newaxis]
         return StageCost.of(self.machine.envelope(), *rows, self._without_states, self.weights, self.states)
 
-    def on(self, machine: Machine) -> StageCost:
-        """Return the cost on another machine of devices of the same classes, some of them or all."""
-        classes, links = self.machine.classes, self.machine.links
-        work = self.work[[classes.index(device) for device in machine.classes]]
-        transfer = self.transfer[[links.index(link) for link in machine.links]]
-        return StageCost.of(machine, work, transfer, self._without_states, self.weights, self.states)
+    def on(self, devices: Sequence[int]) -> StageCost:
+        """Return the cost on some of the devices, by their numbers."""
+        machine, class_of = self.machine.on(devices), self.machine.class_of
+        old = [class_of[i] for i in devices]
+        rows = [old[machine.class_of.index(c)] for c in range(len(machine.classes))]
+        boundary = None
+        if self.boundary is not None:
+            boundary = self.boundary.on(machine.class_of, old)
+            transfer = boundary.least
+        else:
+            links = [self.machine.links.index(link) for link in machine.links]
+            transfer = self.transfer[links]
+        return StageCost.of(
+            machine, self.work[rows], transfer, self._without_states, self.weights, self.states, boundary
+        )
 
     @property
     def _without_states(self) -> Int64Array:

@@ -17,8 +17,10 @@ from mtpp.machine.device import Device
 from mtpp.machine.device import DeviceGroup as DeviceGroup
 from mtpp.machine.link import Level, Link
 from mtpp.machine.machine_file import NO_DEFAULTS, Defaults, MachineTable, machine_of_table
+from mtpp.machine.pair_link import GivenLink
+from mtpp.machine.pairs import PairedClasses, require_links
 from mtpp.machine.presets import device_of_table, levels_of_table, toml_of_text, toml_text
-from mtpp.names import DIRECT, FIXED, FREE
+from mtpp.names import DIRECT, FIXED, FREE, NEIGHBOURS, TRANSPORTS
 from mtpp.units import Exact
 
 LARGEST_DEVICES = 2**20
@@ -41,11 +43,13 @@ class Machine:
         ``"fixed"``: stage i stands on device i; ``"free"``: devices may stand anywhere in the pipeline.
     transport
         Way of tensors from stage to stage, one of :data:`~mtpp.names.TRANSPORTS`.
+    pair_links
+        Links between devices by their names, of neighbours; other pairs have the worse figures of the two.
 
     Raises
     ------
     InputError
-        If some devices count activations in another way than others.
+        If some devices count activations in another way than others, or a link is of no two devices.
     """
 
     groups: Sequence[DeviceGroup]
@@ -53,10 +57,17 @@ class Machine:
     name: str = ""
     order: str = FIXED
     transport: str = DIRECT
+    pair_links: Sequence[GivenLink] = ()
 
     def __post_init__(self) -> None:
         if len({group.device.peak for group in self.groups}) > 1:
             raise InputError("devices differ in how they count activations", where="/device", remedy="give ‹peak›")
+        if self.transport not in TRANSPORTS:
+            raise InputError(f"{self.transport!r} is unknown", where="/transport")
+        if self.pair_links:
+            require_links(self.pair_links, self.names, self.transport)
+        if self.neighbours and any(group.device.stage_times_ps for group in self.groups):
+            raise InputError("neighbours do not go with times of stages", where="/transport", remedy='use "direct"')
 
     @classmethod
     def uniform(cls, count: int, device: Device) -> Machine:
@@ -162,7 +173,7 @@ class Machine:
     def _of_table(cls, table: MachineTable) -> Machine:
         groups = table.groups
         levels = (Level(sum(group.count for group in groups), groups[0].device.link),)
-        return cls(groups, levels, table.name, table.order, table.transport)
+        return cls(groups, levels, table.name, table.order, table.transport, table.links)
 
     @property
     def count(self) -> int:
@@ -190,7 +201,12 @@ class Machine:
 
     @cached_property
     def classes(self) -> Sequence[Device]:
-        """Devices that differ in more than their names, in the order in which they first stand."""
+        """Devices that differ in more than their names, in the order in which they first stand.
+
+        Equal devices of neighbours are of one class only where their links to all others are equal, too.
+        """
+        if self.neighbours:
+            return self.pairs.devices
         return tuple(dict.fromkeys(_nameless(group.device) for group in self.groups))
 
     @cached_property
@@ -201,8 +217,20 @@ class Machine:
     @cached_property
     def class_of(self) -> Sequence[int]:
         """Class of each device of the innermost level, by its position in :attr:`classes`."""
+        if self.neighbours:
+            return self.pairs.class_of
         number = {device: i for i, device in enumerate(self.classes)}
         return tuple(number[_nameless(device)] for device in self.devices)
+
+    @property
+    def neighbours(self) -> bool:
+        """Whether a tensor passes every boundary between the stage that makes it and its last reader."""
+        return self.transport == NEIGHBOURS
+
+    @cached_property
+    def pairs(self) -> PairedClasses:
+        """Classes of devices by their links as well, and the links between devices of two classes; of neighbours."""
+        return PairedClasses.of([_nameless(device) for device in self.devices], self.names, self.pair_links)
 
     @cached_property
     def device(self) -> Device:
@@ -252,7 +280,10 @@ class Machine:
             raise InputError(f"not different numbers from 0 to {self.count - 1}: {list(devices)}", parameter="devices")
         each = [(self.devices[i], self.names[i], self.places[i]) for i in devices]
         groups = tuple(DeviceGroup(one[0], len(list(same)), *one[1:]) for one, same in groupby(each))
-        return replace(self, groups=groups, levels=(replace(self.levels[0], devices=len(devices)),), order=FIXED)
+        names = [self.names[i] for i in devices]
+        links = tuple(link for link in self.pair_links if link.joins_any(names))
+        levels = (replace(self.levels[0], devices=len(devices)),)
+        return replace(self, groups=groups, levels=levels, order=FIXED, pair_links=links)
 
     def with_memory(self, size: int) -> Machine:
         """Return the same devices with *size* bytes of memory each."""
@@ -262,13 +293,14 @@ class Machine:
     def envelope(self) -> Machine:
         """Return as many equal devices with the best figure of any device for each quantity.
 
-        The least bottleneck on it is at most the least on this machine. Its speeds are for people: ticks of ops and
-        tensors on it are the least of any class (:meth:`~mtpp.inference.stage_cost.StageCost.enveloped`), and none
-        where a device has times of stages.
+        The least bottleneck on it is at most the least on this machine: transport is direct, and with that of
+        neighbours no stage costs less than directly over the best of all links (:mod:`mtpp.machine.pairs`). Its
+        speeds are for people: ticks of ops and tensors on it are the least of any class
+        (:meth:`~mtpp.inference.stage_cost.StageCost.enveloped`), and none where a device has times of stages.
         """
         first, *others = self.classes
         if len(self.groups) == 1 and not first.stage_times_ps:
-            return self
+            return replace(self, transport=DIRECT, pair_links=()) if self.neighbours else self
         first = replace(first, name=self.groups[0].device.name, stage_times_ps=())
         for other in others:
             first = Device(
@@ -291,7 +323,7 @@ class Machine:
     ) -> dict[str, Any]:
         """Return the JSON object that a plan carries as its ``machine``: the devices in order.
 
-        Its ``sha256`` is of name, order, transport and the figures of devices, as compact JSON with sorted keys.
+        Its ``sha256`` is of name, order, transport, links and the figures of devices, as compact JSON with sorted keys.
 
         Parameters
         ----------
@@ -312,6 +344,8 @@ class Machine:
             for device, c, name, place in rows
         ]
         figures = {"name": self.name, "order": self.order, "transport": self.transport, "devices": devices}
+        if self.pair_links:
+            figures["links"] = [link.figures() for link in self.pair_links]
         text = json.dumps(figures, sort_keys=True, separators=(",", ":"))
         if not kept:
             return {**figures, "sha256": sha256(text.encode()).hexdigest()}
@@ -338,7 +372,8 @@ class Machine:
         rows = [(Device.from_figures(one), one["name"], one["place"]) for one in document["devices"]]
         groups = tuple(DeviceGroup(one[0], len(list(same)), *one[1:]) for one, same in groupby(rows))
         levels = (Level(len(rows), groups[0].device.link),)
-        return cls(groups, levels, document["name"], document["order"], document["transport"])
+        links = tuple(map(GivenLink.from_figures, document.get("links", ())))
+        return cls(groups, levels, document["name"], document["order"], document["transport"], links)
 
     def describe(self) -> str:
         """Return one line for people: devices in order, with speeds, memory and links."""
@@ -346,6 +381,10 @@ class Machine:
         counted = [(name, device, len(list(same))) for (name, device), same in named]
         each = [f"{f'{count} × ' if count > 1 else ''}{name} ({device.described()})" for name, device, count in counted]
         order = "in any order" if self.free else "in this order"
+        if self.neighbours:
+            order += "".join(
+                [", tensors from neighbour to neighbour", *(f"; {link.describe()}" for link in self.pair_links)]
+            )
         return f"{self.name}: {'; '.join(each)}; {order}" if self.name else f"{'; '.join(each)}; {order}"
 
     @property

@@ -22,6 +22,14 @@
     [[device]]
     name = "measured"
     stage_times = ["4ms", "9ms"]    # of stages of 1, 2 ops of a chain of equal layers, in place of all other times
+
+With ``transport = "neighbours"`` tensors pass from each stage to the next, over the link of the two devices::
+
+    [[link]]                    # "v100" twice: of the two among each other
+    between = ["v100", "a100"]
+    bandwidth = "3GB/s"         # else the slower of the two
+    latency = "50us"            # of each tensor; else the longer of the two
+    link_speed = 2              # of given transfers; else the smaller of the two
 """
 
 from __future__ import annotations
@@ -40,6 +48,7 @@ from mtpp.errors import InputError
 from mtpp.machine.boards import RATES
 from mtpp.machine.device import LARGEST_STAGE_TIME, Device, DeviceGroup
 from mtpp.machine.link import Link
+from mtpp.machine.pair_link import GivenLink
 from mtpp.machine.presets import (
     figures_of_table,
     load_device,
@@ -60,6 +69,7 @@ _DEVICE_KEYS = (
     *("name", "count", "system", "memory", "utilization", "reserve", "bandwidth", "latency"),
     *("speed", "link_speed", "costs", "stage_times", "place"),
 )
+_LINK_KEYS = ("between", "bandwidth", "latency", "link_speed")
 
 
 @dataclass(frozen=True)
@@ -99,6 +109,7 @@ class MachineTable(NamedTuple):
     order: str
     transport: str
     groups: tuple[DeviceGroup, ...]
+    links: tuple[GivenLink, ...]
 
 
 def machine_of_table(table: Mapping[str, Any], path: Path, defaults: Defaults) -> MachineTable:
@@ -119,8 +130,6 @@ def machine_of_table(table: Mapping[str, Any], path: Path, defaults: Defaults) -
     transport = _one_of(table.get("transport", DIRECT), TRANSPORTS, "/transport")
     if transport == DIRECT and "link" in table:
         raise InputError("links of pairs need transport neighbours", where="/link", remedy="leave them out")
-    if transport != DIRECT:
-        raise InputError("neighbours are not supported yet", where="/transport", remedy='use "direct"')
     rows = table.get("device", [])
     if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
         raise InputError(
@@ -138,7 +147,23 @@ def machine_of_table(table: Mapping[str, Any], path: Path, defaults: Defaults) -
     if sum(group.count for group in groups) > MOST_STAGES:
         raise InputError(f"more than {MOST_STAGES} devices", where="/device")
     name = require_text(table.get("name", path.stem), "/name")
-    return MachineTable(name, _one_of(table.get("order", FIXED), DEVICE_ORDERS, "/order"), transport, groups)
+    links = table.get("link", [])
+    if not isinstance(links, list) or not all(isinstance(row, dict) for row in links):
+        raise InputError("is not a list of links", where="/link", remedy="describe each: [[link]]")
+    order = _one_of(table.get("order", FIXED), DEVICE_ORDERS, "/order")
+    return MachineTable(name, order, transport, groups, tuple(_link(row, f"/link/{i}") for i, row in enumerate(links)))
+
+
+def _link(row: Mapping[str, Any], at: str) -> GivenLink:
+    refuse_unknown(row, _LINK_KEYS, at)
+    between = row.get("between")
+    if not isinstance(between, list) or len(between) != 2:
+        problem = "is not a pair of devices" if "between" in row else "missing key"
+        raise InputError(problem, where=f"{at}/between", remedy='name the two, or one twice: ["a100", "v100"]')
+    one, other = (require_text(name, f"{at}/between/{i}") for i, name in enumerate(between))
+    bandwidth = parsed(row["bandwidth"], parse_bandwidth, f"{at}/bandwidth") if "bandwidth" in row else None
+    latency = _latency(row, at) if "latency" in row else None
+    return GivenLink((one, other), bandwidth, latency, _factor(row, "link_speed", at) if "link_speed" in row else None)
 
 
 def _group(row: Mapping[str, Any], i: int, path: Path, defaults: Defaults) -> list[DeviceGroup]:

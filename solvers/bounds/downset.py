@@ -12,7 +12,7 @@ from mtpp.solvers.limits import UNLIMITED, SearchLimits
 from mtpp.solvers.reduction.reduced_instance import ReducedInstance
 from mtpp.solvers.reduction.reduction import reduce_instance
 from mtpp.solvers.unequal.chains.partition import ChainSearch
-from mtpp.solvers.unequal.enumeration import unequal_problem
+from mtpp.solvers.unequal.neighbours import exhaustive_problem
 
 _FIRST_STEPS = 1 << 22
 """Of the first turn; in each, part of the steps is for limits closer to the bound. The next has twice as many."""
@@ -46,7 +46,7 @@ def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
     )
     equal = instance.equal_devices
     reduced = ReducedInstance(instance) if equal else reduce_instance(instance, ended=limits.ended)
-    prover = Prover(reduced, search, None if equal else unequal_problem(reduced.instance))
+    prover = Prover(reduced, search, None if equal else exhaustive_problem(reduced.instance))
     upper, steps = limits.upper, _FIRST_STEPS
     while prover.lower < min(upper, limits.target) and not prover.exhausted(upper) and not limits.ended():
         upper = prover.close(upper, steps)

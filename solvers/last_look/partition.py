@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 from mtpp.errors import InconsistentBound, InconsistentResult, InvalidPartition
 from mtpp.inference.instance import Instance
@@ -79,8 +80,7 @@ def _look_at_sums(instance: Instance, partition: Partition, costs: StageCosts) -
     stage = partition.assignment.tolist()
     sums = [[0, 0, 0] for _ in range(partition.k)]
     row_of = instance.cost.class_of(partition.k)
-    work, transfer = instance.cost.work.tolist(), instance.cost.transfer.tolist()
-    links = instance.cost.link_of[row_of].tolist()
+    work = instance.cost.work.tolist()
     classes = row_of.tolist()
     for s, ops in enumerate(costs.ops.tolist()):
         times = instance.machine.classes[classes[s]].stage_times_ps
@@ -93,19 +93,37 @@ def _look_at_sums(instance: Instance, partition: Partition, costs: StageCosts) -
     for w, size in enumerate(weights.bytes.tolist()):
         for s in {stage[v] for v in readers[begin[w] : begin[w + 1]]}:
             sums[s][1] += size
-    start, pins = instance.pin_offsets.tolist(), instance.pins.tolist()
-    for t in range(instance.tensor_count):
-        touched = {stage[v] for v in pins[start[t] : start[t + 1]]}
-        for s in touched if len(touched) > 1 else ():
-            if instance.machine.classes[classes[s]].stage_times_ps:
-                continue
-            sums[s][2] += transfer[links[s]][t]
+    for s, paid in enumerate(_transfers(instance, stage, row_of.tolist())):
+        sums[s][2] = paid
     said = zip(costs.work.tolist(), costs.param_bytes.tolist(), (costs.input + costs.output).tolist(), strict=True)
     for s, (ours, theirs) in enumerate(zip(said, sums, strict=True)):
         if ours != tuple(theirs):
             raise InconsistentResult(
                 f"stage {s} has work, parameters and transfers of {ours}, and summed up op by op {tuple(theirs)}"
             )
+
+
+def _transfers(instance: Instance, stage: list[int], class_of: list[int]) -> list[int]:
+    """Return what each stage pays for tensors that it cuts, or that pass its boundaries, tensor by tensor."""
+    paid = [0] * len(class_of)
+    start, pins = instance.pin_offsets.tolist(), instance.pins.tolist()
+    boundary, transfer = instance.cost.boundary, instance.cost.transfer.tolist()
+    links, ticks = instance.cost.link_of.tolist(), [] if boundary is None else boundary.ticks.tolist()
+    busy = sorted(set(stage))
+    for t in range(instance.tensor_count):
+        touched = {stage[v] for v in pins[start[t] : start[t + 1]]}
+        if boundary is None:
+            for s in touched if len(touched) > 1 else ():
+                if instance.machine.classes[class_of[s]].stage_times_ps:
+                    continue
+                paid[s] += transfer[links[class_of[s]]][t]
+            continue
+        passed = [s for s in busy if min(touched) <= s <= max(touched)]
+        for one, other in pairwise(passed):
+            cost = ticks[boundary.row_of[class_of[one], class_of[other]]][t]
+            paid[one] += cost
+            paid[other] += cost
+    return paid
 
 
 def look_at_bounds(bottleneck: int, bounds: Iterable[tuple[str, int]]) -> None:

@@ -13,9 +13,10 @@ import numpy as np
 
 from mtpp.errors import Infeasible, InputError
 from mtpp.host.stop_reason import StopReason
-from mtpp.inference.contraction import Contraction
+from mtpp.inference.contraction import Contraction, merge
 from mtpp.inference.graph import Int32Array
 from mtpp.inference.instance import Instance
+from mtpp.inference.objective import bottleneck
 from mtpp.inference.partition import Partition
 from mtpp.inference.placed_partition import PlacedPartition
 from mtpp.inference.stage_cost import StageCost
@@ -25,10 +26,11 @@ from mtpp.names import ENGINE_RULES
 from mtpp.solvers.arrays import order_arrays
 from mtpp.solvers.feasibility import none_found
 from mtpp.solvers.limits import UNLIMITED, SearchLimits, SearchResult
-from mtpp.solvers.local_search.annealing import COOL, HOT, WARM, Annealer, Schedule, Start
+from mtpp.solvers.local_search.annealing import COOL, HOT, WARM, Annealer, Assignment, Schedule, Start
 from mtpp.solvers.local_search.device_matching import ClassCosts, match_devices
-from mtpp.solvers.orders.device_slicing import DeviceCut, DeviceSlicer
+from mtpp.solvers.orders.device_slicing import DeviceCut
 from mtpp.solvers.orders.kernels.topological import kahn_order
+from mtpp.solvers.orders.neighbour_slicing import slicer_of
 from mtpp.solvers.reduction.coarsening import coarsen
 from mtpp.solvers.registry import partitioner
 from mtpp.solvers.step_times import move_s
@@ -132,7 +134,7 @@ class DevicePortfolio:
         self._threads = threads
         self._most = most
         self._free = free
-        self._slicer = DeviceSlicer.of(instance, most, free=free)
+        self._slicer = slicer_of(instance, most, free=free)
         self._costs = ClassCosts(instance)
         self._class_of = instance.cost.class_of(instance.k).tolist()
         self._stream = np.random.Generator(np.random.PCG64(np.random.SeedSequence(limits.seed, spawn_key=(2,))))
@@ -188,7 +190,8 @@ class DevicePortfolio:
         for seats, group in starts.items():
             found, made = self._annealer(seats).round(group, length)
             proposals += made
-            self._offer(Seated(one.bottleneck, one.stage, seats, "anneal") for one in found)
+            on = self._instance.on(seats)
+            self._offer(Seated(_true_ticks(on, one), one.stage, seats, "anneal") for one in found)
         self._count(ceil(proposals / self._instance.op_count))
         if self._limits.stop is None:
             self._cut()
@@ -199,9 +202,7 @@ class DevicePortfolio:
 
     def add(self, cut: DeviceCut, found_by: str) -> None:
         """Take in a partition that another search has found, stage i on the i-th of its devices."""
-        used = np.unique(cut.partition.assignment)
-        dense = np.searchsorted(used, cut.partition.assignment).astype(np.int32)
-        self._offer([self._seated(cut.bottleneck, dense, [cut.devices[i] for i in used.tolist()], found_by)])
+        self._offer([self._cut_seated(cut, found_by)])
 
     def _begin(self) -> None:
         """Fill the pool with cuts of the file's order, and the rules of engines."""
@@ -245,11 +246,9 @@ class DevicePortfolio:
         inner.improve()
         self._count(inner.evaluations)
         for one in inner.pool:
-            used = np.unique(one.stage)
-            dense = np.searchsorted(used, one.stage).astype(np.int32)
-            matched = match_devices(self._costs.of(dense, len(used)), self._class_of, free=self._free)
+            matched = self._matched(one.stage, None, "anneal")
             if matched is not None:
-                self._offer([self._seated(matched[0], dense, matched[1], "anneal")])
+                self._offer([matched])
 
     def _slice(self, order: Int32Array, cutoff: int | None) -> None:
         """Cut an order."""
@@ -287,12 +286,33 @@ class DevicePortfolio:
 
     def _reseated(self, one: Seated) -> list[Seated]:
         """Return the same stages on the devices that are best for them, where that is better."""
-        used = np.unique(one.stage)
-        dense = np.searchsorted(used, one.stage).astype(np.int32)
+        matched = self._matched(one.stage, one.bottleneck, one.found_by)
+        return [] if matched is None else [matched]
+
+    def _matched(self, stage: Int32Array, cutoff: int | None, found_by: str) -> Seated | None:
+        """Return stages on the devices that are best for them, those of neighbours joined where that is better.
+
+        None if that is not below *cutoff* ticks, or no devices have memory for them.
+        """
+        used = np.unique(stage)
+        dense = np.searchsorted(used, stage).astype(np.int32)
+        if self._instance.cost.boundary is not None:
+            whole = merge(self._instance, dense, len(used))
+            slicer = slicer_of(whole.instance, self._most, free=self._free)
+            cut = slicer.best(whole.instance.order, cutoff)
+            return (
+                None if cut is None else self._cut_seated(cut._replace(partition=whole.lift(cut.partition)), found_by)
+            )
         matched = match_devices(self._costs.of(dense, len(used)), self._class_of, free=self._free)
-        if matched is None or matched[0] >= one.bottleneck:
-            return []
-        return [self._seated(matched[0], dense, matched[1], one.found_by)]
+        if matched is None or (cutoff is not None and matched[0] >= cutoff):
+            return None
+        return self._seated(matched[0], dense, matched[1], found_by)
+
+    def _cut_seated(self, cut: DeviceCut, found_by: str) -> Seated:
+        """Return a cut with unused devices on the seats that are left."""
+        used = np.unique(cut.partition.assignment)
+        dense = np.searchsorted(used, cut.partition.assignment).astype(np.int32)
+        return self._seated(cut.bottleneck, dense, [cut.devices[i] for i in used.tolist()], found_by)
 
     def _seated(self, bottleneck: int, dense: Int32Array, devices: list[int], found_by: str) -> Seated:
         """Give unused devices the seats that are left, so that stages may be added."""
@@ -335,6 +355,13 @@ class DevicePortfolio:
     def _count(self, evaluations: int) -> None:
         self.evaluations += evaluations
         self._limits.observer.evaluated(evaluations)
+
+
+def _true_ticks(instance: Instance, found: Assignment) -> int:
+    """Return the bottleneck of what annealing found: with neighbours it counts direct transfers over the best links."""
+    if instance.cost.boundary is None or found.bottleneck > instance.most_ticks:
+        return found.bottleneck
+    return bottleneck(instance, Partition.from_stages(instance, found.stage))
 
 
 def seated_result(
@@ -446,9 +473,10 @@ def _refined(found: Seated, levels: list[Contraction], limits: SearchLimits, thr
                 annealer = Annealer(inner.on(found.seats), len(found.seats), threads, limits.seed, limits.ended)
             starts = [Start(found.stage, _REFINING)] * max(2, limits.jobs)
             results, _ = annealer.round(starts, sweeps * inner.op_count)
-            best = min(results, key=lambda one: one.bottleneck)
-            if best.bottleneck < found.bottleneck:
-                found = Seated(best.bottleneck, best.stage, found.seats, "anneal")
+            on = inner.on(found.seats)
+            ticks, best = min(((_true_ticks(on, one), one) for one in results), key=lambda pair: pair[0])
+            if ticks < found.bottleneck:
+                found = Seated(ticks, best.stage, found.seats, "anneal")
                 limits.observer.incumbent(found.bottleneck)
             again, sweeps = index == 0 and limits.deadline.limit_s is not None, 2 * sweeps
     return found

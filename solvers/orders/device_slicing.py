@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from mtpp.solvers.orders.device_labels import (
 from mtpp.solvers.orders.kernels.device_slicing import label_prefixes
 from mtpp.solvers.stage_cost.cost_arrays import LIMIT_BYTES, NO_MEMORY, RESERVE_BYTES
 
-_LABELS = 64
+LABELS = 64
 """Labels of a prefix in free order at most; what needs more is a search by chance."""
 
 _MOST_CUTS = 4096
@@ -61,7 +61,7 @@ class DeviceSlicer:
     free: bool
 
     @classmethod
-    def of(cls, instance: Instance, most: int | None = None, *, free: bool = False) -> DeviceSlicer:
+    def of(cls, instance: Instance, most: int | None = None, *, free: bool = False) -> Self:
         """Make an instance ready; O(classes · n + pins)."""
         used = instance.most_used if most is None else min(most, instance.k)
         return cls(instance, used, free and label_rules(instance, used, free=True) is not None)
@@ -167,7 +167,7 @@ class DeviceSlicer:
     def _best_at(self, places: Int64Array, order: Int32Array, cutoff: int | None, *, exact: bool) -> DeviceCut | None:
         """Cut an order at some of the places."""
         runs = runs_between(self.instance, order, places)
-        slicer = DeviceSlicer(runs.instance, self.most, self.free)
+        slicer = type(self)(runs.instance, self.most, self.free)
         found = slicer.best(runs.instance.order, cutoff, exact=exact)
         return None if found is None else found._replace(partition=runs.lift(found.partition))
 
@@ -182,7 +182,7 @@ class DeviceSlicer:
     @cached_property
     def _labels(self) -> int:
         if self.free:
-            return _LABELS
+            return LABELS
         return self.most if self.most < self.instance.k else 1
 
     @cached_property

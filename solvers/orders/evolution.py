@@ -18,10 +18,10 @@ from mtpp.inference.graph import Int32Array
 from mtpp.inference.instance import Instance
 from mtpp.solvers.arrays import order_arrays, slicing_arrays
 from mtpp.solvers.bounds.simple import simple_bound
-from mtpp.solvers.orders.device_slicing import DeviceSlicer
 from mtpp.solvers.orders.kernels.decoders import arrangement_fitness, cut_fitness
 from mtpp.solvers.orders.kernels.slicing import INFEASIBLE
 from mtpp.solvers.orders.kernels.topological import kahn_order
+from mtpp.solvers.orders.neighbour_slicing import slicer_of
 from mtpp.solvers.threads import Threads
 
 FloatArray = NDArray[np.float64]
@@ -182,7 +182,7 @@ def cut_rating(instance: Instance, threads: Threads, stopped: Callable[[], bool]
 
 def _device_cut_rating(instance: Instance, threads: Threads, stopped: Callable[[], bool]) -> Rating:
     """Return the rating by bottleneck in ticks on devices that differ, in the machine's order."""
-    ordering, slicer = order_arrays(instance), DeviceSlicer.of(instance)
+    ordering, slicer = order_arrays(instance), slicer_of(instance)
 
     def rate_rows(chromosomes: FloatArray, cutoff: Any, fitness: NDArray[Any]) -> None:
         for i, chromosome in enumerate(chromosomes):

@@ -11,8 +11,8 @@ from mtpp.inference.instance import Instance
 from mtpp.inference.partition import Partition
 from mtpp.solvers.arrays import SlicingArrays, slicing_arrays
 from mtpp.solvers.bounds.simple import simple_bound
-from mtpp.solvers.orders.device_slicing import DeviceSlicer
 from mtpp.solvers.orders.kernels.slicing import INFEASIBLE, best_segmentation, fewest_stages
+from mtpp.solvers.orders.neighbour_slicing import slicer_of
 
 
 class Segmentation(NamedTuple):
@@ -48,7 +48,7 @@ def slice_order(
     Without a cutoff one is found first, by growing a guess from the simple bound until few enough stages do.
     """
     if not instance.equal_devices:
-        on_devices = DeviceSlicer.of(instance).best(order, cutoff)
+        on_devices = slicer_of(instance).best(order, cutoff)
         return on_devices and Segmentation(on_devices.partition, on_devices.bottleneck)
     arrays = arrays or slicing_arrays(instance)
     order = order.copy()  # the graph's own order is read-only, which would compile every kernel again
@@ -72,7 +72,7 @@ def segment_below(
     O(n·w + pins).
     """
     if not instance.equal_devices:
-        cut = DeviceSlicer.of(instance).below(order, cutoff)
+        cut = slicer_of(instance).below(order, cutoff)
         if cut is None:
             raise ValueError(f"no cut of this order for these devices stays below {cutoff} ticks")
         return cut.partition

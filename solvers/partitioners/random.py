@@ -17,6 +17,7 @@ from mtpp.solvers.orders.device_slicing import DeviceSlicer
 from mtpp.solvers.orders.kernels.random_orders import best_random_order
 from mtpp.solvers.orders.kernels.slicing import INFEASIBLE
 from mtpp.solvers.orders.kernels.topological import kahn_order
+from mtpp.solvers.orders.neighbour_slicing import slicer_of
 from mtpp.solvers.orders.slicing import segment_below, slice_order
 from mtpp.solvers.threads import Threads
 
@@ -103,7 +104,7 @@ def _rounds(op_count: int, orders: int) -> Iterator[list[_Batch]]:
 
 def _batch_search(instance: Instance, seed: int) -> Callable[[_Batch, int], _Found | None]:
     ordering, slicing = order_arrays(instance), slicing_arrays(instance)
-    slicer = None if instance.equal_devices else DeviceSlicer.of(instance)
+    slicer = None if instance.equal_devices else slicer_of(instance)
     stages = min(instance.k, instance.op_count)  # more could only stay empty
 
     def search(batch: _Batch, cutoff: int) -> _Found | None:

@@ -99,11 +99,13 @@ def recheck_on_devices(
     Parameters
     ----------
     merged
-        The graph after the proof's merges, which have been checked, in the ticks of each class of devices.
+        The graph after the proof's merges, which have been checked, in the ticks of each class of devices, then with
+        transport by neighbours of each link of a pair.
     """
-    from mtpp.solvers.recheck.arrays import fits_arrays
+    from mtpp.solvers.recheck.arrays import LARGEST_TOTAL, fits_arrays
     from mtpp.solvers.recheck.compiled import Unwatched
     from mtpp.solvers.recheck.latency import search_latency_labels
+    from mtpp.solvers.recheck.neighbours import NeighbourClaim, search_neighbours
     from mtpp.solvers.recheck.unequal import UnequalClaim, search_labels
 
     assert claim.by_class is not None
@@ -114,9 +116,14 @@ def recheck_on_devices(
     systems = [system for _, system in claim.by_class]
     of_class = [
         DownsetClaim.of(one, graph, system, claim.k, stage_limit + 1, proof["rules"], systems)
-        for one, (graph, system) in zip(merged, claim.by_class, strict=True)
+        for one, (graph, system) in zip(merged, claim.by_class, strict=False)
     ]
-    whole = UnequalClaim(tuple(of_class), tuple(claim.class_of), claim.k, proof["order"] == "free")
+    terms = tuple(of_class), tuple(claim.class_of), claim.k, proof["order"] == "free"
+    whole = UnequalClaim(*terms)
+    links: tuple[tuple[int, ...], ...] = ()
+    if claim.pairs is not None:
+        links = tuple(tuple(ticks for ticks, _, readers in one.tensors if readers) for one in merged[len(of_class) :])
+        whole = NeighbourClaim(*terms, links, tuple(map(tuple, claim.pairs.row_of)))
     if len(of_class[0].order) < of_class[0].op_count:
         return False, "the ops, as merged, wait for each other"
     if "maximal" in proof["rules"] and whole.memory_matters and of_class[0].memory.reserve is None:
@@ -125,10 +132,12 @@ def recheck_on_devices(
         return False, "the rule 'crossings' is for equal devices"
     if "maximal" in proof["rules"] and most_latency is not None:
         return False, "the rule 'maximal' does not hold where latency counts"
-    if not all(map(fits_arrays, of_class)):
+    if not all(map(fits_arrays, of_class)) or not all(2 * sum(row) < LARGEST_TOTAL // 4 for row in links):
         return None, "the search was not run again: its numbers are beyond 64 bits"
     try:
-        if most_latency is None:
+        if isinstance(whole, NeighbourClaim):
+            found = search_neighbours(whole, proof["labels"], watcher or Unwatched(), memory_bytes)
+        elif most_latency is None:
             found = search_labels(whole, proof["labels"], watcher or Unwatched(), memory_bytes)
         else:
             found = search_latency_labels(whole, most_latency, proof["labels"], watcher or Unwatched(), memory_bytes)

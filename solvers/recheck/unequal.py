@@ -18,7 +18,7 @@ devices that the label leaves can hold. That has to hold in the ticks of every c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -253,9 +253,17 @@ class LabelSearch:
                         )
         return FoundLabels(len(fronts), kept, self._digest(fronts), complete=False)
 
-    def _stages_after(self, downset: int, c: int, labels: Sequence[Label]) -> set[int]:
-        """Return the downsets that one more stage on a device of a class leads to, where one of the labels fits."""
-        arrays, claim = self._arrays[c], self._claim
+    def _stages_after(self, downset: int, c: int, labels: Sequence[Label], limit: int | None = None) -> set[int]:
+        """Return the downsets that one more stage on a device of a class leads to, where one of the labels fits.
+
+        Parameters
+        ----------
+        limit
+            Of the stage, in ticks; None: the claim's.
+        """
+        arrays, claim, limits = self._arrays[c], self._claim, self._limits[c]
+        if limit is not None:
+            limits = limits._replace(ticks=limit)
         rest = self._rest_of(downset)
         rooms = [claim.left(label, self._work_rooms[c]) for label in labels]
         held = [claim.left(label, claim.bytes_room) for label in labels]
@@ -268,7 +276,7 @@ class LabelSearch:
         self._base.sets[0] = _as_words(downset, self._words)
         while True:
             status = stages_after(
-                arrays, self._limits[c], self._ground, self._base, self._scratch, self._nodes, self._rows, _STEPS
+                arrays, limits, self._ground, self._base, self._scratch, self._nodes, self._rows, _STEPS
             )
             if status == FULL:
                 if 2 * self._rows.nbytes > self._memory:
@@ -290,10 +298,17 @@ class LabelSearch:
         outside = as_bits(~downset, self._measures.shape[1])
         sums = self._measures @ outside
         if len(self._makers):
-            goes = (np.maximum.reduceat(outside[self._readers], self._begins) > 0) & (outside[self._makers] == 0)
-            sums[:-1] += self._owed[:, goes].sum(axis=1)
+            sums[:-1] += self._owed[:, self._crossing_edges(outside)].sum(axis=1)
         self._rest[downset] = rest = [int(value) for value in sums]
         return rest
+
+    def _crossing_edges(self, outside: Int64Array) -> NDArray[np.bool_]:
+        """Tell of each tensor whether it is made in a downset and read outside of it."""
+        if not len(self._makers):
+            return np.zeros(0, dtype=np.bool_)
+        read = np.maximum.reduceat(outside[self._readers], self._begins)
+        crossing: NDArray[np.bool_] = (read > 0) & (outside[self._makers] == 0)
+        return crossing
 
     def _fits(self, downset: int, label: Label) -> bool:
         """Tell whether the devices that a label leaves can hold what is outside a downset."""
@@ -302,7 +317,7 @@ class LabelSearch:
         rooms = [(due, self._work_rooms[c]) for c, due in enumerate(work)] + [(params, claim.bytes_room)]
         return all((left := claim.left(label, room)) is None or due <= left for due, room in rooms)
 
-    def _digest(self, fronts: dict[int, list[Label]]) -> str:
+    def _digest(self, fronts: Mapping[int, Sequence[Label]]) -> str:
         """Return the SHA-256 of all labels: their numbers in 4 bytes each, and the bits of their downset."""
         length = (self._measures.shape[1] + 7) // 8
         records = sorted(

@@ -67,17 +67,23 @@ def unite_parallel_tensors(instance: Instance) -> Instance:
     first = order[~same]  # a stable sort: the first of its kind in the graph's order
     kind = np.empty(m, dtype=np.int64)
     kind[order] = first[np.cumsum(~same) - 1]
-    transfer = np.zeros_like(instance.cost.transfer)
+    boundary = instance.cost.boundary
+    own_ticks = instance.cost.transfer if boundary is None else boundary.ticks
+    ticks = np.zeros_like(own_ticks)
     size = np.zeros(m, dtype=np.int64)
-    for of_link, own in zip(transfer, instance.cost.transfer, strict=True):
+    for of_link, own in zip(ticks, own_ticks, strict=True):
         np.add.at(of_link, kind, own)
     np.add.at(size, kind, instance.tensor_bytes)
     kept = kind == np.arange(m)
     offsets = np.zeros(len(first) + 1, dtype=np.int64)
     np.cumsum(readers[kept] + 1, out=offsets[1:])
+    ticks = ticks[:, kept]
+    if boundary is not None:
+        boundary = boundary.of_tensors(ticks)
+    transfer = ticks if boundary is None else boundary.least
     return replace(
         instance,
-        cost=replace(instance.cost, transfer=transfer[:, kept]),
+        cost=replace(instance.cost, transfer=transfer, boundary=boundary),
         tensor_bytes=size[kept],
         pin_offsets=offsets,
         pins=instance.pins[kept[tensor]],

@@ -48,7 +48,16 @@ move. Where the activations depend on the order of the ops, nothing does.
 
 **Unequal devices.** The proof of a pair compares the costs of each stage before and after, on the same device: a move
 whose condition holds on every class of devices makes no stage more expensive, nor needs more memory than it may have.
-Regions are looked for on equal devices only. Merges that hold in every class need not hold on the envelope, whose
+Regions are looked for on equal devices only.
+
+**Neighbours.** Let all pairs of devices have one link, and c(D) be the transfers of tensors that cross from a downset
+D. An op m that moves from stage R to a later stage S, that of l, leaves all downsets D between the two. None of these
+has l, so that tensors that l reads cross before and after. Those from m stop crossing where only l and ops after it
+read them, those to m begin to. Hence c(D ∖ m) − c(D) ≤ c({l, m}) − c({l}) ≤ −w(m), and likewise upwards: S pays no
+more with m, all others no more either. If R had m alone, the stages before and after it get one boundary in place of
+two, over the same link. Over another link it might cost more: where links differ, nothing is merged.
+
+ Merges that hold in every class need not hold on the envelope, whose
 proofs are of its own merges.
 """
 
@@ -104,7 +113,8 @@ def reduce_instance(
     """
     pairs = np.array([name in rules for name in PAIR_RULES], dtype=np.uint8)
     reduced = ReducedInstance(instance)
-    if instance.peaks_in_order:
+    boundary = instance.cost.boundary
+    if instance.peaks_in_order or (boundary is not None and not boundary.one_link):
         return reduced
     while not ended():
         inner = reduced.instance

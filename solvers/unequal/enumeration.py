@@ -25,7 +25,6 @@ from mtpp.solvers.unequal.kernels.register_layout import LABELS, SPENT, UNCOUNTE
 from mtpp.solvers.unequal.kernels.search import search_unequal
 from mtpp.solvers.unequal.unequal_arrays import (
     ClassArrays,
-    LabelPool,
     Rates,
     UnequalStore,
     class_arrays,
@@ -127,7 +126,7 @@ class UnequalSearch(ResumableSearch):
             self._arrays = self._arrays._replace(shared=holding_whole(problem.instance, self._arrays.shared))
         capacity = min(_FIRST_CAPACITY, self._most)
         self._store: UnequalStore = unequal_store(self._arrays, capacity)
-        self._pool: LabelPool = label_pool(4 * capacity)
+        self._pool = self._make_pool(4 * capacity)
         rebuild_table(1, self._store)
         self._scratch = downset_scratch(self._arrays.shared, problem.ground)
         self._registers[LABELS] = 1
@@ -169,6 +168,9 @@ class UnequalSearch(ResumableSearch):
         digest = digest_of_downsets(self._instance, store.bits[rows], columns)
         return {"downsets": downsets, "labels": len(rows), "digest": digest}
 
+    def _make_pool(self, capacity: int) -> Any:
+        return label_pool(capacity)
+
     def _numbers(self, at: int) -> list[int]:
         """Return the numbers of a label as the record has them."""
         assert self._rules is not None
@@ -194,7 +196,7 @@ class UnequalSearch(ResumableSearch):
         old, pool = self._store, self._pool
         if len(pool.label) < 4 * self._most:
             capacity = min(2 * len(pool.label), 4 * self._most)
-            self._pool = LabelPool(*(grown(rows, capacity, -1) for rows in pool))
+            self._pool = type(pool)(*(grown(rows, capacity, -1) for rows in pool))
         elif len(old.keys) == self._most:
             return False
         if len(old.keys) < self._most and self.count == len(old.keys):

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mtpp.errors import InputError
 from mtpp.inference.goal import Goal
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import keeps_stage_memory, stage_costs
@@ -52,6 +53,8 @@ class LatencyProblem(UnequalProblem):
 
 def latency_problem(instance: Instance, goal: Goal) -> LatencyProblem:
     """Make *instance* ready, as :func:`~mtpp.solvers.unequal.enumeration.unequal_problem` does."""
+    if instance.cost.boundary is not None:
+        raise InputError("neighbours do not go with the latency", where="/transport", remedy='use "direct"')
     arrays, rates = class_arrays(instance)
     shared = arrays.shared._replace(giver=np.zeros_like(arrays.shared.giver))  # the rule 'maximal' is left out
     return LatencyProblem(instance, arrays._replace(shared=shared), rates, ordered_ground(instance), goal)

@@ -27,7 +27,7 @@ from mtpp.solvers.reduction.reduction import reduce_instance
 from mtpp.solvers.relaxation.loop import MOVES_PER_STEP
 from mtpp.solvers.threads import Threads
 from mtpp.solvers.unequal.chains.partition import partition_chain
-from mtpp.solvers.unequal.enumeration import unequal_problem
+from mtpp.solvers.unequal.neighbours import exhaustive_problem
 
 _FIRST_STEPS = 1 << 17
 """Steps of the exhaustive search before the first round of annealing."""
@@ -67,7 +67,7 @@ class _Turns:
     def __init__(self, reduced: ReducedInstance, limits: SearchLimits, threads: Threads) -> None:
         self._reduced, self._limits = reduced, limits
         self._inner = reduced.instance
-        self._prover = Prover(reduced, limits, unequal_problem(self._inner))
+        self._prover = Prover(reduced, limits, exhaustive_problem(self._inner))
         most, free = self._inner.most_used, self._inner.machine.free
         inside = replace(limits, keeper=Lifted(limits.keeper, reduced.lift))
         try:

@@ -58,7 +58,7 @@ def _extend(
 
 
 @subroutine
-def _fill_peaks(
+def fill_peaks(
     order: Int32Array,
     left: int,
     right: int,
@@ -176,7 +176,7 @@ def label_prefixes(
         if first > last_reached:  # every segment that ends here starts where none does
             break
         _extend(right, first, op, slicing, rows, first_pin, last_pin, pins_seen, change)
-        _fill_peaks(order, first, right, most_bytes, slicing, scratch, peaks)
+        fill_peaks(order, first, right, most_bytes, slicing, scratch, peaks)
         end = right + 1
         for c in range(classes):
             added = costs.work[rows.work_row[c] + op]

@@ -26,11 +26,12 @@ if TYPE_CHECKING:
     from mtpp.array_types import Int64Array
     from mtpp.solvers.downsets.downset_arrays import DownsetScratch
     from mtpp.solvers.orders.device_labels import LabelRules
+    from mtpp.solvers.unequal.neighbour_arrays import NeighbourPool
     from mtpp.solvers.unequal.unequal_arrays import ClassArrays, LabelPool, UnequalStore
 
 
 @subroutine
-def label_count(base: int, store: UnequalStore, pool: LabelPool) -> int:
+def label_count(base: int, store: UnequalStore, pool: LabelPool | NeighbourPool) -> int:
     """Return the number of labels of a downset."""
     count = 0
     at = store.front[base]
@@ -93,9 +94,9 @@ def _measure(
             rest -= classes.least_work[scratch.open_ops[frames[d * FRAME + AT]]]
     store.rest[new, 0] = rest
     for t in range(len(shared.transfer)):
-        if _inside(shared.producer[t], new, store):
+        if inside(shared.producer[t], new, store):
             for e in range(shared.consumer_offsets[t], shared.consumer_offsets[t + 1]):
-                if not _inside(shared.consumers[e], new, store):
+                if not inside(shared.consumers[e], new, store):
                     for c in range(len(classes.work)):
                         store.owed[new, c] += classes.owed[c, t]
                     rest += classes.least_transfer[t]
@@ -104,7 +105,8 @@ def _measure(
 
 
 @subroutine
-def _inside(v: int, downset: int, store: UnequalStore) -> bool:
+def inside(v: int, downset: int, store: UnequalStore) -> bool:
+    """Return whether an op is in a downset."""
     return bool((store.bits[downset, v >> 6] >> np.uint64(v & 63)) & np.uint64(1))
 
 

@@ -1,0 +1,172 @@
+"""The search over downsets where tensors pass from neighbour to neighbour, run again from its proof's terms.
+
+As :mod:`mtpp.solvers.recheck.unequal`, with other labels. A stage pays at its two boundaries for all tensors that pass.
+What it pays at the right one is known when the device of the next stage is chosen. So a label has, beside the devices
+that suffice, the class of the last one, and what its stage has paid before its right boundary. Of the latter all that
+matters is how many classes it bars from coming next: those whose boundary would take the stage above the limit, the
+most expensive boundaries first. A label is needless where another one with the same class has no larger numbers, that
+of barred classes among them; and where it bars all classes while ops are left.
+
+Transfers of the claim of a class are over the best link that it has to any other device. The rule *fit* holds with
+them: the first stage that reads a tensor pays for it at its left boundary. So does the enumeration of stages, whose
+limit is lower by what the cheapest left boundary is above the least that everything that crosses costs: a stage pays
+for that, and not only for what it reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from mtpp.array_types import Int64Array
+from mtpp.solvers.recheck.claim import SearchTooLarge, members
+from mtpp.solvers.recheck.compiled import Watcher
+from mtpp.solvers.recheck.unequal import LABEL_BYTES, FoundLabels, Label, LabelSearch, UnequalClaim, as_bits, covers
+
+_MOST_KEPT = 1 << 18
+"""Costs of stages."""
+
+
+@dataclass(frozen=True)
+class NeighbourClaim(UnequalClaim):
+    """The claim that no partition whose tensors pass from neighbour to neighbour has all stages within the limit.
+
+    Attributes
+    ----------
+    links
+        By link the ticks of each of the tensors that the claims of classes have.
+    link_of
+        By two classes the link between a device of each; None where there are no two such devices.
+    """
+
+    links: tuple[tuple[int, ...], ...]
+    link_of: tuple[tuple[int | None, ...], ...]
+
+
+class _Reached(NamedTuple):
+    """A label: devices that suffice, the last one's class, −1 for none, ticks paid by it, and the classes it bars."""
+
+    devices: Label
+    last: int
+    paid: int
+    barred: int
+
+    def makes_needless(self, other: _Reached) -> bool:
+        """Tell whether another label is needless beside this one."""
+        return self.last == other.last and self.barred <= other.barred and covers(self.devices, other.devices)
+
+
+def search_neighbours(claim: NeighbourClaim, most_labels: int, watcher: Watcher, memory_bytes: int) -> FoundLabels:
+    """Search all chains of downsets, as :func:`mtpp.solvers.recheck.unequal.search_labels` does."""
+    return _NeighbourSearch(claim, watcher, memory_bytes).run(most_labels)
+
+
+class _NeighbourSearch(LabelSearch):
+    """One search, downset by downset from the smallest on."""
+
+    _claim: NeighbourClaim
+
+    def __init__(self, claim: NeighbourClaim, watcher: Watcher, memory_bytes: int) -> None:
+        super().__init__(claim, watcher, memory_bytes)
+        first = claim.of_class[0]
+        self._ticks = np.array(claim.links, dtype=np.int64).reshape(len(claim.links), len(first.edges))
+        self._least = np.array([[edge.transfer for edge in one.edges] for one in claim.of_class], dtype=np.int64)
+        self._least = self._least.reshape(len(claim.of_class), len(first.edges))
+        self._at: dict[int, tuple[list[int], list[int]]] = {}
+        self._own: dict[tuple[int, int], int] = {}
+
+    def run(self, most_labels: int) -> FoundLabels:
+        """Search."""
+        claim = self._claim
+        whole = claim.of_class[0].everything
+        fronts: dict[int, list[_Reached]] = {0: [_Reached(claim.first, -1, 0, 0)]}
+        waiting: dict[int, list[int]] = {0: [0]}
+        kept, expanded = 1, 0
+        while waiting:
+            for downset in waiting.pop(min(waiting)):
+                self._watcher.searched(expanded)
+                expanded += 1
+                for reached, label in self._labels_after(downset, fronts[downset]):
+                    front = fronts.get(reached)
+                    if front is None:
+                        front = fronts[reached] = []
+                        waiting.setdefault(reached.bit_count(), []).append(reached)
+                    if any(one.makes_needless(label) for one in front):
+                        continue
+                    kept -= len(front)
+                    front[:] = [one for one in front if not label.makes_needless(one)] + [label]
+                    kept += len(front)
+                    if reached == whole:
+                        return FoundLabels(len(fronts), kept, None, complete=True)
+                if kept > most_labels:
+                    return FoundLabels(len(fronts), kept, None, complete=False)
+                if kept * (LABEL_BYTES + 16 * self._words) > self._memory:
+                    raise SearchTooLarge(f"{kept} labels take all the memory that it may ({self._memory >> 20} MiB)")
+        numbers = {
+            downset: [(*one.devices, one.last + 1, one.barred) for one in front] for downset, front in fronts.items()
+        }
+        return FoundLabels(len(fronts), kept, self._digest(numbers), complete=False)
+
+    def _labels_after(self, downset: int, front: Sequence[_Reached]) -> Iterator[tuple[int, _Reached]]:
+        """Yield the downsets that one more stage leads to, each with a label of it."""
+        claim = self._claim
+        limit = claim.of_class[0].limit
+        for c in range(len(claim.of_class)):
+            steps: list[tuple[Label, int]] = []
+            for old in front:
+                label = claim.next(old.devices, c)
+                left = 0 if old.last < 0 else self._boundary(downset, old.last, c)
+                if label is not None and left is not None and old.paid + left <= limit:
+                    steps.append((label, left))
+            if not steps:
+                continue
+            lowered = min(left for _, left in steps) - self._crossing(downset)[1][c]
+            for reached in self._stages_after(downset, c, [label for label, _ in steps], limit - lowered):
+                own = self._own_cost(reached & ~downset, c)
+                for label, left in steps:
+                    if left + own <= limit and self._fits(reached, label):
+                        barred = self._barred(reached, c, limit - left - own)
+                        if barred is not None:
+                            yield reached, _Reached(label, c, left + own, barred)
+
+    def _crossing(self, downset: int) -> tuple[list[int], list[int]]:
+        """Return what the tensors that cross from a downset cost over each link, and at least for each class."""
+        known = self._at.get(downset)
+        if known is None:
+            outside = as_bits(~downset, self._measures.shape[1])
+            goes = self._crossing_edges(outside)
+            over_links: Int64Array = self._ticks[:, goes].sum(axis=1)
+            least: Int64Array = self._least[:, goes].sum(axis=1)
+            self._at[downset] = known = (over_links.tolist(), least.tolist())
+        return known
+
+    def _boundary(self, downset: int, one: int, other: int) -> int | None:
+        """Return the ticks of the boundary after a downset between two classes; None if no two devices are of them."""
+        link = self._claim.link_of[one][other]
+        return None if link is None else self._crossing(downset)[0][link]
+
+    def _barred(self, downset: int, c: int, left: int) -> int | None:
+        """Return the number of classes whose boundary with a class is above *left* ticks; None if all are."""
+        if downset == self._claim.of_class[0].everything:
+            return 0
+        every = [self._boundary(downset, c, other) for other in range(len(self._claim.of_class))]
+        ticks = [paid for paid in every if paid is not None]
+        barred = sum(paid > left for paid in ticks)
+        return barred if barred < len(ticks) else None
+
+    def _own_cost(self, stage: int, c: int) -> int:
+        """Return the work and the overflow of a stage on a device of a class."""
+        key = (stage, c)
+        known = self._own.get(key)
+        if known is None:
+            claim = self._claim.of_class[c]
+            ticks = sum(claim.work[v] for v in members(stage))
+            if claim.memory.fast_bytes is not None:
+                ticks += claim.memory.overflow(claim.held_by(stage) + claim.memory.peak(stage))
+            if len(self._own) >= _MOST_KEPT:
+                self._own.clear()
+            self._own[key] = known = ticks
+        return known

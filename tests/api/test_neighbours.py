@@ -1,0 +1,149 @@
+"""Plans for machines with links between pairs: verified, forged, and two nodes."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from random_devices import NEVER
+from random_neighbours import NeighbourCase, random_neighbours
+from seeds import sampled
+
+import mtpp
+from mtpp.errors import Infeasible, InputError
+
+SEEDS = sampled(range(10_000), 200)
+FREE_TO_CHANGE = ("seed", "evaluations", "elapsed_s", "ticks_per_unit")
+"""Numbers that say nothing about the plan, or are looked at elsewhere."""
+
+
+def plan_of(case: NeighbourCase, folder: Path, *, free: bool) -> dict[str, Any] | None:
+    """Return the document of a plan that embeds its graph; None where there is no plan."""
+    (folder / "graph.json").write_text(json.dumps(case.document()))
+    model = mtpp.read(folder / "graph.json", machine=case.machine(free=free))
+    try:
+        plan = mtpp.partition(model, work_limit=300)
+    except Infeasible:
+        return None
+    document: dict[str, Any] = json.loads(json.dumps(plan.document(embed=True)))
+    return document
+
+
+def numbers(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the places of all numbers of a document but for its graph."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if key not in (*FREE_TO_CHANGE, "graph"):
+                yield from numbers(inner, (*path, key))
+    elif isinstance(value, list):
+        for i, inner in enumerate(value):
+            yield from numbers(inner, (*path, i))
+    elif isinstance(value, int) and not isinstance(value, bool):
+        yield path
+
+
+def forged(document: dict[str, Any], chance: Random) -> dict[str, Any]:
+    """Return a document with one number changed."""
+    found = copy.deepcopy(document)
+    place = chance.choice(list(numbers(document)))
+    within: Any = found
+    for key in place[:-1]:
+        within = within[key]
+    within[place[-1]] = max(0, within[place[-1]] + chance.choice([-3, -1, 1, 2, 10]))
+    return found
+
+
+def passes(document: dict[str, Any]) -> bool:
+    """Tell whether a document is verified; one that is malformed is not."""
+    try:
+        return bool(mtpp.verify(document).passed)
+    except InputError:
+        return False
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_verified_and_never_forged(seed: int, tmp_path: Path) -> None:
+    """The plan is optimal and verified; with any number changed it is not."""
+    case, chance = random_neighbours(seed), Random(seed)
+    free = chance.random() < 0.5
+    document = plan_of(case, tmp_path, free=free)
+    optimum = case.optimum(case.count, free=free)
+    if document is None:
+        assert optimum == NEVER
+        return
+    assert document["bottleneck"] == optimum
+    assert document["optimal"]
+    assert passes(document)
+    for _ in range(3):
+        changed = forged(document, chance)
+        if changed["k"] != document["k"]:  # fewer devices may be as good
+            assert not passes(changed) or case.optimum(changed["k"], free=free) == optimum
+        else:
+            assert changed == document or not passes(changed)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_other_links_are_other_problems(seed: int, tmp_path: Path) -> None:
+    """A plan said to be for a machine with other links is verified only where it is the best there, at that cost."""
+    case, chance = random_neighbours(seed), Random(seed)
+    free = chance.random() < 0.5
+    document = plan_of(case, tmp_path, free=free)
+    if document is None or not case.links:
+        return
+    at = chance.randrange(len(case.links))
+    pair, (bandwidth, latency, speed) = case.links[at]
+    figures = chance.choice([(bandwidth, 7, speed), (10**11, latency, speed), (4 * 10**12, 0, speed)])
+    other = replace(case, links=(*case.links[:at], (pair, figures), *case.links[at + 1 :]))
+    document["machine"] = json.loads(json.dumps(other.machine(free=free).to_document()))
+    if passes(document):
+        assert other.optimum(case.count, free=free) == document["bottleneck"]
+
+
+MACHINE = """
+transport = "neighbours"
+order = "{order}"
+[[device]]
+name = "left"
+count = 2
+[[device]]
+name = "right"
+count = 2
+[[link]]
+between = ["left", "left"]
+bandwidth = "300GB/s"
+[[link]]
+between = ["right", "right"]
+bandwidth = "300GB/s"
+[[link]]
+between = ["left", "right"]
+bandwidth = "3GB/s"
+latency = "50us"
+"""
+
+
+@pytest.mark.parametrize("order", ["fixed", "free"])
+def test_two_nodes(order: str, tmp_path: Path) -> None:
+    """ResNet-50 on two nodes with fast links inside and a slow one between: proven, and verified against the model."""
+    (tmp_path / "machine.toml").write_text(MACHINE.format(order=order))
+    model = mtpp.datasets.sample_path("resnet50")
+    plan = mtpp.partition(mtpp.read(model, machine=tmp_path / "machine.toml"))
+    assert plan.optimal
+    assert mtpp.verify(plan, model, machine=tmp_path / "machine.toml").passed
+    document = plan.document()
+    assert document["machine"]["transport"] == "neighbours"
+    assert [link["between"] for link in document["machine"]["links"]] == [
+        ["left", "left"],
+        ["right", "right"],
+        ["left", "right"],
+    ]
+    for rule in ("even", "slice"):
+        assert (
+            mtpp.partition(mtpp.read(model, machine=tmp_path / "machine.toml"), algorithm=rule).bottleneck
+            >= plan.bottleneck
+        )
