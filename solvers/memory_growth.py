@@ -166,7 +166,7 @@ def _with_limits(instance: Instance, grown: Callable[[int], int]) -> Instance:
 
 def with_growth(error: Infeasible, instance: Instance, limits: SearchLimits) -> Infeasible:
     """Return the error of limits on memory that no partition keeps to, with the least growth of all that would do."""
-    if error.parameter not in ("machine", "stage_memory") or limits.stop is not None:
+    if error.parameter not in ("machine", "stage_memory") or limits.stop is not None or instance.cost.counts_ops:
         return error
     growth = least_growth(instance, limits)
     if growth is None or growth.factor <= 1:

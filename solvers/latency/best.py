@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mtpp.errors import Infeasible, InputError
+from mtpp.errors import Infeasible
 from mtpp.inference.goal import Goal
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import stage_costs
@@ -32,8 +32,6 @@ def best_for(instance: Instance, goal: Goal, limits: SearchLimits, plain: Partit
     Infeasible
         Proven, if no partition keeps to the limits; else because none was found.
     """
-    if instance.cost.counts_ops:
-        raise InputError("a limit on latency does not go with stage_times", parameter="machine")
     if goal.of_latency:
         lower = latency_floor(instance, goal)
         limits.observer.bound(lower.value)

@@ -126,7 +126,7 @@ class ChainDevices:
     def _sufficient(
         self, ticks: Ticks, prices: Sequence[int], most: Sequence[int]
     ) -> Iterable[tuple[tuple[int, ...], int]]:
-        """Yield numbers of devices of each class that suffice, with their price; none of at most that in *most* lacks."""
+        """Yield numbers of devices of each class that suffice, with their price: all up to the price in *most*."""
         able = [(c, self._share(one)) for c, one in enumerate(ticks) if self._share(one) > 0]
         able.sort(key=lambda one: Fraction(prices[one[0]]) / one[1])
         stack: list[tuple[int, Fraction, int, tuple[int, ...]]] = [(0, Fraction(1), 0, ())]
