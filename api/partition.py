@@ -13,7 +13,7 @@ from mtpp.api.options.search import Partitioning
 from mtpp.errors import Infeasible, InputError, Interrupted
 from mtpp.host.deadline import Deadline
 from mtpp.host.stop_reason import StopReason
-from mtpp.names import ALGORITHMS, LATENCY_OBJECTIVE
+from mtpp.names import ALGORITHMS, DIRECT, LATENCY_OBJECTIVE
 from mtpp.units import PICOSECONDS, exact_decimal, parse_duration
 
 if TYPE_CHECKING:
@@ -108,6 +108,10 @@ def prepare(model: Model, asked: Partitioning) -> Prepared:
     instance = model.instance(asked.k if model.machine is not None else asked.k or 1)
     prepared = Prepared(model, asked, variant, together, instance, contract_groups(instance, together))
     memory_arrays(prepared.contracted)
+    if asked.latency_option and instance.cost.counts_ops:
+        raise InputError("does not go with devices that have stage_times", parameter=asked.latency_option)
+    if asked.latency_option and instance.machine.transport != DIRECT:
+        raise InputError(f"does not go with the transport {instance.machine.transport}", parameter=asked.latency_option)
     goal_of(prepared)
     if asked.max_bottleneck is not None and not asked.counts_latency:
         parse_bottleneck(asked.max_bottleneck, model.graph.time_unit)

@@ -125,7 +125,14 @@ class Partitioning(_Evolution, Search, _Cut):
     @property
     def counts_latency(self) -> bool:
         """Whether the latency is the objective, or limited, or every one is asked for."""
-        return self.objective == LATENCY_OBJECTIVE or self.max_latency is not None or self.frontier
+        return bool(self.latency_option)
+
+    @property
+    def latency_option(self) -> str:
+        """Name of the option by which latency counts; empty where it does not."""
+        if self.objective == LATENCY_OBJECTIVE:
+            return "objective"
+        return "max_latency" if self.max_latency is not None else "frontier" if self.frontier else ""
 
     def lacks_stages(self, *, on_machine: bool) -> bool:
         """Tell whether it is not clear how many stages there may be, or two options say so."""

@@ -12,7 +12,7 @@ _BY_LINE: Mapping[str, tuple[str, ...]] = {
     "mtpp-certificates": ("rows", "summary"),
     "mtpp-comparison": ("models", "rows", "summary"),
     native.FORMAT: native.ROWS,
-    "mtpp-plan": ("stages", "assignment", *(f"graph.{key}" for key in native.ROWS)),
+    "mtpp-plan": ("stages", "assignment", "frontier", *(f"graph.{key}" for key in native.ROWS)),
     "mtpp-run": ("stages",),
     "mtpp-simulation": ("stages", "devices", "channels"),
     "mtpp-split": ("stages", "check.outputs"),

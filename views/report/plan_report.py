@@ -7,6 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+from mtpp.checker.frontier import BOUNDS
 from mtpp.checker.report import BOUND_CHECK, Report
 from mtpp.errors import MtppError
 from mtpp.inference.cost_columns import CostColumns
@@ -56,6 +57,8 @@ def plan_page(document: Mapping[str, Any], report: Report, graph: CostGraph, mod
     data: dict[str, Any] = {}
     bandwidths = f"Other bandwidths are left out: {why_not}." if why_not else ""
     sections = [claims_section(report.checks), stages_section(stated, computed, bandwidths, charts, data)]
+    if stated.frontier:
+        sections.append(frontier_section(stated, report))
     if instance is None or stages is None:
         sections.append(Section("graph", "Graph", [Prose(f"Not drawn: {why_not}.")]))
     else:
@@ -114,12 +117,17 @@ def _headline(stated: StatedPlan, *, grouped: bool) -> str:
     """Return what is proven if every claim holds; *grouped* ops have to stay together in every cut that counts."""
     stages = f"{stated.k:,} stage{'' if stated.k == 1 else 's'}"
     stages += " that keeps the groups together" if grouped else ""
+    if stated.limit is not None:
+        other = "bottleneck" if stated.of_latency else "latency"
+        stages += f" with a {other} of at most {stated.describe(stated.limit)}"
+    better = "has a smaller latency" if stated.of_latency else "is faster"
     if stated.optimal:
-        return f"Proven optimal: no other cut into {stages} is faster"
+        return f"Proven optimal: no other cut into {stages} {better}"
     if stated.ratio is None or not stated.lower:
         return "Verified; nothing is proven about other cuts"
-    within = percent_above(Fraction(stated.bottleneck, stated.lower))
-    return f"Proven to be within {within} of the fastest cut into {stages}"
+    within = percent_above(Fraction(stated.latency if stated.of_latency else stated.bottleneck, stated.lower))
+    best = "the least latency of a" if stated.of_latency else "the fastest"
+    return f"Proven to be within {within} of {best} cut into {stages}"
 
 
 _WORDS = {"ok": "proven", "unchecked": "claimed, not checked in full", "false": "claimed, not verified"}
@@ -130,15 +138,17 @@ def _figures(stated: StatedPlan, report: Report) -> list[tuple[str, str, str]]:
     upper, busy = stated.bottleneck, len(stated.stages) - stated.empty_count
     slowest = "" if stated.slowest is None else f"stage {stated.slowest}"
     found_by = f"{stated.method}, tier {stated.tier}"
+    bound = "Lower bound on the latency" if stated.of_latency else "Lower bound"
     figures = [
         ("Bottleneck", stated.describe(upper), with_verdict(slowest, report, "bottleneck")),
-        ("Lower bound", stated.describe(stated.lower), with_verdict(found_by, report, BOUND_CHECK)),
+        (bound, stated.describe(stated.lower), with_verdict(found_by, report, BOUND_CHECK)),
         ("Ratio", ratio_text(stated.ratio), _WORDS[str(report.verdict)]),
     ]
     if upper and stated.timed:
         rate = 10**12 / upper
         figures.append(("Throughput", f"{rate:,.0f}/s" if rate >= 100 else f"{rate:.3g}/s", "inferences"))
-    figures.append(("Pipeline latency", stated.describe(busy * upper), f"{counted(busy, 'busy stage')} × bottleneck"))
+    figures.append(("Latency", stated.describe(stated.latency), "of one request on an idle pipeline"))
+    figures.append(("Latency when full", stated.describe(busy * upper), f"{counted(busy, 'busy stage')} × bottleneck"))
     if upper and not stated.system.limits_memory:
         alone = sum(row["work"] for row in stated.stages)
         figures.append(("Speed-up", f"{alone / upper:.3g}×", "over one stage"))
@@ -217,7 +227,7 @@ def stages_section(
         _texts(rows, costs, shown),
         x_label=f"time ({unit})" if shown.timed else unit,
         first=("bottleneck", _value(shown.bottleneck, costs)),
-        second=("lower bound", _value(shown.lower, costs)),
+        second=None if shown.of_latency else ("lower bound", _value(shown.lower, costs)),
     ).item()
     blocks: list[Block] = []
     if computed:
@@ -235,6 +245,25 @@ def stages_section(
     if len(listed) < len(shown.stages):
         blocks.append(Prose(f"{shown.empty_count:,} empty stages are not listed.", quiet=True))
     return Section("stages-part", "Stages", blocks)
+
+
+def frontier_section(shown: StatedPlan, report: Report) -> Section:
+    """Return the section on plans that no other one beats in both bottleneck and latency."""
+    rows = [
+        [point["bottleneck"], point["latency"], point["lower_bound"]["value"], len(set(point["assignment"].values()))]
+        for point in shown.frontier
+    ]
+    columns = [
+        Column("bottleneck", shown.describe),
+        Column("latency", shown.describe),
+        Column("lower bound on the latency", shown.describe),
+        Column("busy stages", "{:,}".format),
+    ]
+    caption = "Plans that no other one beats in both bottleneck and latency"
+    said = next(check for check in report.checks if check.name == BOUNDS)
+    blocks: list[Block] = [TableBlock("frontier", Table(caption, columns, rows), sortable=True)]
+    blocks.append(Prose(f"Lower bounds: {said.detail}.", quiet=True))
+    return Section("frontier-part", "Frontier", blocks)
 
 
 def _on(row: Mapping[str, Any], between: str) -> str:

@@ -8,6 +8,7 @@ from fractions import Fraction
 from math import ceil, inf
 from typing import TYPE_CHECKING, Any
 
+from mtpp.names import BOTTLENECK_OBJECTIVE, LATENCY_OBJECTIVE
 from mtpp.units import InTicks
 
 if TYPE_CHECKING:
@@ -65,12 +66,19 @@ class StatedPlan(Stated):
         One row per stage, as the document has them.
     machine
         Devices in order, of which *system* is the envelope; None where all are equal.
+    objective, limit
+        What the lower bound is of, and the most that the other one of bottleneck and latency may be; None: anything.
+    frontier
+        Points as the document has them.
     """
 
     name: str
     stages: Sequence[Mapping[str, Any]]
     system: Device
     machine: Machine | None = None
+    objective: str = BOTTLENECK_OBJECTIVE
+    limit: int | None = None
+    frontier: Sequence[Mapping[str, Any]] = ()
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> StatedPlan:
@@ -93,6 +101,9 @@ class StatedPlan(Stated):
             stages=document["stages"],
             system=Device.from_document(document["system"]),
             machine=Machine.from_document(document["machine"]) if "machine" in document else None,
+            objective=document.get("objective", BOTTLENECK_OBJECTIVE),
+            limit=document.get("max_bottleneck", document.get("max_latency")),
+            frontier=document.get("frontier", ()),
         )
 
     @property
@@ -100,6 +111,16 @@ class StatedPlan(Stated):
         """The stated bottleneck."""
         assert self.upper is not None
         return self.upper
+
+    @property
+    def latency(self) -> int:
+        """Sum of the stages' costs."""
+        return sum(row["cost"] for row in self.stages)
+
+    @property
+    def of_latency(self) -> bool:
+        """Whether the latency is the objective."""
+        return self.objective == LATENCY_OBJECTIVE
 
     @property
     def slowest(self) -> int | None:
