@@ -101,6 +101,7 @@ def request_of(model: PlannedModel) -> Request:
         assignment=np.array(model.plan.labels, dtype=np.int32),
         k=model.plan.k,
         modules=reading.modules if isinstance(reading, ProgramReading) else module_names(reading),
+        devices=[name for name, _ in model.plan.devices or ()],
     )
 
 
@@ -116,8 +117,8 @@ def _read_request(files: PlanFiles, observer: Observer) -> Request:
     from mtpp.api.evaluate import scored
     from mtpp.api.inputs.model import Model
     from mtpp.api.inputs.module_paths import graph_with_modules
-    from mtpp.api.inputs.stage_plan import read_planned_model
-    from mtpp.api.inputs.user_assignment import labels_of_assignment
+    from mtpp.api.inputs.stage_plan import devices_of_plan, read_planned_model
+    from mtpp.api.inputs.user_assignment import assignment_document, labels_of_assignment
     from mtpp.formats.exporters.request import Request
     from mtpp.formats.graphs.recognise import read_graph
     from mtpp.formats.io.folder import model_at
@@ -132,4 +133,5 @@ def _read_request(files: PlanFiles, observer: Observer) -> Request:
     plan = files.read(files.plan)
     labels = labels_of_assignment(graph, plan.display, plan)
     given = scored(Model(source, graph, load_device(), {}), labels, None, observer)
-    return Request(graph, given.partition.assignment, given.partition.k, modules)
+    devices = [name for name, _ in devices_of_plan(assignment_document(plan)) or ()]
+    return Request(graph, given.partition.assignment, given.partition.k, modules, devices)

@@ -52,6 +52,9 @@ _FIRST_REGISTERED = 256
 """Number of the first type that numpy was told of, by :mod:`ml_dtypes`."""
 
 
+CUDA_PROVIDER = "CUDAExecutionProvider"
+
+
 @dataclass(frozen=True)
 class SessionChoices:
     """How a session runs.
@@ -71,12 +74,15 @@ class SessionChoices:
         Where to write the model as it is run, its weights in a file ``weights`` beside it; None for nowhere.
     spin
         Whether threads that wait for work do so busily: faster alone, a hindrance to other processes on the same cores.
+    place
+        Where it runs: ``"cpu"``, or ``"cuda:0"`` for the first GPU; what that cannot run stays on the CPU.
     """
 
     threads: int = 1
     optimise: bool = False
     profile_prefix: str | None = None
     spin: bool = True
+    place: str = "cpu"
     as_saved: bool = False
     save_as: Path | None = None
 
@@ -108,7 +114,7 @@ def open_session(
     weights: Mapping[str, Array] | None = None,
     folder: Path | None = None,
 ) -> Any:
-    """Open an ``onnxruntime.InferenceSession`` on the CPU.
+    """Open an ``onnxruntime.InferenceSession``, on the CPU if nobody says otherwise.
 
     Parameters
     ----------
@@ -148,8 +154,13 @@ def open_session(
         options.add_external_initializers(names, [ort_value(ort, weights[name]) for name in names])
     disabled = None if choices.optimise or choices.as_saved else list(_CHANGES_OPS)
 
+    providers = _providers(choices.place)
+
     def opened(target: str | bytes) -> Any:
-        return ort.InferenceSession(target, options, providers=["CPUExecutionProvider"], disabled_optimizers=disabled)
+        session = ort.InferenceSession(target, options, providers=providers, disabled_optimizers=disabled)
+        if len(providers) > 1 and CUDA_PROVIDER not in session.get_providers():
+            raise InputError(f"ONNX Runtime cannot use {choices.place}", source=display)
+        return session
 
     try:
         try:
@@ -164,6 +175,12 @@ def open_session(
         raise
     except Exception as error:  # its exceptions have no base of their own
         raise InputError(f"ONNX Runtime cannot load it: {first_line(error)}", source=display) from None
+
+
+def _providers(place: str) -> list[Any]:
+    """Return ONNX Runtime's names of what runs the ops of a model at a place."""
+    _, _, number = place.partition(":")
+    return [*([(CUDA_PROVIDER, {"device_id": number})] if number else []), "CPUExecutionProvider"]
 
 
 def _with_small_contents(model: Path | bytes, folder: Path | None, display: str) -> bytes:

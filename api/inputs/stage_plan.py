@@ -34,6 +34,8 @@ class StagePlan:
         Stage of each op, 0 … k − 1.
     costs, works, param_bytes
         Of each stage; work is cost without transfers.
+    devices
+        Name and place of each stage's device; None where the plan is not for a machine.
     """
 
     labels: list[int]
@@ -44,6 +46,7 @@ class StagePlan:
     costs: list[int]
     works: list[int]
     param_bytes: list[int]
+    devices: list[tuple[str, str]] | None = None
 
 
 @dataclass(frozen=True)
@@ -217,7 +220,30 @@ def _stages_of_plan(
             costs=figures["cost"],
             works=figures["work"],
             param_bytes=figures["param_bytes"],
+            devices=devices_of_plan(document),
         )
+
+
+def devices_of_plan(document: Any) -> list[tuple[str, str]] | None:
+    """Return name and place of the device of each stage of a plan for a machine; None of other plans."""
+    from mtpp.document_shape import anything, array, text
+    from mtpp.formats.io.json_shape import shaped, whole_number
+
+    if not isinstance(document, dict) or "machine" not in document:
+        return None
+    devices = shaped(array(anything), document["machine"].get("devices"), "machine", "devices")
+    named = []
+    for i, device in enumerate(devices):
+        place = shaped(text, device.get("place", "cpu"), "machine", "devices", i, "place")
+        named.append((shaped(text, device.get("name"), "machine", "devices", i, "name"), place))
+    found = []
+    for i, row in enumerate(document["stages"]):
+        on = shaped(anything, row.get("device"), "stages", i, "device")
+        index = shaped(whole_number, on.get("index"), "stages", i, "device", "index")
+        if not 0 <= index < len(named):
+            raise InputError(f"there is no device {index}", where=f"/stages/{i}/device/index", remedy="plan anew")
+        found.append(named[index])
+    return found
 
 
 def _figures(document: Mapping[str, Any], labels: list[int], k: int) -> dict[str, list[int]]:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from mtpp.formats.onnx.stages import Split
     from mtpp.formats.results.split import SplitCheck, WrittenStages
     from mtpp.formats.results.stage_manifest import StageManifest
+    from mtpp.formats.results.stage_records import PlannedStage
 
 
 def onnx_stages(
@@ -109,8 +110,13 @@ def _about(model: PlannedModel) -> dict[str, Any]:
     }
 
 
-def _predicted(model: PlannedModel) -> dict[int, tuple[int, int]]:
-    return dict(enumerate(zip(model.plan.costs, model.plan.works, strict=True)))
+def _predicted(model: PlannedModel) -> dict[int, PlannedStage]:
+    from mtpp.formats.results.stage_records import PlannedStage
+
+    plan = model.plan
+    on = plan.devices or [("", "cpu")] * plan.k
+    figures = zip(plan.costs, plan.works, on, strict=True)
+    return {i: PlannedStage(cost, work, *own) for i, (cost, work, own) in enumerate(figures)}
 
 
 def _told(observer: Observer, show: Callable[[str], None]) -> Callable[[str], None]:

@@ -5,7 +5,8 @@
                      "tensors": [{"name": "relu_8", "bytes": 802816, "from": 0, "to": [1, 2]}]}]}
 
 *after* and *before* are neighbours among the stages that run an op. A tensor that a later stage reads crosses every
-boundary on its way, and stands under each. *from* is the stage that makes it, *to* are the stages that read it; *bytes*
+boundary on its way, and stands under each. Plans for a machine have ``"devices": [{"stage": 0, "device": "a100"}]``
+besides. *from* is the stage that makes it, *to* are the stages that read it; *bytes*
 is null where the size is not known. Weights and inputs of the model cross no boundary: each stage has its own.
 """
 
@@ -47,5 +48,12 @@ def emit_cut_names(request: Request) -> str:
         {"after": after, "before": before, "tensors": tensors}
         for after, before, tensors in zip(stages, stages[1:], crossing, strict=False)
     ]
-    document = {"format": FORMAT, "version": VERSION, "model": graph.name, "boundaries": boundaries}
+    on = [{"stage": stage, "device": request.devices[stage]} for stage in stages] if request.devices else []
+    document = {
+        "format": FORMAT,
+        "version": VERSION,
+        "model": graph.name,
+        **({"devices": on} if on else {}),
+        "boundaries": boundaries,
+    }
     return dump_lines(document, ("boundaries",)) + "\n" if boundaries else dump_json(document) + "\n"

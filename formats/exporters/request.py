@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -25,12 +26,15 @@ class Request:
     modules
         Path of the module that each op came from, by name of the op: ``""`` for the whole model, absent where it is
         not known.
+    devices
+        Name of the device of each of the k stages; empty where the plan is not for a machine.
     """
 
     graph: CostGraph
     assignment: Int32Array
     k: int
     modules: Mapping[str, str] = field(default_factory=dict)
+    devices: Sequence[str] = ()
 
     @cached_property
     def stages(self) -> list[int]:
@@ -43,7 +47,10 @@ class Request:
         return sorted(set(range(self.k)) - set(self.stages))
 
     def left_out(self) -> Iterator[str]:
-        """Yield a comment if stages of the plan run nothing: an engine gets a stage less for each."""
+        """Yield comments: on devices of stages, and on stages that run nothing, of which an engine gets none."""
+        if self.devices:
+            named = ", ".join(json.dumps(self.devices[stage]) for stage in self.stages)
+            yield f"# devices of the stages in order: {named}\n"
         if self.idle:
             several = len(self.idle) > 1
             which = f"stage{'s' if several else ''} {', '.join(map(str, self.idle))} of the plan"

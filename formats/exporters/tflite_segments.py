@@ -10,7 +10,7 @@ Lite model runs (``coral/tools/partitioner/partition_with_num_ops.cc``). Both ar
 A plan of an ONNX model is about other ops, since converters merge and split them; for one, ``num_ops`` is null, and
 *last* and *outputs* say where to cut the converted model. For a graph whose ops are those of the TensorFlow Lite file
 (in its order, whatever format brought it here) ``num_ops`` is what libcoral takes. A stage that runs nothing
-is no segment: *stage* is the number that the plan has for it.
+is no segment: *stage* is the number that the plan has for it. Of a plan for a machine each has its ``device``.
 """
 
 from __future__ import annotations
@@ -34,7 +34,14 @@ def emit_tflite_segments(request: Request) -> str:
         if any(int(reader) != stage for reader in request.assignment[graph.tensor_consumers(t)]):
             outputs[stage].append(tensor)
     rows = [
-        {"stage": stage, "ops": len(ops), "first": names[ops[0]], "last": names[ops[-1]], "outputs": cut}
+        {
+            "stage": stage,
+            **({"device": request.devices[stage]} if request.devices else {}),
+            "ops": len(ops),
+            "first": names[ops[0]],
+            "last": names[ops[-1]],
+            "outputs": cut,
+        }
         for ops, (stage, cut) in zip(segments, outputs.items(), strict=True)
     ]
     same_ops = graph.metadata.get("format") != "onnx"

@@ -7,7 +7,7 @@
      "k": 8, "time_unit": "ps", "ticks_per_unit": 1, "bottleneck": ticks, "work": ticks,
      "inputs": [{"name", "dtype", "shape", "limits", "value"}, …],                      (of the whole model)
      "outputs": [{"name", "dtype", "shape", "value"}, …],
-     "stages": [{"index", "file", "ops", "cost", "work",
+     "stages": [{"index", "file", "ops", "cost", "work", "device", "place",
                  "inputs": [{"name", "dtype", "shape", "from"}, …],
                  "outputs": [{"name", "dtype", "shape", "to", "result"}, …]}, …],
      "direct": [{"output", "input"}, …]}
@@ -18,7 +18,8 @@ stage that makes the tensor; ``to`` lists the stages that read it, and ``result`
 known, and ``value`` for a number that decided sizes of the stages: they are for this one alone. ``outputs`` are the
 model's results, as many and in order: a tensor that is returned twice stands twice, and a result that is no tensor, as
 programs of PyTorch have them, has its ``value``. ``direct`` lists outputs of the whole model that are inputs of it.
-Times are predictions, in ticks.
+Times are predictions, in ticks. ``device`` and ``place`` are there where the plan is for a machine: the device of each
+stage by name, and where it runs.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from mtpp.errors import InputError
 from mtpp.formats.io.json_shape import SIZE_LIMIT, attributed, headed, shaped, shown, whole_number
 from mtpp.formats.io.json_text import dump_lines, parse_json
 from mtpp.formats.results.stage_records import (
+    CPU,
     MODEL_INPUT,
     TEXT,
     Constant,
@@ -78,6 +80,7 @@ _CONSTANTS: dict[str, tuple[type, ...]] = {
 }
 """Types of a result that is no tensor, as JSON has them."""
 
+_PLACE = re.compile("cpu|cuda:(0|[1-9][0-9]{0,3})")
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}\.(onnx|pt2)")
 
 
@@ -109,6 +112,12 @@ def _file(value: Any, path: Path) -> None:
     if not _PLAIN_NAME.fullmatch(value) or ".." in value:
         problem = f"{shown(value)} is no plain name of an ONNX model or PyTorch program"
         refuse(problem, path, "split the model again")
+
+
+def _place(value: Any, path: Path) -> None:
+    text(value, path)
+    if not _PLACE.fullmatch(value):
+        refuse(f"{shown(value)} is no place", path, 'use "cpu" or "cuda:0"')
 
 
 def _ascending(value: Any, path: Path) -> None:
@@ -162,7 +171,8 @@ _STAGE = record(
         "work": _count(),
         "inputs": array(record({**_TENSOR, "from": _count(MODEL_INPUT)})),
         "outputs": array(record({**_TENSOR, "to": _ascending, "result": flag})),
-    }
+    },
+    {"device": text, "place": _place},
 )
 _MANIFEST = headed(
     FORMAT,
@@ -248,6 +258,7 @@ class StageManifest:
                     "ops": stage.ops,
                     "cost": stage.cost,
                     "work": stage.work,
+                    **({"device": stage.device, "place": stage.place} if stage.device else {}),
                     "inputs": [{**_row(tensor), "from": tensor.source} for tensor in stage.inputs],
                     "outputs": [
                         {**_row(tensor), "to": list(tensor.readers), "result": tensor.result}
@@ -359,6 +370,8 @@ def _stage_of(row: Mapping[str, Any]) -> Stage:
         **{key: row[key] for key in ("index", "file", "ops", "cost", "work")},
         inputs=tuple(StageInput(*_described(one), one["from"]) for one in row["inputs"]),
         outputs=tuple(StageOutput(*_described(one), tuple(one["to"]), one["result"]) for one in row["outputs"]),
+        device=row.get("device", ""),
+        place=row.get("place", CPU),
     )
 
 

@@ -5,9 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 MODEL_INPUT = -1
 """Source of a stage's input if it is an input of the whole model."""
+
+CPU = "cpu"
+"""Place of stages that nobody has put elsewhere."""
 
 TEXT = "string"
 """Type of tensors of texts."""
@@ -103,6 +107,10 @@ class Stage:
         How many of the model's ops it runs.
     cost, work
         Predicted, with and without the transfer of what it reads and hands on, in ticks.
+    device
+        Name of the device of a machine that it is planned for; empty where the plan is for equal devices.
+    place
+        Where it runs: ``"cpu"`` or ``"cuda:0"``.
     """
 
     index: int
@@ -112,6 +120,28 @@ class Stage:
     work: int
     inputs: tuple[StageInput, ...]
     outputs: tuple[StageOutput, ...]
+    device: str = ""
+    place: str = CPU
+
+
+class PlannedStage(NamedTuple):
+    """Figures of a stage that its plan has, as in :class:`Stage`."""
+
+    cost: int
+    work: int
+    device: str = ""
+    place: str = CPU
+
+    def stage(
+        self,
+        index: int,
+        file: str,
+        ops: int,
+        inputs: tuple[StageInput, ...],
+        outputs: tuple[StageOutput, ...],
+    ) -> Stage:
+        """Return the record of the stage's file."""
+        return Stage(index, file, ops, self.cost, self.work, inputs, outputs, self.device, self.place)
 
 
 def tensors_of(results: Iterable[Described]) -> tuple[Described, ...]:

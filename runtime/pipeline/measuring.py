@@ -134,6 +134,7 @@ def measure(request: RunRequest, limits: RunLimits, tell: Callable[[str], None] 
     models = stage_models(wiring, request.seed)
     own_model = None if request.model is None else _whole_model(wiring, request.model, request.seed)
     for model in models if own_model is None else (*models, own_model):
+        model.check_place()
         model.check_declared()
     sets = _sets(wiring, request.batches)
     with ExitStack() as stack:

@@ -12,6 +12,7 @@ import numpy as np
 
 from mtpp.array_types import Array
 from mtpp.errors import InputError
+from mtpp.formats.results.stage_records import CPU
 from mtpp.runtime.pipeline.memory import Shape
 from mtpp.runtime.session import SessionChoices
 
@@ -71,6 +72,8 @@ class ModelFile(ABC):
         Inputs of it that no result depends on: any value will do.
     numbers
         Inputs of it that are numbers and decide sizes.
+    place
+        Where it runs: ``"cpu"`` or ``"cuda:0"``.
     """
 
     path: Path
@@ -80,6 +83,11 @@ class ModelFile(ABC):
     whole: bool = False
     spare: tuple[str, ...] = ()
     numbers: Mapping[str, int] = field(default_factory=dict)
+    place: str = CPU
+
+    @abstractmethod
+    def check_place(self) -> None:
+        """Raise InputError where what runs the file has no such device."""
 
     @abstractmethod
     def open(self, choices: SessionChoices) -> OpenedModel:
@@ -117,6 +125,11 @@ class ModelFile(ABC):
         unknown = [name for name in found_by_name if name not in self.spare]
         if all_of_them and unknown:
             raise self._error(f"{what} {unknown[0]!r}", "the manifest does not say what to feed it")
+
+    def _no_place(self, runtime: str, has: str) -> InputError:
+        """Return the error of a place that the library which runs the file does not have."""
+        problem = f"is to run on {self.place}, and {runtime} here has {has}"
+        return InputError(problem, source=str(self.path), remedy="put its device elsewhere, and split the plan again")
 
     def _error(self, where: str, problem: str) -> InputError:
         return InputError(problem, source=str(self.path), where=where, remedy="split the model again")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,10 @@ import numpy as np
 
 from mtpp.array_types import Array
 from mtpp.errors import InputError
+from mtpp.formats.results.stage_records import CPU
 from mtpp.host.capacity import free_bytes
 from mtpp.runtime.pipeline.model_file import Declared, ModelFile
-from mtpp.runtime.session import SessionChoices, first_line, onnxruntime, open_session, ort_value
+from mtpp.runtime.session import CUDA_PROVIDER, SessionChoices, first_line, onnxruntime, open_session, ort_value
 
 _TYPES = {
     "float": "float32", "double": "float64", "float16": "float16", "bool": "bool",
@@ -29,11 +30,17 @@ class OnnxFile(ModelFile):
 
     def open(self, choices: SessionChoices) -> OnnxSession:
         """Return a session of it: see :meth:`ModelFile.open`."""
+        choices = replace(choices, place=self.place)
         session = open_session(self.path, choices, display=str(self.path), weights=self._absent_weights())
         self._check("input", [_of_session(one) for one in session.get_inputs()], self.inputs, all_of_them=True)
         self._check("output", [_of_session(one) for one in session.get_outputs()], self.outputs, all_of_them=False)
         spare = {one.name: self._any_value(one) for one in session.get_inputs() if one.name in self.spare}
         return OnnxSession(session, tuple(name for name, _, _ in self.outputs), str(self.path), spare)
+
+    def check_place(self) -> None:
+        """See :meth:`ModelFile.check_place`."""
+        if self.place != CPU and CUDA_PROVIDER not in onnxruntime().get_available_providers():
+            raise self._no_place("ONNX Runtime", "no CUDA")
 
     def check_declared(self) -> None:
         """Hold the manifest against the file: see :meth:`ModelFile.check_declared`."""

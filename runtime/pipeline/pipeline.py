@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mtpp.formats.results.stage_manifest import MODEL_INPUT
+from mtpp.formats.results.stage_records import CPU
 from mtpp.host.ending import EndedEarly
 from mtpp.host.stop_reason import StopReason
 from mtpp.runtime.checking.agreement import Agreement
@@ -96,6 +97,7 @@ def stage_models(wiring: Wiring, seed: int) -> tuple[ModelFile, ...]:
             ),
             tuple(made[i].values()),
             seed,
+            place=stage.place,
         )
         for i, stage in enumerate(wiring.manifest.stages)
     )
@@ -281,7 +283,8 @@ def model_of(
     whole: bool = False,
     spare: Sequence[str] = (),
     numbers: Mapping[str, int] | None = None,
+    place: str = CPU,
 ) -> ModelFile:
     """Return a file as what it is, by its suffix."""
     kind = ProgramFile if path.suffix == SUFFIX else OnnxFile
-    return kind(path, tuple(inputs), tuple(outputs), seed, whole, tuple(spare), numbers or {})
+    return kind(path, tuple(inputs), tuple(outputs), seed, whole, tuple(spare), numbers or {}, place)

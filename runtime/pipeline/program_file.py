@@ -10,6 +10,7 @@ from mtpp.array_types import Array
 from mtpp.errors import InputError
 from mtpp.formats.io.large_file import LargeFile
 from mtpp.formats.modelled.size_terms import AUTO, OTHERS, SizeTerms
+from mtpp.formats.results.stage_records import CPU
 from mtpp.formats.torch_export.archive import program_text
 from mtpp.formats.torch_export.program import read_nodes
 from mtpp.formats.torch_export.signature import USER
@@ -20,6 +21,7 @@ from mtpp.runtime.pytorch.loading import load_program
 from mtpp.runtime.pytorch.node_kinds import is_mutable
 from mtpp.runtime.pytorch.tensors import as_array
 from mtpp.runtime.session import SessionChoices
+from mtpp.wording import counted
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
@@ -40,12 +42,21 @@ class ProgramFile(ModelFile):
         torch.set_num_threads(choices.threads)
         loaded = load_program(LargeFile.at(self.path), str(self.path), self.seed)
         own = None if self.whole else [name for name, _, _ in self.outputs]
-        found = opened(loaded.exported, str(self.path), own)
+        found = opened(loaded.exported, str(self.path), own, place=self.place)
         torch.set_grad_enabled(False)
         for name, _, _ in self.outputs:
             if name not in found.results:
                 raise self._error(f"output {name!r}", "it has none, as the manifest says")
         return found
+
+    def check_place(self) -> None:
+        """See :meth:`ModelFile.check_place`."""
+        if self.place == CPU:
+            return
+        cuda = pytorch().cuda
+        count = cuda.device_count() if cuda.is_available() else 0
+        if int(self.place.partition(":")[2]) >= count:
+            raise self._no_place("PyTorch", counted(count, "CUDA device") if count else "no CUDA")
 
     def check_declared(self) -> None:
         """Hold the manifest against the file: see :meth:`ModelFile.check_declared`."""
@@ -78,14 +89,22 @@ class ProgramFile(ModelFile):
         return {**given, **self.numbers, OTHERS: AUTO}
 
 
-def opened(exported: ExportedProgram, display: str, names: Sequence[str] | None = None) -> OpenedProgram:
+def opened(
+    exported: ExportedProgram, display: str, names: Sequence[str] | None = None, *, place: str = CPU
+) -> OpenedProgram:
     """Return a loaded program, ready to run.
 
     Parameters
     ----------
     names
         Of what it returns, in order; None: those that it has for them itself.
+    place
+        Where it runs.
     """
+    if place != CPU:
+        from torch.export.passes import move_to_device_pass
+
+        exported = move_to_device_pass(exported, place)
     module = flat_module(exported)
     results = list(exported.graph_signature.user_outputs)
     if names is not None and len(names) != len(results):
@@ -99,6 +118,7 @@ def opened(exported: ExportedProgram, display: str, names: Sequence[str] | None 
         writes=any(
             is_mutable(node) for part in module.modules() for node in getattr(getattr(part, "graph", None), "nodes", ())
         ),
+        place=place,
     )
 
 
@@ -114,6 +134,8 @@ class OpenedProgram:
         Names of what it returns, None for what has none.
     writes
         Whether an operator writes in place: inputs are then copied, for it may write these.
+    place
+        Where it runs; inputs are brought there.
     """
 
     module: Any
@@ -121,6 +143,7 @@ class OpenedProgram:
     results: tuple[str | None, ...]
     display: str
     writes: bool = False
+    place: str = CPU
 
     def shared(self, views: Mapping[str, Array]) -> dict[str, Any]:
         """Return arrays as tensors on the same memory."""
@@ -142,7 +165,10 @@ class OpenedProgram:
         return {name: value for name, value in named if name is not None}
 
     def _entering(self, value: Any) -> Any:
-        return value.clone() if self.writes and isinstance(value, pytorch().Tensor) else value
+        if not isinstance(value, pytorch().Tensor):
+            return value
+        there = value.to(self.place)
+        return there.clone() if self.writes and there is value else there
 
     def run_into(
         self, inputs: Mapping[str, Any], outputs: Mapping[str, Any], others: Sequence[str] = ()

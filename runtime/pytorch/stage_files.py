@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from mtpp.errors import InputError
 from mtpp.formats.io.new_folder import write_file
-from mtpp.formats.results.stage_manifest import FILE_NAME, Stage, StageManifest, manifest_text
+from mtpp.formats.results.stage_manifest import FILE_NAME, StageManifest, manifest_text
+from mtpp.formats.results.stage_records import PlannedStage
 from mtpp.runtime.pytorch.library import first_line, pytorch
 from mtpp.runtime.pytorch.loading import CPU, META
 from mtpp.runtime.pytorch.stage_modules import SplitProgram, StageModule
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 def write_program_stages(
     folder: Path,
     split: SplitProgram,
-    predicted: Mapping[int, tuple[int, int]],
+    predicted: Mapping[int, PlannedStage],
     about: Mapping[str, Any],
     source: str,
 ) -> StageManifest:
@@ -31,7 +32,7 @@ def write_program_stages(
     Parameters
     ----------
     predicted
-        Cost and work of each stage, in ticks.
+        Figures of each stage.
     about
         Fields of the manifest that say what was split.
     source
@@ -42,8 +43,8 @@ def write_program_stages(
     for stage in split.stages:
         name = f"stage-{stage.index:0{digits}}.pt2"
         write_file(folder / name, _saved(_exported(stage, source)))
-        cost, work = predicted[stage.index]
-        stages.append(Stage(stage.index, name, stage.ops, cost, work, stage.inputs, stage.outputs))
+        planned = predicted[stage.index]
+        stages.append(planned.stage(stage.index, name, stage.ops, stage.inputs, stage.outputs))
     manifest = StageManifest(
         **about, inputs=split.inputs, outputs=split.results, stages=tuple(stages), direct=split.direct
     )

@@ -13,18 +13,19 @@ from mtpp.formats.io.new_folder import write_file
 from mtpp.formats.onnx.loading import LARGEST_MESSAGE_BYTES
 from mtpp.formats.onnx.stages.splitting import Split
 from mtpp.formats.onnx.stages.validity import fault_of
-from mtpp.formats.results.stage_manifest import FILE_NAME, Stage, StageManifest, manifest_text
+from mtpp.formats.results.stage_manifest import FILE_NAME, StageManifest, manifest_text
+from mtpp.formats.results.stage_records import PlannedStage
 
 
 def write_split(
-    folder: Path, split: Split, predicted: Mapping[int, tuple[int, int]], about: Mapping[str, Any], display: str
+    folder: Path, split: Split, predicted: Mapping[int, PlannedStage], about: Mapping[str, Any], display: str
 ) -> tuple[StageManifest, str | None]:
     """Write the stages, the data that they share and the manifest into an empty folder.
 
     Parameters
     ----------
     predicted
-        Cost and work of each stage, in ticks.
+        Figures of each stage.
     about
         Fields of the manifest that say what was split: ``name``, ``sha256``, ``ops``, ``k``, ``time_unit``,
         ``ticks_per_unit``, ``bottleneck``, ``work``.
@@ -54,8 +55,8 @@ def write_split(
                 raise InputError(f"stage {wires.index} would be no valid model: {fault}", source=display)
         name = f"stage-{wires.index:0{digits}}.onnx"
         write_file(folder / name, _serialized(model, wires.index, display))
-        cost, work = predicted[wires.index]
-        stages.append(Stage(wires.index, name, wires.ops, cost, work, wires.inputs, wires.outputs))
+        planned = predicted[wires.index]
+        stages.append(planned.stage(wires.index, name, wires.ops, wires.inputs, wires.outputs))
     split.data_files.copy(folder)
     manifest = StageManifest(
         **about, inputs=split.inputs, outputs=split.outputs, stages=tuple(stages), direct=split.direct
