@@ -15,6 +15,7 @@ from mtpp.inference.objective import stage_costs
 from mtpp.inference.partition import Partition
 from mtpp.inference.placed_partition import PlacedPartition
 from mtpp.machine.link import Link
+from mtpp.names import DIRECT
 from mtpp.solvers import registry
 from mtpp.solvers.feasibility import refuse_infeasible
 from mtpp.solvers.limits import SearchLimits
@@ -144,10 +145,11 @@ def _without_times(instance: Instance) -> Instance:
         )
         for group in instance.machine.groups
     ]
-    machine = replace(instance.machine, groups=tuple(groups))
+    machine = replace(instance.machine, groups=tuple(groups), transport=DIRECT, pair_links=())
     cost = replace(
         instance.cost,
         machine=machine,
+        boundary=None,
         work=np.zeros((len(machine.classes), instance.op_count), dtype=np.int64),
         transfer=np.zeros((len(machine.links), instance.tensor_count), dtype=np.int64),
     )

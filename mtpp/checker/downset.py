@@ -162,6 +162,4 @@ def _fault_of_neighbours(claim: BoundClaim) -> str | None:
         return "ops are merged, which does not hold where links of neighbours differ"
     if "maximal" in claim.proof["rules"]:
         return "the rule 'maximal' is for direct transport"
-    if claim.counts_latency:
-        return "the search in which latency counts is for direct transport"
     return None

@@ -82,14 +82,20 @@ def _as_chain(runs: Contraction) -> Instance:
     if links < 1:
         return inner
     cost = inner.cost
-    nothing = np.zeros(links, dtype=np.int64)
-    transfer = np.concatenate([cost.transfer, np.zeros((len(cost.transfer), links), dtype=np.int64)], axis=1)
+    nothing, boundary = np.zeros(links, dtype=np.int64), cost.boundary
+    transfer = _with_zeros(cost.transfer, links)
+    if boundary is not None:
+        boundary = boundary.of_tensors(_with_zeros(boundary.ticks, links))
     pairs = np.stack([np.arange(links), np.arange(1, links + 1)], axis=1).ravel().astype(np.int32)
     ends = inner.pin_offsets[-1] + 2 * np.arange(1, links + 1, dtype=np.int64)
     return replace(
         inner,
-        cost=replace(cost, transfer=transfer),
+        cost=replace(cost, transfer=transfer, boundary=boundary),
         tensor_bytes=np.concatenate([inner.tensor_bytes, nothing]),
         pin_offsets=np.concatenate([inner.pin_offsets, ends]),
         pins=np.concatenate([inner.pins, pairs]),
     )
+
+
+def _with_zeros(rows: Int64Array, count: int) -> Int64Array:
+    return np.concatenate([rows, np.zeros((len(rows), count), dtype=np.int64)], axis=1)

@@ -136,7 +136,7 @@ def recheck_on_devices(
         return None, "the search was not run again: its numbers are beyond 64 bits"
     try:
         if isinstance(whole, NeighbourClaim):
-            found = search_neighbours(whole, proof["labels"], watcher or Unwatched(), memory_bytes)
+            found = search_neighbours(whole, most_latency, proof["labels"], watcher or Unwatched(), memory_bytes)
         elif most_latency is None:
             found = search_labels(whole, proof["labels"], watcher or Unwatched(), memory_bytes)
         else:

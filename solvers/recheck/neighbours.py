@@ -11,6 +11,10 @@ Transfers of the claim of a class are over the best link that it has to any othe
 them: the first stage that reads a tensor pays for it at its left boundary. So does the enumeration of stages, whose
 limit is lower by what the cheapest left boundary is above the least that everything that crosses costs: a stage pays
 for that, and not only for what it reads.
+
+Where latency counts, a label also has the latency spent so far, without the right boundary of the last stage, and makes
+another one needless only if it is no larger in that either. Each boundary counts twice. What is outside a downset takes
+at least the least work of its ops on any device, and twice the cheapest boundary of the last class.
 """
 
 from __future__ import annotations
@@ -25,6 +29,9 @@ from mtpp.array_types import Int64Array
 from mtpp.solvers.recheck.claim import SearchTooLarge, members
 from mtpp.solvers.recheck.compiled import Watcher
 from mtpp.solvers.recheck.unequal import LABEL_BYTES, FoundLabels, Label, LabelSearch, UnequalClaim, as_bits, covers
+
+_HALF = 2**31
+"""In a record a latency is two numbers, each below this."""
 
 _MOST_KEPT = 1 << 18
 """Costs of stages."""
@@ -47,21 +54,32 @@ class NeighbourClaim(UnequalClaim):
 
 
 class _Reached(NamedTuple):
-    """A label: devices that suffice, the last one's class, −1 for none, ticks paid by it, and the classes it bars."""
+    """A label: devices that suffice, the last one's class or −1, ticks paid by it, classes barred, latency spent."""
 
     devices: Label
     last: int
     paid: int
     barred: int
+    spent: int
 
     def makes_needless(self, other: _Reached) -> bool:
         """Tell whether another label is needless beside this one."""
-        return self.last == other.last and self.barred <= other.barred and covers(self.devices, other.devices)
+        if self.last != other.last or self.barred > other.barred or self.spent > other.spent:
+            return False
+        return covers(self.devices, other.devices)
 
 
-def search_neighbours(claim: NeighbourClaim, most_labels: int, watcher: Watcher, memory_bytes: int) -> FoundLabels:
-    """Search all chains of downsets, as :func:`mtpp.solvers.recheck.unequal.search_labels` does."""
-    return _NeighbourSearch(claim, watcher, memory_bytes).run(most_labels)
+def search_neighbours(
+    claim: NeighbourClaim, most_latency: int | None, most_labels: int, watcher: Watcher, memory_bytes: int
+) -> FoundLabels:
+    """Search all chains of downsets, as :func:`mtpp.solvers.recheck.unequal.search_labels` does.
+
+    Parameters
+    ----------
+    most_latency
+        Only partitions within this latency are of interest; None: all.
+    """
+    return _NeighbourSearch(claim, most_latency, watcher, memory_bytes).run(most_labels)
 
 
 class _NeighbourSearch(LabelSearch):
@@ -69,8 +87,10 @@ class _NeighbourSearch(LabelSearch):
 
     _claim: NeighbourClaim
 
-    def __init__(self, claim: NeighbourClaim, watcher: Watcher, memory_bytes: int) -> None:
+    def __init__(self, claim: NeighbourClaim, most_latency: int | None, watcher: Watcher, memory_bytes: int) -> None:
         super().__init__(claim, watcher, memory_bytes)
+        self._most_latency = most_latency
+        self._least_work: list[int] = [min(work) for work in zip(*(one.work for one in claim.of_class), strict=True)]
         first = claim.of_class[0]
         self._ticks = np.array(claim.links, dtype=np.int64).reshape(len(claim.links), len(first.edges))
         self._least = np.array([[edge.transfer for edge in one.edges] for one in claim.of_class], dtype=np.int64)
@@ -82,7 +102,7 @@ class _NeighbourSearch(LabelSearch):
         """Search."""
         claim = self._claim
         whole = claim.of_class[0].everything
-        fronts: dict[int, list[_Reached]] = {0: [_Reached(claim.first, -1, 0, 0)]}
+        fronts: dict[int, list[_Reached]] = {0: [_Reached(claim.first, -1, 0, 0, 0)]}
         waiting: dict[int, list[int]] = {0: [0]}
         kept, expanded = 1, 0
         while waiting:
@@ -105,32 +125,53 @@ class _NeighbourSearch(LabelSearch):
                     return FoundLabels(len(fronts), kept, None, complete=False)
                 if kept * (LABEL_BYTES + 16 * self._words) > self._memory:
                     raise SearchTooLarge(f"{kept} labels take all the memory that it may ({self._memory >> 20} MiB)")
-        numbers = {
-            downset: [(*one.devices, one.last + 1, one.barred) for one in front] for downset, front in fronts.items()
-        }
+        numbers = {downset: [self._written(one) for one in front] for downset, front in fronts.items()}
         return FoundLabels(len(fronts), kept, self._digest(numbers), complete=False)
 
     def _labels_after(self, downset: int, front: Sequence[_Reached]) -> Iterator[tuple[int, _Reached]]:
         """Yield the downsets that one more stage leads to, each with a label of it."""
-        claim = self._claim
+        claim, most = self._claim, self._most_latency
         limit = claim.of_class[0].limit
         for c in range(len(claim.of_class)):
-            steps: list[tuple[Label, int]] = []
+            steps: list[tuple[Label, int, int]] = []
+            allowed = -1
             for old in front:
                 label = claim.next(old.devices, c)
                 left = 0 if old.last < 0 else self._boundary(downset, old.last, c)
-                if label is not None and left is not None and old.paid + left <= limit:
-                    steps.append((label, left))
+                if label is None or left is None or old.paid + left > limit:
+                    continue
+                spent = old.spent + 2 * left
+                own = limit - left if most is None else min(limit - left, most - spent)
+                if own >= 0:
+                    steps.append((label, left, spent))
+                    allowed = max(allowed, own)
             if not steps:
                 continue
-            lowered = min(left for _, left in steps) - self._crossing(downset)[1][c]
-            for reached in self._stages_after(downset, c, [label for label, _ in steps], limit - lowered):
+            within = allowed + self._crossing(downset)[1][c]
+            for reached in self._stages_after(downset, c, [label for label, _, _ in steps], within):
                 own = self._own_cost(reached & ~downset, c)
-                for label, left in steps:
-                    if left + own <= limit and self._fits(reached, label):
-                        barred = self._barred(reached, c, limit - left - own)
+                floor = self._floor(reached, c)
+                for label, left, spent in steps:
+                    paid = left + own
+                    in_time = most is None or spent + own + floor <= most
+                    if paid <= limit and in_time and self._fits(reached, label):
+                        barred = self._barred(reached, c, limit - paid)
                         if barred is not None:
-                            yield reached, _Reached(label, c, left + own, barred)
+                            yield reached, _Reached(label, c, paid, barred, 0 if most is None else spent + own)
+
+    def _written(self, label: _Reached) -> Label:
+        """Return the numbers of a label as a record has them."""
+        numbers = (*label.devices, label.last + 1, label.barred)
+        return numbers if self._most_latency is None else (*numbers, label.spent // _HALF, label.spent % _HALF)
+
+    def _floor(self, downset: int, c: int) -> int:
+        """Return the least latency of all after a downset and a stage of a class; 0 where latency does not count."""
+        whole = self._claim.of_class[0].everything
+        if self._most_latency is None or downset == whole:
+            return 0
+        boundaries = [self._boundary(downset, c, other) for other in range(len(self._claim.of_class))]
+        work = sum(self._least_work[v] for v in members(whole & ~downset))
+        return work + 2 * min(paid for paid in boundaries if paid is not None)
 
     def _crossing(self, downset: int) -> tuple[list[int], list[int]]:
         """Return what the tensors that cross from a downset cost over each link, and at least for each class."""

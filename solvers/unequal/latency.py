@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from mtpp.errors import InputError
 from mtpp.inference.goal import Goal
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import keeps_stage_memory, stage_costs
@@ -19,6 +18,7 @@ from mtpp.solvers.reduction.reduced_instance import ReducedInstance
 from mtpp.solvers.stage_cost.kernels.stage_cost import NEVER
 from mtpp.solvers.unequal.enumeration import UnequalProblem, UnequalSearch
 from mtpp.solvers.unequal.kernels.register_layout import BEST, SPENT, THOROUGH
+from mtpp.solvers.unequal.neighbours import NeighbourSearch
 from mtpp.solvers.unequal.unequal_arrays import class_arrays
 
 _HALF = 2**31
@@ -43,7 +43,8 @@ class LatencyProblem(UnequalProblem):
 
     def search(self, limit: int, memory_bytes: int) -> LatencySearch:
         """Return a search for a partition with an objective of at most *limit* ticks, at its beginning."""
-        return LatencySearch(self, limit, memory_bytes)
+        direct = self.instance.cost.boundary is None
+        return (LatencySearch if direct else NeighbourLatencySearch)(self, limit, memory_bytes)
 
     def bottleneck(self, partition: Partition) -> int:
         """Return the objective of a partition that a search has found, in ticks."""
@@ -53,8 +54,6 @@ class LatencyProblem(UnequalProblem):
 
 def latency_problem(instance: Instance, goal: Goal) -> LatencyProblem:
     """Make *instance* ready, as :func:`~mtpp.solvers.unequal.enumeration.unequal_problem` does."""
-    if instance.cost.boundary is not None:
-        raise InputError("neighbours do not go with the latency", where="/transport", remedy='use "direct"')
     arrays, rates = class_arrays(instance)
     shared = arrays.shared._replace(giver=np.zeros_like(arrays.shared.giver))  # the rule 'maximal' is left out
     return LatencyProblem(instance, arrays._replace(shared=shared), rates, ordered_ground(instance), goal)
@@ -100,3 +99,7 @@ class LatencySearch(UnequalSearch):
         costs = stage_costs(self._instance.on(found.devices), found)
         within = self._goal.value(costs) <= self.limit and self._goal.keeps(costs)
         return within and keeps_stage_memory(self._instance.on(found.devices), costs)
+
+
+class NeighbourLatencySearch(LatencySearch, NeighbourSearch):
+    """The same search, with tensors from neighbour to neighbour."""

@@ -44,6 +44,8 @@ class NeighbourPool(NamedTuple):
         Ticks of the last stage without its right boundary, int64.
     barred
         Classes that may not follow, as the boundary would cost too much, int32.
+    spent
+        Where latency counts: ticks of all stages without the right boundary of the last, int64.
     """
 
     label: Int64Array
@@ -53,6 +55,7 @@ class NeighbourPool(NamedTuple):
     class_of: Int32Array
     paid: Int64Array
     barred: Int32Array
+    spent: Int64Array
 
 
 def boundary_arrays(instance: Instance, capacity: int) -> BoundaryArrays:
@@ -69,4 +72,4 @@ def neighbour_pool(capacity: int) -> NeighbourPool:
     minus = np.full(capacity, -1, dtype=np.int32)
     owner, barred = np.zeros(capacity, dtype=np.int32), np.zeros(capacity, dtype=np.int32)
     whole = np.zeros(capacity, dtype=np.int64)
-    return NeighbourPool(whole, minus, minus.copy(), owner, minus.copy(), whole.copy(), barred)
+    return NeighbourPool(whole, minus, minus.copy(), owner, minus.copy(), whole.copy(), barred, whole.copy())

@@ -50,7 +50,7 @@ class NeighbourSearch(UnequalSearch):
             self._pool,
             self._scratch,
             self._registers,
-            self.limit,
+            self._stage_limit,
             last_step,
         )
 

@@ -88,6 +88,53 @@ def test_verified_and_never_forged(seed: int, tmp_path: Path) -> None:
             assert changed == document or not passes(changed)
 
 
+def goal_of(points: list[tuple[int, int]], chance: Random) -> tuple[dict[str, Any], int | None]:
+    """Return what may be asked of a plan where latency counts, and the least objective; None: there is no plan."""
+    worst, total = chance.choice(points) if points else (50, 50)
+    within = max(0, chance.choice([0, 1, 5]) + worst)
+    at_most = max(0, chance.choice([-1, 0, 5]) + total)
+    return chance.choice(
+        [
+            ({"objective": "latency"}, min((latency for _, latency in points), default=None)),
+            (
+                {"objective": "latency", "max_bottleneck": f"{within}ps"},
+                min((latency for ticks, latency in points if ticks <= within), default=None),
+            ),
+            (
+                {"max_latency": f"{at_most}ps"},
+                min((ticks for ticks, latency in points if latency <= at_most), default=None),
+            ),
+            ({"frontier": True}, points[0][0] if points else None),
+        ]
+    )
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_latency_and_frontier(seed: int, tmp_path: Path) -> None:
+    """The least latency, also within a bottleneck, the least bottleneck within a latency, and all between them."""
+    case, chance = random_neighbours(seed), Random(seed)
+    free, most = chance.random() < 0.5, chance.randint(1, case.count)
+    points = case.frontier(most, free=free)
+    asked, least = goal_of(points, chance)
+    (tmp_path / "graph.json").write_text(json.dumps(case.document()))
+    model = mtpp.read(tmp_path / "graph.json", machine=case.machine(free=free))
+    if least is None:
+        with pytest.raises(Infeasible, match="proven"):
+            mtpp.partition(model, most, work_limit=2_000, **asked)
+        return
+    document = json.loads(json.dumps(mtpp.partition(model, most, work_limit=2_000, **asked).document(embed=True)))
+    assert document[document["objective"]] == least
+    assert document["optimal"]
+    assert passes(document)
+    if "frontier" in asked:
+        found = document["frontier"]
+        assert [(point["bottleneck"], point["latency"]) for point in found] == points
+        assert all(point["lower_bound"]["value"] == point["latency"] for point in found)
+    changed = forged(document, chance)
+    if changed != document and changed["k"] == document["k"]:
+        assert not passes(changed)
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_other_links_are_other_problems(seed: int, tmp_path: Path) -> None:
     """A plan said to be for a machine with other links is verified only where it is the best there, at that cost."""

@@ -149,15 +149,22 @@ class NeighbourCase:
         return self._least([sum(1 << v for v in order[:end]) for end in range(self.case.ops + 1)], most, free=free)
 
     def _least(self, prefixes: Sequence[int], most: int, *, free: bool) -> int:
+        return min((worst for worst, _ in self._frontier(prefixes, most, free=free)), default=NEVER)
+
+    def frontier(self, most: int, *, free: bool) -> list[tuple[int, int]]:
+        """Return bottleneck and latency of all plans that no other one beats in both, in increasing bottleneck."""
+        return self._frontier(self.case.downsets(), most, free=free)
+
+    def _frontier(self, prefixes: Sequence[int], most: int, *, free: bool) -> list[tuple[int, int]]:
         downsets = [frozenset(v for v in range(self.case.ops) if bits >> v & 1) for bits in prefixes]
         own, boundary = cache(self.own_cost), cache(self.boundary)
 
         @cache
-        def least(done: frozenset[int], used: frozenset[int], last: int, paid: int) -> int:
-            """Return the least bottleneck of the last stage and all after it."""
+        def best(done: frozenset[int], used: frozenset[int], last: int, paid: int) -> tuple[tuple[int, int], ...]:
+            """Return the figures of the last stage and all after it, given what it paid so far."""
             if len(done) == self.case.ops:
-                return paid
-            best = NEVER
+                return ((paid, paid),)
+            found = []
             first = 0 if free else last + 1
             for i in range(first, self.count) if len(used) < most else ():
                 if i in used:
@@ -165,11 +172,19 @@ class NeighbourCase:
                 between = 0 if last < 0 else boundary(done, last, i)
                 for end in downsets:
                     if done < end and (cost := own(end - done, i)) < NEVER:
-                        rest = least(end, used | {i}, i, between + cost)
-                        best = min(best, max(paid + between, rest))
-            return best
+                        rest = best(end, used | {i}, i, between + cost)
+                        found += [(max(paid + between, worst), paid + between + total) for worst, total in rest]
+            return tuple(_unbeaten(found))
 
-        return least(frozenset(), frozenset(), -1, 0)
+        return list(best(frozenset(), frozenset(), -1, 0))
+
+
+def _unbeaten(points: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    kept: list[tuple[int, int]] = []
+    for worst, total in sorted(set(points)):
+        if not kept or total < kept[-1][1]:
+            kept.append((worst, total))
+    return kept
 
 
 def random_neighbours(seed: int) -> NeighbourCase:

@@ -31,7 +31,17 @@ from mtpp.solvers.orders.kernels.device_labels import no_more, room_after, step
 from mtpp.solvers.stage_cost.cost_arrays import IN_ORDER, NO_MEMORY, RESERVE_BYTES, GroundArrays, MemoryArrays
 from mtpp.solvers.stage_cost.kernels.stage_cost import EQUAL, NEVER, stage_ticks
 from mtpp.solvers.unequal.kernels.labels import fits, inside, label_count, reached_downset
-from mtpp.solvers.unequal.kernels.register_layout import CLASS, DUE, LABELS, PAID, SIZE
+from mtpp.solvers.unequal.kernels.register_layout import (
+    BEST,
+    CLASS,
+    DUE,
+    LABELS,
+    PAID,
+    SIZE,
+    SPENT,
+    THOROUGH,
+    UNCOUNTED,
+)
 
 if TYPE_CHECKING:
     from mtpp.array_types import Int64Array
@@ -64,12 +74,15 @@ def search_neighbours(
     that the stage reads in place of the first. These cost no more than all that crosses, over the best link; so its
     limit is lower by what the cheapest left boundary costs above that.
 
+    In the latency a boundary counts twice, once for each of its stages. What is left takes at least the least work of
+    its ops, and twice the cheapest boundary to it.
+
     Parameters
     ----------
     store, pool
         Hold the empty downset and its label at the beginning.
     registers
-        One downset and one label, the total of parameters, and zeros else at the beginning.
+        As of :func:`mtpp.solvers.unequal.kernels.search.search_unequal`.
 
     Returns
     -------
@@ -113,12 +126,12 @@ def search_neighbours(
             shared.shared,
         )
         if registers[DEPTH] == 0:
-            room, left = _best_label(base, c, limit, boundary, rules, store, pool)
+            room, paid = _best_label(base, c, limit, registers[SPENT], boundary, rules, store, pool)
             if room < 0:
                 registers[CLASS] += 1
                 continue
             registers[DUE] = classes.total[c] - store.work[base, c] - room
-            registers[PAID] = limit - left + _crossing(base, arrays, store)
+            registers[PAID] = paid + _crossing(base, arrays, store)
             unpack(store.bits[base], registers[PAID], arrays, scratch, registers)
         while True:
             labels = registers[LABELS] + label_count(base, store, pool)
@@ -148,27 +161,32 @@ def _best_label(
     base: int,
     c: int,
     limit: int,
+    most_spent: int,
     boundary: BoundaryArrays,
     rules: LabelRules,
     store: UnequalStore,
     pool: NeighbourPool,
 ) -> tuple[int, int]:
-    """Return the most work that fits after one more stage of class *c*, and the least cost of its left boundary.
+    """Return the most work that fits after one more stage of class *c*, and what that may pay beside its left boundary.
 
-    Over the labels of a downset that a stage of the class may follow; −1, 0: none.
+    Over the labels of a downset that a stage of the class may follow; −1: none.
     """
     most: int = np.int64(-1)  # type: ignore[assignment]  # 0 is another type to numba
-    least: int = np.int64(NEVER)  # type: ignore[assignment]  # as above
+    paid: int = np.int64(-1)  # type: ignore[assignment]  # as above
     at = store.front[base]
     while at >= 0:
         label = step(pool.label[at], c, rules)
         if label >= 0:
             left = _left_boundary(base, pool.class_of[at], c, boundary)
             if pool.paid[at] + left <= limit:
-                most = max(most, room_after(label, c, rules))
-                least = min(least, left)
+                allowed = limit - left
+                if most_spent != UNCOUNTED:
+                    allowed = min(allowed, most_spent - pool.spent[at] - 2 * left)
+                if allowed >= 0:
+                    most = max(most, room_after(label, c, rules))
+                    paid = max(paid, allowed)
         at = pool.following[at]
-    return most, least
+    return most, paid
 
 
 @subroutine
@@ -229,19 +247,47 @@ def _end_stage(
                 for row in range(len(boundary.ticks)):
                     boundary.cross[reached, row] += boundary.ticks[row, t]
     whole = registers[SIZE] + joined == len(arrays.work)
+    floor: int = np.int64(0)  # type: ignore[assignment]  # 0 is another type to numba
+    if registers[SPENT] != UNCOUNTED:
+        floor = store.rest[reached, 0] + (0 if whole else 2 * _cheapest(reached, c, boundary))
     at = store.front[base]
     while at >= 0:
         label = step(pool.label[at], c, rules)
         if label >= 0 and fits(reached, label, classes, rules, store, registers):
             left = _left_boundary(base, pool.class_of[at], c, boundary)
-            if pool.paid[at] + left <= limit and left + own <= limit:
+            spent: int = np.int64(0)  # type: ignore[assignment]  # as above
+            if registers[SPENT] != UNCOUNTED:
+                spent = pool.spent[at] + 2 * left + own
+            in_time = registers[SPENT] == UNCOUNTED or spent + floor <= registers[SPENT]
+            if in_time and pool.paid[at] + left <= limit and left + own <= limit:
                 barred = 0 if whole else _barred(reached, c, limit - left - own, boundary)
                 if barred >= 0:
-                    kept = _keep_label(label, left + own, barred, at, reached, c, rules, store, pool, registers)
-                    if kept and whole:
+                    kept = _keep_label(label, left + own, spent, barred, at, reached, c, rules, store, pool, registers)
+                    if kept and whole and _finished(spent, registers):
                         return True
         at = pool.following[at]
     return False
+
+
+@subroutine
+def _finished(spent: int, registers: Int64Array) -> bool:
+    """Return whether the search may end with the label of all ops just kept; else only better ones are looked for."""
+    if not registers[THOROUGH]:
+        return True
+    registers[BEST] = registers[LAST]
+    registers[SPENT] = spent - 1
+    return bool(spent == 0)
+
+
+@subroutine
+def _cheapest(downset: int, c: int, boundary: BoundaryArrays) -> int:
+    """Return the least cost of the boundary of class *c* with any other device after a downset."""
+    least: int = np.int64(NEVER)  # type: ignore[assignment]  # 0 is another type to numba
+    for other in range(len(boundary.row_of)):
+        row = boundary.row_of[c, other]
+        if row >= 0:
+            least = min(least, boundary.cross[downset, row])
+    return least
 
 
 @subroutine
@@ -262,6 +308,7 @@ def _barred(downset: int, c: int, left: int, boundary: BoundaryArrays) -> int:
 def _keep_label(
     label: int,
     paid: int,
+    spent: int,
     barred: int,
     parent: int,
     downset: int,
@@ -277,9 +324,11 @@ def _keep_label(
     while at >= 0:
         drop = False
         if pool.class_of[at] == c:
-            if pool.barred[at] <= barred and no_more(pool.label[at], label, rules.guards):
+            if pool.barred[at] <= barred and pool.spent[at] <= spent and no_more(pool.label[at], label, rules.guards):
                 return False
-            drop = barred <= pool.barred[at] and no_more(label, pool.label[at], rules.guards)
+            drop = (
+                barred <= pool.barred[at] and spent <= pool.spent[at] and no_more(label, pool.label[at], rules.guards)
+            )
         if drop:
             if before < 0:
                 store.front[downset] = pool.following[at]
@@ -293,6 +342,7 @@ def _keep_label(
     pool.label[new] = label
     pool.paid[new] = paid
     pool.barred[new] = barred
+    pool.spent[new] = spent
     pool.parent[new] = parent
     pool.owner[new] = downset
     pool.class_of[new] = c
