@@ -13,7 +13,7 @@ from mtpp.api.options.search import Partitioning
 from mtpp.errors import Infeasible, InputError, Interrupted
 from mtpp.host.deadline import Deadline
 from mtpp.host.stop_reason import StopReason
-from mtpp.names import ALGORITHMS, DIRECT, LATENCY_OBJECTIVE
+from mtpp.names import ALGORITHMS, AUTO, DIRECT, DOWNSET, LATENCY_OBJECTIVE
 from mtpp.units import PICOSECONDS, exact_decimal, parse_duration
 
 if TYPE_CHECKING:
@@ -87,6 +87,7 @@ class Prepared:
 def prepare(model: Model, asked: Partitioning) -> Prepared:
     """Make the instance to search, and refuse what is wrong with what is asked before the wait."""
     from mtpp.api.inputs.model import engine_groups
+    from mtpp.inference.replicas.partition import replicating
     from mtpp.solvers import registry
     from mtpp.solvers.solve import contract_groups
     from mtpp.solvers.stage_cost.cost_arrays import memory_arrays
@@ -106,6 +107,9 @@ def prepare(model: Model, asked: Partitioning) -> Prepared:
             remedy="it goes with " + ", ".join(one.name for one in registry.PARTITIONERS.values() if one.evolves),
         )
     instance = model.instance(asked.k if model.machine is not None else asked.k or 1)
+    if asked.replicas:
+        _refuse_beside_replicas(asked, variant, instance)
+        instance = replicating(instance)
     prepared = Prepared(model, asked, variant, together, instance, contract_groups(instance, together))
     memory_arrays(prepared.contracted)
     if asked.latency_option and instance.cost.counts_ops:
@@ -118,6 +122,22 @@ def prepare(model: Model, asked: Partitioning) -> Prepared:
         if model.machine is None:
             model.instance(model.graph.op_count)
     return prepared
+
+
+def _refuse_beside_replicas(asked: Partitioning, variant: Variant, instance: Instance) -> None:
+    """Refuse with one line whatever is not there for stages on several devices."""
+    for given, name in (
+        (asked.objective == LATENCY_OBJECTIVE, "objective"),
+        (asked.max_latency is not None, "max_latency"),
+        (asked.frontier, "frontier"),
+        (asked.max_bottleneck is not None, "max_bottleneck"),
+    ):
+        if given:
+            raise InputError(f"does not go with ‹{name}›", parameter="replicas", remedy="leave one of them out")
+    if variant.name not in (AUTO, DOWNSET):
+        raise InputError(f"does not go with the algorithm {variant.name}", parameter="replicas", remedy="use auto")
+    if instance.machine.transport != DIRECT:
+        raise InputError(f"does not go with the transport {instance.machine.transport}", parameter="replicas")
 
 
 def search(prepared: Prepared, deadline: Deadline, observer: Observer) -> Plan:
@@ -294,6 +314,7 @@ def partition(
     objective: str = "bottleneck",
     max_latency: str | float | Fraction | None = None,
     frontier: bool = False,
+    replicas: bool = False,
     algorithm: str = "auto",
     together: Sequence[str | Sequence[str]] = (),
     together_blocks: bool = False,

@@ -16,11 +16,14 @@ from mtpp.inference.graph import CostGraph
 from mtpp.inference.instance import Instance
 from mtpp.inference.partition import Partition
 from mtpp.inference.plan import Plan
+from mtpp.inference.replicas.partition import ReplicatedPartition, with_single_devices
 from mtpp.solvers import registry
 from mtpp.solvers.best_so_far import BestSoFar
 from mtpp.solvers.bounds.device_room import first_bound
+from mtpp.solvers.bounds.replica_room import replica_room_bound
 from mtpp.solvers.feasibility import none_found, refuse_infeasible
 from mtpp.solvers.last_look.partition import look_at_partition
+from mtpp.solvers.last_look.replicas import look_at_replicas
 from mtpp.solvers.limits import SearchLimits, SearchResult
 from mtpp.solvers.local_search.initial_partition import first_partition
 
@@ -63,7 +66,7 @@ def solve(
     contraction = contraction or contract_groups(instance, together)
     inner = contraction.instance if contraction else instance
     refuse_infeasible(inner)
-    lower = first_bound(inner)
+    lower = replica_room_bound(inner) if instance.replicas else first_bound(inner)
     limits.observer.bound(lower.value)
     try:
         found = search_in_time(entry.load(), inner, replace(limits, lower_bound=lower.value))
@@ -75,6 +78,8 @@ def solve(
         found = replace(found, partition=start.partition, bottleneck=start.bottleneck, found_by=start.found_by)
     if found.lower is not None and found.lower.value > lower.value:
         lower = found.lower
+    if instance.replicas:
+        found = replace(found, partition=with_single_devices(inner, found.partition))
     placed = instance if found.devices is None else instance.on(found.devices)
     plan = Plan(
         graph=graph,
@@ -91,6 +96,11 @@ def solve(
         devices=found.devices,
     )
     bounds = [(lower.method, lower.value)]
+    if isinstance(plan.partition, ReplicatedPartition):
+        look_at_replicas(
+            plan.instance, plan.partition, found.bottleneck, found.found_by, together=together, bounds=bounds
+        )
+        return plan
     look_at_partition(
         plan.instance,
         plan.partition,

@@ -83,6 +83,9 @@ class _Cut(Options):
         None, Cost(), "With the bottleneck as objective: plans of at most this latency.", "TIME"
     )
     frontier: bool = option(False, Flag(), "All plans that no other one beats in both bottleneck and latency.")
+    replicas: bool = option(
+        False, Flag(), "A stage may stand on several devices, which hold it whole and take turns at its requests.",
+    )  # fmt: skip
     algorithm: str = option(
         AUTO, Text(ALGORITHMS),
         "auto, downset (also called piper), series-parallel, anneal, brkga, mla, mla-weighted, random or slice; "

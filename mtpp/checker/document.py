@@ -141,7 +141,11 @@ machine = record(
 def check_plan(value: Any, path: Path) -> None:
     """Take a plan; what it embeds included, the content of the lower bound's proof not."""
     with_machine = isinstance(value, dict) and "machine" in value
-    (_on_machine if with_machine else _on_equal_devices)(value, path)
+    with_replicas = isinstance(value, dict) and "replicas" in value
+    rules = {True: (_replicated, _replicated_on_machine), False: (_on_equal_devices, _on_machine)}
+    rules[with_replicas][with_machine](value, path)
+    if with_replicas and value["replicas"] is not True:
+        refuse("a plan without replicas does not have the key", (*path, "replicas"))
     if with_machine and not value["machine"]["devices"]:
         refuse("the machine has no devices", (*path, "machine", "devices"))
 
@@ -197,4 +201,16 @@ _on_machine = tagged(
         "stages": array(record({**_STAGE, "device": record({"name": text, "index": whole()})}, _STATES)),
     },
     {**_MORE, "graph": check_model_graph},
+)
+
+_each = record({"name": text, "index": whole(), "cost": nullable(whole())})
+_SHARED_STAGE: dict[str, Rule] = {**_STAGE, "devices": array(_each)}
+_SHARED: dict[str, Rule] = {**_PLAN, "replicas": flag, "stages": array(record(_SHARED_STAGE, _STATES))}
+_SHARED_MORE: dict[str, Rule] = {key: _MORE[key] for key in ("found_by", "evaluations", "stopped", "latency")}
+_SHARED_MORE["objective"] = choice("bottleneck")
+_replicated = tagged("mtpp-plan", _SHARED, {**_SHARED_MORE, "graph": check_embedded_graph})
+_replicated_on_machine = tagged(
+    "mtpp-plan",
+    {**_SHARED, "system": system_of_devices, "machine": machine},
+    {**_SHARED_MORE, "graph": check_model_graph},
 )

@@ -12,7 +12,7 @@ from mtpp.checker.bounds.chain import check_chain
 from mtpp.checker.claim import BOTTLENECK, PLAN_PROOF, BoundClaim, merges_hold
 from mtpp.checker.machine import STAGE_TIMES
 from mtpp.checker.report import SHALLOW, Outcome, Search
-from mtpp.document_shape import Path, any_array, array, choice, nullable, record, refuse, sha256, text, whole
+from mtpp.document_shape import Path, any_array, array, choice, flag, nullable, record, refuse, sha256, text, whole
 
 METHODS = ("downset", "relaxation")
 """Methods of tier ``enumerated``: a search of the graph, and of one without some of its ops."""
@@ -58,7 +58,12 @@ def check_device_proof(proof: Any, path: Path = PLAN_PROOF) -> None:
             "labels": whole(1),
             "digest": sha256,
         },
-        {"objective": choice("bottleneck", "latency"), "limit": nullable(whole())},
+        {
+            "objective": choice("bottleneck", "latency"),
+            "limit": nullable(whole()),
+            "replicated": flag,
+            "prices": array(whole(1)),
+        },
     )(proof, path)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mtpp.checker.claim import BOTTLENECK, LATENCY, PLAN_PROOF, BoundClaim
+from mtpp.checker.devices.replicas import DeviceList
 from mtpp.checker.graph import TickGraph
 from mtpp.checker.machine import ENVELOPE, PlacedGraph, rate_of
 from mtpp.checker.report import BOUND_CHECK, Check
@@ -74,7 +75,7 @@ _LIMITS = {BOTTLENECK: "max_bottleneck", LATENCY: "max_latency"}
 def claim_of_bound(
     plan: Mapping[str, Any],
     graph: TickGraph,
-    placed: PlacedGraph | None,
+    placed: PlacedGraph | DeviceList | None,
     bound: Mapping[str, Any],
     goal: PlanGoal,
     path: Path = PLAN_PROOF,
@@ -93,6 +94,9 @@ def claim_of_bound(
     The claim, or the row of a proof that is for other devices.
     """
     method, proof, system, k = bound["method"], bound["proof"], plan["system"], plan["k"]
+    if isinstance(placed, DeviceList):
+        fault = placed.fault(method, proof)
+        return placed.claim(plan, graph) if fault is None else Check(BOUND_CHECK, False, f"{method}: {fault}")
     of_goal = isinstance(proof, dict) and "objective" in proof
     order = "fixed" if placed is None or placed.uniform else plan["machine"]["order"]
     if placed is not None:

@@ -278,7 +278,8 @@ def machine_rows(plan: Mapping[str, Any], placed: PlacedGraph, due: Mapping[str,
         What the caller holds it to, in the same form; None: the machine is the plan's to choose.
     """
     machine = placed.machine
-    return [_machine_row(machine, due), _best_row(plan["system"], placed), _devices_row(plan, machine)]
+    own = [] if "replicas" in plan else [_devices_row(plan, machine)]
+    return [_machine_row(machine, due), _best_row(plan["system"], placed), *own]
 
 
 def times_row(

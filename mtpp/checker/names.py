@@ -49,7 +49,10 @@ EQUAL_WORK = "equal work"
 ONE_DEVICE = "one device"
 """All ops on one of several devices that differ."""
 
-FINDERS = (*ALGORITHMS, *BOUNDS, EQUAL_WORK, ONE_DEVICE)
+WHOLE = "whole"
+"""All ops on each of several devices, which take turns."""
+
+FINDERS = (*ALGORITHMS, *BOUNDS, EQUAL_WORK, ONE_DEVICE, WHOLE)
 
 OPTIMAL = "optimal"
 INFEASIBLE = "infeasible"

@@ -15,11 +15,14 @@ from typing import Any
 
 from mtpp.checker.checks import (
     PARTITION,
+    check_assignment,
     check_bound,
     check_costs,
     check_counts,
+    check_edges,
     check_file,
     check_model_ticks,
+    check_together,
     compare,
     file_row,
     gap_rows,
@@ -32,6 +35,7 @@ from mtpp.checker.checks import (
     rows_named,
 )
 from mtpp.checker.claim import LATENCY
+from mtpp.checker.devices.replicas import REPLICAS, DeviceList, ReplicatedStages, devices_row
 from mtpp.checker.document import ABSTRACT, PICOSECONDS_PER_UNIT, STAGE_FIGURES, check_plan
 from mtpp.checker.facts import counted, dims_rows, groups_row, system_rows
 from mtpp.checker.frontier import check_frontier
@@ -141,9 +145,11 @@ def verify_plan(
         raise InputError("the plan embeds no graph", where="/graph", remedy="give the model with ‹model›")
     refuse_impossible_system(plan["system"], subject, ("system",))
 
+    devices = DeviceList.of(plan, subject, placed) if REPLICAS in plan else None
     checks = [
         *system_rows(plan["system"], system_due or {}, _PLAN),
         *([] if placed is None else machine_rows(plan, placed, machine_due)),
+        *([] if devices is None else [devices_row(plan, devices.names, devices.order)]),
         *([] if placed is None else times_row(plan["machine"], times_due if graph is not None else None, measured_due)),
         *dims_rows(plan["model"], dims_due, _PLAN),
         groups_row(plan["together"], subject.op_count),
@@ -157,14 +163,14 @@ def verify_plan(
     if placed is None and machine_due is not None:
         checks.append(Check("machine", False, "the plan is for equal devices, it has to be for a machine"))
     goal = PlanGoal.of(plan)
-    reached_there, ended = _check_partition(plan, subject, placed, checks, ended_by)
+    reached_there, ended = _check_partition(plan, subject, devices or placed, checks, ended_by)
     stated = plan["lower_bound"]
     method, tier, value = stated["method"], Tier(stated["tier"]), stated["value"]
     bound = Check(BOUND_CHECK, None, f"{method}: {OUT_OF_TIME}")
     if not ended:
         with suppress(*ended_by):
             upper = reached_there if hold(checks, (*PARTITION, *goal.rows)) else None
-            claim = claim_of_bound(plan, subject, placed, stated, goal)
+            claim = claim_of_bound(plan, subject, devices or placed, stated, goal)
             if isinstance(claim, Check):
                 bound, tier = claim, Tier.NONE
             else:
@@ -217,14 +223,24 @@ def _on_machine(
 
 
 def _check_partition(
-    plan: dict[str, Any], subject: TickGraph, placed: PlacedGraph | None, checks: list[Check], ended_by: Interrupts
+    plan: dict[str, Any],
+    subject: TickGraph,
+    placed: PlacedGraph | DeviceList | None,
+    checks: list[Check],
+    ended_by: Interrupts,
 ) -> tuple[int | None, bool]:
     """Add the rows on stages; return the objective if it could be derived, and whether work was ended."""
     on, between, goal, derived = None, None, PlanGoal.of(plan), []
+    if placed is not None and not hold(checks, ("devices",)):
+        checks[:] = complete(checks, ("assignment", *_ON_STAGES, *goal.rows), "the devices are wrong")
+        return None, False
+    if isinstance(placed, DeviceList):
+        try:
+            return _check_replicas(plan, subject, placed, checks), False
+        except ended_by:
+            checks[:] = complete(checks, ("assignment", *_ON_STAGES), OUT_OF_TIME)
+            return None, True
     if placed is not None:
-        if not hold(checks, ("devices",)):
-            checks[:] = complete(checks, ("assignment", *_ON_STAGES, *goal.rows), "the devices are wrong")
-            return None, False
         numbers = [stage["device"]["index"] for stage in plan["stages"]]
         on = [(placed.by_device[i], placed.devices[i]) for i in numbers]
         between = placed.between_stages(numbers)
@@ -241,6 +257,29 @@ def _check_partition(
     except ended_by:
         checks[:] = complete(checks, ("assignment", *_ON_STAGES, *goal.rows), OUT_OF_TIME)
         return None, True
+
+
+def _check_replicas(plan: dict[str, Any], graph: TickGraph, devices: DeviceList, checks: list[Check]) -> int | None:
+    """Add the rows on stages of several devices; return the bottleneck if it could be derived."""
+    assigned = check_assignment(plan["assignment"], len(plan["stages"]), graph)
+    checks.append(assigned)
+    if not assigned.passed:
+        checks[:] = complete(checks, _ON_STAGES, "the assignment is wrong")
+        return None
+    stage_of = [plan["assignment"][name] for name in graph.op_names]
+    found = ReplicatedStages.of(plan, stage_of, devices)
+    bottleneck = max(stage.cost for stage in found.stages.values())
+    checks += [
+        check_edges(graph, stage_of),
+        *check_together(plan["together"], plan["assignment"]),
+        _check_stages(plan, dict(found.stages)),
+        found.each_row(plan),
+        *([compare("latency", plan["latency"], found.latency, "ticks", _PLAN)] if "latency" in plan else []),
+        found.memory_row(),
+        *found.length_rows(),
+        compare("bottleneck", plan["bottleneck"], bottleneck, "ticks", _PLAN),
+    ]
+    return bottleneck
 
 
 def _check_file(plan: dict[str, Any], actual: str | None, *, model_given: bool, unfound: str | None) -> Check:
@@ -287,7 +326,7 @@ def _check_ticks(plan: dict[str, Any], model: TickGraph | None) -> Check:
 
 def _check_stages(plan: dict[str, Any], stages: dict[int, StageFigures]) -> Check:
     name = "stage costs"
-    if "machine" not in plan and len(plan["stages"]) != plan["k"]:
+    if "machine" not in plan and REPLICAS not in plan and len(plan["stages"]) != plan["k"]:
         return Check(name, False, f"the plan lists {len(plan['stages'])} stages, k is {plan['k']}")
     for s, stated in enumerate(plan["stages"]):
         if stated["index"] != s:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -132,6 +133,14 @@ def _add_boundaries(
         paid = sum(ticks[t] for t in tensors)
         stages[one].output += paid
         stages[other].input += paid
+
+
+def shared_cost(ticks: Sequence[int]) -> int:
+    """Return what a stage costs on devices that take so many ticks each."""
+    if not all(ticks):
+        return 0
+    rate = sum(Fraction(1, one) for one in ticks)
+    return -(-rate.denominator // rate.numerator)
 
 
 def _peak(changes: list[int]) -> int:

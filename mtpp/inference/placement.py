@@ -9,6 +9,7 @@ import numpy as np
 
 from mtpp.inference.partition import Partition
 from mtpp.inference.placed_partition import PlacedPartition
+from mtpp.inference.replicas.partition import ReplicatedPartition, replicating
 
 if TYPE_CHECKING:
     from mtpp.inference.instance import Instance
@@ -35,8 +36,14 @@ def stages_on_devices(partition: Partition, count: int, free: bool) -> tuple[lis
 
 
 def on_whole_machine(plan: Plan, whole: Instance) -> Plan:
-    """Return a plan for some devices of a machine as one with a stage for each; *whole* is of all, as listed."""
+    """Return a plan for some devices of a machine as one with a stage for each; *whole* is of all, as listed.
+
+    With replicas as one with a stage for each device that is left.
+    """
     partition = plan.partition
+    if isinstance(partition, ReplicatedPartition):
+        every = replicating(whole)
+        return replace(plan, instance=every, partition=partition.over(every, partition.assignment))
     if plan.devices is not None:
         partition = PlacedPartition(partition.assignment, partition.k, plan.devices)
     stages, devices = stages_on_devices(partition, whole.k, whole.machine.free)

@@ -17,6 +17,8 @@ from mtpp.inference.graph import CostGraph, Int32Array
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import StageCosts, crossing_tensors, stage_costs
 from mtpp.inference.partition import Partition
+from mtpp.inference.replicas.costs import ReplicaCosts, replica_costs
+from mtpp.inference.replicas.partition import ReplicatedPartition
 
 FORMAT = "mtpp-plan"
 VERSION = 1
@@ -111,6 +113,8 @@ class Plan:
     @cached_property
     def costs(self) -> StageCosts:
         """Cost of every stage and its parts."""
+        if isinstance(self.partition, ReplicatedPartition):
+            return replica_costs(self.instance, self.partition)
         return stage_costs(self.instance, self.partition)
 
     @cached_property
@@ -140,9 +144,7 @@ class Plan:
 
     def stage_rows(self) -> list[dict[str, Any]]:
         """Return the JSON objects of the stages, times in ticks and sizes in bytes."""
-        costs, names = self.costs, self.instance.machine.names
-        on = [{} if self.devices is None else {"device": {"name": names[b], "index": self.devices[b]}}
-              for b in range(self.partition.k)]  # fmt: skip
+        costs, on = self.costs, self._devices_of_stages()
         return [
             {
                 "index": b,
@@ -161,6 +163,20 @@ class Plan:
             }
             for b in range(self.partition.k)
         ]
+
+    def _devices_of_stages(self) -> list[dict[str, Any]]:
+        """Return of each stage the device, or the devices with the cost on each; nothing where none are listed."""
+        machine, costs = self.instance.machine, self.costs
+        names = machine.names if machine.groups[0].name else [f"d{j}" for j in range(machine.count)]
+        if isinstance(self.partition, ReplicatedPartition) and isinstance(costs, ReplicaCosts):
+            rows = zip(self.partition.replicas, costs.each, strict=True)
+            return [
+                {"devices": [{"name": names[j], "index": j, "cost": t} for j, t in zip(devices, each, strict=True)]}
+                for devices, each in rows
+            ]
+        if self.devices is None:
+            return [{}] * self.partition.k
+        return [{"device": {"name": names[b], "index": self.devices[b]}} for b in range(self.partition.k)]
 
     def _system(self) -> dict[str, Any]:
         """Return the system, with the number of sequences if stages keep any states of them."""
@@ -216,6 +232,7 @@ class Plan:
             "system": self._system(),
             **({} if machine is None else {"machine": machine}),
             "k": self.instance.most_used,
+            **({"replicas": True} if isinstance(self.partition, ReplicatedPartition) else {}),
             "algorithm": self.algorithm,
             "found_by": self.found_by,
             "seed": self.seed,

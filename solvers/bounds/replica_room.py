@@ -47,7 +47,7 @@ def replica_room_bound(instance: Instance) -> LowerBound:
         "order": instance.machine.order,
         "cutoff": value,
         "k": instance.most_used,
-        "replicas": True,
+        "replicated": True,
         "prices": prices,
     }
     return LowerBound(value, SIMPLE, Tier.EXACT, proof)

@@ -52,7 +52,7 @@ def look_at_partition(
         raise InconsistentResult(
             f"{found_by} found a bottleneck of {bottleneck} ticks, and its slowest stage costs {costs.bottleneck}"
         )
-    _look_at_sums(instance, again, costs)
+    look_at_sums(instance, again, costs)
     if min(costs.cost.min(), costs.param_bytes.min(), costs.state_bytes.min(), costs.peak_bytes.min()) < 0:
         raise InconsistentResult(f"a stage found by {found_by} costs less than nothing")
     if not keeps_stage_memory(instance, costs):
@@ -62,18 +62,24 @@ def look_at_partition(
             (pair for pair in zip(held, limits, strict=True) if pair[1] is not None), key=lambda pair: pair[0] - pair[1]
         )
         raise InconsistentResult(f"a stage found by {found_by} needs {most} bytes, and the limit is {limit}")
-    if together:
-        place = dict(zip(instance.op_names, again.assignment.tolist(), strict=True))
-        for group in together:
-            stages = sorted({place[name] for name in group})
-            if len(stages) > 1:
-                raise InconsistentResult(
-                    f"{found_by} put {group[0]!r} and ops that share its stage into stages {stages[0]} and {stages[-1]}"
-                )
+    look_at_groups(instance, again, together, found_by)
     look_at_bounds(bottleneck, bounds)
 
 
-def _look_at_sums(instance: Instance, partition: Partition, costs: StageCosts) -> None:
+def look_at_groups(instance: Instance, partition: Partition, together: Sequence[Sequence[str]], found_by: str) -> None:
+    """Check that the ops of each group, given by names, share a stage."""
+    if not together:
+        return
+    place = dict(zip(instance.op_names, partition.assignment.tolist(), strict=True))
+    for group in together:
+        stages = sorted({place[name] for name in group})
+        if len(stages) > 1:
+            raise InconsistentResult(
+                f"{found_by} put {group[0]!r} and ops that share its stage into stages {stages[0]} and {stages[-1]}"
+            )
+
+
+def look_at_sums(instance: Instance, partition: Partition, costs: StageCosts) -> None:
     """Sum up work, parameters and transfers of stages op by op and tensor by tensor, where there are not too many."""
     if instance.op_count + len(instance.pins) > MOST_SUMMED:
         return

@@ -27,6 +27,7 @@ from mtpp.solvers.registry import default_sweeps
 from mtpp.solvers.relaxation.loop import MOVES_PER_STEP, RelaxationLoop, lifting_steps
 from mtpp.solvers.threads import Threads
 from mtpp.solvers.unequal.partition import partition_unequal
+from mtpp.solvers.unequal.replicated import partition_replicated
 
 _ORDER_SHARE = 0.15
 """Of the time of each round, for evolved orders."""
@@ -69,6 +70,8 @@ def partition(instance: Instance, limits: SearchLimits) -> SearchResult:
     Up to :data:`~mtpp.solvers.local_search.multilevel.LARGE` ops never worse than ``slice``: it starts there. Without a
     deadline the result depends on the seed and the number of evaluations alone, as long as the memory suffices.
     """
+    if instance.replicas:
+        return partition_replicated(instance, limits)
     if not instance.equal_devices:
         return partition_unequal(instance, limits)
     reduced = reduce_instance(instance, ended=limits.ended)

@@ -12,6 +12,7 @@ from mtpp.solvers.partitioners.auto import search
 from mtpp.solvers.reduction.reduction import reduce_instance
 from mtpp.solvers.registry import default_sweeps
 from mtpp.solvers.unequal.partition import partition_unequal
+from mtpp.solvers.unequal.replicated import partition_replicated
 
 _START_SHARE = 0.25
 """Of the evaluations and of the time, for the portfolio at most."""
@@ -35,6 +36,8 @@ def partition(instance: Instance, limits: SearchLimits) -> SearchResult:
     deadline the result depends on the seed and the number of evaluations alone, as long as the memory suffices; an
     evaluation is as many steps as there are ops.
     """
+    if instance.replicas:
+        return partition_replicated(instance, limits)
     if not instance.equal_devices:
         return partition_unequal(instance, limits)
     reduced = reduce_instance(instance, ended=limits.ended)

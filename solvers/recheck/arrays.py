@@ -42,6 +42,8 @@ class ClaimArrays(NamedTuple):
         Ops that read from each op, by rising *following*, and those that it reads from, CSR.
     rest_ticks, rest_bytes
         By level of a downset: what the stages after the next one can take in ticks, and in bytes of parameters. int64.
+    both_ticks
+        By level: what the next stage and those after it can take together in ticks, int64.
     shared, shared_offsets, shared_readers
         What a stage holds whole: bytes, and the op whose parameters have them, −1 for none; int64, shape (w, 2). Ops
         that read each, CSR.
@@ -66,6 +68,7 @@ class ClaimArrays(NamedTuple):
     before: Int32Array
     rest_ticks: Int64Array
     rest_bytes: Int64Array
+    both_ticks: Int64Array
     shared: Int64Array
     shared_offsets: Int64Array
     shared_readers: Int32Array
@@ -153,6 +156,7 @@ def claim_arrays(claim: DownsetClaim, onward: Sequence[int], least: Sequence[int
     transfer = _int64([edge.transfer for edge in claim.edges])
     all_ticks = sum(claim.work) + sum(edge.transfer for edge in claim.edges)
     givers = claim.givers if claim.maximal else 0
+    rest_ticks = [max(-1, min(claim.rest_ticks(level, least), all_ticks)) for level in levels]
     return ClaimArrays(
         _int64(claim.work),
         _int64(claim.param_bytes),
@@ -167,8 +171,9 @@ def claim_arrays(claim: DownsetClaim, onward: Sequence[int], least: Sequence[int
         *_rows(read),
         *_rows([sorted(ops, key=place.__getitem__, reverse=True) for ops in after]),
         *_rows([list(members(ops)) for ops in claim.before]),
-        _int64([max(-1, min(claim.rest_ticks(level, least), all_ticks)) for level in levels]),
+        _int64(rest_ticks),
         _int64([min(claim.rest_bytes(level), sum(claim.param_bytes)) for level in levels]),
+        _int64([claim.limit + ticks for ticks in rest_ticks]),
         _int64([value for row in claim.shared for value in (row.size, -1 if row.home is None else row.home)]).reshape(
             -1, 2
         ),

@@ -106,6 +106,7 @@ def recheck_on_devices(
     from mtpp.solvers.recheck.compiled import Unwatched
     from mtpp.solvers.recheck.latency import search_latency_labels
     from mtpp.solvers.recheck.neighbours import NeighbourClaim, search_neighbours
+    from mtpp.solvers.recheck.replicas import ReplicaClaim, search_replicas
     from mtpp.solvers.recheck.unequal import UnequalClaim, search_labels
 
     assert claim.by_class is not None
@@ -134,8 +135,20 @@ def recheck_on_devices(
         return False, "the rule 'maximal' does not hold where latency counts"
     if not all(map(fits_arrays, of_class)) or not all(2 * sum(row) < LARGEST_TOTAL // 4 for row in links):
         return None, "the search was not run again: its numbers are beyond 64 bits"
+    if proof.get("replicated") and (proof["rules"] not in (["fit"], ["fit", "whole"]) or "prices" not in proof):
+        return False, "no search with several devices a stage goes by these rules"
+    if proof.get("replicated") and (isinstance(whole, NeighbourClaim) or most_latency is not None):
+        return False, "a search with several devices a stage is of the bottleneck and of direct transport"
+    if proof.get("replicated") and len(proof["prices"]) != len(of_class):
+        return False, f"there are {len(proof['prices'])} prices for {len(of_class)} classes of devices"
     try:
-        if isinstance(whole, NeighbourClaim):
+        if proof.get("replicated"):
+            shared = ReplicaClaim(whole.of_class, whole.class_of, whole.most, whole.free, tuple(proof["prices"]))
+            again = search_replicas(shared, proof["labels"], watcher or Unwatched(), memory_bytes)
+            if again is None:
+                return None, "the search was not run again: its numbers are beyond 64 bits"
+            found = again
+        elif isinstance(whole, NeighbourClaim):
             found = search_neighbours(whole, most_latency, proof["labels"], watcher or Unwatched(), memory_bytes)
         elif most_latency is None:
             found = search_labels(whole, proof["labels"], watcher or Unwatched(), memory_bytes)

@@ -16,7 +16,16 @@ import numpy as np
 from mtpp.array_types import Int64Array
 from mtpp.solvers.recheck.claim import DownsetClaim, SearchTooLarge
 from mtpp.solvers.recheck.compiled import Watcher
-from mtpp.solvers.recheck.unequal import LABEL_BYTES, FoundLabels, Label, LabelSearch, UnequalClaim, as_bits, covers
+from mtpp.solvers.recheck.unequal import (
+    LABEL_BYTES,
+    FoundLabels,
+    Label,
+    LabelSearch,
+    UnequalClaim,
+    as_bits,
+    covers,
+    digest_of_labels,
+)
 
 _HALF = 2**31
 """In a record a latency is two numbers, each below this."""
@@ -91,7 +100,7 @@ class _LatencySearch(LabelSearch):
             downset: [(*label[:-1], label[-1] // _HALF, label[-1] % _HALF) for label in front]
             for downset, front in fronts.items()
         }
-        return FoundLabels(len(fronts), kept, self._digest(written), complete=False)
+        return FoundLabels(len(fronts), kept, digest_of_labels(written, claim.of_class[0].op_count), complete=False)
 
     def _labels_after(self, downset: int, c: int, labels: Sequence[tuple[Label, int]]) -> list[tuple[int, Label]]:
         """Return the labels within the limits that one more stage of a class leads to, with their downsets."""

@@ -190,6 +190,7 @@ class LabelSearch:
                     owed=np.array(owed, dtype=np.int64),
                     rest_ticks=np.zeros(1, dtype=np.int64),
                     rest_bytes=np.zeros(1, dtype=np.int64),
+                    both_ticks=np.zeros(1, dtype=np.int64),
                 )
             )
         matters = claim.memory_matters
@@ -269,6 +270,7 @@ class LabelSearch:
         held = [claim.left(label, claim.bytes_room) for label in labels]
         total = self._totals[c]
         arrays.rest_ticks[0] = max(total if room is None else min(room, total) for room in rooms)
+        arrays.both_ticks[0] = arrays.rest_ticks[0] + self._limits[c].ticks
         params = rest[-1]
         arrays.rest_bytes[0] = max(params if room is None else min(room, params) for room in held)
         state = self._scratch.state
@@ -318,14 +320,18 @@ class LabelSearch:
         return all((left := claim.left(label, room)) is None or due <= left for due, room in rooms)
 
     def _digest(self, fronts: Mapping[int, Sequence[Label]]) -> str:
-        """Return the SHA-256 of all labels: their numbers in 4 bytes each, and the bits of their downset."""
-        length = (self._measures.shape[1] + 7) // 8
-        records = sorted(
-            b"".join(number.to_bytes(4, "big") for number in label) + downset.to_bytes(length, "little")
-            for downset, front in fronts.items()
-            for label in front
-        )
-        return sha256(b"".join(records)).hexdigest()
+        return digest_of_labels(fronts, self._measures.shape[1])
+
+
+def digest_of_labels(fronts: Mapping[int, Sequence[Label]], op_count: int) -> str:
+    """Return the SHA-256 of all labels of downsets: their numbers in 4 bytes each, and the bits of their downset."""
+    length = (op_count + 7) // 8
+    records = sorted(
+        b"".join(number.to_bytes(4, "big") for number in label) + downset.to_bytes(length, "little")
+        for downset, front in fronts.items()
+        for label in front
+    )
+    return sha256(b"".join(records)).hexdigest()
 
 
 def covers(one: Label, other: Label) -> bool:

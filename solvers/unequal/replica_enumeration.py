@@ -51,7 +51,7 @@ class ReplicaProblem(UnequalProblem):
     @property
     def terms(self) -> dict[str, object]:
         """Prices of the measure, for proofs."""
-        return {"replicas": True, "prices": self.devices.prices.tolist()}
+        return {"replicated": True, "prices": self.devices.prices.tolist()}
 
     def search(self, limit: int, memory_bytes: int) -> ReplicaSearch:
         """Return a search for a partition with every stage cost at most *limit* ticks, at its beginning."""

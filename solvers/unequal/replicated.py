@@ -67,7 +67,7 @@ class _Turns:
             if upper < self._best.bottleneck:
                 assert isinstance(prover.found, ReplicatedPartition)
                 self._found(prover.found, upper, "downset")
-            elif prover.steps == before:
+            elif prover.steps == before and self._stop is None:
                 return self._ended(StopReason.BUDGET)
             steps *= 2
         return self._ended(stopped)

@@ -40,7 +40,7 @@ def check_chain(claim: BoundClaim) -> Verdict:
     }
     free = proof.get("order") == "free"
     priced = {"prices": mapping(whole()), "price_of_any": whole()} if free else {}
-    record(rules | priced, {"replicas": flag})(proof, claim.path)
+    record(rules | priced, {"replicated": flag})(proof, claim.path)
     if proof["k"] != claim.k:
         return False, f"the proof is for k = {proof['k']}, the claim for k = {claim.k}"
     if proof["cutoff"] != claim.value:
@@ -51,7 +51,7 @@ def check_chain(claim: BoundClaim) -> Verdict:
         return False, f"the prices are not of the classes of devices: {', '.join(names)}"
     if claim.value == 0:
         return True, "no bottleneck is below 0 ticks"
-    devices = ChainDevices.of(claim, sharing=proof.get("replicas", False))
+    devices = ChainDevices.of(claim, sharing=proof.get("replicated", False))
     found = _priced_labels(devices, proof) if free else _leading_labels(devices, proof)
     if isinstance(found, str):
         return False, found

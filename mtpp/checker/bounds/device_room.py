@@ -50,12 +50,18 @@ def _room(measured: list[int], graph: TickGraph, system: dict[str, Any], ticks: 
             if y * own_least > y_most * own:
                 y_most, own_least = y, own
         room = min(room, ticks * y_most // own_least)
-    if system["stage_memory_bytes"] is None:
-        return room
-    left = system["stage_memory_bytes"]
+    held = most_within(measured, graph, system)
+    return room if held is None else min(room, held)
+
+
+def most_within(measured: list[int], graph: TickGraph, system: dict[str, Any]) -> int | None:
+    """Return the most of the measure that a device has memory for, its ops taken in part; None: no limit."""
+    left = system.get("stage_memory_bytes")
+    if left is None:
+        return None
     if system["peak"] == "reserve":
         left -= system["activation_reserve_bytes"]
-    return min(room, _knapsack(measured, graph.param_bytes, left))
+    return _knapsack(measured, graph.param_bytes, left)
 
 
 def _knapsack(measured: list[int], sizes: list[int], left: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mtpp.checker.bounds.device_room import check_device_room
+from mtpp.checker.bounds.replica_room import check_replica_room
 from mtpp.checker.claim import BoundClaim, Verdict, together_classes
 from mtpp.checker.facts import counted
 from mtpp.checker.graph import ceil_div
@@ -24,6 +25,8 @@ def check_simple(claim: BoundClaim) -> Verdict:
         return _check_average_work(claim)
     if rule == "device-room":
         return check_device_room(claim)
+    if rule == "replica-room":
+        return check_replica_room(claim)
     return False, f"no such rule: {rule[:60]!r}"
 
 

@@ -82,7 +82,7 @@ def _may_go_on(claim: ClaimArrays, limits: Limits, nodes: Int64Array, depth: int
     cost, rest = nodes[depth, COST], nodes[depth, REST]
     if cost > limits.ticks or rest > claim.rest_ticks[level] or nodes[depth, REST_PARAMS] > claim.rest_bytes[level]:
         return False
-    if cost + rest + nodes[depth, OPEN_WORK] > limits.ticks + claim.rest_ticks[level]:
+    if cost + rest + nodes[depth, OPEN_WORK] > claim.both_ticks[level]:
         return False
     return bool(cost + overflow(nodes[depth, PARAMS] + nodes[depth, PEAK], limits) <= limits.ticks)
 

@@ -176,7 +176,7 @@ class ChainSearch:
             "cutoff": cutoff,
             "k": self._instance.most_used,
             "order": self._instance.machine.order,
-            **({"replicas": True} if self._instance.replicas else {}),
+            **({"replicated": True} if self._instance.replicas else {}),
             "labels": found.count,
             "digest": found.digest(),
         }

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil
 from random import Random
 
 import pytest
+from device_claims import claim_of
 from random_devices import NEVER, RandomCase, random_case
 from seeds import sampled
 
@@ -15,9 +15,8 @@ from mtpp.inference.instance import Instance
 from mtpp.inference.placed_partition import PlacedPartition
 from mtpp.solvers.limits import UNLIMITED, SearchLimits, SearchResult
 from mtpp.solvers.partitioners.auto import partition
-from mtpp.solvers.recheck.claim import DownsetClaim, Edge, GroundTensor, SharedBytes, StageMemory
 from mtpp.solvers.recheck.compiled import Unwatched
-from mtpp.solvers.recheck.unequal import UnequalClaim, search_labels
+from mtpp.solvers.recheck.unequal import search_labels
 from mtpp.solvers.unequal.enumeration import UnequalSearch, unequal_problem
 
 SEEDS = sampled(range(10_000), 250)
@@ -64,42 +63,6 @@ def solve(cell: Cell) -> SearchResult | None:
         raise
 
 
-def claim_of(cell: Cell, limit: int, *, whole: bool) -> UnequalClaim:
-    """Return the claim that no plan of a cell has all stages cost at most *limit*, from the definitions.
-
-    If not *whole*, each weight that several ops read is charged on its last reader.
-    """
-    instance, case = cell.instance(), cell.case
-    in_order, n = case.peak == "order", case.ops
-    ground = tuple(GroundTensor(size, u, readers) for u, readers, _, size in case.tensors if size and in_order)
-    params, shared = list(case.params), []
-    for size, readers in case.weights:
-        params[readers[-1]] += size
-        shared.append(SharedBytes(size, readers[-1], sum(1 << v for v in readers)))
-    claims = []
-    for device in instance.machine.classes:
-        rate = device.link.rate
-        memory = StageMemory(
-            device.fast_memory_bytes,
-            device.memory_bytes,
-            rate.numerator,
-            None if in_order else device.activation_reserve_bytes,
-            tuple(range(n)) if in_order else (),
-            ground,
-            rate.denominator,
-        )
-        edges = (
-            Edge(ceil(moved / device.link.speed) + device.link.latency_ps, u, readers)
-            for u, readers, moved, _ in case.tensors
-        )
-        work = tuple(ceil(work / device.speed) for work in case.work)
-        maximal = not (instance.peaks_in_order or whole)
-        rules = {"crossings": False, "maximal": maximal}
-        held = tuple(shared) if whole else ()
-        claims.append(DownsetClaim(work, tuple(params), tuple(edges), memory, n, limit, **rules, shared=held))
-    return UnequalClaim(tuple(claims), tuple(instance.machine.class_of), cell.most, cell.free)
-
-
 @pytest.mark.parametrize("seed", SEEDS)
 def test_optimal_as_by_brute_force(seed: int) -> None:
     """The least bottleneck, proven, with stages that cost it on the devices that the plan names."""
@@ -127,7 +90,7 @@ def test_second_search_comes_to_the_same_labels(seed: int) -> None:
     search = UnequalSearch(unequal_problem(instance), optimum - 1, MEMORY)
     search.run(UNLIMITED)
     assert search.state == "ended"
-    again = search_labels(claim_of(cell, optimum - 1, whole=search.whole), 10**6, Unwatched(), MEMORY)
+    again = search_labels(claim_of(cell.case, instance, optimum - 1, whole=search.whole), 10**6, Unwatched(), MEMORY)
     assert not again.complete
     assert search.record() == {"downsets": again.downsets, "labels": again.labels, "digest": again.digest}
-    assert search_labels(claim_of(cell, optimum, whole=True), 10**6, Unwatched(), MEMORY).complete
+    assert search_labels(claim_of(cell.case, instance, optimum, whole=True), 10**6, Unwatched(), MEMORY).complete

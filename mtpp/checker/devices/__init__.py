@@ -1,0 +1,1 @@
+"""Devices of plans for machines: stages that stand on several of them."""

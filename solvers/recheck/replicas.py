@@ -1,0 +1,394 @@
+"""The search over downsets whose stages stand on several devices, run again from its proof's terms.
+
+A stage S on a set R of devices stays within a limit T where Σ T/f_j(S) ≥ 1 over R: in whole numbers, where T · Σ Π f_i
+of all other devices i is at least Π f_j. Some f_j(S) of 0 will do, too. A device whose memory S exceeds is of no use.
+
+Labels are those of :mod:`mtpp.solvers.recheck.unequal`. One more stage of a label takes in free order any smallest set
+of the devices left that suffices; in fixed order all devices that hold it, up to the first with which they suffice, or
+where devices used are limited, for each last device as few as suffice of those before it.
+
+One rule leaves labels out, *fit*, by one measure: y(v) of an op is the least q_c · work_c(v) over all classes, for
+prices q_c that the proof names, and z(t) of a tensor the least q_c · transfer_c(t). A set R has room for T · Σ q_j of
+y(S) and z of all that S cuts: q_j · f_j(S) is no less for any j, and Σ T/f_j(S) ≥ 1. So what is outside a downset, and
+z once of each tensor that goes there, is at most T · Σ q_j over the devices that the label leaves. One device of each
+stage has room for its parameters, so those of all devices left hold what is outside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mtpp.array_types import Int64Array
+from mtpp.solvers.recheck.arrays import claim_arrays, fits_arrays, ground_arrays, stage_limits, work_around
+from mtpp.solvers.recheck.claim import DownsetClaim, Edge, SearchTooLarge, StageMemory
+from mtpp.solvers.recheck.compiled import Watcher
+from mtpp.solvers.recheck.kernels.downsets import FULL, PAUSED, stages_after
+from mtpp.solvers.recheck.kernels.state import PAIRS
+from mtpp.solvers.recheck.layout import Store, nodes, scratch
+from mtpp.solvers.recheck.unequal import LABEL_BYTES, FoundLabels, Label, covers, digest_of_labels
+
+_FIRST_ROWS = 256
+_STEPS = 2_000_000
+_MOST_SETS = 1_000_000
+
+
+@dataclass(frozen=True)
+class ReplicaClaim:
+    """The claim that no partition on one or more devices a stage has all of its stages cost at most the limit.
+
+    Attributes
+    ----------
+    of_class, class_of, most, free
+        As of :class:`~mtpp.solvers.recheck.unequal.UnequalClaim`.
+    prices
+        Of each class.
+    """
+
+    of_class: tuple[DownsetClaim, ...]
+    class_of: tuple[int, ...]
+    most: int
+    free: bool
+    prices: tuple[int, ...]
+
+    @property
+    def limit(self) -> int:
+        """Ticks that no stage may exceed."""
+        return self.of_class[0].limit
+
+    @cached_property
+    def measure(self) -> DownsetClaim:
+        """The claim in terms of the measure, on a device with the roomiest memory."""
+        first = self.of_class[0]
+        work = zip(*(one.work for one in self.of_class), strict=True)
+        edges = zip(*(one.edges for one in self.of_class), strict=True)
+        limits = [one.memory.limit_bytes for one in self.of_class]
+        reserves = [one.memory.reserve for one in self.of_class]
+        known = [size for size in limits if size is not None]
+        memory = replace(
+            first.memory,
+            fast_bytes=None,
+            limit_bytes=None if len(known) < len(limits) else max(known),
+            reserve=None if None in reserves else min(size or 0 for size in reserves),
+        )
+        return replace(
+            first,
+            work=tuple(self._least(row) for row in work),
+            edges=tuple(Edge(self._least([e.transfer for e in row]), row[0].maker, row[0].readers) for row in edges),
+            memory=memory,
+            maximal=False,
+        )
+
+    def _least(self, ticks: Sequence[int]) -> int:
+        return min(q * t for q, t in zip(self.prices, ticks, strict=True))
+
+    @cached_property
+    def memory_matters(self) -> bool:
+        """Whether a device has a memory that not everything at once fits into."""
+        return any(claim.memory_matters for claim in self.of_class)
+
+    @cached_property
+    def bytes_room(self) -> list[int | None]:
+        """The most parameters that each device holds; None: any."""
+        sizes = [
+            None
+            if claim.memory.limit_bytes is None or not self.memory_matters
+            else claim.memory.limit_bytes - (claim.memory.reserve or 0)
+            for claim in self.of_class
+        ]
+        return [sizes[c] for c in self.class_of]
+
+    @property
+    def first(self) -> Label:
+        """The label of the empty downset."""
+        if self.free:
+            return (0,) * len(self.of_class)
+        return (0, 0) if self.most < len(self.class_of) else (0,)
+
+    def devices_left(self, label: Label) -> list[int]:
+        """Return the devices that a label leaves."""
+        if not self.free:
+            return list(range(label[0], len(self.class_of)))
+        seen = [0] * len(self.of_class)
+        left = []
+        for j, c in enumerate(self.class_of):
+            if seen[c] >= label[c]:
+                left.append(j)
+            seen[c] += 1
+        return left
+
+    def rooms(self, label: Label) -> tuple[int, int | None]:
+        """Return the measure and the parameters that the devices left have room for."""
+        left = self.devices_left(label)
+        sizes = [self.bytes_room[j] for j in left]
+        known = [size for size in sizes if size is not None]
+        measure = self.limit * sum(self.prices[self.class_of[j]] for j in left)
+        return measure, sum(known) if len(known) == len(sizes) else None
+
+    def suffice(self, chosen: Sequence[int], ticks: Sequence[int | None]) -> bool:
+        """Tell whether so many devices of each class bring a stage of these ticks within the limit."""
+        terms = [(x, f) for x, f in zip(chosen, ticks, strict=True) if x]
+        if any(f == 0 for _, f in terms):
+            return True
+        each = [f for _, f in terms if f is not None]
+        if len(each) < len(terms):
+            raise ValueError("a device does not hold the stage")
+        whole = prod(each)
+        return self.limit * sum(x * (whole // f) for x, f in zip((x for x, _ in terms), each, strict=True)) >= whole
+
+    def smallest_sets(self, ticks: Sequence[int | None]) -> list[tuple[int, ...]]:
+        """Return the smallest sets of devices, by class, that bring a stage of these ticks within the limit."""
+        counts = [0 if f is None else self.class_of.count(c) for c, f in enumerate(ticks)]
+        if prod(count + 1 for count in counts[:-1]) > _MOST_SETS:
+            raise SearchTooLarge("there are too many sets of devices")
+        found = []
+        for head in product(*(range(count + 1) for count in counts[:-1])):
+            last = self._fewest(head, counts[-1], ticks)
+            if last is None:
+                continue
+            chosen = (*head, last)
+            one_less = [
+                (*chosen[:c], x - 1, *chosen[c + 1 :]) for c, x in enumerate(chosen) if x and c < len(chosen) - 1
+            ]
+            if not any(self.suffice(less, ticks) for less in one_less):
+                found.append(chosen)
+        return found
+
+    def _fewest(self, head: Sequence[int], most: int, ticks: Sequence[int | None]) -> int | None:
+        """Return the fewest devices of the last class that suffice with those of the others; None: not even all."""
+        low, high = 0, most + 1
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self.suffice((*head, middle), ticks) else (middle + 1, high)
+            if low > most:
+                return None
+        return low
+
+    def labels_after(
+        self, label: Label, ticks: Sequence[int | None], sets: Sequence[tuple[int, ...]]
+    ) -> Iterator[Label]:
+        """Yield the labels after one more stage of these ticks, whose smallest sets are given in free order."""
+        if self.free:
+            for chosen in sets:
+                new = tuple(a + b for a, b in zip(label, chosen, strict=True))
+                enough = all(x <= self.class_of.count(c) for c, x in enumerate(new))
+                if enough and sum(new) <= self.most:
+                    yield new
+            return
+        able: list[int] = []
+        fewest = len(self.class_of) + 1
+        for j in range(label[0], len(self.class_of)):
+            if ticks[self.class_of[j]] is None:
+                continue
+            able.append(j)
+            if len(label) == 1:
+                if self._enough(able, ticks):
+                    yield (j + 1,)
+                    return
+                continue
+            fastest = sorted(able, key=lambda i: ticks[self.class_of[i]] or 0)
+            taken = next((u for u in range(1, min(fewest, len(able) + 1)) if self._enough(fastest[:u], ticks)), None)
+            if taken is not None and label[1] + taken <= self.most:
+                yield j + 1, label[1] + taken
+                fewest = taken
+
+    def _enough(self, devices: Sequence[int], ticks: Sequence[int | None]) -> bool:
+        classes = [self.class_of[j] for j in devices]
+        return self.suffice([classes.count(c) for c in range(len(ticks))], ticks)
+
+
+class _Stages(NamedTuple):
+    """Stages that may follow a downset: where each leads to, its ticks by class, and what is after it.
+
+    Attributes
+    ----------
+    reached
+        Downsets, as numbers with a bit for each op.
+    ticks
+        By stage and class; −1 where its memory is too small. int64.
+    rest, rest_bytes
+        The measure and parameters of what is outside, int64.
+    """
+
+    reached: list[int]
+    ticks: Int64Array
+    rest: Int64Array
+    rest_bytes: Int64Array
+
+
+def search_replicas(claim: ReplicaClaim, most_labels: int, watcher: Watcher, memory_bytes: int) -> FoundLabels | None:
+    """Search all chains of downsets for a partition within the claim's limit; None: its numbers are beyond 64 bits.
+
+    Parameters
+    ----------
+    most_labels, memory_bytes
+        As of :func:`~mtpp.solvers.recheck.unequal.search_labels`.
+    """
+    if not fits_arrays(claim.measure) or not all(map(fits_arrays, claim.of_class)):
+        return None
+    return _ReplicaSearch(claim, watcher, memory_bytes).run(most_labels)
+
+
+class _ReplicaSearch:
+    """One search, downset by downset from the smallest on."""
+
+    def __init__(self, claim: ReplicaClaim, watcher: Watcher, memory_bytes: int) -> None:
+        self._claim, self._watcher, self._memory = claim, watcher, memory_bytes
+        measure = claim.measure
+        n = measure.op_count
+        self._words = (n + 63) // 64
+        one = np.zeros(1, dtype=np.int64)
+        self._arrays = claim_arrays(measure, work_around(measure)[1], [])._replace(
+            rest_ticks=one.copy(), rest_bytes=one.copy(), both_ticks=one.copy()
+        )
+        self._total = sum(measure.work) + 2 * sum(edge.transfer for edge in measure.edges)
+        matters = claim.memory_matters
+        self._limits = stage_limits(measure, matters)
+        self._ground = ground_arrays(measure, matters)
+        self._scratch = scratch(self._arrays, self._ground, self._words)
+        self._nodes = nodes(n)
+        self._rows = np.zeros((_FIRST_ROWS, self._words), dtype=np.uint64)
+        self._base = Store(
+            np.zeros((1, self._words), dtype=np.uint64), np.zeros(1, dtype=np.int32), np.zeros(1, dtype=np.int64)
+        )
+        self._figures = _Figures(claim)
+        self._whole = (1 << n) - 1
+        self._sets: dict[tuple[int | None, ...], list[tuple[int, ...]]] = {}
+        self._room: dict[Label, tuple[int, int | None]] = {}
+
+    def run(self, most_labels: int) -> FoundLabels:
+        """Search."""
+        claim = self._claim
+        fronts: dict[int, list[Label]] = {0: [claim.first]}
+        waiting: dict[int, list[int]] = {0: [0]}
+        kept, expanded = 1, 0
+        total, params = sum(claim.measure.work), sum(claim.measure.param_bytes)
+        if total > self._rooms(claim.first)[0] or params > (self._rooms(claim.first)[1] or params):
+            return FoundLabels(1, 1, digest_of_labels(fronts, claim.measure.op_count), complete=False)
+        while waiting:
+            for downset in waiting.pop(min(waiting)):
+                self._watcher.searched(expanded)
+                expanded += 1
+                stages = self._stages_after(downset, fronts[downset])
+                for i, reached in enumerate(stages.reached):
+                    for label in self._labels(fronts[downset], stages, i):
+                        front = fronts.get(reached)
+                        if front is None:
+                            fronts[reached] = front = []
+                            waiting.setdefault(reached.bit_count(), []).append(reached)
+                        elif any(covers(one, label) for one in front):
+                            continue
+                        kept -= len(front)
+                        front[:] = [one for one in front if not covers(label, one)] + [label]
+                        kept += len(front)
+                        if reached == self._whole:
+                            return FoundLabels(len(fronts), kept, None, complete=True)
+                if kept > most_labels:
+                    return FoundLabels(len(fronts), kept, None, complete=False)
+                if kept * (LABEL_BYTES + 16 * self._words) > self._memory:
+                    raise SearchTooLarge(f"{kept} labels take all the memory that it may ({self._memory >> 20} MiB)")
+        return FoundLabels(len(fronts), kept, digest_of_labels(fronts, claim.measure.op_count), complete=False)
+
+    def _labels(self, front: Sequence[Label], stages: _Stages, i: int) -> Iterator[Label]:
+        """Yield the labels of the downset that a stage leads to, where what is outside fits."""
+        claim = self._claim
+        ticks = tuple(None if one < 0 else one for one in stages.ticks[i].tolist())
+        sets: Sequence[tuple[int, ...]] = ()
+        if claim.free:
+            known = self._sets.get(ticks)
+            sets = self._sets[ticks] = claim.smallest_sets(ticks) if known is None else known
+        rest, rest_bytes = int(stages.rest[i]), int(stages.rest_bytes[i])
+        for label in front:
+            for new in claim.labels_after(label, ticks, sets):
+                room, held = self._rooms(new)
+                if rest <= room and (held is None or rest_bytes <= held):
+                    yield new
+
+    def _rooms(self, label: Label) -> tuple[int, int | None]:
+        known = self._room.get(label)
+        if known is None:
+            known = self._room[label] = self._claim.rooms(label)
+        return known
+
+    def _stages_after(self, downset: int, labels: Sequence[Label]) -> _Stages:
+        """Return the stages that may follow a downset, each of the measure that the devices left have room for."""
+        arrays = self._arrays
+        room = min(max(self._rooms(label)[0] for label in labels), self._total)
+        arrays.rest_ticks[0] = arrays.both_ticks[0] = room
+        arrays.rest_bytes[0] = sum(self._claim.measure.param_bytes)
+        state = self._scratch.state
+        state[:] = 0
+        self._base.sets[0] = np.frombuffer(downset.to_bytes(8 * self._words, "little"), dtype="<u8")
+        limits = self._limits._replace(ticks=room)
+        while True:
+            status = stages_after(
+                arrays, limits, self._ground, self._base, self._scratch, self._nodes, self._rows, _STEPS
+            )
+            if status == FULL:
+                if 2 * self._rows.nbytes > self._memory:
+                    raise SearchTooLarge("the stages after one downset take all the memory that it may")
+                self._rows = np.concatenate([self._rows, np.zeros_like(self._rows)])
+            elif status == PAUSED:
+                self._watcher.alive()
+            else:
+                break
+        return self._figures.of(downset, self._rows[: state[PAIRS]])
+
+
+class _Figures:
+    """Figures of many stages after one downset at once, from the definitions."""
+
+    def __init__(self, claim: ReplicaClaim) -> None:
+        self._claim, measure = claim, claim.measure
+        self._n = measure.op_count
+        self._work = np.array([one.work for one in claim.of_class], dtype=np.int64)
+        self._transfer = np.array([[e.transfer for e in one.edges] for one in claim.of_class], dtype=np.int64)
+        self._measured = np.array(measure.work, dtype=np.int64)
+        self._measured_transfer = np.array([e.transfer for e in measure.edges], dtype=np.int64)
+        self._params = np.array(measure.param_bytes, dtype=np.int64)
+        self._makers = np.array([e.maker for e in measure.edges], dtype=np.int64)
+        self._readers = np.array([v for e in measure.edges for v in e.readers], dtype=np.int64)
+        self._begins = np.cumsum([0, *(len(e.readers) for e in measure.edges)])[:-1]
+
+    def of(self, downset: int, rows: np.ndarray[Any, Any]) -> _Stages:
+        """Return the figures of the stages that lead to the downsets of the rows."""
+        after = np.unpackbits(rows.astype("<u8").view(np.uint8), axis=1, bitorder="little")[:, : self._n]
+        raw = np.frombuffer(downset.to_bytes((self._n + 7) // 8, "little"), dtype=np.uint8)
+        before = np.unpackbits(raw, bitorder="little")[: self._n]
+        inside = (after - before).astype(np.int64)
+        outside = 1 - after.astype(np.int64)
+        ticks = inside @ self._work.T
+        rest = outside @ self._measured
+        if len(self._makers):
+            reads = np.maximum.reduceat(inside[:, self._readers], self._begins, axis=1)
+            later = np.maximum.reduceat(outside[:, self._readers], self._begins, axis=1)
+            made = inside[:, self._makers]
+            cut = ((1 - made) & reads) | (made & later)
+            ticks = ticks + cut @ self._transfer.T
+            rest = rest + ((1 - outside[:, self._makers]) & later) @ self._measured_transfer
+        reached = [int.from_bytes(row.tobytes(), "little") for row in np.packbits(after, axis=1, bitorder="little")]
+        if self._claim.memory_matters:
+            ticks = self._with_memory(downset, reached, ticks)
+        return _Stages(reached, ticks, rest, outside @ self._params)
+
+    def _with_memory(self, downset: int, reached: Sequence[int], ticks: Int64Array) -> Int64Array:
+        """Add what stages pay for memory on devices of each class; −1 where they exceed it."""
+        found = ticks.copy()
+        claims = self._claim.of_class
+        for i, end in enumerate(reached):
+            stage = end & ~downset
+            held, kept = claims[0].held_by(stage), claims[0].kept(stage)
+            peak: int | None = None
+            for c, one in enumerate(claims):
+                if peak is None or one.memory.reserve is not None:
+                    peak = one.memory.peak(stage)
+                memory: StageMemory = one.memory
+                allowed = memory.allows(held + peak + kept)
+                found[i, c] = found[i, c] + memory.overflow(held + peak) if allowed else -1
+        return found
