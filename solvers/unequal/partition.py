@@ -15,7 +15,9 @@ from mtpp.inference.partition import Partition
 from mtpp.inference.placed_partition import PlacedPartition
 from mtpp.solvers.best_so_far import Lifted
 from mtpp.solvers.bounds.cheap import CHEAP, cheap_bound
+from mtpp.solvers.bounds.device_prefixes import device_prefixes_bound
 from mtpp.solvers.bounds.envelope import on_envelope
+from mtpp.solvers.bounds.registry import WEAK_SHARE
 from mtpp.solvers.downsets.prover import Prover
 from mtpp.solvers.feasibility import none_found
 from mtpp.solvers.limits import UNLIMITED, SearchLimits, SearchResult
@@ -149,6 +151,7 @@ class _Turns:
         original = self._reduced.original
         if not self._limits.cheap_bounds or original.equal_devices:
             return
+        self._bound_prefixes()
         envelope = original.envelope
         stages = np.unique(self._best.partition.assignment, return_inverse=True)[1].astype(np.int32)
         plain = reduce_instance(envelope, ended=self._limits.ended)
@@ -160,6 +163,21 @@ class _Turns:
                 if found is not None:
                     self._prover.accept(on_envelope(found, original))
                     self._limits.observer.bound(found.value)
+
+    def _bound_prefixes(self) -> None:
+        """Look for devices that cannot come first, for the memories of the others do not hold the rest."""
+        assert self._best is not None
+        limits, original = self._limits, self._reduced.original
+        if original.machine.neighbours:
+            return
+        limits.observer.phase("crossings")
+        share = limits.deadline.share(2 * WEAK_SHARE)
+        found = device_prefixes_bound(
+            original, self._prover.lower, self._best.bottleneck, lambda: share.expired() or limits.ended()
+        )
+        if found is not None:
+            self._prover.accept(found)
+            limits.observer.bound(found.value)
 
     def _ended(self, stopped: StopReason) -> SearchResult:
         assert self._best is not None

@@ -37,12 +37,13 @@ from collections import defaultdict
 from itertools import accumulate
 from typing import Any
 
+from mtpp.checker.bounds.device_prefixes import check_device_prefixes
 from mtpp.checker.claim import BoundClaim, Verdict
 from mtpp.checker.flows import Drawn, Flow, check_drawn, check_flow
 from mtpp.checker.merged import WITHOUT_MEMORY, MergedGraph, stage_weights
 from mtpp.checker.merges import check_merges
 from mtpp.checker.paths import Paths
-from mtpp.document_shape import Path, any_array, array, choice, flag, record, refuse, whole
+from mtpp.document_shape import Path, any_array, array, choice, flag, record, refuse, text, whole
 
 _KINDS = ("made", "read", "across")
 _MOST_STAGES = 100_000
@@ -57,6 +58,8 @@ def check_crossings(claim: BoundClaim) -> Verdict:
     O(k + rows of its flow) for each step, besides the weight of all that leads to each op
     (:meth:`mtpp.checker.paths.Paths.sums`) and the replay of the merges.
     """
+    if "rule" in claim.proof:
+        return _check_prefixes(claim)
     rules = {"cutoff": whole(1), "stages": whole(1), "streamed": flag, "steps": array(_check_step)}
     record(rules, {"merges": check_merges})(claim.proof, claim.path)
     if claim.k > _MOST_STAGES:
@@ -86,6 +89,12 @@ def check_crossings(claim: BoundClaim) -> Verdict:
     if why is None:
         return False, "crossings: what has to cross leaves room for a partition"
     return True, f"crossings: in {len(claim.proof['steps'])} steps, {why}"
+
+
+def _check_prefixes(claim: BoundClaim) -> Verdict:
+    rule = claim.key("rule")
+    text(rule, (*claim.path, "rule"))
+    return check_device_prefixes(claim) if rule == "device-prefixes" else (False, f"no such rule: {rule[:60]!r}")
 
 
 def _check_step(value: Any, path: Path) -> None:
