@@ -31,6 +31,8 @@ Label = tuple[int, ...]
 def check_chain(claim: BoundClaim) -> Verdict:
     """Re-check the bound; O(labels · stages that may begin at a position), labels being at most as many as stated."""
     proof = claim.proof
+    if "rule" in proof:
+        return _check_sums(claim)
     rules = {
         "cutoff": whole(),
         "k": whole(1),
@@ -63,6 +65,36 @@ def check_chain(claim: BoundClaim) -> Verdict:
     devices_said = f"{counted(min(claim.k, len(claim.class_of)), 'device')} {among}"
     left = "prices leave no label" if free and not count else f"{counted(count, 'label')}, as the proof says"
     return True, f"no plan on {devices_said} stays below {claim.value} ticks: {left}"
+
+
+def _check_sums(claim: BoundClaim) -> Verdict:
+    """Re-check a bound of a chain whose ranges cost the same wherever they begin, on devices in any order.
+
+    Which ops a device has does not matter then, only how many: the fewest devices that reach each total are counted,
+    device by device.
+    """
+    proof = claim.proof
+    rules = {"cutoff": whole(), "k": whole(1), "order": choice("free"), "rule": choice("sums")}
+    record(rules)(proof, claim.path)
+    if proof["k"] != claim.k:
+        return False, f"the proof is for k = {proof['k']}, the claim for k = {claim.k}"
+    if proof["cutoff"] != claim.value:
+        return False, f"the proof's cutoff is {proof['cutoff']} ticks, the claim is {claim.value}"
+    devices = ChainDevices.of(claim, sharing=False)
+    lengths = devices.lengths_anywhere()
+    if lengths is None:
+        return False, "the time of so many ops depends on where they begin"
+    fewest = {0: 0}
+    for c in devices.class_of:
+        for total, used in sorted(fewest.items(), reverse=True):
+            for length in lengths[c]:
+                reached = total + length
+                if reached <= devices.ops and used + 1 < fewest.get(reached, devices.most + 1):
+                    fewest[reached] = used + 1
+    if devices.ops in fewest:
+        return False, f"there is a plan below {claim.value} ticks"
+    said = f"{counted(min(claim.k, len(claim.class_of)), 'device')} in any order"
+    return True, f"no plan on {said} stays below {claim.value} ticks: no numbers of ops come to all {devices.ops}"
 
 
 def _priced_labels(devices: ChainDevices, proof: dict[str, Any]) -> list[list[Label]] | str:

@@ -71,6 +71,20 @@ class ChainDevices:
                     found[end].append((begin, ticks))
         return found
 
+    def lengths_anywhere(self) -> list[list[int]] | None:
+        """Return by class how many ops a device runs below the cutoff; None where that depends on their place."""
+        lengths: list[list[int]] = []
+        for cost in self.cost:
+            lengths.append([])
+            for length in range(1, self.longest + 1):
+                ticks = {cost(begin, begin + length) for begin in range(self.ops - length + 1)}
+                if len(ticks) > 1:
+                    return None
+                one = ticks.pop()
+                if one is not None and one < self.cutoff:
+                    lengths[-1].append(length)
+        return lengths
+
     def cheapest(self, prices: Sequence[int]) -> list[int | None]:
         """Return the price of the cheapest stages from each position to the end; None where there are none."""
         rest: list[int | None] = [None] * self.ops + [0]

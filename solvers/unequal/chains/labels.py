@@ -9,7 +9,7 @@ from there. Prices along a chain only rise, so that labels kept do not depend on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import pairwise
@@ -109,9 +109,11 @@ class LabelSearch:
                     if sum(devices) > left or any(a > b for a, b in zip(new, counts, strict=True)):
                         continue
                     price = sum(q * used for q, used in zip(each, devices, strict=True))
-                    if paid + price + rest[p + size] <= budget:
-                        found.append((p + size, new, devices))
-            return found
+                    total = paid + price + rest[p + size]
+                    if total <= budget:
+                        found.append((p + size, new, devices, total))
+            found.sort(key=lambda one: -one[3])
+            return [one[:3] for one in found]
 
         first = (0,) * len(counts)
         return self._search(choices.op_count, [] if prices.refute else [first], onward)
@@ -159,26 +161,31 @@ class LabelSearch:
         first: Sequence[Label],
         onward: Callable[[int, Label], list[tuple[int, Label, Label]]],
     ) -> FoundLabels:
-        labels: list[dict[Label, tuple[int, Label, Label]]] = [{} for _ in range(n + 1)]
-        for label in first:
-            labels[0][label] = (-1, (), ())
+        """Search depth first: labels of far positions go on before others, the last that were made first of all."""
+        labels: list[set[Label]] = [set() for _ in range(n + 1)]
+        labels[0].update(first)
+        waiting = [(0, label) for label in first]
+        came_from: dict[tuple[int, Label], tuple[int, Label, tuple[int, ...]]] = {}
         made = looked = 0
-        for p in range(n):
-            for label in list(labels[p]):
-                for position, new, devices in onward(p, label):
-                    front = labels[position]
-                    if new in front or any(_covers(one, new) for one in front):
-                        continue
-                    needless = [one for one in front if _covers(new, one)]
-                    for one in needless:
-                        del front[one]
-                    front[new] = (p, label, devices)
-                    made += 1 - len(needless)
-                    if position == n:
-                        return FoundLabels(_stages(labels, new), [list(front) for front in labels])
-                looked += 1
-                if made > self.most_labels or (looked % _BETWEEN_LOOKS == 0 and self.ended()):
-                    raise TooManyLabels
+        while waiting:
+            p, label = waiting.pop()
+            if label not in labels[p]:  # another one has made it needless since
+                continue
+            for position, new, devices in onward(p, label):
+                front = labels[position]
+                if any(_covers(one, new) for one in front):
+                    continue
+                needless = [one for one in front if _covers(new, one)]
+                front.difference_update(needless)
+                front.add(new)
+                came_from[position, new] = (p, label, devices)
+                made += 1
+                if position == n:
+                    return FoundLabels(_stages(came_from, n, new), [list(front) for front in labels])
+                waiting.append((position, new))
+            looked += 1
+            if made > self.most_labels or (looked % _BETWEEN_LOOKS == 0 and self.ended()):
+                raise TooManyLabels
         return FoundLabels(None, [list(front) for front in labels])
 
 
@@ -187,12 +194,14 @@ def _covers(one: Label, other: Label) -> bool:
     return all(a <= b for a, b in zip(one, other, strict=True))
 
 
-def _stages(labels: Sequence[dict[Label, tuple[int, Label, Label]]], last: Label) -> list[Stage]:
+def _stages(
+    came_from: Mapping[tuple[int, Label], tuple[int, Label, tuple[int, ...]]], end: int, last: Label
+) -> list[Stage]:
     """Return the stages that lead to a label of the end."""
-    ends, devices = [len(labels) - 1], []
+    ends, devices = [end], []
     label = last
     while ends[-1] > 0:
-        before, label, used = labels[ends[-1]][label]
+        before, label, used = came_from[ends[-1], label]
         ends.append(before)
         devices.append(used)
     bounds = pairwise(reversed(ends))

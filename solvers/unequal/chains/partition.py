@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from mtpp.names import DOWNSET
 from mtpp.solvers.downsets.prover import DEFAULT_MEMORY_BYTES
 from mtpp.solvers.limits import SearchLimits, SearchResult
 from mtpp.solvers.unequal.chains.labels import FoundLabels, LabelSearch, Stage, TooManyLabels
+from mtpp.solvers.unequal.chains.layer_sums import layers_of_devices, lengths_anywhere
 from mtpp.solvers.unequal.chains.prices import Prices, Pricing
 from mtpp.solvers.unequal.chains.range_costs import RangeCosts
 from mtpp.solvers.unequal.chains.stage_choices import SharingDevices, SingleDevices, StageChoices
@@ -74,6 +76,8 @@ class ChainSearch:
         class_of = tuple(instance.cost.class_of(instance.k).tolist())
         self._counts = [class_of.count(c) for c in range(len(self._costs.ticks))]
         self._free = instance.machine.free
+        alone = self._free and not instance.replicas
+        self._anywhere = lengths_anywhere(self._costs.ticks) if alone else None
         memory = limits.memory_bytes or DEFAULT_MEMORY_BYTES
         most = memory // (_LABEL_BYTES + 16 * len(self._counts))
         self._search = LabelSearch(class_of, instance.most_used, most, limits.ended)
@@ -90,7 +94,7 @@ class ChainSearch:
         if self._instance.replicas and values:
             values = range(values[-1] + 1)  # with more devices stages may cost any number of ticks
         low, high = 0, len(values)  # all below values[low] is refuted; values[high] has a plan
-        if self._free:
+        if self._free and self._anywhere is None:
             low = self._refuted_by_prices(values)
         probe, step = low, 1
         while low < high and not (self.looked_at and self._limits.ended()):
@@ -155,6 +159,8 @@ class ChainSearch:
         """Return the outcome of a search for a plan within a limit; None if it came to no end."""
         self.looked_at += 1
         self._limits.observer.evaluated(1)
+        if self._anywhere is not None:
+            return FoundLabels(self._stages_of_sums(limit), [])
         choices = self._within(limit)
         try:
             if not self._free:
@@ -163,6 +169,16 @@ class ChainSearch:
             return self._search.in_any_order(choices, self._prices)
         except TooManyLabels:
             return None
+
+    def _stages_of_sums(self, limit: int) -> list[Stage] | None:
+        """Return stages within a limit where ranges cost the same wherever they begin; None: there are none."""
+        assert self._anywhere is not None
+        class_of, layers = self._search.class_of, self._instance.op_count
+        lengths = [(np.flatnonzero(row <= limit) + 1).tolist() for row in self._anywhere]
+        sizes = layers_of_devices(lengths, class_of, layers, self._instance.most_used)
+        units = [tuple(int(c == d) for d in range(len(lengths))) for c in range(len(lengths))]
+        ranges = zip(pairwise(accumulate(sizes, initial=0)), class_of, strict=False)
+        return [(begin, end, units[c]) for (begin, end), c in ranges if begin < end] or None
 
     def _within(self, limit: int) -> StageChoices:
         """Return the choices for stages of at most *limit* ticks."""
@@ -180,7 +196,9 @@ class ChainSearch:
             "labels": found.count,
             "digest": found.digest(),
         }
-        if self._free:
+        if self._anywhere is not None:
+            proof = {key: proof[key] for key in ("cutoff", "k", "order")} | {"rule": "sums"}
+        elif self._free:
             prices = prices or self._prices
             machine = self._instance.machine
             names = [machine.names[machine.class_of.index(c)] for c in range(len(self._counts))]
