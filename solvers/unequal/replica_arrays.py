@@ -151,6 +151,7 @@ def class_of_measure(shared: DownsetArrays) -> ClassArrays:
         shared.memory.figures[np.newaxis],
         shared.work,
         shared.transfer,
+        np.array([np.inf]),
     )
 
 

@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mtpp.inference.graph import Int32Array, Int64Array
 from mtpp.inference.instance import Instance
@@ -14,6 +15,9 @@ from mtpp.solvers.downsets.downset_arrays import DownsetArrays, WordArray, downs
 from mtpp.solvers.orders.device_labels import LabelRules, label_rules
 from mtpp.solvers.stage_cost.cost_arrays import LIMIT_BYTES, RESERVE_BYTES, UNLIMITED_BYTES
 from mtpp.solvers.stage_cost.kernels.stage_cost import NEVER
+
+_ABOVE = 1 + 1e-12
+"""Far more than floats lose."""
 
 
 class ClassArrays(NamedTuple):
@@ -32,6 +36,9 @@ class ClassArrays(NamedTuple):
         Memories of each class, int64, shape (classes, 1, 6).
     least_work, least_transfer
         The least of any class, int64, shapes (n,) and (m,).
+    stretch
+        A stage on a device of the class pays at most so many times what it pays more than the least work of its ops;
+        infinite if some op takes least there. float64, shape (classes,).
     """
 
     shared: DownsetArrays
@@ -43,6 +50,7 @@ class ClassArrays(NamedTuple):
     figures: Int64Array
     least_work: Int64Array
     least_transfer: Int64Array
+    stretch: NDArray[np.float64]
 
 
 class UnequalStore(NamedTuple):
@@ -124,8 +132,16 @@ def class_arrays(instance: Instance) -> tuple[ClassArrays, Rates]:
         np.array([row.memory.figures for row in rows]),
         np.min([row.work for row in rows], axis=0),
         np.min([row.transfer for row in rows], axis=0),
+        np.array([_stretch(row.work, np.min([one.work for one in rows], axis=0)) for row in rows]),
     )
     return arrays, rates
+
+
+def _stretch(work: Int64Array, least: Int64Array) -> float:
+    """Return b / (b − a), rounded up, for the largest a / b of the least work of an op and that on one class."""
+    some = work > 0
+    share = float((least[some] / work[some]).max(initial=0.0)) * _ABOVE
+    return _ABOVE / (1 - share) if share < 1 else np.inf
 
 
 def _owed(rates: Sequence[Fraction | None], rows: Sequence[DownsetArrays]) -> Int64Array:

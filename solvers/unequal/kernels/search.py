@@ -132,7 +132,7 @@ def search_unequal(
                 registers[CLASS] += 1
                 continue
             registers[DUE] = classes.total[c] - store.work[base, c] - room
-            registers[PAID] = _most_paid(store.front[base], c, limit, pool, rules, registers[SPENT])
+            registers[PAID] = _most_paid(base, c, limit, classes, store, pool, rules, registers[SPENT])
             unpack(store.bits[base], registers[PAID], arrays, scratch, registers)
         while True:
             labels = registers[LABELS] + label_count(base, store, pool)
@@ -163,17 +163,32 @@ def _largest_room(first: int, c: int, pool: LabelPool, rules: LabelRules) -> int
 
 
 @subroutine
-def _most_paid(first: int, c: int, limit: int, pool: LabelPool, rules: LabelRules, most_spent: int) -> int:
-    """Return the most ticks of one more stage of class *c* that keep one of a chain of labels to the latency."""
+def _most_paid(
+    base: int,
+    c: int,
+    limit: int,
+    classes: ClassArrays,
+    store: UnequalStore,
+    pool: LabelPool,
+    rules: LabelRules,
+    most_spent: int,
+) -> int:
+    """Return the most ticks of one more stage of class *c* that keep a label of a downset to the latency.
+
+    All ops after the downset take their least work at least. A stage pays more than that of its own ops, by no more
+    than the latency leaves.
+    """
     if most_spent == UNCOUNTED:
         return limit
     spent = most_spent
-    at = first
+    at = store.front[base]
     while at >= 0:
         if step(pool.label[at], c, rules) >= 0:
             spent = min(spent, pool.spent[at])
         at = pool.following[at]
-    return int(min(limit, most_spent - spent))
+    paid = min(limit, most_spent - spent)
+    more = (most_spent - spent - store.rest[base, 0]) * classes.stretch[c]
+    return int(more) + 1 if more < paid else int(paid)
 
 
 @subroutine
