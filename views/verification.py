@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from mtpp.checker.report import BOUND_CHECK, Report, Verdict, listed
-from mtpp.checker.single_bounds import NAME as BOUNDS_TRIED
 from mtpp.checker.table_report import TableReport
+from mtpp.checker.tables.single_bounds import NAME as BOUNDS_TRIED
 from mtpp.formats.results.verifications import Outcome, VerifiedFile
 from mtpp.terminal_safe import terminal_safe
 from mtpp.views.renderer import view

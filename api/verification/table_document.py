@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from mtpp.api.verification.supplied_model import SuppliedModel
     from mtpp.checker.plan import Check, Report
     from mtpp.checker.table_report import TableReport
+    from mtpp.checker.tables.row_claims import MachineDue
     from mtpp.formats.io.source import Source
     from mtpp.formats.measured.measured_costs import MeasuredCosts
 
@@ -24,11 +25,11 @@ if TYPE_CHECKING:
 def verify_table_document(table: Any, source: Source, request: VerifyRequest, observer: Observer) -> TableReport:
     """Find the models of the table that *source* was, and verify it row by row."""
     from mtpp.api.verification.plan_document import costs_for
-    from mtpp.checker.means import unchecked_summary, verify_summary
     from mtpp.checker.report import OUT_OF_TIME
-    from mtpp.checker.single_bounds import on_singles, on_the_rest
     from mtpp.checker.table import check_table
     from mtpp.checker.table_report import TableReport
+    from mtpp.checker.tables.means import unchecked_summary, verify_summary
+    from mtpp.checker.tables.single_bounds import on_singles, on_the_rest
     from mtpp.host.alarm import TimeIsUp
 
     rows: list[dict[str, Any]] = []
@@ -85,16 +86,12 @@ def _verify_row(
 ) -> Report:
     from mtpp.api.verification.request import due_sizes
     from mtpp.api.verification.searches import downset_search
-    from mtpp.checker.machine import are_equal
     from mtpp.checker.table import unchecked_row, verify_row
     from mtpp.host.alarm import TimeIsUp
 
     model = models.find(row)
     own = {name: size for name, size in request.dims_due.items() if name == OTHERS or name in row["dims"]}
     dims_due = due_sizes(own, row["dims"], model, row["system"], request)
-    if "machine" in row and not are_equal(row["machine"]):
-        why = "rows on devices that differ are not checked: partition gives a plan that is"
-        return unchecked_row(row, why, system_due=request.system_due, dims_due=dims_due)
     if model is None:
         why = "no model with its SHA-256, nor a file where it says"
         return unchecked_row(row, why, system_due=request.system_due, dims_due=dims_due)
@@ -110,6 +107,7 @@ def _verify_row(
             search=None if request.asked.shallow else downset_search(observer, request.memory_bytes, request.deadline),
             system_due=request.system_due,
             dims_due=dims_due,
+            machine_due=models.machine_due(model, row),
             ended_by=(TimeIsUp,),
         )
     except InputError as error:
@@ -139,6 +137,7 @@ class TableModels:
         self._digests: dict[str, str | None] = {}
         self._folders = [Path()] if table is None else [table.parent, Path()]
         self._read: tuple[tuple[str | SuppliedModel, Any, Any, Any], Graph] | None = None
+        self._times: tuple[Any, MachineDue] | None = None
 
     def find(self, row: dict[str, Any]) -> str | SuppliedModel | None:
         """Return the model with a row's SHA-256, or any file that is where the row says, or None."""
@@ -164,6 +163,23 @@ class TableModels:
             graph = graph_of(model, row, row["system"], self._request, self._costs, spare_dims=spare_dims)
             self._read = (key, graph)
         return self._read[1]
+
+    def machine_due(self, model: str | SuppliedModel, row: dict[str, Any]) -> MachineDue:
+        """Return the machine that a row is held to, and times of the model's ops on the row's devices."""
+        from mtpp.api.verification.plan_document import measured_times, times_of
+        from mtpp.checker.tables.row_claims import MachineDue
+
+        if "machine" not in row:
+            return MachineDue(self._request.machine_due)
+        as_plan = {"machine": row["machine"], "model": {"dims": row["dims"]}}
+        key = (model, row["sha256"], row["dims"], row["machine"])
+        if self._times is None or self._times[0] != key:
+            times = times_of(model, as_plan, self._request, self._costs)
+            self._times = (
+                key,
+                MachineDue(self._request.machine_due, times, measured_times(model, as_plan, self._request)),
+            )
+        return self._times[1]
 
     def _digest(self, path: str) -> str | None:
         """Return the SHA-256 of a file, None if there is no such file."""

@@ -221,21 +221,6 @@ def _pair_ticks(
     return PairTicks([ticks(link) for link in number], row_of)
 
 
-def are_equal(machine: Mapping[str, Any]) -> bool:
-    """Tell whether all devices of a machine are of one class, with times that are the graph's own."""
-    devices = machine["devices"]
-    direct = machine["transport"] != NEIGHBOURS
-    return (
-        direct
-        and max(classes_of(machine)) == 0
-        and all(
-            STAGE_TIMES not in device
-            and (device["speed"], device["link_speed"], device["latency_ps"], "times" in device) == ("1", "1", 0, False)
-            for device in devices
-        )
-    )
-
-
 def _without_costs(graph: TickGraph, path: Path) -> TickGraph:
     """Return a graph whose ops and tensors take no time, for a device with times of stages: it has to be a chain."""
     followed = {(graph.order[i], graph.order[i + 1]) for i in range(graph.op_count - 1)}

@@ -30,8 +30,7 @@ from mtpp.checker.checks import (
 from mtpp.checker.claim import BoundClaim
 from mtpp.checker.document import any_whole, machine, system_of_devices, time_unit
 from mtpp.checker.facts import counted, dims_rows, groups_row, system_rows
-from mtpp.checker.graph import TickGraph
-from mtpp.checker.means import check_summary
+from mtpp.checker.machine import on_devices, placed_graph
 from mtpp.checker.names import row_name_rows
 from mtpp.checker.report import (
     BOUND_CHECK,
@@ -45,8 +44,10 @@ from mtpp.checker.report import (
     complete,
     fact,
 )
-from mtpp.checker.single_bounds import NAME as BOUNDS_TRIED
-from mtpp.checker.single_bounds import (
+from mtpp.checker.tables.means import check_summary
+from mtpp.checker.tables.row_claims import FREE_TO_CHOOSE, MachineDue, RowClaims
+from mtpp.checker.tables.single_bounds import NAME as BOUNDS_TRIED
+from mtpp.checker.tables.single_bounds import (
     PROVEN_BOUND,
     check_single_bounds,
     contradiction,
@@ -71,6 +72,7 @@ from mtpp.document_shape import (
     text,
     whole,
 )
+from mtpp.errors import InputError
 
 FORMAT = "mtpp-certificates"
 _ROW = "the row"
@@ -156,6 +158,7 @@ def verify_row(
     search: Search | None = None,
     system_due: Mapping[str, Any] | None = None,
     dims_due: Mapping[str, int] | None = None,
+    machine_due: MachineDue = FREE_TO_CHOOSE,
     ended_by: Interrupts = (),
 ) -> Report:
     """Re-derive what a row of a table says and compare.
@@ -174,16 +177,20 @@ def verify_row(
         Of the file with measured costs that it was given, if any.
     search, system_due, dims_due, ended_by
         As :func:`mtpp.checker.plan.verify_plan` takes them.
+    machine_due
+        Machine that the user holds the row to, and times of ops on the row's devices.
 
     Raises
     ------
     InputError
         If the proof or the graph is malformed; *source* is ``model`` for the latter.
     """
-    subject = model_graph(graph, row["system"], row["k"])
+    claims = _claims(row, index, graph, machine_due)
+    subject = claims.graph
     refuse_impossible_system(row["system"], subject, (*row_path(index), "system"))
     checks = [
         *system_rows(row["system"], system_due or {}, _ROW),
+        *claims.machine_checks(machine_due),
         *dims_rows(row, dims_due, _ROW),
         groups_row(row.get("together", []), subject.op_count),
         check_file(row["sha256"], graph_sha256, _ROW),
@@ -198,15 +205,22 @@ def verify_row(
     tier = Tier(row["tier"])
     try:
         if "upper" in row:
-            bottleneck = partition_bottleneck(row, "upper", subject, checks, _ROW, _ON_STAGES)
+            bottleneck = _bottleneck(claims, checks)
         limit = bottleneck if hold(checks, PARTITION) else None
-        bound, tier = check_bound(_claim(row, index, subject), row["lower_method"], tier, limit, search)
+        claim = _claim(claims, index)
+        if isinstance(claim, Check):
+            bound, tier = claim, Tier.NONE
+        else:
+            bound, tier = check_bound(claim, row["lower_method"], tier, limit, search)
         checks.append(bound)
         if "proven" in row:
             proven = row["proven"]
-            claim = _proven_claim(row, index, subject)
-            checks.append(check_bound(claim, proven["method"], Tier(proven["tier"]), limit, search, PROVEN_BOUND)[0])
-        checks.append(check_single_bounds(row, subject, row_path(index), _reached(row, bottleneck), checks, search))
+            claim = _proven_claim(claims, index)
+            if isinstance(claim, BoundClaim):
+                method, its_tier = proven["method"], Tier(proven["tier"])
+                claim = check_bound(claim, method, its_tier, limit, search, PROVEN_BOUND)[0]
+            checks.append(claim)
+        checks.append(check_single_bounds(claims, row_path(index), _reached(row, bottleneck), checks, search))
     except ended_by:
         checks = list(complete(checks, _derived(row), OUT_OF_TIME))
     reached = _reached(row, bottleneck)
@@ -302,16 +316,44 @@ def _check_gaps(row: dict[str, Any], reached: int | None, checks: Sequence[Check
 def _proven_words(row: dict[str, Any]) -> str:
     together = bool(row.get("together"))
     if "upper" in row:
-        return proven_words(row["upper"], row["lower"], row["k"], together=together)
-    return f"proven: no partition into {counted(row['k'], 'stage')} has a bottleneck below {row['lower']} ticks"
+        devices = on_devices(row["machine"]) if "machine" in row else ""
+        return proven_words(row["upper"], row["lower"], row["k"], together=together, devices=devices)
+    stages = counted(row["k"], "stage")
+    on = on_devices(row["machine"]) if "machine" in row else ""
+    return f"proven: no partition into {stages}{on} has a bottleneck below {row['lower']} ticks"
 
 
-def _claim(row: dict[str, Any], index: int, graph: TickGraph) -> BoundClaim:
-    path = (*row_path(index), "lower_proof")
-    return BoundClaim(graph, row["system"], row["k"], row.get("together", []), row["lower"], row["lower_proof"], path)
+def _claims(row: dict[str, Any], index: int, graph: Any, due: MachineDue) -> RowClaims:
+    """Return the row with the model's graph in ticks, on each device of its machine if it has one."""
+    if "machine" not in row:
+        return RowClaims(row, model_graph(graph, row["system"], row["k"]), None)
+    try:
+        placed = placed_graph(row["machine"], graph, row["k"], due.times, embedded=False)
+    except InputError as error:
+        if (error.where or "").startswith("/machine"):
+            raise InputError(error.problem, where=f"/rows/{index}{error.where}", remedy=error.remedy) from None
+        raise InputError(error.problem, source="model", where=error.where, remedy=error.remedy) from None
+    return RowClaims(row, placed.envelope, placed)
 
 
-def _proven_claim(row: dict[str, Any], index: int, graph: TickGraph) -> BoundClaim:
-    path = (*row_path(index), "proven", "proof")
-    groups, bound = row.get("together", []), row["proven"]
-    return BoundClaim(graph, row["system"], row["k"], groups, bound["value"], bound["proof"], path)
+def _bottleneck(claims: RowClaims, checks: list[Check]) -> int | None:
+    """Add the rows on the partition; return its bottleneck if it could be derived."""
+    row, placed = dict(claims.row), claims.placed
+    on, between = None, None
+    if placed is not None:
+        if not hold(checks, ("devices",)):
+            checks[:] = complete(checks, ("assignment", *_ON_STAGES), "the devices are wrong")
+            return None
+        on = [(placed.by_device[i], placed.devices[i]) for i in row["devices"]]
+        between = placed.between_stages(row["devices"])
+    return partition_bottleneck(row, "upper", claims.graph, checks, _ROW, _ON_STAGES, placed=on, between=between)
+
+
+def _claim(claims: RowClaims, index: int) -> BoundClaim | Check:
+    row, path = claims.row, (*row_path(index), "lower_proof")
+    return claims.claim(row["lower_method"], row["lower"], row["lower_proof"], path, BOUND_CHECK)
+
+
+def _proven_claim(claims: RowClaims, index: int) -> BoundClaim | Check:
+    bound, path = claims.row["proven"], (*row_path(index), "proven", "proof")
+    return claims.claim(bound["method"], bound["value"], bound["proof"], path, PROVEN_BOUND)

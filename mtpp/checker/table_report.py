@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mtpp.checker.report import FORMAT, VALID, VERSION, Check, Report, Verdict, listed, worst
-from mtpp.checker.single_bounds import on_the_rest
+from mtpp.checker.tables.single_bounds import on_the_rest
 
 
 @dataclass(frozen=True)

@@ -18,11 +18,11 @@ from training_models import random_problem
 
 from mtpp.api.observer import Observer
 from mtpp.api.verification.searches import downset_search, training_searches
-from mtpp.checker.means import verify_summary
 from mtpp.checker.plan import Report, verify_plan
 from mtpp.checker.report import worst
-from mtpp.checker.single_bounds import on_singles, on_the_rest
 from mtpp.checker.table import check_table, verify_row
+from mtpp.checker.tables.means import verify_summary
+from mtpp.checker.tables.single_bounds import on_singles, on_the_rest
 from mtpp.checker.training.plan import verify_training_plan
 from mtpp.errors import Infeasible, InputError
 from mtpp.formats.graphs.native import ticks_document, to_document

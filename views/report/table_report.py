@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from mtpp.checker.report import Check, Report
-from mtpp.checker.single_bounds import without_proof
 from mtpp.checker.table_report import TableReport
+from mtpp.checker.tables.single_bounds import without_proof
 from mtpp.inference.cost_columns import CostColumns
 from mtpp.views.certificate_texts import model_labels
 from mtpp.views.report.claims import checks_table, facts_section, table_verdict, verdict_cell

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from plan_documents import SHA256, graph_document, reread
 from refusals import refusal
 
-from mtpp.checker.means import verify_summary
 from mtpp.checker.plan import Check, Report
 from mtpp.checker.table import check_table, unchecked_row, verify_row
+from mtpp.checker.tables.means import verify_summary
 from mtpp.inference.graph import CostGraph
 from mtpp.machine.device import Device
 from mtpp.machine.link import Link

@@ -15,7 +15,7 @@ from planning import plan_with
 
 import mtpp
 from mtpp.api.recipes import MultiModalTransformer
-from mtpp.checker.single_bounds import without_proof
+from mtpp.checker.tables.single_bounds import without_proof
 from mtpp.formats.graphs.stage_colours import stage_colour
 from mtpp.formats.training.native import write_training_model
 from mtpp.units import format_bytes

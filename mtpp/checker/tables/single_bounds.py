@@ -7,20 +7,17 @@ best one, nor above the bottleneck of a partition.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mtpp.checker.checks import check_bound
-from mtpp.checker.claim import BoundClaim, together_classes
 from mtpp.checker.facts import counted
-from mtpp.checker.graph import TickGraph, ceil_div
 from mtpp.checker.report import BOUND_CHECK, Check, Report, Search, Tier, Verdict, fact, listed, worst
+from mtpp.checker.tables.row_claims import SIMPLE, RowClaims
 from mtpp.document_shape import Path, Rule, anything, choice, mapping, record, refuse
 
 NAME = "bounds tried"
 """Name of the row of the report."""
-
-SIMPLE = "simple"
 
 PROVEN_BOUND = "proven lower bound"
 """Row on the best bound that can be checked, where the best one cannot."""
@@ -36,7 +33,7 @@ def refuse_stray_proofs(row: dict[str, Any], path: Path) -> None:
             refuse("is the proof of a bound that the row does not have", (*path, "proofs", method))
 
 
-def others(row: dict[str, Any]) -> dict[str, int]:
+def others(row: Mapping[str, Any]) -> dict[str, int]:
     """Return the single bounds of a row but the best one, by method."""
     return {
         method: value
@@ -52,7 +49,7 @@ def without_proof(row: dict[str, Any]) -> set[str]:
     return unproven | {method for method in others(row) if method not in known}
 
 
-def contradiction(row: dict[str, Any], reached: int | None) -> str | None:
+def contradiction(row: Mapping[str, Any], reached: int | None) -> str | None:
     """Say in what single bounds contradict each other, or a bottleneck; None if they do not."""
     bounds = row["bounds"]
     for method, value in bounds.items():
@@ -72,8 +69,7 @@ def contradiction(row: dict[str, Any], reached: int | None) -> str | None:
 
 
 def check_single_bounds(
-    row: dict[str, Any],
-    graph: TickGraph,
+    claims: RowClaims,
     path: Path,
     reached: int | None,
     checks: Sequence[Check],
@@ -83,6 +79,8 @@ def check_single_bounds(
 
     Parameters
     ----------
+    claims
+        The row with its graph.
     path
         Of the row in its table.
     reached
@@ -90,13 +88,14 @@ def check_single_bounds(
     checks
         Rows on the best bound.
     """
+    row = claims.row
     fault = contradiction(row, reached)
     if fault is not None:
         return Check(NAME, False, fault)
     open_: list[str] = []
     found = others(row)
     for method, value in found.items():
-        verdict, detail = _verdict(row, graph, method, value, path, checks, search)
+        verdict, detail = _verdict(claims, method, value, path, checks, search)
         if verdict is False:
             return Check(NAME, False, detail)
         if verdict is None:
@@ -111,19 +110,16 @@ def check_single_bounds(
 
 
 def _verdict(
-    row: dict[str, Any],
-    graph: TickGraph,
+    claims: RowClaims,
     method: str,
     value: int,
     path: Path,
     checks: Sequence[Check],
     search: Search | None,
 ) -> tuple[bool | None, str]:
-    groups = row.get("together", [])
+    row = claims.row
     if method == SIMPLE:
-        due = simple_bound(graph, row["k"], groups)
-        holds = value in (due, simple_bound(graph, row["k"], []))  # one of all partitions holds for fewer too
-        return holds, f"simple: the row says {value} ticks, it is {due}"
+        return claims.check_simple(value)
     proven = row.get("proven")
     if proven is not None and (method, value) == (proven["method"], proven["value"]):
         return _passed(checks, PROVEN_BOUND), f"{method}: its proof is false"
@@ -131,22 +127,15 @@ def _verdict(
     if stated is None:
         return None, ""
     place = (*path, "proofs", method, "proof")
-    claim = BoundClaim(graph, row["system"], row["k"], groups, value, stated["proof"], place)
+    claim = claims.claim(method, value, stated["proof"], place, NAME)
+    if isinstance(claim, Check):
+        return False, claim.detail
     check, _ = check_bound(claim, method, Tier(stated["tier"]), None, search, NAME)
     return check.passed, check.detail
 
 
 def _passed(checks: Iterable[Check], name: str) -> bool | None:
     return next((check.passed for check in checks if check.name == name), None)
-
-
-def simple_bound(graph: TickGraph, k: int, groups: list[list[str]]) -> int:
-    """Return the largest work of ops that share a stage, or the work of an average stage, rounded up."""
-    classes = together_classes(graph, groups)
-    work = [0] * graph.op_count
-    for v, one in enumerate(classes):
-        work[one] += graph.work[v]
-    return max(max(work), ceil_div(sum(work), k))
 
 
 def on_singles(report: Report) -> Verdict:

@@ -1,0 +1,1 @@
+"""Parts of tables of certificates: claims of rows, single bounds, and means."""
