@@ -90,7 +90,7 @@ def look_at_sums(instance: Instance, partition: Partition, costs: StageCosts) ->
     classes = row_of.tolist()
     for s, ops in enumerate(costs.ops.tolist()):
         times = instance.machine.classes[classes[s]].stage_times_ps
-        sums[s][0] += times[ops - 1] if times and ops else 0
+        sums[s][0] += times[min(ops, len(times)) - 1] if times and ops else 0  # longer ones are refused before
     for v, (s, size) in enumerate(zip(stage, instance.cost.own_bytes.tolist(), strict=True)):
         sums[s][0] += work[classes[s]][v]
         sums[s][1] += size

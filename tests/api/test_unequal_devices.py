@@ -220,8 +220,11 @@ def test_other_algorithms_refuse_stage_times(tmp_path: Path) -> None:
     assert mtpp.partition(model, algorithm="even").bottleneck == 8 * 10**9
 
 
+@pytest.mark.parametrize("replicas", [False, True])
 @pytest.mark.parametrize("cluster", ["10", "24"])
-def test_helix_clusters(cluster: str, shared_data: Path, shared_reference: Path, tmp_path: Path) -> None:
+def test_helix_clusters(
+    cluster: str, replicas: bool, shared_data: Path, shared_reference: Path, tmp_path: Path
+) -> None:
     """Layers on devices whose throughput is known by their number: the best rate of Helix's clusters, proven."""
     data = json.loads((shared_data / "helix" / f"helix_{cluster}.json").read_text())
     n, lines = data["layers"], ['order = "free"']
@@ -238,7 +241,7 @@ def test_helix_clusters(cluster: str, shared_data: Path, shared_reference: Path,
         lines += [f"stage_times = {json.dumps(times)}"]
     (tmp_path / "graph.json").write_text(json.dumps(graph))
     (tmp_path / "machine.toml").write_text("\n".join(lines))
-    plan = mtpp.partition(mtpp.read(tmp_path / "graph.json", machine=tmp_path / "machine.toml"))
+    plan = mtpp.partition(mtpp.read(tmp_path / "graph.json", machine=tmp_path / "machine.toml"), replicas=replicas)
     best = json.loads((shared_reference / "machine.json").read_text())["chains"][cluster]["best_millitokens_per_s"]
     assert plan.bottleneck == -(-(10**15) // best)
     assert plan.optimal
