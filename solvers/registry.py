@@ -19,6 +19,9 @@ DEFAULT = names.AUTO
 
 _PROOF_STEPS = 200_000_000
 
+_UNMERGED = 8
+"""Times as long as graphs that merges have made small."""
+
 
 @dataclass(frozen=True)
 class PartitionerEntry:
@@ -75,6 +78,15 @@ def default_sweeps(instance: Instance) -> int:
     return max(8, int(_aim_s(n) / (n * move_s(instance))))
 
 
+def default_mix(instance: Instance) -> int:
+    """Return how many evaluations annealing and exhaustive search may take in turns when the user sets no limit.
+
+    More where links of neighbours differ: nothing is merged there beforehand.
+    """
+    boundary = instance.cost.boundary
+    return default_sweeps(instance) * (1 if boundary is None or boundary.one_link else _UNMERGED)
+
+
 def default_proof(instance: Instance) -> int:
     """Return how many evaluations an exhaustive search may take: half a minute on one core of a 2021 server."""
     steps = _PROOF_STEPS // (10 if instance.peaks_in_order else 1)
@@ -96,7 +108,7 @@ _HERE = "mtpp.solvers.partitioners"
 PARTITIONERS = {
     entry.name: entry
     for entry in (
-        PartitionerEntry(names.AUTO, f"{_HERE}.auto", default_sweeps),
+        PartitionerEntry(names.AUTO, f"{_HERE}.auto", default_mix),
         PartitionerEntry(names.DOWNSET, f"{_HERE}.downset", default_proof),
         PartitionerEntry(names.ANNEAL, f"{_HERE}.anneal", default_sweeps),
         PartitionerEntry(names.BRKGA, f"{_HERE}.brkga", own_rule, evolves=True),

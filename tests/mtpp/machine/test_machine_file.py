@@ -85,7 +85,6 @@ ONE = "[[device]]\n"
         ("name = 1\n" + ONE, "/name: is not a text"),
         ('order = "any"\n' + ONE, "/order: 'any' is unknown; use one of fixed, free"),
         ('transport = "air"\n' + ONE, "/transport: 'air' is unknown; use one of neighbours, direct"),
-        ('transport = "neighbours"\n' + ONE, "/transport: neighbours are not supported yet"),
         (ONE + '[[link]]\nbetween = ["d0", "d0"]', "/link: links of pairs need transport neighbours"),
         (ONE + "colour = 1", "/device/0/colour: unknown key"),
         (ONE + ONE + "count = 0", "/device/1/count: must be above zero, not 0"),
