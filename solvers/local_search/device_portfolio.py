@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from math import ceil
 from time import monotonic
 from typing import NamedTuple
@@ -280,9 +281,9 @@ class DevicePortfolio:
         if self.pool and (before is None or self.pool[0].bottleneck < before):
             best = self.pool[0]
             self._limits.observer.incumbent(best.bottleneck)
-            if not self._free:
-                result = self.result(StopReason.BUDGET)
-                self._limits.keeper.offer(best.bottleneck, best.found_by, lambda: result.partition)
+            result = self.result(StopReason.BUDGET)
+            placed = partial(result.placed, self._instance, free=self._free)
+            self._limits.keeper.offer(best.bottleneck, best.found_by, lambda: placed().partition)
 
     def _reseated(self, one: Seated) -> list[Seated]:
         """Return the same stages on the devices that are best for them, where that is better."""

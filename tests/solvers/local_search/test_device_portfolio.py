@@ -11,7 +11,10 @@ import pytest
 from random_devices import NEVER, RandomCase, random_case
 
 from mtpp.errors import Infeasible, InputError
+from mtpp.inference.objective import bottleneck
+from mtpp.inference.placed_partition import PlacedPartition
 from mtpp.names import ENGINE_RULES
+from mtpp.solvers.best_so_far import BestSoFar
 from mtpp.solvers.limits import SearchLimits
 from mtpp.solvers.local_search import device_portfolio
 from mtpp.solvers.local_search.device_matching import ClassCosts, match_devices
@@ -124,3 +127,17 @@ def test_costs_by_class_are_those_of_the_devices() -> None:
     for device, c in enumerate(instance.machine.class_of):
         real = case.cost(range(case.ops), device)
         assert (int(costs[c, 0]) >= stage_cost.NEVER) if real == NEVER else int(costs[c, 0]) == real
+
+
+@pytest.mark.parametrize("free", [False, True])
+def test_the_best_is_told_on_the_way(free: bool) -> None:
+    """A caller who cannot wait has a partition, on devices in an order of its own where that is free."""
+    instance = random_case(Random(5)).instance(free=free)
+    keeper = BestSoFar()
+    found = search_devices(instance, SearchLimits(50, keeper=keeper), free=free)
+    told = keeper.partition()
+    assert told is not None
+    partition, ticks, _ = told
+    assert ticks == found.bottleneck
+    on = instance.on(partition.devices) if isinstance(partition, PlacedPartition) else instance
+    assert bottleneck(on, partition) == ticks
