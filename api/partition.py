@@ -114,8 +114,6 @@ def prepare(model: Model, asked: Partitioning) -> Prepared:
     memory_arrays(prepared.contracted)
     if asked.latency_option and instance.cost.counts_ops:
         raise InputError("does not go with devices that have stage_times", parameter=asked.latency_option)
-    if asked.latency_option and instance.machine.transport != DIRECT:
-        raise InputError(f"does not go with the transport {instance.machine.transport}", parameter=asked.latency_option)
     goal_of(prepared)
     if asked.max_bottleneck is not None and not asked.counts_latency:
         parse_bottleneck(asked.max_bottleneck, model.graph.time_unit)

@@ -19,7 +19,7 @@ from mtpp.solvers.feasibility import refuse_infeasible
 from mtpp.solvers.limits import SearchLimits, SearchResult
 from mtpp.solvers.local_search.multilevel import LARGE
 from mtpp.solvers.reduction.reduction import reduce_instance
-from mtpp.solvers.unequal.enumeration import unequal_problem
+from mtpp.solvers.unequal.neighbours import exhaustive_problem
 
 _STEPS = 1 << 24
 """Of the exhaustive search for each number of devices."""
@@ -145,7 +145,7 @@ def _searched(instance: Instance, limit: int, limits: SearchLimits) -> tuple[str
     inner = reduced.instance
     if inner.op_count > LARGE:
         return "full", None
-    problem: Problem = downset_problem(inner) if inner.equal_devices else unequal_problem(inner)
+    problem: Problem = downset_problem(inner) if inner.equal_devices else exhaustive_problem(inner)
     memory = DEFAULT_MEMORY_BYTES if limits.memory_bytes is None else limits.memory_bytes
     search = problem.search(min(limit, problem.most_ticks), int(_MEMORY_SHARE * memory))
     search.advance(_STEPS, _PIECE, limits.ended)

@@ -136,6 +136,24 @@ def test_latency_and_frontier(seed: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
+def test_fewest_devices(seed: int, tmp_path: Path) -> None:
+    """The least number of devices on which no stage takes longer, and none where all do not suffice."""
+    case, chance = random_neighbours(seed), Random(seed)
+    free = chance.random() < 0.5
+    least = [case.optimum(used, free=free) for used in range(1, case.count + 1)]
+    within = chance.choice([*(ticks for ticks in least if ticks < NEVER), 50])
+    (tmp_path / "graph.json").write_text(json.dumps(case.document()))
+    model = mtpp.read(tmp_path / "graph.json", machine=case.machine(free=free))
+    if least[-1] > within:
+        with pytest.raises(Infeasible, match="proven"):
+            mtpp.partition(model, max_bottleneck=f"{within}ps")
+        return
+    plan = mtpp.partition(model, max_bottleneck=f"{within}ps")
+    assert plan.k == next(used for used, ticks in enumerate(least, 1) if ticks <= within)
+    assert plan.bottleneck <= within
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 def test_other_links_are_other_problems(seed: int, tmp_path: Path) -> None:
     """A plan said to be for a machine with other links is verified only where it is the best there, at that cost."""
     case, chance = random_neighbours(seed), Random(seed)
