@@ -92,7 +92,24 @@ def _refuse_contradictions(document: Mapping[str, Any]) -> None:
             raise InputError(str(problem), where=pointer(*place))
 
 
+def _in_shared_stages(document: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
+    stages = document["stages"]
+    count = document["k"] if "machine" not in document else len(document["machine"]["devices"])
+    listed = [device["index"] for row in stages for device in row["devices"]]
+    if sorted(listed) != list(range(count)):
+        yield f"not each of {counted(count, 'device')} once", "stages"
+    for i, row in enumerate(stages):
+        if row["index"] != i:
+            yield f"expected {i}, found {row['index']}", "stages", i, "index"
+    most = max((row["cost"] for row in stages), default=0)
+    if document["bottleneck"] != most:
+        yield f"{document['bottleneck']}, but the most expensive stage costs {most}", "bottleneck"
+
+
 def _in_stages(document: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
+    if "replicas" in document:
+        yield from _in_shared_stages(document)
+        return
     k, stages, machine = document["k"], document["stages"], document.get("machine")
     count = k if machine is None else len(machine["devices"])
     if len(stages) != count:

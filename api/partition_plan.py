@@ -71,6 +71,8 @@ class Stage:
         Bytes of parameters, of states of all sequences, and of activations.
     ticks_per_s
         Ticks in a second; None where the graph's costs have no unit of time.
+    devices
+        Names of the devices that it stands on, where the plan lists them.
     """
 
     index: int
@@ -84,6 +86,7 @@ class Stage:
     peak_bytes: int
     ticks_per_s: int | None
     state_bytes: int = 0
+    devices: tuple[str, ...] = ()
 
     @property
     def cost_s(self) -> float | None:
@@ -239,6 +242,16 @@ class PartitionPlan(SavedResult):
         return self._facts.k
 
     @property
+    def replicated(self) -> bool:
+        """Whether stages may stand on several devices, which take turns at their requests."""
+        return "replicas" in self._document
+
+    @property
+    def device_count(self) -> int:
+        """Number of devices: of a machine all, else as many as there are stages."""
+        return sum(len(row.get("devices", (None,))) for row in self._document["stages"])
+
+    @property
     def algorithm(self) -> str:
         """The algorithm asked for; "given" for a partition that was brought along."""
         return self._facts.algorithm
@@ -328,6 +341,7 @@ class PartitionPlan(SavedResult):
                 ops=tuple(ops[b]),
                 ticks_per_s=ticks_per_s,
                 state_bytes=row.get("state_bytes", 0),
+                devices=tuple(one["name"] for one in row.get("devices", [row["device"]] if "device" in row else [])),
                 **{figure: row[figure] for figure in figures},
             )
             for b, row in enumerate(self._document["stages"])

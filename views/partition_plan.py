@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mtpp.inference.cost_columns import CostColumns, Ticks
 from mtpp.units import format_bytes, format_share
 from mtpp.views.renderer import view
-from mtpp.views.shown_plan import ShownPlan
+from mtpp.views.shown_plan import ShownPlan, devices_text, each_cost
 from mtpp.views.table import Column, Table, table_of_records
 from mtpp.views.terminal import Medium, middle_out
 from mtpp.wording import counted
@@ -29,8 +29,8 @@ _EMPTY_LISTED = 8
 _NAMES = ("first op", "last op")
 """Columns that hold names of ops."""
 
-_PARTS = ("work", "input", "output", "overflow", "cost", "cost")
-"""Keys of the costs of a stage, and of its share."""
+_PARTS = ("work", "input", "output", "overflow")
+"""Keys of the parts of a stage's cost."""
 
 
 @view
@@ -66,26 +66,37 @@ def frontier_table(plan: ShownPlan) -> Table:
 
 
 def _flat(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a stage with the name of its device in one field."""
+    """Return a stage with the names of its devices in one field."""
+    if "devices" in row:
+        own = {key: value for key, value in row.items() if key != "devices"}
+        names = " + ".join(one["name"] for one in row["devices"])
+        each = " + ".join(str(one["cost"]) for one in row["devices"])
+        return {"index": own.pop("index"), "devices": names, "cost_on_devices": each, **own}
     return row if "device" not in row else {**row, "device": row["device"]["name"]}
 
 
 def _title(plan: ShownPlan) -> str:
     times = unit_text(plan, CostColumns.of(plan, plan.bottleneck))
-    stages = f"k = {plan.k}" if plan.devices is None else f"{plan.k} devices"
+    stages = f"{plan.device_count} devices" if plan.replicated or plan.devices is not None else f"k = {plan.k}"
     return f"{plan.name}: {plan.ops:,} ops, {plan.tensors:,} tensors, {stages}{times}"
 
 
 def _columns(plan: ShownPlan) -> list[Column]:
     costs = CostColumns.of(plan, plan.bottleneck)
     device = [] if plan.devices is None else [Column("device", left=True)]
+    each = []
+    if plan.replicated:
+        device = [Column("devices", left=True)]
+        each = [Column("each", lambda ticks: " / ".join(costs.text(one) for one in ticks))]
     return [
         Column("stage"),
         *device,
         Column("ops"),
         Column("first op", left=True),
         Column("last op", left=True),
-        *(Column(name, costs.text) for name in ("work", "in", "out", "overflow", "cost")),
+        *(Column(name, costs.text) for name in ("work", "in", "out", "overflow")),
+        *each,
+        Column("cost", costs.text),
         Column("share", lambda cost: format_share(cost, plan.bottleneck)),
     ]
 
@@ -96,9 +107,11 @@ def _rows(plan: ShownPlan) -> list[list[Any]]:
     return [
         [
             row["index"],
-            *([] if plan.devices is None else [row["device"]["name"]]),
+            *([devices_text(row)] if plan.replicated or plan.devices is not None else []),
             *(row["ops"], row["first"] or None, row["last"] or None),
             *(None if part in hidden or not row["ops"] else row[part] for part in _PARTS),
+            *([tuple(dict.fromkeys(each_cost(row))) if row["ops"] else None] if plan.replicated else []),
+            *(None if not row["ops"] else row["cost"] for _ in range(2)),
         ]
         for row in _listed_stages(plan)
     ]
@@ -132,10 +145,13 @@ def _figures(plan: ShownPlan) -> list[tuple[str, str]]:
     figures += [("bottleneck", of_stage + (within if plan.of_latency else found_by))]
     if upper and plan.timed:
         figures.append(("throughput", f"{_rate(10**12 / upper)} inferences/s"))
-    told = plan.devices is not None or plan.of_latency or plan.limit is not None
+    told = plan.devices is not None or plan.replicated or plan.of_latency or plan.limit is not None
     request = f"{plan.describe(plan.latency)} on an idle pipeline{found_by if plan.of_latency else within}"
     full = f"{plan.describe(busy * upper)} ({counted(busy, 'busy stage')} × bottleneck)"
-    figures += [*([("latency", request)] if told else []), ("latency when full", full)]
+    figures += [*([("latency", request)] if told else []), *([] if plan.replicated else [("latency when full", full)])]
+    if plan.replicated and busy == 1:
+        count = counted(len(plan.stages[0]["devices"]), "device")
+        figures.append(("replicas", f"the whole graph on {count}: a cut would only add transfers"))
     if upper and plan.one_stage_known:
         alone = plan.one_stage
         none = "none: one stage alone exceeds the stage memory"

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from mtpp.inference.certificate import Certificate, LowerBound, Tier
+from mtpp.inference.replicas.partition import ReplicatedPartition
 from mtpp.names import BOTTLENECK_OBJECTIVE, LATENCY_OBJECTIVE
 from mtpp.units import InTicks
+
+_MOST_NAMED = 4
+"""Devices of a stage that are all named."""
 
 if TYPE_CHECKING:
     from mtpp.inference.plan import Plan
@@ -89,8 +94,8 @@ class ShownPlan(InTicks):
 
     @property
     def latency(self) -> int:
-        """Ticks of all stages together."""
-        return sum(row["cost"] for row in self.stages)
+        """Ticks of all stages together; of one on several devices as the slowest takes for it."""
+        return sum(max(each_cost(row)) for row in self.stages)
 
     @property
     def of_latency(self) -> bool:
@@ -101,6 +106,16 @@ class ShownPlan(InTicks):
     def k(self) -> int:
         """Number of stages, one for each device."""
         return len(self.stages)
+
+    @property
+    def replicated(self) -> bool:
+        """Whether stages may stand on several devices."""
+        return any("devices" in row for row in self.stages)
+
+    @property
+    def device_count(self) -> int:
+        """Number of devices of all stages."""
+        return sum(len(row.get("devices", (None,))) for row in self.stages)
 
     @property
     def lower(self) -> LowerBound:
@@ -117,6 +132,22 @@ class ShownPlan(InTicks):
         """The most expensive stage, the first of several."""
         costs = [row["cost"] for row in self.stages]
         return costs.index(max(costs))
+
+
+def each_cost(row: Mapping[str, Any]) -> list[int]:
+    """Return the cost of a stage on each of its devices."""
+    return [one["cost"] or 0 for one in row["devices"]] if "devices" in row else [row["cost"]]
+
+
+def devices_text(row: Mapping[str, Any]) -> str:
+    """Return the names of a stage's devices: ``d0 + d3``, ``3 × fast + slow``."""
+    if "devices" not in row:
+        return str(row["device"]["name"])
+    names = [one["name"] for one in row["devices"]]
+    if len(set(names)) == len(names) > _MOST_NAMED:
+        return f"{names[0]} + … + {names[-1]} ({len(names)})"
+    counts = [(name, names.count(name)) for name in dict.fromkeys(names)]
+    return " + ".join(name if count == 1 else f"{count} × {name}" for name, count in counts)
 
 
 def shown_plan(plan: Plan, assumptions: Sequence[str]) -> ShownPlan:
@@ -145,7 +176,7 @@ def shown_plan(plan: Plan, assumptions: Sequence[str]) -> ShownPlan:
         crossing=Crossing(len(plan.crossing), instance.tensor_count, sum(sizes)),
         coverage=plan.coverage,
         assumptions=assumptions,
-        devices=None if plan.devices is None else instance.machine.devices,
+        devices=_devices_of_plan(plan),
         limit=plan.goal.limit,
         frontier=[
             ShownPoint(
@@ -206,6 +237,20 @@ def shown_document(document: Mapping[str, Any], assumptions: Sequence[str] = ())
     )
 
 
+def _devices_of_plan(plan: Plan) -> list[Device] | None:
+    """Return the device of each stage of a plan for a machine; with replicas the one with the least memory."""
+    machine = plan.instance.machine
+    if isinstance(plan.partition, ReplicatedPartition):
+        if not machine.groups[0].name:
+            return None
+        return [_tightest([machine.devices[j] for j in devices]) for devices in plan.partition.replicas]
+    return None if plan.devices is None else list(machine.devices)
+
+
+def _tightest(devices: Sequence[Device]) -> Device:
+    return min(devices, key=lambda one: inf if one.memory_bytes is None else one.memory_bytes)
+
+
 def _devices_of(document: Mapping[str, Any]) -> list[Device] | None:
     """Return the device of each stage of a plan for a machine."""
     from mtpp.machine.device import Device
@@ -213,6 +258,8 @@ def _devices_of(document: Mapping[str, Any]) -> list[Device] | None:
     if "machine" not in document:
         return None
     listed = [Device.from_figures(one) for one in document["machine"]["devices"]]
+    if "replicas" in document:
+        return [_tightest([listed[one["index"]] for one in row["devices"]]) for row in document["stages"]]
     return [listed[row["device"]["index"]] for row in document["stages"]]
 
 

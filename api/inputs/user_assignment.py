@@ -134,6 +134,9 @@ def labels_of_document(graph: CostGraph, document: Any, display: str) -> list[in
     from mtpp.formats.graphs.placement_split import looks_like_split, stages_of_split
 
     prefix = ""
+    if isinstance(document, dict) and document.get("format") == "mtpp-plan" and "replicas" in document:
+        remedy = "plan without ‹replicas›, or give the stage of each op, as its assignment says it"
+        raise InputError("has stages on several devices", source=display, where="/replicas", remedy=remedy)
     if looks_like_split(document):
         document = stages_of_split(document, display, graph)
     elif _is_split_plan(document):

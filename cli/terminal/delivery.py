@@ -90,7 +90,10 @@ def deliver_plan(
         return json_text() if output_format == "json" else plan.text(output_format)
 
     empty, stages = plan.empty_stages, len(plan.stages)
-    if len(empty) > stages - plan.k:  # of a machine's devices, more than have to be left out
+    if plan.replicated:
+        if len(empty) > plan.device_count - plan.k:
+            console.warn(f"{len(empty)} of {plan.device_count} devices have no ops")
+    elif len(empty) > stages - plan.k:  # of a machine's devices, more than have to be left out
         reason = f"k = {plan.k} is more than the {plan.op_count} ops: " if plan.k > plan.op_count else ""
         listed = ", ".join(map(str, empty[:_LISTED])) + (", …" if len(empty) > _LISTED else "")
         console.warn(f"{reason}{len(empty)} of {stages} stages stay empty: {listed}")

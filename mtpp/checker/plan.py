@@ -191,11 +191,17 @@ def verify_plan(
             plan["k"],
             together=bool(plan["together"]),
             embedded=model is None,
-            devices="" if placed is None else on_devices(plan["machine"]),
+            devices=_on(plan, placed, devices),
             objective=goal.objective,
             within=goal.words,
         ),
     )
+
+
+def _on(plan: dict[str, Any], placed: PlacedGraph | None, devices: DeviceList | None) -> str:
+    """Say which devices stages stand on; nothing for one of k equal devices each."""
+    where = "" if placed is None else on_devices(plan["machine"])
+    return where if devices is None else f"{where}, each on one or more,"
 
 
 def _on_machine(

@@ -356,6 +356,14 @@ class _Figures:
         self._readers = np.array([v for e in measure.edges for v in e.readers], dtype=np.int64)
         self._begins = np.cumsum([0, *(len(e.readers) for e in measure.edges)])[:-1]
 
+    @cached_property
+    def _plain_limits(self) -> bool:
+        """Whether the memory of a stage is the sum of its parameters and a reserve, and none is streamed."""
+        return all(
+            one.memory.fast_bytes is None and one.memory.reserve is not None and not one.shared
+            for one in self._claim.of_class
+        )
+
     def of(self, downset: int, rows: np.ndarray[Any, Any]) -> _Stages:
         """Return the figures of the stages that lead to the downsets of the rows."""
         after = np.unpackbits(rows.astype("<u8").view(np.uint8), axis=1, bitorder="little")[:, : self._n]
@@ -373,7 +381,12 @@ class _Figures:
             ticks = ticks + cut @ self._transfer.T
             rest = rest + ((1 - outside[:, self._makers]) & later) @ self._measured_transfer
         reached = [int.from_bytes(row.tobytes(), "little") for row in np.packbits(after, axis=1, bitorder="little")]
-        if self._claim.memory_matters:
+        if self._claim.memory_matters and self._plain_limits:
+            held = inside @ self._params
+            for c, one in enumerate(self._claim.of_class):
+                room = one.memory.limit_bytes
+                ticks[:, c] = np.where(room is None or held + (one.memory.reserve or 0) <= room, ticks[:, c], -1)
+        elif self._claim.memory_matters:
             ticks = self._with_memory(downset, reached, ticks)
         return _Stages(reached, ticks, rest, outside @ self._params)
 

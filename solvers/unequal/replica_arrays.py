@@ -31,6 +31,7 @@ MOST_SETS = 4096
 """Sets of devices for one stage at most; with more the search gives up."""
 
 _FINEST_PRICE = 4096
+_PREFIX_LABELS = 128
 _CLOSE = 1e-7
 
 
@@ -77,6 +78,30 @@ class SetScratch(NamedTuple):
     available: Int64Array
     ranked: Int64Array
     sets: Int64Array
+
+
+class PrefixLabels(NamedTuple):
+    """Labels of each prefix of an order.
+
+    Attributes
+    ----------
+    counts
+        Of each prefix, int64, shape (n + 1,).
+    label, begin, parent
+        Labels; where the last stage begins, and the label of that prefix that it follows. int64, shape (n + 1, labels).
+    """
+
+    counts: Int64Array
+    label: Int64Array
+    begin: Int64Array
+    parent: Int64Array
+
+
+def prefix_labels(op_count: int) -> PrefixLabels:
+    """Return room for the labels of the prefixes of an order."""
+    shape = (op_count + 1, _PREFIX_LABELS)
+    empty = [np.zeros(shape, dtype=np.int64) for _ in range(3)]
+    return PrefixLabels(np.zeros(op_count + 1, dtype=np.int64), *empty)
 
 
 def device_prices(instance: Instance) -> list[int]:

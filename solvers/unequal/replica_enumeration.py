@@ -112,29 +112,9 @@ class ReplicaSearch(UnequalSearch):
         stage = np.zeros(instance.op_count, dtype=np.int32)
         for number, label in reversed(list(enumerate(path))):
             stage[self._ops(self._store.bits[pool.owner[label]])] = number
+        assert self._rules is not None
         labels = [0, *(int(pool.label[label]) for label in path)]
-        return ReplicatedPartition.on(instance, stage, self._devices(stage, labels))
-
-    def _devices(self, stage: Int32Array, labels: Sequence[int]) -> list[list[int]]:
-        """Return the devices that lead from each label to the next."""
-        instance, rules = self._instance, self._rules
-        assert rules is not None
-        class_of = instance.cost.class_of(instance.k).tolist()
-        numbers = [rules.numbers(label) for label in labels]
-        sets: list[list[int]] = []
-        if instance.machine.free:
-            left = {c: [j for j, other in enumerate(class_of) if other == c] for c in set(class_of)}
-            for before, after in pairwise(numbers):
-                counts = [b - a for a, b in zip(before, after, strict=True)]
-                sets.append([left[c].pop(0) for c, count in enumerate(counts) for _ in range(count)])
-            return sets
-        ticks = ClassFigures.of(instance, Partition(stage, len(labels) - 1)).ticks
-        for s, (before, after) in enumerate(pairwise(numbers)):
-            row = [(ticks[class_of[j]][s], j) for j in range(before[0], after[0])]
-            able = sorted((one, j) for one, j in row if one is not None)
-            count = after[1] - before[1] if rules.counted else len(able)
-            sets.append(sorted(j for _, j in able[:count]))
-        return sets
+        return ReplicatedPartition.on(instance, stage, devices_between(instance, self._rules, stage, labels))
 
     def _holds(self) -> bool:
         try:
@@ -142,3 +122,23 @@ class ReplicaSearch(UnequalSearch):
         except InvalidPartition:  # no device holds one of the stages
             return False
         return costs.bottleneck <= self.limit and costs.keep_memory
+
+
+def devices_between(instance: Instance, rules: LabelRules, stage: Int32Array, labels: Sequence[int]) -> list[list[int]]:
+    """Return the devices of each stage, which lead from each label to the next."""
+    class_of = instance.cost.class_of(instance.k).tolist()
+    numbers = [rules.numbers(label) for label in labels]
+    sets: list[list[int]] = []
+    if instance.machine.free:
+        left = {c: [j for j, other in enumerate(class_of) if other == c] for c in set(class_of)}
+        for before, after in pairwise(numbers):
+            counts = [b - a for a, b in zip(before, after, strict=True)]
+            sets.append([left[c].pop(0) for c, count in enumerate(counts) for _ in range(count)])
+        return sets
+    ticks = ClassFigures.of(instance, Partition(stage, len(labels) - 1)).ticks
+    for s, (before, after) in enumerate(pairwise(numbers)):
+        row = [(ticks[class_of[j]][s], j) for j in range(before[0], after[0])]
+        able = sorted((one, j) for one, j in row if one is not None)
+        count = after[1] - before[1] if rules.counted else len(able)
+        sets.append(sorted(j for _, j in able[:count]))
+    return sets

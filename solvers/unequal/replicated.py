@@ -19,11 +19,13 @@ from mtpp.solvers.reduction.reduction import reduce_instance
 from mtpp.solvers.relaxation.loop import MOVES_PER_STEP
 from mtpp.solvers.unequal.chains.partition import partition_chain
 from mtpp.solvers.unequal.replica_enumeration import replica_problem
+from mtpp.solvers.unequal.replica_slicing import ReplicaSlicer
 
 WHOLE = "whole"
 """Found by: the whole graph on all devices that hold it."""
 
-_FIRST_STEPS = 1 << 17
+_FIRST_STEPS = 1 << 22
+"""Of the first turn of the exhaustive search."""
 
 
 def partition_replicated(instance: Instance, limits: SearchLimits) -> SearchResult:
@@ -55,6 +57,7 @@ class _Turns:
         """Search until nothing better exists, or the limits say so."""
         limits, prover, n = self._limits, self._prover, self._inner.op_count
         self._take_whole()
+        self._slice()
         if self._best is None:
             self._take_any()
         steps = _FIRST_STEPS
@@ -91,6 +94,18 @@ class _Turns:
         if alone is not None:
             nothing = np.zeros(self._inner.op_count, dtype=np.int32)
             self._found(ReplicatedPartition.on(self._inner, nothing, [alone[1]]), alone[0], WHOLE)
+
+    def _slice(self) -> None:
+        """Take a good cut of the graph's order."""
+        inner, best = self._inner, self._best
+        if self._stop is not None or inner.peaks_in_order:
+            return
+        self._limits.observer.phase("orders")
+        upper = None if best is None else best.bottleneck
+        cut = ReplicaSlicer.of(inner).best(inner.order, self._prover.lower, upper)
+        self._spent += 1
+        if cut is not None:
+            self._found(cut.partition, cut.bottleneck, "slice")
 
     def _take_any(self) -> None:
         """Search for any partition that keeps to the memories of the devices."""
