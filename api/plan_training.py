@@ -45,6 +45,7 @@ def plan_training(
     memory: str | int | Iterable[str | int] | None = None,
     bandwidth: str | int | None = None,
     topology: str | os.PathLike[str] | Machine | None = None,
+    machine: str | os.PathLike[str] | Machine | None = None,
     time_unit: str | None = None,
     time_limit_s: float | None = None,
     jobs: int | None = None,
@@ -61,6 +62,7 @@ def plan_training(
     memory: str | int | Iterable[str | int] | None = None,
     bandwidth: str | int | None = None,
     topology: str | os.PathLike[str] | Machine | None = None,
+    machine: str | os.PathLike[str] | Machine | None = None,
     time_unit: str | None = None,
     time_limit_s: float | None = None,
     jobs: int | None = None,
@@ -76,6 +78,7 @@ def plan_training(
     memory: str | int | Iterable[str | int] | None = None,
     bandwidth: str | int | None = None,
     topology: str | os.PathLike[str] | Machine | None = None,
+    machine: str | os.PathLike[str] | Machine | None = None,
     time_unit: str | None = None,
     time_limit_s: float | None = None,
     jobs: int | None = None,
@@ -96,8 +99,9 @@ def plan_training(
         :class:`mtpp.GraphPipe` for stages that form any acyclic graph, and :class:`mtpp.Pfeife` for runs of ops with a
         schedule of their passes: they make least the time of an iteration. Each has keywords of its own, such as
         ``mtpp.Pfeife(micro_batches=8)``. None: Piper with its defaults.
-    devices, memory, bandwidth, topology
-        As in :class:`mtpp.api.options.machine.Devices`; *topology* is for planners of stages in a line.
+    devices, memory, bandwidth, topology, machine
+        As in :class:`mtpp.api.options.machine.Devices`; *topology* is for planners of stages in a line, and a *machine*
+        of devices that differ in speed or memory for :class:`mtpp.Pfeife`.
     time_unit, time_limit_s, jobs
         As in :class:`mtpp.api.options.reading.Formats` and :class:`mtpp.api.options.planning.Planning`.
     observer
@@ -142,7 +146,7 @@ def plan_training(
     planning = Planning(time_limit_s=time_limit_s, jobs=jobs)
     deadline = Deadline(planning.time_limit_s)
     asked = planner_of(planner)
-    system = Devices(devices=devices, memory=memory, bandwidth=bandwidth, topology=topology)
+    system = Devices(devices=devices, memory=memory, bandwidth=bandwidth, topology=topology, machine=machine)
     unit, threads, heard = Formats(time_unit=time_unit).time_unit, planning.jobs, listener(observer)
     if isinstance(asked, Pfeife):
         with reading_given(model, "model", deadline):

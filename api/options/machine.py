@@ -186,6 +186,11 @@ class Devices(Options):
         "In place of ‹devices› and ‹bandwidth›: networks within networks.", "FILE.toml",
         more="Or a :class:`mtpp.Machine` of several levels.",
     )  # fmt: skip
+    machine: str | os.PathLike[str] | Machine | None = option(
+        None, InputPath("the machine", other="Machine"),
+        "In place of ‹devices› and ‹memory›: devices in order, of pfeife with speed and memory of each.", "FILE.toml",
+        more="Or a :class:`mtpp.Machine`.",
+    )  # fmt: skip
 
     @cached_property
     def levels(self) -> Machine | None:
@@ -211,7 +216,7 @@ class Devices(Options):
             return self.levels.device.link.bandwidth_bytes_per_s
         return None if self.bandwidth is None else int(self.bandwidth)
 
-    def machine(self, bandwidth: int | None = None, *, latency_ps: int = 0, speeds: Any = None) -> Machine:
+    def as_machine(self, bandwidth: int | None = None, *, latency_ps: int = 0, speeds: Any = None) -> Machine:
         """Return the machine, whose devices and bandwidth have to be known.
 
         Parameters

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mtpp.api.parameters import whole
 from mtpp.api.training.graph_task import refuse_topology
+from mtpp.api.training.machine_devices import machine_devices
 from mtpp.api.training.running import limited, run_from_first, run_planner
 from mtpp.api.training.task import read_training_model
 from mtpp.errors import Deadlock, InputError, Interrupted
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from mtpp.formats.io.source import Source
     from mtpp.formats.results.split_plan import PlannedSplit
     from mtpp.host.deadline import Deadline
+    from mtpp.machine.device import Device
     from mtpp.training.pfeife.line import ModelLine
     from mtpp.training.pfeife.plan import NoSplitPlan, SplitPlan
     from mtpp.training.pfeife.schedule import PassSchedule
@@ -41,11 +43,27 @@ _NAMED_LOOPS = {"interleaved": 2, "zero-bubble": 2, "bfs": 2}
 
 
 class SplitTerms(NamedTuple):
-    """A planner with its options, devices, and the unit of times in a file that names none."""
+    """A planner with its options, devices, and the unit of times in a file that names none.
+
+    *system* is that of a machine, which models without times are read for.
+    """
 
     planner: Pfeife
     devices: Devices
     time_unit: str | None
+    system: Device | None = None
+
+    def on_machine(self, observer: Observer) -> SplitTerms:
+        """Return the terms with figures of the machine's devices in place of the machine."""
+        found = machine_devices(self.devices, observer)
+        if found is None:
+            return self
+        planner, given = self.planner, {"speed": found.speeds, "latency": found.latency_ps or None}
+        for name, value in given.items():
+            if value is not None and getattr(planner, name) is not None:
+                raise InputError("is a figure of the machine", parameter=name, remedy="leave it out")
+        own = {name: value for name, value in given.items() if value is not None}
+        return self._replace(planner=replace(planner, **own), devices=found.devices, system=found.system)
 
     @property
     def size(self) -> int:
@@ -92,6 +110,7 @@ def read_split_task(given: Any, terms: SplitTerms, observer: Observer) -> SplitT
     InputError
         If the model or the schedule is broken, something was not given, or parameters do not go together.
     """
+    terms = terms.on_machine(observer)
     planner, devices = terms.planner, terms.devices
     refuse_topology(devices, planner.name)
     if planner.schedule == STDIN and given == STDIN:
@@ -118,6 +137,8 @@ def _read(given: Any, terms: SplitTerms, observer: Observer) -> SplitTask:
         return _of_layers(terms, *read_training_model(given, terms.time_unit), observer)
     if isinstance(given, Model):
         asked = ("dims", "costs", "time_unit", "bandwidth", "from_format")
+        if terms.system is not None and terms.system.link.rate == given.system.link.rate:
+            asked = ("dims", "costs", "time_unit", "from_format")
         _refuse(terms, "was said when the model was read", *asked)
         return _of_graph(terms, given, observer)
     if from_format is not None and isinstance(given, str):
@@ -144,7 +165,8 @@ def _graph_of(terms: SplitTerms, source: Source, observer: Observer) -> Model:
     from mtpp.api.options.reading import Reading
 
     bandwidth, unit = terms.devices.bandwidth, terms.time_unit
-    how = Reading(bandwidth=bandwidth, time_unit=unit, **terms.planner.values_of(Reading))
+    on: dict[str, Any] = {"bandwidth": bandwidth} if terms.system is None else {"system": terms.system}
+    how = Reading(**on, time_unit=unit, **terms.planner.values_of(Reading))
     return read_model(source.display, how, observer.warn, source=source)
 
 
@@ -213,7 +235,7 @@ def _problem(terms: SplitTerms, line: ModelLine, bandwidth: int) -> SplitProblem
     costs = terms.costs
     return SplitProblem.build(
         line,
-        machine=terms.devices.machine(bandwidth, speeds=terms.planner.speed),
+        machine=terms.devices.as_machine(bandwidth, speeds=terms.planner.speed),
         micro_batches=terms.planner.micro_batches or 0,
         backward_ratio=costs["backward_ratio"],
         state=costs["state"],

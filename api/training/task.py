@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mtpp.api.parameters import shortened
+from mtpp.api.training.machine_devices import equal_devices
 from mtpp.errors import InputError
 from mtpp.names import KNAPSACKS
 from mtpp.training.model import TrainingModel
@@ -50,6 +51,7 @@ def read_training_task(
     from mtpp.api.options.line_planners import Piper
     from mtpp.formats.results.training_plan import TrainingTask
 
+    devices = equal_devices(devices, planner.name)
     devices.refuse_pairs()  # before the model is read
     devices.equal_memory()
     model, source = read_training_model(given, time_unit)
@@ -119,7 +121,7 @@ def _problem(planner: LinePlanner, devices: Devices, model: TrainingModel, sourc
     if None in given or micro_batches is None:
         raise _incomplete(*given, micro_batches, model, source)
     rules: dict[str, Any] = {
-        "machine": devices.machine(),
+        "machine": devices.as_machine(),
         "micro_batches": micro_batches.count,
         "exact_micro_batches": planner.exact_micro_batches,
         "convention": planner.convention,

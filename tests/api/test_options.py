@@ -62,7 +62,7 @@ KEYWORDS: dict[str, tuple[tuple[type[Options], ...], tuple[str, ...]]] = {
     "run_training": ((Training, Workers), ()),
     "simulate": ((Simulating,), ()),
     "split": ((Planned, Splitting), ()),
-    "sweep_training": ((Devices, Planning), ("devices", "topology")),
+    "sweep_training": ((Devices, Planning), ("devices", "topology", "machine")),
     "verify": ((Verifying,), ()),
 }
 """Function → records whose fields are its keywords, and names of fields that it has in another way or not at all."""

@@ -116,7 +116,7 @@ FLAGS = {
 TIMES = {"time_limit_s", "total_time_limit_s"}
 ANY_TEXT = {
     *("model", "models", "source", "plan", "result", "assignment", "path", "pipeline", "folder", "costs", "inputs"),
-    *("store", "scheduler", "topology", "device", "listing"),
+    *("store", "scheduler", "topology", "device", "listing", "machine"),
 }
 """Parameters for which any text is of the right type: paths, mostly."""
 

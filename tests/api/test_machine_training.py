@@ -1,0 +1,103 @@
+"""Machines of planners of training: pfeife takes speed and memory of each device, others equal devices alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mtpp
+from mtpp.datasets.transformer_training import transformer_training
+from mtpp.errors import InputError
+
+MACHINE = """
+[[device]]
+name = "big"
+memory = "16GB"
+reserve = "1GB"
+speed = 2
+[[device]]
+name = "small"
+count = 2
+memory = "8GB"
+"""
+MODEL = transformer_training(4, hidden=512, heads=8)
+
+
+def _machine(folder: Path, text: str) -> Path:
+    path = folder / "machine.toml"
+    path.write_text(text)
+    return path
+
+
+def _document(model: Any, planner: Any, **devices: Any) -> dict[str, Any]:
+    document = mtpp.plan_training(model, planner=planner, **devices).document()
+    del document["elapsed_s"]
+    return document
+
+
+def test_a_machine_says_what_options_would(tmp_path: Path) -> None:
+    """Number, memory, speed, bandwidth and latency of the devices give the same plan, which is verified."""
+    machine = _machine(tmp_path, MACHINE)
+    found = _document(MODEL, mtpp.Pfeife(micro_batches=4), machine=machine)
+    plain = {"devices": 3, "memory": ["15GB", "8GB", "8GB"], "bandwidth": "25GB/s"}
+    assert found == _document(MODEL, mtpp.Pfeife(micro_batches=4, speed=(2, 1, 1)), **plain)
+    assert mtpp.verify({**found, "elapsed_s": 0.1}, MODEL).verdict == "ok"
+    slow = _machine(tmp_path, MACHINE.replace("count = 2", 'count = 2\nlatency = "5us"\nbandwidth = "1GB/s"'))
+    with pytest.raises(InputError, match="its devices differ in links; speed and memory may differ"):
+        _document(MODEL, mtpp.Pfeife(micro_batches=4), machine=slow)
+    linked = MACHINE.replace("[[device]]", '[[device]]\nlatency = "5us"\nlink_speed = "1/5"')
+    found = _document(MODEL, mtpp.Pfeife(micro_batches=4), machine=_machine(tmp_path, linked))
+    plain["bandwidth"] = "5GB/s"
+    assert found == _document(MODEL, mtpp.Pfeife(micro_batches=4, speed=(2, 1, 1), latency="5us"), **plain)
+
+
+def test_models_are_read_for_the_rates_of_the_machine(tmp_path: Path) -> None:
+    """All devices have one system, which takes the place of the reference; an order that is free is warned of."""
+    system = 'system = "l4"\nbandwidth = "2GB/s"\n'
+    text = f'order = "free"\n[[device]]\n{system}speed = 2\n[[device]]\n{system}'
+    machine = _machine(tmp_path, text)
+    path = mtpp.datasets.sample_path("resnet50")
+    with pytest.warns(mtpp.MtppWarning, match="keeps devices in the order of the file"):
+        found = _document(path, mtpp.Pfeife(micro_batches=2), machine=machine)
+    model = mtpp.read(path, system="l4", bandwidth="2GB/s", fast_memory=10**18)
+    due = _document(model, mtpp.Pfeife(micro_batches=2, speed=(2, 1)), devices=2)
+    assert {key: found[key] for key in found if key != "model"} == {key: due[key] for key in due if key != "model"}
+
+
+@pytest.mark.parametrize("planner", [mtpp.Piper(max_micro_batches=4), mtpp.Equi(max_micro_batches=4), mtpp.GraphPipe()])
+def test_other_planners_take_equal_devices_alone(tmp_path: Path, planner: Any) -> None:
+    """Of devices that differ, or have a speed of their own, they name the planner that takes them."""
+    for text in (MACHINE, "[[device]]\nspeed = 2\n"):
+        with pytest.raises(InputError, match=r"takes equal ones alone; use planner pfeife") as refused:
+            _document(MODEL, planner, machine=_machine(tmp_path, text))
+        assert refused.value.parameter == "machine"
+
+
+def test_equal_devices_are_devices_with_memory(tmp_path: Path) -> None:
+    """The plan is that of the options."""
+    machine = _machine(tmp_path, '[[device]]\ncount = 2\nmemory = "16GB"\n')
+    found = _document(MODEL, mtpp.Piper(max_micro_batches=4), machine=machine)
+    assert found == _document(MODEL, mtpp.Piper(max_micro_batches=4), devices=2, memory="16GB", bandwidth="25GB/s")
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "message"),
+    [
+        (MACHINE, {"devices": 3}, "devices: is a figure of the machine; leave it out"),
+        (MACHINE, {"memory": "1GB"}, "memory: is a figure of the machine; leave it out"),
+        (MACHINE, {"topology": "x.toml"}, "topology: is a figure of the machine; leave it out"),
+        (MACHINE.replace("8GB", "9GB").replace('memory = "9GB"', ""), {}, "whether they have a memory"),
+        (MACHINE.replace("speed = 2", 'system = "a100"'), {}, "its devices differ in rates of their systems"),
+        (MACHINE.replace("speed = 2", 'costs = "a.json"'), {}, "times of its own for a device are not planned for"),
+        ("", {}, "describes no devices"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(tmp_path: Path, text: str, given: dict[str, Any], message: str) -> None:
+    """In one line that says what to do."""
+    with pytest.raises(InputError) as refused:
+        _document(MODEL, mtpp.Pfeife(micro_batches=4), machine=_machine(tmp_path, text), **given)
+    assert message in str(refused.value)
+    with pytest.raises(InputError, match="speed: is a figure of the machine; leave it out"):
+        _document(MODEL, mtpp.Pfeife(micro_batches=4, speed=3), machine=_machine(tmp_path, MACHINE))
