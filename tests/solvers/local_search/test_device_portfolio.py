@@ -132,7 +132,7 @@ def test_costs_by_class_are_those_of_the_devices() -> None:
 @pytest.mark.parametrize("free", [False, True])
 def test_the_best_is_told_on_the_way(free: bool) -> None:
     """A caller who cannot wait has a partition, on devices in an order of its own where that is free."""
-    instance = random_case(Random(5)).instance(free=free)
+    instance = random_case(5).instance(free=free)
     keeper = BestSoFar()
     found = search_devices(instance, SearchLimits(50, keeper=keeper), free=free)
     told = keeper.partition()
