@@ -400,7 +400,8 @@ class _CellWork:
         lower = result.lower
         if lower is None:
             return None
-        if lower.method != "simple" and "merges" not in lower.proof:
+        of_chain = self._instance.cost.counts_ops and lower.method == DOWNSET  # nothing is merged there
+        if lower.method != "simple" and "merges" not in lower.proof and not of_chain:
             lower = replace(lower, proof={"merges": self._reduced.record(), **lower.proof})
         return on_envelope(lower, self._instance)
 

@@ -266,3 +266,16 @@ def test_stage_times_find_the_fewest_devices(tmp_path: Path) -> None:
     model = mtpp.read(tmp_path / "graph.json", machine=tmp_path / "machine.toml")
     assert mtpp.partition(model, max_bottleneck="8.5ms").k == 2
     assert mtpp.partition(model, max_bottleneck="4ms").k == 6
+
+
+def test_tables_of_stage_times_verify(tmp_path: Path) -> None:
+    """Rows of certificates and bounds of a chain on such devices are checked again."""
+    (tmp_path / "graph.json").write_text(json.dumps(LAYERS))
+    (tmp_path / "machine.toml").write_text(
+        'order = "free"\n[[device]]\ncount = 2\nstage_times = ["4ms", "9ms", "8ms"]\n[[device]]\n'
+    )
+    model = mtpp.read(tmp_path / "graph.json", machine=tmp_path / "machine.toml")
+    for table in (mtpp.certify(model), mtpp.bound(model, bounds=["simple", "downset"])):
+        found = mtpp.verify(table, tmp_path / "graph.json")
+        assert found.passed, found.sentence
+        assert found.verdict == "ok"
