@@ -9,7 +9,7 @@ import re
 from typing import Any
 
 from mtpp.checker.bounds.chain import check_chain
-from mtpp.checker.claim import BOTTLENECK, PLAN_PROOF, BoundClaim, merges_hold
+from mtpp.checker.claim import BOTTLENECK, LATENCY, PLAN_PROOF, BoundClaim, merges_hold
 from mtpp.checker.machine import STAGE_TIMES
 from mtpp.checker.report import SHALLOW, Outcome, Search
 from mtpp.document_shape import Path, any_array, array, choice, flag, nullable, record, refuse, sha256, text, whole
@@ -63,6 +63,7 @@ def check_device_proof(proof: Any, path: Path = PLAN_PROOF) -> None:
             "limit": nullable(whole()),
             "replicated": flag,
             "prices": array(whole(1)),
+            "latency_prices": record({"scale": whole(1), "per_byte": array(whole()), "per_tick": array(whole())}),
         },
     )(proof, path)
 
@@ -88,6 +89,23 @@ def fault_in_goal(claim: BoundClaim) -> str | None:
         return f"the proof is of the {own}, the claim of the {claim.objective}"
     if limit is not None and (claim.limit is None or limit < claim.limit):
         return f"the proof is of partitions within {limit} ticks, the claim {said_limit(claim.limit)}"
+    return _fault_in_prices(claim)
+
+
+def _fault_in_prices(claim: BoundClaim) -> str | None:
+    """Return in what a proof's prices are not of what is limited; None if it has none, or all are."""
+    prices, by_class = claim.proof.get("latency_prices"), claim.by_class
+    if prices is None or by_class is None:
+        return None
+    if claim.proof.get("objective") != LATENCY:
+        return "prices are for the latency alone"
+    if len(prices["per_byte"]) != len(by_class) or len(prices["per_tick"]) != len(by_class):
+        return "there is not one price for each class of devices"
+    if any(prices["per_tick"]) and claim.proof.get("limit") is None:
+        return "there is a price of time, and the bottleneck has no limit"
+    limits = [system.get("stage_memory_bytes") for _, system in by_class]
+    if any(price and limit is None for price, limit in zip(prices["per_byte"], limits, strict=True)):
+        return "there is a price of a memory that has no limit"
     return None
 
 

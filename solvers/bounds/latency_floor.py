@@ -37,18 +37,7 @@ def latency_floor(instance: Instance, goal: Goal) -> LowerBound:
     O(classes · n) for each step. Ops count as they were before any merge: the proof needs none.
     """
     base = instance if instance.ground is None else instance.ground.instance
-    classes = len(base.cost.work)
-    held = base.param_bytes
-    rooms = [_room(base, c) for c in range(classes)]
-    counts = np.bincount(base.cost.class_of(base.k), minlength=classes).tolist()
-    best = (_value(base.cost.work, held, counts, rooms, goal.limit, [0] * classes, [0] * classes), 0)
-    prices: list[tuple[list[int], list[int]]] = [([0] * classes, [0] * classes)]
-    if goal.limit is not None or any(room is not None for room in rooms):
-        prices += _prices(base.cost.work, held, np.array(counts), rooms, goal.limit)
-    for i, (bytes_, ticks) in enumerate(prices):
-        best = max(best, (_value(base.cost.work, held, counts, rooms, goal.limit, bytes_, ticks), -i))
-    value, at = best
-    per_byte, per_tick = prices[-at]
+    value, per_byte, per_tick = _best(base, goal)
     proof = {
         "rule": RULE,
         "order": base.machine.order,
@@ -62,7 +51,25 @@ def latency_floor(instance: Instance, goal: Goal) -> LowerBound:
     return LowerBound(value, SIMPLE, Tier.EXACT, proof)
 
 
-def _room(instance: Instance, c: int) -> int | None:
+def good_prices(instance: Instance, goal: Goal) -> tuple[list[int], list[int]]:
+    """Return prices of bytes and ticks by class at which the bound is high, in units of 1 / :data:`SCALE`."""
+    return _best(instance, goal)[1:]
+
+
+def _best(instance: Instance, goal: Goal) -> tuple[int, list[int], list[int]]:
+    """Return the best bound found, and its prices."""
+    cost, classes = instance.cost, len(instance.cost.work)
+    rooms = [memory_room(instance, c) for c in range(classes)]
+    counts = np.bincount(cost.class_of(instance.k), minlength=classes).tolist()
+    prices: list[tuple[list[int], list[int]]] = [([0] * classes, [0] * classes)]
+    if goal.limit is not None or any(room is not None for room in rooms):
+        prices += _prices(cost.work, instance.param_bytes, np.array(counts), rooms, goal.limit)
+    values = [_value(cost.work, instance.param_bytes, counts, rooms, goal.limit, *one) for one in prices]
+    at = max(range(len(values)), key=values.__getitem__)
+    return values[at], *prices[at]
+
+
+def memory_room(instance: Instance, c: int) -> int | None:
     """Return the bytes of parameters that a device of a class holds at most; None: any."""
     device = instance.machine.classes[c]
     if device.memory_bytes is None:

@@ -104,7 +104,7 @@ def recheck_on_devices(
     """
     from mtpp.solvers.recheck.arrays import LARGEST_TOTAL, fits_arrays
     from mtpp.solvers.recheck.compiled import Unwatched
-    from mtpp.solvers.recheck.latency import search_latency_labels
+    from mtpp.solvers.recheck.latency import Prices, search_latency_labels
     from mtpp.solvers.recheck.neighbours import NeighbourClaim, search_neighbours
     from mtpp.solvers.recheck.replicas import ReplicaClaim, search_replicas
     from mtpp.solvers.recheck.unequal import UnequalClaim, search_labels
@@ -153,7 +153,12 @@ def recheck_on_devices(
         elif most_latency is None:
             found = search_labels(whole, proof["labels"], watcher or Unwatched(), memory_bytes)
         else:
-            found = search_latency_labels(whole, most_latency, proof["labels"], watcher or Unwatched(), memory_bytes)
+            prices = None
+            if "latency_prices" in proof:
+                prices = Prices(**proof["latency_prices"], limit=proof.get("limit") or 0)
+            found = search_latency_labels(
+                whole, most_latency, proof["labels"], watcher or Unwatched(), memory_bytes, prices
+            )
     except SearchTooLarge as error:
         return None, f"the search was not run to its end: {error}"
     if found.complete:

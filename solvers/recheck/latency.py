@@ -4,12 +4,19 @@ As :mod:`mtpp.solvers.recheck.unequal`. A label has the latency spent so far as 
 needless if it is no larger in that either. What is outside a downset takes at least the least work of its ops on any
 device, and once the least time of each tensor that goes there: where that comes to more than the latency that the label
 leaves, no partition within the limits has it. The rule *maximal* is not for these searches.
+
+A proof may name prices, whole numbers of a unit of 1 / scale: r_c of a tick on each class of devices if the bottleneck
+is limited, p_c of a byte where the memory is. Each op outside has one of the devices left, none of which takes longer
+than the limit or holds more than its room. So Σ min_c ((scale + r_c) · work + p_c · bytes) over these ops, and scale
+times the tensors that go there, is at most scale times the latency that is left, and Σ r_c · limit + p_c · room_c of
+the devices that are left.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,8 +38,22 @@ _HALF = 2**31
 """In a record a latency is two numbers, each below this."""
 
 
+class Prices(NamedTuple):
+    """Prices of a proof by class of devices, and the limit on the bottleneck."""
+
+    scale: int
+    per_byte: Sequence[int]
+    per_tick: Sequence[int]
+    limit: int
+
+
 def search_latency_labels(
-    claim: UnequalClaim, most_latency: int, most_labels: int, watcher: Watcher, memory_bytes: int
+    claim: UnequalClaim,
+    most_latency: int,
+    most_labels: int,
+    watcher: Watcher,
+    memory_bytes: int,
+    prices: Prices | None = None,
 ) -> FoundLabels:
     """Search all chains of downsets for a partition within the claim's limit, and of a latency within another one.
 
@@ -41,14 +62,28 @@ def search_latency_labels(
     most_labels, memory_bytes
         As of :func:`~mtpp.solvers.recheck.unequal.search_labels`.
     """
-    return _LatencySearch(claim, most_latency, watcher, memory_bytes).run(most_labels)
+    return _LatencySearch(claim, most_latency, watcher, memory_bytes, prices).run(most_labels)
 
 
 class _LatencySearch(LabelSearch):
     """One search; fronts hold labels with the latency as their last number."""
 
-    def __init__(self, claim: UnequalClaim, most_latency: int, watcher: Watcher, memory_bytes: int) -> None:
+    def __init__(
+        self,
+        claim: UnequalClaim,
+        most_latency: int,
+        watcher: Watcher,
+        memory_bytes: int,
+        prices: Prices | None,
+    ) -> None:
         super().__init__(claim, watcher, memory_bytes)
+        self._prices = prices
+        self._priced: list[int] = []
+        self._saved: list[int | None] = []
+        if prices is not None:
+            self._set_prices(prices)
+        self._least_at_prices: dict[int, int] = {}
+        self._saved_by: dict[Label, int] = {}
         self._most = most_latency
         self._floors: dict[int, int] = {}
         self._rooms: dict[Label, list[int | None]] = {}
@@ -62,6 +97,20 @@ class _LatencySearch(LabelSearch):
         self._ends = np.array([v for edge in edges for v in (edge.maker, *edge.readers)], dtype=np.int64)
         self._first_end = np.cumsum([0, *(1 + len(edge.readers) for edge in edges)])[:-1]
         self._end_count = np.array([1 + len(edge.readers) for edge in edges], dtype=np.int64)
+
+    def _set_prices(self, prices: Prices) -> None:
+        """Take the least work of each op at prices, and what each device has room for at them."""
+        of_class = self._claim.of_class
+        rows = [
+            [(prices.scale + r) * work + p * size for work, size in zip(one.work, one.param_bytes, strict=True)]
+            for one, p, r in zip(of_class, prices.per_byte, prices.per_tick, strict=True)
+        ]
+        self._priced = [min(ticks) for ticks in zip(*rows, strict=True)]
+        room_of = []
+        for one, p, r in zip(of_class, prices.per_byte, prices.per_tick, strict=True):
+            room = (one.memory.limit_bytes or 0) - (one.memory.reserve or 0)
+            room_of.append(r * prices.limit + p * max(0, room))
+        self._saved = [room_of[c] for c in self._claim.class_of]
 
     def run(self, most_labels: int) -> FoundLabels:
         """Search."""
@@ -116,7 +165,8 @@ class _LatencySearch(LabelSearch):
         found = []
         for one, ticks, floor in zip(reached, paid, floors, strict=True):
             for label, spent in labels:
-                if spent + ticks + floor <= self._most and self._has_room(one, label):
+                after = spent + ticks
+                if after + floor <= self._most and self._has_room(one, label) and self._pays(one, label, after):
                     found.append((one, (*label, spent + ticks)))
         return found
 
@@ -144,6 +194,24 @@ class _LatencySearch(LabelSearch):
                 known += int(self._least_transfer[goes].sum())
             self._floors[downset] = known
         return known
+
+    def _pays(self, downset: int, label: Label, spent: int) -> bool:
+        """Tell whether the latency that is left suffices at prices for what is outside a downset."""
+        if self._prices is None:
+            return True
+        due = self._least_at_prices.get(downset)
+        if due is None:
+            outside = as_bits(~downset, len(self._priced)).tolist()
+            least = sum(work for work, out in zip(self._least_work.tolist(), outside, strict=True) if out)
+            due = sum(work for work, out in zip(self._priced, outside, strict=True) if out)
+            due += (self._floor(downset) - least) * self._prices.scale
+            self._least_at_prices[downset] = due
+        saved = self._saved_by.get(label)
+        if saved is None:
+            left = self._claim.left(label, self._saved)
+            assert left is not None
+            saved = self._saved_by[label] = left
+        return due <= (self._most - spent) * self._prices.scale + saved
 
     def _has_room(self, downset: int, label: Label) -> bool:
         """Tell whether the devices that a label leaves can hold what is outside a downset."""

@@ -17,9 +17,10 @@ from mtpp.solvers.downsets.kernels.downset_layout import ENDED, FOUND, LAST
 from mtpp.solvers.reduction.reduced_instance import ReducedInstance
 from mtpp.solvers.stage_cost.kernels.stage_cost import NEVER
 from mtpp.solvers.unequal.enumeration import UnequalProblem, UnequalSearch
-from mtpp.solvers.unequal.kernels.register_layout import BEST, SPENT, THOROUGH
+from mtpp.solvers.unequal.kernels.register_layout import BEST, SCALE, SPENT, THOROUGH
+from mtpp.solvers.unequal.latency_prices import Prices, prices_for
 from mtpp.solvers.unequal.neighbours import NeighbourSearch
-from mtpp.solvers.unequal.unequal_arrays import class_arrays
+from mtpp.solvers.unequal.unequal_arrays import class_arrays, stretch_of
 
 _HALF = 2**31
 """Ticks of a latency are written as two numbers, each below this."""
@@ -30,6 +31,7 @@ class LatencyProblem(UnequalProblem):
     """An instance and a goal, made ready for searches; make one with :func:`latency_problem`."""
 
     goal: Goal
+    prices: Prices
 
     @property
     def rules(self) -> list[str]:
@@ -56,7 +58,11 @@ def latency_problem(instance: Instance, goal: Goal) -> LatencyProblem:
     """Make *instance* ready, as :func:`~mtpp.solvers.unequal.enumeration.unequal_problem` does."""
     arrays, rates = class_arrays(instance)
     shared = arrays.shared._replace(giver=np.zeros_like(arrays.shared.giver))  # the rule 'maximal' is left out
-    return LatencyProblem(instance, arrays._replace(shared=shared), rates, ordered_ground(instance), goal)
+    prices = prices_for(instance, goal, arrays)
+    priced = prices.of_ops(arrays)
+    stretch = np.array([arrays.stretch[0], [stretch_of(row, priced / prices.scale) for row in arrays.work]])
+    arrays = arrays._replace(shared=shared, priced=priced, stretch=stretch)
+    return LatencyProblem(instance, arrays, rates, ordered_ground(instance), goal, prices)
 
 
 class LatencySearch(UnequalSearch):
@@ -67,9 +73,20 @@ class LatencySearch(UnequalSearch):
 
     def __init__(self, problem: LatencyProblem, limit: int, memory_bytes: int) -> None:
         self._goal = problem.goal
+        self._problem_scale = problem.prices.scale
         self.finds_best = problem.goal.of_latency
         most_of_stage, self._latency_limit = problem.goal.within(limit)
         super().__init__(problem, limit, memory_bytes, stage_limit=min(most_of_stage, problem.instance.most_ticks))
+        self._prices = problem.prices
+        if self._rules is not None:
+            saved = np.array([self._prices.saved], dtype=np.int64)
+            class_of, k = problem.instance.cost.class_of(problem.instance.k), problem.instance.k
+            leading = np.zeros((1, k + 1), dtype=np.int64)
+            leading[0, :-1] = np.cumsum(saved[0, class_of[::-1]])[::-1]
+            self._rules = self._rules._replace(
+                room=np.concatenate([self._rules.room, saved]),
+                leading_room=np.concatenate([self._rules.leading_room, leading]),
+            )
         if self._latency_limit < int(problem.arrays.least_work.sum()):
             self.state = "ended"
 
@@ -77,10 +94,12 @@ class LatencySearch(UnequalSearch):
         super()._begin()
         self._registers[SPENT] = self._latency_limit
         self._registers[THOROUGH] = self.finds_best
+        self._registers[SCALE] = self._problem_scale
 
     def proof(self, reduced: ReducedInstance) -> dict[str, Any]:
         """Return the proof, with the goal that it is of."""
-        return {"objective": self._goal.objective, "limit": self._goal.limit} | super().proof(reduced)
+        goal = {"objective": self._goal.objective, "limit": self._goal.limit}
+        return goal | self._prices.record() | super().proof(reduced)
 
     def _numbers(self, at: int) -> list[int]:
         spent = int(self._pool.spent[at])

@@ -176,7 +176,8 @@ def class_of_measure(shared: DownsetArrays) -> ClassArrays:
         shared.memory.figures[np.newaxis],
         shared.work,
         shared.transfer,
-        np.array([np.inf]),
+        shared.work,
+        np.full((2, 1), np.inf),
     )
 
 

@@ -36,9 +36,11 @@ class ClassArrays(NamedTuple):
         Memories of each class, int64, shape (classes, 1, 6).
     least_work, least_transfer
         The least of any class, int64, shapes (n,) and (m,).
+    priced
+        Where latency counts: least work of each op at prices of time and memory, int64, shape (n,).
     stretch
-        A stage on a device of the class pays at most so many times what it pays more than the least work of its ops;
-        infinite if some op takes least there. float64, shape (classes,).
+        A stage on a device of the class pays at most so many times what it pays more than the least work of its ops,
+        and that at prices; infinite if some op takes no more there. float64, shape (2, classes).
     """
 
     shared: DownsetArrays
@@ -50,6 +52,7 @@ class ClassArrays(NamedTuple):
     figures: Int64Array
     least_work: Int64Array
     least_transfer: Int64Array
+    priced: Int64Array
     stretch: NDArray[np.float64]
 
 
@@ -65,7 +68,8 @@ class UnequalStore(NamedTuple):
     params
         Bytes of the ops in it, int64.
     rest
-        Least work of the ops after it; and with the least transfers of tensors from it to them. int64, two columns.
+        Least work of the ops after it; with the least transfers of tensors from it to them; and that work at prices.
+        int64, three columns.
     front
         Its first label; −1: none. int32.
     following
@@ -122,6 +126,7 @@ def class_arrays(instance: Instance) -> tuple[ClassArrays, Rates]:
     rows = [downset_arrays(instance, c) for c in range(len(instance.cost.work))]
     rates = [[_rate(row.work, other.work) for other in rows] for row in rows]
     owed = np.array([_owed(of_row, rows) for of_row in rates], dtype=np.int64).reshape(len(rows), -1)
+    least = np.min([row.work for row in rows], axis=0)
     arrays = ClassArrays(
         rows[0],
         np.array([row.work for row in rows]),
@@ -130,15 +135,18 @@ def class_arrays(instance: Instance) -> tuple[ClassArrays, Rates]:
         owed,
         np.array([row.work.sum() for row in rows], dtype=np.int64),
         np.array([row.memory.figures for row in rows]),
-        np.min([row.work for row in rows], axis=0),
+        least,
         np.min([row.transfer for row in rows], axis=0),
-        np.array([_stretch(row.work, np.min([one.work for one in rows], axis=0)) for row in rows]),
+        least,
+        np.array([[stretch_of(row.work, least) for row in rows]] * 2),
     )
     return arrays, rates
 
 
-def _stretch(work: Int64Array, least: Int64Array) -> float:
+def stretch_of(work: Int64Array, least: NDArray[np.float64] | Int64Array) -> float:
     """Return b / (b − a), rounded up, for the largest a / b of the least work of an op and that on one class."""
+    if (least[work == 0] > 0).any():
+        return np.inf
     some = work > 0
     share = float((least[some] / work[some]).max(initial=0.0)) * _ABOVE
     return _ABOVE / (1 - share) if share < 1 else np.inf
@@ -213,8 +221,9 @@ def unequal_store(arrays: ClassArrays, capacity: int) -> UnequalStore:
     classes, n = arrays.work.shape
     of_size = np.full(n + 1, -1, dtype=np.int32)
     of_size[0] = 0
-    rest = np.zeros((capacity, 2), dtype=np.int64)
+    rest = np.zeros((capacity, 3), dtype=np.int64)
     rest[0] = arrays.least_work.sum()
+    rest[0, 2] = arrays.priced.sum()
     return UnequalStore(
         np.zeros((capacity, -(-n // 64)), dtype=np.uint64),
         np.zeros(capacity, dtype=np.uint64),

@@ -88,11 +88,13 @@ def _measure(
                 work += classes.work[c, scratch.open_ops[frames[d * FRAME + AT]]]
         store.work[new, c] = work
         store.owed[new, c] = 0
-    rest = store.rest[base, 0]
+    rest, priced = store.rest[base, 0], store.rest[base, 2]
     for d in range(1, depth):
         if frames[d * FRAME + PHASE] == 1:
             rest -= classes.least_work[scratch.open_ops[frames[d * FRAME + AT]]]
+            priced -= classes.priced[scratch.open_ops[frames[d * FRAME + AT]]]
     store.rest[new, 0] = rest
+    store.rest[new, 2] = priced
     for t in range(len(shared.transfer)):
         if inside(shared.producer[t], new, store):
             for e in range(shared.consumer_offsets[t], shared.consumer_offsets[t + 1]):

@@ -35,4 +35,7 @@ ROOM = 19
 PENDING = 20
 """With replicas: 1 if a stage has been listed whose labels did not fit into the pool."""
 
-UNEQUAL_REGISTERS = 21
+SCALE = 21
+"""Where latency counts: units of prices in a tick."""
+
+UNEQUAL_REGISTERS = 22

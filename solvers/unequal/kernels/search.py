@@ -37,6 +37,7 @@ from mtpp.solvers.unequal.kernels.register_layout import (
     DUE,
     LABELS,
     PAID,
+    SCALE,
     SIZE,
     SPENT,
     THOROUGH,
@@ -132,7 +133,7 @@ def search_unequal(
                 registers[CLASS] += 1
                 continue
             registers[DUE] = classes.total[c] - store.work[base, c] - room
-            registers[PAID] = _most_paid(base, c, limit, classes, store, pool, rules, registers[SPENT])
+            registers[PAID] = _most_paid(base, c, limit, classes, store, pool, rules, registers)
             unpack(store.bits[base], registers[PAID], arrays, scratch, registers)
         while True:
             labels = registers[LABELS] + label_count(base, store, pool)
@@ -171,24 +172,44 @@ def _most_paid(
     store: UnequalStore,
     pool: LabelPool,
     rules: LabelRules,
-    most_spent: int,
+    registers: Int64Array,
 ) -> int:
     """Return the most ticks of one more stage of class *c* that keep a label of a downset to the latency.
 
-    All ops after the downset take their least work at least. A stage pays more than that of its own ops, by no more
-    than the latency leaves.
+    All ops after the downset take their least work at least, also at prices. A stage pays more than that of its own
+    ops, by no more than the latency leaves.
     """
+    most_spent, scale = registers[SPENT], registers[SCALE]
     if most_spent == UNCOUNTED:
         return limit
     spent = most_spent
+    most_left = -store.rest[base, 2]
     at = store.front[base]
     while at >= 0:
         if step(pool.label[at], c, rules) >= 0:
             spent = min(spent, pool.spent[at])
+            room = room_after(pool.label[at], len(classes.work) + 1, rules)
+            most_left = max(most_left, (most_spent - pool.spent[at]) * scale + room - store.rest[base, 2])
         at = pool.following[at]
     paid = min(limit, most_spent - spent)
-    more = (most_spent - spent - store.rest[base, 0]) * classes.stretch[c]
+    more = (most_spent - spent - store.rest[base, 0]) * classes.stretch[0, c]
+    if more < paid:
+        paid = int(more) + 1
+    more = most_left / scale * classes.stretch[1, c]
     return int(more) + 1 if more < paid else int(paid)
+
+
+@subroutine
+def _in_time(
+    spent: int, label: int, downset: int, row: int, rules: LabelRules, store: UnequalStore, registers: Int64Array
+) -> bool:
+    """Return whether what is after a downset takes no more latency than is left, at no prices and at the problem's."""
+    left = registers[SPENT] - spent
+    least, with_transfers, priced = store.rest[downset, 0], store.rest[downset, 1], store.rest[downset, 2]
+    if with_transfers > left:
+        return False
+    scale = registers[SCALE]
+    return bool(priced + (with_transfers - least) * scale <= left * scale + room_after(label, row, rules))
 
 
 @subroutine
@@ -226,7 +247,7 @@ def _end_stage(
         spent: int = pool.spent[at] + paid if counted else np.int64(0)  # type: ignore[assignment]  # 0 is another type
         if (
             label >= 0
-            and (not counted or spent + store.rest[reached, 1] <= registers[SPENT])
+            and (not counted or _in_time(spent, label, reached, len(classes.work) + 1, rules, store, registers))
             and fits(reached, label, classes, rules, store, registers)
         ):
             kept = keep_spent_label(label, spent, at, reached, c, rules, store, pool, registers)
