@@ -14,6 +14,7 @@ from mtpp.api.options.search import Comparing
 from mtpp.api.output import SavedResult
 from mtpp.errors import InputError, Interrupted
 from mtpp.host.stop_reason import StopReason
+from mtpp.names import FILL, MEMORY
 from mtpp.units import PICOSECONDS, format_picoseconds
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ def compare_algorithms(
     from mtpp.solvers.variants import default_variants, parse_variants
 
     variants = default_variants() if asked.algorithms is None else parse_variants(asked.algorithms)
+    variants = _usable(variants, models, reading, observer)
     system = _system_of(models, reading)
     counts = counts_of(asked.k, models, reading)
     runs = _Runs(counts, variants, RunLimits(asked.time_limit_s, asked.work_limit, **asked.limits()), observer)
@@ -59,6 +61,29 @@ def compare_algorithms(
     return ComparedRuns(
         tuple(runs.models), tuple(runs.done), counts, names, system, runs.limits, interrupted=runs.interrupted
     )
+
+
+def _usable(
+    variants: Sequence[Variant], models: Sequence[str | Model], reading: Reading, observer: Observer
+) -> Sequence[Variant]:
+    """Return the algorithms but the rules of engines that divide ops by limits on memory, where there are none.
+
+    Where nothing else is left all stay: the first run says what is missing.
+    """
+    from mtpp.api.inputs.model import Model
+
+    limits: set[int | None] = set()
+    for one in models:
+        machine, device = (one.machine, one.system) if isinstance(one, Model) else (reading.placed, reading.device)
+        limits |= {kind.memory_bytes for kind in ([device] if machine is None else machine.classes)}
+    without = {name for name, lacks in ((MEMORY, None in limits), (FILL, limits == {None})) if lacks}
+    left = [variant for variant in variants if variant.entry.name not in without]
+    out = [variant.name for variant in variants if variant.entry.name in without]
+    if not left or not out:
+        return variants
+    some = "none has" if limits == {None} else "some have none"
+    observer.warn(f"{', '.join(out)}: left out: devices need limits on their memory, and {some}")
+    return left
 
 
 def _system_of(models: Sequence[str | Model], reading: Reading) -> Device:

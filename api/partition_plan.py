@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 from mtpp.api.output import SavedResult, save_result
 from mtpp.errors import InputError
 from mtpp.inference.certificate import Certificate, LowerBound, Tier
-from mtpp.names import BOTTLENECK_OBJECTIVE, LATENCY_OBJECTIVE
+from mtpp.names import BOTTLENECK_OBJECTIVE, DIRECT, LATENCY_OBJECTIVE
 from mtpp.units import PICOSECONDS
 
 if TYPE_CHECKING:
     from mtpp.api.inputs.model import Model
     from mtpp.inference.plan import Plan
+    from mtpp.machine.machine import Machine
     from mtpp.views.terminal import Medium
 
 
@@ -36,7 +37,7 @@ def plan_document(plan: Plan, model: Model, *, elapsed_s: float, embed: bool = F
 
     graph, machine = None, None
     alone = embed or model.source.path is None or model.read_as_told
-    if alone and model.machine is None:
+    if alone and (model.machine is None or _is_plain(plan, model.machine)):
         graph = ticks_document(model.graph, plan.instance.work.tolist(), plan.instance.transfer.tolist())
     elif alone:
         graph = plain_document(model.graph)
@@ -52,6 +53,16 @@ def plan_document(plan: Plan, model: Model, *, elapsed_s: float, embed: bool = F
         graph_document=graph,
         machine=machine,
     )
+
+
+def _is_plain(plan: Plan, machine: Machine) -> bool:
+    """Return whether ticks on a machine are those of any of its devices, as times of the graph."""
+    device = machine.classes[0]
+    own = device.costs or device.stage_times_ps or device.link.latency_ps
+    plain = len(machine.classes) == 1 and machine.transport == DIRECT and not own
+    # Ticks of a graph without a unit are no costs of it where they are finer.
+    whole = plan.instance.time_unit != "1" or plan.instance.ticks_per_unit == 1
+    return plain and device.speed == device.link.speed == 1 and whole
 
 
 @dataclass(frozen=True)

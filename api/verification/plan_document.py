@@ -219,6 +219,8 @@ def measured_times(
         return None
     if "graph" in plan:
         graph = graph_from_document(plan["graph"], request.display)
+    elif model is not None and not isinstance(model, str) and model.graph is not None:
+        graph = model.graph
     else:
         source = _source_of(model, request)
         if source is None:

@@ -15,6 +15,7 @@ from mtpp.api.compare import compare
 from mtpp.api.inputs.model import read_model
 from mtpp.api.inputs.reading import reading_of
 from mtpp.api.observer import MtppWarning
+from mtpp.api.options.reading import Reading
 from mtpp.errors import InputError
 from mtpp.formats.graphs.native import write_native
 
@@ -63,3 +64,17 @@ def test_models_for_several_systems_are_refused(two_chains: Path) -> None:
     models = [read_model(str(two_chains / "a.json"), one, lambda text: None) for one in (how, other)]
     with pytest.raises(InputError, match="not all for one system"):
         compare(models, 2, algorithms="slice")
+
+
+def test_rules_that_divide_memory_are_left_out_where_it_has_no_limit(chain_file: Path, tmp_path: Path) -> None:
+    """A word says so; where nothing else was asked for it is an error, as in `mtpp partition`."""
+    with pytest.warns(MtppWarning, match="memory, fill: left out: devices need limits on their memory, and none has"):
+        found = compare(chain_file, 2, algorithms=["even", "memory", "fill"])
+    assert [run.algorithm for run in found] == ["even"]
+    with pytest.raises(InputError, match="divides ops by the memory of devices"):
+        compare(chain_file, 2, algorithms=["memory", "fill"])
+    (tmp_path / "machine.toml").write_text('[[device]]\n[[device]]\nmemory = "1GB"\n')
+    reading = Reading(machine=tmp_path / "machine.toml")
+    with pytest.warns(MtppWarning, match="memory: left out: devices need limits on their memory, and some have none"):
+        found = compare(chain_file, algorithms=["even", "memory", "fill"], reading=reading)
+    assert [run.algorithm for run in found] == ["even", "fill"]

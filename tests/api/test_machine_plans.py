@@ -14,6 +14,8 @@ import pytest
 import mtpp
 from mtpp.checker.machine import digest_of
 from mtpp.errors import InputError, InvalidPartition
+from mtpp.formats.graphs.native import write_native
+from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.machine.device import Device
 from mtpp.machine.link import Level, Link
 from mtpp.machine.machine import DeviceGroup, Machine
@@ -261,7 +263,7 @@ def test_a_device_that_can_hold_no_op_is_told(tmp_path: Path) -> None:
 
 
 def test_tables_are_of_all_devices_by_default() -> None:
-    """Rows hold machine and devices; bounds of equal devices are of the envelope; verify leaves such rows open."""
+    """Rows hold machine and devices; bounds of equal devices are of the envelope; verify derives such rows."""
     (row,) = mtpp.certify(model("free"), time_limit_s=None).document()["rows"]
     plan = mtpp.partition(model("free")).document()
     assert (row["k"], row["upper"], row["optimal"]) == (3, plan["bottleneck"], True)
@@ -269,8 +271,40 @@ def test_tables_are_of_all_devices_by_default() -> None:
     assert sorted(row["devices"]) == [0, 1, 2]
     table = mtpp.bound(model("free"), bounds=["simple", "node"], time_limit_s=None)
     assert all(one.ticks <= plan["bottleneck"] for one in table)
-    assert mtpp.verify(mtpp.certify(model("free"), time_limit_s=None), GRAPH).verdict == "unchecked"
+    assert mtpp.verify(mtpp.certify(model("free"), time_limit_s=None), GRAPH).verdict == "ok"
     runs = mtpp.compare(model("free"), algorithms=["slice", "auto"])
     assert min(run.bottleneck for run in runs) == plan["bottleneck"]
     with pytest.raises(InputError, match="give a number of stages"):
         mtpp.bound(GRAPH)
+
+
+def test_an_embedded_graph_of_equal_devices_is_that_of_k_stages(tmp_path: Path) -> None:
+    """Ticks of work and transfer stand in it; what is verified without the model is verified with it."""
+    path = mtpp.datasets.sample_path("resnet50")
+    (tmp_path / "machine.toml").write_text("[[device]]\ncount = 3\n")
+    plan = mtpp.partition(mtpp.read(path, machine=tmp_path / "machine.toml"))
+    document = plan.document(embed=True)
+    assert document["graph"] == mtpp.partition(path, 3).document(embed=True)["graph"]
+    assert all("transfer" in tensor for tensor in document["graph"]["tensors"])
+    assert mtpp.verify(document).verdict == mtpp.verify(document, path).verdict == "ok"
+    document["graph"]["tensors"][0]["transfer"] += 1
+    assert mtpp.verify(document, path).verdict == "false"
+
+
+def test_measured_times_are_checked_against_graphs_in_memory(tmp_path: Path) -> None:
+    """Times in a plan have to be those of the machine's file, whether the graph is in a file or at hand."""
+    ops = [Op(f"op{i}", work) for i, work in enumerate((5, 9, 4))]
+    tensors = [Tensor(f"t{i}", f"op{i}", (f"op{i + 1}",), transfer=1) for i in range(2)]
+    graph = CostGraph.build(name="g", time_unit="ms", ops=ops, tensors=tensors)
+    measured = [Op(op.name, 2 * op.work + 1) for op in ops]
+    other = CostGraph.build(name="g", time_unit="ms", ops=measured, tensors=tensors)
+    (tmp_path / "times.json").write_text(write_native(other))
+    machine = tmp_path / "machine.toml"
+    machine.write_text('[[device]]\n[[device]]\ncosts = "times.json"\n')
+    model = mtpp.read(graph, machine=machine)
+    document = mtpp.partition(model).document()
+    assert mtpp.verify(document, mtpp.read(graph), machine=machine).verdict == "ok"
+    document.pop("graph", None)
+    assert mtpp.verify(document, mtpp.read(graph), machine=machine).verdict == "ok"
+    document["machine"]["times"][0][0] += 1
+    assert mtpp.verify(document, mtpp.read(graph), machine=machine).verdict == "false"
