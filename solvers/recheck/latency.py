@@ -119,11 +119,12 @@ class _LatencySearch(LabelSearch):
         fronts: dict[int, list[Label]] = {0: [(*claim.first, 0)]}
         waiting: defaultdict[int, list[int]] = defaultdict(list)
         waiting[0].append(0)
-        kept, expanded = 1, 0
+        kept, expanded, final = 1, 0, 0
         while waiting:
             for downset in waiting.pop(min(waiting)):
                 self._watcher.searched(expanded)
                 expanded += 1
+                final += len(fronts[downset])
                 for c in range(len(claim.of_class)):
                     steps = [(claim.next(old[:-1], c), old[-1]) for old in fronts[downset]]
                     labels = [(label, spent) for label, spent in steps if label is not None]
@@ -139,7 +140,7 @@ class _LatencySearch(LabelSearch):
                         kept += len(front)
                         if reached == whole:
                             return FoundLabels(len(fronts), kept, None, complete=True)
-                    if kept > most_labels:
+                    if final > most_labels:
                         return FoundLabels(len(fronts), kept, None, complete=False)
                     if kept * (LABEL_BYTES + 16 * self._words) > self._memory:
                         raise SearchTooLarge(

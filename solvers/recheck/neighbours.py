@@ -104,11 +104,12 @@ class _NeighbourSearch(LabelSearch):
         whole = claim.of_class[0].everything
         fronts: dict[int, list[_Reached]] = {0: [_Reached(claim.first, -1, 0, 0, 0)]}
         waiting: dict[int, list[int]] = {0: [0]}
-        kept, expanded = 1, 0
+        kept, expanded, final = 1, 0, 0
         while waiting:
             for downset in waiting.pop(min(waiting)):
                 self._watcher.searched(expanded)
                 expanded += 1
+                final += len(fronts[downset])
                 for reached, label in self._labels_after(downset, fronts[downset]):
                     front = fronts.get(reached)
                     if front is None:
@@ -121,7 +122,7 @@ class _NeighbourSearch(LabelSearch):
                     kept += len(front)
                     if reached == whole:
                         return FoundLabels(len(fronts), kept, None, complete=True)
-                if kept > most_labels:
+                if final > most_labels:
                     return FoundLabels(len(fronts), kept, None, complete=False)
                 if kept * (LABEL_BYTES + 16 * self._words) > self._memory:
                     raise SearchTooLarge(f"{kept} labels take all the memory that it may ({self._memory >> 20} MiB)")

@@ -267,7 +267,7 @@ class _ReplicaSearch:
         claim = self._claim
         fronts: dict[int, list[Label]] = {0: [claim.first]}
         waiting: dict[int, list[int]] = {0: [0]}
-        kept, expanded = 1, 0
+        kept, expanded, final = 1, 0, 0
         total, params = sum(claim.measure.work), sum(claim.measure.param_bytes)
         if total > self._rooms(claim.first)[0] or params > (self._rooms(claim.first)[1] or params):
             return FoundLabels(1, 1, digest_of_labels(fronts, claim.measure.op_count), complete=False)
@@ -275,6 +275,7 @@ class _ReplicaSearch:
             for downset in waiting.pop(min(waiting)):
                 self._watcher.searched(expanded)
                 expanded += 1
+                final += len(fronts[downset])
                 stages = self._stages_after(downset, fronts[downset])
                 for i, reached in enumerate(stages.reached):
                     for label in self._labels(fronts[downset], stages, i):
@@ -289,7 +290,7 @@ class _ReplicaSearch:
                         kept += len(front)
                         if reached == self._whole:
                             return FoundLabels(len(fronts), kept, None, complete=True)
-                if kept > most_labels:
+                if final > most_labels:
                     return FoundLabels(len(fronts), kept, None, complete=False)
                 if kept * (LABEL_BYTES + 16 * self._words) > self._memory:
                     raise SearchTooLarge(f"{kept} labels take all the memory that it may ({self._memory >> 20} MiB)")

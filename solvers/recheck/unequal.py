@@ -159,7 +159,7 @@ def search_labels(claim: UnequalClaim, most_labels: int, watcher: Watcher, memor
     Parameters
     ----------
     most_labels
-        The search ends early, without a digest, once there are more.
+        The search ends early, without a digest, once more cannot be dropped: those of downsets gone on from.
     memory_bytes
         That the downsets and their labels may take.
 
@@ -219,12 +219,13 @@ class LabelSearch:
         whole = (1 << claim.of_class[0].op_count) - 1
         fronts: dict[int, list[Label]] = {0: [claim.first]}
         waiting: dict[int, list[int]] = {0: [0]}
-        kept, expanded = 1, 0
+        kept, expanded, final = 1, 0, 0
         while waiting:
             size = min(waiting)
             for downset in waiting.pop(size):
                 self._watcher.searched(expanded)
                 expanded += 1
+                final += len(fronts[downset])
                 for c in range(len(claim.of_class)):
                     labels = [label for old in fronts[downset] if (label := claim.next(old, c)) is not None]
                     if not labels:
@@ -246,7 +247,7 @@ class LabelSearch:
                             kept += 1
                             if reached == whole:
                                 return FoundLabels(len(fronts), kept, None, complete=True)
-                    if kept > most_labels:
+                    if final > most_labels:
                         return FoundLabels(len(fronts), kept, None, complete=False)
                     if kept * (LABEL_BYTES + 16 * self._words) > self._memory:
                         raise SearchTooLarge(

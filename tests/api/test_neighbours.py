@@ -88,6 +88,15 @@ def test_verified_and_never_forged(seed: int, tmp_path: Path) -> None:
             assert changed == document or not passes(changed)
 
 
+def test_labels_that_are_dropped_later_count_for_nothing(tmp_path: Path) -> None:
+    """On its way the search has more labels than at its end, and the proof holds."""
+    case = random_neighbours(40_814)
+    document = plan_of(case, tmp_path, free=True)
+    assert document is not None
+    assert document["lower_bound"]["method"] == "downset"
+    assert passes(document)
+
+
 def goal_of(points: list[tuple[int, int]], chance: Random) -> tuple[dict[str, Any], int | None]:
     """Return what may be asked of a plan where latency counts, and the least objective; None: there is no plan."""
     worst, total = chance.choice(points) if points else (50, 50)
