@@ -148,7 +148,7 @@ def _end_stage(
         peak = memory.figures[EQUAL, RESERVE_BYTES]
         if memory.mode == IN_ORDER:
             peak = peak_of_stage(False, arrays, ground, scratch)
-        held = held_by_stage(False, frames[frame + PARAMS], arrays, scratch)
+        held = held_by_stage(False, frames[frame + PARAMS], arrays.shared, scratch.status)
         if stage_ticks(frames[frame + COST], held, peak, EQUAL, memory) > limit:
             return False
         most = memory.figures[EQUAL, LIMIT_BYTES] - memory.figures[EQUAL, RESERVE_BYTES]
@@ -182,6 +182,6 @@ def _end_stage(
         peak = memory.figures[EQUAL, RESERVE_BYTES]
         if memory.mode == IN_ORDER:
             peak = peak_of_stage(True, arrays, ground, scratch)
-        held = held_by_stage(True, registers[TOTAL_PARAMS] - params, arrays, scratch)
+        held = held_by_stage(True, registers[TOTAL_PARAMS] - params, arrays.shared, scratch.status)
         last = stage_ticks(last, held, peak, EQUAL, memory)
     return bool(last <= limit)

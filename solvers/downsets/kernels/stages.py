@@ -40,7 +40,7 @@ from mtpp.solvers.stage_cost.kernels.working_memory import peak_of_ops
 
 if TYPE_CHECKING:
     from mtpp.array_types import Int64Array
-    from mtpp.solvers.downsets.downset_arrays import DownsetArrays, DownsetScratch, WordArray
+    from mtpp.solvers.downsets.downset_arrays import ByteArray, DownsetArrays, DownsetScratch, WordArray
 
 
 @subroutine
@@ -329,16 +329,15 @@ def _fits_another(depth: int, limit: int, arrays: DownsetArrays, scratch: Downse
 
 
 @subroutine
-def held_by_stage(of_rest: bool, shares: int, arrays: DownsetArrays, scratch: DownsetScratch) -> int:
+def held_by_stage(of_rest: bool, shares: int, shared: Int64Array, status: ByteArray) -> int:
     """Return the parameters of the stage, or with *of_rest* of all that is after it, given the sum of its ops'.
 
     What several ops read counts once, and whole; states by their code.
     """
-    shared = arrays.shared
     held = np.int64(shares)
     counted = np.int64(-1)
     for i in range(len(shared)):
-        where = scratch.status[shared[i, 0]]
+        where = status[shared[i, 0]]
         if where != BEFORE and (where == INSIDE) != of_rest:
             held -= shared[i, 3]
             if shared[i, 1] != counted:

@@ -39,7 +39,7 @@ def stage_ticks_of_classes(
                 _add_op(scratch.open_ops[frames[d * FRAME + AT]], devices, measure, scratch, ticks)
     if devices.mode == NO_MEMORY:
         return
-    held = held_by_stage(False, frames[depth * FRAME + PARAMS], measure, scratch)
+    held = held_by_stage(False, frames[depth * FRAME + PARAMS], measure.shared, scratch.status)
     ordered = 0
     if devices.mode == IN_ORDER:
         ordered = peak_of_stage(False, measure, ground, scratch)

@@ -231,7 +231,7 @@ def _end_stage(
         peak = memory.figures[EQUAL, RESERVE_BYTES]
         if memory.mode == IN_ORDER:
             peak = peak_of_stage(False, arrays, ground, scratch)
-        held = held_by_stage(False, frames[frame + PARAMS], arrays, scratch)
+        held = held_by_stage(False, frames[frame + PARAMS], arrays.shared, scratch.status)
         own = stage_ticks(own, held, peak, EQUAL, memory)
     if own > limit:
         return False
