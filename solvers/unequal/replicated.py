@@ -8,12 +8,16 @@ from math import ceil
 import numpy as np
 
 from mtpp.host.stop_reason import StopReason
+from mtpp.inference.graph import Int32Array
 from mtpp.inference.instance import Instance
+from mtpp.inference.partition import Partition
 from mtpp.inference.replicas.partition import ReplicatedPartition
+from mtpp.solvers.arrays import order_arrays
 from mtpp.solvers.bounds.replica_room import whole_devices
 from mtpp.solvers.downsets.prover import Prover
 from mtpp.solvers.feasibility import none_found
 from mtpp.solvers.limits import UNLIMITED, SearchLimits, SearchResult
+from mtpp.solvers.orders.kernels.topological import kahn_order
 from mtpp.solvers.reduction.reduced_instance import ReducedInstance
 from mtpp.solvers.reduction.reduction import reduce_instance
 from mtpp.solvers.relaxation.loop import MOVES_PER_STEP
@@ -23,6 +27,11 @@ from mtpp.solvers.unequal.replica_slicing import ReplicaSlicer
 
 WHOLE = "whole"
 """Found by: the whole graph on all devices that hold it."""
+
+_ORDERS = 8
+"""Cut after each turn of the exhaustive search."""
+
+_MOST_ORDERS = 400
 
 _FIRST_STEPS = 1 << 22
 """Of the first turn of the exhaustive search."""
@@ -52,6 +61,11 @@ class _Turns:
         self._prover = Prover(reduced, limits, replica_problem(self._inner))
         self._best: SearchResult | None = None
         self._spent = 0
+        self._plan: Partition = Partition(np.zeros(self._inner.op_count, dtype=np.int32), self._inner.k)
+        self._slicer = ReplicaSlicer.of(self._inner)
+        self._ordering = order_arrays(self._inner)
+        self._stream = np.random.Generator(np.random.PCG64(limits.seed))
+        self._orders_cut = 0
 
     def run(self) -> SearchResult:
         """Search until nothing better exists, or the limits say so."""
@@ -70,7 +84,8 @@ class _Turns:
             if upper < self._best.bottleneck:
                 assert isinstance(prover.found, ReplicatedPartition)
                 self._found(prover.found, upper, "downset")
-            elif prover.steps == before and self._stop is None:
+            searched = prover.steps > before
+            if self._stop is None and not self._cut_orders() and not searched:
                 return self._ended(StopReason.BUDGET)
             steps *= 2
         return self._ended(stopped)
@@ -96,13 +111,35 @@ class _Turns:
             self._found(ReplicatedPartition.on(self._inner, nothing, [alone[1]]), alone[0], WHOLE)
 
     def _slice(self) -> None:
-        """Take a good cut of the graph's order."""
-        inner, best = self._inner, self._best
-        if self._stop is not None or inner.peaks_in_order:
-            return
+        """Take a good cut of the graph's order, or where there is none of one of a few more."""
+        if self._stop is None and not self._inner.peaks_in_order:
+            self._limits.observer.phase("orders")
+            self._cut(self._inner.order)
+            tried = 0
+            while self._best is None and tried < _ORDERS and self._limits.stop is None:
+                self._cut(kahn_order(self._ordering, self._stream.random(self._inner.op_count)))
+                tried += 1
+
+    def _cut_orders(self) -> bool:
+        """Cut orders that run the stages of the best plan one after the other; return whether there were any."""
+        if self._best is None or self._inner.peaks_in_order or self._orders_cut >= _MOST_ORDERS:
+            return False
         self._limits.observer.phase("orders")
-        upper = None if best is None else best.bottleneck
-        cut = ReplicaSlicer.of(inner).best(inner.order, self._prover.lower, upper)
+        for _ in range(_ORDERS):
+            if self._stop is not None:
+                break
+            stage = self._plan.assignment
+            noise = self._stream.random(self._inner.op_count)
+            far = 1 + 3 * (self._orders_cut % 3)  # how far an op may leave the place of its stage
+            priorities = (int(stage.max()) - stage + far * noise) / self._inner.k
+            self._cut(kahn_order(self._ordering, priorities))
+            self._orders_cut += 1
+        return True
+
+    def _cut(self, order: Int32Array) -> None:
+        """Take the best cut of an order, if it is better than what there is."""
+        upper = None if self._best is None else self._best.bottleneck
+        cut = self._slicer.best(order, self._prover.lower, upper)
         self._spent += 1
         if cut is not None:
             self._found(cut.partition, cut.bottleneck, "slice")
@@ -119,7 +156,7 @@ class _Turns:
     def _found(self, partition: ReplicatedPartition, ticks: int, found_by: str) -> None:
         """Take a partition of the reduced instance."""
         if self._best is None or ticks < self._best.bottleneck:
-            lifted = self._reduced.lift(partition)
+            lifted, self._plan = self._reduced.lift(partition), partition
             self._best = SearchResult(lifted, ticks, found_by, max(1, self._spent), StopReason.BUDGET)
             self._limits.tell(self._best)
 
