@@ -11,6 +11,13 @@ from fractions import Fraction
 from math import lcm
 from typing import TypeAlias
 
+_MOST_SETS = 5_000
+
+
+class TooManySets(Exception):
+    """More sets suffice for a stage than can be listed."""
+
+
 DeviceSet: TypeAlias = tuple[int, ...]
 """Number of devices of each class."""
 
@@ -74,7 +81,13 @@ def cheapest_set(shares: Shares, prices: Sequence[int]) -> tuple[int, DeviceSet]
 
 
 def sets_within(shares: Shares, prices: Sequence[int], most: int) -> list[DeviceSet]:
-    """Return the sets that suffice, without a device too many, and cost at most so much."""
+    """Return the sets that suffice, without a device too many, and cost at most so much.
+
+    Raises
+    ------
+    TooManySets
+        If there are more than 5,000.
+    """
     order = _by_price(shares, prices)
     counts = [0] * len(prices)
     found: list[DeviceSet] = []
@@ -83,6 +96,8 @@ def sets_within(shares: Shares, prices: Sequence[int], most: int) -> list[Device
         if missing <= 0:
             if missing + least > 0:  # without its smallest device the set does not suffice
                 found.append(tuple(counts))
+                if len(found) > _MOST_SETS:
+                    raise TooManySets
             return
         if at == len(order):
             return

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import pairwise
+from math import inf
 from typing import TypeAlias
 
 from mtpp.solvers.unequal.chains.prices import Prices
@@ -26,8 +27,8 @@ Stage: TypeAlias = tuple[int, int, tuple[int, ...]]
 In free order the number of each class, in fixed order the numbers of the devices themselves.
 """
 
-_BETWEEN_LOOKS = 2000
-"""Labels between two looks at the clock."""
+_BETWEEN_LOOKS = 50
+"""Labels gone on from between two looks at the clock."""
 
 
 class TooManyLabels(Exception):
@@ -78,12 +79,15 @@ class LabelSearch:
         That the search may keep.
     ended
         Tells whether its time is over.
+    most_looks
+        Labels that it may go on from.
     """
 
     class_of: tuple[int, ...]
     most: int
     most_labels: int
     ended: Callable[[], bool]
+    most_looks: float = inf
 
     def in_any_order(self, choices: StageChoices, prices: Prices) -> FoundLabels:
         """Search with the devices in any order.
@@ -95,7 +99,17 @@ class LabelSearch:
         """
         counts = tuple(self.class_of.count(c) for c in range(len(prices.by_class)))
         each, rest, budget = prices.each, prices.rest, prices.budget
-        sets = self._sets_within(choices, prices)
+        slack = budget - rest[0]
+        best = choices.cheapest_sets(each)
+        sets: dict[int, list[Label]] = {}
+
+        def sets_of(group: int) -> list[Label]:
+            """Return the sets of a group that prices may leave in a plan."""
+            if group not in sets:
+                if self.ended():
+                    raise TooManyLabels
+                sets[group] = choices.sets_within(group, each, best[group][0] + slack)
+            return sets[group]
 
         def onward(p: int, label: Label) -> list[tuple[int, Label, Label]]:
             paid = sum(q * used for q, used in zip(each, label, strict=True))
@@ -104,7 +118,7 @@ class LabelSearch:
             for size, group in choices.stages[p]:
                 if rest[p + size] >= NONE:
                     continue
-                for devices in sets[group]:
+                for devices in sets_of(group):
                     new = tuple(a + b for a, b in zip(label, devices, strict=True))
                     if sum(devices) > left or any(a > b for a, b in zip(new, counts, strict=True)):
                         continue
@@ -143,18 +157,6 @@ class LabelSearch:
 
         return self._search(choices.op_count, [(0, 0) if limited else (0,)], onward)
 
-    @staticmethod
-    def _sets_within(choices: StageChoices, prices: Prices) -> list[list[Label]]:
-        """Return the sets of each group that prices may leave in a plan."""
-        slack = prices.budget - prices.rest[0]
-        if slack < 0:
-            return []
-        best = choices.cheapest_sets(prices.each)
-        return [
-            choices.sets_within(group, prices.each, price + slack) if price < NONE else []
-            for group, (price, _) in enumerate(best)
-        ]
-
     def _search(
         self,
         n: int,
@@ -184,7 +186,7 @@ class LabelSearch:
                     return FoundLabels(_stages(came_from, n, new), [list(front) for front in labels])
                 waiting.append((position, new))
             looked += 1
-            if made > self.most_labels or (looked % _BETWEEN_LOOKS == 0 and self.ended()):
+            if made > self.most_labels or looked > self.most_looks or (looked % _BETWEEN_LOOKS == 0 and self.ended()):
                 raise TooManyLabels
         return FoundLabels(None, [list(front) for front in labels])
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import accumulate, pairwise
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,8 @@ from mtpp.inference.placed_partition import PlacedPartition
 from mtpp.inference.replicas.partition import ReplicatedPartition
 from mtpp.names import DOWNSET
 from mtpp.solvers.downsets.prover import DEFAULT_MEMORY_BYTES
-from mtpp.solvers.limits import SearchLimits, SearchResult
+from mtpp.solvers.limits import UNLIMITED, SearchLimits, SearchResult
+from mtpp.solvers.unequal.chains.device_sets import TooManySets
 from mtpp.solvers.unequal.chains.labels import FoundLabels, LabelSearch, Stage, TooManyLabels
 from mtpp.solvers.unequal.chains.layer_sums import layers_of_devices, lengths_anywhere
 from mtpp.solvers.unequal.chains.prices import Prices, Pricing
@@ -25,6 +28,12 @@ from mtpp.solvers.unequal.chains.range_costs import RangeCosts
 from mtpp.solvers.unequal.chains.stage_choices import SharingDevices, SingleDevices, StageChoices
 
 _LABEL_BYTES = 400
+
+_FEW_LOOKS = 300
+"""Labels that a search goes on from before plans of larger bottlenecks are looked for."""
+
+_MOST_LOOKS = 5_000
+"""The same of a search at most, where there is no limit on time."""
 
 _STEP_GROWS = 8
 """Limits grow by so many times as many ticks above those that prices refute, until there is a plan."""
@@ -49,7 +58,7 @@ def partition_chain(instance: Instance, limits: SearchLimits) -> SearchResult:
             source="‹machine›",
             remedy="allow more devices or memory",
         )
-    stopped = StopReason.OPTIMAL if search.closed else limits.stop or StopReason.MEMORY_LIMIT
+    stopped = StopReason.OPTIMAL if search.closed else limits.stop or StopReason.BUDGET
     found = SearchResult(search.partition(), search.upper, DOWNSET, search.looked_at, stopped, search.bound)
     limits.tell(found)
     return found
@@ -81,6 +90,7 @@ class ChainSearch:
         memory = limits.memory_bytes or DEFAULT_MEMORY_BYTES
         most = memory // (_LABEL_BYTES + 16 * len(self._counts))
         self._search = LabelSearch(class_of, instance.most_used, most, limits.ended)
+        self._most_looks = _MOST_LOOKS if limits.deadline.limit_s is None and instance.replicas else inf
         self._pricing = Pricing(self._counts, instance.most_used)
         self.stages: list[Stage] | None = None
         self.upper = 0
@@ -94,20 +104,25 @@ class ChainSearch:
         if self._instance.replicas and values:
             values = range(values[-1] + 1)  # with more devices stages may cost any number of ticks
         low, high = 0, len(values)  # all below values[low] is refuted; values[high] has a plan
+        if self._instance.replicas:
+            high = self._without_replicas(high)
         if self._free and self._anywhere is None:
-            low = self._refuted_by_prices(values)
-        probe, step = low, 1
+            low = self._refuted_by_prices(values, high)
+        probe, step, improved = low, 1, False
         while low < high and not (self.looked_at and self._limits.ended()):
-            outcome = self._decide(values[probe])
-            if outcome is None:
+            outcome = self._decide(values[probe], self._most_looks if improved else _FEW_LOOKS)
+            if outcome is None and improved:
                 return
+            if outcome is None:
+                high, improved = self._improved(values, low, high), True
+                continue
             if outcome.stages is None:
                 low = probe + 1
                 following = values[low] if low < len(values) else values[-1] + 1
                 self._prove(following, outcome)
             else:
                 high, self.stages, self.upper = probe, outcome.stages, values[probe]
-                self._limits.observer.incumbent(self.upper)
+                self._tell()
             step *= _STEP_GROWS
             probe = min(low + step, (low + high) // 2)
         self.closed = low == high
@@ -139,11 +154,37 @@ class ChainSearch:
             return PlacedPartition.on(instance, np.array(used, dtype=np.int32)[stage], range(instance.k))
         return PlacedPartition.on(instance, stage, [*used, *(j for j in range(instance.k) if j not in set(used))])
 
-    def _refuted_by_prices(self, values: Sequence[int]) -> int:
-        """Return the first of the values, ascending, that prices found do not refute, and keep the proof below it."""
-        low, high = 0, len(values)
+    def _tell(self) -> None:
+        """Tell of the best plan so far."""
+        self._limits.observer.incumbent(self.upper)
+        found = self.partition()
+        self._limits.keeper.offer(self.upper, DOWNSET, lambda: found)
+
+    def _without_replicas(self, high: int) -> int:
+        """Take the best plan with a device for each stage, if one is found; return its bottleneck, else *high*."""
+        quiet = replace(self._limits, keeper=SearchLimits(UNLIMITED).keeper)
+        inner = ChainSearch(replace(self._instance, replicas=False), quiet)
+        inner.run()
+        self.looked_at += inner.looked_at
+        if inner.stages is None:
+            return high
+        self.stages, self.upper = inner.stages, inner.upper
+        self._tell()
+        return inner.upper
+
+    def _refuted_by_prices(self, values: Sequence[int], high: int) -> int:
+        """Return the first of some values that prices found do not refute, and keep the proof below it.
+
+        Parameters
+        ----------
+        values
+            Ascending.
+        high
+            Number of the first one that has a plan, or of all.
+        """
+        low = 0
         best: Prices | None = None
-        while low < high:
+        while low < high and not (self.looked_at and self._limits.ended()):
             middle = (low + high) // 2
             prices = self._pricing.price(self._within(values[middle]))
             self.looked_at += 1
@@ -155,19 +196,31 @@ class ChainSearch:
             self._prove(values[low], FoundLabels(None, []), best)
         return low
 
-    def _decide(self, limit: int) -> FoundLabels | None:
+    def _improved(self, values: Sequence[int], low: int, high: int) -> int:
+        """Look for better plans by short searches; return the number of the least value with a plan."""
+        while low < high and not self._limits.ended():
+            middle = (low + high) // 2
+            outcome = self._decide(values[middle], _FEW_LOOKS)
+            if outcome is None or outcome.stages is None:
+                low = middle + 1
+            else:
+                high, self.stages, self.upper = middle, outcome.stages, values[middle]
+                self._tell()
+        return high
+
+    def _decide(self, limit: int, most_looks: float = inf) -> FoundLabels | None:
         """Return the outcome of a search for a plan within a limit; None if it came to no end."""
         self.looked_at += 1
         self._limits.observer.evaluated(1)
         if self._anywhere is not None:
             return FoundLabels(self._stages_of_sums(limit), [])
-        choices = self._within(limit)
+        choices, search = self._within(limit), replace(self._search, most_looks=most_looks)
         try:
             if not self._free:
-                return self._search.in_fixed_order(choices)
+                return search.in_fixed_order(choices)
             self._prices = self._pricing.price(choices)
-            return self._search.in_any_order(choices, self._prices)
-        except TooManyLabels:
+            return search.in_any_order(choices, self._prices)
+        except (TooManyLabels, TooManySets):
             return None
 
     def _stages_of_sums(self, limit: int) -> list[Stage] | None:
@@ -206,3 +259,4 @@ class ChainSearch:
             proof["price_of_any"] = prices.of_any
         self.bound = LowerBound(cutoff, DOWNSET, Tier.ENUMERATED, proof)
         self._limits.observer.bound(cutoff)
+        self._limits.keeper.prove(self.bound)
