@@ -28,7 +28,11 @@ In free order the number of each class, in fixed order the numbers of the device
 """
 
 _BETWEEN_LOOKS = 50
-"""Labels gone on from between two looks at the clock."""
+"""Labels made, or made in vain, between two looks at the clock."""
+
+
+_PART_OF_SLACK = 8
+"""Of what devices may cost beyond the cheapest, the part that few sets may."""
 
 
 class TooManyLabels(Exception):
@@ -81,6 +85,8 @@ class LabelSearch:
         Tells whether its time is over.
     most_looks
         Labels that it may go on from.
+    few_sets
+        Sets of devices for a stage that are tried, the cheapest ones; None: all. With few, no plan found says nothing.
     """
 
     class_of: tuple[int, ...]
@@ -88,6 +94,7 @@ class LabelSearch:
     most_labels: int
     ended: Callable[[], bool]
     most_looks: float = inf
+    few_sets: int | None = None
 
     def in_any_order(self, choices: StageChoices, prices: Prices) -> FoundLabels:
         """Search with the devices in any order.
@@ -108,7 +115,12 @@ class LabelSearch:
             if group not in sets:
                 if self.ended():
                     raise TooManyLabels
-                sets[group] = choices.sets_within(group, each, best[group][0] + slack)
+                least = best[group][0]
+                if self.few_sets is None:
+                    sets[group] = choices.sets_within(group, each, least + slack)
+                else:
+                    found = choices.sets_within(group, each, least + slack // _PART_OF_SLACK)
+                    sets[group] = sorted(found, key=lambda one: _price(one, each))[: self.few_sets]
             return sets[group]
 
         def onward(p: int, label: Label) -> list[tuple[int, Label, Label]]:
@@ -168,12 +180,15 @@ class LabelSearch:
         labels[0].update(first)
         waiting = [(0, label) for label in first]
         came_from: dict[tuple[int, Label], tuple[int, Label, tuple[int, ...]]] = {}
-        made = looked = 0
+        made = looked = tried = 0
         while waiting:
             p, label = waiting.pop()
             if label not in labels[p]:  # another one has made it needless since
                 continue
             for position, new, devices in onward(p, label):
+                tried += 1
+                if tried % _BETWEEN_LOOKS == 0 and self.ended():
+                    raise TooManyLabels
                 front = labels[position]
                 if any(_covers(one, new) for one in front):
                     continue
@@ -186,9 +201,13 @@ class LabelSearch:
                     return FoundLabels(_stages(came_from, n, new), [list(front) for front in labels])
                 waiting.append((position, new))
             looked += 1
-            if made > self.most_labels or looked > self.most_looks or (looked % _BETWEEN_LOOKS == 0 and self.ended()):
+            if made > self.most_labels or looked > self.most_looks:
                 raise TooManyLabels
         return FoundLabels(None, [list(front) for front in labels])
+
+
+def _price(devices: Label, each: Sequence[int]) -> int:
+    return sum(q * used for q, used in zip(each, devices, strict=True))
 
 
 def _covers(one: Label, other: Label) -> bool:

@@ -32,6 +32,9 @@ _LABEL_BYTES = 400
 _FEW_LOOKS = 300
 """Labels that a search goes on from before plans of larger bottlenecks are looked for."""
 
+_FEW_SETS = 6
+"""Sets of devices that such a search tries for a stage."""
+
 _MOST_LOOKS = 5_000
 """The same of a search at most, where there is no limit on time."""
 
@@ -200,7 +203,7 @@ class ChainSearch:
         """Look for better plans by short searches; return the number of the least value with a plan."""
         while low < high and not self._limits.ended():
             middle = (low + high) // 2
-            outcome = self._decide(values[middle], _FEW_LOOKS)
+            outcome = self._decide(values[middle], _FEW_LOOKS, _FEW_SETS)
             if outcome is None or outcome.stages is None:
                 low = middle + 1
             else:
@@ -208,13 +211,13 @@ class ChainSearch:
                 self._tell()
         return high
 
-    def _decide(self, limit: int, most_looks: float = inf) -> FoundLabels | None:
+    def _decide(self, limit: int, most_looks: float = inf, few_sets: int | None = None) -> FoundLabels | None:
         """Return the outcome of a search for a plan within a limit; None if it came to no end."""
         self.looked_at += 1
         self._limits.observer.evaluated(1)
         if self._anywhere is not None:
             return FoundLabels(self._stages_of_sums(limit), [])
-        choices, search = self._within(limit), replace(self._search, most_looks=most_looks)
+        choices, search = self._within(limit), replace(self._search, most_looks=most_looks, few_sets=few_sets)
         try:
             if not self._free:
                 return search.in_fixed_order(choices)
