@@ -64,8 +64,8 @@ def compare_algorithms(
 
 
 def _usable(
-    variants: Sequence[Variant], models: Sequence[str | Model], reading: Reading, observer: Observer
-) -> Sequence[Variant]:
+    variants: tuple[Variant, ...], models: Sequence[str | Model], reading: Reading, observer: Observer
+) -> tuple[Variant, ...]:
     """Return the algorithms but the rules of engines that divide ops by limits on memory, where there are none.
 
     Where nothing else is left all stay: the first run says what is missing.
@@ -77,7 +77,7 @@ def _usable(
         machine, device = (one.machine, one.system) if isinstance(one, Model) else (reading.placed, reading.device)
         limits |= {kind.memory_bytes for kind in ([device] if machine is None else machine.classes)}
     without = {name for name, lacks in ((MEMORY, None in limits), (FILL, limits == {None})) if lacks}
-    left = [variant for variant in variants if variant.entry.name not in without]
+    left = tuple(variant for variant in variants if variant.entry.name not in without)
     out = [variant.name for variant in variants if variant.entry.name in without]
     if not left or not out:
         return variants

@@ -59,10 +59,10 @@ class SplitTerms(NamedTuple):
         if found is None:
             return self
         planner, given = self.planner, {"speed": found.speeds, "latency": found.latency_ps or None}
-        for name, value in given.items():
-            if value is not None and getattr(planner, name) is not None:
+        own: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        for name in own:
+            if getattr(planner, name) is not None:
                 raise InputError("is a figure of the machine", parameter=name, remedy="leave it out")
-        own = {name: value for name, value in given.items() if value is not None}
         return self._replace(planner=replace(planner, **own), devices=found.devices, system=found.system)
 
     @property
@@ -136,9 +136,8 @@ def _read(given: Any, terms: SplitTerms, observer: Observer) -> SplitTask:
         _refuse(terms, "has no effect on a model of layers", "dims", "costs", "from_format")
         return _of_layers(terms, *read_training_model(given, terms.time_unit), observer)
     if isinstance(given, Model):
-        asked = ("dims", "costs", "time_unit", "bandwidth", "from_format")
-        if terms.system is not None and terms.system.link.rate == given.system.link.rate:
-            asked = ("dims", "costs", "time_unit", "from_format")
+        linked = terms.system is not None and terms.system.link.rate == given.system.link.rate
+        asked = ("dims", "costs", "time_unit", *(() if linked else ("bandwidth",)), "from_format")
         _refuse(terms, "was said when the model was read", *asked)
         return _of_graph(terms, given, observer)
     if from_format is not None and isinstance(given, str):

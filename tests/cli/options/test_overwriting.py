@@ -27,6 +27,7 @@ NO_FILES = {
     *(
         "-k",
         "--max-bottleneck",
+        "--max-latency",
         "--algorithm",
         "--algorithms",
         "--together",
