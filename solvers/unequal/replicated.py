@@ -7,20 +7,25 @@ from math import ceil
 
 import numpy as np
 
+from mtpp.errors import Infeasible
 from mtpp.host.stop_reason import StopReason
 from mtpp.inference.graph import Int32Array
 from mtpp.inference.instance import Instance
 from mtpp.inference.partition import Partition
-from mtpp.inference.replicas.partition import ReplicatedPartition
+from mtpp.inference.replicas.partition import ReplicatedPartition, with_single_devices
 from mtpp.solvers.arrays import order_arrays
+from mtpp.solvers.best_so_far import Forgetful
 from mtpp.solvers.bounds.replica_room import whole_devices
 from mtpp.solvers.downsets.prover import Prover
 from mtpp.solvers.feasibility import none_found
 from mtpp.solvers.limits import UNLIMITED, SearchLimits, SearchResult
+from mtpp.solvers.local_search.device_portfolio import DevicePortfolio
+from mtpp.solvers.local_search.initial_partition import first_result
 from mtpp.solvers.orders.kernels.topological import kahn_order
 from mtpp.solvers.reduction.reduced_instance import ReducedInstance
 from mtpp.solvers.reduction.reduction import reduce_instance
 from mtpp.solvers.relaxation.loop import MOVES_PER_STEP
+from mtpp.solvers.threads import Threads
 from mtpp.solvers.unequal.chains.partition import partition_chain
 from mtpp.solvers.unequal.replica_enumeration import replica_problem
 from mtpp.solvers.unequal.replica_slicing import ReplicaSlicer
@@ -32,6 +37,9 @@ _ORDERS = 8
 """Cut after each turn of the exhaustive search."""
 
 _MOST_ORDERS = 400
+
+_FIRST_EVALUATIONS = 600
+"""For a first partition, where cuts of a few orders are none."""
 
 _FIRST_STEPS = 1 << 22
 """Of the first turn of the exhaustive search."""
@@ -72,6 +80,8 @@ class _Turns:
         limits, prover, n = self._limits, self._prover, self._inner.op_count
         self._take_whole()
         self._slice()
+        if self._best is None:
+            self._take_single()
         if self._best is None:
             self._take_any()
         steps = _FIRST_STEPS
@@ -143,6 +153,22 @@ class _Turns:
         self._spent += 1
         if cut is not None:
             self._found(cut.partition, cut.bottleneck, "slice")
+
+    def _take_single(self) -> None:
+        """Take a partition with a device for each stage, as it is found without replicas."""
+        inner, free = self._inner, self._inner.machine.free
+        part = replace(self._limits, evaluations=min(_FIRST_EVALUATIONS, self._limits.evaluations), keeper=Forgetful())
+        try:
+            with Threads(self._limits.jobs) as threads:
+                if inner.uniform:
+                    found = first_result(inner, part, threads)
+                else:
+                    portfolio = DevicePortfolio(inner, part, threads, inner.most_used, free=free)
+                    found = portfolio.result(StopReason.BUDGET).placed(inner, free=free)
+        except Infeasible:
+            return
+        self._spent += found.evaluations
+        self._found(with_single_devices(inner, found.partition), found.bottleneck, found.found_by)
 
     def _take_any(self) -> None:
         """Search for any partition that keeps to the memories of the devices."""
