@@ -75,7 +75,7 @@ def _least_of_several(instance: Instance, prices: Sequence[int]) -> int:
     most, total = instance.most_used, int(measured.sum())
     best = sum(sorted((prices[c] for c in class_of), reverse=True)[:most])
     cut = 0
-    if instance.tensor_count and _hangs_together(instance):
+    if instance.tensor_count and not cost.counts_ops and _hangs_together(instance):
         cut = 2 * int((cost.transfer[cost.link_of] * price).min(axis=0)[np.diff(instance.pin_offsets) > 1].min())
     least: int = -(-(total + cut) // best)
     rooms = [memory_room(instance, measured, c) for c in range(len(cost.work))]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -103,6 +104,25 @@ def _document(case: RandomChain, order: str, most: int, folder: Path) -> dict[st
     except Infeasible:
         return None
     return document
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_tensors_cost_nothing_where_stages_have_times(seed: int, tmp_path: Path) -> None:
+    """However long tensors take, the least bottleneck with replicas is found, and verified."""
+    case, draw = random_chain(Random(seed)), Random(seed + 10**6)
+    case = replace(case, moved=tuple(1000 * (1 + moved) for moved in case.moved))
+    order, most = draw.choice(("fixed", "free")), draw.randint(1, len(case.devices))
+    due = case.replicated_optimum(order, most)
+    (tmp_path / "graph.json").write_text(json.dumps(_graph(case)))
+    (tmp_path / "machine.toml").write_text(_machine(case, order))
+    model = mtpp.read(tmp_path / "graph.json", machine=tmp_path / "machine.toml")
+    if due is None:
+        with pytest.raises(Infeasible, match="proven infeasible"):
+            mtpp.partition(model, most, replicas=True)
+        return
+    plan = mtpp.partition(model, most, replicas=True)
+    assert (plan.bottleneck, plan.optimal) == (due, True)
+    assert mtpp.verify(plan, model).passed
 
 
 def _graph(case: RandomChain) -> dict[str, Any]:
