@@ -100,7 +100,7 @@ class _Search:
                 middle = (low + best) / 2
                 if not self._try(lambda size, factor=middle: floor(size * factor)):  # type: ignore[misc]
                     low = middle
-            elif not self._try(lambda size, factor=best: ceil(size * factor) - 1):  # type: ignore[misc]
+            elif not self._try(lambda size, factor=best: max(size, ceil(size * factor) - 1)):  # type: ignore[misc]
                 return replace(self._best, proven=self._proven)
         return replace(self._best, proven=False)
 

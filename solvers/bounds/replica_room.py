@@ -8,7 +8,7 @@ more than that towards y(S).
 
 So no plan stays within T if the devices that may be used come to less than Σ y in either way. If the graph hangs
 together, a plan of two stages or more cuts a tensor, and two stages pay for it. A plan of one stage costs what the
-whole graph does on all devices that hold it, the fastest ones.
+whole graph does on all devices that hold it, the fastest ones. Where devices have times of stages, tensors cost none.
 """
 
 from __future__ import annotations

@@ -64,6 +64,15 @@ def test_nothing_grows_where_a_device_has_no_limit_or_all_are_zero() -> None:
     assert least_growth(Instance.build(graph, unlimited), LIMITS) is None
 
 
+def test_a_device_without_memory_stays_so() -> None:
+    """Limits just too small for a partition are at least zero."""
+    devices = tuple((Fraction(1), Fraction(1), 0, limit, None) for limit in (100, 0))
+    case = RandomCase((10, 10), (90, 90), ((0, (1,), 1, 1),), (), devices, "order")
+    growth = least_growth(case.instance(free=True), LIMITS)
+    assert growth is not None
+    assert (growth.factor, growth.proven) == (Fraction(181, 100), True)
+
+
 def test_errors_tell_the_factor() -> None:
     """Of equal devices as a limit for each, of others with the fullest device; other errors stay as they are."""
     equal = _instance([100, 100], [90, 90, 90])

@@ -49,6 +49,19 @@ def test_best_plan_of_random_chains(seed: int) -> None:
     assert due == 0 or (alone.lower is not None and alone.lower.value == due)
 
 
+@pytest.mark.parametrize("times", [["4ps", "126ps"], ["3ps"]])
+def test_transfers_do_not_bound_stages_on_several_devices(times: list[str], tmp_path: Path) -> None:
+    """Times of stages hold those of tensors, however long these are."""
+    path = tmp_path / "machine.toml"
+    path.write_text(f"[[device]]\ncount = 4\nstage_times = {times}\n")
+    ops = [{"name": name, "work": 7} for name in "ab"]
+    tensors = [{"name": "t", "producer": "a", "consumers": ["b"], "transfer": 60}]
+    graph = {"format": "mtpp-graph", "version": 1, "name": "g", "time_unit": "ps", "ops": ops, "tensors": tensors}
+    plan = mtpp.partition(mtpp.read(json.dumps(graph).encode(), machine=path), replicas=True)
+    assert (plan.bottleneck, plan.optimal) == (2, True)
+    assert mtpp.verify(json.loads(json.dumps(plan.document(embed=True)))).passed
+
+
 @pytest.mark.parametrize("replicas", [False, True])
 @pytest.mark.parametrize("seed", range(100))
 def test_checker_takes_true_proofs_alone(seed: int, replicas: bool) -> None:
