@@ -181,6 +181,11 @@ class ReplicaClaim:
                 if enough and sum(new) <= self.most:
                     yield new
             return
+        if len(ticks) == 1 and len(label) == 1:
+            needed = self._equal_devices(ticks[0])
+            if needed is not None and label[0] + needed <= len(self.class_of):
+                yield (label[0] + needed,)
+            return
         able: list[int] = []
         fewest = len(self.class_of) + 1
         for j in range(label[0], len(self.class_of)):
@@ -197,6 +202,12 @@ class ReplicaClaim:
             if taken is not None and label[1] + taken <= self.most:
                 yield j + 1, label[1] + taken
                 fewest = taken
+
+    def _equal_devices(self, ticks: int | None) -> int | None:
+        """Return the fewest of equal devices that bring a stage of these ticks within the limit; None: none do."""
+        if ticks is None or (ticks > 0 and self.limit <= 0):
+            return None
+        return max(1, -(-ticks // self.limit)) if ticks else 1
 
     def _enough(self, devices: Sequence[int], ticks: Sequence[int | None]) -> bool:
         classes = [self.class_of[j] for j in devices]
@@ -370,26 +381,27 @@ class _Figures:
         after = np.unpackbits(rows.astype("<u8").view(np.uint8), axis=1, bitorder="little")[:, : self._n]
         raw = np.frombuffer(downset.to_bytes((self._n + 7) // 8, "little"), dtype=np.uint8)
         before = np.unpackbits(raw, bitorder="little")[: self._n]
-        inside = (after - before).astype(np.int64)
-        outside = 1 - after.astype(np.int64)
-        ticks = inside @ self._work.T
-        rest = outside @ self._measured
+        inside, outside = after - before, 1 - after
+        whole = inside.astype(np.int64)
+        ticks = whole @ self._work.T
+        rest = self._measured.sum() - after.astype(np.int64) @ self._measured
         if len(self._makers):
             reads = np.maximum.reduceat(inside[:, self._readers], self._begins, axis=1)
             later = np.maximum.reduceat(outside[:, self._readers], self._begins, axis=1)
             made = inside[:, self._makers]
             cut = ((1 - made) & reads) | (made & later)
-            ticks = ticks + cut @ self._transfer.T
-            rest = rest + ((1 - outside[:, self._makers]) & later) @ self._measured_transfer
+            ticks = ticks + cut.astype(np.int64) @ self._transfer.T
+            goes = (1 - outside[:, self._makers]) & later
+            rest = rest + goes.astype(np.int64) @ self._measured_transfer
         reached = [int.from_bytes(row.tobytes(), "little") for row in np.packbits(after, axis=1, bitorder="little")]
         if self._claim.memory_matters and self._plain_limits:
-            held = inside @ self._params
+            held = whole @ self._params
             for c, one in enumerate(self._claim.of_class):
                 room = one.memory.limit_bytes
                 ticks[:, c] = np.where(room is None or held + (one.memory.reserve or 0) <= room, ticks[:, c], -1)
         elif self._claim.memory_matters:
             ticks = self._with_memory(downset, reached, ticks)
-        return _Stages(reached, ticks, rest, outside @ self._params)
+        return _Stages(reached, ticks, rest, outside.astype(np.int64) @ self._params)
 
     def _with_memory(self, downset: int, reached: Sequence[int], ticks: Int64Array) -> Int64Array:
         """Add what stages pay for memory on devices of each class; −1 where they exceed it."""
