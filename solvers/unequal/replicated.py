@@ -160,7 +160,7 @@ class _Turns:
         part = replace(self._limits, evaluations=min(_FIRST_EVALUATIONS, self._limits.evaluations), keeper=Forgetful())
         try:
             with Threads(self._limits.jobs) as threads:
-                if inner.uniform:
+                if inner.equal_devices:
                     found = first_result(inner, part, threads)
                 else:
                     portfolio = DevicePortfolio(inner, part, threads, inner.most_used, free=free)
