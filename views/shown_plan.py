@@ -200,7 +200,8 @@ def shown_document(document: Mapping[str, Any], assumptions: Sequence[str] = ())
     stages, bound = document["stages"], document["lower_bound"]
     devices = _devices_of(document)
     known = system.peak == "reserve" or not system.limits_memory
-    known = known and not any(device.stage_times_ps for device in devices or ())
+    listed = {Device.from_figures(one) for one in document["machine"]["devices"]} if devices else set()
+    known = known and len(listed) <= 1 and not any(device.stage_times_ps for device in listed)
     work, params = (sum(row[figure] for row in stages) for figure in ("work", "param_bytes"))
     params = document["model"].get("param_bytes", params)  # where stages share weights, the sum is more
     return ShownPlan(

@@ -25,6 +25,7 @@ _COLUMNS = (
     Column("outputs"),
     Column("predicted"),
 )
+_PLACED = (Column("device", left=True), Column("place", left=True))
 _UNITS = (("s", "s"), ("ms", "ms"), ("us", "µs"), ("ns", "ns"))
 _NAMES_SHOWN = 3
 _LEAST_PLAIN = 0.05
@@ -37,16 +38,19 @@ def split_text(result: WrittenStages, medium: Medium) -> Iterable[Table]:
     rows = stage_rows(result)
     if medium.form == "csv":
         return [table_of_records(rows)]
+    placed = any(stage.device for stage in result.manifest.stages)
     shown = [
         (
             *(row[key] for key in ("index", "file", "ops", "file_bytes", "param_bytes")),
             _amount(stage.inputs),
             _amount(stage.outputs),
             _time(row["cost"], result),
+            *((stage.device, stage.place) if placed else ()),
         )
         for row, stage in zip(rows, result.manifest.stages, strict=True)
     ]
-    return [Table(_title(result), _COLUMNS, shown, _figures(result))]
+    columns = [*_COLUMNS, *(_PLACED if placed else ())]
+    return [Table(_title(result), columns, shown, _figures(result))]
 
 
 def _title(result: WrittenStages) -> str:
@@ -82,13 +86,10 @@ def _figures(result: WrittenStages) -> list[tuple[str, str]]:
         figures.append(("written to", result.folder))
     slowest = max(manifest.stages, key=lambda stage: stage.cost)
     if slowest.cost:
-        figures.append(
-            (
-                "bottleneck",
-                f"{_time(slowest.cost, result)} predicted (stage {slowest.index}), "
-                f"{manifest.work / slowest.cost:.2f}× the throughput of one stage",
-            )
-        )
+        text = f"{_time(slowest.cost, result)} predicted (stage {slowest.index})"
+        if len({stage.device for stage in manifest.stages}) == 1:  # else the work is that of several devices
+            text += f", {manifest.work / slowest.cost:.2f}× the throughput of one stage"
+        figures.append(("bottleneck", text))
     empty = manifest.k - len(manifest.stages)
     if empty:
         figures.append(("empty stages", f"{empty:,} of {manifest.k:,}, no file"))

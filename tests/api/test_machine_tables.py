@@ -15,6 +15,7 @@ import mtpp
 from mtpp.errors import InputError
 from mtpp.formats.graphs.native import write_native
 from mtpp.inference.graph import CostGraph, Op, Tensor
+from mtpp.units import format_picoseconds
 
 MACHINE = """
 [[device]]
@@ -216,3 +217,16 @@ def test_no_number_of_a_random_row_can_be_changed(tmp_path: Path, seed: int) -> 
         if place[0] == "machine":  # the devices may be others, with the same costs, if their digest is right
             forged["rows"][0]["machine"]["sha256"] = row["machine"]["sha256"]
         assert _verdict(forged, path) in ("false", "malformed"), place
+
+
+@pytest.mark.parametrize("replicas", [False, True])
+def test_pages_have_the_latency_of_the_plan(tmp_path: Path, replicas: bool) -> None:
+    """Not less where a stage stands on several devices; and no speed-up over a stage that no device is named for."""
+    (tmp_path / "two.toml").write_text('[[device]]\nname = "slow"\n[[device]]\nname = "fast"\nspeed = 3\n')
+    model = mtpp.read(mtpp.datasets.sample_path("resnet50"), machine=tmp_path / "two.toml")
+    plan = mtpp.partition(model, replicas=replicas)
+    assert mtpp.report(plan, tmp_path / "page.html", model).passed
+    page = (tmp_path / "page.html").read_text()
+    assert f"Latency</dt><dd>{format_picoseconds(plan.latency)}" in page
+    assert "Speed-up" not in page
+    assert ("slow + fast" in page) == replicas

@@ -22,6 +22,7 @@ from mtpp.views.report.page import Block, Cell, Chart, Page, Prose, Section, Swi
 from mtpp.views.report.stage_bars import COST_PARTS, NAMES, bars, bars_height
 from mtpp.views.report.stated import StatedPlan, percent_above, ratio_text
 from mtpp.views.report.what_if import PARTS, Variant, bandwidth_matters, bytes_over_link, variants
+from mtpp.views.shown_plan import devices_text
 from mtpp.views.table import NONE, Column, Table
 from mtpp.wording import counted
 
@@ -148,8 +149,10 @@ def _figures(stated: StatedPlan, report: Report) -> list[tuple[str, str, str]]:
         rate = 10**12 / upper
         figures.append(("Throughput", f"{rate:,.0f}/s" if rate >= 100 else f"{rate:.3g}/s", "inferences"))
     figures.append(("Latency", stated.describe(stated.latency), "of one request on an idle pipeline"))
-    figures.append(("Latency when full", stated.describe(busy * upper), f"{counted(busy, 'busy stage')} × bottleneck"))
-    if upper and not stated.system.limits_memory:
+    if not stated.replicated:
+        full = stated.describe(busy * upper)
+        figures.append(("Latency when full", full, f"{counted(busy, 'busy stage')} × bottleneck"))
+    if upper and not stated.system.limits_memory and not stated.devices_differ:
         alone = sum(row["work"] for row in stated.stages)
         figures.append(("Speed-up", f"{alone / upper:.3g}×", "over one stage"))
     if stated.system.limits_memory and stated.stages:
@@ -240,6 +243,8 @@ def stages_section(
     caption = "Cost of each stage: its work, tensors that come in and go out"
     if streams:
         caption += ", and streaming parameters that do not fit into the fast memory"
+    if any(len(row.get("devices", ())) > 1 for row in listed):
+        caption += ". Of a stage on several devices they are those on the first, its cost is that of all together"
     blocks.append(Chart("stages", caption, bars_height(len(listed)), legend))
     blocks.append(_table(shown, listed, costs))
     if len(listed) < len(shown.stages):
@@ -267,8 +272,8 @@ def frontier_section(shown: StatedPlan, report: Report) -> Section:
 
 
 def _on(row: Mapping[str, Any], between: str) -> str:
-    """Return the name of a stage's device, where it stands on one of a machine."""
-    return f"{between}{row['device']['name']}" if "device" in row else ""
+    """Return the name of a stage's device, or of several, where a plan says them."""
+    return f"{between}{devices_text(row)}" if row.keys() & {"device", "devices"} else ""
 
 
 def _table(shown: StatedPlan, listed: Sequence[Mapping[str, Any]], costs: CostColumns) -> TableBlock:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from mtpp.names import BOTTLENECK_OBJECTIVE, LATENCY_OBJECTIVE
 from mtpp.units import InTicks
+from mtpp.views.shown_plan import each_cost
 
 if TYPE_CHECKING:
     from mtpp.machine.device import Device
@@ -114,8 +115,18 @@ class StatedPlan(Stated):
 
     @property
     def latency(self) -> int:
-        """Sum of the stages' costs."""
-        return sum(row["cost"] for row in self.stages)
+        """Sum of the stages' costs, of one on several devices as the slowest takes for it."""
+        return sum(max(each_cost(row)) for row in self.stages)
+
+    @property
+    def replicated(self) -> bool:
+        """Whether stages may stand on several devices."""
+        return any("devices" in row for row in self.stages)
+
+    @property
+    def devices_differ(self) -> bool:
+        """Whether the devices of the machine are not all equal, so that no time is that of one stage alone."""
+        return self.machine is not None and len(self.machine.classes) > 1
 
     @property
     def of_latency(self) -> bool:
