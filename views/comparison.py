@@ -56,6 +56,7 @@ def _title(comparison: ComparedRuns) -> str:
 
 def _figures(comparison: ComparedRuns) -> list[tuple[str, str]]:
     from mtpp.inference.model_file import assumptions_of_models, devices_in_words, sizes_of_models
+    from mtpp.machine.device import Device
 
     given = comparison.limits
     limits = [f"seed {given.seed}"]
@@ -68,8 +69,10 @@ def _figures(comparison: ComparedRuns) -> list[tuple[str, str]]:
     assumed = list(dict.fromkeys(devices_in_words(comparison.system, machine) for machine in machines))
     assumed += sizes_of_models(comparison.models)
     assumed += assumptions_of_models((model.name, model.assumptions) for model in comparison.models)
+    differ = any(len({Device.from_figures(one) for one in machine["devices"]}) > 1 for machine in machines if machine)
+    each = " on equal devices with the best figures of any" if differ else ""
     figures = [
-        ("simple bound", "max(largest op, work / k); a ratio of 1 is optimal, lower is better"),
+        ("simple bound", f"max(largest op, work / k){each}; a ratio of 1 is optimal, lower is better"),
         ("seconds", f"of search, in all runs that the means rest on, on {threads}"),
         ("limits", ", ".join(limits)),
         ("assumptions", "; ".join(assumed)),

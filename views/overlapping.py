@@ -30,7 +30,8 @@ def overlapping_text(document: Mapping[str, Any], medium: Medium) -> Iterable[Ta
         row = [document["model"]["name"], layers, bound["value"], rate]
         return [Table(columns=list(map(Column, keys)), rows=[row])]
     columns = [Column("device", left=True), Column("count"), Column("layers at most"), Column("price")]
-    title = f"{document['model']['name']}: {counted(layers, 'layer')} in overlapping ranges, {len(devices)} devices"
+    layered = f"{counted(layers, 'layer')} in overlapping ranges"
+    title = f"{document['model']['name']}: {layered}, {counted(len(devices), 'device')}"
     return [
         Table(
             title,

@@ -77,7 +77,7 @@ def _flat(row: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _title(plan: ShownPlan) -> str:
     times = unit_text(plan, CostColumns.of(plan, plan.bottleneck))
-    stages = f"{plan.device_count} devices" if plan.replicated or plan.devices is not None else f"k = {plan.k}"
+    stages = counted(plan.device_count, "device") if plan.replicated or plan.devices is not None else f"k = {plan.k}"
     return f"{plan.name}: {plan.ops:,} ops, {plan.tensors:,} tensors, {stages}{times}"
 
 

@@ -295,8 +295,9 @@ def _times_on(
             measurement, found = measured(graph, device.costs, int(how.max_input_size), path)
         elif modelled and not device.stage_times_ps and None in device.rates:
             name = machine.names[machine.class_of.index(len(times))]
-            problem = "its system has no rates, which model the work of ops"
-            raise InputError(problem, parameter="machine", where=f"device {name}", remedy=f"fill in {', '.join(RATES)}")
+            missing = [key for key, rate in zip(RATES, device.rates, strict=False) if rate is None]
+            problem = f"its system has no {' and no '.join(missing)}, which the work of ops is modelled by"
+            raise InputError(problem, parameter="machine", where=f"device {name}", remedy="fill it in")
         elif modelled and not device.stage_times_ps and (device.speed != 1 or device.rates != how.device.rates):
             found = read(dims=sizes, system=device)
         times.append(None if found is graph else found.work)

@@ -100,8 +100,7 @@ class Bounding(_Run, Cells):
     )
     overlapping: bool = option(
         False, Flag(),
-        "How often is a chain of layers served at most, where ranges of layers on devices may overlap? Devices with "
-        "stage_times.",
+        "Bound the throughput of a chain of layers on devices with stage_times whose ranges of layers may overlap.",
     )  # fmt: skip
     cutoff: int | None = option(
         None, Whole(1, MOST_CUTOFF),

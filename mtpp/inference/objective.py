@@ -141,7 +141,7 @@ def check_stage_memory(instance: Instance, costs: StageCosts) -> None:
     raise InvalidPartition(
         f"stage {worst} needs {params + states + peak:,} bytes ({params:,} for parameters{kept}, {peak:,} for "
         f"activations), more than the {limit:,} ({format_bytes(limit)}) allowed",
-        parameter="stage_memory",
+        parameter="machine" if instance.machine.groups[0].name else "stage_memory",
     )
 
 

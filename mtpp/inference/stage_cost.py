@@ -289,5 +289,6 @@ def require_one_chain(graph: CostGraph, machine: Machine) -> None:
     if problem:
         raise InputError(
             f"stage_times are of a chain of equal layers, and {graph.name!r} is none: {problem}",
+            parameter="machine",
             where=f"/device/{at}/stage_times",
         )
