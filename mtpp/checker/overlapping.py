@@ -80,7 +80,8 @@ def verify_overlapping(
     checks.append(Check(BOUND_CHECK, passed, f"overlapping: {said}"))
     checks.append(_rate_row(document["millitokens_per_s"], bound["value"]))
     every = f"of {counted(layers, 'layer')} in overlapping ranges on {counted(len(machine['devices']), 'device')}"
-    proven = f"no placement {every} serves a request every {bound['value']} ticks"
+    ticks = bound["value"]
+    proven = f"no placement {every} serves a request every {ticks} ticks" if ticks else f"no limit {every}"
     return Report(
         tuple(checks), Tier.EXACT if passed else Tier.NONE, None, bound_rechecked=passed is True, proven=proven
     )

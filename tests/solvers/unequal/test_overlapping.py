@@ -114,6 +114,16 @@ def test_forged_bounds_fail(document: dict[str, Any]) -> None:
     assert not mtpp.verify(forged).passed
 
 
+def test_no_limit_is_no_claim(tmp_path: Path) -> None:
+    """Layers that take no time may be served at any rate, and a verified bound does not say otherwise."""
+    (tmp_path / "graph.json").write_text(json.dumps(_chain(2)))
+    (tmp_path / "machine.toml").write_text('[[device]]\nstage_times = ["1ms", "0ms"]\n')
+    found = bound_overlapping(mtpp.read(tmp_path / "graph.json", machine=tmp_path / "machine.toml"))
+    verified = mtpp.verify(found, tmp_path / "graph.json")
+    assert (found.ticks, verified.passed) == (0, True)
+    assert "no limit" in verified.sentence
+
+
 def test_needs_times_of_stages(tmp_path: Path) -> None:
     """Devices without times of stages are refused, with the place."""
     (tmp_path / "graph.json").write_text(json.dumps(_chain(3)))
