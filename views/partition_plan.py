@@ -145,7 +145,7 @@ def _figures(plan: ShownPlan) -> list[tuple[str, str]]:
     figures += [("bottleneck", of_stage + (within if plan.of_latency else found_by))]
     if upper and plan.timed:
         figures.append(("throughput", f"{_rate(10**12 / upper)} inferences/s"))
-    told = plan.devices is not None or plan.replicated or plan.of_latency or plan.limit is not None
+    told = plan.devices is not None or plan.replicated or plan.of_latency or plan.limit is not None or plan.frontier
     request = f"{plan.describe(plan.latency)} on an idle pipeline{found_by if plan.of_latency else within}"
     full = f"{plan.describe(busy * upper)} ({counted(busy, 'busy stage')} × bottleneck)"
     figures += [*([("latency", request)] if told else []), *([] if plan.replicated else [("latency when full", full)])]

@@ -59,7 +59,9 @@ def _figures(comparison: StageComparison) -> list[tuple[str, str]]:
     share = f", {abs(one - two) / two:.1%}" if two else ""
     verdict += f": {describe(abs(one - two))}{share} {'more' if one > two else 'less'}"
     made_of = ", ".join(f"{_signed(describe, parts[part])} {part}" for part in PARTS if parts[part] or part == "work")
-    figures = [("bottleneck", verdict), ("made of", made_of), ("balance", _balance(comparison))]
+    figures = [("bottleneck", verdict), ("made of", made_of)]
+    if len(comparison.given.instance.machine.classes) == 1:  # else an even share is of no device
+        figures.append(("balance", _balance(comparison)))
     moved = [
         f"stage {row['stage']} ({counted(row['ops'], 'op')}, {describe(row['work'])})" for row in comparison.elsewhere
     ]

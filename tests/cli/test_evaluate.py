@@ -196,3 +196,13 @@ def test_experts_are_no_better_than_the_optimum(name: str, bandwidth: str, share
     parts = document["difference"]
     assert parts["cost"] == parts["work"] + parts["input"] + parts["output"]
     assert parts["cost"] == given["bottleneck"] - against["bottleneck"]
+
+
+@pytest.mark.parametrize("speed", [1, 2])
+def test_an_even_share_is_of_equal_devices(workload: Path, tmp_path: Path, speed: int) -> None:
+    """On devices that differ no stage is held to an even share of the work."""
+    machine = tmp_path / "machine.toml"
+    machine.write_text(f'[[device]]\nname = "x"\n[[device]]\nname = "y"\nspeed = {speed}\n')
+    split = _split(tmp_path, [1, 2], [3, 4])
+    arguments = ("evaluate", workload, "--assignment", split, "--against", "auto", "--machine", machine, "-q")
+    assert ("an even share" in printed(*arguments)) == (speed == 1)
