@@ -12,6 +12,11 @@ from mtpp.errors import MtppError
 _GPT2 = "gpt2.onnx --dim batch=1 --dim sequence=64"
 _TRAIN = "plan training.json --batch-size 16 --micro-batch-size 2"
 
+_MACHINE = (
+    "partition resnet50.onnx --machine slow-and-fast.toml -o machine.json -q",
+    "partition resnet50.onnx --machine slow-and-fast.toml --replicas -o replicas.json -q",
+)
+_NEIGHBOURS = ("partition resnet50.onnx --machine two-nodes.toml -o neighbours.json -q",)
 _PARTITION = (
     ("partition resnet50.onnx -k 4 -o plan.json -q",),
     (f"partition {_GPT2} -k 6 --fast-memory 30MiB --peak order",),
@@ -24,6 +29,8 @@ _PARTITION = (
         "generate transformer --split-heads --layers 120 -o large.json",
         "partition large.json -k 8 --work-limit 2000",
     ),
+    _MACHINE,
+    _NEIGHBOURS,
 )
 _BOUND = (("bound resnet50.onnx -k 4 --time-limit 5",),)
 _PIPER = (
@@ -51,6 +58,8 @@ _RARE = (
 _SIMULATE = (("simulate three-towers.json",),)
 _VERIFY = (
     (*_PARTITION[0], "verify plan.json --model resnet50.onnx"),
+    (*_MACHINE, "verify machine.json replicas.json --model resnet50.onnx"),
+    (*_NEIGHBOURS, "verify neighbours.json --model resnet50.onnx"),
     (*_PIPER, "verify line.json nested.json --model training.json"),
     (*_GRAPHPIPE, "verify graph.json --model mmt.json"),
 )

@@ -44,7 +44,7 @@ GRAPHS: tuple[type[Options], ...] = (RegalStyle, Transformer, MultiBranch, Chain
 TRAINED: tuple[type[Options], ...] = (TransformerTraining, MultiModalTransformer, Dlrm, CandleUno)
 
 KEYWORDS: dict[str, tuple[tuple[type[Options], ...], tuple[str, ...]]] = {
-    "bound": ((Bounding,), ("k", "export", "position")),
+    "bound": ((Bounding,), ("k", "export", "position", "overlapping")),
     "certify": ((Certifying,), ("k",)),
     "compare": ((Comparing,), ("k",)),
     "convert": ((Converting,), ()),

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,14 @@ import pytest
 from downset_proofs import narrow_case
 from graph_strategies import LINK, random_graph
 from processes import run
+from random_devices import random_case
 from refusals import refusal
 from training_models import random_problem
 
 import mtpp
 from mtpp.api import warmup as module
 from mtpp.cli.main import COMMANDS as CLI_COMMANDS
+from mtpp.errors import Infeasible
 from mtpp.host import child_process
 from mtpp.inference.instance import Instance
 from mtpp.machine.machine import Machine
@@ -114,6 +117,9 @@ def test_nothing_is_left_to_compile() -> None:
             assert cut is not None
             for name in ("simple", "node", "crossings", "fraction", "relaxation", "configuration"):
                 BOUNDS[name].load()(instance, BoundLimits(cut.bottleneck, cut.partition, interrupted=_after_looks()))
+        for seed in range(6):
+            with suppress(Infeasible):
+                PARTITIONERS["auto"].load()(random_case(seed).instance(free=seed % 2 == 0), SearchLimits(40))
         assert not said
         for planner in PLANNERS.values():
             for knapsack in KNAPSACKS:
