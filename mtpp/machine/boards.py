@@ -10,16 +10,16 @@ RATES = ("peak_flops", "memory_bandwidth", "bandwidth")
 _BOARDS: dict[str, tuple[str, dict[str, str]]] = {
     "A100-SXM4-80GB": ("a100", {}),
     "A100-SXM-80GB": ("a100", {}),
-    "A100-SXM4-40GB": ("a100", {"memory_bandwidth": "1555GB/s"}),
-    "A100-SXM-40GB": ("a100", {"memory_bandwidth": "1555GB/s"}),
+    "A100-SXM4-40GB": ("a100", {"memory_bandwidth": "1555GB/s", "fast_memory": "40GB"}),
+    "A100-SXM-40GB": ("a100", {"memory_bandwidth": "1555GB/s", "fast_memory": "40GB"}),
     "A100 80GB PCIe": ("a100", {"memory_bandwidth": "1935GB/s", "bandwidth": "32GB/s"}),
-    "A100-PCIE-40GB": ("a100", {"memory_bandwidth": "1555GB/s", "bandwidth": "32GB/s"}),
+    "A100-PCIE-40GB": ("a100", {"memory_bandwidth": "1555GB/s", "bandwidth": "32GB/s", "fast_memory": "40GB"}),
     "H100 80GB HBM3": ("h100", {}),
     "H100 PCIe": ("h100", {"peak_flops": "756TFLOP/s", "memory_bandwidth": "2000GB/s", "bandwidth": "64GB/s"}),
     "V100-SXM2-32GB": ("v100", {}),
-    "V100-SXM2-16GB": ("v100", {}),
+    "V100-SXM2-16GB": ("v100", {"fast_memory": "16GB"}),
     "V100-PCIE-32GB": ("v100", {"peak_flops": "112TFLOP/s", "bandwidth": "16GB/s"}),
-    "V100-PCIE-16GB": ("v100", {"peak_flops": "112TFLOP/s", "bandwidth": "16GB/s"}),
+    "V100-PCIE-16GB": ("v100", {"peak_flops": "112TFLOP/s", "bandwidth": "16GB/s", "fast_memory": "16GB"}),
     "L4": ("l4", {}),
     "T4": ("t4", {}),
 }
@@ -32,7 +32,7 @@ _MAKERS = ("NVIDIA ", "Tesla ")
 
 
 def board_of(name: str) -> tuple[str, dict[str, str]] | None:
-    """Return the preset of a board and the rates in which it differs; None for an unknown name."""
+    """Return the preset of a board and the figures in which it differs; None for an unknown name."""
     return _BOARDS.get(plain_name(name))
 
 
