@@ -16,7 +16,7 @@ _MILLI_PER_PS = 10**15
 
 
 class OverlappingRanges(SavedResult):
-    """What no placement of overlapping ranges of layers can beat; it shows itself as a table."""
+    """Lower bound on the time between requests for all placements of overlapping ranges; shows itself as a table."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         self._document = document

@@ -22,7 +22,7 @@ FORMAT = "mtpp-overlapping-bound"
 
 _MILLI_PER_PS = 10**15
 _ONE = 2**128
-"""What a layer needs of the shares of its devices; shares are rounded up to whole parts of it."""
+"""Sum that the shares of a layer's devices have to reach; shares are rounded up to whole parts of it."""
 
 _MOST_LOOKS = 5_000_000
 
