@@ -14,6 +14,7 @@ from mtpp.formats.onnx.reader import Reading, read_with_nodes
 from mtpp.formats.onnx.stages import Split, split_model
 from mtpp.formats.onnx.stages.writing import write_split
 from mtpp.formats.results.stage_manifest import OURS, StageManifest
+from mtpp.formats.results.stage_records import PlannedStage
 from mtpp.inference.graph import CostGraph
 from mtpp.machine.presets import load_device
 
@@ -190,7 +191,7 @@ def split_into(folder: Path, path: Path, reading: Reading, labels: list[int]) ->
     about = {"name": path.stem, "sha256": "", "ops": len(labels), "k": k, "time_unit": "ps", "ticks_per_unit": 1}
     with new_folder(folder, OURS) as draft:
         manifest, fault = write_split(
-            draft, split, dict.fromkeys(range(k), (1, 1)), {**about, "bottleneck": 1, "work": k}, path.name
+            draft, split, dict.fromkeys(range(k), PlannedStage(1, 1)), {**about, "bottleneck": 1, "work": k}, path.name
         )
     assert fault is None
     return manifest, split
