@@ -161,14 +161,35 @@ def keep_spent_label(
     while at >= 0:
         if pool.spent[at] <= spent and no_more(pool.label[at], label, rules.guards):
             return False
-        if spent <= pool.spent[at] and no_more(label, pool.label[at], rules.guards):
-            if before < 0:
-                store.front[downset] = pool.following[at]
-            else:
-                pool.following[before] = pool.following[at]
-        else:
-            before = at
+        drop = spent <= pool.spent[at] and no_more(label, pool.label[at], rules.guards)
+        before = drop_label(at, before, downset, store, pool) if drop else at
         at = pool.following[at]
+    add_label(label, spent, parent, downset, c, store, pool, registers)
+    return True
+
+
+@subroutine
+def drop_label(at: int, before: int, downset: int, store: UnequalStore, pool: LabelPool | NeighbourPool) -> int:
+    """Take a label out of the chain of its downset, in which *before* comes before it, −1 for none; return *before*."""
+    if before < 0:
+        store.front[downset] = pool.following[at]
+    else:
+        pool.following[before] = pool.following[at]
+    return before
+
+
+@subroutine
+def add_label(
+    label: int,
+    spent: int,
+    parent: int,
+    downset: int,
+    c: int,
+    store: UnequalStore,
+    pool: LabelPool | NeighbourPool,
+    registers: Int64Array,
+) -> int:
+    """Put a label first in the chain of its downset; return its number."""
     new = registers[LABELS]
     registers[LABELS] += 1
     pool.label[new] = label
@@ -179,4 +200,4 @@ def keep_spent_label(
     pool.following[new] = store.front[downset]
     store.front[downset] = new
     registers[LAST] = new
-    return True
+    return int(new)

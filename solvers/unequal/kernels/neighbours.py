@@ -28,9 +28,10 @@ from mtpp.solvers.downsets.kernels.downset_layout import (
 from mtpp.solvers.downsets.kernels.stages import held_by_stage, next_stage, peak_of_stage, unpack
 from mtpp.solvers.jit import kernel, subroutine
 from mtpp.solvers.orders.kernels.device_labels import no_more, room_after, step
-from mtpp.solvers.stage_cost.cost_arrays import IN_ORDER, NO_MEMORY, RESERVE_BYTES, GroundArrays, MemoryArrays
+from mtpp.solvers.stage_cost.cost_arrays import IN_ORDER, NO_MEMORY, RESERVE_BYTES, GroundArrays
 from mtpp.solvers.stage_cost.kernels.stage_cost import EQUAL, NEVER, stage_ticks
-from mtpp.solvers.unequal.kernels.labels import fits, inside, label_count, reached_downset
+from mtpp.solvers.unequal.kernels.class_arrays import arrays_of_class
+from mtpp.solvers.unequal.kernels.labels import add_label, drop_label, fits, inside, label_count, reached_downset
 from mtpp.solvers.unequal.kernels.register_layout import (
     BEST,
     CLASS,
@@ -103,28 +104,7 @@ def search_neighbours(
             registers[CLASS] = 0
             continue
         c = registers[CLASS]
-        arrays = DownsetArrays(
-            classes.work[c],
-            shared.param_bytes,
-            classes.transfer[c],
-            shared.producer,
-            shared.consumer_offsets,
-            shared.consumers,
-            shared.read_offsets,
-            shared.read,
-            shared.made_offsets,
-            shared.made,
-            shared.successor_offsets,
-            shared.successors,
-            shared.predecessor_offsets,
-            shared.predecessors,
-            classes.owed[c],
-            shared.giver,
-            classes.most_cost[c],
-            shared.key,
-            MemoryArrays(shared.memory.mode, classes.figures[c]),
-            shared.shared,
-        )
+        arrays = arrays_of_class(c, classes)
         if registers[DEPTH] == 0:
             room, paid = _best_label(base, c, limit, registers[SPENT], boundary, rules, store, pool)
             if room < 0:
@@ -329,24 +309,9 @@ def _keep_label(
             drop = (
                 barred <= pool.barred[at] and spent <= pool.spent[at] and no_more(label, pool.label[at], rules.guards)
             )
-        if drop:
-            if before < 0:
-                store.front[downset] = pool.following[at]
-            else:
-                pool.following[before] = pool.following[at]
-        else:
-            before = at
+        before = drop_label(at, before, downset, store, pool) if drop else at
         at = pool.following[at]
-    new = registers[LABELS]
-    registers[LABELS] += 1
-    pool.label[new] = label
+    new = add_label(label, spent, parent, downset, c, store, pool, registers)
     pool.paid[new] = paid
     pool.barred[new] = barred
-    pool.spent[new] = spent
-    pool.parent[new] = parent
-    pool.owner[new] = downset
-    pool.class_of[new] = c
-    pool.following[new] = store.front[downset]
-    store.front[downset] = new
-    registers[LAST] = new
     return True

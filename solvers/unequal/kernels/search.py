@@ -28,8 +28,9 @@ from mtpp.solvers.downsets.kernels.downset_layout import (
 from mtpp.solvers.downsets.kernels.stages import held_by_stage, next_stage, peak_of_stage, unpack
 from mtpp.solvers.jit import kernel, subroutine
 from mtpp.solvers.orders.kernels.device_labels import room_after, step
-from mtpp.solvers.stage_cost.cost_arrays import IN_ORDER, NO_MEMORY, RESERVE_BYTES, GroundArrays, MemoryArrays
+from mtpp.solvers.stage_cost.cost_arrays import IN_ORDER, NO_MEMORY, RESERVE_BYTES, GroundArrays
 from mtpp.solvers.stage_cost.kernels.stage_cost import EQUAL, stage_ticks
+from mtpp.solvers.unequal.kernels.class_arrays import arrays_of_class
 from mtpp.solvers.unequal.kernels.labels import fits, keep_spent_label, label_count, reached_downset
 from mtpp.solvers.unequal.kernels.register_layout import (
     BEST,
@@ -105,28 +106,7 @@ def search_unequal(
             registers[CLASS] = 0
             continue
         c = registers[CLASS]
-        arrays = DownsetArrays(
-            classes.work[c],
-            shared.param_bytes,
-            classes.transfer[c],
-            shared.producer,
-            shared.consumer_offsets,
-            shared.consumers,
-            shared.read_offsets,
-            shared.read,
-            shared.made_offsets,
-            shared.made,
-            shared.successor_offsets,
-            shared.successors,
-            shared.predecessor_offsets,
-            shared.predecessors,
-            classes.owed[c],
-            shared.giver,
-            classes.most_cost[c],
-            shared.key,
-            MemoryArrays(shared.memory.mode, classes.figures[c]),
-            shared.shared,
-        )
+        arrays = arrays_of_class(c, classes)
         if registers[DEPTH] == 0:
             room = _largest_room(store.front[base], c, pool, rules)
             if room < 0:
