@@ -14,25 +14,16 @@ the devices that are left.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from mtpp.array_types import Int64Array
-from mtpp.solvers.recheck.claim import DownsetClaim, SearchTooLarge
+from mtpp.solvers.recheck.claim import DownsetClaim
 from mtpp.solvers.recheck.compiled import Watcher
-from mtpp.solvers.recheck.unequal import (
-    LABEL_BYTES,
-    FoundLabels,
-    Label,
-    LabelSearch,
-    UnequalClaim,
-    as_bits,
-    covers,
-    digest_of_labels,
-)
+from mtpp.solvers.recheck.label_search import FoundLabels, Label, covers
+from mtpp.solvers.recheck.unequal import DeviceSearch, UnequalClaim, as_bits
 
 _HALF = 2**31
 """In a record a latency is two numbers, each below this."""
@@ -62,10 +53,11 @@ def search_latency_labels(
     most_labels, memory_bytes
         As of :func:`~mtpp.solvers.recheck.unequal.search_labels`.
     """
-    return _LatencySearch(claim, most_latency, watcher, memory_bytes, prices).run(most_labels)
+    search = _LatencySearch(claim, most_latency, watcher, memory_bytes, prices)
+    return search.run((*claim.first, 0), most_labels)
 
 
-class _LatencySearch(LabelSearch):
+class _LatencySearch(DeviceSearch[Label]):
     """One search; fronts hold labels with the latency as their last number."""
 
     def __init__(
@@ -112,47 +104,18 @@ class _LatencySearch(LabelSearch):
             room_of.append(r * prices.limit + p * max(0, room))
         self._saved = [room_of[c] for c in self._claim.class_of]
 
-    def run(self, most_labels: int) -> FoundLabels:
-        """Search."""
-        claim = self._claim
-        whole = (1 << claim.of_class[0].op_count) - 1
-        fronts: dict[int, list[Label]] = {0: [(*claim.first, 0)]}
-        waiting: defaultdict[int, list[int]] = defaultdict(list)
-        waiting[0].append(0)
-        kept, expanded, final = 1, 0, 0
-        while waiting:
-            for downset in waiting.pop(min(waiting)):
-                self._watcher.searched(expanded)
-                expanded += 1
-                final += len(fronts[downset])
-                for c in range(len(claim.of_class)):
-                    steps = [(claim.next(old[:-1], c), old[-1]) for old in fronts[downset]]
-                    labels = [(label, spent) for label, spent in steps if label is not None]
-                    for reached, label in self._labels_after(downset, c, labels):
-                        front = fronts.get(reached)
-                        if front is None:
-                            front = fronts[reached] = []
-                            waiting[reached.bit_count()].append(reached)
-                        elif any(covers(one, label) for one in front):
-                            continue
-                        kept -= len(front)
-                        front[:] = [one for one in front if not covers(label, one)] + [label]
-                        kept += len(front)
-                        if reached == whole:
-                            return FoundLabels(len(fronts), kept, None, complete=True)
-                    if final > most_labels:
-                        return FoundLabels(len(fronts), kept, None, complete=False)
-                    if kept * (LABEL_BYTES + 16 * self._words) > self._memory:
-                        raise SearchTooLarge(
-                            f"{kept} labels take all the memory that it may ({self._memory >> 20} MiB)"
-                        )
-        written = {
-            downset: [(*label[:-1], label[-1] // _HALF, label[-1] % _HALF) for label in front]
-            for downset, front in fronts.items()
-        }
-        return FoundLabels(len(fronts), kept, digest_of_labels(written, claim.of_class[0].op_count), complete=False)
+    def _labels_after(self, downset: int, front: Sequence[Label]) -> Iterator[tuple[int, Label]]:
+        for c in range(len(self._claim.of_class)):
+            steps = [(self._claim.next(old[:-1], c), old[-1]) for old in front]
+            yield from self._after(downset, c, [(label, spent) for label, spent in steps if label is not None])
 
-    def _labels_after(self, downset: int, c: int, labels: Sequence[tuple[Label, int]]) -> list[tuple[int, Label]]:
+    def _covers(self, one: Label, other: Label) -> bool:
+        return covers(one, other)
+
+    def _numbers(self, label: Label) -> Label:
+        return (*label[:-1], label[-1] // _HALF, label[-1] % _HALF)
+
+    def _after(self, downset: int, c: int, labels: Sequence[tuple[Label, int]]) -> list[tuple[int, Label]]:
         """Return the labels within the limits that one more stage of a class leads to, with their downsets."""
         if not labels:
             return []

@@ -26,9 +26,10 @@ from typing import NamedTuple
 import numpy as np
 
 from mtpp.array_types import Int64Array
-from mtpp.solvers.recheck.claim import SearchTooLarge, members
+from mtpp.solvers.recheck.claim import members
 from mtpp.solvers.recheck.compiled import Watcher
-from mtpp.solvers.recheck.unequal import LABEL_BYTES, FoundLabels, Label, LabelSearch, UnequalClaim, as_bits, covers
+from mtpp.solvers.recheck.label_search import FoundLabels, Label, covers
+from mtpp.solvers.recheck.unequal import DeviceSearch, UnequalClaim, as_bits
 
 _HALF = 2**31
 """In a record a latency is two numbers, each below this."""
@@ -79,10 +80,11 @@ def search_neighbours(
     most_latency
         Only partitions within this latency are of interest; None: all.
     """
-    return _NeighbourSearch(claim, most_latency, watcher, memory_bytes).run(most_labels)
+    search = _NeighbourSearch(claim, most_latency, watcher, memory_bytes)
+    return search.run(_Reached(claim.first, -1, 0, 0, 0), most_labels)
 
 
-class _NeighbourSearch(LabelSearch):
+class _NeighbourSearch(DeviceSearch[_Reached]):
     """One search, downset by downset from the smallest on."""
 
     _claim: NeighbourClaim
@@ -98,39 +100,7 @@ class _NeighbourSearch(LabelSearch):
         self._at: dict[int, tuple[list[int], list[int]]] = {}
         self._own: dict[tuple[int, int], int] = {}
 
-    def run(self, most_labels: int) -> FoundLabels:
-        """Search."""
-        claim = self._claim
-        whole = claim.of_class[0].everything
-        fronts: dict[int, list[_Reached]] = {0: [_Reached(claim.first, -1, 0, 0, 0)]}
-        waiting: dict[int, list[int]] = {0: [0]}
-        kept, expanded, final = 1, 0, 0
-        while waiting:
-            for downset in waiting.pop(min(waiting)):
-                self._watcher.searched(expanded)
-                expanded += 1
-                final += len(fronts[downset])
-                for reached, label in self._labels_after(downset, fronts[downset]):
-                    front = fronts.get(reached)
-                    if front is None:
-                        front = fronts[reached] = []
-                        waiting.setdefault(reached.bit_count(), []).append(reached)
-                    if any(one.makes_needless(label) for one in front):
-                        continue
-                    kept -= len(front)
-                    front[:] = [one for one in front if not label.makes_needless(one)] + [label]
-                    kept += len(front)
-                    if reached == whole:
-                        return FoundLabels(len(fronts), kept, None, complete=True)
-                if final > most_labels:
-                    return FoundLabels(len(fronts), kept, None, complete=False)
-                if kept * (LABEL_BYTES + 16 * self._words) > self._memory:
-                    raise SearchTooLarge(f"{kept} labels take all the memory that it may ({self._memory >> 20} MiB)")
-        numbers = {downset: [self._written(one) for one in front] for downset, front in fronts.items()}
-        return FoundLabels(len(fronts), kept, self._digest(numbers), complete=False)
-
     def _labels_after(self, downset: int, front: Sequence[_Reached]) -> Iterator[tuple[int, _Reached]]:
-        """Yield the downsets that one more stage leads to, each with a label of it."""
         claim, most = self._claim, self._most_latency
         limit = claim.of_class[0].limit
         for c in range(len(claim.of_class)):
@@ -160,8 +130,10 @@ class _NeighbourSearch(LabelSearch):
                         if barred is not None:
                             yield reached, _Reached(label, c, paid, barred, 0 if most is None else spent + own)
 
-    def _written(self, label: _Reached) -> Label:
-        """Return the numbers of a label as a record has them."""
+    def _covers(self, one: _Reached, other: _Reached) -> bool:
+        return one.makes_needless(other)
+
+    def _numbers(self, label: _Reached) -> Label:
         numbers = (*label.devices, label.last + 1, label.barred)
         return numbers if self._most_latency is None else (*numbers, label.spent // _HALF, label.spent % _HALF)
 

@@ -26,16 +26,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mtpp.array_types import Int64Array
-from mtpp.solvers.recheck.arrays import claim_arrays, fits_arrays, ground_arrays, stage_limits, work_around
+from mtpp.solvers.recheck.arrays import claim_arrays, fits_arrays, stage_limits, work_around
 from mtpp.solvers.recheck.claim import DownsetClaim, Edge, SearchTooLarge, StageMemory
 from mtpp.solvers.recheck.compiled import Watcher
-from mtpp.solvers.recheck.kernels.downsets import FULL, PAUSED, stages_after
-from mtpp.solvers.recheck.kernels.state import PAIRS
-from mtpp.solvers.recheck.layout import Store, nodes, scratch
-from mtpp.solvers.recheck.unequal import LABEL_BYTES, FoundLabels, Label, covers, digest_of_labels
+from mtpp.solvers.recheck.label_search import FoundLabels, Label, LabelSearch, covers, digest_of_labels
 
-_FIRST_ROWS = 256
-_STEPS = 2_000_000
 _MOST_SETS = 1_000_000
 
 
@@ -243,69 +238,47 @@ def search_replicas(claim: ReplicaClaim, most_labels: int, watcher: Watcher, mem
     """
     if not fits_arrays(claim.measure) or not all(map(fits_arrays, claim.of_class)):
         return None
-    return _ReplicaSearch(claim, watcher, memory_bytes).run(most_labels)
+    search = _ReplicaSearch(claim, watcher, memory_bytes)
+    if not search.fits_first:
+        return FoundLabels(1, 1, digest_of_labels({0: [claim.first]}, claim.measure.op_count), complete=False)
+    return search.run(claim.first, most_labels)
 
 
-class _ReplicaSearch:
+class _ReplicaSearch(LabelSearch[Label]):
     """One search, downset by downset from the smallest on."""
 
     def __init__(self, claim: ReplicaClaim, watcher: Watcher, memory_bytes: int) -> None:
-        self._claim, self._watcher, self._memory = claim, watcher, memory_bytes
-        measure = claim.measure
-        n = measure.op_count
-        self._words = (n + 63) // 64
+        self._claim = claim
+        measure, matters = claim.measure, claim.memory_matters
         one = np.zeros(1, dtype=np.int64)
         self._arrays = claim_arrays(measure, work_around(measure)[1], [])._replace(
             rest_ticks=one.copy(), rest_bytes=one.copy(), both_ticks=one.copy()
         )
+        super().__init__(measure, self._arrays, watcher, memory_bytes, matters=matters)
         self._total = sum(measure.work) + 2 * sum(edge.transfer for edge in measure.edges)
-        matters = claim.memory_matters
         self._limits = stage_limits(measure, matters)
-        self._ground = ground_arrays(measure, matters)
-        self._scratch = scratch(self._arrays, self._ground, self._words)
-        self._nodes = nodes(n)
-        self._rows = np.zeros((_FIRST_ROWS, self._words), dtype=np.uint64)
-        self._base = Store(
-            np.zeros((1, self._words), dtype=np.uint64), np.zeros(1, dtype=np.int32), np.zeros(1, dtype=np.int64)
-        )
         self._figures = _Figures(claim)
-        self._whole = (1 << n) - 1
         self._sets: dict[tuple[int | None, ...], list[tuple[int, ...]]] = {}
         self._room: dict[Label, tuple[int, int | None]] = {}
 
-    def run(self, most_labels: int) -> FoundLabels:
-        """Search."""
-        claim = self._claim
-        fronts: dict[int, list[Label]] = {0: [claim.first]}
-        waiting: dict[int, list[int]] = {0: [0]}
-        kept, expanded, final = 1, 0, 0
-        total, params = sum(claim.measure.work), sum(claim.measure.param_bytes)
-        if total > self._rooms(claim.first)[0] or params > (self._rooms(claim.first)[1] or params):
-            return FoundLabels(1, 1, digest_of_labels(fronts, claim.measure.op_count), complete=False)
-        while waiting:
-            for downset in waiting.pop(min(waiting)):
-                self._watcher.searched(expanded)
-                expanded += 1
-                final += len(fronts[downset])
-                stages = self._stages_after(downset, fronts[downset])
-                for i, reached in enumerate(stages.reached):
-                    for label in self._labels(fronts[downset], stages, i):
-                        front = fronts.get(reached)
-                        if front is None:
-                            fronts[reached] = front = []
-                            waiting.setdefault(reached.bit_count(), []).append(reached)
-                        elif any(covers(one, label) for one in front):
-                            continue
-                        kept -= len(front)
-                        front[:] = [one for one in front if not covers(label, one)] + [label]
-                        kept += len(front)
-                        if reached == self._whole:
-                            return FoundLabels(len(fronts), kept, None, complete=True)
-                if final > most_labels:
-                    return FoundLabels(len(fronts), kept, None, complete=False)
-                if kept * (LABEL_BYTES + 16 * self._words) > self._memory:
-                    raise SearchTooLarge(f"{kept} labels take all the memory that it may ({self._memory >> 20} MiB)")
-        return FoundLabels(len(fronts), kept, digest_of_labels(fronts, claim.measure.op_count), complete=False)
+    @property
+    def fits_first(self) -> bool:
+        """Whether all devices together have room for everything."""
+        measure, (room, held) = self._claim.measure, self._rooms(self._claim.first)
+        params = sum(measure.param_bytes)
+        return sum(measure.work) <= room and params <= (held or params)
+
+    def _labels_after(self, downset: int, front: Sequence[Label]) -> Iterator[tuple[int, Label]]:
+        stages = self._stages_after(downset, front)
+        for i, reached in enumerate(stages.reached):
+            for label in self._labels(front, stages, i):
+                yield reached, label
+
+    def _covers(self, one: Label, other: Label) -> bool:
+        return covers(one, other)
+
+    def _numbers(self, label: Label) -> Label:
+        return label
 
     def _labels(self, front: Sequence[Label], stages: _Stages, i: int) -> Iterator[Label]:
         """Yield the labels of the downset that a stage leads to, where what is outside fits."""
@@ -334,23 +307,7 @@ class _ReplicaSearch:
         room = min(max(self._rooms(label)[0] for label in labels), self._total)
         arrays.rest_ticks[0] = arrays.both_ticks[0] = room
         arrays.rest_bytes[0] = sum(self._claim.measure.param_bytes)
-        state = self._scratch.state
-        state[:] = 0
-        self._base.sets[0] = np.frombuffer(downset.to_bytes(8 * self._words, "little"), dtype="<u8")
-        limits = self._limits._replace(ticks=room)
-        while True:
-            status = stages_after(
-                arrays, limits, self._ground, self._base, self._scratch, self._nodes, self._rows, _STEPS
-            )
-            if status == FULL:
-                if 2 * self._rows.nbytes > self._memory:
-                    raise SearchTooLarge("the stages after one downset take all the memory that it may")
-                self._rows = np.concatenate([self._rows, np.zeros_like(self._rows)])
-            elif status == PAUSED:
-                self._watcher.alive()
-            else:
-                break
-        return self._figures.of(downset, self._rows[: state[PAIRS]])
+        return self._figures.of(downset, self._rows_after(downset, arrays, self._limits._replace(ticks=room)))
 
 
 class _Figures:

@@ -18,30 +18,20 @@ devices that the label leaves can hold. That has to hold in the ticks of every c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from hashlib import sha256
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mtpp.array_types import Int64Array
-from mtpp.solvers.recheck.arrays import ClaimArrays, claim_arrays, ground_arrays, stage_limits, work_around
-from mtpp.solvers.recheck.claim import DownsetClaim, SearchTooLarge
+from mtpp.solvers.recheck.arrays import ClaimArrays, claim_arrays, stage_limits, work_around
+from mtpp.solvers.recheck.claim import DownsetClaim
 from mtpp.solvers.recheck.compiled import Watcher
-from mtpp.solvers.recheck.kernels.downsets import FULL, PAUSED, stages_after
-from mtpp.solvers.recheck.kernels.state import PAIRS
-from mtpp.solvers.recheck.layout import Store, nodes, scratch
-
-Label = tuple[int, ...]
-
-_FIRST_ROWS = 256
-_STEPS = 2_000_000
-LABEL_BYTES = 200
+from mtpp.solvers.recheck.label_search import FoundLabels, L, Label, LabelSearch, covers
 
 
 @dataclass(frozen=True)
@@ -141,18 +131,6 @@ def _losses(rates: Iterable[Fraction | None], t: int, claims: Sequence[DownsetCl
     return [int(time * rate) for time, rate in zip(ticks, rates, strict=True) if rate is not None]
 
 
-class FoundLabels(NamedTuple):
-    """Outcome of a search: how many downsets have labels, how many labels, and their digest; whether all ops have one.
-
-    The digest is None where the search was ended early.
-    """
-
-    downsets: int
-    labels: int
-    digest: str | None
-    complete: bool
-
-
 def search_labels(claim: UnequalClaim, most_labels: int, watcher: Watcher, memory_bytes: int) -> FoundLabels:
     """Search all chains of downsets for a partition within the claim's limit.
 
@@ -167,16 +145,15 @@ def search_labels(claim: UnequalClaim, most_labels: int, watcher: Watcher, memor
     -----
     The claim's sums must fit into 64 bits (:func:`~mtpp.solvers.recheck.arrays.fits_arrays`).
     """
-    return LabelSearch(claim, watcher, memory_bytes).run(most_labels)
+    return _PlainSearch(claim, watcher, memory_bytes).run(claim.first, most_labels)
 
 
-class LabelSearch:
-    """One search, downset by downset from the smallest on; downsets are numbers with a bit for each op."""
+class DeviceSearch(LabelSearch[L]):
+    """A search whose stages stand on one device each."""
 
     def __init__(self, claim: UnequalClaim, watcher: Watcher, memory_bytes: int) -> None:
-        self._claim, self._watcher, self._memory = claim, watcher, memory_bytes
+        self._claim = claim
         first = claim.of_class[0]
-        self._words = (first.op_count + 63) // 64
         givers = -1
         for one in claim.of_class:
             givers &= one.givers if one.maximal else 0
@@ -194,14 +171,8 @@ class LabelSearch:
                 )
             )
         matters = claim.memory_matters
+        super().__init__(first, self._arrays[0], watcher, memory_bytes, matters=matters)
         self._limits = [stage_limits(one, matters) for one in claim.of_class]
-        self._ground = ground_arrays(first, matters)
-        self._scratch = scratch(self._arrays[0], self._ground, self._words)
-        self._nodes = nodes(first.op_count)
-        self._rows = np.zeros((_FIRST_ROWS, self._words), dtype=np.uint64)
-        self._base = Store(
-            np.zeros((1, self._words), dtype=np.uint64), np.zeros(1, dtype=np.int32), np.zeros(1, dtype=np.int64)
-        )
         self._work_rooms = [claim.work_room(c) for c in range(len(claim.of_class))]
         self._rest: dict[int, list[int]] = {}
         work = np.array([one.work for one in claim.of_class], dtype=np.int64)
@@ -212,48 +183,6 @@ class LabelSearch:
         self._begins = np.cumsum([0, *(len(edge.readers) for edge in first.edges)])[:-1]
         self._owed = np.array(claim.owed, dtype=np.int64).reshape(len(claim.of_class), -1)
         self._totals = [sum(one.work) + sum(owed) for one, owed in zip(claim.of_class, claim.owed, strict=True)]
-
-    def run(self, most_labels: int) -> FoundLabels:
-        """Search."""
-        claim = self._claim
-        whole = (1 << claim.of_class[0].op_count) - 1
-        fronts: dict[int, list[Label]] = {0: [claim.first]}
-        waiting: dict[int, list[int]] = {0: [0]}
-        kept, expanded, final = 1, 0, 0
-        while waiting:
-            size = min(waiting)
-            for downset in waiting.pop(size):
-                self._watcher.searched(expanded)
-                expanded += 1
-                final += len(fronts[downset])
-                for c in range(len(claim.of_class)):
-                    labels = [label for old in fronts[downset] if (label := claim.next(old, c)) is not None]
-                    if not labels:
-                        continue
-                    for reached in self._stages_after(downset, c, labels):
-                        for label in labels:
-                            if not self._fits(reached, label):
-                                continue
-                            front = fronts.get(reached)
-                            if front is None:
-                                fronts[reached] = [label]
-                                waiting.setdefault(reached.bit_count(), []).append(reached)
-                            elif any(covers(one, label) for one in front):
-                                continue
-                            else:
-                                kept -= len(front)
-                                front[:] = [one for one in front if not covers(label, one)] + [label]
-                                kept += len(front) - 1
-                            kept += 1
-                            if reached == whole:
-                                return FoundLabels(len(fronts), kept, None, complete=True)
-                    if final > most_labels:
-                        return FoundLabels(len(fronts), kept, None, complete=False)
-                    if kept * (LABEL_BYTES + 16 * self._words) > self._memory:
-                        raise SearchTooLarge(
-                            f"{kept} labels take all the memory that it may ({self._memory >> 20} MiB)"
-                        )
-        return FoundLabels(len(fronts), kept, self._digest(fronts), complete=False)
 
     def _stages_after(self, downset: int, c: int, labels: Sequence[Label], limit: int | None = None) -> set[int]:
         """Return the downsets that one more stage on a device of a class leads to, where one of the labels fits.
@@ -274,22 +203,7 @@ class LabelSearch:
         arrays.both_ticks[0] = arrays.rest_ticks[0] + self._limits[c].ticks
         params = rest[-1]
         arrays.rest_bytes[0] = max(params if room is None else min(room, params) for room in held)
-        state = self._scratch.state
-        state[:] = 0
-        self._base.sets[0] = _as_words(downset, self._words)
-        while True:
-            status = stages_after(
-                arrays, limits, self._ground, self._base, self._scratch, self._nodes, self._rows, _STEPS
-            )
-            if status == FULL:
-                if 2 * self._rows.nbytes > self._memory:
-                    raise SearchTooLarge("the stages after one downset take all the memory that it may")
-                self._rows = np.concatenate([self._rows, np.zeros_like(self._rows)])
-            elif status == PAUSED:
-                self._watcher.alive()
-            else:
-                break
-        raw = self._rows[: state[PAIRS]].astype("<u8").tobytes()
+        raw = self._rows_after(downset, arrays, limits).astype("<u8").tobytes()
         length = 8 * self._words
         return {int.from_bytes(raw[at:end], "little") for at, end in pairwise(range(0, len(raw) + 1, length))}
 
@@ -320,28 +234,24 @@ class LabelSearch:
         rooms = [(due, self._work_rooms[c]) for c, due in enumerate(work)] + [(params, claim.bytes_room)]
         return all((left := claim.left(label, room)) is None or due <= left for due, room in rooms)
 
-    def _digest(self, fronts: Mapping[int, Sequence[Label]]) -> str:
-        return digest_of_labels(fronts, self._measures.shape[1])
 
+class _PlainSearch(DeviceSearch[Label]):
+    """The search for a partition whose stages stay within the limit."""
 
-def digest_of_labels(fronts: Mapping[int, Sequence[Label]], op_count: int) -> str:
-    """Return the SHA-256 of all labels of downsets: their numbers in 4 bytes each, and the bits of their downset."""
-    length = (op_count + 7) // 8
-    records = sorted(
-        b"".join(number.to_bytes(4, "big") for number in label) + downset.to_bytes(length, "little")
-        for downset, front in fronts.items()
-        for label in front
-    )
-    return sha256(b"".join(records)).hexdigest()
+    def _labels_after(self, downset: int, front: Sequence[Label]) -> Iterator[tuple[int, Label]]:
+        for c in range(len(self._claim.of_class)):
+            labels = [label for old in front if (label := self._claim.next(old, c)) is not None]
+            if labels:
+                for reached in self._stages_after(downset, c, labels):
+                    for label in labels:
+                        if self._fits(reached, label):
+                            yield reached, label
 
+    def _covers(self, one: Label, other: Label) -> bool:
+        return covers(one, other)
 
-def covers(one: Label, other: Label) -> bool:
-    """Tell whether one label makes another one needless."""
-    return all(a <= b for a, b in zip(one, other, strict=True))
-
-
-def _as_words(downset: int, words: int) -> NDArray[np.uint64]:
-    return np.frombuffer(downset.to_bytes(8 * words, "little"), dtype="<u8")
+    def _numbers(self, label: Label) -> Label:
+        return label
 
 
 def as_bits(downset: int, count: int) -> Int64Array:
