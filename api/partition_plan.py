@@ -259,7 +259,7 @@ class PartitionPlan(SavedResult):
 
     @property
     def device_count(self) -> int:
-        """Number of devices: of a machine all, else as many as there are stages."""
+        """Number of devices, of a machine all of them, else as many as there are stages."""
         return sum(len(row.get("devices", (None,))) for row in self._document["stages"])
 
     @property

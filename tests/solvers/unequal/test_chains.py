@@ -10,6 +10,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from random_chains import RESERVE, RandomChain, random_chain
 
 import mtpp
 from mtpp.checker.bounds.chain import check_chain
@@ -26,7 +27,6 @@ from mtpp.solvers.bounds.limits import BoundLimits
 from mtpp.solvers.limits import UNLIMITED, SearchLimits
 from mtpp.solvers.unequal.partition import partition_unequal
 from mtpp.solvers.unequal.replicated import partition_replicated
-from tests.support.random_chains import RandomChain, random_chain
 
 
 @pytest.mark.parametrize("seed", range(200))
@@ -128,7 +128,8 @@ def test_tensors_cost_nothing_where_stages_have_times(seed: int, tmp_path: Path)
     due = case.replicated_optimum(order, most)
     (tmp_path / "graph.json").write_text(json.dumps(_graph(case)))
     (tmp_path / "machine.toml").write_text(_machine(case, order))
-    model = mtpp.read(tmp_path / "graph.json", machine=tmp_path / "machine.toml")
+    given = {"machine": tmp_path / "machine.toml", "activation_reserve": f"{RESERVE}B"}
+    model = mtpp.read(tmp_path / "graph.json", **given)
     if due is None:
         with pytest.raises(Infeasible, match="proven infeasible"):
             mtpp.partition(model, most, replicas=True)
