@@ -30,6 +30,7 @@ from mtpp.solvers.reduction.reduced_instance import ReducedInstance
 from mtpp.solvers.reduction.reduction import reduce_instance
 from mtpp.solvers.relaxation.loop import MOVES_PER_STEP
 from mtpp.solvers.threads import Threads
+from mtpp.solvers.turns import SearchTurns
 from mtpp.solvers.unequal.latency import latency_problem
 
 _FIRST_STEPS = 1 << 19
@@ -73,21 +74,18 @@ def partition_for(
         return _Turns(reduced, goal, limits, threads).run(lower, starts)
 
 
-class _Turns:
+class _Turns(SearchTurns):
     """One search: exhaustive and local steps, each turn twice as long as the one before."""
 
     def __init__(self, reduced: ReducedInstance, goal: Goal, limits: SearchLimits, threads: Threads) -> None:
-        self._reduced, self._goal, self._limits, self._threads = reduced, goal, limits, threads
-        self._inner = reduced.instance
-        self._problem = latency_problem(self._inner, goal)
-        self._prover = Prover(reduced, limits, self._problem)
+        self._goal, self._threads = goal, threads
+        self._problem = latency_problem(reduced.instance, goal)
+        super().__init__(reduced, limits, Prover(reduced, limits, self._problem))
         self._searched = (
             self._inner.op_count <= LARGE
             and label_rules(self._inner, self._inner.most_used, free=self._inner.machine.free) is not None
         )
-        self._best: SearchResult | None = None
         self._inside: Partition | None = None
-        self._spent = 0
         self._stream = np.random.Generator(np.random.PCG64(np.random.SeedSequence(limits.seed, spawn_key=(3,))))
 
     def run(self, lower: LowerBound | None, starts: Sequence[tuple[PlacedPartition, str]]) -> SearchResult:
@@ -99,7 +97,7 @@ class _Turns:
         steps, moves = _FIRST_STEPS, _FIRST_MOVES * n
         portfolio: DevicePortfolio | None = None
         while (stopped := self._stop) is None:
-            before, worth = prover.steps, self._searched
+            before = prover.steps
             if self._searched:
                 self._search(min(steps, self._steps_left))
             worth = prover.steps > before
@@ -124,18 +122,10 @@ class _Turns:
 
     @property
     def _stop(self) -> StopReason | None:
-        if self._best is not None and self._prover.lower >= self._best.bottleneck:
-            return StopReason.OPTIMAL
-        if self._prover.lower > self._problem.most_ticks:
+        stopped = super()._stop
+        if stopped != StopReason.OPTIMAL and self._prover.lower > self._problem.most_ticks:
             raise no_plan(self._reduced.original, self._goal, proven=True)
-        if self._spent >= self._limits.evaluations:
-            return StopReason.BUDGET
-        return self._limits.stop
-
-    @property
-    def _steps_left(self) -> int:
-        left = self._limits.evaluations - self._spent
-        return UNLIMITED if self._limits.evaluations >= UNLIMITED else max(1, left * self._inner.op_count)
+        return stopped
 
     def _begin(self, starts: Sequence[tuple[PlacedPartition, str]]) -> None:
         """Try all ops on one device, the partitions at hand, and cuts of the file's order."""

@@ -20,7 +20,7 @@ from mtpp.solvers.bounds.envelope import on_envelope
 from mtpp.solvers.bounds.registry import WEAK_SHARE
 from mtpp.solvers.downsets.prover import Prover
 from mtpp.solvers.feasibility import none_found
-from mtpp.solvers.limits import UNLIMITED, SearchLimits, SearchResult
+from mtpp.solvers.limits import SearchLimits, SearchResult
 from mtpp.solvers.local_search.device_portfolio import DevicePortfolio, DeviceResult, search_devices
 from mtpp.solvers.local_search.multilevel import LARGE
 from mtpp.solvers.orders.device_slicing import DeviceCut
@@ -28,6 +28,7 @@ from mtpp.solvers.reduction.reduced_instance import ReducedInstance
 from mtpp.solvers.reduction.reduction import reduce_instance
 from mtpp.solvers.relaxation.loop import MOVES_PER_STEP
 from mtpp.solvers.threads import Threads
+from mtpp.solvers.turns import SearchTurns
 from mtpp.solvers.unequal.chains.partition import partition_chain
 from mtpp.solvers.unequal.neighbours import exhaustive_problem
 
@@ -63,21 +64,17 @@ def partition_unequal(instance: Instance, limits: SearchLimits) -> SearchResult:
         return _Turns(reduced, limits, threads).run()
 
 
-class _Turns:
+class _Turns(SearchTurns):
     """One search: exhaustive and local steps, each turn twice as long as the one before."""
 
     def __init__(self, reduced: ReducedInstance, limits: SearchLimits, threads: Threads) -> None:
-        self._reduced, self._limits = reduced, limits
-        self._inner = reduced.instance
-        self._prover = Prover(reduced, limits, exhaustive_problem(self._inner))
+        super().__init__(reduced, limits, Prover(reduced, limits, exhaustive_problem(reduced.instance)))
         most, free = self._inner.most_used, self._inner.machine.free
         inside = replace(limits, keeper=Lifted(limits.keeper, reduced.lift))
         try:
             self._portfolio: DevicePortfolio | None = DevicePortfolio(self._inner, inside, threads, most, free=free)
         except Infeasible:
             self._portfolio = None
-        self._best: SearchResult | None = None
-        self._spent = 0
 
     def run(self) -> SearchResult:
         """Search until nothing better exists, or the limits say so."""
@@ -106,19 +103,6 @@ class _Turns:
                 self._take()
             steps, moves = 2 * steps, 2 * moves
         return self._ended(stopped)
-
-    @property
-    def _stop(self) -> StopReason | None:
-        if self._best is not None and self._prover.lower >= self._best.bottleneck:
-            return StopReason.OPTIMAL
-        if self._spent >= self._limits.evaluations:
-            return StopReason.BUDGET
-        return self._limits.stop
-
-    @property
-    def _steps_left(self) -> int:
-        left = self._limits.evaluations - self._spent
-        return UNLIMITED if self._limits.evaluations >= UNLIMITED else max(1, left * self._inner.op_count)
 
     def _take(self) -> None:
         """Take the best of the portfolio, if it is better than what there is."""

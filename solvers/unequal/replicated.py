@@ -18,7 +18,7 @@ from mtpp.solvers.best_so_far import Forgetful
 from mtpp.solvers.bounds.replica_room import whole_devices
 from mtpp.solvers.downsets.prover import Prover
 from mtpp.solvers.feasibility import none_found
-from mtpp.solvers.limits import UNLIMITED, SearchLimits, SearchResult
+from mtpp.solvers.limits import SearchLimits, SearchResult
 from mtpp.solvers.local_search.device_portfolio import DevicePortfolio
 from mtpp.solvers.local_search.initial_partition import first_result
 from mtpp.solvers.orders.kernels.topological import kahn_order
@@ -26,6 +26,7 @@ from mtpp.solvers.reduction.reduced_instance import ReducedInstance
 from mtpp.solvers.reduction.reduction import reduce_instance
 from mtpp.solvers.relaxation.loop import MOVES_PER_STEP
 from mtpp.solvers.threads import Threads
+from mtpp.solvers.turns import SearchTurns
 from mtpp.solvers.unequal.chains.partition import partition_chain
 from mtpp.solvers.unequal.replica_enumeration import replica_problem
 from mtpp.solvers.unequal.replica_slicing import ReplicaSlicer
@@ -60,15 +61,11 @@ def partition_replicated(instance: Instance, limits: SearchLimits) -> SearchResu
     return _Turns(reduce_instance(instance, ended=limits.ended), limits).run()
 
 
-class _Turns:
+class _Turns(SearchTurns):
     """One search: exhaustive steps, each turn twice as many as before."""
 
     def __init__(self, reduced: ReducedInstance, limits: SearchLimits) -> None:
-        self._reduced, self._limits = reduced, limits
-        self._inner = reduced.instance
-        self._prover = Prover(reduced, limits, replica_problem(self._inner))
-        self._best: SearchResult | None = None
-        self._spent = 0
+        super().__init__(reduced, limits, Prover(reduced, limits, replica_problem(reduced.instance)))
         self._plan: Partition = Partition(np.zeros(self._inner.op_count, dtype=np.int32), self._inner.k)
         self._slicer = ReplicaSlicer.of(self._inner)
         self._ordering = order_arrays(self._inner)
@@ -99,19 +96,6 @@ class _Turns:
                 return self._ended(StopReason.BUDGET)
             steps *= 2
         return self._ended(stopped)
-
-    @property
-    def _stop(self) -> StopReason | None:
-        if self._best is not None and self._prover.lower >= self._best.bottleneck:
-            return StopReason.OPTIMAL
-        if self._spent >= self._limits.evaluations:
-            return StopReason.BUDGET
-        return self._limits.stop
-
-    @property
-    def _steps_left(self) -> int:
-        left = self._limits.evaluations - self._spent
-        return UNLIMITED if self._limits.evaluations >= UNLIMITED else max(1, left * self._inner.op_count)
 
     def _take_whole(self) -> None:
         """Take the whole graph on all devices that hold it, if any does."""
