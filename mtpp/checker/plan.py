@@ -157,7 +157,7 @@ def verify_plan(
         *_check_costs(plan, costs_sha256, model_given=model_given),
         *_check_embedded(plan, embedded, model),
         check_counts(plan["model"], subject, _PLAN),
-        _check_ticks(plan, model if placed is None else subject),
+        _check_ticks(plan, model if placed is None or (model is None and subject.time_unit == "ps") else subject),
         *plan_name_rows(plan, subject),
     ]
     if placed is None and machine_due is not None:

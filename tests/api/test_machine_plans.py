@@ -291,6 +291,19 @@ def test_an_embedded_graph_of_equal_devices_is_that_of_k_stages(tmp_path: Path) 
     assert mtpp.verify(document, path).verdict == "false"
 
 
+@pytest.mark.parametrize("unit", ["ps", "ns", "us", "ms", "s"])
+def test_an_embedded_graph_of_equal_devices_is_verified_in_any_unit(tmp_path: Path, unit: str) -> None:
+    """Its costs are picoseconds, whatever the unit of the model's times is; the plan has to say how many are in that."""
+    ops = [{"name": name, "work": work} for name, work in (("a", 3), ("b", 1.5))]
+    tensors = [{"name": "t", "producer": "a", "consumers": ["b"], "transfer": 1}]
+    graph = {"format": "mtpp-graph", "version": 1, "name": "g", "time_unit": unit, "ops": ops, "tensors": tensors}
+    (tmp_path / "machine.toml").write_text("[[device]]\ncount = 2\n")
+    document = mtpp.partition(mtpp.read(graph, machine=tmp_path / "machine.toml")).document(embed=True)
+    assert mtpp.verify(document).verdict == mtpp.verify(document, mtpp.read(graph)).verdict == "ok"
+    document["ticks_per_unit"] *= 10
+    assert mtpp.verify(document).verdict == "false"
+
+
 def test_measured_times_are_checked_against_graphs_in_memory(tmp_path: Path) -> None:
     """Times in a plan have to be those of the machine's file, whether the graph is in a file or at hand."""
     ops = [Op(f"op{i}", work) for i, work in enumerate((5, 9, 4))]
