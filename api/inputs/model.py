@@ -100,9 +100,13 @@ class Model:
 
     def machine_document(self, *, alone: bool = False) -> dict[str, Any]:
         """Return the machine as documents have it, with measured times; all times where the graph stands beside."""
+        from mtpp.formats.io.json_text import plain_number
+
         assert self.machine is not None
-        pairs = zip(self.times, self.times_sha256, strict=True)
-        times = self.times if alone else [row if digest else None for row, digest in pairs]
+        times = [
+            [plain_number(time) for time in row] if row is not None and (alone or digest) else None
+            for row, digest in zip(self.times, self.times_sha256, strict=True)
+        ]
         return self.machine.to_document(times, self.times_sha256)
 
     def whole_instance(self, k: int | None) -> Instance:

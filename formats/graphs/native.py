@@ -9,7 +9,7 @@ from typing import Any
 from mtpp.document_shape import anything, text
 from mtpp.errors import InputError
 from mtpp.formats.io.json_shape import attributed, exact_number, headed, names, shaped, table, whole_number
-from mtpp.formats.io.json_text import dump_lines, no_garbage_collection, parse_json
+from mtpp.formats.io.json_text import dump_lines, no_garbage_collection, parse_json, plain_number
 from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph
 from mtpp.inference.graph_columns import OpColumns, TensorColumns
 from mtpp.inference.states import State
@@ -176,8 +176,8 @@ def ticks_document(graph: CostGraph, work_ticks: Sequence[int], transfer_ticks: 
 def plain_document(graph: CostGraph) -> dict[str, Any]:
     """Return the document that a plan for a machine embeds: the same with the graph's own costs in its own unit."""
     return _header(graph, graph.time_unit) | {
-        "ops": _op_rows(graph, graph.work),
-        "tensors": _tensor_rows(graph, graph.transfer),
+        "ops": _op_rows(graph, [plain_number(time) for time in graph.work]),
+        "tensors": _tensor_rows(graph, [None if cost is None else plain_number(cost) for cost in graph.transfer]),
         **_weights_and_ends(graph),
     }
 

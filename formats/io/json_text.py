@@ -179,6 +179,17 @@ def _key(key: Any) -> str:
     return encode_basestring_ascii(key)
 
 
+def plain_number(value: Exact) -> int | float | Fraction:
+    """Return a number as ``json.dumps`` takes it; a decimal of more digits than a float has stays a fraction."""
+    if isinstance(value, int):
+        return value
+    try:
+        shortest = float(value)
+    except OverflowError:
+        return value
+    return shortest if Fraction(repr(shortest)) == value else value
+
+
 def decimal_text(value: Fraction) -> str:
     """Write a fraction as a decimal literal without rounding: 25/2 is ``12.5``."""
     scale = _decimals(value.denominator)

@@ -321,3 +321,17 @@ def test_measured_times_are_checked_against_graphs_in_memory(tmp_path: Path) -> 
     assert mtpp.verify(document, mtpp.read(graph), machine=machine).verdict == "ok"
     document["machine"]["times"][0][0] += 1
     assert mtpp.verify(document, mtpp.read(graph), machine=machine).verdict == "false"
+
+
+def test_documents_of_decimal_times_are_json(tmp_path: Path) -> None:
+    """The standard library writes them, with the embedded graph and measured times, and they are verified as read."""
+    ops = [Op("a", Fraction("5.2")), Op("b", Fraction("0.1"))]
+    tensors = [Tensor("t", "a", ("b",), transfer=Fraction("1.7"))]
+    graph = CostGraph.build(name="g", time_unit="ns", ops=ops, tensors=tensors)
+    (tmp_path / "times.json").write_text(write_native(graph))
+    machine = tmp_path / "machine.toml"
+    machine.write_text('[[device]]\nspeed = "3/2"\n[[device]]\ncosts = "times.json"\n')
+    plan = mtpp.partition(mtpp.read(graph, machine=machine))
+    written, saved = json.loads(json.dumps(plan.document(embed=True))), json.loads(plan.json_text(embed=True))
+    assert all(written[key] == saved[key] for key in ("graph", "machine"))
+    assert mtpp.verify(written).verdict == "ok"
