@@ -286,6 +286,7 @@ def _times_on(
     read
         Reads the model's file for a system and sizes.
     """
+    from mtpp.api.inputs.device_costs import named_by
     from mtpp.formats.graphs.recognise import takes_sizes
     from mtpp.machine.boards import RATES
 
@@ -296,7 +297,8 @@ def _times_on(
     for device in machine.classes:
         measurement, found = None, graph
         if device.costs:
-            measurement, found = measured(graph, device.costs, int(how.max_input_size), path)
+            with named_by(machine, device.costs, how.given_machine):
+                measurement, found = measured(graph, device.costs, int(how.max_input_size), path)
         elif modelled and not device.stage_times_ps and None in device.rates:
             name = machine.names[machine.class_of.index(len(times))]
             missing = [key for key, rate in zip(RATES, device.rates, strict=False) if rate is None]

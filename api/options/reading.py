@@ -64,6 +64,11 @@ class ModelReading(Formats, Measured):
         """Machine of devices in order; None where all are equal."""
         return None
 
+    @property
+    def given_machine(self) -> object:
+        """The machine as it was given: its file, where it has one."""
+        return None
+
 
 class Reading(OnMachine, ModelReading):
     """The same with the devices that it is for: keywords of :func:`mtpp.read`, for other functions."""
@@ -78,6 +83,11 @@ class Reading(OnMachine, ModelReading):
         if machine is not None and self.costs is not None and any(device.costs for device in machine.classes):
             raise InputError("are figures of the machine", parameter="costs", remedy="leave them out")
         return machine
+
+    @property
+    def given_machine(self) -> object:
+        """The machine as it was given: its file, where it has one."""
+        return self.machine
 
     @cached_property
     def device(self) -> Device:

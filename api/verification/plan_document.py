@@ -210,6 +210,7 @@ def measured_times(
     They are None on devices without measured times, and all of them without such a machine. The ops are those of the
     graph in the plan, or else of the model.
     """
+    from mtpp.api.inputs.device_costs import named_by
     from mtpp.api.inputs.model import measured
     from mtpp.formats.graphs.native import graph_from_document
     from mtpp.formats.graphs.recognise import read_graph
@@ -226,7 +227,8 @@ def measured_times(
         if source is None:
             return None
         graph = read_graph(source, dims=plan["model"]["dims"], system=request.system.device, **request.read_as.values())
-    return [
-        measured(graph, device.costs, request.max_model_bytes, "")[1].work if device.costs else None
-        for device in machine.devices
-    ]
+    times: list[Sequence[Any] | None] = []
+    for device in machine.devices:
+        with named_by(machine, device.costs, request.machine.machine):
+            times.append(measured(graph, device.costs, request.max_model_bytes, "")[1].work if device.costs else None)
+    return times

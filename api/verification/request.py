@@ -66,13 +66,17 @@ class VerifyRequest:
     @cached_property
     def machine_due(self) -> dict[str, Any] | None:
         """Machine that the result has to be for, as documents have it; None: its own choice."""
+        from mtpp.api.inputs.device_costs import named_by
         from mtpp.formats.io.source import read_source
 
         machine = self.machine.placed_for(self.system)
         if machine is None:
             return None
-        paths = [device.costs for device in machine.classes]
-        digests = [read_source(path, max_bytes=self.max_model_bytes).sha256 if path else None for path in paths]
+        digests: list[str | None] = []
+        for device in machine.classes:
+            with named_by(machine, device.costs, self.machine.machine):
+                path = device.costs
+                digests.append(read_source(path, max_bytes=self.max_model_bytes).sha256 if path else None)
         return machine.to_document(times_sha256=digests)
 
     @property

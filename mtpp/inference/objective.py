@@ -138,10 +138,12 @@ def check_stage_memory(instance: Instance, costs: StageCosts) -> None:
     worst, limit = found
     params, states, peak = (int(part[worst]) for part in (costs.param_bytes, costs.state_bytes, costs.peak_bytes))
     kept = f", {states:,} for states" if states else ""
+    named = bool(instance.machine.groups[0].name)
+    on = f" on device {instance.machine.names[worst]!r}" if named else ""
     raise InvalidPartition(
-        f"stage {worst} needs {params + states + peak:,} bytes ({params:,} for parameters{kept}, {peak:,} for "
+        f"stage {worst}{on} needs {params + states + peak:,} bytes ({params:,} for parameters{kept}, {peak:,} for "
         f"activations), more than the {limit:,} ({format_bytes(limit)}) allowed",
-        parameter="machine" if instance.machine.groups[0].name else "stage_memory",
+        parameter="machine" if named else "stage_memory",
     )
 
 

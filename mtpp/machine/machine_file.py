@@ -173,7 +173,7 @@ def _group(row: Mapping[str, Any], i: int, path: Path, defaults: Defaults) -> li
     if "speed" in row and "costs" in row:
         raise InputError("does not go with costs, which are the device's own times", where=f"{at}/speed")
     name = require_text(row.get("name", f"d{i}"), f"{at}/name")
-    if not name:
+    if not name.strip():
         raise InputError("is empty", where=f"{at}/name")
     count = whole_above_zero(row.get("count", 1), f"{at}/count")
     places = _places(row.get("place", "cpu"), count, f"{at}/place")
@@ -183,6 +183,8 @@ def _group(row: Mapping[str, Any], i: int, path: Path, defaults: Defaults) -> li
         figures |= {"fast_memory_bytes": None}
     speed, limit = _factor(row, "speed", at), _limit(row, at, figures.pop("stage_memory_bytes", None))
     costs = require_text(row["costs"], f"{at}/costs") if "costs" in row else ""
+    if "costs" in row and not costs:
+        raise InputError("is empty", where=f"{at}/costs", remedy="name a file, or leave it out")
     try:
         device = Device(
             **figures,
@@ -304,8 +306,8 @@ def _factor(row: Mapping[str, Any], key: str, at: str) -> Exact:
     try:
         if isinstance(value, bool) or not isinstance(value, int | Decimal | str):
             raise ValueError(f"{value} is no number")
-        above, _, below = str(value).partition("/")
-        divisor = exact_decimal(below) if below else 1
+        above, ratio, below = str(value).partition("/")
+        divisor = exact_decimal(below) if ratio else 1
         if divisor <= 0:
             raise ValueError(f"{value} is out of range")
         factor = Fraction(exact_decimal(above)) / divisor

@@ -25,11 +25,14 @@ from typing import Any, TypeVar
 from mtpp.errors import InputError
 from mtpp.machine.device import Device
 from mtpp.machine.link import Level, Link
-from mtpp.units import parse_bandwidth, parse_bytes, parse_compute_rate
+from mtpp.units import format_bytes, parse_bandwidth, parse_bytes, parse_compute_rate
 
 Parsed = TypeVar("Parsed")
 
 DEFAULT_PRESET = "reference"
+
+_MOST_BYTES = 2**24
+"""Of a file that describes devices, which people write."""
 
 _KEYS: dict[str, tuple[str, Callable[[str], int]]] = {
     "peak_flops": ("peak_flops_per_s", parse_compute_rate),
@@ -70,7 +73,11 @@ def load_device(name_or_path: str = DEFAULT_PRESET) -> Device:
 def toml_text(path: str, absent: str, remedy: str | None = None) -> str:
     """Return the text of a TOML file; *absent* and *remedy* are for people if there is no such file."""
     try:
-        return Path(path).read_bytes().decode()
+        with Path(path).open("rb") as file:
+            data = file.read(_MOST_BYTES + 1)
+        if len(data) > _MOST_BYTES:
+            raise InputError(f"is larger than {format_bytes(_MOST_BYTES)}", source=path, remedy="describe less")
+        return data.decode("utf-8-sig")
     except FileNotFoundError:
         raise InputError(absent, source=path, remedy=remedy) from None
     except OSError as error:
@@ -118,7 +125,7 @@ def figures_of_table(table: Mapping[str, Any], name: str, within: str = "") -> d
     within
         Place of the table in a file, a JSON pointer that ends in ``/``.
     """
-    figures: dict[str, Any] = {"name": str(table.get("name", name))}
+    figures: dict[str, Any] = {"name": require_text(table.get("name", name), f"{within}name")}
     figures |= {"peak": table["peak"]} if "peak" in table else {}
     for key, value in table.items():
         if key in _TEXT_KEYS:

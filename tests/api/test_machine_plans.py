@@ -89,7 +89,7 @@ def test_too_many_stages_are_refused() -> None:
         mtpp.partition(model(), 4)
     with pytest.raises(InvalidPartition, match="3 blocks were given, but k is 2"):
         mtpp.evaluate(model(), {"a": 0, "b": 1, "c": 2, "d": 2}, k=2)
-    with pytest.raises(InvalidPartition, match="stage 0 needs 40 bytes"):
+    with pytest.raises(InvalidPartition, match="stage 0 on device 'slow' needs 40 bytes"):
         mtpp.evaluate(model(), dict.fromkeys("abcd", 0))
 
 

@@ -93,16 +93,19 @@ ONE = "[[device]]\n"
         (ONE + ONE + "speed = 0", "/device/1/speed: must be above zero, not 0"),
         (ONE + "speed = -1.5", "/device/0/speed: must be above zero, not -1.5"),
         (ONE + 'speed = "3/0"', "/device/0/speed: 3/0 is out of range"),
+        (ONE + 'speed = "3/"', "/device/0/speed: '' is not a number"),
         (ONE + 'speed = "fast"', "/device/0/speed: 'fast' is not a number"),
         (ONE + "speed = inf", "/device/0/speed: "),
         (ONE + "speed = true", "/device/0/speed: True is no number"),
         (ONE + "link_speed = 0.0", "/device/0/link_speed: must be above zero, not 0.0"),
         (ONE + 'speed = 2\ncosts = "a.json"', "/device/0/speed: does not go with costs"),
+        (ONE + 'costs = ""', "/device/0/costs: is empty; name a file"),
         (ONE + 'stage_times = ["4ms"]\nsystem = "a100"', "/device/0/stage_times: do not go with system"),
         (ONE + 'stage_times = ["4ms", 9]', "/device/0/stage_times/1: 9 has no unit"),
         (ONE + 'stage_times = ["4ms", "0.1ps"]', "/device/0/stage_times/1: is not a whole number of picoseconds"),
         (ONE + 'name = "x"\n' + ONE + 'name = "x"', "/device/1/name: 'x' is the name of another device"),
         (ONE + 'name = ""', "/device/0/name: is empty"),
+        (ONE + 'name = " "', "/device/0/name: is empty"),
         (ONE + "place = 0", "/device/0/place: is not a text"),
         (ONE + 'place = "gpu"', '/device/0/place: \'gpu\' is no place; use "cpu" or "cuda:0"'),
         (ONE + 'place = ["cpu", 1]', "/device/0/place: is not a text"),
@@ -111,6 +114,7 @@ ONE = "[[device]]\n"
         ('order = "free"', "/device: missing key; describe each: [[device]]"),
         (ONE + 'system = "abacus"', "/device/0/system: 'abacus' is neither a preset nor a table; presets: "),
         (ONE + 'system = {colour = "red"}', "/device/0/system/colour: unknown key"),
+        (ONE + 'system = {name = 3, bandwidth = "1B/s"}', "/device/0/system/name: is not a text"),
         (ONE + "system = {bandwidth = 3}", "/device/0/system/bandwidth: 3 has no unit"),
         (ONE + 'system = {peak_flops = "1TFLOP/s"}', "/device/0/bandwidth: missing key"),
         (ONE + "memory = 32", "/device/0/memory: 32 has no unit"),
@@ -131,3 +135,15 @@ def test_bad_files_are_refused_with_the_place(tmp_path: Path, text: str, message
     with pytest.raises(InputError) as caught:
         Machine.read(path)
     assert str(caught.value).startswith(f"{path}: {message}")
+
+
+def test_marks_of_byte_order_are_passed_over(tmp_path: Path) -> None:
+    """Editors write them at the beginning of a file."""
+    assert Machine.read(written(tmp_path, "\ufeff[[device]]\ncount = 2\n")).count == 2
+
+
+def test_files_of_any_size_are_refused(tmp_path: Path) -> None:
+    """No more of a file is read than people write."""
+    path = written(tmp_path, ONE + "#" * 2**24)
+    with pytest.raises(InputError, match="is larger than 16 MiB"):
+        Machine.read(path)

@@ -1,0 +1,119 @@
+"""Machine files that are refused: by every function that takes one, with the same line, and by the commands as well."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from processes import refused
+
+import mtpp
+from mtpp.errors import InputError, InvalidPartition, MtppError
+
+ONE = '[[device]]\nname = "one"\n'
+FORK = {
+    "format": "mtpp-graph", "version": 1, "name": "fork", "time_unit": "ms",
+    "ops": [{"name": name, "work": work, "param_bytes": 10 * work} for name, work in (("a", 1), ("b", 2), ("c", 3))],
+    "tensors": [{"name": f"t{reader}", "producer": "a", "consumers": [reader], "bytes": 10} for reader in "bc"],
+}  # fmt: skip
+ASSIGNMENT = {"a": 0, "b": 0, "c": 1}
+
+COMMANDS = {
+    "partition": ("fork.json",),
+    "certify": ("fork.json",),
+    "bound": ("fork.json",),
+    "evaluate": ("fork.json", "--assignment", "assignment.json"),
+    "compare": ("fork.json",),
+    "verify": ("plan.json", "--model", "fork.json"),
+}
+
+
+def _read(folder: Path) -> Any:
+    return mtpp.read(folder / "fork.json", machine=folder / "machine.toml")
+
+
+FUNCTIONS: dict[str, Callable[[Path], Any]] = {
+    "partition": lambda folder: mtpp.partition(_read(folder)),
+    "certify": lambda folder: mtpp.certify(_read(folder)),
+    "bound": lambda folder: mtpp.bound(_read(folder)),
+    "evaluate": lambda folder: mtpp.evaluate(_read(folder), ASSIGNMENT),
+    "compare": lambda folder: mtpp.compare(_read(folder)),
+    "verify": lambda folder: mtpp.verify(folder / "plan.json", folder / "fork.json", machine=folder / "machine.toml"),
+}
+
+REFUSED = [
+    (ONE + "colour = 1", "/device/0/colour: unknown key; use one of name, "),
+    (ONE + "count = 0", "/device/0/count: must be above zero, not 0"),
+    (ONE + "count = 1000000000", "/device: more than 1000000 devices"),
+    (ONE + "speed = 0", "/device/0/speed: must be above zero, not 0"),
+    (ONE + "speed = nan", "/device/0/speed: 'NaN' is not finite"),
+    (ONE + '[[device]]\n[[link]]\nbetween = ["one", "d1"]', "/link: links of pairs need transport neighbours"),
+    (ONE + 'speed = 2\ncosts = "x.json"', "/device/0/speed: does not go with costs"),
+    ('[device]\nname = "one"', "/device: is not a list of devices; describe each: [[device]]"),
+    (ONE + 'memory = "32gb"', "/device/0/memory: size '32gb' has an unknown unit 'gb'"),
+    (ONE + 'memory = "-1GB"', "/device/0/memory: size '-1GB' must be at least zero"),
+    (ONE + 'memory = "1GB"\nutilization = 0', "/device/0/utilization: must be above zero, not 0"),
+    (ONE * 2, "/device/1/name: 'one' is the name of another device"),
+    ("", "describes no devices"),
+    ('[[device]]\n[[device]]\nname = "two"\ncosts = "there/x.json"',
+     "/device/1/costs: of 'two': {folder}/there/x.json: no such file; check the path"),
+    ('[[device]]\n[[device]]\nname = "two"\ncount = 2\nplace = ["cpu", "cuda:0"]\ncosts = "fork.txt"',
+     "/device/1/costs: of 'two': {folder}/fork.txt: holds no measured times"),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a graph, an assignment and a plan for two devices."""
+    made = tmp_path_factory.mktemp("machines")
+    (made / "fork.json").write_text(json.dumps(FORK))
+    (made / "fork.txt").write_text("no times")
+    (made / "assignment.json").write_text(json.dumps(ASSIGNMENT))
+    (made / "two.toml").write_text(ONE + "[[device]]\nspeed = 2\n")
+    mtpp.partition(mtpp.read(made / "fork.json", machine=made / "two.toml")).save(made / "plan.json")
+    return made
+
+
+@pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS)
+@pytest.mark.parametrize(("text", "message"), REFUSED)
+def test_bad_machines_are_refused(folder: Path, function: Callable[[Path], Any], text: str, message: str) -> None:
+    """One line names the machine's file, the place in it and the fault."""
+    (folder / "machine.toml").write_text(text)
+    with pytest.raises(MtppError) as caught:
+        function(folder)
+    assert caught.value.exit_code == 2
+    assert str(caught.value).startswith(f"{folder}/machine.toml: {message.format(folder=folder)}")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_commands_say_the_same(folder: Path, name: str) -> None:
+    """Nothing else is printed; paths are as they were given."""
+    (folder / "machine.toml").write_text(ONE + 'costs = "there/x.json"')
+    line = refused(name, *COMMANDS[name], "--machine", "machine.toml", cwd=folder)
+    assert line == "error: machine.toml: /device/0/costs: of 'one': there/x.json: no such file; check the path\n"
+
+
+def test_machines_that_do_not_go_with_a_model_are_refused(folder: Path) -> None:
+    """More stages than devices, times of stages of what is no chain, and rates that a model needs."""
+    (folder / "machine.toml").write_text(ONE + "[[device]]\n")
+    for function in (mtpp.partition, mtpp.certify, mtpp.bound, mtpp.compare):
+        with pytest.raises(InputError, match="k: 3 stages are more than the machine has devices, 2"):
+            function(_read(folder), 3)
+    (folder / "machine.toml").write_text(ONE + 'stage_times = ["1ms"]\n')
+    for name in FUNCTIONS.keys() - {"verify"}:
+        with pytest.raises(InputError, match="machine: /device/0/stage_times: stage_times are of a chain"):
+            FUNCTIONS[name](folder)
+    assert FUNCTIONS["verify"](folder).verdict == "false"
+    (folder / "machine.toml").write_text(ONE + '[device.system]\npeak_flops = "1TFLOP/s"\nbandwidth = "1GB/s"\n')
+    with pytest.raises(InputError, match="machine: device one: its system has no memory_bandwidth, which"):
+        mtpp.read(mtpp.datasets.sample_path("resnet50"), machine=folder / "machine.toml")
+
+
+def test_stages_above_a_memory_name_the_device(folder: Path) -> None:
+    """Of the assignment that is scored."""
+    (folder / "machine.toml").write_text(ONE + '[[device]]\nname = "two"\nmemory = "29B"\n')
+    with pytest.raises(InvalidPartition, match=r"stage 1 on device 'two' needs 30 bytes .*, more than the 29"):
+        FUNCTIONS["evaluate"](folder)
