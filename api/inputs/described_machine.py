@@ -95,7 +95,12 @@ def _of_file(path: str) -> MachineText:
     from mtpp.machine.gpu_listing import gpus_of_listing
     from mtpp.machine.machine_text import text_of_gpus
 
-    source = read_source(path, max_bytes=_MAX_BYTES, expected="a list of GPUs")
+    try:
+        source = read_source(path, max_bytes=_MAX_BYTES, expected="a list of GPUs")
+    except InputError as error:
+        if error.remedy is None or "‹max_input_size›" not in error.remedy:
+            raise
+        raise InputError(error.problem, source=error.source, remedy="give a list of GPUs") from None
     try:
         text = source.data.decode("utf-8-sig")
     except UnicodeDecodeError:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from mtpp.errors import InputError
 from mtpp.ranges import MOST_STAGES
+from mtpp.wording import counted
 
 QUERY = ("--query-gpu=name,memory.total,memory.used", "--format=csv")
 """Arguments of nvidia-smi that print such a list."""
@@ -34,16 +35,19 @@ def gpus_of_listing(text: str, source: str) -> list[Gpu]:
         If a line is malformed, or no GPU is listed; it names the line.
     """
     gpus: list[Gpu] = []
+    first = True
     for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), start=1):
+        if not line.strip():
+            continue
         cells = [cell.strip() for cell in line.split(",")]
         try:
-            if not line.strip() or (number == 1 and _is_header(cells)):
-                continue
-            gpus.append(_gpu(cells))
+            if not (first and _is_header(cells)):
+                gpus.append(_gpu(cells))
         except ValueError as error:
             raise InputError(str(error), source=source, where=f"line {number}", remedy=_REMEDY) from None
         if len(gpus) > MOST_STAGES:
             raise InputError(f"more than {MOST_STAGES} GPUs", source=source, where=f"line {number}")
+        first = False
     if not gpus:
         raise InputError("lists no GPU", source=source, remedy=_REMEDY)
     return gpus
@@ -60,9 +64,11 @@ def _is_header(cells: list[str]) -> bool:
 
 
 def _gpu(cells: list[str]) -> Gpu:
-    if len(cells) != len(_COLUMNS):
-        raise ValueError(f"{len(cells)} column{'s' if len(cells) > 1 else ''}, not {', '.join(_COLUMNS)}")
-    name, *sizes = cells
+    """Return the GPU of a line; its name may have commas, but no cell of it is a size or the index of a GPU."""
+    *named, total_cell, used_cell = cells if len(cells) >= len(_COLUMNS) else ("", "")
+    if not named or (len(named) > 1 and any(not cell or _SIZE.fullmatch(cell) for cell in named)):
+        raise ValueError(f"{counted(len(cells), 'column')}, not {', '.join(_COLUMNS)}")
+    name, sizes = ", ".join(named), (total_cell, used_cell)
     if not name or name.startswith("["):
         raise ValueError(f"name is {name!r}" if name else "name is empty")
     total, used = (_mib(cell, column) for cell, column in zip(sizes, _COLUMNS[1:], strict=True))

@@ -113,3 +113,10 @@ def test_a_machine_without_gpus_is_its_processor(folder: Path, monkeypatch: pyte
     (device,) = Machine.read(str(folder / "this.toml")).devices
     assert min(device.peak_flops_per_s or 0, device.memory_bandwidth_bytes_per_s or 0) > 10**6
     assert device.memory_bytes is None or device.memory_bytes > 0
+
+
+def test_large_lists_are_refused(folder: Path) -> None:
+    """The line names no option that the command does not have."""
+    (folder / "gpus.csv").write_text("Tesla T4, 15360 MiB, 2 MiB\n" * 700_000)
+    line = refused("machine", "gpus.csv", cwd=folder)
+    assert line == "error: gpus.csv: the input is larger than 16 MiB; give a list of GPUs\n"

@@ -33,6 +33,7 @@ def _read(tmp_path: Path, text: str) -> Machine:
         HEADER + ROWS.replace(" MiB", ""),
         (HEADER + ROWS).replace("\n", "\r\n") + "\r\n",
         "\ufeff" + HEADER + ROWS,
+        "\n\r\n" + HEADER + "\n" + ROWS.replace("\n", "\n\n"),
     ],
 )
 def test_a_list_becomes_devices_in_order(tmp_path: Path, listing: str) -> None:
@@ -55,6 +56,16 @@ def test_equal_gpus_apart_have_tables_of_their_own(tmp_path: Path) -> None:
     machine = _read(tmp_path, text_of_gpus(gpus, "m").text)
     assert list(machine.names) == ["l4", "t4", "l4-2", "l4-3"]
     assert list(machine.class_of) == [0, 1, 0, 2]
+
+
+def test_names_may_have_commas(tmp_path: Path) -> None:
+    """The last two columns are sizes, all before them the name."""
+    (gpu,) = gpus_of_listing(HEADER + "NVIDIA L4, Rev. 2,b, 5 MiB, 3 MiB\n", "gpus.csv")
+    assert gpu == Gpu("NVIDIA L4, Rev. 2, b", 5, 3)
+    made = text_of_gpus([gpu], "m")
+    assert made.open_names == ("l4-rev-2-b",)
+    with pytest.raises(InputError, match="its rates are open"):
+        _read(tmp_path, made.text)
 
 
 def test_every_known_board_has_rates(tmp_path: Path) -> None:
@@ -123,6 +134,10 @@ def test_a_processor_is_a_device_with_measured_rates(tmp_path: Path) -> None:
         (HEADER + ", 5 MiB, 3 MiB", "line 2: name is empty"),
         (HEADER + "NVIDIA L4, 5 MiB", "line 2: 2 columns"),
         (HEADER + "NVIDIA L4, 5 MiB, 3 MiB, 2", "line 2: 4 columns"),
+        (HEADER + "NVIDIA L4, 5 MiB, 3 MiB,", "line 2: 4 columns"),
+        ("0, NVIDIA L4, 5 MiB, 3 MiB", "line 1: 4 columns"),
+        (ROWS + HEADER, "line 4: memory.total is 'memory.total [MiB]'"),
+        ('"NVIDIA L4","5 MiB","3 MiB"', "line 1: memory.total is "),
         ("name, memory.used [MiB], memory.total [MiB]\n" + ROWS, "line 1: the columns are name, memory.used [MiB]"),
         ("index, name, memory.total [MiB]\n0, NVIDIA L4, 3", "line 1: the columns are index, name"),
         ("NVIDIA-SMI has failed because it could not talk to the driver", "line 1: 1 column,"),
