@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 from mtpp.units import format_picoseconds
 from mtpp.views.renderer import view
@@ -16,13 +16,7 @@ from mtpp.wording import counted
 def overlapping_text(document: Mapping[str, Any], medium: Medium) -> Iterable[Table]:
     """Return a table of the classes of devices, under it the bound."""
     bound, devices = document["lower_bound"], document["machine"]["devices"]
-    first = {device["name"]: device for device in reversed(devices)}
-    prices = bound["proof"]["prices"]
-    rows = []
-    for name, price in prices.items():
-        times = first[name]["stage_times_ps"]
-        count = sum(device["stage_times_ps"] == times for device in devices)
-        rows.append([name, count, len(times), price])
+    classes = list(priced_classes(document))
     layers = document["layers"]
     if medium.form == "csv":
         rate = document["millitokens_per_s"]
@@ -32,15 +26,34 @@ def overlapping_text(document: Mapping[str, Any], medium: Medium) -> Iterable[Ta
     columns = [Column("device", left=True), Column("count"), Column("layers at most"), Column("price")]
     layered = f"{counted(layers, 'layer')} in overlapping ranges"
     title = f"{document['model']['name']}: {layered}, {counted(len(devices), 'device')}"
-    return [
-        Table(
-            title,
-            columns,
-            rows,
-            _figures(document, sum(price * row[1] for price, row in zip(prices.values(), rows, strict=True))),
-            layout="plain",
-        )
-    ]
+    budget = sum((one.price or 0) * one.count for one in classes)
+    return [Table(title, columns, classes, _figures(document, budget), layout="plain")]
+
+
+class PricedClass(NamedTuple):
+    """Devices with equal times: name of the first, number, most layers of one, and its price, None if unknown."""
+
+    name: str
+    count: int
+    layers: int
+    price: int | None
+
+
+def priced_classes(document: Mapping[str, Any]) -> Iterator[PricedClass]:
+    """Yield the classes of devices in the order in which they first stand."""
+    prices = document["lower_bound"]["proof"]["prices"]
+    rows = [(device["name"], tuple(device.get("stage_times_ps", ()))) for device in document["machine"]["devices"]]
+    counts: dict[tuple[int, ...], int] = {}
+    for _, times in rows:
+        counts[times] = counts.get(times, 0) + 1
+    for times, count in counts.items():
+        name = next(name for name, own in rows if own == times)
+        yield PricedClass(name, count, len(times), prices.get(name))
+
+
+def rate_text(millis: int) -> str:
+    """Write a rate in thousandths as a decimal."""
+    return f"{millis // 1000:,}.{millis % 1000:03}"
 
 
 def _figures(document: Mapping[str, Any], budget: int) -> list[tuple[str, str]]:
@@ -49,7 +62,7 @@ def _figures(document: Mapping[str, Any], budget: int) -> list[tuple[str, str]]:
         return [("throughput", "no limit proven")]
     needed = bound["proof"]["price_of_layer"] * document["layers"]
     return [
-        ("throughput", f"at most {rate // 1000:,}.{rate % 1000:03} inferences/s, proven ({rate} in thousandths)"),
+        ("throughput", f"at most {rate_text(rate)} inferences/s, proven ({rate} in thousandths)"),
         ("a request", f"no placement serves one every {format_picoseconds(bound['value'])} ({bound['value']} ticks)"),
         ("proof", f"the layers need devices of {needed:,}, all devices come to {budget:,}"),
     ]

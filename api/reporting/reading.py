@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from mtpp.formats.io.source import Source
 
 PLAN, SIMULATION, STAGE_GRAPH = "mtpp-plan", "mtpp-simulation", "mtpp-stage-graph"
-_FORMATS = (PLAN, "mtpp-certificates", "mtpp-training-plan", SIMULATION, STAGE_GRAPH)
+OVERLAPPING_BOUND = "mtpp-overlapping-bound"
+_FORMATS = (PLAN, "mtpp-certificates", "mtpp-training-plan", SIMULATION, STAGE_GRAPH, OVERLAPPING_BOUND)
 
 
 def read_result(request: VerifyRequest) -> tuple[Source, dict[str, Any]]:
@@ -27,7 +28,7 @@ def read_result(request: VerifyRequest) -> tuple[Source, dict[str, Any]]:
     from mtpp.formats.io.json_text import parse_json
     from mtpp.formats.results.verifiable import verifiable
 
-    remedy = "give what partition, certify, plan or simulate wrote with -o FILE"
+    remedy = "give what partition, certify, bound, plan or simulate wrote with -o FILE"
     source = result_source(request)
     if b"{" not in source.data[:64]:
         raise InputError("no result of mtpp: no JSON object", source=source.display, remedy=remedy)

@@ -122,7 +122,7 @@ def report(
     max_input_size: int | str | None = None,
     observer: Observer | None = None,
 ) -> ResultPage:
-    """Make a page of a plan, a table of certificates, a training plan or a simulation, and verify what it claims.
+    """Make a page of a plan, a table, a bound for overlapping ranges, a training plan or a simulation, and verify it.
 
     Keywords that are not listed are those of :func:`mtpp.verify`.
 
@@ -194,12 +194,20 @@ def result_page(request: VerifyRequest, observer: Observer, *, named: Any) -> Re
 
 def _page(request: VerifyRequest, observer: Observer, named: Any) -> tuple[Page, Verification]:
     from mtpp.api.reporting.plan_page import plan_report_page, refuse_missing_graph, training_report_page
-    from mtpp.api.reporting.reading import PLAN, SIMULATION, STAGE_GRAPH, read_result, with_models_at_hand
+    from mtpp.api.reporting.reading import (
+        OVERLAPPING_BOUND,
+        PLAN,
+        SIMULATION,
+        STAGE_GRAPH,
+        read_result,
+        with_models_at_hand,
+    )
     from mtpp.api.reporting.simulation_page import simulation_report_page
     from mtpp.api.verification.reporting import report_on, within_time
     from mtpp.api.verify import Verification
     from mtpp.checker.table_report import TableReport
     from mtpp.formats.results.verifiable import is_training_plan
+    from mtpp.views.report.overlapping_report import overlapping_page
     from mtpp.views.report.table_report import table_page
 
     source, document = read_result(request)
@@ -215,6 +223,8 @@ def _page(request: VerifyRequest, observer: Observer, named: Any) -> tuple[Page,
     observer.note("drawing the page")
     if isinstance(found, TableReport):
         return table_page(document, found, _name_of(source)), verification
+    if document["format"] == OVERLAPPING_BOUND:
+        return overlapping_page(document, found), verification
     if is_training_plan(document):
         return training_report_page(document, found, request, observer), verification
     return plan_report_page(document, found, request), verification

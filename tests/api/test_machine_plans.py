@@ -293,7 +293,7 @@ def test_an_embedded_graph_of_equal_devices_is_that_of_k_stages(tmp_path: Path) 
 
 @pytest.mark.parametrize("unit", ["ps", "ns", "us", "ms", "s"])
 def test_an_embedded_graph_of_equal_devices_is_verified_in_any_unit(tmp_path: Path, unit: str) -> None:
-    """Its costs are picoseconds, whatever the unit of the model's times is; the plan has to say how many are in that."""
+    """Its costs are picoseconds, whatever the unit of the model's times; the plan has to say how many are in that."""
     ops = [{"name": name, "work": work} for name, work in (("a", 3), ("b", 1.5))]
     tensors = [{"name": "t", "producer": "a", "consumers": ["b"], "transfer": 1}]
     graph = {"format": "mtpp-graph", "version": 1, "name": "g", "time_unit": unit, "ops": ops, "tensors": tensors}

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import mtpp
+from mtpp.api.cells.overlapping import bound_overlapping
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -45,7 +46,30 @@ def changed(document: dict[str, Any], drawn: random.Random) -> dict[str, Any]:
     return copy
 
 
-@pytest.mark.parametrize("kind", ["plan", "table", "simulation"])
+def overlapping() -> dict[str, Any]:
+    """Return a bound for overlapping ranges of 40 layers."""
+    layers = [{"name": f"op{i}", "work": 1} for i in range(40)]
+    cuts = [{"name": f"t{i}", "producer": f"op{i}", "consumers": [f"op{i + 1}"], "transfer": 0} for i in range(39)]
+    head = {"format": "mtpp-graph", "version": 1, "name": "layers", "time_unit": "ms"}
+    read = mtpp.read({**head, "ops": layers, "tensors": cuts}, machine=ROOT / "examples" / "measured-layers.toml")
+    return bound_overlapping(read).document()
+
+
+def test_bounds_for_overlapping_ranges_have_a_page() -> None:
+    """It says the rate and what proves it first; of a forged bound, that it is false."""
+    document = overlapping()
+    page = mtpp.report(document)
+    assert page.passed
+    assert "Proven: at most 135.135 inferences/s, however ranges overlap" in page.html
+    assert all(f">{price:,}<" in page.html for price in document["lower_bound"]["proof"]["prices"].values())
+    document["lower_bound"]["proof"]["prices"] = {"large": 1, "<b>": 2}
+    page = mtpp.report(document)
+    assert page.false
+    assert "Verification failed" in page.html
+    assert "Proven:" not in page.html
+
+
+@pytest.mark.parametrize("kind", ["plan", "table", "simulation", "overlapping"])
 @pytest.mark.slow
 def test_changed_documents(kind: str) -> None:
     """A document that was tampered with is refused as malformed, or has a page; nothing else happens."""
@@ -55,6 +79,8 @@ def test_changed_documents(kind: str) -> None:
         document = mtpp.partition(model, 3).document()
     elif kind == "table":
         document, model = mtpp.certify([str(sample)], [2]).document(), [str(sample)]
+    elif kind == "overlapping":
+        document, model = overlapping(), None
     else:
         model = ROOT / "datasets" / "samples" / "three-towers.json"
         document = mtpp.simulate(model).document()
