@@ -11,6 +11,8 @@ from mtpp.api.options.cells import Bounding
 from mtpp.host.deadline import Deadline
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from mtpp.api.inputs.model import Model
     from mtpp.api.observer import Observer
     from mtpp.api.options.reading import Reading
@@ -34,8 +36,8 @@ def bound_cells(
     from mtpp.api.inputs.model_files import counts_of
     from mtpp.solvers.certify.cells.cell import run_here
 
-    limits = cell_limits(asked, each=True, cutoff=asked.cutoff)
-    run = CellRun(limits, run_here, jobs=1, deadline=deadline, processes=False, overheads=overheads)
+    limits = cell_limits(asked, each=True, warn=observer.warn, cutoff=asked.cutoff)
+    run = CellRun(limits, asked, run_here, jobs=1, deadline=deadline, processes=False, overheads=overheads)
     cells = certified_cells(models, counts_of(asked.k, models, reading), reading, run, observer)
     rows = [bounds_alone(row) for row in cells.rows]
     return BoundTable(rows, **outcome_of(cells, limits.bounds), cutoff=limits.cutoff)
@@ -46,6 +48,10 @@ def bound(
     k: int | Iterable[int] | None = None,
     *,
     bounds: str | Iterable[str] | None = None,
+    objective: str = "bottleneck",
+    max_latency: str | float | Fraction | None = None,
+    max_bottleneck: str | float | Fraction | None = None,
+    replicas: bool = False,
     cutoff: int | None = None,
     time_limit_s: float | None = 60.0,
     total_time_limit_s: float | None = None,
@@ -77,7 +83,8 @@ def bound(
     Returns
     -------
     A table that iterates over records with model, k, bound, ticks, tier and more. No partition of the model into k
-    stages has a bottleneck below ``ticks``; that of tier ``solver`` is the word of HiGHS, the others are proofs.
+    stages has a bottleneck, or a latency where that is the objective, below ``ticks``; that of tier ``solver`` is the
+    word of HiGHS, the others are proofs. Bounds that do not hold for the goal are left out with a warning.
 
     Raises
     ------

@@ -49,7 +49,7 @@ def certify_cells(
     with ExitStack() as opened:
         store = None if asked.store is None else opened.enter_context(Store(asked.store))
         run, jobs = _runner_of(asked, observer, opened)
-        plan = CellRun(limits, run, jobs, store, deadline, overheads=overheads)
+        plan = CellRun(limits, asked, run, jobs, store, deadline, overheads=overheads)
         cells = certified_cells(models, counts_of(asked.k, models, reading), reading, plan, observer)
     return CertificateTable(cells.rows, **outcome_of(cells, limits.bounds))
 
@@ -80,6 +80,10 @@ def certify(
     *,
     algorithm: str = "auto",
     bounds: str | Iterable[str] | None = None,
+    objective: str = "bottleneck",
+    max_latency: str | float | Fraction | None = None,
+    max_bottleneck: str | float | Fraction | None = None,
+    replicas: bool = False,
     target_ratio: float | Fraction = 1.0,
     proofs_only: bool = False,
     time_limit_s: float | None = 60.0,
@@ -117,8 +121,9 @@ def certify(
     Returns
     -------
     A table that iterates over its rows. No partition of a row's model into k stages is better than its ``lower`` bound,
-    of tier ``exact``, ``enumerated`` or ``solver``; ``upper`` is the bottleneck of its partition, both in ticks. After
-    Ctrl-C, or at the end of the total time, it holds the rows there are: see ``stopped``.
+    of tier ``exact``, ``enumerated`` or ``solver``; ``upper`` is the bottleneck of its partition, or the latency where
+    that is the objective, both in ticks. After Ctrl-C, or at the end of the total time, it holds the rows there are:
+    see ``stopped``.
 
     Raises
     ------

@@ -9,12 +9,12 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from mtpp.api.observer import Observer, Search, compilation_told, listener
+from mtpp.api.options.goal import parse_cost
 from mtpp.api.options.search import Partitioning
 from mtpp.errors import Infeasible, InputError, Interrupted
 from mtpp.host.deadline import Deadline
 from mtpp.host.stop_reason import StopReason
-from mtpp.names import ALGORITHMS, AUTO, DIRECT, DOWNSET, LATENCY_OBJECTIVE
-from mtpp.units import PICOSECONDS, exact_decimal, parse_duration
+from mtpp.names import ALGORITHMS
 
 if TYPE_CHECKING:
     from mtpp.api.inputs.model import Model
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from mtpp.inference.plan import Plan
     from mtpp.solvers.limits import SearchLimits, SearchResult
     from mtpp.solvers.variants import Variant
-    from mtpp.units import Exact
 
 
 @dataclass(frozen=True)
@@ -61,6 +60,11 @@ class Prepared:
         sizes = [size for size in (self.variant.evaluations, self.asked.work_limit) if size is not None]
         return min(sizes, default=None)
 
+    @property
+    def goal(self) -> Goal:
+        """Objective, and the limit on the other figure in ticks."""
+        return self.asked.goal(self.instance)
+
     def of(self, instance: Instance) -> Prepared:
         """Return the same for *instance*, which is of the same model for another number of stages."""
         contraction = None if self.contraction is None else self.contraction.of(instance)
@@ -87,7 +91,6 @@ class Prepared:
 def prepare(model: Model, asked: Partitioning) -> Prepared:
     """Make the instance to search, and refuse what is wrong with what is asked before the wait."""
     from mtpp.api.inputs.model import engine_groups
-    from mtpp.inference.replicas.partition import replicating
     from mtpp.solvers import registry
     from mtpp.solvers.solve import contract_groups
     from mtpp.solvers.stage_cost.cost_arrays import memory_arrays
@@ -107,35 +110,15 @@ def prepare(model: Model, asked: Partitioning) -> Prepared:
             remedy="it goes with " + ", ".join(one.name for one in registry.PARTITIONERS.values() if one.evolves),
         )
     instance = model.instance(asked.k if model.machine is not None else asked.k or 1)
-    if asked.replicas:
-        _refuse_beside_replicas(asked, variant, instance)
-        instance = replicating(instance)
+    instance = asked.applied(instance, variant.name)
     prepared = Prepared(model, asked, variant, together, instance, contract_groups(instance, together))
     memory_arrays(prepared.contracted)
-    if asked.latency_option and instance.cost.counts_ops:
-        raise InputError("does not go with devices that have stage_times", parameter=asked.latency_option)
-    goal_of(prepared)
+    asked.goal(instance)
     if asked.max_bottleneck is not None and not asked.counts_latency:
-        parse_bottleneck(asked.max_bottleneck, model.graph.time_unit)
+        parse_cost(asked.max_bottleneck, model.graph.time_unit, "max_bottleneck")
         if model.machine is None:
             model.instance(model.graph.op_count)
     return prepared
-
-
-def _refuse_beside_replicas(asked: Partitioning, variant: Variant, instance: Instance) -> None:
-    """Refuse with one line whatever is not there for stages on several devices."""
-    for given, name in (
-        (asked.objective == LATENCY_OBJECTIVE, "objective"),
-        (asked.max_latency is not None, "max_latency"),
-        (asked.frontier, "frontier"),
-        (asked.max_bottleneck is not None, "max_bottleneck"),
-    ):
-        if given:
-            raise InputError(f"does not go with ‹{name}›", parameter="replicas", remedy="leave one of them out")
-    if variant.name not in (AUTO, DOWNSET):
-        raise InputError(f"does not go with the algorithm {variant.name}", parameter="replicas", remedy="use auto")
-    if instance.machine.transport != DIRECT:
-        raise InputError(f"does not go with the transport {instance.machine.transport}", parameter="replicas")
 
 
 def search(prepared: Prepared, deadline: Deadline, observer: Observer) -> Plan:
@@ -159,7 +142,7 @@ def search(prepared: Prepared, deadline: Deadline, observer: Observer) -> Plan:
                     prepared.instance,
                     graph,
                     prepared.limits(deadline, listener, interruption),
-                    goal_of(prepared),
+                    prepared.goal,
                     frontier=prepared.asked.frontier,
                     algorithm=algorithm,
                     together=prepared.together,
@@ -183,32 +166,11 @@ def search(prepared: Prepared, deadline: Deadline, observer: Observer) -> Plan:
         except Infeasible as error:
             told = error
             growing = prepared.asked.max_bottleneck is None or prepared.model.machine is not None
-            if growing and not (prepared.asked.counts_latency and goal_of(prepared).limit is not None):
+            if growing and not (prepared.asked.counts_latency and prepared.goal.limit is not None):
                 told = with_growth(error, prepared.contracted, prepared.limits(deadline, listener, interruption))
             if interruption.requested:  # there was more to try
                 raise Interrupted from None
             raise told from None
-
-
-def goal_of(prepared: Prepared) -> Goal:
-    """Return the objective, and the limit on the other figure in ticks, of a model.
-
-    Raises
-    ------
-    InputError
-        If a limit is no time, or no number where the graph has no unit.
-    """
-    from mtpp.inference.goal import Goal
-    from mtpp.inference.instance import LARGEST_TOTAL
-
-    asked, instance = prepared.asked, prepared.instance
-    given, name = asked.max_latency, "max_latency"
-    if asked.objective == LATENCY_OBJECTIVE:
-        given, name = asked.max_bottleneck, "max_bottleneck"
-    if given is None:
-        return Goal(asked.objective)
-    ticks = int(parse_bottleneck(given, prepared.model.graph.time_unit, name) * instance.ticks_per_unit)
-    return Goal(asked.objective, min(ticks, LARGEST_TOTAL))
 
 
 def find_partition(
@@ -240,7 +202,7 @@ def _fewest(
 
     model = prepared.model
     assert prepared.asked.max_bottleneck is not None
-    allowed = parse_bottleneck(prepared.asked.max_bottleneck, model.graph.time_unit)
+    allowed = parse_cost(prepared.asked.max_bottleneck, model.graph.time_unit, "max_bottleneck")
     widest = prepared.of(model.instance(model.graph.op_count))
     limit = min(int(allowed * widest.instance.ticks_per_unit), widest.instance.most_ticks)
     limits = widest.limits(deadline, listener, interruption)
@@ -265,7 +227,7 @@ def _fewest_devices(
     model, given = prepared.model, prepared.asked.max_bottleneck
     assert given is not None
     assert model.machine is not None
-    allowed = parse_bottleneck(given, model.graph.time_unit)
+    allowed = parse_cost(given, model.graph.time_unit, "max_bottleneck")
     found = find_fewest_devices(
         lambda used: prepared.of(model.instance(used)).contracted,
         model.machine.count,
@@ -278,30 +240,6 @@ def _fewest_devices(
     else:
         observer.warn(f"{text}; that no fewer do is not proven")
     return prepared.of(model.instance(found.used)), found.start
-
-
-def parse_bottleneck(given: str | Fraction, time_unit: str, parameter: str = "max_bottleneck") -> Exact:
-    """Read a bottleneck or latency, in the graph's time unit: a duration, or a plain number for an abstract graph.
-
-    Raises
-    ------
-    InputError
-        If it is neither.
-    """
-    text = str(given)
-    try:
-        if time_unit == "1":
-            value = given if isinstance(given, Fraction) else exact_decimal(text)
-            if value < 0:
-                raise ValueError(f"{text!r} must be at least zero")
-            return value
-        return Fraction(parse_duration(text), PICOSECONDS[time_unit])
-    except InputError as error:
-        raise InputError(error.problem, parameter=parameter, remedy=error.remedy) from None
-    except ValueError as error:
-        raise InputError(
-            f"{error}", parameter=parameter, remedy="the graph has no time unit: write a plain number"
-        ) from None
 
 
 def partition(

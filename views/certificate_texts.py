@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from mtpp.host.stop_reason import LIMITS_REACHED
+from mtpp.names import BOTTLENECK_OBJECTIVE, LATENCY_OBJECTIVE
 from mtpp.views.table import NONE
 
 if TYPE_CHECKING:
     from mtpp.inference.certificate_table import CertificateRow
+    from mtpp.inference.goal import Goal
     from mtpp.solvers.certify.comparison import Run
 
 
@@ -44,6 +46,45 @@ def rows_by_graph(rows: Sequence[CertificateRow]) -> dict[str, list[int]]:
 def ticks_text(row: CertificateRow, ticks: int | None) -> str:
     """Write a number of ticks for people, as a time or in the unit of an abstract graph."""
     return NONE if ticks is None else row.describe(ticks)
+
+
+class GoalRow(NamedGraph, Protocol):
+    """Row of a table with its goal."""
+
+    @property
+    def goal(self) -> Goal:
+        """Objective, and the limit on the other figure."""
+
+    @property
+    def replicas(self) -> bool:
+        """Whether stages may stand on several devices."""
+
+    def describe(self, ticks: float) -> str:
+        """Write a number of ticks for people."""
+
+
+def goal_figures(rows: Sequence[GoalRow]) -> Iterator[tuple[str, str]]:
+    """Say what partitions and bounds are of, where that is not the least bottleneck of stages on a device each."""
+    objectives = dict.fromkeys(row.goal.objective for row in rows)
+    limits = dict.fromkeys(goal_limit(row.goal, row.describe) for row in rows if row.goal.limit is not None)
+    replicas = any(row.replicas for row in rows)
+    if list(objectives) not in ([], [BOTTLENECK_OBJECTIVE]) or limits or replicas:
+        yield "objective", "; ".join([*(OBJECTIVE_WORDS[one] for one in objectives), *limits])
+    if replicas:
+        yield "replicas", "a stage may stand on several devices, which take turns at its requests"
+
+
+OBJECTIVE_WORDS = {
+    BOTTLENECK_OBJECTIVE: "bottleneck, the time of the slowest stage",
+    LATENCY_OBJECTIVE: "latency, the time of one request on an idle pipeline",
+}
+"""Objectives in words."""
+
+
+def goal_limit(goal: Goal, describe: Callable[[float], str]) -> str:
+    """Write the limit of a goal, which has one, for people."""
+    other = BOTTLENECK_OBJECTIVE if goal.of_latency else LATENCY_OBJECTIVE
+    return f"{other} at most {describe(goal.limit or 0)}"
 
 
 def seconds_text(seconds: float) -> str:

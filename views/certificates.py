@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from mtpp.host.stop_reason import StopReason
 from mtpp.inference.certificate import Tier
-from mtpp.views.certificate_texts import model_labels, rows_by_graph, seconds_text, ticks_text
+from mtpp.names import BOTTLENECK_OBJECTIVE
+from mtpp.views.certificate_texts import goal_figures, model_labels, rows_by_graph, seconds_text, ticks_text
 from mtpp.views.renderer import view
 from mtpp.views.table import NONE, Column, Figure, Table
 
@@ -28,7 +29,13 @@ _FIXED_COLUMNS = (
     "lower", "lower_method", "tier", "ratio", "optimal", "closed", "proven", "proven_method", "proven_tier", "stopped",
     "partition_seconds", "total_seconds",
 )  # fmt: skip
-_UPPER_COLUMNS = ("upper", "upper_algorithm", "ratio", "optimal", "closed", "partition_seconds")
+_GOAL_COLUMNS = ("objective", "max_bottleneck", "max_latency", "replicas", "bottleneck", "latency")
+"""Of tables under a goal: objective, limits in ticks, replicas, and both figures of the partition in ticks."""
+
+_UPPER_COLUMNS = (
+    *("upper", "upper_algorithm", "ratio", "optimal", "closed", "partition_seconds"),
+    *("bottleneck", "latency"),
+)
 
 _COLUMNS = (
     Column("model", left=True),
@@ -90,7 +97,7 @@ def certificates_text(
         return [_raw(rows, with_upper)]
     terminal = medium.form == "table"
     outcome = _outcome(rows, markdown=not terminal) if with_upper else bound_marks(rows, markdown=not terminal)
-    title, figures = _title(rows, with_upper), [*outcome, *_rests_on(rows), *notes]
+    title, figures = _title(rows, with_upper), [*goal_figures(rows), *outcome, *_rests_on(rows), *notes]
     means = means_tables(rows, as_fraction=as_fraction) if with_upper or len(rows) > 1 else []
     if terminal:
         return [*_on_terminal(title, rows, figures, medium.terminal.width, with_upper=with_upper), *means]
@@ -130,7 +137,8 @@ def _raw(rows: Sequence[CertificateRow], with_upper: bool) -> Table:
     """Return a line per cell, with every bound in ticks and the seconds that it took."""
     from mtpp.solvers.certify.summary import ladder
 
-    fixed = [name for name in _FIXED_COLUMNS if with_upper or name not in _UPPER_COLUMNS]
+    every = _FIXED_COLUMNS if all(row.plain for row in rows) else (*_FIXED_COLUMNS, *_GOAL_COLUMNS)
+    fixed = [name for name in every if with_upper or name not in _UPPER_COLUMNS]
     names = ladder(rows)
     header = [*fixed, *names, *(f"{name}_seconds" for name in names)]
     lines = [[_plain(row)[name] for name in fixed] + _bound_cells(row, names) for row in rows]
@@ -138,14 +146,15 @@ def _raw(rows: Sequence[CertificateRow], with_upper: bool) -> Table:
 
 
 def _plain(row: CertificateRow) -> dict[str, Any]:
-    values = {name: getattr(row, name) for name in _FIXED_COLUMNS if hasattr(row, name)}
+    values = {name: getattr(row, name) for name in (*_FIXED_COLUMNS, *_GOAL_COLUMNS) if hasattr(row, name)}
+    values |= dict.fromkeys(("max_bottleneck", "max_latency")) | {row.goal.limited: row.goal.limit}
     values |= {"lower": row.lower.value, "lower_method": row.lower.method, "tier": row.lower.tier}
     proof = row.best_proof
     values |= {"proven": proof and proof.value, "proven_method": proof and proof.method}
     values["proven_tier"] = proof and proof.tier
     for name in ("partition_seconds", "total_seconds"):
         values[name] = round(values[name], 6)
-    for name in ("optimal", "closed"):
+    for name in ("optimal", "closed", "replicas"):
         values[name] = str(values[name]).lower()
     return values
 
@@ -345,7 +354,8 @@ def _best_so_far(summaries: Sequence[Summary], names: Sequence[str], graphs: int
         [name, *(_mean(summary.best_so_far.get(name), as_fraction, summary.proven_optimal) for summary in summaries)]
         for name in shown
     ]
-    title = "Best lower bound so far / bottleneck" if as_fraction else "Bottleneck / best lower bound so far"
+    of = next((one.objective for one in summaries if one.objective != BOTTLENECK_OBJECTIVE), BOTTLENECK_OBJECTIVE)
+    title = f"Best lower bound so far / {of}" if as_fraction else f"{of.capitalize()} / best lower bound so far"
     caption = "best of the bounds down to each row; one that was not run in a cell, closed or out of time, adds nothing"
     caption += _unproven(summaries)
     return _table(title + _over(graphs), summaries, rows + _resting(summaries, graphs), caption + _left_out(summaries))

@@ -180,7 +180,8 @@ class BoundRow:
     bound
         Name of the bound.
     ticks
-        No partition has a smaller bottleneck; None if nothing was proven in the time.
+        No partition has a smaller bottleneck, or latency where that is the objective; None if nothing was proven in the
+        time.
     lower_s
         The same in seconds; None for a graph whose costs have no unit.
     tier
@@ -189,6 +190,8 @@ class BoundRow:
         Whether it completed: more time would not raise it.
     seconds
         That it took.
+    objective
+        ``bottleneck`` or ``latency``.
     """
 
     model: str
@@ -199,6 +202,7 @@ class BoundRow:
     tier: Tier
     solved: bool
     seconds: float
+    objective: str = "bottleneck"
 
 
 @dataclass(frozen=True, repr=False)
@@ -235,6 +239,7 @@ class BoundTable(CellTable):
                 bound_entry(name).tier,
                 figure.solved,
                 figure.seconds,
+                row.objective,
             )
             for row in self.cells
             for name, figure in row.bounds.items()

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mtpp.errors import InputError
 from mtpp.host.memory_limit import memory_left, search_share
+from mtpp.inference.goal import Goal
+from mtpp.solvers.aim import bounds_of
 from mtpp.solvers.bounds.registry import BOUNDS, BY_DEFAULT, bound_entry
 from mtpp.solvers.certify.cell_state import CellLimits
 
 if TYPE_CHECKING:
-    from mtpp.api.options.cells import Cells
+    from mtpp.api.options.cells import GoalCells
 
 __all__ = ["CellLimits", "bound_names", "cell_limits", "most_at_once", "shared_out"]
 
@@ -26,11 +28,35 @@ _TOGETHER = 2
 """Bounds at a cell that may keep much in memory at once: an exhaustive search, and HiGHS in its own process."""
 
 
-def cell_limits(asked: Cells, *, each: bool = False, **more: Any) -> CellLimits:
-    """Return the limits of every cell, *more* of them as :class:`CellLimits` has them."""
+def cell_limits(
+    asked: GoalCells, *, each: bool = False, warn: Callable[[str], None] = lambda text: None, **more: Any
+) -> CellLimits:
+    """Return the limits of every cell, *more* of them as :class:`CellLimits` has them.
+
+    Parameters
+    ----------
+    warn
+        Is told of bounds that are left out, for they do not hold for the goal.
+
+    Raises
+    ------
+    InputError
+        If such a bound is asked for by name.
+    """
+    bounds = bound_names(asked.bounds, every=each)
+    holding = bounds_of(Goal(asked.objective), replicas=asked.replicas)
+    out = [name for name in bounds if name not in holding]
+    if out:
+        of = "stages on several devices" if asked.replicas else "the latency"
+        if asked.bounds is not None and list(asked.bounds) != ["all"]:
+            first = f"{out[0]} does not bound {of}"
+            raise InputError(first, parameter="bounds", remedy=f"use some of {', '.join(holding)}")
+        if each:
+            warn(f"left out {', '.join(out)}: they do not bound {of}")
+        bounds = tuple(name for name in bounds if name in holding)
     return CellLimits(
         time_limit_s=asked.time_limit_s,
-        bounds=bound_names(asked.bounds, every=each),
+        bounds=bounds,
         seed=asked.seed,
         memory_bytes=asked.memory_limit,
         proof_bytes=asked.proof_limit,

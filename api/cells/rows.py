@@ -6,23 +6,21 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mtpp.inference.certificate_table import CertificateRow
-from mtpp.inference.placement import stages_on_devices
+from mtpp.inference.placement import replicas_on_devices, stages_on_devices
+from mtpp.inference.replicas.partition import ReplicatedPartition
+from mtpp.solvers.aim import Aim
 
 if TYPE_CHECKING:
+    from mtpp.inference.goal import Goal
     from mtpp.inference.instance import Instance
     from mtpp.inference.model_file import ModelFile
+    from mtpp.inference.partition import Partition
     from mtpp.solvers.certify.cell_state import Certification
 
 
-def certificate_row(state: Certification, instance: Instance, file: ModelFile) -> CertificateRow:
+def certificate_row(state: Certification, instance: Instance, file: ModelFile, goal: Goal) -> CertificateRow:
     """Return the row of an instance of the model in *file*, whose work has ended."""
     assert state.stopped is not None
-    assignment, devices = None, None
-    if state.partition is not None:
-        stages = state.partition.assignment.tolist()
-        if file.machine is not None:
-            stages, devices = stages_on_devices(state.partition, len(file.machine["devices"]), instance.machine.free)
-        assignment = dict(zip(instance.op_names, stages, strict=True))
     return CertificateRow(
         **_of_file(file),
         ops=file.ops,
@@ -33,15 +31,36 @@ def certificate_row(state: Certification, instance: Instance, file: ModelFile) -
         k=instance.most_used,
         upper=state.upper,
         upper_algorithm=state.upper_algorithm,
-        assignment=assignment,
         lower=state.lower,
         proven=None if state.lower.is_proof else state.proven,
         bounds=state.bounds,
         partition_seconds=state.partition_seconds,
         total_seconds=state.total_seconds,
         stopped=state.stopped,
-        devices=devices,
+        goal=goal,
+        replicas=instance.replicas,
+        **_of_partition(state.partition, instance, file),
     )
+
+
+def _of_partition(partition: Partition | None, instance: Instance, file: ModelFile) -> dict[str, Any]:
+    """Return the stages and devices of a partition, and both its figures, as a row has them."""
+    if partition is None:
+        return {"assignment": None}
+    stages = partition.assignment.tolist()
+    devices: tuple[int, ...] | tuple[tuple[int, ...], ...] | None = None
+    count = None if file.machine is None else len(file.machine["devices"])
+    if isinstance(partition, ReplicatedPartition):
+        devices = replicas_on_devices(partition, count)
+    elif count is not None:
+        stages, devices = stages_on_devices(partition, count, instance.machine.free)
+    costs = Aim(instance).costs(partition)
+    return {
+        "assignment": dict(zip(instance.op_names, stages, strict=True)),
+        "devices": devices,
+        "bottleneck": costs.bottleneck,
+        "latency": costs.latency,
+    }
 
 
 def of_file(row: CertificateRow, file: ModelFile) -> CertificateRow:
@@ -71,4 +90,4 @@ def sealed(row: CertificateRow) -> CertificateRow:
 
 def bounds_alone(row: CertificateRow) -> CertificateRow:
     """Return a row without its upper side."""
-    return replace(row, upper=None, upper_algorithm=None, assignment=None)
+    return replace(row, upper=None, upper_algorithm=None, assignment=None, bottleneck=None, latency=None)

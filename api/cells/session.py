@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mtpp.api.cells.overheads import Overheads
 from mtpp.api.cells.rows import certificate_row, of_file
@@ -20,6 +20,7 @@ from mtpp.solvers.certify.cells.cell import CertificateCell
 if TYPE_CHECKING:
     from mtpp.api.inputs.model import Model
     from mtpp.api.observer import Observer
+    from mtpp.api.options.goal import Goals
     from mtpp.api.options.reading import Reading
     from mtpp.inference.certificate_table import CertificateRow
     from mtpp.inference.instance import Instance
@@ -46,6 +47,8 @@ class CellRun:
     ----------
     limits
         Of each, as the user gave them.
+    goals
+        Of each.
     run
         Works at them, as :meth:`mtpp.api.cells.work.Session.work` says.
     jobs
@@ -61,6 +64,7 @@ class CellRun:
     """
 
     limits: CellLimits
+    goals: Goals
     run: Runner
     jobs: int | None = None
     store: Store | None = None
@@ -130,6 +134,11 @@ class CertifiedCells(Session["CertificateCell", Certification]):
         self._keys: dict[int, CellKey] = {}
         self._shortened: set[int] = set()
 
+    def accept(self, model: Model) -> None:
+        """Refuse goals that are none for a model."""
+        if self._plan.goals.goal_option:
+            self._plan.goals.goal(self._plan.goals.applied(model.instance(1), self._plan.limits.algorithm))
+
     def begin(self, models: Sequence[ModelFile]) -> Sequence[ModelFile]:
         """Share the machine out among the cells."""
         self._limits = self._plan.limits_of(len(models) * len(self.stage_counts))
@@ -181,9 +190,10 @@ class CertifiedCells(Session["CertificateCell", Certification]):
                 continue
             digest = "" if self._plan.store is None else graph_digest(model.graph)
             for i, k in enumerate(self.stage_counts):
-                instance = model.instance(k)
+                instance = self._plan.goals.applied(model.instance(k), self._limits.algorithm)
+                own = replace(self._limits, goal=self._plan.goals.goal(instance))
                 number = m * len(self.stage_counts) + i
-                if digest and self._restore(number, digest, instance):
+                if digest and self._restore(number, digest, instance, own):
                     continue
                 limits = self._limits_now(number, time.monotonic() - began, instance.op_count)
                 if limits is None:
@@ -191,7 +201,7 @@ class CertifiedCells(Session["CertificateCell", Certification]):
                     return
                 label = cell_label(file, k)
                 self._show(label)
-                yield CertificateCell(number, label, instance, limits)
+                yield CertificateCell(number, label, instance, replace(limits, goal=own.goal))
                 began = time.monotonic()  # the work on a cell is not on the clock of the next one
 
     def failed(self, error: MtppError) -> None:
@@ -209,7 +219,8 @@ class CertifiedCells(Session["CertificateCell", Certification]):
             self.observer.note(f"{cell.label}: {outcome.problem}")
         if outcome.state is None:
             return
-        row = certificate_row(outcome.state, cell.instance, self._file(cell.number))
+        assert isinstance(cell, CertificateCell)
+        row = certificate_row(outcome.state, cell.instance, self._file(cell.number), cell.limits.goal)
         cut = row.stopped == StopReason.TIME_LIMIT and cell.number in self._shortened
         if cut:
             self.out_of_time = True
@@ -221,16 +232,16 @@ class CertifiedCells(Session["CertificateCell", Certification]):
             self.observer.warn(f"{cell.label}: left out {', '.join(names)}: {reason}")
         self._say(cell.label, row, cell.instance)
 
-    def _restore(self, number: int, digest: str, instance: Instance) -> bool:
+    def _restore(self, number: int, digest: str, instance: Instance, limits: CellLimits) -> bool:
         """Take a row from the store; tell whether it has one."""
         from mtpp.solvers.certify.cells.keys import cell_key
 
         assert self._plan.store is not None
-        key = cell_key(digest, instance, self._limits, memory_bytes=self._plan.limits.memory_bytes)
+        given: dict[str, Any] = {"memory_bytes": self._plan.limits.memory_bytes, "machine": self._file(number).machine}
+        key = cell_key(digest, instance, limits, **given)
         row = self._plan.store.get(key)
-        if row is None and self._limits.proofs_only:  # work that asked for less may have proven as much
-            limits = replace(self._limits, proofs_only=False)
-            row = self._plan.store.get(cell_key(digest, instance, limits, memory_bytes=self._plan.limits.memory_bytes))
+        if row is None and limits.proofs_only:  # work that asked for less may have proven as much
+            row = self._plan.store.get(cell_key(digest, instance, replace(limits, proofs_only=False), **given))
             row = None if row is None or row.stopped == StopReason.SOLVER_TARGET else row
         if row is None:
             self._keys[number] = key
@@ -282,7 +293,8 @@ def cell_label(model: ModelFile, k: int) -> str:
 
 def _outcome_text(row: CertificateRow, instance: Instance) -> str:
     ratio = "none" if row.ratio is None else f"{row.ratio:.4f}"
-    found = "" if row.upper is None else f"{instance.describe(row.upper)} by {row.upper_algorithm}, "
+    of = "latency " if row.goal.of_latency else ""
+    found = "" if row.upper is None else f"{of}{instance.describe(row.upper)} by {row.upper_algorithm}, "
     return (
         f"{found}at least {instance.describe(row.lower.value)} by {row.lower.method} ({row.lower.tier}), "
         f"ratio {ratio}, {row.total_seconds:.1f} s, {row.stopped}"

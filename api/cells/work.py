@@ -60,7 +60,7 @@ class Session(ABC, Generic[C, S]):
         from mtpp.api.inputs.model_files import ModelFiles
 
         with self.observer.steps() as self.progress:
-            self.files = ModelFiles(reading, self.observer.warn, self.progress.show, limits)
+            self.files = ModelFiles(reading, self.observer.warn, self.progress.show, limits, self.accept)
             self.models = self.begin(self.files.check(models, max(self.stage_counts)))
             with self._interruption, compilation_told(self.observer):
                 try:
@@ -74,6 +74,9 @@ class Session(ABC, Generic[C, S]):
     def interrupted(self) -> bool:
         """Whether the user has ended it."""
         return self._interruption.requested
+
+    def accept(self, model: Model) -> None:
+        """Raise InputError if what is asked for does not go with a model; called for each before the first cell."""
 
     def begin(self, models: Sequence[ModelFile]) -> Sequence[ModelFile]:
         """Return the models to be worked at, of those that were found; called once, before the first cell."""

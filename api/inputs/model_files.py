@@ -57,6 +57,8 @@ class ModelFiles:
         Is told what was left out.
     tell
         Is told what is being read, before.
+    accept
+        Is given every model once, to refuse it.
     """
 
     def __init__(
@@ -65,10 +67,12 @@ class ModelFiles:
         warn: Callable[[str], None],
         tell: Callable[[str], None],
         limits: ReadingLimits | None = None,
+        accept: Callable[[Model], None] = lambda model: None,
     ) -> None:
         self._how = how
         self._warn = warn
         self._tell = tell
+        self._accept = accept
         self._limits = limits or ReadingLimits()
         self._since: float | None = None
         self._kept: tuple[str, Model] | None = None
@@ -149,7 +153,9 @@ class ModelFiles:
             number += 1
             path = f"{model.source.display} ({number})"
         self._at_hand[path] = model
-        return _file_of(model, path, most_stages)
+        file = _file_of(model, path, most_stages)
+        self._accept(model)
+        return file
 
     def _check_file(self, path: str, most_stages: int) -> ModelFile:
         self._tell(f"reading {path}")
@@ -158,6 +164,7 @@ class ModelFiles:
         with reading(path, *self._reading_ends(began)):
             model = self._read(path, self._warn)
             file = _file_of(model, path, most_stages)
+            self._accept(model)
         self._since = time.monotonic()
         self._kept = path, model
         read_s = self._since - began

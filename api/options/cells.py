@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mtpp.api.options.goal import TableGoals
 from mtpp.api.options.kinds import (
     Flag,
     MemoryLimit,
@@ -51,6 +52,10 @@ class Cells(Options):
     )
 
 
+class GoalCells(TableGoals, Cells):
+    """Limits of the work at a cell, and its goal."""
+
+
 class _Run(Options):
     """Limits of all cells together."""
 
@@ -81,11 +86,15 @@ class _Places(_Run):
     scheduler: str | None = option(None, Text(), "Of a Dask cluster to work on, such as tcp://host:8786.", "ADDRESS")
 
 
-class Certifying(_Places, _Partitions, Cells):
+class Certifying(_Places, _Partitions, GoalCells):
     """Cells to be certified."""
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.refuse_algorithm(self.algorithm)
 
-class Bounding(_Run, Cells):
+
+class Bounding(_Run, GoalCells):
     """Bounds to work at, each for itself, with an equal share of a cell's time."""
 
     bounds: tuple[str, ...] | None = option(
@@ -106,3 +115,10 @@ class Bounding(_Run, Cells):
         None, Whole(1, MOST_CUTOFF),
         "Look for no partition, and for no bound above TICKS, which need not be what any partition costs.", "TICKS",
     )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.export is not None:
+            self.refuse_goals("‹export›")
+        if self.overlapping:
+            self.refuse_goals("‹overlapping›")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from mtpp.api.options.goal import Goals, TableGoals
 from mtpp.api.options.kinds import (
-    Choice,
     Cost,
     Flag,
     Groups,
@@ -19,7 +19,7 @@ from mtpp.api.options.kinds import (
 )
 from mtpp.api.options.option import Options, option
 from mtpp.errors import InputError
-from mtpp.names import ALGORITHMS, AUTO, BOTTLENECK_OBJECTIVE, LATENCY_OBJECTIVE, OBJECTIVES
+from mtpp.names import ALGORITHMS, AUTO, LATENCY_OBJECTIVE
 from mtpp.ranges import MOST_SEED, MOST_STAGES
 
 if TYPE_CHECKING:
@@ -38,10 +38,6 @@ def search_memory(limit: int | None) -> int:
     if left is not None:
         return search_share(left)
     return memory_budget() if limit is None else limit
-
-
-_EXHAUSTIVE = ("downset", "piper")
-"""Algorithms that take goals in which latency counts, beside the default."""
 
 
 class Search(Options):
@@ -67,25 +63,20 @@ class Search(Options):
         return {"seed": self.seed, "jobs": jobs, "memory_bytes": search_memory(self.memory_limit)}
 
 
-class _Cut(Options):
-    """Stages that are asked for."""
+class _Stages(Options):
+    """Number of stages."""
 
     k: int | None = option(None, Whole(1, MOST_STAGES), "Number of stages at most.", also="--stages")
+
+
+class _Cut(Goals, _Stages):
+    """Stages that are asked for."""
+
     max_bottleneck: str | Fraction | None = option(
         None, Cost(), "In place of ‹k›: the fewest stages, or devices of ‹machine›, that all stay within TIME.", "TIME",
         more="A plain number where the graph's costs have no unit. With ``objective=\"latency\"`` a limit beside ‹k›.",
     )  # fmt: skip
-    objective: str = option(
-        BOTTLENECK_OBJECTIVE, Choice(OBJECTIVES, "objective"),
-        "Least bottleneck, or least latency: the time of one request on an idle pipeline.",
-    )  # fmt: skip
-    max_latency: str | Fraction | None = option(
-        None, Cost(), "With the bottleneck as objective: plans of at most this latency.", "TIME"
-    )
     frontier: bool = option(False, Flag(), "All plans that no other one beats in both bottleneck and latency.")
-    replicas: bool = option(
-        False, Flag(), "A stage may stand on several devices, which hold it whole and take turns at its requests.",
-    )  # fmt: skip
     algorithm: str = option(
         AUTO, Text(ALGORITHMS),
         "auto, downset (also called piper), series-parallel, anneal, brkga, mla, mla-weighted, random or slice; "
@@ -111,8 +102,7 @@ class Partitioning(_Evolution, Search, _Cut):
     """Stages that are asked for, and limits of the search for a partition."""
 
     def __post_init__(self) -> None:
-        if self.max_latency is not None and self.objective == LATENCY_OBJECTIVE:
-            raise InputError("latency is the objective", parameter="max_latency", remedy="leave it out")
+        super().__post_init__()
         if self.max_latency is not None and self.max_bottleneck is not None:
             raise InputError("goes with ‹k›, not with ‹max_bottleneck›", parameter="max_latency")
         if self.frontier and (self.objective == LATENCY_OBJECTIVE or self.max_latency is not None):
@@ -120,22 +110,20 @@ class Partitioning(_Evolution, Search, _Cut):
             raise InputError("has every bottleneck and latency", parameter="frontier", remedy=f"leave ‹{other}› out")
         if self.frontier and self.max_bottleneck is not None:
             raise InputError("goes with ‹k›, not with ‹max_bottleneck›", parameter="frontier")
-        if self.counts_latency and self.algorithm not in (AUTO, *_EXHAUSTIVE):
-            raise InputError(
-                f"{self.algorithm} knows nothing of latency", parameter="algorithm", remedy="use auto or downset"
-            )
+        for given, name in ((self.frontier, "frontier"), (self.max_bottleneck is not None, "max_bottleneck")):
+            if given and self.replicas:
+                raise InputError(f"does not go with ‹{name}›", parameter="replicas", remedy="leave one of them out")
+        self.refuse_algorithm(self.algorithm)
 
     @property
     def counts_latency(self) -> bool:
         """Whether the latency is the objective, or limited, or every one is asked for."""
-        return bool(self.latency_option)
+        return super().counts_latency or self.frontier
 
     @property
-    def latency_option(self) -> str:
-        """Name of the option by which latency counts; empty where it does not."""
-        if self.objective == LATENCY_OBJECTIVE:
-            return "objective"
-        return "max_latency" if self.max_latency is not None else "frontier" if self.frontier else ""
+    def goal_option(self) -> str:
+        """Name of an option without which the goal would be the least bottleneck, a device a stage; empty: none."""
+        return super().goal_option or ("frontier" if self.frontier else "")
 
     def lacks_stages(self, *, on_machine: bool) -> bool:
         """Tell whether it is not clear how many stages there may be, or two options say so."""
@@ -176,7 +164,7 @@ class _Table(Options):
     )  # fmt: skip
 
 
-class Comparing(Search, _Table):
+class Comparing(Search, TableGoals, _Table):
     """Algorithms to compare, and the limits of each run."""
 
     time_limit_s: float | None = option(None, Seconds(), "For each run: one algorithm on one graph for one k.", "S")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mtpp.checker.claim import BOTTLENECK, LATENCY, PLAN_PROOF, BoundClaim
-from mtpp.checker.devices.replicas import DeviceList
+from mtpp.checker.devices.replicas import REPLICAS, DeviceList
 from mtpp.checker.graph import TickGraph
 from mtpp.checker.machine import ENVELOPE, PlacedGraph, rate_of
 from mtpp.checker.report import BOUND_CHECK, Check
@@ -22,20 +22,22 @@ class PlanGoal:
     limit: int | None
 
     @classmethod
-    def of(cls, plan: Mapping[str, Any]) -> PlanGoal:
-        """Return the goal that a plan states.
+    def of(cls, plan: Mapping[str, Any], path: Path = ()) -> PlanGoal:
+        """Return the goal that a plan, or a row of a table at *path*, states.
 
         Raises
         ------
         InputError
-            If it limits its objective, or a frontier has one goal.
+            If it limits its objective, a frontier has one goal, or stages with several devices count their latency.
         """
         objective = plan.get("objective", BOTTLENECK)
         own, other = _LIMITS[objective], _LIMITS[LATENCY if objective == BOTTLENECK else BOTTLENECK]
         if own in plan:
-            refuse(f"the {objective} is the objective, and not limited", (own,))
+            refuse(f"the {objective} is the objective, and not limited", (*path, own))
         if "frontier" in plan and (objective == LATENCY or other in plan):
-            refuse("a frontier begins with the least bottleneck, whatever the latency", ("frontier",))
+            refuse("a frontier begins with the least bottleneck, whatever the latency", (*path, "frontier"))
+        if REPLICAS in plan and (objective == LATENCY or other in plan or "frontier" in plan):
+            refuse("stages on several devices do not go with latency as an objective or a limit", (*path, REPLICAS))
         return cls(objective, plan.get(other))
 
     @property
@@ -96,7 +98,9 @@ def claim_of_bound(
     method, proof, system, k = bound["method"], bound["proof"], plan["system"], plan["k"]
     if isinstance(placed, DeviceList):
         fault = placed.fault(method, proof)
-        return placed.claim(plan, graph) if fault is None else Check(BOUND_CHECK, False, f"{method}: {fault}")
+        if fault is not None:
+            return Check(BOUND_CHECK, False, f"{method}: {fault}")
+        return placed.claim(plan, graph, bound, path)
     of_goal = isinstance(proof, dict) and "objective" in proof
     order = "fixed" if placed is None or placed.uniform else plan["machine"]["order"]
     if placed is not None:

@@ -21,15 +21,16 @@ from mtpp.checker.checks import (
     gap_rows,
     hold,
     model_graph,
-    partition_bottleneck,
     proven_words,
     quotient,
     refuse_impossible_system,
     rows_named,
 )
-from mtpp.checker.claim import BoundClaim
+from mtpp.checker.claim import BOTTLENECK, LATENCY, BoundClaim
+from mtpp.checker.devices.replicas import REPLICAS
 from mtpp.checker.document import any_whole, machine, system_of_devices, time_unit
 from mtpp.checker.facts import counted, dims_rows, groups_row, system_rows
+from mtpp.checker.goal import PlanGoal
 from mtpp.checker.machine import on_devices, placed_graph
 from mtpp.checker.names import row_name_rows
 from mtpp.checker.report import (
@@ -46,6 +47,7 @@ from mtpp.checker.report import (
 )
 from mtpp.checker.tables.means import check_summary
 from mtpp.checker.tables.row_claims import FREE_TO_CHOOSE, MachineDue, RowClaims
+from mtpp.checker.tables.row_partition import derived_objective, rows_on_stages
 from mtpp.checker.tables.single_bounds import NAME as BOUNDS_TRIED
 from mtpp.checker.tables.single_bounds import (
     PROVEN_BOUND,
@@ -90,6 +92,12 @@ _PROVEN = record(
     {"ratio": nullable(number)},
 )
 
+
+def _either(one: Rule, other: Rule) -> Rule:
+    """Return the rule of an array by *other*, and of all else by *one*."""
+    return lambda value, path: (other if isinstance(value, list) else one)(value, path)
+
+
 _row = record(
     {
         "model": text,
@@ -121,7 +129,13 @@ _row = record(
         "keep_state": mapping(text),
         "assumptions": array(text),
         "machine": machine,
-        "devices": array(whole()),
+        "devices": array(_either(whole(), array(whole()))),
+        "replicas": flag,
+        "objective": choice(BOTTLENECK, LATENCY),
+        "bottleneck": whole(),
+        "latency": whole(),
+        "max_bottleneck": whole(),
+        "max_latency": whole(),
     },
 )
 
@@ -137,6 +151,14 @@ def _whole_row(value: Any, path: Path) -> None:
     if "proven" in value and ("ratio" in value["proven"]) != bool(present):
         refuse("belongs to rows with an upper side, and to all of them", (*path, "proven", "ratio"))
     refuse_stray_proofs(value, path)
+    if not value.get(REPLICAS, True):
+        refuse("is true where stages may stand on several devices, else left out", (*path, REPLICAS))
+    for i, own in enumerate(value.get("devices", ())):
+        if isinstance(own, list) != (REPLICAS in value):
+            refuse("has a number for each stage, with replicas an array of numbers", (*path, "devices", i))
+    if ("bottleneck" in value) != ("latency" in value) or ("bottleneck" in value and not present):
+        refuse("bottleneck and latency belong to rows with an upper side, and to each other", path)
+    PlanGoal.of(value, path)
 
 
 check_table = tagged(FORMAT, {"rows": array(_whole_row), "summary": check_summary})
@@ -201,12 +223,12 @@ def verify_row(
     ]
     if "upper" not in row:
         checks += check_group_names(row.get("together", []), subject)
-    bottleneck: int | None = None
+    reached_there: int | None = None
     tier = Tier(row["tier"])
     try:
         if "upper" in row:
-            bottleneck = _bottleneck(claims, checks)
-        limit = bottleneck if hold(checks, PARTITION) else None
+            reached_there = derived_objective(claims, checks)
+        limit = reached_there if hold(checks, (*PARTITION, *claims.goal.rows)) else None
         claim = _claim(claims, index)
         if isinstance(claim, Check):
             bound, tier = claim, Tier.NONE
@@ -220,13 +242,13 @@ def verify_row(
                 method, its_tier = proven["method"], Tier(proven["tier"])
                 claim = check_bound(claim, method, its_tier, limit, search, PROVEN_BOUND)[0]
             checks.append(claim)
-        checks.append(check_single_bounds(claims, row_path(index), _reached(row, bottleneck), checks, search))
+        checks.append(check_single_bounds(claims, row_path(index), _reached(row, reached_there), checks, search))
     except ended_by:
         checks = list(complete(checks, _derived(row), OUT_OF_TIME))
-    reached = _reached(row, bottleneck)
+    reached = _reached(row, reached_there)
     checks += _check_gaps(row, reached, checks)
     rechecked = any(check.name == BOUND_CHECK and check.passed for check in checks)
-    ratio = None if bottleneck is None or not rechecked else quotient(bottleneck, row["lower"])
+    ratio = None if reached_there is None or not rechecked else quotient(reached_there, row["lower"])
     return Report(tuple(checks), tier, ratio, bound_rechecked=rechecked, proven=_proven_words(row))
 
 
@@ -250,7 +272,8 @@ def unchecked_row(
     ]
     tier = Tier(row["tier"])
     if "upper" in row and row["lower"] > row["upper"]:
-        above = f"the lower bound {row['lower']} is above the bottleneck {row['upper']} that the row states"
+        of = row.get("objective", BOTTLENECK)
+        above = f"the lower bound {row['lower']} is above the {of} {row['upper']} that the row states"
         checks.append(Check(BOUND_CHECK, False, above))
         tier = Tier.NONE
     fault = contradiction(row, row.get("upper"))
@@ -289,64 +312,57 @@ _PROVEN_RATIO = "proven ratio"
 
 def _derived(row: dict[str, Any]) -> list[str]:
     """Return the claims of a row that ratios rest on."""
-    upper = ["assignment", *_ON_STAGES] if "upper" in row else []
+    upper = ["assignment", *rows_on_stages(row)] if "upper" in row else []
     singles = [BOUNDS_TRIED] if others(row) else []
     return [*upper, BOUND_CHECK, *([PROVEN_BOUND] if "proven" in row else []), *singles]
 
 
-_ON_STAGES = ("edges", "stage memory", "bottleneck")
-
-
-def _reached(row: dict[str, Any], bottleneck: int | None) -> int | None:
-    return row.get("upper") if bottleneck is None else bottleneck
+def _reached(row: dict[str, Any], reached: int | None) -> int | None:
+    return row.get("upper") if reached is None else reached
 
 
 def _check_gaps(row: dict[str, Any], reached: int | None, checks: Sequence[Check]) -> list[Check]:
     """Check the ratios of a row to its bounds; none is due without an upper side."""
     if reached is None:
         return []
-    rests_on = rows_named(checks, (*PARTITION, BOUND_CHECK))
+    partition = (*PARTITION, *PlanGoal.of(row).rows)
+    rests_on = rows_named(checks, (*partition, BOUND_CHECK))
     found = gap_rows(row, reached, row["lower"], Tier(row["tier"]), rests_on, _ROW)
     if "proven" in row:
-        due, rests_on = quotient(reached, row["proven"]["value"]), rows_named(checks, (*PARTITION, PROVEN_BOUND))
+        due, rests_on = quotient(reached, row["proven"]["value"]), rows_named(checks, (*partition, PROVEN_BOUND))
         found.append(check_ratio(due, row["proven"]["ratio"], rests_on, _ROW, _PROVEN_RATIO))
     return found
 
 
 def _proven_words(row: dict[str, Any]) -> str:
-    together = bool(row.get("together"))
-    if "upper" in row:
-        devices = on_devices(row["machine"]) if "machine" in row else ""
-        return proven_words(row["upper"], row["lower"], row["k"], together=together, devices=devices)
-    stages = counted(row["k"], "stage")
+    together, goal = bool(row.get("together")), PlanGoal.of(row)
     on = on_devices(row["machine"]) if "machine" in row else ""
-    return f"proven: no partition into {stages}{on} has a bottleneck below {row['lower']} ticks"
+    on += ", each on one or more," if REPLICAS in row else ""
+    if "upper" in row:
+        return proven_words(
+            row["upper"],
+            row["lower"],
+            row["k"],
+            together=together,
+            devices=on,
+            objective=goal.objective,
+            within=goal.words,
+        )
+    stages = counted(row["k"], "stage")
+    return f"proven: no partition into {stages}{on}{goal.words} has a {goal.objective} below {row['lower']} ticks"
 
 
 def _claims(row: dict[str, Any], index: int, graph: Any, due: MachineDue) -> RowClaims:
     """Return the row with the model's graph in ticks, on each device of its machine if it has one."""
     if "machine" not in row:
-        return RowClaims(row, model_graph(graph, row["system"], row["k"]), None)
+        return RowClaims.of(row, model_graph(graph, row["system"], row["k"]), None, row_path(index))
     try:
         placed = placed_graph(row["machine"], graph, row["k"], due.times, embedded=False)
     except InputError as error:
         if (error.where or "").startswith("/machine"):
             raise InputError(error.problem, where=f"/rows/{index}{error.where}", remedy=error.remedy) from None
         raise InputError(error.problem, source="model", where=error.where, remedy=error.remedy) from None
-    return RowClaims(row, placed.envelope, placed)
-
-
-def _bottleneck(claims: RowClaims, checks: list[Check]) -> int | None:
-    """Add the rows on the partition; return its bottleneck if it could be derived."""
-    row, placed = dict(claims.row), claims.placed
-    on, between = None, None
-    if placed is not None:
-        if not hold(checks, ("devices",)):
-            checks[:] = complete(checks, ("assignment", *_ON_STAGES), "the devices are wrong")
-            return None
-        on = [(placed.by_device[i], placed.devices[i]) for i in row["devices"]]
-        between = placed.between_stages(row["devices"])
-    return partition_bottleneck(row, "upper", claims.graph, checks, _ROW, _ON_STAGES, placed=on, between=between)
+    return RowClaims.of(row, placed.envelope, placed, row_path(index))
 
 
 def _claim(claims: RowClaims, index: int) -> BoundClaim | Check:

@@ -9,6 +9,8 @@ from typing import Any
 
 from mtpp.host.stop_reason import StopReason
 from mtpp.inference.certificate import Certificate, LowerBound, Tier, approximation_ratio
+from mtpp.inference.frozen import thawed
+from mtpp.inference.goal import Goal
 from mtpp.units import InTicks
 
 FORMAT = "mtpp-certificates"
@@ -67,10 +69,10 @@ class CertificateRow(InTicks):
     ops, tensors, time_unit, ticks_per_unit, system
         Of the instance; *system* as in a plan.
     upper, upper_algorithm, assignment
-        Bottleneck of the best partition in ticks, what found it, and the stage of each op by name; all None in a table
+        Objective of the best partition in ticks, what found it, and the stage of each op by name; all None in a table
         of bounds alone.
     lower
-        The best bound, with its proof.
+        The best bound on the objective, with its proof.
     proven
         The best bound of tier ``exact`` or ``enumerated``, where *lower* is of tier ``solver``; else None.
     bounds
@@ -80,7 +82,14 @@ class CertificateRow(InTicks):
     costs_sha256
         Of the file with measured costs, where there was one.
     machine, devices
-        Devices in order, as in a plan, and the number of that of each stage; None where all are equal.
+        Devices in order, as in a plan, and the number of that of each stage; None where all are equal. With *replicas*
+        the numbers of all devices of each stage.
+    goal
+        Objective, and the limit on the other figure.
+    replicas
+        Whether stages may stand on several devices.
+    bottleneck, latency
+        Of the best partition in ticks; None without one, and in rows of older programs.
     stopped
         Why the work at the cell ended: ``target`` (the ratio asked for is proven), ``solver-target`` (a bound of tier
         ``solver`` reaches it, to its tolerance), ``finished`` (nothing left to try), ``time-limit``, ``memory-limit``
@@ -111,7 +120,21 @@ class CertificateRow(InTicks):
     keep_state: Mapping[str, str] = field(default_factory=dict)
     assumptions: tuple[str, ...] = ()
     machine: Mapping[str, Any] | None = None
-    devices: tuple[int, ...] | None = None
+    devices: tuple[int, ...] | tuple[tuple[int, ...], ...] | None = None
+    goal: Goal = field(default=Goal())
+    replicas: bool = False
+    bottleneck: int | None = None
+    latency: int | None = None
+
+    @property
+    def objective(self) -> str:
+        """``bottleneck`` or ``latency``: what ``upper`` and ``lower`` are of."""
+        return self.goal.objective
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is of the least bottleneck with a device for each stage, whatever the latency."""
+        return self.goal.plain and not self.replicas
 
     @property
     def ratio(self) -> float | None:
@@ -154,6 +177,8 @@ class CertificateRow(InTicks):
             "system": dict(self.system),
             **({} if self.machine is None else {"machine": dict(self.machine)}),
             "k": self.k,
+            **({"replicas": True} if self.replicas else {}),
+            **self.goal.to_document(),
             "lower": self.lower.value,
             "lower_method": self.lower.method,
             "tier": str(self.lower.tier),
@@ -166,11 +191,12 @@ class CertificateRow(InTicks):
         if self.upper is not None:
             row |= {
                 "upper": self.upper,
+                **({} if self.bottleneck is None else {"bottleneck": self.bottleneck, "latency": self.latency}),
                 "upper_algorithm": self.upper_algorithm,
                 "ratio": self.ratio,
                 "optimal": self.optimal,
                 "assignment": dict(self.assignment or {}),
-                **({} if self.devices is None else {"devices": list(self.devices)}),
+                **({} if self.devices is None else {"devices": thawed(self.devices)}),
             }
         seconds = {name: figure.seconds for name, figure in self.bounds.items()}
         if proofs := self._proofs():
@@ -183,8 +209,10 @@ class CertificateRow(InTicks):
         }
 
     def _proofs(self) -> dict[str, Any]:
-        """Return the proofs of single bounds, but those that the row has elsewhere, or that need none."""
-        elsewhere = ["simple", self.lower.method] + ([] if self.proven is None else [self.proven.method])
+        """Return the proofs of single bounds, but those that the row has elsewhere."""
+        elsewhere = [self.lower.method] + ([] if self.proven is None else [self.proven.method])
+        if not (self.replicas or self.goal.of_latency):
+            elsewhere.append("simple")
         return {
             name: {"tier": str(figure.proof.tier), "proof": dict(figure.proof.proof)}
             for name, figure in self.bounds.items()
@@ -215,11 +243,20 @@ class CertificateRow(InTicks):
             keep_state=row.get("keep_state", {}),
             assumptions=tuple(row.get("assumptions", ())),
             machine=row.get("machine"),
-            devices=tuple(row["devices"]) if "devices" in row else None,
+            devices=_devices_of(row["devices"]) if "devices" in row else None,
+            goal=Goal.from_document(row),
+            replicas=row.get("replicas", False),
+            bottleneck=row.get("bottleneck"),
+            latency=row.get("latency"),
             proven=None
             if proven is None
             else LowerBound(proven["value"], proven["method"], Tier(proven["tier"]), proven["proof"]),
         )
+
+
+def _devices_of(stages: Sequence[Any]) -> Any:
+    """Return the number of each stage's device, or the numbers of all its devices."""
+    return tuple(tuple(one) if isinstance(one, list) else one for one in stages)
 
 
 def _proof_of(method: str, value: int | None, proofs: Mapping[str, Any]) -> LowerBound | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from mtpp.names import BOTTLENECK_OBJECTIVE, LATENCY_OBJECTIVE
@@ -59,3 +60,9 @@ class Goal:
     def to_document(self) -> dict[str, Any]:
         """Return what a plan says of it: the objective, and the limit where there is one."""
         return {"objective": self.objective} | ({} if self.limit is None else {self.limited: self.limit})
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Goal:
+        """Return the goal that a plan or a row of a table states; of older ones the least bottleneck."""
+        goal = cls(document.get("objective", BOTTLENECK_OBJECTIVE))
+        return replace(goal, limit=document.get(goal.limited))

@@ -35,6 +35,17 @@ def stages_on_devices(partition: Partition, count: int, free: bool) -> tuple[lis
     return position[device_of].tolist(), tuple(order)
 
 
+def replicas_on_devices(partition: ReplicatedPartition, count: int | None) -> tuple[tuple[int, ...], ...]:
+    """Return the devices of each stage, and after them each device that is left of so many; None: of those there are.
+
+    Stages are those of the partition.
+    """
+    busy = partition.replicas[: partition.stage_count]
+    used = {device for devices in busy for device in devices}
+    every = {device for devices in partition.replicas for device in devices} if count is None else range(count)
+    return (*busy, *((device,) for device in sorted(every) if device not in used))
+
+
 def on_whole_machine(plan: Plan, whole: Instance) -> Plan:
     """Return a plan for some devices of a machine as one with a stage for each; *whole* is of all, as listed.
 

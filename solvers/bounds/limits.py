@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mtpp.inference.certificate import LowerBound
+from mtpp.inference.goal import Goal
 from mtpp.inference.partition import Partition
 from mtpp.solvers.limits import InstanceLimits
 from mtpp.solvers.reduction.reduced_instance import ReducedInstance
@@ -32,6 +33,8 @@ class BoundLimits(InstanceLimits):
         A longer proof is not kept, and what it proves is of tier ``solver``.
     reduced
         How the instance came from a larger one with the same optimum; None if it did not.
+    goal
+        Of the bound, for those that hold for one goal alone.
     """
 
     upper: int
@@ -40,6 +43,7 @@ class BoundLimits(InstanceLimits):
     enough: int | None = None
     proof_bytes: int = DEFAULT_PROOF_BYTES
     reduced: ReducedInstance | None = None
+    goal: Goal = field(default=Goal())
 
     @property
     def target(self) -> int:

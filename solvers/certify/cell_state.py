@@ -9,6 +9,7 @@ from fractions import Fraction
 from mtpp.host.stop_reason import StopReason
 from mtpp.inference.certificate import LowerBound
 from mtpp.inference.certificate_table import BoundFigure
+from mtpp.inference.goal import Goal
 from mtpp.inference.partition import Partition
 from mtpp.solvers.bounds.limits import DEFAULT_PROOF_BYTES
 from mtpp.solvers.bounds.registry import BY_DEFAULT
@@ -39,6 +40,8 @@ class CellLimits:
         As in :class:`~mtpp.solvers.bounds.limits.BoundLimits`.
     seed, jobs, memory_bytes
         As in :class:`~mtpp.solvers.limits.InstanceLimits`.
+    goal
+        Objective, and the most that the other figure may be.
     process_bytes
         Resident memory of the process that works at it, and of those that it starts; None: no limit.
     """
@@ -55,6 +58,7 @@ class CellLimits:
     jobs: int = 1
     memory_bytes: int | None = None
     process_bytes: int | None = None
+    goal: Goal = field(default=Goal())
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,7 @@ class Certification:
     Attributes
     ----------
     partition, upper, upper_algorithm
-        The best partition, its bottleneck in ticks, and what found it; all None where none was looked for.
+        The best partition, its objective in ticks, and what found it; all None where none was looked for.
     lower
         The best bound, a proof before others of the same value.
     proven

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from threading import Lock
@@ -13,37 +11,38 @@ from typing import TypeVar
 
 from mtpp.host.deadline import Deadline
 from mtpp.host.ending import EndedEarly, TimedThread, reason_to_end
-from mtpp.host.progress import Counting, Observer, Silent
+from mtpp.host.progress import Observer, Silent
 from mtpp.host.stop_reason import StopReason
 from mtpp.inference.certificate import PROOF_TIERS, Certificate, LowerBound
 from mtpp.inference.certificate_table import BoundFigure, with_small_proof
 from mtpp.inference.instance import Instance
-from mtpp.inference.objective import bottleneck
 from mtpp.inference.partition import Partition
-from mtpp.inference.placed_partition import PlacedPartition
-from mtpp.names import DOWNSET
+from mtpp.names import DOWNSET, SIMPLE
+from mtpp.solvers.aim import Aim
 from mtpp.solvers.bounds.cheap import CHEAP
-from mtpp.solvers.bounds.device_room import first_bound
 from mtpp.solvers.bounds.envelope import on_envelope
 from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
 from mtpp.solvers.bounds.registry import BOUNDS, bound_entry
 from mtpp.solvers.bounds.registry import lanes as bounds_in_lanes
 from mtpp.solvers.bounds.simple import simple_bound
 from mtpp.solvers.certify.cell_state import CellLimits, Certification
+from mtpp.solvers.certify.headway import Headway
 from mtpp.solvers.compilation import search_clock
 from mtpp.solvers.feasibility import refuse_infeasible
-from mtpp.solvers.last_look.partition import look_at_bounds, look_at_partition
+from mtpp.solvers.last_look.partition import look_at_bounds
 from mtpp.solvers.limits import UNLIMITED, Limits, SearchLimits
 from mtpp.solvers.local_search.initial_partition import first_partition
 from mtpp.solvers.reduction.reduced_instance import ReducedInstance
 from mtpp.solvers.reduction.reduction import reduce_instance
 from mtpp.solvers.registry import partitioner
-from mtpp.solvers.solve import search_in_time
 
 R = TypeVar("R")
 
 _PARTITION_SHARE = 0.15
 """Of the time of a cell, at most, for the first partition."""
+
+_LIMITED_SHARE = 0.5
+"""The same where the latency is limited: a search without the limit comes first."""
 
 _REDUCTION_SHARE = 0.2
 """Of the time of a cell, at most, for merges that leave the optimum as it is."""
@@ -61,8 +60,6 @@ _TIMES_ROOM = 3
 """As long as it has been worked at, so many times, a bound makes room for lanes that are further."""
 
 _NOTHING = BoundResult(None, solved=False)
-
-_LOOK_S = 0.02
 
 
 def certify(
@@ -111,6 +108,7 @@ class _CellWork:
     ) -> None:
         self._start = search_clock()
         self._instance, self._equal = instance, instance.envelope
+        self._aim = Aim(instance, limits.goal)
         self._limits = limits
         self._report = report
         self._interrupted = interrupted
@@ -137,6 +135,8 @@ class _CellWork:
             self._thread.close()
 
     def _reduce(self) -> ReducedInstance:
+        if self._aim.searched_alone:
+            return ReducedInstance(self._equal)
         limits = Limits(deadline=self._deadline.share(_REDUCTION_SHARE), interrupted=self._to_end)
         reduced = self._in_time(lambda: reduce_instance(self._equal, ended=limits.ended), limits.deadline)
         return reduced or ReducedInstance(self._equal)
@@ -164,14 +164,12 @@ class _CellWork:
         """Derive the bottleneck of a new partition once more, and hold all bounds against it."""
         if state.partition is None or state.upper is None:
             return
-        if state.partition is not self._seen:
-            devices = state.partition.devices if isinstance(state.partition, PlacedPartition) else None
-            placed = self._instance if devices is None else self._instance.on(devices)
-            look_at_partition(placed, state.partition, state.upper, str(state.upper_algorithm))
-            self._seen = state.partition
         single = [(name, figure.value) for name, figure in state.bounds.items() if figure.value is not None]
-        best = [(bound.method, bound.value) for bound in (state.lower, state.proven)]
-        look_at_bounds(state.upper, [*best, *single])
+        bounds = [*((bound.method, bound.value) for bound in (state.lower, state.proven)), *single]
+        if state.partition is not self._seen:
+            self._aim.look(state.partition, state.upper, str(state.upper_algorithm), bounds)
+            self._seen = state.partition
+        look_at_bounds(state.upper, bounds)
 
     def _try_to_the_end(self, name: str, deadline: Deadline, thread: TimedThread) -> None:
         """Work at a bound, and go on where it can be resumed."""
@@ -238,7 +236,8 @@ class _CellWork:
 
     def _tell_first(self) -> None:
         """Report a cut into stages of equal work and the simple bound: ending this process early leaves that."""
-        if self._limits.time_limit_s is None or self._limits.cutoff is not None or not self._on_equal:
+        untold = self._limits.cutoff is not None or not self._on_equal or not self._aim.plain
+        if self._limits.time_limit_s is None or untold:
             return
         first = first_partition(self._instance)
         if first is None:
@@ -267,8 +266,9 @@ class _CellWork:
     def _partitioned(self) -> Certification:
         """Return what is known after the search for a partition."""
         instance, limits = self._instance, self._limits
-        lower = first_bound(instance)
-        figures = {"simple": BoundFigure(lower.value, search_clock() - self._start, True)}
+        lower = self._aim.first_bound()
+        proof = with_small_proof(lower, SIMPLE) if self._aim.searched_alone else None
+        figures = {SIMPLE: BoundFigure(lower.value, search_clock() - self._start, True, proof)}
         first = next((name for name in limits.bounds if BOUNDS[name].first and not limits.each), None)
         if first is not None:  # so that the search knows when it is done
             began = search_clock()
@@ -292,7 +292,7 @@ class _CellWork:
         entry = partitioner(limits.algorithm)
         search = SearchLimits(
             entry.budget(instance) if limits.time_limit_s is None else UNLIMITED,
-            deadline=self._deadline.share(_PARTITION_SHARE),
+            deadline=self._deadline.share(self._partition_share),
             lower_bound=lower.value,
             seed=limits.seed,
             jobs=limits.jobs,
@@ -301,18 +301,27 @@ class _CellWork:
             interrupted=self._interrupted,
             cheap_bounds=not set(CHEAP) <= set(limits.bounds),
         )
-        known_cut = first_partition(instance) if self._interrupted() and self._on_equal else None
-        found = known_cut or search_in_time(entry.load(), instance, search)
+        cut_at_once = self._interrupted() and self._on_equal and self._aim.plain
+        known_cut = first_partition(instance) if cut_at_once else None
+        found = known_cut or self._aim.search(entry.load(), search)
         seconds = search_clock() - began
         if found.lower is not None and not limits.each:
             method, solved = found.lower.method, found.stopped == StopReason.OPTIMAL
             proof = with_small_proof(found.lower, method)
-            figures[method] = BoundFigure(found.lower.value, seconds, solved, proof)
+            if method != SIMPLE or found.lower.value > lower.value:
+                figures[method] = BoundFigure(found.lower.value, seconds, solved, proof)
             lower = max(lower, found.lower, key=_rank)
         self._state = Certification(
             found.partition, found.bottleneck, found.found_by, lower, lower, figures, seconds, 0.0
         )
         return self._told()
+
+    @property
+    def _partition_share(self) -> float:
+        """Part of the time that is left for the search for a partition."""
+        if self._aim.plain or self._limits.each:
+            return _PARTITION_SHARE
+        return _ENDS_AT if self._aim.searched_alone else _LIMITED_SHARE
 
     def _told(self, **changes: object) -> Certification:
         """Take in what is new and report it."""
@@ -350,8 +359,9 @@ class _CellWork:
                 observer=observer,
                 interrupted=lambda: self._to_end() or bool(self._closed()),
                 reduced=self._reduced,
+                goal=limits.goal,
             )
-            on_devices = name == DOWNSET and not self._on_equal
+            on_devices = name == DOWNSET and not (self._on_equal and self._aim.plain)
             inner = self._instance if on_devices else self._reduced.instance
             return resume(asked) if resume is not None else entry.load()(inner, asked)
 
@@ -377,9 +387,9 @@ class _CellWork:
         partition, upper, algorithm = state.partition, state.upper, state.upper_algorithm
         if result.partition is not None and upper is not None and self._on_equal:
             lifted = self._reduced.lift(result.partition)
-            cost = bottleneck(self._instance, lifted)
-            if cost < upper:
-                partition, upper, algorithm = lifted, cost, name
+            costs = self._aim.costs(lifted)
+            if self._aim.goal.value(costs) < upper and self._aim.goal.keeps(costs):
+                partition, upper, algorithm = lifted, self._aim.goal.value(costs), name
         before = state.bounds.get(name)
         figure = BoundFigure(None, seconds, result.solved)
         if before is not None and before.value is not None:
@@ -413,7 +423,7 @@ class _CellWork:
     @property
     def _cutoff(self) -> int:
         assert self._limits.cutoff is not None
-        return min(self._limits.cutoff, self._instance.most_ticks)
+        return min(self._limits.cutoff, self._aim.most_ticks)
 
     def _closed(self) -> StopReason | None:
         """Say by which kind of bound the ratio asked for is reached, as in ``stopped``; None if it is not."""
@@ -447,47 +457,3 @@ def _value(bound: LowerBound) -> int:
 def _enough(upper: int, target_ratio: Fraction) -> int:
     """Return the least bound that proves the ratio."""
     return -(-upper * target_ratio.denominator // target_ratio.numerator)
-
-
-class Headway:
-    """Bounds at work, by name, with the ticks that they have reached."""
-
-    def __init__(self) -> None:
-        self._reached: dict[str, int] = {}
-        self._at_work: set[str] = set()
-
-    @contextmanager
-    def at_work(self, name: str, observer: Observer) -> Iterator[Observer]:
-        """Count a bound among those at work; return an observer for it that passes everything on."""
-        self._at_work.add(name)
-        try:
-            yield _Listener(observer, lambda value: self._reach(name, value))
-        finally:
-            self._at_work.discard(name)
-
-    def _reach(self, name: str, value: int) -> None:
-        self._reached[name] = max(value, self._reached.get(name, 0))
-
-    def trails(self, lane: Collection[str]) -> bool:
-        """Tell whether a bound at work has come further than those of a lane."""
-        own = max(self._reached.get(name, 0) for name in lane)
-        return any(self._reached.get(other, 0) > own for other in self._at_work.copy())
-
-    def make_room(self, lane: Collection[str], seconds: float, over: Callable[[], bool]) -> None:
-        """Wait as long as a lane trails, but no longer than that, nor when *over* says that all is over."""
-        until = time.perf_counter() + seconds
-        while self.trails(lane) and time.perf_counter() < until and not over():
-            time.sleep(_LOOK_S)
-
-
-class _Listener(Counting):
-    """Passes everything on, and bounds to a second listener as well."""
-
-    def __init__(self, observer: Observer, hear: Callable[[int], None]) -> None:
-        super().__init__(observer)
-        self._hear = hear
-
-    def bound(self, value: int) -> None:
-        """Pass it on to both."""
-        self._hear(value)
-        super().bound(value)

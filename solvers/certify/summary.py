@@ -10,6 +10,7 @@ from statistics import geometric_mean
 from typing import Any
 
 from mtpp.inference.certificate_table import CertificateRow
+from mtpp.names import BOTTLENECK_OBJECTIVE
 from mtpp.solvers.bounds.registry import BOUNDS
 
 SIMPLE = "simple"
@@ -60,6 +61,8 @@ class Summary:
         By bound, those that were tried for this k.
     best
         In how many of *cells* the best bound is by the one so named.
+    objective
+        Of the cells; of the first of them where they differ.
     """
 
     k: int
@@ -72,11 +75,13 @@ class Summary:
     best_so_far: Mapping[str, float]
     over_simple: Mapping[str, OverSimple]
     best: Mapping[str, int]
+    objective: str = BOTTLENECK_OBJECTIVE
 
     def to_document(self) -> dict[str, Any]:
         """Return an entry of the table's ``summary``; ``geomean_bounds`` is *best_so_far*."""
         return {
             "k": self.k,
+            **({} if self.objective == BOTTLENECK_OBJECTIVE else {"objective": self.objective}),
             "cells": self.cells,
             "models": self.models,
             "closed": self.closed,
@@ -147,6 +152,7 @@ def _summary(k: int, rows: Sequence[CertificateRow], names: Sequence[str]) -> Su
         },
         over_simple={name: one for name in names if name != SIMPLE and (one := _over_simple(name, counted))},
         best={name: best.pop(name) for name in names if name in best} | best,
+        objective=rows[0].objective,
     )
 
 

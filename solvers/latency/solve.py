@@ -19,12 +19,12 @@ from mtpp.inference.partition import Partition
 from mtpp.inference.placed_partition import PlacedPartition
 from mtpp.inference.plan import FrontierPoint, Plan
 from mtpp.solvers import registry
+from mtpp.solvers.aim import Aim
 from mtpp.solvers.bounds.device_room import first_bound
 from mtpp.solvers.feasibility import refuse_infeasible
 from mtpp.solvers.last_look.partition import look_at_bounds, look_at_partition
-from mtpp.solvers.latency.best import best_for, plain_limits
+from mtpp.solvers.latency.best import plain_limits
 from mtpp.solvers.latency.frontier import FrontierWalk, Point
-from mtpp.solvers.latency.infeasible import no_plan
 from mtpp.solvers.limits import SearchLimits, SearchResult
 from mtpp.solvers.solve import lifted, search_in_time
 
@@ -65,12 +65,7 @@ def solve_for_goal(
             found, partition=first.partition, bottleneck=first.bottleneck, found_by=first.found_by, stopped=stopped
         )
     else:
-        found = search_in_time(
-            lambda one, inside: best_for(one, goal, inside, plain),
-            inner,
-            limits,
-            none=no_plan(inner, goal, proven=False),
-        )
+        found = Aim(inner, goal).search(plain, limits)
     placed, partition, devices = _placed(instance, contraction, found.partition, found.found_by)
     assert found.lower is not None  # as the search has told of it at the beginning
     plan = Plan(

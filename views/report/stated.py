@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil, inf
 from typing import TYPE_CHECKING, Any
 
+from mtpp.inference.goal import Goal
 from mtpp.names import BOTTLENECK_OBJECTIVE, LATENCY_OBJECTIVE
 from mtpp.units import InTicks
 from mtpp.views.shown_plan import each_cost
@@ -165,6 +166,8 @@ class StatedRow(Stated):
         Those that were tried, by name, in that order.
     seconds
         In total; None where the row does not say.
+    goal, replicas
+        Objective with the limit on the other figure, and whether stages may stand on several devices.
     """
 
     model: str
@@ -177,6 +180,13 @@ class StatedRow(Stated):
     found_by: str | None
     bounds: Mapping[str, StatedBound]
     seconds: float | None
+    goal: Goal = field(default=Goal())
+    replicas: bool = False
+
+    @property
+    def objective(self) -> str:
+        """``bottleneck`` or ``latency``."""
+        return self.goal.objective
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> StatedRow:
@@ -197,6 +207,8 @@ class StatedRow(Stated):
             found_by=row.get("upper_algorithm"),
             bounds={name: StatedBound(value, name in row["solved"]) for name, value in row["bounds"].items()},
             seconds=_float(row["seconds"].get("total")),
+            goal=Goal.from_document(row),
+            replicas=row.get("replicas", False),
         )
 
 

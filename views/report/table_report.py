@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from mtpp.checker.report import Check, Report
 from mtpp.checker.table_report import TableReport
 from mtpp.checker.tables.single_bounds import without_proof
 from mtpp.inference.cost_columns import CostColumns
-from mtpp.views.certificate_texts import model_labels
+from mtpp.names import BOTTLENECK_OBJECTIVE
+from mtpp.views.certificate_texts import goal_figures, model_labels
 from mtpp.views.report.claims import checks_table, facts_section, table_verdict, verdict_cell
 from mtpp.views.report.colours import ACCENT, INK, NO_RATIO, ON_FILL, RATIOS, ratio_colour
 from mtpp.views.report.drawing import Drawing
@@ -23,7 +25,7 @@ _COLUMNS = (
     Column("ops", "{:,}".format),
     Column("k"),
     Column("verdict", left=True),
-    *map(Column, ("ratio", "bottleneck")),
+    *map(Column, ("ratio", BOTTLENECK_OBJECTIVE)),
     Column("found by", left=True),
     Column("lower bound"),
     *(Column(name, left=True) for name in ("method", "tier")),
@@ -85,6 +87,7 @@ def _figures(
     models, counts = {row.path for row in rows}, sorted({row.k for row in rows})
     held = sum(str(found.verdict) == "ok" for found in report.reports)
     figures = [
+        *((name.capitalize(), text, "") for name, text in goal_figures(rows)),
         ("Cells", f"{len(rows):,}", f"{counted(len(models), 'model')}, k = {', '.join(map(str, counts[:8]))}"),
         ("Verified", f"{held:,}", "every claim of the cell holds"),
     ]
@@ -111,7 +114,9 @@ def _cells(rows: Sequence[StatedRow], labels: Mapping[str, str], reports: Sequen
     ]
     marks = [{"cell": str(i), "k": str(row.k), "model": labels[row.path]} for i, row in enumerate(rows)]
     caption = "Click a line, or press Enter on it, to see its bounds below; a heading to sort"
-    return TableBlock("cell-table", Table(caption, _COLUMNS, lines), marks, sortable=True)
+    of = next((row.objective for row in rows if row.goal.of_latency), BOTTLENECK_OBJECTIVE)
+    columns = [replace(one, name=of) if one.name == BOTTLENECK_OBJECTIVE else one for one in _COLUMNS]
+    return TableBlock("cell-table", Table(caption, columns, lines), marks, sortable=True)
 
 
 def _ticks(row: StatedRow, ticks: int | None) -> Cell:
@@ -211,7 +216,7 @@ def _cell(row: StatedRow, label: str, unproven: Collection[str]) -> dict[str, An
         "fills": fills,
         "ticks": [None if one.value is None else str(one.value) for one in row.bounds.values()],
         "upper": None if row.upper is None else float(row.upper / costs.ticks),
-        "upper_text": "" if row.upper is None else f"bottleneck {row.describe(row.upper)}",
+        "upper_text": "" if row.upper is None else f"{row.objective} {row.describe(row.upper)}",
         "unit": costs.unit or "cost",
     }
 
@@ -264,7 +269,6 @@ def cell_map_section(
     charts["cells"] = drawing.item()
     legend = [(colour, name) for _, colour, name in RATIOS]
     legend.append(NO_RATIO)
-    caption = (
-        "Bottleneck over lower bound of each cell; ? not checked in full, ✗ verification failed. Click one to see it."
-    )
+    of = next((row.objective for row in rows if row.goal.of_latency), BOTTLENECK_OBJECTIVE).capitalize()
+    caption = f"{of} over lower bound of each cell; ? not checked in full, ✗ verification failed. Click one to see it."
     return Section("map-part", "Ratios", [Chart("cells", caption, height, legend)])

@@ -16,6 +16,7 @@ from mtpp.checker.graph import TickGraph
 from mtpp.checker.machine import STAGE_TIMES, PlacedGraph
 from mtpp.checker.report import Check
 from mtpp.checker.stages import StageFigures, shared_cost, stage_figures
+from mtpp.document_shape import Path
 
 REPLICAS = "replicas"
 """Key of plans whose stages may stand on several devices."""
@@ -65,11 +66,12 @@ class DeviceList:
         first = [placed.devices[placed.class_of.index(c)] for c in range(len(placed.by_class))]
         return cls(names, placed.class_of, placed.by_class, placed.machine["order"], first, placed.uniform)
 
-    def claim(self, plan: Mapping[str, Any], graph: TickGraph) -> BoundClaim:
-        """Return the claim of the plan's bound: on its devices, or on k equal ones in order."""
-        bound = plan["lower_bound"]
+    def claim(
+        self, plan: Mapping[str, Any], graph: TickGraph, bound: Mapping[str, Any], path: Path = PLAN_PROOF
+    ) -> BoundClaim:
+        """Return the claim of a plan's bound, whose proof stands at *path*: on its devices, or on k equal ones."""
         class_of = [0] * plan["k"] if self.equal else self.class_of
-        asked = (plan["k"], plan["together"], bound["value"], bound["proof"], PLAN_PROOF)
+        asked = (plan["k"], plan["together"], bound["value"], bound["proof"], path)
         return BoundClaim(graph, dict(plan["system"]), *asked, self.by_class, class_of)
 
     def fault(self, method: str, proof: Any) -> str | None:

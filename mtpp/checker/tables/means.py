@@ -1,7 +1,7 @@
 """The means of a table of certificates, added up again from its rows.
 
-For each k they rest on the rows whose simple bound is above 0: ``geomean_ratio`` is the geometric mean of bottleneck /
-best bound; ``geomean_bounds`` that of bottleneck / best of the bounds up to each one, in the order in which it lists
+For each k they rest on the rows whose simple bound is above 0: ``geomean_ratio`` is the geometric mean of objective /
+best bound; ``geomean_bounds`` that of objective / best of the bounds up to each one, in the order in which it lists
 them, a bound that a row has not counting as none; ``over_simple`` that of each bound / the simple one, over the rows in
 which it was tried, a bound without a value counting as the simple one. ``closed`` counts all rows whose ratio is 1, or
 at most 1 + 10⁻⁶ by a MIP solver's bound.
@@ -14,8 +14,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from mtpp.checker.claim import BOTTLENECK, LATENCY
 from mtpp.checker.report import Check, Tier, Verdict
-from mtpp.document_shape import Rule, array, mapping, nullable, number, record, whole
+from mtpp.document_shape import Rule, array, choice, mapping, nullable, number, record, whole
 
 _TOLERANCE = 1e-9
 _SOLVER_TOLERANCE = 10**6
@@ -25,7 +26,13 @@ _over_simple: Rule = mapping(record({"geomean": number, "cells": whole(), "solve
 check_summary: Rule = array(
     record(
         {"k": whole(1), "models": whole(), "geomean_ratio": nullable(number), "geomean_bounds": mapping(number)},
-        {"cells": whole(), "closed": whole(), "over_simple": _over_simple, "best": mapping(whole())},
+        {
+            "cells": whole(),
+            "closed": whole(),
+            "over_simple": _over_simple,
+            "best": mapping(whole()),
+            "objective": choice(BOTTLENECK, LATENCY),
+        },
     )
 )
 """Rule of a table's summary."""
@@ -91,7 +98,11 @@ def _verify_entry(
         },
         "best": dict(Counter(row["lower_method"] for row in rows)),
     }
-    faults = {key: fault for key, value in entry.items() if key != "k" and (fault := _difference(value, due[key], key))}
+    figures = {key: value for key, value in entry.items() if key not in ("k", "objective")}
+    faults = {key: fault for key, value in figures.items() if (fault := _difference(value, due[key], key))}
+    objectives = {row.get("objective", BOTTLENECK) for row in rows}
+    if objectives - {entry.get("objective", BOTTLENECK)}:
+        faults["objective"] = "rows have another objective than their means"
     wrong = next((fault for key, fault in faults.items() if key not in _OF_SINGLES), None)
     single = next((fault for key, fault in faults.items() if key in _OF_SINGLES), None)
     return [

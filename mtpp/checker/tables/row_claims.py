@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mtpp.checker.bounds.device_room import check_device_room
-from mtpp.checker.claim import BOTTLENECK, BoundClaim, together_classes
+from mtpp.checker.claim import BoundClaim, together_classes
+from mtpp.checker.devices.replicas import REPLICAS, DeviceList, devices_row
 from mtpp.checker.facts import counted
 from mtpp.checker.goal import PlanGoal, claim_of_bound
 from mtpp.checker.graph import TickGraph, ceil_div
@@ -52,32 +53,58 @@ class RowClaims:
         In ticks; on a machine with the least ticks of any device.
     placed
         The graph on each device of the row's machine; None where it has none.
+    goal
+        Objective, and the limit on the other figure.
+    device_list
+        Devices of stages that may stand on several; None: each has one.
     """
 
     row: Mapping[str, Any]
     graph: TickGraph
     placed: PlacedGraph | None
+    goal: PlanGoal
+    device_list: DeviceList | None
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any], graph: TickGraph, placed: PlacedGraph | None, path: Path) -> RowClaims:
+        """Return the claims of a row at *path*.
+
+        Raises
+        ------
+        InputError
+            If its goal is none.
+        """
+        replicated = DeviceList.of(row, graph, placed) if REPLICAS in row else None
+        return cls(row, graph, placed, PlanGoal.of(row, path), replicated)
 
     def machine_checks(self, due: MachineDue) -> list[Check]:
         """Return the rows of the report on the machine, and on the devices of stages where the row has stages."""
+        own = self._devices_rows()
         if self.placed is None:
             said = "the row is for equal devices, it has to be for a machine"
-            return [] if due.machine is None else [Check("machine", False, said)]
+            return own if due.machine is None else [Check("machine", False, said), *own]
         machine = self.placed.machine
-        rows = machine_rows(self._plan(), self.placed, due.machine)
-        if "upper" not in self.row:
-            rows = rows[:-_DEVICE_ROWS]
-        elif "devices" not in self.row:
-            rows[-_DEVICE_ROWS:] = [Check("devices", False, "the row does not say on which devices its stages stand")]
+        rows = machine_rows(self.as_plan(), self.placed, due.machine)
+        if self.device_list is None:
+            rows[-_DEVICE_ROWS:] = own or (rows[-_DEVICE_ROWS:] if "upper" in self.row else [])
+        else:
+            rows += own
         return [*rows, *times_row(machine, due.times, due.measured)]
+
+    def _devices_rows(self) -> list[Check]:
+        """Return the row on the devices of stages with several, or on none being said."""
+        listed = self.placed is not None or self.device_list is not None
+        if listed and "upper" in self.row and "devices" not in self.row:
+            return [Check("devices", False, "the row does not say on which devices its stages stand")]
+        if self.device_list is None or "upper" not in self.row:
+            return []
+        return [devices_row(self.as_plan(), self.device_list.names, self.device_list.order)]
 
     def claim(self, method: str, value: int, proof: Any, path: Path, name: str) -> BoundClaim | Check:
         """Return the claim of a bound, or the row called *name* of a proof that is for other devices."""
-        groups, system, k = self.row.get("together", []), self.row["system"], self.row["k"]
-        if self.placed is None:
-            return BoundClaim(self.graph, system, k, groups, value, proof, path)
         bound = {"method": method, "value": value, "proof": proof}
-        found = claim_of_bound(self._plan(), self.graph, self.placed, bound, PlanGoal(BOTTLENECK, None), path)
+        devices = self.device_list or self.placed
+        found = claim_of_bound(self.as_plan(), self.graph, devices, bound, self.goal, path)
         return replace(found, name=name) if isinstance(found, Check) else found
 
     def check_simple(self, value: int) -> tuple[bool, str]:
@@ -107,18 +134,31 @@ class RowClaims:
                 return True
         return False
 
-    def _plan(self) -> dict[str, Any]:
+    def as_plan(self) -> dict[str, Any]:
         """Return the row as a plan states the same."""
-        row, devices = self.row, self.row["machine"]["devices"]
+        row = self.row
+        shared = {key: row[key] for key in ("system", "k", "machine", REPLICAS) if key in row}
+        shared["together"] = row.get("together", [])
+        names: Sequence[str]
+        if self.device_list is not None:
+            names = self.device_list.names
+        elif self.placed is not None:
+            names = [device["name"] for device in self.placed.devices]
+        else:
+            return shared
         ops = Counter(row.get("assignment", {}).values())
-        numbers = row.get("devices", range(len(devices)))
-        names = [devices[i]["name"] if i < len(devices) else "" for i in numbers]
-        stages = [
-            {"index": s, "device": {"index": i, "name": name}, "ops": ops[s]}
-            for s, (i, name) in enumerate(zip(numbers, names, strict=True))
-        ]
-        shared = {key: row[key] for key in ("system", "k", "machine")}
-        return {**shared, "together": row.get("together", []), "stages": stages}
+        stages: list[dict[str, Any]] = []
+        for s, own in enumerate(row.get("devices", range(len(names)))):
+            on = [{"index": i, "name": names[i] if i < len(names) else ""} for i in _numbers(own)]
+            stages.append(
+                {"index": s, "ops": ops[s], **({"device": on[0]} if isinstance(own, int) else {"devices": on})}
+            )
+        return {**shared, "stages": stages}
+
+
+def _numbers(own: int | Sequence[int]) -> Sequence[int]:
+    """Return the numbers of a stage's devices, given the one or all."""
+    return [own] if isinstance(own, int) else own
 
 
 def simple_bound(graph: TickGraph, k: int, groups: list[list[str]]) -> int:

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mtpp.checker.checks import check_bound
+from mtpp.checker.claim import BOTTLENECK
+from mtpp.checker.devices.replicas import REPLICAS
 from mtpp.checker.facts import counted
 from mtpp.checker.report import BOUND_CHECK, Check, Report, Search, Tier, Verdict, fact, listed, worst
 from mtpp.checker.tables.row_claims import SIMPLE, RowClaims
@@ -44,9 +46,15 @@ def others(row: Mapping[str, Any]) -> dict[str, int]:
 
 def without_proof(row: dict[str, Any]) -> set[str]:
     """Return the bounds of a row that nobody can check: its proof is not there, or it has none."""
-    known = {SIMPLE, *row.get("proofs", {}), *([row["proven"]["method"]] if "proven" in row else [])}
+    known = {*row.get("proofs", {}), *([row["proven"]["method"]] if "proven" in row else [])}
+    known |= {SIMPLE} if _simple_alone(row) else set()
     unproven = {row["lower_method"]} if row["tier"] == Tier.SOLVER else set()
     return unproven | {method for method in others(row) if method not in known}
+
+
+def _simple_alone(row: Mapping[str, Any]) -> bool:
+    """Tell whether the simple bound is derived from the graph alone: it is of bottlenecks, a device a stage."""
+    return row.get("objective", BOTTLENECK) == BOTTLENECK and REPLICAS not in row
 
 
 def contradiction(row: Mapping[str, Any], reached: int | None) -> str | None:
@@ -54,7 +62,7 @@ def contradiction(row: Mapping[str, Any], reached: int | None) -> str | None:
     bounds = row["bounds"]
     for method, value in bounds.items():
         if value is not None and reached is not None and value > reached:
-            return f"{method}: {value} ticks are above the bottleneck {reached}"
+            return f"{method}: {value} ticks are above the {row.get('objective', BOTTLENECK)} {reached}"
     for method, stated in [(row["lower_method"], row["lower"])] + [
         (one["method"], one["value"]) for one in (row.get("proven"),) if one is not None
     ]:
@@ -84,7 +92,7 @@ def check_single_bounds(
     path
         Of the row in its table.
     reached
-        Bottleneck of the row's partition, if there is one.
+        Objective of the row's partition, if there is one.
     checks
         Rows on the best bound.
     """
@@ -118,7 +126,7 @@ def _verdict(
     search: Search | None,
 ) -> tuple[bool | None, str]:
     row = claims.row
-    if method == SIMPLE:
+    if method == SIMPLE and _simple_alone(row):
         return claims.check_simple(value)
     proven = row.get("proven")
     if proven is not None and (method, value) == (proven["method"], proven["value"]):

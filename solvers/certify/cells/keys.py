@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,7 +77,14 @@ _CLAIMS = 2
 """Of the rules by which bounds are claimed: rows made by others must not stand for those made by these."""
 
 
-def cell_key(digest: str, instance: Instance, limits: CellLimits, *, memory_bytes: int | None) -> CellKey:
+def cell_key(
+    digest: str,
+    instance: Instance,
+    limits: CellLimits,
+    *,
+    memory_bytes: int | None,
+    machine: Mapping[str, Any] | None = None,
+) -> CellKey:
     """Return the key of an instance of the graph with that digest.
 
     Threads are none of it: they follow from how many cells and cores a run has, which is no reason to work anew.
@@ -86,8 +93,10 @@ def cell_key(digest: str, instance: Instance, limits: CellLimits, *, memory_byte
     ----------
     memory_bytes
         That the user allowed a cell; None where it depends on what was free, which is no reason to work anew.
+    machine
+        Devices in order, as documents have them, on which the stages of the row are listed; None: none are.
     """
-    parameters = {
+    parameters: dict[str, Any] = {
         "algorithm": limits.algorithm,
         "bounds": list(limits.bounds),
         "claims": _CLAIMS,
@@ -96,12 +105,16 @@ def cell_key(digest: str, instance: Instance, limits: CellLimits, *, memory_byte
         "target_ratio": str(limits.target_ratio),
         "time_limit_s": limits.time_limit_s,
         **({"proofs_only": True} if limits.proofs_only else {}),
+        **({} if limits.goal.plain else {"goal": limits.goal.to_document()}),
+        **({"replicas": True} if instance.replicas else {}),
         **({"proof_bytes": limits.proof_bytes} if limits.proof_bytes != DEFAULT_PROOF_BYTES else {}),
     }
-    machine, system = instance.machine, instance.device.to_document()
+    system = instance.device.to_document()
+    if machine is not None:
+        parameters["devices"] = [len(machine["devices"]), machine["order"]]
     if not instance.equal_devices:
         times = hashlib.sha256(instance.cost.work.tobytes()).hexdigest()
-        system = {"machine": machine.to_document(), "used": instance.most_used, "times": times}
+        system = {"machine": instance.machine.to_document(), "used": instance.most_used, "times": times}
     return CellKey(digest, instance.k, _json(system), _json(parameters), __version__)
 
 

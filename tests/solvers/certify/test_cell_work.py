@@ -59,7 +59,7 @@ def test_nothing_is_begun_once_the_user_has_ended_it(
         raise AssertionError(name)
 
     monkeypatch.setattr(certifying, "bound_entry", never)
-    monkeypatch.setattr(certifying, "search_in_time", never)
+    monkeypatch.setattr("mtpp.solvers.aim.search_in_time", never)
     instance = Instance.build(random_graph(1, 40), Machine.uniform(3, LINK))
     found = certify(instance, CellLimits(time_limit_s), interrupted=lambda: True)
     assert (found.stopped, found.upper_algorithm, found.lower.method) == ("interrupted", "equal work", "simple")
