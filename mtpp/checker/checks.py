@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -19,7 +18,8 @@ from mtpp.checker.facts import counted, factor
 from mtpp.checker.graph import TickGraph, model_in_ticks
 from mtpp.checker.machine import STAGE_TIMES
 from mtpp.checker.names import BOUNDS
-from mtpp.checker.relaxed import TooManyPaths, relaxation_of, relaxed_graph
+from mtpp.checker.relaxed import TooManyPaths, relaxation_of
+from mtpp.checker.relaxed_claim import relaxed_claim
 from mtpp.checker.report import BOUND_CHECK, Check, Search, Tier, Verdict, complete, fact
 from mtpp.checker.stages import Between, PlacedStages, StageFigures, stage_figures
 from mtpp.document_shape import Path, refuse
@@ -264,12 +264,12 @@ def check_bound(
     relaxation = relaxation_of(claim.proof, claim.path)
     if relaxation is not None:
         try:
-            graph = relaxed_graph(claim.graph, relaxation)
+            relaxed = relaxed_claim(claim, relaxation)
         except TooManyPaths:
             return Check(name, None, f"{method}: {relaxation}, which lead between too many others to be checked"), tier
-        if isinstance(graph, str):
-            return Check(name, False, f"{method}: {graph}"), Tier.NONE
-        claim = replace(claim, graph=graph, proof={k: v for k, v in claim.proof.items() if k != "relaxed"})
+        if isinstance(relaxed, str):
+            return Check(name, False, f"{method}: {relaxed}"), Tier.NONE
+        claim = relaxed
     if claim.objective == LATENCY and not claim.counts_latency:
         passed, detail = False, f"{method}: its proof is not of the latency"
     elif claim.counts_latency and tier is Tier.EXACT:

@@ -37,6 +37,25 @@ class Charges:
     on_op: Int64Array
     spare: Int64Array
 
+    def on(self, instance: Instance, work: Int64Array, transfer: Int64Array) -> Charges:
+        """Return what is charged on the same readers in other ticks of work and transfers, those of a class of devices.
+
+        Each by the most expensive tensor that the reader reads, the first of several.
+        """
+        offsets, pins, producer = instance.pin_offsets.tolist(), instance.pins.tolist(), instance.producer.tolist()
+        ticks, reader, own = transfer.tolist(), self.reader.tolist(), work.tolist()
+        by: dict[int, int] = {}
+        for t, u in enumerate(producer):
+            if reader[u] in pins[offsets[t] + 1 : offsets[t + 1]] and (u not in by or ticks[t] > ticks[by[u]]):
+                by[u] = t
+        amount, on_op = [0] * len(own), [0] * len(own)
+        for u in instance.order.tolist():
+            if reader[u] >= 0:
+                amount[u] = min(own[u] + on_op[u], ticks[by[u]])
+                on_op[reader[u]] += amount[u]
+                ticks[by[u]] -= amount[u]
+        return Charges(self.reader, np.array(amount), np.array(on_op), np.array(ticks))
+
 
 def charges(
     instance: Instance, left_out: NDArray[np.bool_], transfer: Int64Array, rank: Int64Array | None = None

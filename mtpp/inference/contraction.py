@@ -165,6 +165,7 @@ def _merged(instance: Instance, group_of: Int32Array, count: int) -> Instance:
             instance.cost.weights.merged(group_of, count),
             instance.cost.states.merged(group_of, count, all_kept=True),
             boundary and boundary.of_tensors(boundary.ticks[:, kept]),
+            instance.cost.by_class,
         ),
         tensor_bytes=instance.tensor_bytes[kept],
         pin_offsets=offsets,

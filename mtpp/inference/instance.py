@@ -265,7 +265,7 @@ class Instance(InTicks):
         cost = self.cost.on([self.machine.class_of.index(c)])
         transfer = self.cost.transfer[[self.cost.link_of[c]]]
         machine = Machine.uniform(self.k, self.machine.classes[c])
-        return replace(self, cost=replace(cost, machine=machine, transfer=transfer, boundary=None))
+        return replace(self, cost=replace(cost, machine=machine, transfer=transfer, boundary=None, by_class=False))
 
     def members_of(self, op: int) -> tuple[str, ...]:
         """Return the names of the graph's ops that *op* stands for."""

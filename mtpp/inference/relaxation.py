@@ -7,7 +7,7 @@ tensors, is told in a record that a proof can carry; :mod:`mtpp.checker.relaxed`
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -107,9 +107,15 @@ def relax(instance: Instance, left_out: NDArray[np.bool_], lowered: Mapping[int,
     for t, ticks in lowered.items():
         transfer[t] = ticks
     charged = charges(ground, out, transfer)
-    tensors = _Tensors(ground, out, charged)
+    rows = [charged]
+    if not ground.uniform:
+        cost = ground.cost
+        rows = [
+            charged.on(ground, work, cost.transfer[link]) for work, link in zip(cost.work, cost.link_of, strict=True)
+        ]
+    tensors = _Tensors(ground, out, rows)
     bypassed = tensors.bypass()
-    relaxed = _without(ground, out, tensors, charged)
+    relaxed = _without(ground, out, tensors, rows)
     kept = np.flatnonzero(~left_out).astype(np.int32)
     if instance.ground is not None:
         place = np.zeros(instance.op_count, dtype=np.int32)
@@ -122,18 +128,18 @@ def relax(instance: Instance, left_out: NDArray[np.bool_], lowered: Mapping[int,
         kept,
         np.flatnonzero(out).astype(np.int32),
         np.array(sorted(bypassed), dtype=np.int32),
-        np.where(charged.amount > 0, charged.reader, -1).astype(np.int32),
+        np.where(np.any([row.amount > 0 for row in rows], axis=0), charged.reader, -1).astype(np.int32),
         lowered,
     )
 
 
 class _Tensors:
-    """The tensors that left-out ops touch, by number, as they become others."""
+    """The tensors that left-out ops touch, by number, as they become others; transfers for each class of devices."""
 
-    def __init__(self, ground: Instance, out: NDArray[np.bool_], charged: Charges) -> None:
+    def __init__(self, ground: Instance, out: NDArray[np.bool_], rows: Sequence[Charges]) -> None:
         self._ground = ground
         self.out = out
-        self.transfer = charged.spare.copy()
+        self.transfers = [row.spare.copy() for row in rows]
         self.size = ground.tensor_bytes.copy()
         self.touched = np.zeros(ground.tensor_count, dtype=np.bool_)
         self.touched[ground.tensor_of_pin[out[ground.pins]]] = True
@@ -154,7 +160,7 @@ class _Tensors:
         """Join input and output of left-out ops where that is better than leaving both out; return those ops."""
         root: dict[int, int] = {}
         done = []
-        transfer, out = self.transfer, self.out
+        transfer, out = np.min(self.transfers, axis=0), self.out
         shared = {t for t, readers in self.readers.items() if not all(out[v] for v in readers)}
         order = self._ground.order
         for v in order[out[order]].tolist():
@@ -170,7 +176,8 @@ class _Tensors:
             if others_pay_less and (first in shared or _LEAST_LEFT * transfer[second] < transfer[first]):
                 continue
             root[second] = first
-            transfer[first] = min(transfer[first], transfer[second])
+            for row in (transfer, *self.transfers):
+                row[first] = min(row[first], row[second])
             self.size[first] = 0
             self.readers[first] |= self.readers.pop(second)
             self.readers[first].discard(v)
@@ -178,14 +185,13 @@ class _Tensors:
         return done
 
 
-def _without(ground: Instance, out: NDArray[np.bool_], tensors: _Tensors, charged: Charges) -> Instance:
+def _without(ground: Instance, out: NDArray[np.bool_], tensors: _Tensors, charged: Sequence[Charges]) -> Instance:
     """Return the instance of the ops that stay; ops and tensors are numbered as they come in the file, paths last."""
     stays = ~out
     place = np.full(ground.op_count, -1, dtype=np.int32)
     place[stays] = np.arange(np.count_nonzero(stays), dtype=np.int32)
     rows = [place[ground.pins[~tensors.touched[ground.tensor_of_pin]]]]
     lengths = [np.diff(ground.pin_offsets)[~tensors.touched]]
-    costs = [tensors.transfer[~tensors.touched]]
     sizes = [tensors.size[~tensors.touched]]
 
     changed: list[int] = []
@@ -205,7 +211,6 @@ def _without(ground: Instance, out: NDArray[np.bool_], tensors: _Tensors, charge
     rows.append(place[np.array(changed, dtype=np.int64)])
     lengths.append(np.array(counts, dtype=np.int64))
     free = np.zeros(len(paths), dtype=np.int64)
-    costs += [tensors.transfer[numbers], free]
     sizes += [tensors.size[numbers], free]
 
     known = np.concatenate([np.flatnonzero(~tensors.touched), np.array(numbers, dtype=np.int64)])
@@ -217,12 +222,17 @@ def _without(ground: Instance, out: NDArray[np.bool_], tensors: _Tensors, charge
     names = ground.op_names
     tensor_place = np.full(ground.tensor_count, -1, dtype=np.int32)
     tensor_place[np.sort(known)] = np.arange(len(known), dtype=np.int32)
+    costs = [np.concatenate([row[~tensors.touched], row[numbers], free])[order] for row in tensors.transfers]
+    held = ground.param_bytes[stays]
+    if ground.uniform:
+        cost = ground.cost.of_envelope((ground.work + charged[0].on_op)[stays], costs[0], held)
+    else:
+        work = [(own + row.on_op)[stays] for own, row in zip(ground.cost.work, charged, strict=True)]
+        cost = ground.cost.of_classes(np.array(work), np.array(costs), held)
     return replace(
         ground,
         op_names=[names[v] for v in np.flatnonzero(stays).tolist()],
-        cost=ground.cost.of_envelope(
-            (ground.work + charged.on_op)[stays], np.concatenate(costs)[order], ground.param_bytes[stays]
-        ),
+        cost=cost,
         tensor_bytes=np.concatenate(sizes)[order],
         pin_offsets=offsets,
         pins=np.concatenate([pins[t] for t in order.tolist()]) if len(order) else np.zeros(0, dtype=np.int32),

@@ -35,8 +35,8 @@ class StageCost:
     work
         Ticks by class of device and op, int64, shape (classes, n).
     transfer
-        Ticks by link and tensor, int64, shape (links, m); links as in :attr:`~mtpp.Machine.links`. Of neighbours by
-        class: over the best link that another device gives it.
+        Ticks by link and tensor, int64, shape (links, m); links as in :attr:`~mtpp.Machine.links`. Of neighbours, and
+        *by_class*, by class of device; of neighbours over the best link that another device gives it.
     param_bytes
         Parameters of each op and its share of the weights that it reads with others, int64, shape (n,): a stage holds
         at least the sum of its ops', and exactly that sum where no weight is shared. Shares of states count where they
@@ -47,6 +47,8 @@ class StageCost:
         What stages keep for all sequences of each state, by the ops that read it.
     boundary
         What stages pay for tensors at their boundaries; None: transport is direct.
+    by_class
+        Whether classes with the same link may pay unequal ticks for a tensor, as where ops were left out.
 
     Notes
     -----
@@ -62,6 +64,7 @@ class StageCost:
     weights: Weights = NO_WEIGHTS
     states: Weights = NO_WEIGHTS
     boundary: BoundaryCost | None = None
+    by_class: bool = False
 
     @classmethod
     def of(
@@ -194,7 +197,7 @@ class StageCost:
     @cached_property
     def link_of(self) -> Int64Array:
         """Row of :attr:`transfer` of each class of devices, int64, shape (classes,)."""
-        if self.boundary is not None:
+        if self.boundary is not None or self.by_class:
             return np.arange(len(self.work), dtype=np.int64)
         return np.array([self.machine.links.index(device.link) for device in self.machine.classes], dtype=np.int64)
 
@@ -229,6 +232,16 @@ class StageCost:
         """
         return StageCost(self.machine.envelope(), work[np.newaxis], transfer[np.newaxis], param_bytes)
 
+    def of_classes(self, work: Int64Array, transfer: Int64Array, param_bytes: Int64Array) -> StageCost:
+        """Return the cost of other ops and tensors on the same devices, as :meth:`of_envelope` does.
+
+        Parameters
+        ----------
+        work, transfer
+            By class of device, and op or tensor, int64.
+        """
+        return StageCost(self.machine, work, transfer, param_bytes, by_class=True)
+
     def enveloped(self) -> StageCost:
         """Return the cost on the envelope: no stage costs more, or needs more memory, on it than on any device."""
         rows = self.least_work[np.newaxis], self.least_transfer[np.newaxis]
@@ -243,12 +256,15 @@ class StageCost:
         if self.boundary is not None:
             boundary = self.boundary.on(machine.class_of, old)
             transfer = boundary.least
+        elif self.by_class:
+            transfer = self.transfer[rows]
         else:
             links = [self.machine.links.index(link) for link in machine.links]
             transfer = self.transfer[links]
-        return StageCost.of(
+        cost = StageCost.of(
             machine, self.work[rows], transfer, self._without_states, self.weights, self.states, boundary
         )
+        return replace(cost, by_class=True) if self.by_class else cost
 
     @property
     def _without_states(self) -> Int64Array:

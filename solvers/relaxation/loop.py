@@ -8,6 +8,8 @@ turns, with more steps in each round. Each round begins with a beam search over 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,9 +18,11 @@ from mtpp.inference.graph import Int32Array
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import keeps_stage_memory, stage_costs
 from mtpp.inference.partition import Partition
+from mtpp.inference.placed_partition import PlacedPartition
 from mtpp.inference.relaxation import Relaxation, relax
 from mtpp.solvers.downsets.beam import BeamSearch
 from mtpp.solvers.downsets.enumeration import downset_problem
+from mtpp.solvers.downsets.prover import Problem
 from mtpp.solvers.limits import InstanceLimits
 from mtpp.solvers.local_search.annealing import COOL, WARM, Annealer, Assignment, Start
 from mtpp.solvers.reduction.reduced_instance import ReducedInstance
@@ -146,6 +150,9 @@ class RelaxationLoop:
     enough
         A lower bound that is all that is asked for, in ticks: what raises it goes first. None: better partitions count
         as much, so that all have equal turns.
+    problem_of
+        Makes a relaxed instance ready for searches. Where devices differ, what these find is put back without a search,
+        and there is no beam.
 
     Attributes
     ----------
@@ -169,6 +176,7 @@ class RelaxationLoop:
         limits: InstanceLimits,
         threads: Threads,
         enough: int | None = None,
+        problem_of: Callable[[Instance], Problem] = downset_problem,
     ) -> None:
         instance = reduced.original
         self.lower = lower
@@ -181,15 +189,17 @@ class RelaxationLoop:
         self._instance = instance
         self._limits = limits
         self._enough = enough
-        self._annealer = Annealer(
-            instance, min(instance.k, instance.op_count), threads, limits.seed, stopped=self._stopped
-        )
+        self._problem_of = problem_of
+        self._annealer: Annealer | None = None
+        if instance.uniform:
+            seats = min(instance.k, instance.op_count)
+            self._annealer = Annealer(instance, seats, threads, limits.seed, stopped=self._stopped)
         self._memory_bytes = DEFAULT_MEMORY_BYTES if limits.memory_bytes is None else limits.memory_bytes
         self._beam: BeamSearch | None = None
         self._beam_turns = _BEAM_TURNS
         self._chains: list[_Chain] = []
         if instance.op_count <= MOST_OPS:
-            candidates = Candidates.of(instance)
+            candidates = Candidates.of(instance if instance.uniform else instance.envelope)
             most = _NEGLIGIBLE * int(instance.work.sum())
             for left_out in candidates.levels(upper, self._stopped, trees=enough is not None):
                 self._chains.append(_Chain(left_out, candidates.lost_work(left_out) <= most))
@@ -202,7 +212,8 @@ class RelaxationLoop:
     ) -> None:
         """Take in other limits, and what has become known elsewhere."""
         self._limits, self._enough = limits, enough
-        self._annealer.threads = threads
+        if self._annealer is not None:
+            self._annealer.threads = threads
         self.lower = max(self.lower, lower)
         if upper < self.upper:
             self.upper, self.partition = upper, None
@@ -284,6 +295,8 @@ class RelaxationLoop:
 
     def _search_by_beam(self, steps: int) -> None:
         """Look for a better partition by a beam over the downsets of all ops; *steps* are those of one relaxation."""
+        if self._annealer is None:
+            return
         if self._beam is None:
             problem = downset_problem(self._reduced.instance)
             self._beam = BeamSearch(problem, self._memory_bytes // _SEARCHES, self._stopped)
@@ -324,45 +337,58 @@ class RelaxationLoop:
                 if search.closed or not chain.give_back_fewer():
                     return
                 continue
-            stage = self._lift(search)
+            placed, stage = self._lift(search)
             if self._stopped():
                 self._tried.pop(key, None)
             if not search.closed or self._ended() or not chain.left_out.any():
                 return
-            ranked = blamed(self._instance, chain.left_out, stage, search.lower)
+            ranked = blamed(placed, chain.left_out, stage, search.lower)
             chain.give_back(ranked, helped=self.lower > known)
 
     def _search(self, left_out: NDArray[np.bool_]) -> RelaxedSearch:
         relaxation = relax(self._instance, left_out)
-        return RelaxedSearch(relaxation, self.lower, self.upper, self._memory_bytes // _SEARCHES, self._stopped)
+        return RelaxedSearch(
+            relaxation, self.lower, self.upper, self._memory_bytes // _SEARCHES, self._stopped, self._problem_of
+        )
 
     def _take_in(self, search: RelaxedSearch) -> None:
         if search.lower > self.lower and search.bound is not None:
             self.lower, self.bound = search.lower, search.bound
             self._limits.observer.bound(self.lower)
 
-    def _lift(self, search: RelaxedSearch) -> Int32Array:
-        """Put the left-out ops back into the partition of a search, keep the result if it is better, and return it."""
+    def _lift(self, search: RelaxedSearch) -> tuple[Instance, Int32Array]:
+        """Put the left-out ops back into the partition of a search, keep the result if it is better, and return it.
+
+        Returns
+        -------
+        The instance with stages in order, and the stage of each op.
+        """
         assert search.partition is not None
+        if self._annealer is None:
+            assert isinstance(search.partition, PlacedPartition)
+            stage = put_back(search.relaxation, search.partition)
+            return self._offer(PlacedPartition.on(self._instance, stage, search.partition.devices)), stage
         found = improved(put_back(search.relaxation, search.partition), self._annealer)
         self.steps += lifting_steps(len(found.stage))
         self._offer(Partition.from_stages(self._instance, found.stage))
         if self._ended():
-            return found.stage
+            return self._instance, found.stage
         placement = Placement(search.relaxation, search.partition, self._stopped)
         steps = min(PLACING_STEPS, max(0, self._last_step - self.steps))
         placed = placement.best(self.upper, steps, self._memory_bytes // _SEARCHES)
         self.steps += placement.steps
         if placed is None:
-            return found.stage
-        self._offer(placed)
-        return placed.assignment
+            return self._instance, found.stage
+        return self._offer(placed), placed.assignment
 
-    def _offer(self, partition: Partition) -> None:
-        costs = stage_costs(self._instance, partition)
-        if costs.bottleneck < self.upper and keeps_stage_memory(self._instance, costs):
+    def _offer(self, partition: Partition) -> Instance:
+        """Keep a partition if it is better, and return the instance with its stages in order."""
+        placed = self._instance.on(partition.devices) if isinstance(partition, PlacedPartition) else self._instance
+        costs = stage_costs(placed, partition)
+        if costs.bottleneck < self.upper and keeps_stage_memory(placed, costs):
             self.upper, self.partition = costs.bottleneck, partition
             self._limits.observer.incumbent(self.upper)
+        return placed
 
 
 def put_back(relaxation: Relaxation, partition: Partition) -> Int32Array:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mtpp.inference.certificate import LowerBound, Tier
-from mtpp.inference.objective import bottleneck
+from mtpp.inference.instance import Instance
 from mtpp.inference.partition import Partition
 from mtpp.inference.relaxation import Relaxation
-from mtpp.solvers.downsets.enumeration import DownsetSearch, downset_problem
+from mtpp.solvers.downsets.enumeration import downset_problem
+from mtpp.solvers.downsets.prover import Problem, Search
 from mtpp.solvers.reduction.reduction import reduce_instance
 from mtpp.solvers.stage_cost.kernels.stage_cost import NEVER
 
@@ -37,6 +38,8 @@ class RelaxedSearch:
         Of the downsets kept, at most.
     ended
         Tells whether the work has to end.
+    problem_of
+        Makes an instance ready for searches.
 
     Attributes
     ----------
@@ -51,7 +54,13 @@ class RelaxedSearch:
     """
 
     def __init__(
-        self, relaxation: Relaxation, lower: int, upper: int, memory_bytes: int, ended: Callable[[], bool]
+        self,
+        relaxation: Relaxation,
+        lower: int,
+        upper: int,
+        memory_bytes: int,
+        ended: Callable[[], bool],
+        problem_of: Callable[[Instance], Problem] = downset_problem,
     ) -> None:
         self.relaxation = relaxation
         self.lower = lower
@@ -61,11 +70,11 @@ class RelaxedSearch:
         self._ended = ended
         self._memory_bytes = memory_bytes
         self._reduced = reduce_instance(relaxation.instance, ended=ended)
-        self._problem = downset_problem(self._reduced.instance)
+        self._problem = problem_of(self._reduced.instance)
         self.steps = len(self._reduced.instance.pins) + len(relaxation.original.pins)
         self._undecided = upper
-        self._open: DownsetSearch | None = None
-        self._undecided_search: DownsetSearch | None = None
+        self._open: Search | None = None
+        self._undecided_search: Search | None = None
         self._too_large = NEVER  # the least limit of a search that the memory did not suffice for
         self._step = max(1, upper // _STEP)
 
@@ -94,14 +103,14 @@ class RelaxedSearch:
         if self.closed:
             self._open = self._undecided_search = None
 
-    def _next_search(self, highest: int) -> DownsetSearch:
+    def _next_search(self, highest: int) -> Search:
         """Return a search a little above the lower bound, or the last one if it was not decided."""
         last = self._undecided_search
         if last is not None and self.lower <= last.limit <= highest:
             return last
         self._undecided_search = None
         limit = min(self.lower + self._step, (self.lower + highest) // 2)
-        search = DownsetSearch(self._problem, limit, self._memory_bytes)
+        search = self._problem.search(limit, self._memory_bytes)
         self.steps += search.steps
         return search
 
@@ -110,7 +119,7 @@ class RelaxedSearch:
         if self.closed or self.cost > self._too_large:
             return
         if self._open is None or self._open.limit >= self.cost:
-            self._open = DownsetSearch(self._problem, self.cost - 1, self._memory_bytes)
+            self._open = self._problem.search(self.cost - 1, self._memory_bytes)
             self.steps += self._open.steps
         search = self._open
         self._run(search, last_step)
@@ -118,10 +127,10 @@ class RelaxedSearch:
             self._open = None
             self._settle(search)
 
-    def _run(self, search: DownsetSearch, last_step: int) -> None:
+    def _run(self, search: Search, last_step: int) -> None:
         self.steps += search.advance(last_step - self.steps, _SLICE, self._ended)
 
-    def _settle(self, search: DownsetSearch) -> None:
+    def _settle(self, search: Search) -> None:
         if search.state == "ended":
             self.lower = search.limit + 1
             proof = {"relaxed": self.relaxation.record(), **search.proof(self._reduced)}
@@ -129,7 +138,7 @@ class RelaxedSearch:
             self._step *= 3
         elif search.state == "found":
             found = search.partition()
-            self.cost = bottleneck(self._reduced.instance, found)
+            self.cost = self._problem.bottleneck(found)
             self.partition = self._reduced.lift(found)
             self._step = max(1, self._step // 3)
         else:

@@ -26,7 +26,7 @@ from mtpp.solvers.local_search.multilevel import LARGE
 from mtpp.solvers.orders.device_slicing import DeviceCut
 from mtpp.solvers.reduction.reduced_instance import ReducedInstance
 from mtpp.solvers.reduction.reduction import reduce_instance
-from mtpp.solvers.relaxation.loop import MOVES_PER_STEP
+from mtpp.solvers.relaxation.loop import MOST_OPS, MOVES_PER_STEP, RelaxationLoop
 from mtpp.solvers.threads import Threads
 from mtpp.solvers.turns import SearchTurns
 from mtpp.solvers.unequal.chains.partition import partition_chain
@@ -37,6 +37,12 @@ _FIRST_STEPS = 1 << 17
 
 _FIRST_MOVES = 200
 """Moves per op in a run of the first round; each round doubles it."""
+
+_RELAXED = 2
+"""Times the steps of a turn of the exhaustive search for relaxations, of which there are several."""
+
+_FEWEST_OPS = 48
+"""Of a graph whose relaxations are worth a look."""
 
 
 def partition_unequal(instance: Instance, limits: SearchLimits) -> SearchResult:
@@ -69,6 +75,8 @@ class _Turns(SearchTurns):
 
     def __init__(self, reduced: ReducedInstance, limits: SearchLimits, threads: Threads) -> None:
         super().__init__(reduced, limits, Prover(reduced, limits, exhaustive_problem(reduced.instance)))
+        self._threads = threads
+        self._relaxations: RelaxationLoop | None = None
         most, free = self._inner.most_used, self._inner.machine.free
         inside = replace(limits, keeper=Lifted(limits.keeper, reduced.lift))
         try:
@@ -96,6 +104,8 @@ class _Turns(SearchTurns):
                 return self._ended(StopReason.BUDGET)
             if self._stop is None and steps == _FIRST_STEPS:
                 self._bound_envelope()
+            if self._stop is None:
+                self._relax(_RELAXED * steps)
             if self._stop is None and self._portfolio is not None:
                 made = self._portfolio.evaluations
                 self._portfolio.round(moves)
@@ -128,6 +138,42 @@ class _Turns(SearchTurns):
         self._limits.tell(self._best)
         if self._portfolio is not None:
             self._portfolio.add(DeviceCut(partition, partition.devices, ticks), "downset")
+
+    def _relax(self, steps: int) -> None:
+        """Let bounds and partitions of the graph without some ops help, where ops may be left out."""
+        assert self._best is not None
+        original, lower, upper = self._reduced.original, self._prover.lower, self._best.bottleneck
+        if original.machine.neighbours or not _FEWEST_OPS <= original.op_count <= MOST_OPS:
+            return
+        self._limits.observer.phase("relaxation")
+        loop = self._relaxations
+        if loop is None:
+            loop = RelaxationLoop(self._reduced, lower, upper, self._limits, self._threads, upper, exhaustive_problem)
+            self._relaxations = loop
+        if loop.finished:
+            return
+        loop.renew(lower, upper, self._limits, self._threads, upper)
+        before = loop.steps
+        loop.run(steps)
+        self._spent += ceil((loop.steps - before) * MOVES_PER_STEP / self._inner.op_count)
+        if loop.bound is not None:
+            self._prover.accept(loop.bound)
+        if loop.partition is not None:
+            self._take_relaxed(loop.partition, loop.upper)
+
+    def _take_relaxed(self, partition: Partition, ticks: int) -> None:
+        """Take a partition with ops put back, if it is better than what there is."""
+        assert self._best is not None
+        assert isinstance(partition, PlacedPartition)
+        if ticks >= self._best.bottleneck:
+            return
+        self._best = SearchResult(partition, ticks, "relaxation", max(1, self._spent), StopReason.BUDGET)
+        self._limits.tell(self._best)
+        if self._portfolio is not None:
+            inner = self._reduced.carry(partition)
+            assert isinstance(inner, PlacedPartition)
+            least = bottleneck(self._inner.on(inner.devices), inner)
+            self._portfolio.add(DeviceCut(inner, inner.devices, least), "relaxation")
 
     def _bound_envelope(self) -> None:
         """Try the cheap bounds on equal devices with the best figures of any."""

@@ -65,8 +65,8 @@ class RandomCase:
         levels = (Level(len(devices), devices[0].link),)
         return Machine(tuple(DeviceGroup(device, 1) for device in devices), levels, order=FREE if free else FIXED)
 
-    def instance(self, most: int | None = None, *, free: bool = False) -> Instance:
-        """Return the instance in ticks, of which at most *most* devices may be used; None: all."""
+    def graph(self) -> CostGraph:
+        """Return the graph."""
         ops = [Op(f"o{v}", w, param_bytes=p) for v, (w, p) in enumerate(zip(self.work, self.params, strict=True))]
         tensors = [
             Tensor(f"t{t}", f"o{u}", tuple(f"o{v}" for v in readers), bytes=size, transfer=moved)
@@ -75,8 +75,11 @@ class RandomCase:
         weights = [
             Weight(f"w{i}", size, tuple(f"o{v}" for v in readers)) for i, (size, readers) in enumerate(self.weights)
         ]
-        graph = CostGraph.build(name="g", time_unit="ps", ops=ops, tensors=tensors, weights=weights)
-        return Instance.build(graph, self.machine(free=free), most_used=most)
+        return CostGraph.build(name="g", time_unit="ps", ops=ops, tensors=tensors, weights=weights)
+
+    def instance(self, most: int | None = None, *, free: bool = False) -> Instance:
+        """Return the instance in ticks, of which at most *most* devices may be used; None: all."""
+        return Instance.build(self.graph(), self.machine(free=free), most_used=most)
 
     def cost(self, stage: Sequence[int], device: int) -> int:
         """Return f_j(S) in ticks, :data:`NEVER` above the memory limit."""
