@@ -144,7 +144,7 @@ class _NeighbourSearch(DeviceSearch[_Reached]):
             return 0
         boundaries = [self._boundary(downset, c, other) for other in range(len(self._claim.of_class))]
         work = sum(self._least_work[v] for v in members(whole & ~downset))
-        return work + 2 * min(paid for paid in boundaries if paid is not None)
+        return work + 2 * min((paid for paid in boundaries if paid is not None), default=0)
 
     def _crossing(self, downset: int) -> tuple[list[int], list[int]]:
         """Return what the tensors that cross from a downset cost over each link, and at least for each class."""

@@ -97,6 +97,20 @@ def test_labels_that_are_dropped_later_count_for_nothing(tmp_path: Path) -> None
     assert passes(document)
 
 
+@pytest.mark.parametrize("goal", [{"objective": "latency"}, {"frontier": True}, {"max_latency": "70ns"}])
+def test_the_latency_of_one_device_without_links(tmp_path: Path, goal: dict[str, Any]) -> None:
+    """No boundary may follow its stage; the search is run again all the same."""
+    ops = [{"name": "a", "work": 0}, {"name": "b", "work": 22, "param_bytes": 7}]
+    tensors = [{"name": "unread", "producer": "a", "consumers": [], "bytes": 9}]
+    graph = {"format": "mtpp-graph", "version": 1, "name": "g", "time_unit": "ns", "ops": ops, "tensors": tensors}
+    (tmp_path / "machine.toml").write_text(
+        'transport = "neighbours"\n[[device]]\nsystem = {fast_memory = "14B", bandwidth = "1GB/s", peak = "order"}\n'
+    )
+    plan = mtpp.partition(mtpp.read(graph, machine=tmp_path / "machine.toml"), **goal)
+    assert (plan.latency, plan.optimal) == (24_000, True)
+    assert mtpp.verify(plan.document(embed=True)).passed
+
+
 def goal_of(points: list[tuple[int, int]], chance: Random) -> tuple[dict[str, Any], int | None]:
     """Return what may be asked of a plan where latency counts, and the least objective; None: there is no plan."""
     worst, total = chance.choice(points) if points else (50, 50)
