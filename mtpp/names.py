@@ -26,8 +26,9 @@ PARTITIONER_ALIASES = {PIPER: DOWNSET}
 ALGORITHMS = (AUTO, DOWNSET, PIPER, *PARTITIONERS[2:])
 """Names that ``--algorithm`` takes."""
 
-SIMPLE, _, NODE, CROSSINGS, FRACTION, NO_DAG, NO_CUT_IO, BOTTLENECK, *_STRONG = BOUNDS = (
-    *("simple", DOWNSET, "node", "crossings", "fraction", "bottleneck-no-dag", "bottleneck-no-cut-io", "bottleneck"),
+SIMPLE, _, NODE, CROSSINGS, FRACTION, CAPACITY, NO_DAG, NO_CUT_IO, BOTTLENECK, *_STRONG = BOUNDS = (
+    *("simple", DOWNSET, "node", "crossings", "fraction", "capacity"),
+    *("bottleneck-no-dag", "bottleneck-no-cut-io", "bottleneck"),
     *("bottleneck-guess", "relaxation", "node-convex", "configuration", "branch-and-bound", "exact-mip"),
 )
 BOTTLENECK_GUESS, RELAXATION, NODE_CONVEX, CONFIGURATION, BRANCH_AND_BOUND, EXACT_MIP = _STRONG

@@ -90,12 +90,16 @@ def downset_search(observer: Observer, memory_bytes: int | None = None, deadline
         When it ends with :class:`mtpp.host.alarm.TimeIsUp`; None: never.
     """
 
-    def search(claim: BoundClaim, merged: MergedGraph | Sequence[MergedGraph]) -> Outcome:
+    def search(claim: BoundClaim, merged: MergedGraph | Sequence[MergedGraph] | None) -> Outcome:
+        from mtpp.solvers.recheck.capacity import recheck_capacity
         from mtpp.solvers.recheck.downset import MEMORY_BYTES, recheck_downset, recheck_on_devices
 
         limit = MEMORY_BYTES if memory_bytes is None else memory_bytes
-        observer.note("running the search again")
         given_up = GivenUp()
+        if merged is None:
+            with _progress(observer, given_up, "ops") as passed:
+                return _until(deadline, given_up, lambda: recheck_capacity(claim, passed, limit))
+        observer.note("running the search again")
         with compilation_told(observer), observer.steps() as steps:
             progress = SearchProgress(observer, steps, given_up, claim.proof["downsets"])
             if isinstance(merged, Sequence):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from docs.drawing import (
     branch_and_bound,
+    capacity,
     chosen_stages,
     configuration,
     crossings,
@@ -28,6 +29,7 @@ PICTURES: dict[str, Callable[[], str]] = {
     "node": node.picture,
     "crossings": crossings.picture,
     "fraction": fraction.picture,
+    "capacity": capacity.picture,
     "configuration": configuration.picture,
     "downset": downset.picture,
     "relaxation": relaxation.picture,

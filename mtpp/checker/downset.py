@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from mtpp.checker.bounds.capacity import METHOD as CAPACITY
+from mtpp.checker.bounds.capacity import check_capacity
 from mtpp.checker.bounds.chain import check_chain
 from mtpp.checker.claim import BOTTLENECK, LATENCY, PLAN_PROOF, BoundClaim, merges_hold
 from mtpp.checker.machine import STAGE_TIMES
@@ -127,6 +129,8 @@ def check_enumerated(claim: BoundClaim, method: str, search: Search | None) -> O
     -------
     Whether the bound is proven, None if that stays open, and that in words.
     """
+    if method == CAPACITY:
+        return check_capacity(claim, search)
     if method not in METHODS:
         return False, f"no search is known by the name of {method[:60]!r}"
     if claim.by_class is not None:

@@ -28,7 +28,8 @@ ALGORITHMS = (
 """Partitioners, ``piper`` being another name of ``downset``."""
 
 BOUNDS = (
-    *("simple", "downset", "node", "crossings", "fraction", "bottleneck-no-dag", "bottleneck-no-cut-io", "bottleneck"),
+    *("simple", "downset", "node", "crossings", "fraction", "capacity"),
+    *("bottleneck-no-dag", "bottleneck-no-cut-io", "bottleneck"),
     *("bottleneck-guess", "relaxation", "node-convex", "configuration", "branch-and-bound", "exact-mip"),
 )
 """Lower bounds; some of them find partitions on their way."""

@@ -75,6 +75,7 @@ BOUNDS = {
         BoundEntry(names.NODE, Tier.EXACT, f"{_HERE}.node", first=True),
         BoundEntry(names.CROSSINGS, Tier.EXACT, f"{_HERE}.crossings"),
         BoundEntry(names.FRACTION, Tier.EXACT, f"{_HERE}.fraction"),
+        BoundEntry(names.CAPACITY, Tier.ENUMERATED, f"{_HERE}.capacity.bound", in_ladder=False),
         BoundEntry(names.NO_DAG, Tier.SOLVER, f"{_HERE}.bottleneck_no_dag", in_ladder=False),
         BoundEntry(names.NO_CUT_IO, Tier.SOLVER, f"{_HERE}.bottleneck_no_cut_io", in_ladder=False),
         BoundEntry(names.BOTTLENECK, Tier.SOLVER, f"{_HERE}.bottleneck", in_ladder=False),

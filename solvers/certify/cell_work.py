@@ -17,7 +17,7 @@ from mtpp.inference.certificate import PROOF_TIERS, Certificate, LowerBound
 from mtpp.inference.certificate_table import BoundFigure, with_small_proof
 from mtpp.inference.instance import Instance
 from mtpp.inference.partition import Partition
-from mtpp.names import DOWNSET, SIMPLE
+from mtpp.names import CAPACITY, DOWNSET, SIMPLE
 from mtpp.solvers.aim import Aim
 from mtpp.solvers.bounds.cheap import CHEAP
 from mtpp.solvers.bounds.envelope import on_envelope
@@ -361,7 +361,7 @@ class _CellWork:
                 reduced=self._reduced,
                 goal=limits.goal,
             )
-            on_devices = name == DOWNSET and not (self._on_equal and self._aim.plain)
+            on_devices = name == CAPACITY or (name == DOWNSET and not (self._on_equal and self._aim.plain))
             inner = self._instance if on_devices else self._reduced.instance
             return resume(asked) if resume is not None else entry.load()(inner, asked)
 
@@ -411,7 +411,7 @@ class _CellWork:
         if lower is None:
             return None
         of_chain = self._instance.cost.counts_ops and lower.method == DOWNSET  # nothing is merged there
-        if lower.method != "simple" and "merges" not in lower.proof and not of_chain:
+        if lower.method not in (SIMPLE, CAPACITY) and "merges" not in lower.proof and not of_chain:
             lower = replace(lower, proof={"merges": self._reduced.record(), **lower.proof})
         return on_envelope(lower, self._instance)
 

@@ -13,7 +13,7 @@ import pytest
 from looped_oracles import family_rows, replayed
 from processes import ROOT
 
-from docs.drawing import chosen_stages, configuration, crossings, downset, fraction, layer_plans, relaxation
+from docs.drawing import capacity, chosen_stages, configuration, crossings, downset, fraction, layer_plans, relaxation
 from docs.drawing.example import LADDER, Example
 from docs.drawing.merges import MERGE, merged
 from docs.drawing.schedule_paths import path_length, splits
@@ -73,6 +73,19 @@ def test_fraction_limits_hold() -> None:
         if LADDER.cost(some) < proof["cutoff"]:
             assert all(sum(LADDER.work[op] for op in some) <= most[op] for op in some)
     assert sum(Fraction(LADDER.work[op], most[op]) for op in LADDER.ops) > LADDER.k
+
+
+def test_room_of_a_stage() -> None:
+    """Three times the most work of a stage below the bound is less than all; within the bound it is not."""
+    value, total = LADDER.bound("capacity")["lower"], sum(LADDER.work.values())
+    assignments = list(oracles.monotone_assignments(_graph(LADDER), LADDER.k))
+    sets = [[op for op, s in zip(LADDER.ops, row, strict=True) if s == stage] for row in assignments for stage in row]
+    below, within = (
+        max(chosen_stages.work_of(LADDER, some) for some in sets if LADDER.cost(some) <= limit)
+        for limit in (value - 1, value)
+    )
+    assert chosen_stages.work_of(LADDER, capacity.largest_within(LADDER, value - 1)) == below == 9
+    assert LADDER.k * below < total <= LADDER.k * within
 
 
 def test_configuration_values_hold() -> None:

@@ -224,6 +224,7 @@ SCHEDULE = {
     "node": [(0.08,)],
     "crossings": WEAK,
     "fraction": WEAK,
+    "capacity": WEAK,
     "bottleneck-no-dag": WEAK,
     "bottleneck-no-cut-io": WEAK,
     "bottleneck": WEAK,

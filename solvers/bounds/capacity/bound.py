@@ -1,0 +1,190 @@
+"""The capacity bound: the work that all devices together have room for in convex sets of ops within a time.
+
+Let y(v) ≥ 0 be a measure of work. The stages of a partition are convex sets: no path leaves one and comes back. If
+every stage costs at most T, the one of a device of class c has at most
+
+    u_c = max { y(S) : S convex, f_c(S) ≤ T, S within the memory of c }.
+
+At most k devices have a stage each, and the stages have all y: where the k largest u_c of the devices come to less than
+Σ y, no partition has a bottleneck of T, in whatever order the devices stand. The bound is the least T that this allows.
+On equal devices that is k · u ≥ Σ y. It is above the simple bound wherever stages pay for tensors.
+
+With transport by neighbours a stage pays for each tensor that it cuts at least once, over the best link that its device
+has to any other one: that is what f_c counts. Working memory in the graph's order is left out of f_c and of the memory,
+and weights that several ops read count in shares, so that some u_c are larger than they need be.
+
+A stage on several devices at once may cost any of them more than T, so nothing is said of replicas; nor of stages whose
+time is given by their number of ops.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from mtpp.inference.certificate import LowerBound, Tier
+from mtpp.inference.graph import Int64Array
+from mtpp.inference.instance import Instance
+from mtpp.names import CAPACITY
+from mtpp.solvers.bounds.capacity.convex_sets import ConvexSets, ScanLimits, Stair, tensors_beyond
+from mtpp.solvers.bounds.kernels.convex_sets import SLOTS
+from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
+
+_WIDTHS = (6, 12, SLOTS)
+"""Tensors live together, at most, in passes that come one after the other."""
+
+_BEAM = 32
+
+_WINDOW = 4
+"""Part of the ticks between bound and bottleneck that the first pass looks at; the next one looks at twice as many."""
+
+_SMALLER = 8
+"""A pass with too many sets is tried again with so many times fewer ticks."""
+
+_BYTES_PER_LABEL = 256
+_DEFAULT_BYTES = 2**29
+_MOST_LABELS = 1 << 21
+"""At one op, however much memory there is: numpy's sorting is not interrupted."""
+
+
+def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
+    """Return the capacity bound, tier ``enumerated``; early ends leave the best T refuted so far.
+
+    Notes
+    -----
+    Exponential in the number of tensors that are live together at worst, and in the number of different costs that sets
+    have; linear in the ops. Ops count as they were before any merge: the proof needs none.
+    """
+    if instance.cost.counts_ops:
+        return BoundResult(None, solved=False, left_out="for stages that pay for their ops and tensors")
+    if instance.replicas:
+        return BoundResult(None, solved=False, left_out="for stages on one device each")
+    return capacity_bound(instance, limits.lower, limits.upper, Effort(limits.ended, 2**62, limits.memory_bytes))
+
+
+@dataclass(frozen=True)
+class Effort:
+    """Limits of the work: when to end, labels in all, and bytes that they may take; None: :data:`_DEFAULT_BYTES`."""
+
+    ended: Callable[[], bool]
+    labels: int
+    memory_bytes: int | None = None
+
+    @property
+    def width(self) -> int:
+        """Labels at one op."""
+        return max(1, min(_MOST_LABELS, (self.memory_bytes or _DEFAULT_BYTES) // _BYTES_PER_LABEL))
+
+
+def capacity_bound(instance: Instance, lower: int, upper: int, effort: Effort) -> BoundResult:
+    """Return a bound above *lower* ticks and at most *upper*, if there is one within the effort."""
+    base = instance if instance.ground is None else instance.ground.instance
+    measure = _measure(base)
+    search = _Search(base, measure, instance.most_used, upper, effort)
+    search.begin(lower)
+    for slots in _WIDTHS:
+        forgotten = tensors_beyond(base, slots)
+        closed = search.run(forgotten)
+        if not closed or search.lower >= upper or not forgotten:
+            break
+    return BoundResult(search.found, solved=closed)
+
+
+def _measure(instance: Instance) -> tuple[int | None, Int64Array]:
+    """Return the class whose work is the measure, None for the least of all, and that.
+
+    It is the graph's own work where some device has speed 1, or as fine a multiple of it as there is.
+    """
+    work, classes = instance.cost.work, instance.machine.classes
+    plain = [c for c, device in enumerate(classes) if device.speed == 1]
+    finest = int(work.sum(axis=1).argmax())
+    for c in plain or [finest]:
+        if (len(plain) == 1 or (work[plain] == work[c]).all()) and (work <= work[finest]).all():
+            return c, work[c]
+    return (None if len(work) > 1 else 0), work.min(axis=0)
+
+
+class _Search:
+    """Ticks refuted so far, and what refutes them."""
+
+    def __init__(
+        self, instance: Instance, measure: tuple[int | None, Int64Array], most: int, upper: int, effort: Effort
+    ) -> None:
+        self._instance, self._effort, self._most = instance, effort, most
+        self._class, self._measure = measure
+        self._total = int(self._measure.sum())
+        self._class_of = instance.cost.class_of(instance.k).tolist()
+        self._upper = upper
+        self._labels = 0
+        self.found: LowerBound | None = None
+
+    def begin(self, lower: int) -> None:
+        """Take what is known, or a little less than what all devices have time for."""
+        sets = ConvexSets(self._instance, self._measure, ())
+        rates = [sets.rate(c) for c in range(len(self._instance.cost.work))]
+        best = sorted((rates[c] for c in self._class_of), reverse=True)[: self._most]
+        simple = 1 if min(rates) < 0 or not sum(best) else int(self._total / sum(best) * (1 - 1e-6))
+        self.lower = max(1, lower, simple)
+
+    def run(self, forgotten: Sequence[int]) -> bool:
+        """Raise the bound with some tensors forgotten; return whether that came to its end."""
+        sets = ConvexSets(self._instance, self._measure, forgotten)
+        first, window = self.lower - 1, max(1, (self._upper - self.lower) // _WINDOW)
+        known = self._stairs(sets, first, [0] * len(self._instance.cost.work), _BEAM)
+        rooms = None if known is None else [stair.within(first) for stair in known]
+        while rooms is not None and first < self._upper:
+            top = min(self._upper - 1, first + window)
+            stairs = self._stairs(sets, top, rooms)
+            if stairs is None:
+                if window == 1 or self._effort.ended() or self._labels > self._effort.labels:
+                    return False
+                window = max(1, window // _SMALLER)
+                continue
+
+            def within(ticks: int, stairs: Sequence[Stair] = stairs, rooms: Sequence[int] = rooms) -> list[int]:
+                return [max(stair.within(ticks), least) for stair, least in zip(stairs, rooms, strict=True)]
+
+            refuted = (
+                bisect_left(range(first, top + 1), True, key=lambda ticks: self._suffice(within(ticks))) + first - 1
+            )
+            if refuted >= first:
+                self._take(refuted, within(refuted), forgotten)
+            if refuted < top:
+                return True
+            rooms, first, window = within(top), top + 1, 2 * window
+        return rooms is not None
+
+    def _stairs(self, sets: ConvexSets, most: int, known: Sequence[int], beam: int | None = None) -> list[Stair] | None:
+        """Return the sets of at most so many ticks on devices of each class; None where the limits do not suffice."""
+        effort, stairs = self._effort, []
+        for c, least in enumerate(known):
+            labels = max(0, effort.labels - self._labels)
+            stair = sets.stair(c, ScanLimits(most, least, labels, effort.width, effort.ended, beam))
+            if stair is None:
+                return None
+            self._labels += stair.labels
+            stairs.append(stair)
+        return stairs
+
+    def _best(self, rooms: Sequence[int]) -> int:
+        """Return the sum of the largest rooms of the devices that may be used."""
+        return sum(sorted((rooms[c] for c in self._class_of), reverse=True)[: self._most])
+
+    def _suffice(self, rooms: Sequence[int]) -> bool:
+        return self._best(rooms) >= self._total
+
+    def _take(self, ticks: int, rooms: Sequence[int], forgotten: Sequence[int]) -> None:
+        """Take it that no partition costs so many ticks; what is to spare goes to all devices alike."""
+        spare = (self._total - 1 - self._best(rooms)) // self._most
+        self.lower = ticks + 1
+        if self.found is None or self.lower > self.found.value:
+            proof = {
+                "cutoff": self.lower,
+                "k": self._most,
+                "order": self._instance.machine.order,
+                "measure": self._class,
+                "rooms": [room + spare for room in rooms],
+                "forgotten": list(forgotten),
+            }
+            self.found = LowerBound(self.lower, CAPACITY, Tier.ENUMERATED, proof)

@@ -1,0 +1,226 @@
+"""The most work of a convex set of ops that a device has time and memory for, by one pass along a topological order.
+
+A set of the ops decided so far matters to the rest by the tensors whose readers are not all decided: whether they were
+made inside it, outside, or behind it, and whether the set pays for them already. Of the sets alike in that, those that
+others beat in ticks, bytes and work are dropped. An op may be inside unless it reads what is made behind the set; it is
+behind where it is outside and reads from inside or behind. So each convex set is met once.
+
+At most :data:`~mtpp.solvers.bounds.kernels.convex_sets.SLOTS` tensors are live together. Where a graph has more, the
+cheapest are *forgotten*: nobody pays for them, and they keep no order. That only adds sets and makes others cheaper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from mtpp.inference.graph import Int64Array
+from mtpp.inference.instance import Instance
+from mtpp.solvers.bounds.kernels.convex_sets import (
+    BITS,
+    SLOTS,
+    Labels,
+    OpStep,
+    StageRoom,
+    decide_op,
+    stages_of,
+    undominated,
+)
+from mtpp.solvers.stage_cost.cost_arrays import NO_MEMORY, memory_arrays
+
+_ROUNDED = 1 + 1e-9
+
+_ALL_BITS = (1 << BITS * SLOTS) - 1
+
+
+@dataclass(frozen=True, eq=False)
+class Stair:
+    """Convex sets in increasing ticks and measure: no set within the ticks of one has more than it, up to a limit.
+
+    Attributes
+    ----------
+    ticks, work
+        Of each, int64.
+    labels
+        Labels that were gone on from, a measure of the time taken.
+    """
+
+    ticks: Int64Array
+    work: Int64Array
+    labels: int
+
+    def within(self, ticks: int) -> int:
+        """Return the most measure of a set that costs at most so many ticks."""
+        at = int(np.searchsorted(self.ticks, ticks, side="right"))
+        return int(self.work[at - 1]) if at else 0
+
+
+@dataclass(frozen=True)
+class ScanLimits:
+    """Limits of a pass.
+
+    Attributes
+    ----------
+    most
+        Ticks that a set costs at most.
+    known
+        Measure of a set that is known to cost no more: others matter where they have more.
+    labels, width
+        Labels in all, and at one op.
+    ended
+        Whether to end without result.
+    beam
+        Sets kept at an op, those that may come to most measure; None: all.
+    """
+
+    most: int
+    known: int
+    labels: int
+    width: int
+    ended: Callable[[], bool]
+    beam: int | None = None
+
+
+class _Live:
+    """Places of tensors in a state while the ops are decided."""
+
+    def __init__(self, instance: Instance, forgotten: Sequence[int]) -> None:
+        n = instance.op_count
+        place = np.empty(n, dtype=np.int64)
+        place[instance.order] = np.arange(n)
+        self.reads: list[list[int]] = [[] for _ in range(n)]
+        self.makes: list[list[int]] = [[] for _ in range(n)]
+        self.last: dict[int, int] = {}
+        left_out = set(forgotten)
+        pins, offsets, places = instance.pins.tolist(), instance.pin_offsets.tolist(), place.tolist()
+        for t in range(instance.tensor_count):
+            maker, *readers = pins[offsets[t] : offsets[t + 1]]
+            if not readers or t in left_out:
+                continue
+            self.makes[maker].append(t)
+            self.last[t] = max(places[v] for v in readers)
+            for v in dict.fromkeys(readers):
+                self.reads[v].append(t)
+
+
+def tensors_beyond(instance: Instance, slots: int) -> list[int]:
+    """Return the tensors to forget for no more than *slots* to be live together: the cheapest, then the longest."""
+    live = _Live(instance, ())
+    ticks = instance.transfer.tolist()
+    now: set[int] = set()
+    forgotten = []
+    for i, v in enumerate(instance.order.tolist()):
+        now -= {t for t in live.reads[v] if live.last[t] == i}
+        now |= set(live.makes[v])
+        while len(now) > slots:
+            cheapest = min(now, key=lambda t: (ticks[t], -live.last[t], t))
+            now.remove(cheapest)
+            forgotten.append(cheapest)
+    return sorted(forgotten)
+
+
+@dataclass(frozen=True, eq=False)
+class ConvexSets:
+    """Passes over an instance, some of whose tensors are forgotten.
+
+    Attributes
+    ----------
+    measure
+        Weight of each op, int64.
+    """
+
+    instance: Instance
+    measure: Int64Array
+    forgotten: Sequence[int]
+
+    @cached_property
+    def _places(self) -> list[tuple[Int64Array, list[int], int, int]]:
+        """For each op in order: places in a state of what it reads, these tensors, bits kept, and bits made."""
+        live = _Live(self.instance, self.forgotten)
+        free = list(range(SLOTS))
+        place_of: dict[int, int] = {}
+        rows = []
+        for i, v in enumerate(self.instance.order.tolist()):
+            read = live.reads[v]
+            shifts = np.array([BITS * place_of[t] for t in read], dtype=np.int64)
+            kept = _ALL_BITS
+            for t in read:
+                if live.last[t] == i:
+                    free.append(place_of.pop(t))
+                    kept &= ~(((1 << BITS) - 1) << BITS * free[-1])
+            made = 0
+            for t in live.makes[v]:
+                place_of[t] = free.pop()
+                made |= 1 << BITS * place_of[t]
+            rows.append((shifts, read, kept, made))
+        return rows
+
+    def steps(self, c: int) -> list[OpStep]:
+        """Return the ops as a device of a class takes them."""
+        cost, instance = self.instance.cost, self.instance
+        transfer, work, params = cost.transfer[cost.link_of[c]], cost.work[c].tolist(), instance.param_bytes.tolist()
+        value, rest = self.measure.tolist(), int(self.measure.sum())
+        steps = []
+        for v, (shifts, read, kept, made) in zip(instance.order.tolist(), self._places, strict=True):
+            rest -= value[v]
+            steps.append(OpStep(shifts, transfer[read].copy(), kept, made, work[v], params[v], value[v], rest))
+        return steps
+
+    def rate(self, c: int) -> float:
+        """Return the most measure in a tick of a device of a class, rounded up; −1: any."""
+        some, work = self.measure > 0, self.instance.cost.work[c]
+        if not work[some].all():
+            return -1.0
+        return float((self.measure[some] / work[some]).max(initial=0.0)) * _ROUNDED
+
+    def stair(self, c: int, limits: ScanLimits) -> Stair | None:
+        """Return the sets that a device of a class has room for; None where the limits do not suffice.
+
+        With a beam some are left out.
+        """
+        memory = memory_arrays(self.instance)
+        room = StageRoom(memory, c, limits.most, limits.known, self.rate(c))
+        zero = np.zeros(1, dtype=np.int64)
+        labels, looked_at = Labels(zero, zero, zero, zero), 0
+        for step in self.steps(c):
+            if limits.ended():
+                return None
+            labels = _front(_decided(labels, step, room), memory.mode != NO_MEMORY)
+            if limits.beam is not None and len(labels.state) > limits.beam:
+                labels = _best(labels, limits.beam, room)
+            looked_at += len(labels.state)
+            if looked_at > limits.labels or len(labels.state) > limits.width:
+                return None
+        ticks, work = stages_of(labels, room), labels.work
+        some = (work > 0) & (ticks <= limits.most)
+        by_ticks = np.lexsort((-work[some], ticks[some]))
+        ticks, work = ticks[some][by_ticks], work[some][by_ticks]
+        best = np.maximum.accumulate(work) if len(work) else work
+        rises = np.diff(best, prepend=0) > 0
+        return Stair(ticks[rises], work[rises], looked_at)
+
+
+def _decided(old: Labels, step: OpStep, room: StageRoom) -> Labels:
+    size = 2 * len(old.state)
+    new = Labels(*(np.empty(size, dtype=np.int64) for _ in range(4)))
+    count = decide_op(old, step, room, new)
+    return Labels(*(rows[:count] for rows in new))
+
+
+def _front(labels: Labels, by_params: bool) -> Labels:
+    """Return the labels that no other one of their state beats."""
+    keys = (-labels.work, labels.params, labels.paid, labels.state)
+    order = np.lexsort(keys if by_params else (keys[0], *keys[2:]))
+    labels = Labels(*(rows[order] for rows in labels))
+    marked = undominated(labels, by_params)
+    return Labels(*(rows[marked] for rows in labels))
+
+
+def _best(labels: Labels, count: int, room: StageRoom) -> Labels:
+    """Return the labels that may come to most measure."""
+    hope = labels.work - labels.paid * max(room.rate, 0.0)
+    chosen = np.argpartition(-hope, count)[:count]
+    return Labels(*(rows[chosen] for rows in labels))
