@@ -18,13 +18,15 @@ from mtpp.names import FILL, MEMORY
 from mtpp.units import PICOSECONDS, format_picoseconds
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from mtpp.api.inputs.model import Model
     from mtpp.api.observer import Observer
     from mtpp.api.options.reading import Reading
     from mtpp.inference.model_file import ModelFile
     from mtpp.machine.device import Device
     from mtpp.solvers.certify.cells.cell import Outcome
-    from mtpp.solvers.certify.comparison import ComparedRuns, Mean, Run, RunCell, RunLimits
+    from mtpp.solvers.certify.comparison import ComparedRuns, Mean, Run, RunCell
     from mtpp.solvers.variants import Variant
     from mtpp.views.terminal import Medium
 
@@ -48,14 +50,14 @@ def compare_algorithms(
     """
     from mtpp.api.inputs.model_files import ReadingLimits, counts_of
     from mtpp.solvers.certify.cells.cell import run_here
-    from mtpp.solvers.certify.comparison import ComparedRuns, RunLimits
+    from mtpp.solvers.certify.comparison import ComparedRuns
     from mtpp.solvers.variants import default_variants, parse_variants
 
     variants = default_variants() if asked.algorithms is None else parse_variants(asked.algorithms)
     variants = _usable(variants, models, reading, observer)
     system = _system_of(models, reading)
     counts = counts_of(asked.k, models, reading)
-    runs = _Runs(counts, variants, RunLimits(asked.time_limit_s, asked.work_limit, **asked.limits()), observer)
+    runs = _Runs(counts, variants, asked, observer)
     runs.work(models, reading, ReadingLimits(asked.time_limit_s, overheads=overheads), run_here)
     names = tuple(variant.name for variant in variants)
     return ComparedRuns(
@@ -100,12 +102,20 @@ class _Runs(Session["RunCell", "Run"]):
     """Hands out the runs of a comparison, and tells an observer of each."""
 
     def __init__(
-        self, stage_counts: Sequence[int], variants: Sequence[Variant], limits: RunLimits, observer: Observer
+        self, stage_counts: Sequence[int], variants: Sequence[Variant], asked: Comparing, observer: Observer
     ) -> None:
+        from mtpp.solvers.certify.comparison import RunLimits
+
         super().__init__(stage_counts, observer)
         self.variants = variants
-        self.limits = limits
+        self.goals = asked
+        self.limits = RunLimits(asked.time_limit_s, asked.work_limit, **asked.limits())
         self.done: list[Run] = []
+
+    def accept(self, model: Model) -> None:
+        """Refuse goals that are none for a model."""
+        if self.goals.goal_option:
+            self.goals.goal(self.goals.applied(model.instance(1)))
 
     def begin(self, models: Sequence[ModelFile]) -> Sequence[ModelFile]:
         """Leave out models whose simple bound is 0, which have no ratios."""
@@ -131,34 +141,38 @@ class _Runs(Session["RunCell", "Run"]):
             return
         runs = len(self.models) * len(self.stage_counts) * len(self.variants)
         for k in self.stage_counts:
-            instance = model.instance(k)
+            instance = self.goals.applied(model.instance(k))
+            goal = self.goals.goal(instance)
             for variant in self.variants:
                 if self.interrupted:
                     return
                 label = f"{file.name} · k = {k} · {variant.name}"
                 self.progress.show(label, len(self.done), runs)
-                yield RunCell(number, label, instance, file.path, variant, self.limits)
+                yield RunCell(number, label, instance, file.path, variant, self.limits, goal)
 
     def ended(self, outcome: Outcome[Run]) -> None:
         """Keep a run."""
         run, file = outcome.state, self.models[outcome.cell.number]
         assert run is not None
-        if run.bottleneck is None:
+        if run.problem is not None or run.reached is None:
             said = run.problem
         else:
             tried = "1 evaluation" if run.evaluations == 1 else f"{run.evaluations:,} evaluations"
             took = format_picoseconds(run.seconds * PICOSECONDS["s"])
-            cost = outcome.cell.instance.describe(run.bottleneck)
-            said = f"{cost}, ratio {run.ratio:.4f}, {tried} in {took}, {run.stopped}"
+            cost = outcome.cell.instance.describe(run.reached)
+            ratio = "none" if run.ratio is None else f"{run.ratio:.4f}"
+            said = f"{cost}, ratio {ratio}, {tried} in {took}, {run.stopped}"
         self.done.append(run)
         self.observer.note(f"{file.name}, k = {run.k}, {run.algorithm}: {said}")
 
 
 def warn_of_gaps(comparison: ComparedRuns, observer: Observer) -> None:
-    """Warn of the runs that the means leave out, and why."""
+    """Warn of the runs that the means leave out, and why, and of partitions that do not keep to a limit."""
     groups: dict[tuple[str, str], tuple[dict[int, None], dict[str, None]]] = {}
     for cell in comparison.cells:
-        if cell.problem is not None:
+        if cell.breaks_limit:
+            observer.warn(f"{cell.source}: k = {cell.k}: {cell.algorithm}: {cell.problem}")
+        elif cell.problem is not None:
             counts, algorithms = groups.setdefault((cell.source, cell.problem), ({}, {}))
             counts[cell.k] = algorithms[cell.algorithm] = None
     for (source, problem), (counts, algorithms) in groups.items():
@@ -201,7 +215,7 @@ class Comparison(SavedResult):
         return StopReason.INTERRUPTED if self.compared.interrupted else StopReason.FINISHED
 
     def means(self) -> list[Mean]:
-        """Return the geometric mean of bottleneck / simple bound over the models, by algorithm and k."""
+        """Return the geometric mean of objective / simple bound over the models, by algorithm and k."""
         return self.compared.means()
 
     def _said(self) -> dict[str, Any]:
@@ -226,6 +240,10 @@ def compare(
     k: int | Iterable[int] | None = None,
     *,
     algorithms: str | Iterable[str] | None = None,
+    objective: str = "bottleneck",
+    max_latency: str | float | Fraction | None = None,
+    max_bottleneck: str | float | Fraction | None = None,
+    replicas: bool = False,
     time_limit_s: float | None = None,
     work_limit: int | None = None,
     seed: int = 0,
@@ -251,8 +269,10 @@ def compare(
 
     Returns
     -------
-    All runs and their means. A ratio is bottleneck / simple lower bound, so 1 is optimal and lower is better; the means
-    of one k rest on the models that all algorithms finished. After Ctrl-C it holds the runs there are.
+    All runs and their means. A ratio is objective / simple lower bound, so 1 is optimal and lower is better; the means
+    of one k rest on the models that all algorithms finished. Algorithms that know nothing of the goal look for small
+    bottlenecks, and have no mean where one of their partitions breaks its limit. After Ctrl-C it holds the runs there
+    are.
 
     Raises
     ------

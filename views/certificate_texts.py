@@ -48,7 +48,7 @@ def ticks_text(row: CertificateRow, ticks: int | None) -> str:
     return NONE if ticks is None else row.describe(ticks)
 
 
-class GoalRow(NamedGraph, Protocol):
+class GoalRow(Protocol):
     """Row of a table with its goal."""
 
     @property

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from mtpp.formats.results.comparison import run_rows
-from mtpp.views.certificate_texts import runs_cut_short, seconds_text
+from mtpp.views.certificate_texts import goal_figures, runs_cut_short, seconds_text
 from mtpp.views.renderer import view
 from mtpp.views.table import NONE, Column, Table, table_of_records
 
@@ -20,11 +20,17 @@ _COLUMNS = (
 )  # fmt: skip
 
 
+_BROKEN = "breaks"
+"""Mean of partitions some of which do not keep to the limit of the goal."""
+
+
 @view
 def comparison_text(comparison: ComparedRuns, medium: Medium) -> Iterable[Table]:
     """Return a table of means, the best of each column marked; as CSV a line per run."""
     if medium.form == "csv":
-        return [table_of_records(run_rows(comparison), _COLUMNS)]
+        more = () if comparison.plain else ("objective", "latency", comparison.goal.limited)
+        first = {"objective": comparison.goal.objective, comparison.goal.limited: None}
+        return [table_of_records([first | row for row in run_rows(comparison)], (*_COLUMNS, *more))]
     counts, means = comparison.stage_counts, comparison.means()
     rows = []
     for i, name in enumerate(comparison.algorithms):
@@ -33,8 +39,8 @@ def comparison_text(comparison: ComparedRuns, medium: Medium) -> Iterable[Table]
     styles: dict[tuple[int, int], str] = {}
     for j in range(1, len(counts) + 1):
         column = [row[j] for row in rows]
-        least = min(column, key=lambda cell: float("inf") if cell == NONE else float(cell))
-        styles |= {(i, j): "bold green" for i, cell in enumerate(column) if cell == least != NONE}
+        least = min(column, key=lambda cell: float("inf") if cell in (NONE, _BROKEN) else float(cell))
+        styles |= {(i, j): "bold green" for i, cell in enumerate(column) if cell == least not in (NONE, _BROKEN)}
     resting = [mean.models for mean in means[: len(counts)]]
     if any(models < len(comparison.models) for models in resting):
         rows.append(["graphs", *map(str, resting), ""])
@@ -43,20 +49,35 @@ def comparison_text(comparison: ComparedRuns, medium: Medium) -> Iterable[Table]
 
 
 def _ratio(mean: Mean) -> str:
+    if mean.broken:
+        return _BROKEN
     return NONE if mean.ratio is None else f"{mean.ratio:.3f}"
 
 
 def _title(comparison: ComparedRuns) -> str:
     models = comparison.models
     ops = f"{sum(model.ops for model in models):,} ops"
+    of = comparison.goal.objective.capitalize()
     if len(models) == 1:
-        return f"Bottleneck / simple lower bound: {models[0].name}, {ops}"
-    return f"Bottleneck / simple lower bound: geometric means over {len(models):,} graphs, {ops} in all"
+        return f"{of} / simple lower bound: {models[0].name}, {ops}"
+    return f"{of} / simple lower bound: geometric means over {len(models):,} graphs, {ops} in all"
+
+
+def _simple(comparison: ComparedRuns) -> str:
+    """Say which bound the objective is compared with."""
+    from mtpp.machine.device import Device
+
+    if comparison.replicas:
+        return "the time within which all devices together have room for all work"
+    if comparison.goal.of_latency:
+        return "every op on the device that takes least for it, as far as limits and memories allow"
+    machines = [model.machine for model in comparison.models if model.machine]
+    differ = any(len({Device.from_figures(one) for one in machine["devices"]}) > 1 for machine in machines)
+    return f"max(largest op, work / k){' on equal devices with the best figures of any' if differ else ''}"
 
 
 def _figures(comparison: ComparedRuns) -> list[tuple[str, str]]:
     from mtpp.inference.model_file import assumptions_of_models, devices_in_words, sizes_of_models
-    from mtpp.machine.device import Device
 
     given = comparison.limits
     limits = [f"seed {given.seed}"]
@@ -69,15 +90,16 @@ def _figures(comparison: ComparedRuns) -> list[tuple[str, str]]:
     assumed = list(dict.fromkeys(devices_in_words(comparison.system, machine) for machine in machines))
     assumed += sizes_of_models(comparison.models)
     assumed += assumptions_of_models((model.name, model.assumptions) for model in comparison.models)
-    differ = any(len({Device.from_figures(one) for one in machine["devices"]}) > 1 for machine in machines if machine)
-    each = " on equal devices with the best figures of any" if differ else ""
     figures = [
-        ("simple bound", f"max(largest op, work / k){each}; a ratio of 1 is optimal, lower is better"),
+        *goal_figures(comparison.cells),
+        ("simple bound", f"{_simple(comparison)}; a ratio of 1 is optimal, lower is better"),
         ("seconds", f"of search, in all runs that the means rest on, on {threads}"),
         ("limits", ", ".join(limits)),
         ("assumptions", "; ".join(assumed)),
     ]
-    figures[2:2] = runs_cut_short(comparison.cells)
+    figures[-2:-2] = runs_cut_short(comparison.cells)
+    if any(run.breaks_limit for run in comparison.cells):
+        figures.insert(0, (_BROKEN, "partitions of the algorithm do not keep to the limit on all graphs"))
     if comparison.interrupted:
         done = f"after {len(comparison.cells):,} of {comparison.runs:,} runs"
         figures.insert(0, ("interrupted", f"{done}; a column rests on the graphs that all algorithms finished"))

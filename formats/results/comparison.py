@@ -27,6 +27,8 @@ def comparison_document(comparison: Any, elapsed_s: float) -> dict[str, Any]:
         "time_limit_s": comparison.limits.time_limit_s,
         "work_limit": comparison.limits.work_limit,
         "interrupted": comparison.interrupted,
+        **({} if comparison.plain else {"objective": comparison.goal.objective}),
+        **({"replicas": True} if comparison.replicas else {}),
         "models": [
             {
                 "name": model.name,
@@ -69,6 +71,8 @@ def run_rows(comparison: Any) -> list[dict[str, Any]]:
             "time_unit": cell.time_unit,
             "ticks_per_unit": cell.ticks_per_unit,
             "bottleneck": cell.bottleneck,
+            **({} if comparison.plain else {"latency": cell.latency}),
+            **({} if cell.goal.limit is None else {cell.goal.limited: cell.goal.limit}),
             "simple_bound": _plain(cell.simple_bound),
             "ratio": cell.ratio,
             "evaluations": cell.evaluations,

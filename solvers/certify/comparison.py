@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from statistics import geometric_mean
 
 from mtpp.errors import Infeasible
 from mtpp.host.deadline import Deadline
 from mtpp.host.stop_reason import StopReason
+from mtpp.inference.goal import Goal
 from mtpp.inference.instance import Instance
 from mtpp.inference.model_file import ModelFile
+from mtpp.inference.objective import StageCosts
 from mtpp.machine.device import Device
+from mtpp.solvers.aim import GOAL_ALGORITHMS, Aim
 from mtpp.solvers.bounds.simple import simple_bound
 from mtpp.solvers.certify.cells.cell import Cell
 from mtpp.solvers.compilation import search_clock
 from mtpp.solvers.feasibility import refuse_infeasible
-from mtpp.solvers.last_look.partition import look_at_partition
 from mtpp.solvers.limits import UNLIMITED, SearchLimits
-from mtpp.solvers.solve import search_in_time
 from mtpp.solvers.variants import Variant
+from mtpp.units import InTicks
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class RunLimits:
 
 
 @dataclass(frozen=True)
-class Run:
+class Run(InTicks):
     """One run: an algorithm on a graph that is cut into at most k stages.
 
     Attributes
@@ -54,16 +56,19 @@ class Run:
         What tells the graph from the others of the comparison.
     time_unit, ticks_per_unit
         Unit of the graph's costs, and the ticks in it for this k.
-    bottleneck
+    bottleneck, latency
         In ticks, derived anew from the partition; None where there is none.
     simple_bound
-        max(largest work of an op, Σ work / k) in ticks, not rounded.
+        max(largest work of an op, Σ work / k) in ticks, not rounded; of latencies and of stages on several devices the
+        simple bound on these.
     evaluations, stopped, found_by
         As in :class:`~mtpp.solvers.limits.SearchResult`; *stopped* may be ``infeasible`` too.
     seconds
         That the search took; kernels are loaded and the instance is built before.
     problem
-        Why there is no partition.
+        Why there is no partition, or that it does not keep to the goal's limit.
+    goal, replicas
+        Objective with the limit on the other figure, and whether stages may stand on several devices.
     """
 
     source: str
@@ -78,11 +83,26 @@ class Run:
     stopped: StopReason
     found_by: str | None = None
     problem: str | None = None
+    goal: Goal = field(default=Goal())
+    replicas: bool = False
+    latency: int | None = None
+
+    @property
+    def reached(self) -> int | None:
+        """The objective in ticks; None without a partition."""
+        return self.latency if self.goal.of_latency else self.bottleneck
+
+    @property
+    def breaks_limit(self) -> bool:
+        """Whether there is a partition, and it does not keep to the goal's limit."""
+        return self.bottleneck is not None and self.problem is not None
 
     @property
     def ratio(self) -> float | None:
-        """Bottleneck / simple bound, at least 1, rounded once; None without a partition."""
-        return None if self.bottleneck is None else float(self.bottleneck / self.simple_bound)
+        """Objective / simple bound, at least 1, rounded once; None without a partition that keeps to the limit."""
+        if self.reached is None or self.breaks_limit or not self.simple_bound:
+            return None
+        return float(self.reached / self.simple_bound)
 
     @property
     def counts(self) -> bool:
@@ -100,17 +120,20 @@ class RunCell(Cell[Run]):
         As in :class:`Run`.
     variant, limits
         The algorithm, and what it may take.
+    goal
+        That partitions are held to.
     """
 
     source: str
     variant: Variant
     limits: RunLimits
+    goal: Goal = field(default=Goal())
 
     def work(
         self, report: Callable[[Run], None] = lambda state: None, interrupted: Callable[[], bool] = lambda: False
     ) -> Run:
         """Run the algorithm on the clock; see :func:`run_cell`."""
-        return run_cell(self.instance, self.source, self.variant, self.limits, interrupted)
+        return run_cell(Aim(self.instance, self.goal), self.source, self.variant, self.limits, interrupted)
 
 
 @dataclass(frozen=True)
@@ -122,9 +145,11 @@ class Mean:
     models
         Graphs that it rests on: those on which every algorithm came to its end with a partition.
     ratio
-        Geometric mean of bottleneck / simple bound over them; None if there are none.
+        Geometric mean of objective / simple bound over them; None if there are none, or some break the goal's limit.
     seconds
         Sum over them.
+    broken
+        Number of those whose partition does not keep to the goal's limit.
     """
 
     algorithm: str
@@ -132,6 +157,7 @@ class Mean:
     models: int
     ratio: float | None
     seconds: float
+    broken: int = 0
 
 
 @dataclass(frozen=True)
@@ -163,6 +189,21 @@ class ComparedRuns:
     interrupted: bool = False
 
     @property
+    def goal(self) -> Goal:
+        """Goal of the first run; the limit may come to other ticks in others."""
+        return self.cells[0].goal if self.cells else Goal()
+
+    @property
+    def replicas(self) -> bool:
+        """Whether stages may stand on several devices."""
+        return any(run.replicas for run in self.cells)
+
+    @property
+    def plain(self) -> bool:
+        """Whether the goal is the least bottleneck with a device for each stage, whatever the latency."""
+        return self.goal.plain and not self.replicas
+
+    @property
     def runs(self) -> int:
         """Number of runs that were asked for."""
         return len(self.models) * len(self.stage_counts) * len(self.algorithms)
@@ -184,7 +225,7 @@ def unrounded_simple_bound(instance: Instance) -> Fraction:
 
 
 def run_cell(
-    instance: Instance,
+    aim: Aim,
     source: str,
     variant: Variant,
     limits: RunLimits,
@@ -192,45 +233,62 @@ def run_cell(
 ) -> Run:
     """Run an algorithm on an instance whose simple bound is above 0, on the clock.
 
+    An algorithm that knows nothing of the goal searches for the least bottleneck of stages on a device each.
+
     Parameters
     ----------
     interrupted
         Tells whether the user wants the run to end now.
     """
-    solver = variant.entry.load()
-    lower = simple_bound(instance.envelope)
-    search_limits = replace(_search_limits(instance, variant, limits), lower_bound=lower.value, interrupted=interrupted)
-    found, problem, stopped = None, None, StopReason.INFEASIBLE
+    instance, solver = aim.instance, variant.entry.load()
+    own = aim if aim.plain or variant.entry.name in GOAL_ALGORITHMS else Aim(replace(instance, replicas=False))
+    lower = simple_bound(instance.envelope) if own.plain else own.first_bound()
+    search_limits = replace(
+        _search_limits(own.instance, variant, limits), lower_bound=lower.value, interrupted=interrupted
+    )
+    found, costs, problem, stopped = None, None, None, StopReason.INFEASIBLE
     start = search_clock()
     try:
         refuse_infeasible(instance)
-        found = search_in_time(solver, instance, search_limits)
+        found = own.search(solver, search_limits)
         stopped = found.stopped
     except Infeasible as error:
         problem = error.problem
         if interrupted():  # there was more to try
             problem, stopped = "interrupted before a partition was found", StopReason.INTERRUPTED
     seconds = search_clock() - start
-    reached = None
     if found is not None:
-        bounds = [(lower.method, lower.value)]
-        placed = instance if found.devices is None else instance.on(found.devices)
-        look_at_partition(placed, found.partition, found.bottleneck, found.found_by, bounds=bounds)
-        reached = found.bottleneck
+        own.look(found.partition, found.bottleneck, found.found_by, [(lower.method, lower.value)])
+        costs = own.costs(found.partition)
+        if not aim.goal.keeps(costs):
+            problem = _broken(aim, costs)
     return Run(
         source=source,
         k=instance.most_used,
         algorithm=variant.name,
         time_unit=instance.time_unit,
         ticks_per_unit=instance.ticks_per_unit,
-        simple_bound=unrounded_simple_bound(instance.envelope),
-        bottleneck=reached,
+        simple_bound=Fraction(aim.first_bound().value)
+        if aim.searched_alone
+        else unrounded_simple_bound(instance.envelope),
+        bottleneck=costs.bottleneck if costs else None,
         evaluations=found.evaluations if found else 0,
         seconds=seconds,
         stopped=stopped,
         found_by=found.found_by if found else None,
         problem=problem,
+        goal=aim.goal,
+        replicas=instance.replicas,
+        latency=costs.latency if costs else None,
     )
+
+
+def _broken(aim: Aim, costs: StageCosts) -> str:
+    """Say that a partition with some costs breaks the limit of a goal."""
+    other, instance = aim.goal.limited.removeprefix("max_"), aim.instance
+    found = costs.bottleneck if aim.goal.of_latency else costs.latency
+    said = f"a {other} of {instance.describe(found)} breaks the limit"
+    return f"{said} of {instance.describe(aim.goal.limit or 0)}"
 
 
 def _search_limits(instance: Instance, variant: Variant, limits: RunLimits) -> SearchLimits:
@@ -268,6 +326,7 @@ def means(cells: Sequence[Run], algorithms: Sequence[str], stage_counts: Sequenc
         for k in stage_counts:
             own = [cell for cell in cells if cell.algorithm == name and cell.k == k and cell.source in complete[k]]
             ratios = [cell.ratio for cell in own if cell.ratio is not None]
-            ratio = geometric_mean(ratios) if ratios else None
-            rows.append(Mean(name, k, len(ratios), ratio, sum(cell.seconds for cell in own)))
+            broken = sum(cell.breaks_limit for cell in own)
+            ratio = geometric_mean(ratios) if ratios and not broken else None
+            rows.append(Mean(name, k, len(ratios), ratio, sum(cell.seconds for cell in own), broken))
     return rows

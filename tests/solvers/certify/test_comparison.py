@@ -14,6 +14,7 @@ from mtpp.errors import Infeasible
 from mtpp.host.stop_reason import StopReason
 from mtpp.inference.instance import Instance
 from mtpp.machine.machine import Machine
+from mtpp.solvers.aim import Aim
 from mtpp.solvers.certify.comparison import (
     Run,
     RunLimits,
@@ -49,7 +50,7 @@ def test_the_bound_is_a_real_number() -> None:
 def test_a_run_is_scored_by_its_partition() -> None:
     """The cell holds the bottleneck of the cut by hand, its ratio to the real bound, and what the search said."""
     instance = Instance.build(chain([1, 1, 1], [0, 0]), Machine.uniform(2, LINK))
-    cell = run_cell(instance, "a", parse_variant("slice"), RunLimits())
+    cell = run_cell(Aim(instance), "a", parse_variant("slice"), RunLimits())
     assert (cell.source, cell.k, cell.algorithm, cell.bottleneck, cell.ratio) == ("a", 2, "slice", 2, 4 / 3)
     assert (cell.evaluations, cell.stopped, cell.found_by, cell.counts) == (1, "optimal", "slice", True)
 
@@ -67,7 +68,7 @@ def test_a_run_is_scored_by_its_partition() -> None:
 def test_names_and_limits_bound_the_evaluations(name: str, limits: RunLimits, evaluations: int) -> None:
     """The smaller of both, however much time there is."""
     instance = Instance.build(random_graph(3, 30), Machine.uniform(4, LINK))
-    cell = run_cell(instance, "a", parse_variant(name), limits)
+    cell = run_cell(Aim(instance), "a", parse_variant(name), limits)
     assert (cell.evaluations, cell.stopped) == (evaluations, "budget")
 
 
@@ -81,8 +82,8 @@ def test_what_a_search_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
 
     variant = _entry(monkeypatch, solver)
     instance = Instance.build(chain([1, 1, 1], [0, 0]), Machine.uniform(2, LINK))
-    run_cell(instance, "a", variant, RunLimits(time_limit_s=1000.0, seed=5, jobs=3))
-    run_cell(instance, "a", variant, RunLimits())
+    run_cell(Aim(instance), "a", variant, RunLimits(time_limit_s=1000.0, seed=5, jobs=3))
+    run_cell(Aim(instance), "a", variant, RunLimits())
     timed, plain = given
     assert (timed.evaluations, timed.lower_bound, timed.seed, timed.jobs) == (UNLIMITED, 2, 5, 3)
     assert 900 < timed.deadline.remaining_s() <= 1000
@@ -97,7 +98,7 @@ def test_an_algorithm_may_find_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         raise Infeasible("none found: it does not fit")
 
     cell = run_cell(
-        Instance.build(chain([1, 2], [1]), Machine.uniform(2, LINK)), "a", _entry(monkeypatch, solver), RunLimits()
+        Aim(Instance.build(chain([1, 2], [1]), Machine.uniform(2, LINK))), "a", _entry(monkeypatch, solver), RunLimits()
     )
     assert (cell.bottleneck, cell.ratio, cell.stopped, cell.counts) == (None, None, StopReason.INFEASIBLE, False)
     assert cell.problem == "none found: it does not fit"
@@ -110,7 +111,7 @@ def test_an_interrupted_search_that_found_nothing_is_not_called_infeasible(monke
         raise Infeasible("none found: it does not fit")
 
     instance = Instance.build(chain([1, 2], [1]), Machine.uniform(2, LINK))
-    cell = run_cell(instance, "a", _entry(monkeypatch, solver), RunLimits(), lambda: True)
+    cell = run_cell(Aim(instance), "a", _entry(monkeypatch, solver), RunLimits(), lambda: True)
     assert (cell.bottleneck, cell.stopped, cell.counts) == (None, "interrupted", False)
     assert cell.problem == "interrupted before a partition was found"
 

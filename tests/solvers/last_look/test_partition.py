@@ -13,6 +13,7 @@ from mtpp.errors import InconsistentBound, InconsistentResult
 from mtpp.inference.instance import Instance
 from mtpp.inference.partition import Partition
 from mtpp.machine.machine import Machine
+from mtpp.solvers.aim import Aim
 from mtpp.solvers.certify import cell_work
 from mtpp.solvers.certify.cell_state import CellLimits
 from mtpp.solvers.certify.comparison import RunLimits, run_cell
@@ -95,4 +96,4 @@ def test_every_way_to_a_partition_gets_a_last_look(monkeypatch: pytest.MonkeyPat
     with pytest.raises(InconsistentResult, match="costs 61000000000"):
         cell_work.certify(made, CellLimits(None, bounds=("simple",), algorithm="random"))
     with pytest.raises(InconsistentResult, match="costs 61000000000"):
-        run_cell(made, "chain", parse_variant("random-10", "algorithms"), RunLimits())
+        run_cell(Aim(made), "chain", parse_variant("random-10", "algorithms"), RunLimits())
