@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mtpp.inference.contraction import Contraction
     from mtpp.inference.goal import Goal
     from mtpp.inference.instance import Instance
-    from mtpp.inference.plan import Plan
+    from mtpp.inference.plan import FewestDevicesProof, Plan
     from mtpp.solvers.limits import SearchLimits, SearchResult
     from mtpp.solvers.variants import Variant
 
@@ -129,6 +129,7 @@ def search(prepared: Prepared, deadline: Deadline, observer: Observer) -> Plan:
     from mtpp.solvers.solve import solve
 
     start: SearchResult | None = None
+    fewest: FewestDevicesProof | None = None
     variant, graph = prepared.variant, prepared.model.graph
     with (
         compilation_told(observer),
@@ -152,9 +153,9 @@ def search(prepared: Prepared, deadline: Deadline, observer: Observer) -> Plan:
                 if prepared.model.machine is None:
                     prepared, start = _fewest(prepared, deadline, listener, interruption)
                 else:
-                    prepared, start = _fewest_devices(prepared, deadline, listener, interruption, observer)
+                    prepared, start, fewest = _fewest_devices(prepared, deadline, listener, interruption, observer)
                 listener.costs = prepared.instance
-            return solve(
+            found = solve(
                 prepared.instance,
                 graph,
                 prepared.limits(deadline, listener, interruption),
@@ -163,6 +164,7 @@ def search(prepared: Prepared, deadline: Deadline, observer: Observer) -> Plan:
                 contraction=prepared.contraction,
                 start=start,
             )
+            return found if fewest is None else replace(found, fewest=fewest)
         except Infeasible as error:
             told = error
             growing = prepared.asked.max_bottleneck is None or prepared.model.machine is not None
@@ -220,18 +222,23 @@ def _fewest(
 
 def _fewest_devices(
     prepared: Prepared, deadline: Deadline, listener: Search, interruption: Interruption, observer: Observer
-) -> tuple[Prepared, SearchResult]:
-    """Return the instance of the fewest devices of the machine that keep to the bottleneck, and such a partition."""
+) -> tuple[Prepared, SearchResult, FewestDevicesProof | None]:
+    """Return the instance of the fewest devices that keep to the bottleneck, such a partition, and a proof of both."""
+    from mtpp.inference.plan import FewestDevicesProof
     from mtpp.solvers.unequal.fewest import find_fewest_devices
 
     model, given = prepared.model, prepared.asked.max_bottleneck
     assert given is not None
     assert model.machine is not None
     allowed = parse_cost(given, model.graph.time_unit, "max_bottleneck")
+
+    def limit_of(instance: Instance) -> int:
+        return min(int(allowed * instance.ticks_per_unit), instance.most_ticks)
+
     found = find_fewest_devices(
         lambda used: prepared.of(model.instance(used)).contracted,
         model.machine.count,
-        lambda instance: min(int(allowed * instance.ticks_per_unit), instance.most_ticks),
+        limit_of,
         prepared.limits(deadline, listener, interruption),
     )
     text = f"fewest devices that keep to {given}: {found.used}"
@@ -239,7 +246,12 @@ def _fewest_devices(
         observer.say(f"{text}, proven")
     else:
         observer.warn(f"{text}; that no fewer do is not proven")
-    return prepared.of(model.instance(found.used)), found.start
+    fewest, fewer = model.instance(found.used), model.instance(max(1, found.used - 1))
+    shown = found.used == 1 or found.below is not None
+    proof = None
+    if found.proven and shown and fewest.ticks_per_unit == fewer.ticks_per_unit:
+        proof = FewestDevicesProof(limit_of(fewest), found.below)
+    return prepared.of(fewest), found.start, proof
 
 
 def partition(

@@ -26,7 +26,7 @@ def overlapping_text(document: Mapping[str, Any], medium: Medium) -> Iterable[Ta
     columns = [Column("device", left=True), Column("count"), Column("layers at most"), Column("price")]
     layered = f"{counted(layers, 'layer')} in overlapping ranges"
     title = f"{document['model']['name']}: {layered}, {counted(len(devices), 'device')}"
-    budget = sum((one.price or 0) * one.count for one in classes)
+    budget = sum((one.price or 0) * one.devices for one in classes)
     return [Table(title, columns, classes, _figures(document, budget), layout="plain")]
 
 
@@ -34,7 +34,7 @@ class PricedClass(NamedTuple):
     """Devices with equal times: name of the first, number, most layers of one, and its price, None if unknown."""
 
     name: str
-    count: int
+    devices: int
     layers: int
     price: int | None
 

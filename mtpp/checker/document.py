@@ -189,6 +189,8 @@ _MORE: dict[str, Rule] = {
     ),
 }  # fmt: skip
 
+_FEWEST = record({"max_bottleneck": whole()}, {"lower_bound": _BOUND})
+
 _on_equal_devices = tagged(
     "mtpp-plan", {**_PLAN, "stages": array(record(_STAGE, _STATES))}, {**_MORE, "graph": check_embedded_graph}
 )
@@ -200,7 +202,7 @@ _on_machine = tagged(
         "machine": machine,
         "stages": array(record({**_STAGE, "device": record({"name": text, "index": whole()})}, _STATES)),
     },
-    {**_MORE, "graph": check_model_graph},
+    {**_MORE, "fewest_devices": _FEWEST, "graph": check_model_graph},
 )
 
 _each = record({"name": text, "index": whole(), "cost": nullable(whole())})

@@ -56,6 +56,27 @@ class FrontierPoint:
 
 
 @dataclass(frozen=True, eq=False)
+class FewestDevicesProof:
+    """That a plan is on the fewest devices that keep to a bottleneck.
+
+    Attributes
+    ----------
+    max_bottleneck
+        In ticks.
+    lower
+        Bound above it for one device fewer; None for a plan on one device.
+    """
+
+    max_bottleneck: int
+    lower: LowerBound | None
+
+    def to_document(self) -> dict[str, Any]:
+        """Return the JSON object of a plan's ``fewest_devices``."""
+        below = {} if self.lower is None else {"lower_bound": self.lower.to_document()}
+        return {"max_bottleneck": self.max_bottleneck, **below}
+
+
+@dataclass(frozen=True, eq=False)
 class Plan:
     """A partition of a graph, its costs, its certificate and where they come from.
 
@@ -83,6 +104,8 @@ class Plan:
     frontier
         All plans that no other one beats, in increasing bottleneck, of which this one is the first; empty if nobody
         asked for them.
+    fewest
+        Proof that no fewer devices keep to a bottleneck; None where nobody asked, or there is none.
     """
 
     graph: CostGraph
@@ -99,6 +122,7 @@ class Plan:
     devices: tuple[int, ...] | None = None
     goal: Goal = field(default=Goal())
     frontier: tuple[FrontierPoint, ...] = ()
+    fewest: FewestDevicesProof | None = None
 
     @property
     def bottleneck(self) -> int:
@@ -252,6 +276,8 @@ class Plan:
         }
         if self.frontier:
             document["frontier"] = [point.to_document(graph.op_names) for point in self.frontier]
+        if self.fewest is not None:
+            document["fewest_devices"] = self.fewest.to_document()
         if graph_document is not None:
             document["graph"] = graph_document
         document["elapsed_s"] = round(elapsed_s, 3)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from mtpp.errors import Infeasible
 from mtpp.host.stop_reason import StopReason
+from mtpp.inference.certificate import LowerBound, Tier
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import bottleneck
 from mtpp.inference.partition import Partition
@@ -20,6 +22,7 @@ from mtpp.solvers.limits import SearchLimits, SearchResult
 from mtpp.solvers.local_search.multilevel import LARGE
 from mtpp.solvers.reduction.reduction import reduce_instance
 from mtpp.solvers.unequal.neighbours import exhaustive_problem
+from mtpp.wording import counted
 
 _STEPS = 1 << 24
 """Of the exhaustive search for each number of devices."""
@@ -44,11 +47,22 @@ class FewestDevices:
         A partition that keeps to it.
     proven
         Whether no fewer do.
+    below
+        Bound above the limit for one device fewer, which is what a document can show; None where there is none.
     """
 
     used: int
     start: SearchResult
     proven: bool
+    below: LowerBound | None = None
+
+
+class _Decision(NamedTuple):
+    """Outcome for a number of devices: a partition within the limit or none, and the proof where there is none."""
+
+    found: SearchResult | None
+    proven: bool
+    bound: LowerBound | None = None
 
 
 def find_fewest_devices(
@@ -81,15 +95,17 @@ def find_fewest_devices(
     whole = of(count)
     refuse_infeasible(whole)
     _refuse_long_op(whole, limit_of(whole))
-    proven = True
+    proven, below = True, None
     for used in range(1, count + 1):
-        limits.observer.phase(f"{used} device{'s' if used > 1 else ''}")
+        limits.observer.phase(counted(used, "device"))
         instance = of(used)
         limit = limit_of(instance)
-        found, decided = _decided(instance, limit, limits)
-        if found is not None:
-            return FewestDevices(used, found, proven)
-        proven = proven and decided
+        decision = _decided(instance, limit, limits)
+        if decision.found is not None:
+            if below is None and proven and used > 1:
+                below = _searched(of(used - 1), limit_of(of(used - 1)), limits)[2]
+            return FewestDevices(used, decision.found, proven, below)
+        proven, below = proven and decision.proven, decision.bound
         if limits.stop is not None:
             break
     shown = whole.describe(limit_of(whole))
@@ -115,41 +131,49 @@ def _refuse_long_op(instance: Instance, limit: int) -> None:
         )
 
 
-def _decided(instance: Instance, limit: int, limits: SearchLimits) -> tuple[SearchResult | None, bool]:
-    """Return a partition within the limit, or none, and whether that is proven."""
+def _decided(instance: Instance, limit: int, limits: SearchLimits) -> _Decision:
     try:
         refuse_infeasible(instance)
     except Infeasible:
-        return None, True
-    if first_bound(instance).value > limit:
-        return None, True
-    state = "full"
-    if not instance.cost.counts_ops:
-        state, partition = _searched(instance, limit, limits)
-        if partition is not None:
-            return SearchResult(partition, _bottleneck(instance, partition), FOUND_BY, 1, StopReason.FINISHED), True
+        return _Decision(None, True)
+    first = first_bound(instance)
+    if first.value > limit:
+        return _Decision(None, True, first)
+    state, partition, bound = _searched(instance, limit, limits)
+    if partition is not None:
+        ticks = _bottleneck(instance, partition)
+        return _Decision(SearchResult(partition, ticks, FOUND_BY, 1, StopReason.FINISHED), True)
     if state == "ended":
-        return None, True
+        return _Decision(None, True, bound)
     try:
         found = registry.partitioner(registry.DEFAULT).load()(instance, replace(limits, lower_bound=limit))
     except Infeasible as error:
-        return None, error.problem.startswith("proven infeasible")
+        return _Decision(None, error.problem.startswith("proven infeasible"))
     if found.bottleneck <= limit:
-        return replace(found, found_by=FOUND_BY), True
-    return None, found.lower is not None and found.lower.value > limit
+        return _Decision(replace(found, found_by=FOUND_BY), True)
+    if found.lower is None or found.lower.value <= limit:
+        return _Decision(None, False)
+    return _Decision(None, True, found.lower)
 
 
-def _searched(instance: Instance, limit: int, limits: SearchLimits) -> tuple[str, Partition | None]:
-    """Search exhaustively; return the state of the search, and a partition where it has found one."""
+def _searched(instance: Instance, limit: int, limits: SearchLimits) -> tuple[str, Partition | None, LowerBound | None]:
+    """Search exhaustively; return the state of the search, and a partition that it has found, or what it has proven."""
+    if instance.cost.counts_ops:
+        return "full", None, None
     reduced = reduce_instance(instance, ended=limits.ended)
     inner = reduced.instance
     if inner.op_count > LARGE:
-        return "full", None
+        return "full", None, None
     problem: Problem = downset_problem(inner) if inner.equal_devices else exhaustive_problem(inner)
     memory = DEFAULT_MEMORY_BYTES if limits.memory_bytes is None else limits.memory_bytes
-    search = problem.search(min(limit, problem.most_ticks), int(_MEMORY_SHARE * memory))
+    search = problem.search(limit, int(_MEMORY_SHARE * memory))
     search.advance(_STEPS, _PIECE, limits.ended)
-    return search.state, reduced.lift(search.partition()) if search.state == "found" else None
+    if search.state == "found":
+        return search.state, reduced.lift(search.partition()), None
+    if search.state == "ended":
+        bound = LowerBound(search.limit + 1, "downset", Tier.ENUMERATED, search.proof(reduced))
+        return search.state, None, bound
+    return search.state, None, None
 
 
 def _bottleneck(instance: Instance, partition: Partition) -> int:

@@ -53,8 +53,8 @@ def _prices(document: Mapping[str, Any]) -> Section:
     proof, rows = document["lower_bound"]["proof"], []
     total = 0
     for one in priced_classes(document):
-        together = None if one.price is None else one.price * one.count
-        rows.append([one.name, one.count, one.layers, one.price, together])
+        together = None if one.price is None else one.price * one.devices
+        rows.append([one.name, one.devices, one.layers, one.price, together])
         total += together or 0
     columns = [
         Column("device", left=True),

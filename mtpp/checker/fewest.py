@@ -1,0 +1,67 @@
+"""The claim that a plan is on the fewest devices of a machine that keep every stage to a bottleneck.
+
+Devices that may be used but are not cost nothing: where one device fewer does not do, no smaller number does. So a
+lower bound above the limit, of all plans on one device fewer, is the whole proof.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mtpp.checker.checks import check_bound
+from mtpp.checker.claim import BOTTLENECK
+from mtpp.checker.facts import counted
+from mtpp.checker.goal import PlanGoal, claim_of_bound
+from mtpp.checker.graph import TickGraph
+from mtpp.checker.machine import PlacedGraph
+from mtpp.checker.report import OUT_OF_TIME, Check, Interrupts, Search, Tier
+
+FEWEST = "fewest devices"
+"""Name of the row."""
+
+KEY = "fewest_devices"
+
+
+def check_fewest(
+    plan: dict[str, Any],
+    graph: TickGraph,
+    placed: PlacedGraph | None,
+    ended_by: Interrupts,
+    search: Search | None,
+    *,
+    ended: bool,
+) -> list[Check]:
+    """Return the row on the fewest devices; none where the plan does not claim it.
+
+    Parameters
+    ----------
+    ended
+        Whether the time is over already.
+    """
+    if KEY not in plan:
+        return []
+    try:
+        return [Check(FEWEST, None, OUT_OF_TIME) if ended else _checked(plan, graph, placed, search)]
+    except ended_by:
+        return [Check(FEWEST, None, OUT_OF_TIME)]
+
+
+def _checked(plan: dict[str, Any], graph: TickGraph, placed: PlacedGraph | None, search: Search | None) -> Check:
+    stated, k = plan[KEY], plan["k"]
+    most, bound = stated["max_bottleneck"], stated.get("lower_bound")
+    if plan.get("objective", BOTTLENECK) != BOTTLENECK or "max_latency" in plan:
+        return Check(FEWEST, False, "they are those of the least bottleneck, whatever the latency")
+    if plan["bottleneck"] > most:
+        return Check(FEWEST, False, f"the bottleneck is {plan['bottleneck']} ticks, the limit {most}")
+    if k == 1:
+        return Check(FEWEST, bound is None, "one, and fewer is none" if bound is None else "a bound for no device")
+    if bound is None:
+        return Check(FEWEST, False, f"there is no bound for {counted(k - 1, 'device')}")
+    if bound["value"] <= most:
+        said = f"the bound for {counted(k - 1, 'device')} is {bound['value']}, which is within {most} ticks"
+        return Check(FEWEST, False, said)
+    path = (KEY, "lower_bound", "proof")
+    claim = claim_of_bound({**plan, "k": k - 1}, graph, placed, bound, PlanGoal(BOTTLENECK, None), path)
+    if not isinstance(claim, Check):
+        claim, _ = check_bound(claim, bound["method"], Tier(bound["tier"]), None, search)
+    return Check(FEWEST, claim.passed, f"{k} for {most} ticks; on {counted(k - 1, 'device')} {claim.detail}")

@@ -1,0 +1,110 @@
+"""The proof in a plan that no fewer devices keep to a bottleneck: verified from the document alone, and forged."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pytest
+from random_devices import NEVER, RandomCase, random_case
+
+import mtpp
+from mtpp.errors import Infeasible
+from mtpp.machine.machine import Machine
+
+ROW = "fewest devices"
+
+
+def model_of(case: RandomCase, *, free: bool) -> Any:
+    """Return the graph of a case read for its machine, whose devices have names."""
+    machine: Machine = case.machine(free=free)
+    groups = tuple(replace(group, name=f"d{i}") for i, group in enumerate(machine.groups))
+    return mtpp.read(case.graph(), machine=replace(machine, groups=groups))
+
+
+def row_of(document: dict[str, Any]) -> Any:
+    """Return what the verifier says of the claim."""
+    return next(row for row in mtpp.verify(document).rows if row.claim == ROW)
+
+
+def numbers_in(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield where numbers and texts stand."""
+    if isinstance(value, dict | list):
+        for key, one in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from numbers_in(one, (*path, key))
+    elif isinstance(value, int | str):
+        yield path
+
+
+@pytest.mark.filterwarnings("ignore:device d. can hold no op")
+@pytest.mark.parametrize("seed", range(200))
+def test_the_document_holds_the_proof(seed: int) -> None:
+    """Whoever has the document checks it; the claim for one device fewer, or for a smaller limit, is false."""
+    chance, case = Random(seed), random_case(seed)
+    free, count = chance.random() < 0.5, len(case.devices)
+    limit = case.optimum(chance.randint(1, count), free=free)
+    try:
+        document = mtpp.partition(model_of(case, free=free), max_bottleneck=f"{limit}ps").document(embed=True)
+    except Infeasible:
+        assert limit == NEVER  # no plan keeps to the memories
+        return
+    most = min(limit, NEVER - 1)  # of plans that there are
+    due = next(used for used in range(1, count + 1) if case.optimum(used, free=free) <= most)
+    assert document["k"] == due
+    assert document["bottleneck"] <= document["fewest_devices"]["max_bottleneck"] <= limit
+    assert row_of(document).verdict == "ok"
+    if document["bottleneck"]:
+        forged = copy.deepcopy(document)
+        forged["fewest_devices"]["max_bottleneck"] = document["bottleneck"] - 1
+        assert row_of(forged).verdict == "false"
+    if due < count:  # the plan of more devices than it takes
+        forged = copy.deepcopy(document)
+        forged["k"] = due + 1
+        assert row_of(forged).verdict == "false"
+    if due > 1:
+        forged = copy.deepcopy(document)
+        del forged["fewest_devices"]["lower_bound"]
+        assert row_of(forged).verdict == "false"
+        forged = copy.deepcopy(document)
+        optimum = case.optimum(due - 1, free=free)
+        forged["fewest_devices"]["lower_bound"]["value"] = optimum + 1
+        assert row_of(forged).verdict == "false"
+
+
+@pytest.mark.filterwarnings("ignore:device d. can hold no op")
+def test_proofs_by_search_are_run_again() -> None:
+    """Each number that is changed makes it false, or leaves it true of the plan; a shallow look leaves it unchecked."""
+    searched = 0
+    for seed in range(400):
+        case = random_case(seed)
+        count = len(case.devices)
+        limit = case.optimum(count, free=False)
+        if count < 2 or limit > 10**9:
+            continue
+        document = mtpp.partition(model_of(case, free=False), max_bottleneck=f"{limit}ps").document(embed=True)
+        bound = document["fewest_devices"].get("lower_bound", {"method": ""})
+        if bound["method"] != "downset":
+            continue
+        searched += 1
+        assert mtpp.verify(document).passed
+        shallow = next(row for row in mtpp.verify(document, shallow=True).rows if row.claim == ROW)
+        assert shallow.verdict == "unchecked"
+        for path in numbers_in(bound):
+            forged = copy.deepcopy(document)
+            inside = forged["fewest_devices"]["lower_bound"]
+            for key in path[:-1]:
+                inside = inside[key]
+            old = inside[path[-1]]
+            inside[path[-1]] = old + 1 if isinstance(old, int) else f"{'0' if old[:1] != '0' else '1'}{old[1:]}"
+            try:
+                verdict = row_of(forged).verdict
+            except mtpp.InputError:
+                continue
+            assert verdict == "false", (seed, path, json.dumps(bound))
+        if searched == 6:
+            return
+    raise AssertionError("too few proofs by search")
