@@ -130,7 +130,10 @@ class _Search:
 
 
 def _without_times(instance: Instance) -> Instance:
-    """Return the same ops on the same memories where nothing takes time but what a fast memory does not hold."""
+    """Return the same ops on the same memories where nothing takes time but what a fast memory does not hold.
+
+    No stage has replicas: they would need memory, and save nothing.
+    """
     groups = [
         replace(
             group,
@@ -153,7 +156,7 @@ def _without_times(instance: Instance) -> Instance:
         work=np.zeros((len(machine.classes), instance.op_count), dtype=np.int64),
         transfer=np.zeros((len(machine.links), instance.tensor_count), dtype=np.int64),
     )
-    return replace(instance, cost=cost)
+    return replace(instance, cost=cost, replicas=False)
 
 
 def _with_limits(instance: Instance, grown: Callable[[int], int]) -> Instance:

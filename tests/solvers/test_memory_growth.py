@@ -15,6 +15,7 @@ from mtpp.errors import Infeasible
 from mtpp.host.deadline import Deadline
 from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance
+from mtpp.inference.replicas.partition import replicating
 from mtpp.machine.machine import Machine
 from mtpp.solvers.limits import SearchLimits
 from mtpp.solvers.memory_growth import least_growth, with_growth
@@ -29,14 +30,16 @@ def _with_limits(case: RandomCase, limits: list[int]) -> RandomCase:
 
 @pytest.mark.parametrize("seed", range(200))
 def test_the_least_factor_is_that_of_brute_force(seed: int) -> None:
-    """At the factor there is a plan; with limits a byte below what it gives there is none."""
+    """At the factor there is a plan, with limits a byte below what it gives there is none; replicas change nothing."""
     chance, case = Random(seed), random_case(seed)
     free, most = chance.random() < 0.5, chance.randint(1, len(case.devices))
     least = 3 if case.peak == "reserve" else 1
     limits = [max(least, chance.randint(1, 12)) for _ in case.devices]
     case = _with_limits(case, limits)
-    growth = least_growth(case.instance(most, free=free), LIMITS)
+    instance = case.instance(most, free=free)
+    growth = least_growth(instance, LIMITS)
     assert growth is not None
+    assert least_growth(replicating(instance), LIMITS) == growth
     if case.optimum(most, free=free) < NEVER:
         assert growth.factor <= 1
         return
