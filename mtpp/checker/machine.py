@@ -51,11 +51,14 @@ class PlacedGraph:
         neighbours tensors take the least that they take between the device and any other one.
     pairs
         Ticks of tensors between devices of two classes; None: transport is direct.
+    direct
+        With transport by neighbours: the graph with the ticks of tensors over each device's own link.
     """
 
     machine: Mapping[str, Any]
     by_device: Sequence[TickGraph]
     pairs: PairTicks | None = None
+    direct: Sequence[TickGraph] = ()
 
     @property
     def devices(self) -> Sequence[Mapping[str, Any]]:
@@ -96,9 +99,9 @@ class PlacedGraph:
 
     @property
     def all_graphs(self) -> Sequence[TickGraph]:
-        """The graphs of all devices, and with the ticks of tensors over each link of a pair."""
+        """The graphs of all devices, and with the ticks of tensors over each own link, and over each link of a pair."""
         rows = [] if self.pairs is None else self.pairs.rows
-        return [*self.by_device, *(replace(self.by_device[0], transfer=list(row)) for row in rows)]
+        return [*self.by_device, *self.direct, *(replace(self.by_device[0], transfer=list(row)) for row in rows)]
 
     @property
     def uniform(self) -> bool:
@@ -193,7 +196,7 @@ def placed_graph(
     by_class: dict[tuple[int, int], TickGraph] = {}
     for i, c in enumerate(class_of):
         by_class.setdefault((id(found[i]), c), replace(found[i], transfer=least[c]))
-    return PlacedGraph(machine, [by_class[id(found[i]), c] for i, c in enumerate(class_of)], pairs)
+    return PlacedGraph(machine, [by_class[id(found[i]), c] for i, c in enumerate(class_of)], pairs, found)
 
 
 def classes_of(machine: Mapping[str, Any]) -> list[int]:

@@ -108,7 +108,10 @@ def test_the_latency_of_one_device_without_links(tmp_path: Path, goal: dict[str,
     )
     plan = mtpp.partition(mtpp.read(graph, machine=tmp_path / "machine.toml"), **goal)
     assert (plan.latency, plan.optimal) == (24_000, True)
-    assert mtpp.verify(plan.document(embed=True)).passed
+    document = plan.document(embed=True)
+    assert mtpp.verify(document).passed
+    document["graph"]["tensors"][0]["transfer"] = 1
+    assert mtpp.verify(document, mtpp.read(graph)).verdict == "false"
 
 
 def goal_of(points: list[tuple[int, int]], chance: Random) -> tuple[dict[str, Any], int | None]:
