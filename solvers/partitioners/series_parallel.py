@@ -8,15 +8,13 @@ from mtpp.errors import Infeasible, InputError
 from mtpp.host.stop_reason import StopReason
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import bottleneck
-from mtpp.inference.partition import Partition
+from mtpp.inference.placed_partition import PlacedPartition
 from mtpp.solvers.feasibility import none_found
 from mtpp.solvers.limits import SearchLimits, SearchResult
 from mtpp.solvers.partitioners import slice as slicing
 from mtpp.solvers.series_parallel.components import Components
 from mtpp.solvers.series_parallel.cuts import Cutter
 from mtpp.solvers.series_parallel.decomposition import decompose
-from mtpp.solvers.series_parallel.kernels.pareto_fronts import Terms
-from mtpp.solvers.stage_cost.cost_arrays import memory_arrays
 
 _NAME = "series-parallel"
 
@@ -26,6 +24,8 @@ _CLOSE = 1 << 12
 _POINTS = (200, 20_000)
 _POINTS_OF_ALL_OPS = 4_000_000
 """Fewest and most points of a front that is not thinned; in between, about this many for all ops together."""
+
+_TOO_MANY = "the file's order alone was cut: too many devices differ for counts of them"
 
 _POINT_BYTES = 128
 """Memory for a point and where it comes from, more rather than less."""
@@ -46,7 +46,7 @@ def partition(instance: Instance, limits: SearchLimits) -> SearchResult:
     ------
     InputError
         If the working memory of stages in the graph's order matters: it does not follow from that of their parts. If
-        devices differ, or not all may be used.
+        tensors pass from neighbour to neighbour: stages side by side would pay for those of each other.
     Infeasible
         If no partition was found that keeps to the stage memory; that proves nothing about other partitions.
     """
@@ -56,8 +56,12 @@ def partition(instance: Instance, limits: SearchLimits) -> SearchResult:
             parameter="peak",
             remedy="use ‹peak› reserve, or another ‹algorithm›",
         )
-    if not instance.equal_devices:
-        raise InputError("series-parallel takes equal devices, all of them", parameter="algorithm", remedy="take auto")
+    if instance.machine.neighbours:
+        raise InputError(
+            "series-parallel pieces do not tell which tensors pass a stage from neighbour to neighbour",
+            parameter="algorithm",
+            remedy='use transport "direct", or another ‹algorithm›',
+        )
     best = _sliced(instance, limits)
     upper = best.bottleneck if best else instance.most_ticks + 1
     lower = limits.lower_bound
@@ -69,19 +73,22 @@ def partition(instance: Instance, limits: SearchLimits) -> SearchResult:
     if limits.memory_bytes is not None:
         room = min(room, limits.memory_bytes // _POINT_BYTES)
     points = max(fewest, min(most, room // instance.op_count))
-    terms = Terms(upper, instance.k, int(instance.work.sum()), memory_arrays(instance), points)
-    cutter = Cutter(Components(instance, decompose(instance)), terms)
+    components = Components(instance, decompose(instance))
+    if not components.groups.countable:
+        return _result(instance, best, limits, 1, finished=True, coverage=_TOO_MANY)
+    terms = components.groups.terms(upper, points)
+    cutter = Cutter(components, terms)
     evaluations = 1
     while lower < upper and evaluations < limits.evaluations and not limits.stop:
         cutoff = (lower + upper + 1) // 2 if (upper - lower) * _CLOSE > upper else upper
-        labels = cutter.cut(terms._replace(cutoff=cutoff), lambda: limits.stop is not None)
-        if labels is None:
+        found = cutter.cut(terms._replace(cutoff=cutoff), lambda: limits.stop is not None)
+        if found is None:
             if limits.stop:
                 break
             lower = cutoff
         else:
-            found = Partition.from_labels(instance, labels)
-            upper = bottleneck(instance, found)
+            placed = instance.on(found.devices) if isinstance(found, PlacedPartition) else instance
+            upper = bottleneck(placed, found)
             best = SearchResult(found, upper, _NAME, evaluations, StopReason.FINISHED)
             limits.tell(best)
         evaluations += 1

@@ -1,5 +1,8 @@
 """Components of a decomposition with the costs of cutting them: work, parameters and tensors, equal ones as one.
 
+Costs of ops are tuples by the columns of :mod:`mtpp.solvers.series_parallel.kernels.pareto_fronts`, those of tensors
+tuples by group of devices.
+
 Every tensor lies at its producer: all ops that read it are within the component behind that op. Where it has one
 reader, the edge is what a cut there costs. Where it has several, its edges may be in several components side by side,
 and the stages of the terminals pay once: the edges have flags in place of costs, until the component that all of them
@@ -16,14 +19,16 @@ from itertools import zip_longest
 
 import numpy as np
 
-from mtpp.errors import InputError
 from mtpp.inference.graph import Int64Array
-from mtpp.inference.instance import LARGEST_MEMORY, Instance
+from mtpp.inference.instance import Instance
 from mtpp.solvers.series_parallel.compositions import CORE, EDGE, PARALLEL
 from mtpp.solvers.series_parallel.decomposition import Decomposition
-from mtpp.solvers.series_parallel.kernels.pareto_fronts import HEAD_USED, MOST_SHARED, TAIL_USED, Ends
+from mtpp.solvers.series_parallel.device_groups import DeviceGroups
+from mtpp.solvers.series_parallel.kernels.pareto_fronts import HEAD_USED, MOST_SHARED, TAIL_USED
 
 _NO_SLOT = -1  # of a tensor without flags
+
+Costs = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -40,16 +45,17 @@ class Component:
         Components of its children, in the order of :attr:`Components.children`.
     joints
         The ops between its children.
-    work, params
-        Ticks and bytes of the ops inside.
+    costs
+        Of the ops inside.
     edge
-        Of an edge: what the tail's stage pays where it is cut, what the head's stage pays, and flags.
+        Of an edge: what the stages at both ends pay where it is cut, flags, and whether it is one of the graph's: those
+        of virtual terminals say nothing of the order of stages.
     charges
-        Ticks of the flags, see :mod:`mtpp.solvers.series_parallel.kernels.pareto_fronts`.
+        Ticks of the flags, those on each group, see :mod:`mtpp.solvers.series_parallel.kernels.pareto_fronts`.
     settled
         Flags that no component beside this one shares: they are paid for here.
     ends
-        Work and parameters of the terminals.
+        Costs of the terminals.
     tail_flag, head_flag
         :data:`~mtpp.solvers.series_parallel.kernels.pareto_fronts.TAIL_USED` if the tail is the virtual source and
         components beside this one begin there too, else 0; the same for the head.
@@ -59,39 +65,23 @@ class Component:
     node: int
     children: list[int]
     joints: list[int]
-    work: int
-    params: int
-    edge: tuple[int, int, int]
-    charges: tuple[int, ...]
+    costs: Costs
+    edge: tuple[Costs, int, bool]
+    charges: tuple[Costs, ...]
     settled: int
-    ends: Ends
+    ends: tuple[Costs, Costs]
     tail_flag: int
     head_flag: int
 
     @cached_property
     def charge_array(self) -> Int64Array:
-        """The charges as kernels take them."""
-        return np.array(self.charges, dtype=np.int64)
+        """The charges as kernels take them, by group and flag."""
+        return np.array(self.charges, dtype=np.int64).reshape(len(self.charges), len(self.edge[0])).T.copy()
 
-
-def bytes_by_op(instance: Instance) -> Int64Array:
-    """Return what pieces count as the parameters of each op: all that it reads, so no piece holds more than is counted.
-
-    Raises
-    ------
-    InputError
-        If weights that many ops read are so large that their sum over ops leaves the integers of kernels.
-    """
-    if not instance.memory_matters:
-        return instance.param_bytes
-    read = instance.cost.read_bytes
-    if sum(read.tolist()) >= LARGEST_MEMORY:
-        raise InputError(
-            "series-parallel pieces count a weight at each op that reads it, and these reach 2^61 bytes together",
-            parameter="algorithm",
-            remedy="use another ‹algorithm›",
-        )
-    return read
+    @cached_property
+    def end_costs(self) -> Int64Array:
+        """The costs of the terminals as kernels take them, a row each."""
+        return np.array(self.ends, dtype=np.int64)
 
 
 class Components:
@@ -99,6 +89,8 @@ class Components:
 
     Attributes
     ----------
+    groups
+        The devices of the instance.
     distinct
         One for all nodes that are equal, those inside a component before it; the last one is the whole graph.
     component_of
@@ -117,16 +109,17 @@ class Components:
     """
 
     def __init__(self, instance: Instance, tree: Decomposition) -> None:
-        self.instance, self.tree = instance, tree
+        self.instance, self.tree, self.groups = instance, tree, DeviceGroups.of(instance)
         self.distinct: list[Component] = []
         self.component_of: list[int] = []
         self.children: list[list[int]] = []
         self.approximate = False
         self.rank: list[int] = np.argsort(instance.order).tolist()
         self._tail, self._head = tree.tail.tolist(), tree.head.tolist()
-        self._work = [*instance.work.tolist(), 0, 0]
-        self._params = [*bytes_by_op(instance).tolist(), 0, 0]
-        self._transfer = instance.transfer.tolist()
+        costs = self.groups.costs
+        self._nothing = (0,) * costs.shape[1]
+        self._costs: list[Costs] = [*zip(*costs.T.tolist(), strict=True), self._nothing, self._nothing]
+        self._transfer: list[Costs] = list(zip(*self.groups.transfer.tolist(), strict=True))
         self._readers = (np.diff(instance.pin_offsets) - 1).tolist()
         self.tensor_of_edge: list[int] = np.repeat(np.arange(instance.tensor_count), self._readers).tolist()
         self.slot = self._slots()
@@ -144,7 +137,7 @@ class Components:
         slots = [_NO_SLOT] * len(self._transfer)
         next_slots: dict[int, int] = {}
         for t, producer in enumerate(self.instance.producer.tolist()):
-            if self._readers[t] > 1 and self._transfer[t] > 0:
+            if self._readers[t] > 1 and any(self._transfer[t]):
                 slot = next_slots.get(producer, 0)
                 if slot < MOST_SHARED:
                     slots[t] = slot
@@ -159,11 +152,12 @@ class Components:
         at_head = [child for child in children if self._head[child] == head]
         if kind == PARALLEL:
             children = sorted(children, key=self.component_of.__getitem__)
-        edge, tensors = self._edge(node) if kind == EDGE else ((0, 0, 0), {})
+        no_transfer = (0,) * len(self.groups.classes)
+        edge, tensors = self._edge(node) if kind == EDGE else ((no_transfer, 0, False), {})
         for child in at_tail:
             for t, count in self.shared[child].items():
                 tensors[t] = tensors.get(t, 0) + count
-        charges = [0] * (2 * max((self.slot[t] + 1 for t in tensors), default=0))
+        charges = [no_transfer] * (2 * max((self.slot[t] + 1 for t in tensors), default=0))
         for t in tensors:
             charges[2 * self.slot[t]] = charges[2 * self.slot[t] + 1] = self._transfer[t]
         complete = [t for t, count in tensors.items() if count == self._readers[t]]
@@ -177,14 +171,13 @@ class Components:
             node=node,
             children=parts,
             joints=joints,
-            work=sum(self._work[v] for v in joints) + sum(self.distinct[part].work for part in parts),
-            params=sum(self._params[v] for v in joints) + sum(self.distinct[part].params for part in parts),
+            costs=self._sum([*(self._costs[v] for v in joints), *(self.distinct[part].costs for part in parts)]),
             edge=edge,
             charges=tuple(charges),
             settled=sum(3 << (2 * self.slot[t]) for t in complete)
             + (TAIL_USED if whole_tail else 0)
             + (HEAD_USED if whole_head else 0),
-            ends=Ends(self._work[tail], self._params[tail], self._work[head], self._params[head]),
+            ends=(self._costs[tail], self._costs[head]),
             tail_flag=TAIL_USED if tail == self.tree.source and not whole_tail else 0,
             head_flag=HEAD_USED if head == self.tree.sink and not whole_head else 0,
         )
@@ -194,14 +187,18 @@ class Components:
         self._at_source.append(begins)
         self._at_sink.append(ends)
 
-    def _edge(self, leaf: int) -> tuple[tuple[int, int, int], dict[int, int]]:
+    def _sum(self, costs: list[Costs]) -> Costs:
+        return tuple(map(sum, zip(*costs, strict=True))) if costs else self._nothing
+
+    def _edge(self, leaf: int) -> tuple[tuple[Costs, int, bool], dict[int, int]]:
         """Return what cutting an edge costs, and its tensor if that has flags."""
+        nothing = (0,) * len(self.groups.classes)
         if leaf >= self.tree.edge_count:
-            return (0, 0, 0), {}
+            return (nothing, 0, False), {}
         t = self.tensor_of_edge[leaf]
         if self.slot[t] == _NO_SLOT:
-            return (self._transfer[t], self._transfer[t], 0), {}
-        return (0, 0, 3 << (2 * self.slot[t])), {t: 1}
+            return (self._transfer[t], 0, True), {}
+        return (nothing, 3 << (2 * self.slot[t]), True), {t: 1}
 
     def _shape(self, component: Component) -> tuple[int, ...]:
         """Return how the edges of a core lie to each other, nothing for other components."""
@@ -239,7 +236,7 @@ class Components:
         elif component.kind == CORE and self.approximate:
             key = component.node  # the tensors without flags may differ
         else:
-            costs = tuple((self._work[v], self._params[v]) for v in component.joints)
+            costs = tuple(self._costs[v] for v in component.joints)
             flags = component.settled, component.tail_flag, component.head_flag
             key = (
                 component.kind,

@@ -9,10 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from mtpp.inference.graph import Int32Array, Int64Array
-from mtpp.inference.instance import Instance
-from mtpp.solvers.series_parallel.components import Component, Components, bytes_by_op
+from mtpp.solvers.series_parallel.components import Component, Components
+from mtpp.solvers.series_parallel.device_groups import DeviceGroups
 from mtpp.solvers.series_parallel.kernels.core_front import CoreItems, CoreStates, core_stages
-from mtpp.solvers.series_parallel.kernels.pareto_fronts import HEAD_USED, TAIL_USED, Terms
+from mtpp.solvers.series_parallel.kernels.pareto_fronts import HEAD_USED, LEAST, TAIL_USED, Terms
 
 MOST_DOWNSETS = 2_000
 """A core with more is cut along one topological order."""
@@ -53,6 +53,8 @@ class _Tensor(NamedTuple):
         Items that read it.
     leaves
         Whether the head reads it.
+    transfer
+        Ticks by group of devices.
     flag
         Flag of the tail's stage, 0 if it has none.
     """
@@ -60,7 +62,7 @@ class _Tensor(NamedTuple):
     producer: int
     readers: list[int]
     leaves: bool
-    transfer: int
+    transfer: list[int]
     flag: int
 
 
@@ -85,7 +87,6 @@ def make_core(components: Components, component: Component, most_states: int, te
     -----
     O(d²·m) time at most for d downsets and m tensors.
     """
-    instance = components.instance
     place = {v: i for i, v in enumerate(components.ops_of(component.node))}
     ops = sorted(place, key=components.rank.__getitem__)
     groups = [[v] for v in ops]
@@ -93,12 +94,13 @@ def make_core(components: Components, component: Component, most_states: int, te
     found = _all_downsets(len(groups), tensors, min(MOST_DOWNSETS, most_states))
     exhaustive = found is not None
     if found is None:
-        groups = _grouped(instance, ops, min(MOST_GROUPS, most_states))
+        groups = _grouped(components.groups, ops, min(MOST_GROUPS, most_states))
         tensors = _tensors(components, component, groups)
         masks = [(1 << size) - 1 for size in range(len(groups) + 1)]
         found = _Steps(masks, [*([(i, i + 1)] for i in range(len(groups))), []])
-    items = _items(instance, groups, tensors, found)
-    stages = core_stages(items, terms.cutoff, terms)
+    items = _items(components.groups, groups, tensors, found)
+    by_group = [core_stages(items, g, terms.cutoff, terms) for g in range(len(components.groups.classes))]
+    stages = np.concatenate(by_group)
     places = [[place[v] for v in group] for group in groups]
     return Core(_states(items, tensors, found, stages, component), places, found.masks, exhaustive)
 
@@ -117,7 +119,7 @@ def _tensors(components: Components, component: Component, groups: Sequence[Sequ
         leaves = producer >= 0 and any(v not in item_of for v in pins[1:])
         if readers or leaves:
             flag = 1 << (2 * components.slot[t]) if t in shared else 0
-            found.append(_Tensor(producer, readers, leaves, int(instance.transfer[t]), flag))
+            found.append(_Tensor(producer, readers, leaves, components.groups.transfer[:, t].tolist(), flag))
     return found
 
 
@@ -158,11 +160,11 @@ def _bits(mask: int) -> list[int]:
     return found
 
 
-def _grouped(instance: Instance, ops: list[int], most: int) -> list[list[int]]:
+def _grouped(devices: DeviceGroups, ops: list[int], most: int) -> list[list[int]]:
     """Return consecutive ops as at most so many groups, each op on its own if there are no more."""
     if len(ops) <= most:
         return [[v] for v in ops]
-    weights = [int(instance.work[v]) + 1 for v in ops]
+    weights = (devices.costs[ops, LEAST] + 1).tolist()
     total = sum(weights)
     groups: dict[int, list[int]] = {}
     for v, before in zip(ops, accumulate(weights, initial=0), strict=False):
@@ -170,20 +172,21 @@ def _grouped(instance: Instance, ops: list[int], most: int) -> list[list[int]]:
     return list(groups.values())
 
 
-def _items(instance: Instance, groups: Sequence[Sequence[int]], tensors: Sequence[_Tensor], found: _Steps) -> CoreItems:
+def _items(
+    devices: DeviceGroups, groups: Sequence[Sequence[int]], tensors: Sequence[_Tensor], found: _Steps
+) -> CoreItems:
     touched: list[list[int]] = [[] for _ in groups]
     for t, tensor in enumerate(tensors):
         for item in ([tensor.producer] if tensor.producer >= 0 else []) + tensor.readers:
             touched[item].append(t)
-    held = bytes_by_op(instance)
+    moved = np.array([tensor.transfer for tensor in tensors], dtype=np.int64)
     return CoreItems(
-        work=np.array([sum(instance.work[v] for v in group) for group in groups], dtype=np.int64),
-        params=np.array([sum(held[v] for v in group) for group in groups], dtype=np.int64),
+        costs=np.array([devices.costs[group].sum(axis=0) for group in groups], dtype=np.int64),
         item_offsets=_offsets(touched),
         item_tensors=_flat([t for ts in touched for t in ts]),
         producer=_flat([tensor.producer for tensor in tensors]),
         readers=_flat([len(tensor.readers) + tensor.leaves for tensor in tensors]),
-        transfer=np.array([tensor.transfer for tensor in tensors], dtype=np.int64),
+        transfer=moved.reshape(len(tensors), len(devices.classes)).T.copy(),
         step_offsets=_offsets(found.steps),
         step_items=_flat([item for steps in found.steps for item, _ in steps]),
         step_states=_flat([state for steps in found.steps for _, state in steps]),
@@ -193,30 +196,29 @@ def _items(instance: Instance, groups: Sequence[Sequence[int]], tensors: Sequenc
 def _states(
     items: CoreItems, tensors: Sequence[_Tensor], found: _Steps, stages: Int64Array, component: Component
 ) -> CoreStates:
-    count, width = len(found.masks), len(items.work)
+    count, width = len(found.masks), len(items.costs)
     size = (width + 7) // 8
     packed = np.frombuffer(b"".join(mask.to_bytes(size, "little") for mask in found.masks), dtype=np.uint8)
     inside = np.unpackbits(packed.reshape(count, size), axis=1, count=width, bitorder="little").astype(bool)
-    below = np.zeros((count, 3), dtype=np.int64)
-    below[:, 0], below[:, 1] = inside @ items.work, inside @ items.params
+    crossing = np.zeros((len(items.transfer), count), dtype=np.int64)
     flags = np.zeros(count, dtype=np.int64)
-    for tensor in tensors:
+    for tensor, transfer in zip(tensors, items.transfer.T, strict=True):
         crosses = ~inside[:, tensor.readers].all(axis=1) | tensor.leaves
         if tensor.producer >= 0:
             crosses &= inside[:, tensor.producer]
         if tensor.flag:
             flags[crosses] |= tensor.flag
         else:
-            below[crosses, 2] += tensor.transfer
+            crossing[:, crosses] += transfer[:, np.newaxis]
     by_end = np.argsort(stages[:, 1], kind="stable")
     offsets = np.zeros(count + 1, dtype=np.int64)
     np.cumsum(np.bincount(stages[:, 1], minlength=count), out=offsets[1:])
     return CoreStates(
-        below,
+        inside @ items.costs,
+        crossing,
         flags,
         offsets,
-        stages[by_end, 0].copy(),
-        stages[by_end, 2].copy(),
+        stages[by_end][:, [0, 2, 3]].copy(),
         from_start=bool(component.settled & TAIL_USED),
         to_end=bool(component.settled & HEAD_USED),
         tail_flag=component.tail_flag,

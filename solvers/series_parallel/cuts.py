@@ -1,12 +1,13 @@
-"""Cutting a decomposed graph into the fewest stages below a cutoff, each a series-parallel component.
+"""Cutting a decomposed graph into stages below a cutoff, each a series-parallel component, on the devices there are.
 
 What a stage may be, by the tree: a run of a series, its first and last children whole or in part; of components side by
 side, the part that the stage of their tail holds is a beginning of each, the part of their head's stage an end of each,
 and all other stages lie in one of them. Inside a core any set of ops is allowed that holds all ops between its ops.
 
 From the leaves up, each component gets a front: the ways to cut it that may be part of the best cut of the whole
-(:mod:`mtpp.solvers.series_parallel.kernels.pareto_fronts`). Costs are exact: the fewest stages are found for any
-cutoff, except where :meth:`Cutter.coverage` says what was left out.
+(:mod:`mtpp.solvers.series_parallel.kernels.pareto_fronts`). Costs are exact: if there is a cut below a cutoff, one is
+found, except where :meth:`Cutter.coverage` says what was left out. Where devices differ, ways to cut a component differ
+by the groups of devices of the stages at its ends, and by how many devices of each group lie inside.
 
 GraphPipe (section 5) takes the same steps up a decomposition, for two parts at a time: there, the open stages at the
 terminals have a schedule and a micro-batch size; here, what they have paid so far.
@@ -21,7 +22,8 @@ from typing import NamedTuple
 import numpy as np
 
 from mtpp.inference.graph import Int64Array
-from mtpp.solvers.series_parallel.components import Component, Components, bytes_by_op
+from mtpp.inference.partition import Partition
+from mtpp.solvers.series_parallel.components import Component, Components
 from mtpp.solvers.series_parallel.compositions import CORE, EDGE, SERIES
 from mtpp.solvers.series_parallel.core_items import Core, make_core
 from mtpp.solvers.series_parallel.kernels.core_front import core_front
@@ -29,10 +31,15 @@ from mtpp.solvers.series_parallel.kernels.pareto_fronts import (
     CLOSED,
     FLAGS,
     HEAD,
+    HEAD_SHIFT,
     HEAD_USED,
+    LEAST,
+    MOST_GROUPS,
     MOST_SHARED,
     TAIL,
+    TAIL_SHIFT,
     TAIL_USED,
+    UNIT,
     Terms,
     side_by_side,
 )
@@ -42,7 +49,7 @@ _MOST_PAIRS = 1 << 24
 """Pairs of points that two components side by side may have before points are left out."""
 
 _MOST_STAGES = 20_000_000
-"""Stages between downsets of all cores together, 16 bytes each."""
+"""Stages between downsets of all cores together, on devices of each group, 24 bytes each."""
 
 _LISTED = 3
 
@@ -85,7 +92,9 @@ class Cutter:
         self.thinned = False
         self._loosest = terms
         cores = sum(component.kind == CORE for component in components.distinct)
-        self._most_states = math.isqrt(2 * _MOST_STAGES // max(1, cores))
+        groups = len(components.groups.classes)
+        self._most_states = math.isqrt(2 * _MOST_STAGES // max(1, cores * groups))
+        self._edges: dict[int, _Front] = {}
         self._series: dict[int, tuple[Series, list[int], Int64Array]] = {}
         for number, component in enumerate(components.distinct):
             if component.kind == SERIES:
@@ -110,8 +119,8 @@ class Cutter:
             texts.append(f"tensors beyond {MOST_SHARED} of one op paid for by each reader")
         return "; ".join(texts)
 
-    def cut(self, terms: Terms, stop: Callable[[], object]) -> list[int] | None:
-        """Return a stage for each op such that every stage stays below the cutoff.
+    def cut(self, terms: Terms, stop: Callable[[], object]) -> Partition | None:
+        """Return a partition with every stage below the cutoff.
 
         Parameters
         ----------
@@ -120,8 +129,8 @@ class Cutter:
 
         Returns
         -------
-        Labels of stages, at most as many as there may be, in no order; None if there is no such cut, if none was found
-        among thinned fronts, or if stopped.
+        It, on devices in an order of its own where they may stand in any; None if there is no such cut, if none was
+        found among thinned fronts, or if stopped.
         """
         fronts: list[_Front] = []
         for number, component in enumerate(self.components.distinct):
@@ -132,23 +141,21 @@ class Cutter:
         if not len(points):
             return None
         best = np.lexsort((points[:, HEAD], points[:, TAIL], points[:, CLOSED]))[0]
-        return _Labels(self, fronts).of(int(best)) if points[best, CLOSED] <= terms.stages else None
+        return _Labels(self, fronts).of(int(best))
 
     def _prepared(self, component: Component) -> tuple[Series, list[int], Int64Array]:
         """Return a series without the fronts of its components, the components that differ, and which each one is."""
         distinct, index = np.unique(component.children, return_inverse=True)
-        joints = component.joints
-        instance = self.components.instance
-        inner = [self.components.distinct[child] for child in component.children]
+        own = self.components.groups.costs
+        joint_costs = np.zeros((len(component.children), own.shape[1]), dtype=np.int64)
+        joint_costs[:-1] = own[component.joints]
         empty = np.empty(0, dtype=np.int64)
         series = Series(
             np.empty((0, 6), dtype=np.int64),
             empty,
             empty,
-            np.array([child.work for child in inner], dtype=np.int64),
-            np.array([child.params for child in inner], dtype=np.int64),
-            instance.work[joints],
-            bytes_by_op(instance)[joints],
+            np.array([self.components.distinct[child].costs for child in component.children], dtype=np.int64),
+            joint_costs,
             whole_graph=component.node == self.components.tree.root,
             tail_flag=component.tail_flag,
             head_flag=component.head_flag,
@@ -156,11 +163,12 @@ class Cutter:
         return series, distinct.tolist(), index
 
     def _front(self, number: int, component: Component, fronts: list[_Front], terms: Terms) -> _Front:
-        charges, ends = component.charge_array, component.ends
         if component.kind == EDGE:
-            tail, head, flags = component.edge
-            front = _Front(np.array([[0, tail, head, flags, 0, 0]], dtype=np.int64), [])
-        elif component.kind == SERIES:
+            if number not in self._edges:
+                self._edges[number] = _settled(self._edge(component), component, terms)
+            return self._edges[number]
+        charges, ends = component.charge_array, component.end_costs
+        if component.kind == SERIES:
             series, distinct, index = self._series[number]
             parts = [fronts[child].points for child in distinct]
             limits = np.cumsum([0, *map(len, parts)])
@@ -176,30 +184,47 @@ class Cutter:
             self.thinned |= thinned
         else:
             front = self._united(component, fronts, terms)
-        _settle(front.points, component)
-        return front
+        return _settled(front, component, terms)
+
+    def _edge(self, component: Component) -> _Front:
+        """Return the ways to cut an edge: one for each two groups of devices."""
+        paid, flags, real = component.edge
+        groups = range(len(paid))
+        ordered = real and self._loosest.devices.ordered
+        pairs = [(a, b) for a in groups for b in groups if a <= b or not ordered]
+        rows = [[0, paid[a], paid[b], flags | a << TAIL_SHIFT | b << HEAD_SHIFT, 0, 0] for a, b in pairs]
+        return _Front(np.array(rows, dtype=np.int64), [])
 
     def _united(self, component: Component, fronts: list[_Front], terms: Terms) -> _Front:
         """Return the front of components side by side, one joined to those before it after the other."""
         parts = [fronts[child].points for child in component.children]
         if not all(map(len, parts)):
             return _Front(np.empty((0, 6), dtype=np.int64), [])
-        least = [part.min(axis=0) for part in parts]
+        rests = self._rests(parts)
         points = parts[0]
-        rest = np.sum(least[1:], axis=0)
-        outside = terms.total_work - component.work
-        beside = component.work - self.components.distinct[component.children[0]].work
+        outside = terms.total_work - component.costs[LEAST]
+        beside = component.costs[LEAST] - self.components.distinct[component.children[0]].costs[LEAST]
+        charges, ends = component.charge_array, component.end_costs
         origins = []
-        for child, part, lowest in zip(component.children[1:], parts[1:], least[1:], strict=True):
-            rest -= lowest
-            beside -= self.components.distinct[child].work
+        for child, part, rest in zip(component.children[1:], parts[1:], rests, strict=True):
+            beside -= self.components.distinct[child].costs[LEAST]
             rows, part_rows = self._few(len(points), len(part)), self._few(len(part), len(points))
             points, pairs, thinned = side_by_side(
-                points[rows], part[part_rows], rest, beside, outside, component.charge_array, component.ends, terms
+                points[rows], part[part_rows], rest, beside, outside, charges, ends, terms
             )
             self.thinned |= thinned
             origins.append(np.stack([rows[pairs[:, 0]], part_rows[pairs[:, 1]]], axis=1))
         return _Front(points, origins)
+
+    def _rests(self, parts: list[Int64Array]) -> list[Int64Array]:
+        """Return what the components behind each but the first come to at least."""
+        least = np.array([part.min(axis=0) for part in parts[1:]])
+        rests: Int64Array = least[::-1].cumsum(axis=0)[::-1] - least
+        if not self._loosest.devices.equal:
+            groups = self.components.groups
+            counts = np.array([groups.least_counts(part[:, CLOSED]) for part in parts[1:]])
+            rests[:, CLOSED] = [groups.packed(count) for count in counts[::-1].cumsum(axis=0)[::-1] - counts]
+        return list(rests)
 
     def _few(self, size: int, others: int) -> Int64Array:
         """Return which of *size* points to combine with *others*: all, or as many as there is time for."""
@@ -209,18 +234,30 @@ class Cutter:
         return np.unique(np.linspace(0, size - 1, max(2, min(size, math.isqrt(_MOST_PAIRS)))).astype(np.int64))
 
 
-def _settle(points: Int64Array, component: Component) -> None:
-    """Pay for the flags that no other component shares, in place."""
+def _settled(front: _Front, component: Component, terms: Terms) -> _Front:
+    """Pay for the flags that no other component shares, and leave out points for which there are no devices."""
+    points, origins = front
     if not component.settled or not len(points):
-        return
+        return front
     flags = points[:, FLAGS]
+    groups = [flags >> shift & (MOST_GROUPS - 1) for shift in (TAIL_SHIFT, HEAD_SHIFT)]
     for j, charge in enumerate(component.charges):
         if component.settled >> j & 1:
-            points[:, HEAD if j % 2 else TAIL] += charge * (flags >> j & 1)
-    for flag in (TAIL_USED, HEAD_USED):
-        if component.settled & flag:
-            points[:, CLOSED] += (flags & flag) > 0
+            points[:, HEAD if j % 2 else TAIL] += np.array(charge)[groups[j % 2]] * (flags >> j & 1)
+    devices = terms.devices
+    if component.settled & (TAIL_USED | HEAD_USED):
+        for flag, group in zip((TAIL_USED, HEAD_USED), groups, strict=True):
+            if component.settled & flag:
+                points[:, CLOSED] += devices.groups[group, UNIT] * ((flags & flag) > 0)
+        points[:, FLAGS] = flags & ~component.settled
+        kept = (devices.allowed - points[:, CLOSED]) & devices.guards == devices.guards
+        if component.kind == SERIES or component.kind == CORE:
+            origins = [origins[0][kept], origins[1]]
+        elif origins:
+            origins = [*origins[:-1], origins[-1][kept]]
+        return _Front(points[kept], origins)
     points[:, FLAGS] = flags & ~component.settled
+    return front
 
 
 class _Labels:
@@ -230,12 +267,13 @@ class _Labels:
         self._components, self._cores = cutter.components, cutter.cores
         self._fronts = fronts
         self._labels = [-1] * cutter.components.tree.op_count
-        self._used = 0
+        self._groups: list[int] = []
 
-    def of(self, point: int) -> list[int]:
-        """Return the labels of the cut that is *point* of the whole graph."""
+    def of(self, point: int) -> Partition:
+        """Return the cut that is *point* of the whole graph."""
         tree = self._components.tree
-        stack = [(tree.root, point, self._new(), self._new())]
+        tail, head = self._ends(int(self._fronts[-1].points[point, FLAGS]))
+        stack = [(tree.root, point, self._new(tail), self._new(head))]
         while stack:
             node, point, tail, head = stack.pop()
             number = self._components.component_of[node]
@@ -251,17 +289,23 @@ class _Labels:
                     point, row = pairs[point].tolist()
                     stack.append((child, row, tail, head))
                 stack.append((self._components.children[node][0], point, tail, head))
-        return self._labels
+        return self._components.groups.placed(self._labels, self._groups)
 
-    def _new(self) -> int:
-        self._used += 1
-        return self._used - 1
+    def _ends(self, flags: int) -> tuple[int, int]:
+        """Return the groups of devices of the two stages of a point."""
+        return flags >> TAIL_SHIFT & (MOST_GROUPS - 1), flags >> HEAD_SHIFT & (MOST_GROUPS - 1)
+
+    def _new(self, group: int) -> int:
+        """Return the label of a stage on a device of a group."""
+        self._groups.append(group)
+        return len(self._groups) - 1
 
     def _cut_series(
         self, node: int, point: int, front: _Front, tail: int, head: int, stack: list[tuple[int, int, int, int]]
     ) -> None:
+        components = self._components
         origins, cuts = front.origins
-        children = self._components.children[node]
+        children = components.children[node]
         cut, row = origins[point].tolist()
         made = [] if row == UNCUT else [(len(children) - 1, row)]
         while cut != UNCUT:
@@ -269,12 +313,17 @@ class _Labels:
             made.append((position, row))
             cut = before
         made.reverse()
-        layout = self._components.tree.layout
+        ends = [
+            self._ends(int(self._fronts[components.component_of[children[position]]].points[row, FLAGS]))
+            for position, row in made
+        ]
+        layout = components.tree.layout
         place = layout.begins[node]
         end = place + layout.sizes[node]
-        if node == self._components.tree.root:
-            tail, head = self._new(), self._new()
-        stages = [tail, *(self._new() for _ in made[1:]), head] if made else [tail]
+        if node == components.tree.root:  # points do not tell on which devices the first and the last stage are
+            only = 0 if made else components.groups.group_of(int(front.points[point, CLOSED]))
+            tail, head = self._new(ends[0][0] if made else only), self._new(ends[-1][1] if made else only)
+        stages = [tail, *(self._new(a) for a, _ in ends[1:]), head] if made else [tail]
         for (position, row), before, after in zip(made, stages, stages[1:], strict=False):
             child = children[position]
             self._paint(place, layout.begins[child], before)
@@ -292,12 +341,13 @@ class _Labels:
         chain = []
         link = int(last[point, 0])
         while link >= 0:
-            link, state = links[link].tolist()
-            chain.append(core.masks[state])
+            link, state, group = links[link].tolist()
+            chain.append((core.masks[state], group))
         chain.reverse()
-        stages = [tail, *(self._new() for _ in chain[1:]), head]
+        masks = [*(mask for mask, _ in chain), (1 << len(core.groups)) - 1]
+        stages = [tail, *(self._new(group) for _, group in chain[1:]), head]
         held = 0
-        for mask, label in zip([*chain, (1 << len(core.groups)) - 1], stages, strict=True):
+        for mask, label in zip(masks, stages, strict=True):
             for item, group in enumerate(core.groups):
                 if mask & ~held & (1 << item):
                     for place in group:

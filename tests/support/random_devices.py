@@ -11,6 +11,7 @@ from math import ceil
 from random import Random
 
 import numpy as np
+from composed_graphs import composed_edges
 
 from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance
@@ -211,6 +212,28 @@ def random_case(seed: int) -> RandomCase:
         tuple(weights),
         tuple(chance.choice(classes) for _ in range(chance.randint(1, 4))),
         peak,
+    )
+
+
+def composed_case(seed: int, most_ops: int = 6) -> RandomCase:
+    """Return a series-parallel graph whose weights are read by one op each, on devices as :func:`random_case` draws."""
+    chance = Random(seed)
+    devices = random_case(seed).devices
+    n = chance.randint(2, most_ops)
+    readers: dict[int, list[list[int]]] = {}
+    for u, v in composed_edges(n, seed, series=chance.choice([0.4, 0.6, 0.8])):
+        sets = readers.setdefault(u, [])
+        joined = [one for one in sets if v not in one]
+        if joined and chance.random() < 0.5:
+            chance.choice(joined).append(v)
+        else:
+            sets.append([v])
+    tensors = [
+        (u, tuple(sorted(one)), chance.choice([0, 1, 5, 20, 60]), 10) for u, sets in readers.items() for one in sets
+    ]
+    work = tuple(chance.choice([0, 1, 7, 30, 60]) for _ in range(n))
+    return RandomCase(
+        work, tuple(chance.choice([0, 1, 5, 9]) for _ in range(n)), tuple(tensors), (), devices, "reserve"
     )
 
 

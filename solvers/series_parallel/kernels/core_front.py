@@ -14,17 +14,25 @@ from mtpp.solvers.series_parallel.kernels.pareto_fronts import (
     CLOSED,
     FLAGS,
     HEAD,
+    HEAD_GROUP,
     HEAD_PARAMS,
+    HEAD_SHIFT,
+    KIND,
+    LEAST,
+    PARAMS,
     TAIL,
     TAIL_PARAMS,
-    Ends,
+    TAIL_SHIFT,
+    TICKS,
+    UNIT,
     Terms,
     condense,
+    head_group,
     hopeful,
     put,
 )
 from mtpp.solvers.stage_cost.cost_arrays import NO_MEMORY, RESERVE_BYTES
-from mtpp.solvers.stage_cost.kernels.stage_cost import EQUAL, NEVER, memory_ticks
+from mtpp.solvers.stage_cost.kernels.stage_cost import NEVER, memory_ticks
 
 
 class CoreItems(NamedTuple):
@@ -32,8 +40,8 @@ class CoreItems(NamedTuple):
 
     Attributes
     ----------
-    work, params
-        Ticks and bytes of each item.
+    costs
+        Of each item, by columns.
     item_offsets, item_tensors
         Tensors that each item makes or reads, CSR: int64 and int32.
     producer
@@ -41,14 +49,13 @@ class CoreItems(NamedTuple):
     readers
         Number of readers of each tensor, int32: items, and one more where the core's head reads it too.
     transfer
-        Ticks of each tensor.
+        Ticks of each tensor by group, shape (groups, tensors).
     step_offsets, step_items, step_states
         Of each downset: the items that may come next, and the downsets with them, CSR. Downset 0 is empty, the last one
         holds everything, and steps lead to higher numbers.
     """
 
-    work: Int64Array
-    params: Int64Array
+    costs: Int64Array
     item_offsets: Int64Array
     item_tensors: Int32Array
     producer: Int32Array
@@ -65,12 +72,15 @@ class CoreStates(NamedTuple):
     Attributes
     ----------
     below
-        For each downset D: work of its items (column 0), parameters (1), and what a stage pays for the tensors from its
-        side or the tail's to the other side or the head's (2), flagged tensors left out.
+        Costs of the items of each downset, by columns.
+    crossing
+        What a stage of each group pays for the tensors from a downset or the tail to the other items or the head,
+        flagged tensors left out, shape (groups, downsets).
     flags
-        Flags of the tensors of the tail that items outside D read.
-    stage_offsets, stage_froms, stage_costs
-        Stages between two downsets, by the larger one: CSR, the smaller one, and f of the difference.
+        Flags of the tensors of the tail that items outside a downset read.
+    stage_offsets, stages
+        Stages between two downsets, by the larger one: CSR, rows of the smaller one, f of the difference, and the group
+        of devices on which it is that.
     from_start, to_end
         Whether the stage of the tail holds nothing of the core, or that of the head: where they are no ops, a stage
         there is one as any other.
@@ -79,10 +89,10 @@ class CoreStates(NamedTuple):
     """
 
     below: Int64Array
+    crossing: Int64Array
     flags: Int64Array
     stage_offsets: Int64Array
-    stage_froms: Int64Array
-    stage_costs: Int64Array
+    stages: Int64Array
     from_start: bool
     to_end: bool
     tail_flag: int
@@ -90,23 +100,28 @@ class CoreStates(NamedTuple):
 
 
 @kernel
-def core_stages(items: CoreItems, most_work: int, terms: Terms) -> Int64Array:
-    """Return the stages between two downsets that cost less than the cutoff, rows of (smaller, larger, cost).
+def core_stages(items: CoreItems, group: int, most_work: int, terms: Terms) -> Int64Array:
+    """Return the stages between two downsets that cost less than the cutoff on a device of a group.
+
+    Returns
+    -------
+    Rows of the smaller downset, the larger one, the cost, and the group.
 
     Notes
     -----
     From each downset, depth first along its steps, with the cost kept up to date: O(degree) for each pair of downsets
     whose difference has less work than *most_work*.
     """
-    state_count = len(items.step_offsets) - 1
-    found = np.empty((1024, 3), dtype=np.int64)
+    state_count, column = len(items.step_offsets) - 1, TICKS + group
+    kind = terms.devices.groups[group, KIND]
+    found = np.empty((1024, 4), dtype=np.int64)
     count = int(np.int64(0))
     seen = np.full(state_count, -1, dtype=np.int64)  # the last start that led there
-    inside = np.zeros(len(items.transfer), dtype=np.int64)  # readers in the stage
-    made = np.zeros(len(items.transfer), dtype=np.bool_)
-    path = np.empty(len(items.work) + 1, dtype=np.int64)  # next step of each downset on the path
-    taken = np.empty(len(items.work) + 1, dtype=np.int64)
-    states = np.empty(len(items.work) + 1, dtype=np.int64)
+    inside = np.zeros(items.transfer.shape[1], dtype=np.int64)  # readers in the stage
+    made = np.zeros(items.transfer.shape[1], dtype=np.bool_)
+    path = np.empty(len(items.costs) + 1, dtype=np.int64)  # next step of each downset on the path
+    taken = np.empty(len(items.costs) + 1, dtype=np.int64)
+    states = np.empty(len(items.costs) + 1, dtype=np.int64)
     for start in range(state_count):
         seen[start] = start
         depth = 0
@@ -117,35 +132,35 @@ def core_stages(items: CoreItems, most_work: int, terms: Terms) -> Int64Array:
             if step == items.step_offsets[states[depth] + 1]:
                 if depth > 0:
                     item = taken[depth]
-                    work -= items.work[item]
-                    params -= items.params[item]
-                    moved -= _moved_by(items, item, inside, made, False)
+                    work -= items.costs[item, column]
+                    params -= items.costs[item, PARAMS]
+                    moved -= _moved_by(items, group, item, inside, made, False)
                 depth -= 1
                 continue
             path[depth] += 1
             item, state = items.step_items[step], items.step_states[step]
-            if seen[state] == start or work + items.work[item] >= most_work:
+            if seen[state] == start or work + items.costs[item, column] >= most_work:
                 continue
             seen[state] = start
-            work += items.work[item]
-            params += items.params[item]
-            moved += _moved_by(items, item, inside, made, True)
+            work += items.costs[item, column]
+            params += items.costs[item, PARAMS]
+            moved += _moved_by(items, group, item, inside, made, True)
             depth += 1
             states[depth], path[depth], taken[depth] = state, items.step_offsets[state], item
             cost = work + moved
             if terms.memory.mode != NO_MEMORY:
-                overflow = memory_ticks(params, terms.memory.figures[EQUAL, RESERVE_BYTES], EQUAL, terms.memory)
+                overflow = memory_ticks(params, terms.memory.figures[kind, RESERVE_BYTES], kind, terms.memory)
                 cost = NEVER if overflow == NEVER else cost + overflow
             if cost < terms.cutoff:
                 if count == len(found):
                     found = _doubled(found)
-                found[count, 0], found[count, 1], found[count, 2] = start, state, cost
+                found[count, 0], found[count, 1], found[count, 2], found[count, 3] = start, state, cost, group
                 count += 1
     return found[:count]
 
 
 @subroutine
-def _moved_by(items: CoreItems, item: int, inside: Int64Array, made: NDArray[np.bool_], added: bool) -> int:
+def _moved_by(items: CoreItems, group: int, item: int, inside: Int64Array, made: NDArray[np.bool_], added: bool) -> int:
     """Add an item to a stage whose items all come before it, or take the last one away (not *added*).
 
     Returns
@@ -157,15 +172,15 @@ def _moved_by(items: CoreItems, item: int, inside: Int64Array, made: NDArray[np.
         t = items.item_tensors[i]
         if items.producer[t] == item:
             made[t] = added
-            change += items.transfer[t]
+            change += items.transfer[group, t]
             continue
         if not added:
             inside[t] -= 1
         if made[t]:
             if inside[t] + 1 == items.readers[t]:
-                change -= items.transfer[t]
+                change -= items.transfer[group, t]
         elif inside[t] == 0:
-            change += items.transfer[t]
+            change += items.transfer[group, t]
         if added:
             inside[t] += 1
     return change
@@ -173,7 +188,7 @@ def _moved_by(items: CoreItems, item: int, inside: Int64Array, made: NDArray[np.
 
 @kernel
 def core_front(
-    core: CoreStates, charges: Int64Array, ends: Ends, terms: Terms
+    core: CoreStates, charges: Int64Array, ends: Int64Array, terms: Terms
 ) -> tuple[Int64Array, Int64Array, Int64Array, bool]:
     """Return the front of a core.
 
@@ -181,46 +196,63 @@ def core_front(
     -------
     * The points.
     * Of each, the link of the last downset before the stage of the head, in column 0.
-    * Links, each the link before (−1 for none) and a downset; the first of a chain is what the stage of the tail holds.
+    * Links, each the link before (−1 for none), a downset, and the group of the stage that ends there; the first of a
+      chain is what the stage of the tail holds.
     * Whether a front was thinned.
 
     Notes
     -----
-    O(s·p) for s stages and p points at each downset, apart from sorting.
+    O(s·p) for s stages and p points at each downset, apart from sorting. Where groups come one after the other, points
+    before the stage of the head have the group of the last stage in place of its. The stage of a virtual terminal is
+    then the first one, or the last one, where it holds anything of the core.
     """
-    state_count = len(core.flags)
-    work, params = core.below[state_count - 1, 0], core.below[state_count - 1, 1]
+    state_count, groups = len(core.flags), len(core.crossing)
+    last_state = state_count - 1
     begins = np.zeros(state_count + 1, dtype=np.int64)
     chain = np.empty((64, 6), dtype=np.int64)
-    links = np.empty((64, 2), dtype=np.int64)
+    links = np.empty((64, 3), dtype=np.int64)
     found = np.empty((64, 6), dtype=np.int64)
-    origin = np.empty((64, 2), dtype=np.int64)
+    origin = np.empty((64, 3), dtype=np.int64)
     lossy = False
-    outside = terms.total_work - work
-    open_ends = Ends(ends.tail_work, ends.tail_params, 0, 0)
+    ordered = terms.devices.ordered
+    outside = terms.total_work - core.below[last_state, LEAST]
+    open_ends = ends.copy()
+    open_ends[1] = 0
     point = np.empty(6, dtype=np.int64)
     for state in range(state_count):
-        held, needs = core.below[state, 0], core.flags[state]
+        needs = core.flags[state]
+        beyond = outside + core.below[last_state, LEAST] - core.below[state, LEAST]
         count = int(np.int64(0))
-        if state == 0 or not core.from_start:
+        for g in range(1 if core.from_start else groups):
+            if core.from_start and state > 0:
+                continue
             for column in range(6):
                 point[column] = 0
             if not core.from_start:
-                point[TAIL], point[TAIL_PARAMS] = held + core.below[state, 2], core.below[state, 1]
-                point[FLAGS] = needs | (core.tail_flag if state > 0 else 0)
-            if hopeful(point, outside + work - held, charges, open_ends, terms):
-                put(found, 0, point)
-                origin[0, 0], origin[0, 1] = -1, state
+                point[TAIL] = core.below[state, TICKS + g] + core.crossing[g, state]
+                point[TAIL_PARAMS] = core.below[state, PARAMS]
+                point[FLAGS] = needs | (core.tail_flag if state > 0 else 0) | g << TAIL_SHIFT
+                if ordered and (state > 0 or core.tail_flag == 0):
+                    point[FLAGS] |= g << HEAD_SHIFT
+            if hopeful(point, beyond, charges, open_ends, terms):
+                if count == len(found):
+                    found, origin = _doubled(found), _doubled(origin)
+                put(found, count, point)
+                origin[count, 0], origin[count, 1], origin[count, 2] = -1, state, g
                 count += 1
         for s in range(core.stage_offsets[state], core.stage_offsets[state + 1]):
-            if core.stage_costs[s] >= terms.cutoff:
+            if core.stages[s, 1] >= terms.cutoff:
                 continue
-            source = core.stage_froms[s]
+            source, g = core.stages[s, 0], core.stages[s, 2]
             for row in range(begins[source], begins[source + 1]):
+                if ordered and head_group(chain[row, FLAGS]) > g:
+                    continue
                 for column in range(6):
                     point[column] = chain[row, column]
-                point[CLOSED] += 1
-                if not hopeful(point, outside + work - held, charges, open_ends, terms):
+                point[CLOSED] += terms.devices.groups[g, UNIT]
+                if ordered:
+                    point[FLAGS] = point[FLAGS] & ~HEAD_GROUP | g << HEAD_SHIFT
+                if not hopeful(point, beyond, charges, open_ends, terms):
                     continue
                 if count == len(found):
                     if count >= BUFFER:
@@ -229,7 +261,7 @@ def core_front(
                     else:
                         found, origin = _doubled(found), _doubled(origin)
                 put(found, count, point)
-                origin[count, 0], origin[count, 1] = row, state
+                origin[count, 0], origin[count, 1], origin[count, 2] = row, state, g
                 count += 1
         count, thin = condense(found, origin, count, terms.most_points, charges, terms)
         lossy = lossy or thin
@@ -238,27 +270,34 @@ def core_front(
             chain, links = _doubled(chain), _doubled(links)
         for row in range(count):
             put(chain, begin + row, found[row])
-            links[begin + row, 0], links[begin + row, 1] = origin[row, 0], origin[row, 1]
+            for column in range(3):
+                links[begin + row, column] = origin[row, column]
         begins[state + 1] = begin + count
     count = int(np.int64(0))
     for state in range(state_count):
-        if core.to_end and state < state_count - 1:
+        if core.to_end and state < last_state:
             continue
         for row in range(begins[state], begins[state + 1]):
-            for column in range(6):
-                point[column] = chain[row, column]
-            if not core.to_end:
-                point[HEAD] = work - core.below[state, 0] + core.below[state, 2]
-                point[HEAD_PARAMS] = params - core.below[state, 1]
-                # Whom the tail's stage does not send a tensor to are all in the head's, or in closed stages before it.
-                point[FLAGS] |= _reads(core.flags[state]) | (core.head_flag if state < state_count - 1 else 0)
-            if not hopeful(point, outside, charges, ends, terms):
-                continue
-            if count == len(found):
-                found, origin = _doubled(found), _doubled(origin)
-            put(found, count, point)
-            origin[count, 0], origin[count, 1] = row, 0
-            count += 1
+            for g in range(1 if core.to_end else groups):
+                tied = ordered and not (core.to_end or (core.head_flag > 0 and state == last_state))
+                if tied and head_group(chain[row, FLAGS]) > g:
+                    continue
+                for column in range(6):
+                    point[column] = chain[row, column]
+                point[FLAGS] = point[FLAGS] & ~HEAD_GROUP | g << HEAD_SHIFT
+                if not core.to_end:
+                    rest = core.below[last_state, TICKS + g] - core.below[state, TICKS + g]
+                    point[HEAD] = rest + core.crossing[g, state]
+                    point[HEAD_PARAMS] = core.below[last_state, PARAMS] - core.below[state, PARAMS]
+                    # Whom the tail's stage does not send a tensor to are all in the head's, or in closed stages before.
+                    point[FLAGS] |= _reads(core.flags[state]) | (core.head_flag if state < last_state else 0)
+                if not hopeful(point, outside, charges, ends, terms):
+                    continue
+                if count == len(found):
+                    found, origin = _doubled(found), _doubled(origin)
+                put(found, count, point)
+                origin[count, 0], origin[count, 1], origin[count, 2] = row, 0, 0
+                count += 1
     count, thin = condense(found, origin, count, terms.most_points, charges, terms)
     return found[:count], origin[:count], links[: begins[state_count]], lossy or thin
 

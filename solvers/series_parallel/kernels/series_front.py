@@ -14,17 +14,26 @@ from mtpp.solvers.series_parallel.kernels.pareto_fronts import (
     FLAGS,
     HEAD,
     HEAD_BITS,
+    HEAD_GROUP,
     HEAD_PARAMS,
+    HEAD_SHIFT,
+    LEAST,
+    PARAMS,
     TAIL,
+    TAIL_GROUP,
     TAIL_PARAMS,
-    Ends,
+    TICKS,
+    UNIT,
     Terms,
+    allowed,
     charged,
     condense,
     fits,
+    head_group,
     hopeful,
     in_order,
     put,
+    tail_group,
 )
 from mtpp.solvers.stage_cost.cost_arrays import NO_MEMORY
 
@@ -41,10 +50,10 @@ class Series(NamedTuple):
         Points of all components that differ, one front after the other.
     begins, ends
         Rows of each component's front.
-    work, params
-        Of all ops of each component.
-    joint_work, joint_params
-        Of the op behind each component but the last.
+    costs
+        Of all ops of each component, by columns.
+    joint_costs
+        Of the op behind each component, zeros behind the last one.
     whole_graph
         Whether the terminals stand for all inputs and outputs of the graph: no op of theirs takes part, and nothing is
         left to be cut beside the components.
@@ -55,10 +64,8 @@ class Series(NamedTuple):
     fronts: Int64Array
     begins: Int64Array
     ends: Int64Array
-    work: Int64Array
-    params: Int64Array
-    joint_work: Int64Array
-    joint_params: Int64Array
+    costs: Int64Array
+    joint_costs: Int64Array
     whole_graph: bool
     tail_flag: int
     head_flag: int
@@ -66,26 +73,34 @@ class Series(NamedTuple):
 
 @subroutine
 def _descending(fronts: Int64Array, begin: int, end: int) -> Int64Array:
-    """Return the rows from *begin* to *end* by what the tail's stage pays, the most first."""
+    """Return the rows from *begin* to *end* by group of the tail's stage, and by what it pays, the most first."""
     keys = np.zeros((end - begin, 6), dtype=np.int64)
     for row in range(begin, end):
-        keys[row - begin, 0] = -fronts[row, TAIL]
+        keys[row - begin, 0] = tail_group(fronts[row, FLAGS])
+        keys[row - begin, 1] = -fronts[row, TAIL]
     return in_order(keys, end - begin) + begin
 
 
 @subroutine
-def _grouped(live: Int64Array, charges: Int64Array) -> tuple[Int64Array, Int64Array, int]:
-    """Return the points by what the open stage pays, the least first; the group of each, and the number of groups.
+def _open_cost(point: Int64Array, charges: Int64Array) -> int:
+    """Return what the open stage of a point pays."""
+    return int(point[HEAD] + charged(point[FLAGS], 1, charges, head_group(point[FLAGS])))
 
-    Points of a group have as many closed stages and the same flags of the tail.
+
+@subroutine
+def _grouped(live: Int64Array, charges: Int64Array) -> tuple[Int64Array, Int64Array, int]:
+    """Return the points by group of devices and cost of the open stage; the set of each, and the number of sets.
+
+    Points of a set have the same closed stages, flags of the tail, and groups of devices.
     """
     size = len(live)
     keys = np.zeros((size, 6), dtype=np.int64)
-    group = np.empty(size, dtype=np.int64)
+    member = np.empty(size, dtype=np.int64)
     first = np.empty(size, dtype=np.int64)
     count = int(np.int64(0))
     for s in range(size):
-        keys[s, 0] = live[s, HEAD] + charged(live[s, FLAGS], 1, charges)
+        keys[s, 0] = head_group(live[s, FLAGS])
+        keys[s, 1] = _open_cost(live[s], charges)
         g = 0
         while g < count and (
             live[first[g], CLOSED] != live[s, CLOSED] or (live[first[g], FLAGS] ^ live[s, FLAGS]) & ~HEAD_BITS
@@ -94,13 +109,13 @@ def _grouped(live: Int64Array, charges: Int64Array) -> tuple[Int64Array, Int64Ar
         if g == count:
             first[g] = s
             count += 1
-        group[s] = g
-    return in_order(keys, size), group, count
+        member[s] = g
+    return in_order(keys, size), member, count
 
 
 @kernel
 def series_front(
-    series: Series, charges: Int64Array, ends: Ends, terms: Terms
+    series: Series, charges: Int64Array, ends: Int64Array, terms: Terms
 ) -> tuple[Int64Array, Int64Array, Int64Array, bool]:
     """Return the front of a series of components.
 
@@ -120,95 +135,108 @@ def series_front(
     time for l components and p points at each; with memory, where every open stage meets every point of a component,
     O(l·p²·log p).
     """
-    length = len(series.begins)
+    length, groups = len(series.begins), charges.shape[0]
     live = np.empty((0, 6), dtype=np.int64)
     live_cut = np.empty(0, dtype=np.int64)
     cuts = np.empty((16, 3), dtype=np.int64)
     cut_count = 0
-    uncut, uncut_params, uncut_lives = 0, 0, True
+    uncut, uncut_lives = np.zeros(TICKS + groups, dtype=np.int64), np.ones(groups, dtype=np.bool_)
     left = terms.total_work
     lossy = False
-    open_ends = Ends(ends.tail_work, ends.tail_params, 0, 0)
+    open_ends = ends.copy()
+    open_ends[1] = 0
     point = np.empty(6, dtype=np.int64)
     for i in range(length):
         last = i == length - 1
         begin, end = series.begins[i], series.ends[i]
-        joint_work = np.int64(0) if last else series.joint_work[i]
-        joint_params = np.int64(0) if last else series.joint_params[i]
-        left -= series.work[i] + joint_work
+        left -= series.costs[i, LEAST] + series.joint_costs[i, LEAST]
         here = ends if last else open_ends
         starts = series.whole_graph and i == 0
-        room = min((len(live) + 1) * (end - begin + 1), BUFFER)
+        room = min((len(live) + groups) * (end - begin + 1), BUFFER)
         found = np.empty((room, 6), dtype=np.int64)
         origin = np.empty((room, 2), dtype=np.int64)  # cut before, and row or UNCUT
         count = int(np.int64(0))
         every = terms.memory.mode != NO_MEMORY
         by_tail = _descending(series.fronts, begin, end)
-        by_head, group, group_count = _grouped(live, charges)
-        best = np.full(group_count, UNCUT, dtype=np.int64)
-        closable = 0
+        by_head, member, set_count = _grouped(live, charges)
+        best = np.full(set_count, UNCUT, dtype=np.int64)
+        closable, closing = 0, UNCUT
         for r in range(end - begin + 1):
             row = end if r == end - begin else by_tail[r]
             pair_all = every or row == end
+            a = 0 if row == end else tail_group(series.fronts[row, FLAGS])
             if not pair_all:
-                # Of the open stages that may close here, those with as many closed ones and the same flags differ only
-                # in what the tail's stage pays: the least will do.
+                if a != closing:  # open stages on other devices
+                    closing = a
+                    best[:] = UNCUT
+                    while closable < len(live) and head_group(live[by_head[closable], FLAGS]) < a:
+                        closable += 1
+                # Of the open stages that may close here, those of a set differ only in what the tail's stage pays: the
+                # least will do.
                 while closable < len(live):
                     s = by_head[closable]
-                    cost = live[s, HEAD] + charged(live[s, FLAGS], 1, charges)
-                    if cost + series.fronts[row, TAIL] >= terms.cutoff:
+                    if head_group(live[s, FLAGS]) != a:
                         break
-                    if best[group[s]] == UNCUT or live[s, TAIL] < live[best[group[s]], TAIL]:
-                        best[group[s]] = s
+                    if _open_cost(live[s], charges) + series.fronts[row, TAIL] >= terms.cutoff:
+                        break
+                    if best[member[s]] == UNCUT or live[s, TAIL] < live[best[member[s]], TAIL]:
+                        best[member[s]] = s
                     closable += 1
-            for n in range(-1, len(live) if pair_all else group_count):
+            # Below 0 the open stage begins here, or it is that of the tail.
+            for n in range(-groups if row == end else -1, len(live) if pair_all else set_count):
                 s = n if n < 0 or pair_all else best[n]
                 if n >= 0 and s < 0:
                     continue
                 if row == end:  # the component is not cut: its work goes to the open stage
                     if s < 0:
-                        if not (starts and uncut_lives):
+                        if not (starts and uncut_lives[-1 - s]):
                             continue
                         point[:] = 0
+                        point[FLAGS] = (-1 - s) << HEAD_SHIFT
                     else:
                         for column in range(6):
                             point[column] = live[s, column]
-                    point[HEAD] += series.work[i]
-                    point[HEAD_PARAMS] += series.params[i]
+                    point[HEAD] += series.costs[i, TICKS + head_group(point[FLAGS])]
+                    point[HEAD_PARAMS] += series.costs[i, PARAMS]
                     if last:
                         point[FLAGS] |= series.head_flag
                 else:
                     for column in range(6):
                         point[column] = series.fronts[row, column]
                     if s < 0:  # it is the first to be cut: the open stage is that of the tail
-                        if not uncut_lives:
+                        if not uncut_lives[a]:
                             continue
                         if i > 0:
                             point[FLAGS] |= series.tail_flag
-                        point[TAIL] += uncut
-                        point[TAIL_PARAMS] += uncut_params
+                        point[TAIL] += uncut[TICKS + a]
+                        point[TAIL_PARAMS] += uncut[PARAMS]
                         if series.whole_graph:
-                            if not fits(point[TAIL], point[TAIL_PARAMS], terms.cutoff, terms.memory):
+                            if not fits(point[TAIL], point[TAIL_PARAMS], a, terms):
                                 continue
                             point[TAIL], point[TAIL_PARAMS] = 0, 0
+                            point[FLAGS] &= ~TAIL_GROUP
                     else:  # the open stage closes
-                        cost = live[s, HEAD] + charged(live[s, FLAGS], 1, charges) + point[TAIL]
-                        held = live[s, HEAD_PARAMS] + point[TAIL_PARAMS]
-                        if not fits(cost, held, terms.cutoff, terms.memory):
+                        if head_group(live[s, FLAGS]) != a:
                             continue
-                        point[CLOSED] += live[s, CLOSED] + 1
-                        point[FLAGS] |= live[s, FLAGS] & ~HEAD_BITS
+                        cost = _open_cost(live[s], charges) + point[TAIL]
+                        held = live[s, HEAD_PARAMS] + point[TAIL_PARAMS]
+                        if not fits(cost, held, a, terms):
+                            continue
+                        point[CLOSED] += live[s, CLOSED] + terms.devices.groups[a, UNIT]
+                        point[FLAGS] = point[FLAGS] & ~TAIL_GROUP | live[s, FLAGS] & ~(HEAD_BITS | HEAD_GROUP)
                         point[TAIL], point[TAIL_PARAMS] = live[s, TAIL], live[s, TAIL_PARAMS]
-                point[HEAD] += joint_work
-                point[HEAD_PARAMS] += joint_params
+                b = head_group(point[FLAGS])
+                point[HEAD] += series.joint_costs[i, TICKS + b]
+                point[HEAD_PARAMS] += series.joint_costs[i, PARAMS]
                 if last and series.whole_graph:  # the last stage closes, as all others do
-                    if not fits(point[HEAD], point[HEAD_PARAMS], terms.cutoff, terms.memory):
+                    if not fits(point[HEAD], point[HEAD_PARAMS], b, terms):
                         continue
                     if row == end:
-                        point[CLOSED] += 1
-                    if point[CLOSED] > terms.stages:
+                        point[CLOSED] += terms.devices.groups[b, UNIT]
+                    if not allowed(point[CLOSED], terms.devices):
                         continue
                     point[HEAD], point[HEAD_PARAMS] = 0, 0
+                    point[FLAGS] &= ~HEAD_GROUP
                 elif not hopeful(point, left, charges, here, terms):
                     continue
                 if count == room:
@@ -218,13 +246,13 @@ def series_front(
                 origin[count, 0] = UNCUT if s < 0 else live_cut[s]
                 origin[count, 1] = UNCUT if row == end else row - begin
                 count += 1
-        uncut += series.work[i] + joint_work
-        uncut_params += series.params[i] + joint_params
-        uncut_lives = uncut_lives and fits(
-            ends.tail_work + uncut, ends.tail_params + uncut_params, terms.cutoff, terms.memory
-        )
-        if starts:
-            uncut_lives = False
+        for column in range(TICKS + groups):
+            uncut[column] += series.costs[i, column] + series.joint_costs[i, column]
+        for g in range(groups):
+            held = ends[0, PARAMS] + uncut[PARAMS]
+            uncut_lives[g] = (
+                not starts and uncut_lives[g] and fits(ends[0, TICKS + g] + uncut[TICKS + g], held, g, terms)
+            )
         count, thin = condense(found, origin, count, terms.most_points, charges, terms)
         lossy = lossy or thin
         live = found[:count]

@@ -42,10 +42,12 @@ def test_costs_are_those_of_the_devices(name: str, order: str) -> None:
     assert found >= 2
 
 
-def test_series_parallel_takes_equal_devices() -> None:
+def test_series_parallel_takes_direct_transport() -> None:
     """One line says so."""
     instance = next(
         one for one in (random_case(seed).instance() for seed in range(50)) if not (one.uniform or one.peaks_in_order)
     )
-    with pytest.raises(InputError, match="takes equal devices"):
-        PARTITIONERS[SERIES_PARALLEL].load()(instance, SearchLimits(20))
+    machine = replace(instance.machine, transport="neighbours")
+    passing = replace(instance, cost=replace(instance.cost, machine=machine))
+    with pytest.raises(InputError, match="which tensors pass a stage from neighbour to neighbour"):
+        PARTITIONERS[SERIES_PARALLEL].load()(passing, SearchLimits(20))

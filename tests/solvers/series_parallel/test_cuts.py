@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Sequence
 from dataclasses import replace
-from itertools import product
 from pathlib import Path
 
 import oracles
 import pytest
 from composed_graphs import branches, composed_graph
+from cut_shapes import has_the_shape
 from graph_strategies import chain, random_graph
 
 from mtpp.errors import Infeasible, InputError
@@ -19,7 +18,6 @@ from mtpp.formats.graphs.native import read_native
 from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import stage_costs
-from mtpp.inference.partition import Partition
 from mtpp.machine.device import Device
 from mtpp.machine.link import Link
 from mtpp.machine.machine import Machine
@@ -30,40 +28,10 @@ from mtpp.solvers.partitioners import series_parallel
 from mtpp.solvers.series_parallel import core_items
 from mtpp.solvers.series_parallel.components import Components
 from mtpp.solvers.series_parallel.cuts import Cutter
-from mtpp.solvers.series_parallel.decomposition import CORE, PARALLEL, Decomposition, decompose
-from mtpp.solvers.series_parallel.kernels.pareto_fronts import MOST_SHARED, Terms
-from mtpp.solvers.stage_cost.cost_arrays import memory_arrays
+from mtpp.solvers.series_parallel.decomposition import decompose
+from mtpp.solvers.series_parallel.kernels.pareto_fronts import MOST_SHARED
 
 SYSTEM = load_device()
-
-
-def has_the_shape(graph: CostGraph, tree: Decomposition, stages: Sequence[int]) -> bool:
-    """Return whether every stage is a series-parallel piece.
-
-    Of pieces side by side, only the stages of their terminals are in several. The virtual source belongs to a stage
-    that nothing before it feeds, or to none, the virtual sink to one that feeds nothing. Inside a core all is allowed.
-    """
-    in_cores: set[int] = set()
-    for node in range(len(tree.kind) - 1, -1, -1):
-        if node in in_cores or tree.kind[node] == CORE:
-            in_cores.update(tree.children_of(node).tolist())
-    before = oracles.predecessors(graph)
-    used = set(stages)
-    begins = [s for s in used if all(stages[u] == s for v, t in enumerate(stages) if t == s for u in before[v])]
-    ends = [s for s in used if not any(stages[u] == s != stages[v] for v in range(len(stages)) for u in before[v])]
-    fresh = (len(stages), len(stages) + 1)
-    inner = [set(ops) for ops in (tree.inside(node) for node in range(len(tree.kind)))]
-    for source, sink in product([*begins, fresh[0]], [*ends, fresh[1]]):
-        if source == sink and len(used) > 1:
-            continue
-        of = [*stages, source, sink]
-        if all(
-            all(len({child for child in tree.children_of(node) if any(of[v] == s for v in inner[child])}) < 2
-                for s in used - {of[tree.tail[node]], of[tree.head[node]]})
-            for node in range(len(tree.kind)) if tree.kind[node] == PARALLEL and node not in in_cores
-        ):  # fmt: skip
-            return True
-    return False
 
 
 def best_of_the_shape(graph: CostGraph, system: Device, k: int) -> int:
@@ -82,12 +50,13 @@ def best_of_the_shape(graph: CostGraph, system: Device, k: int) -> int:
 def best_cut(instance: Instance, *, most_points: int = 20_000) -> tuple[int, Cutter]:
     """Improve on any cut at all until there is none, and return the last one's bottleneck; checks each on the way."""
     upper = instance.most_ticks + 1
-    terms = Terms(upper, instance.k, int(instance.work.sum()), memory_arrays(instance), most_points)
-    cutter = Cutter(Components(instance, decompose(instance)), terms)
+    components = Components(instance, decompose(instance))
+    terms = components.groups.terms(upper, most_points)
+    cutter = Cutter(components, terms)
     best = oracles.NEVER
     limit = instance.device.memory_bytes
-    while (labels := cutter.cut(terms._replace(cutoff=upper), lambda: None)) is not None:
-        costs = stage_costs(instance, Partition.from_labels(instance, labels))
+    while (found := cutter.cut(terms._replace(cutoff=upper), lambda: None)) is not None:
+        costs = stage_costs(instance, found)
         assert costs.bottleneck < upper
         assert limit is None or (costs.param_bytes + costs.peak_bytes).max() <= limit
         best = upper = costs.bottleneck

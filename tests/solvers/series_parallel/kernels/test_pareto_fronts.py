@@ -21,18 +21,27 @@ from mtpp.solvers.series_parallel.decomposition import decompose
 from mtpp.solvers.series_parallel.kernels.pareto_fronts import (
     HEAD_USED,
     TAIL_USED,
-    Ends,
+    Devices,
     Terms,
     condense,
     nondominated,
     side_by_side,
     thinned,
 )
-from mtpp.solvers.stage_cost.cost_arrays import MemoryArrays, memory_arrays
+from mtpp.solvers.stage_cost.cost_arrays import MemoryArrays
 
 NO_MEMORY = MemoryArrays(0, np.array([[2**62 - 1, 2**62 - 1, 0, 1, 1, 1]]))
 CHARGES = (3, 3, 5, 5)
 FLAGS = (0, 1, 3, 4, 12, 5, 15, TAIL_USED, TAIL_USED | 3, HEAD_USED, TAIL_USED | HEAD_USED)
+
+WEIGHTS = np.array([CHARGES])
+GUARD = 1 << 4
+
+
+def equal(count: int) -> Devices:
+    """Return so many equal devices, fewer than 16."""
+    return Devices(np.array([[1, 0, 0, GUARD - 1, 1 << 20]]), count | GUARD, GUARD, ordered=True, equal=True)
+
 
 Row = tuple[int, int, int, int, int, int]
 
@@ -64,7 +73,7 @@ def test_what_is_kept(rows: list[Row], limited: bool) -> None:
     if not limited:
         rows = [(*row[:4], 0, 0) for row in rows]
     array = np.array(rows, dtype=np.int64).reshape(-1, 6)
-    kept = nondominated(array, len(rows), np.array(CHARGES), limited).tolist()
+    kept = nondominated(array, len(rows), WEIGHTS, limited, GUARD).tolist()
     assert len(set(kept)) == len(kept)
     for y in set(range(len(rows))) - set(kept):
         assert any(dominates(rows[x], rows[y]) for x in kept)
@@ -80,10 +89,11 @@ def test_what_is_kept(rows: list[Row], limited: bool) -> None:
 def test_sums_of_fronts(left: list[Row], right: list[Row], cutoff: int, stages: int) -> None:
     """Each sum of two points that is below the cutoff is dominated by one that is kept, and each kept one is a sum."""
     left, right = ([(*row[:4], 0, 0) for row in rows] for rows in (left, right))
-    terms = Terms(cutoff, stages, 30, NO_MEMORY, 1000)
+    terms = Terms(cutoff, equal(stages), 30, NO_MEMORY, 1000)
+    ends = np.array([[0, 1, 1], [0, 2, 2]])
     fronts = [np.array(rows, dtype=np.int64).reshape(-1, 6) for rows in (left, right)]
     rest = np.zeros(6, dtype=np.int64)
-    found, pairs, lossy = side_by_side(*fronts, rest, 4, 6, np.array(CHARGES), Ends(1, 0, 2, 0), terms)
+    found, pairs, lossy = side_by_side(*fronts, rest, 4, 6, WEIGHTS, ends, terms)
     assert not lossy
     rows = [tuple(row) for row in found.tolist()]
 
@@ -104,7 +114,7 @@ def test_thinning_keeps_both_ends() -> None:
     assert thinned(np.arange(10, 110), 4).tolist() == [10, 43, 76, 109]
     points = np.array([[0, i, 10 - i, 0, 0, 0] for i in range(10)], dtype=np.int64)
     pairs = np.array([[i, i] for i in range(10)], dtype=np.int64)
-    count, lossy = condense(points, pairs, 10, 4, np.array(CHARGES), Terms(9, 9, 9, NO_MEMORY, 4))
+    count, lossy = condense(points, pairs, 10, 4, WEIGHTS, Terms(9, equal(9), 9, NO_MEMORY, 4))
     assert (count, lossy) == (4, True)
     assert points[:4, 1].tolist() == pairs[:4, 0].tolist() == [0, 3, 6, 9]
 
@@ -118,7 +128,7 @@ def test_stages_of_a_core(seed: int) -> None:
     instance = Instance.build(graph, Machine.uniform(3, load_device()))
     components = Components(instance, decompose(instance))
     cutoff = draw.choice((60, 10**6))
-    terms = Terms(cutoff, 3, int(instance.work.sum()), memory_arrays(instance), 1000)
+    terms = components.groups.terms(cutoff, 1000)
     for node in components.tree.cores():
         core = make_core(components, components.distinct[components.component_of[node]], 1000, terms)
         ops = components.ops_of(node)
@@ -129,7 +139,9 @@ def test_stages_of_a_core(seed: int) -> None:
         found = {}
         for larger in range(len(core.masks)):
             for s in range(core.states.stage_offsets[larger], core.states.stage_offsets[larger + 1]):
-                found[int(core.states.stage_froms[s]), larger] = int(core.states.stage_costs[s])
+                smaller, cost, group = core.states.stages[s].tolist()
+                assert group == 0
+                found[smaller, larger] = cost
         expected = {}
         for a, b in product(range(len(inside)), repeat=2):
             if inside[a] < inside[b]:
