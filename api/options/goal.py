@@ -98,8 +98,6 @@ class Goals(Options):
         """
         from mtpp.inference.replicas.partition import replicating
 
-        if self.counts_latency and instance.cost.counts_ops:
-            raise InputError("does not go with devices that have stage_times", parameter=self.goal_option)
         if not self.replicas:
             return instance
         if algorithm not in (AUTO, DOWNSET):

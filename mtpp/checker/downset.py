@@ -11,6 +11,7 @@ from typing import Any
 from mtpp.checker.bounds.capacity import METHOD as CAPACITY
 from mtpp.checker.bounds.capacity import check_capacity
 from mtpp.checker.bounds.chain import check_chain
+from mtpp.checker.bounds.chain_totals import check_chain_totals
 from mtpp.checker.claim import BOTTLENECK, LATENCY, PLAN_PROOF, BoundClaim, merges_hold
 from mtpp.checker.machine import STAGE_TIMES
 from mtpp.checker.report import SHALLOW, Outcome, Search
@@ -153,7 +154,11 @@ def _check_on_devices(claim: BoundClaim, method: str, search: Search | None) -> 
     """Check a bound on devices that differ: its merges hold on devices of every class."""
     assert claim.by_class is not None
     if any(STAGE_TIMES in system for _, system in claim.by_class):
-        proven, said = check_chain(claim)
+        if claim.counts_latency:
+            fault = fault_in_goal(claim)
+            proven, said = check_chain_totals(claim) if fault is None else (False, fault)
+        else:
+            proven, said = check_chain(claim)
         return proven, f"{method}: {said}"
     check_device_proof(claim.proof, claim.path)
     fault = fault_in_terms(claim.k, claim.value, claim.proof) or fault_in_goal(claim)

@@ -12,6 +12,7 @@ from mtpp.solvers.downsets.prover import Problem, Prover
 from mtpp.solvers.limits import UNLIMITED, SearchLimits
 from mtpp.solvers.reduction.reduced_instance import ReducedInstance
 from mtpp.solvers.reduction.reduction import reduce_instance
+from mtpp.solvers.unequal.chains.goals import ChainGoalSearch
 from mtpp.solvers.unequal.chains.partition import ChainSearch
 from mtpp.solvers.unequal.latency import latency_problem
 from mtpp.solvers.unequal.neighbours import exhaustive_problem
@@ -73,15 +74,14 @@ def _problem(aim: Aim) -> Problem:
 
 def _of_chain(instance: Instance, limits: BoundLimits) -> BoundResult:
     """Return the bound of a chain on devices with times of stages."""
-    search = ChainSearch(
-        instance,
-        SearchLimits(
-            UNLIMITED,
-            deadline=limits.deadline,
-            memory_bytes=limits.memory_bytes,
-            observer=limits.observer,
-            interrupted=limits.interrupted,
-        ),
+    inside = SearchLimits(
+        UNLIMITED,
+        deadline=limits.deadline,
+        memory_bytes=limits.memory_bytes,
+        observer=limits.observer,
+        interrupted=limits.interrupted,
     )
+    plain = limits.goal.plain
+    search = ChainSearch(instance, inside) if plain else ChainGoalSearch(instance, limits.goal, inside)
     search.run()
     return BoundResult(search.bound, solved=search.closed)

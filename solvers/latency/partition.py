@@ -31,6 +31,8 @@ from mtpp.solvers.reduction.reduction import reduce_instance
 from mtpp.solvers.relaxation.loop import MOVES_PER_STEP
 from mtpp.solvers.threads import Threads
 from mtpp.solvers.turns import SearchTurns
+from mtpp.solvers.unequal.chains.goals import chain_for_goal
+from mtpp.solvers.unequal.chains.labels import TooManyLabels
 from mtpp.solvers.unequal.latency import latency_problem
 
 _FIRST_STEPS = 1 << 19
@@ -65,13 +67,28 @@ def partition_for(
 
     Notes
     -----
+    Where devices have times of stages the graph is one chain: :mod:`mtpp.solvers.unequal.chains.goals`.
+
     Moves of :mod:`mtpp.solvers.reduction.reduction` make no stage more expensive on its device, so neither the sum of
     all. Exponential in the width of the graph at worst. Without a deadline the result depends on the seed and the
     number of evaluations alone, as long as the memory suffices.
     """
+    if instance.cost.counts_ops:
+        return _of_chain(instance, goal, limits, lower)
     reduced = reduce_instance(instance, ended=limits.ended)
     with Threads(limits.jobs) as threads:
         return _Turns(reduced, goal, limits, threads).run(lower, starts)
+
+
+def _of_chain(instance: Instance, goal: Goal, limits: SearchLimits, lower: LowerBound | None) -> SearchResult:
+    """Search for the best plan of a chain on devices with times of stages."""
+    try:
+        found = chain_for_goal(instance, goal, limits, lower)
+    except TooManyLabels:
+        raise no_plan(instance, goal, proven=False) from None
+    if found is None:
+        raise no_plan(instance, goal, proven=True)
+    return found
 
 
 class _Turns(SearchTurns):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from threading import Event
 
-from mtpp.errors import InconsistentResult, InputError
+from mtpp.errors import InconsistentResult
 from mtpp.host.ending import EndedEarly, run_in_time
 from mtpp.host.memory_limit import spare_memory
 from mtpp.host.stop_reason import StopReason
@@ -51,8 +51,6 @@ def solve_for_goal(
     """
     plain = registry.partitioner(algorithm).load()
     inner = contraction.instance if contraction else instance
-    if inner.cost.counts_ops:
-        raise InputError("stage_times do not go with latency as an objective or a limit", parameter="machine")
     refuse_infeasible(inner)
     points: list[Point] = []
     if frontier:

@@ -249,16 +249,6 @@ def test_helix_clusters(
     assert found.passed, found.sentence
 
 
-@pytest.mark.parametrize("asked", [{"objective": "latency"}, {"max_latency": "50ms"}, {"frontier": True}])
-def test_stage_times_refuse_latency(asked: dict[str, Any], tmp_path: Path) -> None:
-    """A search within a latency adds up costs of ops, and says so."""
-    (tmp_path / "graph.json").write_text(json.dumps(LAYERS))
-    (tmp_path / "machine.toml").write_text('[[device]]\ncount = 2\nstage_times = ["4ms", "9ms", "8ms"]\n')
-    model = mtpp.read(tmp_path / "graph.json", machine=tmp_path / "machine.toml")
-    with pytest.raises(mtpp.InputError, match="stage_times"):
-        mtpp.partition(model, **asked)
-
-
 def test_stage_times_find_the_fewest_devices(tmp_path: Path) -> None:
     """Fewer devices of a chain keep to a bottleneck that longer stages meet."""
     (tmp_path / "graph.json").write_text(json.dumps(LAYERS))

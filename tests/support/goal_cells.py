@@ -8,14 +8,17 @@ from fractions import Fraction
 from random import Random
 from typing import Any
 
+from random_chains import random_chain
 from random_devices import NEVER, RandomCase, random_case
 from random_neighbours import random_neighbours
 from random_replicas import replicated_optimum
 
 import mtpp
+from mtpp.formats.graphs.native import to_document
+from mtpp.names import DEVICE_ORDERS
 
-KINDS = ("equal", "direct", "neighbours")
-"""Devices: k equal ones, those of a machine, and those with links between neighbours."""
+KINDS = ("equal", "direct", "neighbours", "chain")
+"""Devices: k equal ones, those of a machine, with links between neighbours, and with times of stages of a chain."""
 
 GOALS = ("latency", "latency within", "within a latency", "replicas")
 """Least latency, the same within a bottleneck, the least bottleneck within a latency, and with replicas."""
@@ -62,6 +65,8 @@ def random_cell(seed: int, kind: str, goal: str) -> GoalCell:
         free, most = chance.random() < 0.5, chance.randint(1, linked.count)
         model = mtpp.read(json.dumps(linked.document()).encode(), machine=linked.machine(free=free))
         return _asked(model, most, goal, linked.frontier(most, free=free), chance)
+    if kind == "chain":
+        return _chain(chance, goal)
     case = random_case(seed)
     if kind == "equal":
         *_, limit, _ = case.devices[0]
@@ -79,6 +84,16 @@ def random_cell(seed: int, kind: str, goal: str) -> GoalCell:
         )
         return GoalCell(model, most, {"replicas": True}, None if best >= NEVER else best)
     return _asked(model, most, goal, case.frontier(most, free=free), chance)
+
+
+def _chain(chance: Random, goal: str) -> GoalCell:
+    """Return a cell of a chain on devices with times of stages."""
+    chain, order = random_chain(chance), chance.choice(DEVICE_ORDERS)
+    most = chance.randint(1, len(chain.devices))
+    model = mtpp.read(json.dumps(to_document(chain.graph())).encode(), machine=chain.machine(order))
+    if goal == "replicas":
+        return GoalCell(model, most, {"replicas": True}, chain.replicated_optimum(order, most))
+    return _asked(model, most, goal, chain.frontier(order, most), chance)
 
 
 def _asked(model: mtpp.Model, k: int, goal: str, points: list[tuple[int, int]], chance: Random) -> GoalCell:

@@ -10,6 +10,8 @@ from itertools import combinations, permutations
 from math import ceil
 from random import Random
 
+from random_devices import undominated
+
 from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.weights import Weight
 from mtpp.machine.device import Device
@@ -97,7 +99,14 @@ class RandomChain:
 
     def optimum(self, order: str, most: int) -> int | None:
         """Return the least bottleneck; None: there is no plan."""
-        best: int | None = None
+        return min((top for top, _ in self.figures(order, most)), default=None)
+
+    def frontier(self, order: str, most: int) -> list[tuple[int, int]]:
+        """Return bottleneck and latency of all plans that no other one beats in both, in increasing bottleneck."""
+        return undominated(self.figures(order, most))
+
+    def figures(self, order: str, most: int) -> Iterator[tuple[int, int]]:
+        """Give bottleneck and latency of every plan."""
         for ends in _cuts(self.ops):
             ranges = list(zip((0, *ends), (*ends, self.ops), strict=True))
             if len(ranges) > min(most, len(self.devices)):
@@ -105,10 +114,9 @@ class RandomChain:
             chosen = permutations if order == "free" else combinations
             for devices in chosen(self.devices, len(ranges)):
                 costs = [self.cost(*where, device) for where, device in zip(ranges, devices, strict=True)]
-                if None not in costs:
-                    slowest = max(cost for cost in costs if cost is not None)
-                    best = slowest if best is None else min(best, slowest)
-        return best
+                known = [cost for cost in costs if cost is not None]
+                if len(known) == len(costs):
+                    yield max(known), sum(known)
 
     def replicated_optimum(self, order: str, most: int) -> int | None:
         """Return the least bottleneck where stages may stand on several devices; None: there is no plan."""

@@ -85,6 +85,14 @@ class ChainDevices:
                     lengths[-1].append(length)
         return lengths
 
+    def depends_on_place(self) -> bool:
+        """Tell whether so many ops cost another time where they begin elsewhere."""
+        return any(
+            len({cost(begin, begin + length) for begin in range(self.ops - length + 1)}) > 1
+            for cost in self.cost
+            for length in range(1, self.longest + 1)
+        )
+
     def cheapest(self, prices: Sequence[int]) -> list[int | None]:
         """Return the price of the cheapest stages from each position to the end; None where there are none."""
         rest: list[int | None] = [None] * self.ops + [0]

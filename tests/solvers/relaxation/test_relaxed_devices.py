@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from plan_documents import graph_document
-from random_devices import NEVER, RandomCase, random_case
+from random_devices import RandomCase, random_case
 from seeds import sampled
 
 import mtpp
