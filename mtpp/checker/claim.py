@@ -18,6 +18,9 @@ PLAN_PROOF = ("lower_bound", "proof")
 BOTTLENECK, LATENCY = "bottleneck", "latency"
 """Objectives."""
 
+RELAYS = "relays"
+"""Rule of proofs of neighbours: devices may stand between stages without ops."""
+
 Verdict = tuple[bool, str]
 """Whether a bound is proven, and that in words, or the first thing about its proof that is false."""
 
@@ -79,21 +82,27 @@ class BoundClaim:
         graph, system = self.by_class[c]
         return replace(self, graph=graph, system=system, by_class=None)
 
-    def on_link(self, row: int) -> BoundClaim:
-        """Return the claim with the ticks of tensors over one of the links, and the work of the first class."""
+    def on_link(self, row: int, c: int = 0) -> BoundClaim:
+        """Return the claim with the ticks of tensors over one of the links, and the work of one of the classes."""
         assert self.by_class is not None
         assert self.pairs is not None
-        first = self.on_class(0)
-        return replace(first, graph=replace(first.graph, transfer=list(self.pairs.rows[row])))
+        own = self.on_class(c)
+        return replace(own, graph=replace(own.graph, transfer=list(self.pairs.rows[row])))
 
-    def merged(self) -> MergedGraph | str:
-        """Return the graph with all merged that the proof rests on, or what is wrong with a merge."""
+    def merged(self, *, known: bool = False) -> MergedGraph | str:
+        """Return the graph with all merged that the proof rests on, or what is wrong with a merge.
+
+        Parameters
+        ----------
+        known
+            Whether the merges are known to hold; else each is looked at.
+        """
         merges = self.proof.get("merges", [])
         check_merges(merges, (*self.path, "merges"))
         rules = self.proof.get("rules", ())
         whole = isinstance(rules, list) and "whole" in rules
         classes = together_classes(self.graph, self.together)
-        return replay_merges(self.graph, classes, self.system, merges, whole=whole)
+        return replay_merges(self.graph, classes, self.system, merges, whole=whole, known=known)
 
     def merged_by_terms(self) -> MergedGraph | str:
         """Return what :meth:`merged` does where the proof has the claim's value, and its number of stages if any."""

@@ -12,7 +12,7 @@ from mtpp.checker.bounds.capacity import METHOD as CAPACITY
 from mtpp.checker.bounds.capacity import check_capacity
 from mtpp.checker.bounds.chain import check_chain
 from mtpp.checker.bounds.chain_totals import check_chain_totals
-from mtpp.checker.claim import BOTTLENECK, LATENCY, PLAN_PROOF, BoundClaim, merges_hold
+from mtpp.checker.claim import BOTTLENECK, LATENCY, PLAN_PROOF, RELAYS, BoundClaim, merges_hold
 from mtpp.checker.machine import STAGE_TIMES
 from mtpp.checker.report import SHALLOW, Outcome, Search
 from mtpp.document_shape import Path, any_array, array, choice, flag, nullable, record, refuse, sha256, text, whole
@@ -27,8 +27,13 @@ RULES = (
     ["crossings", "fit", "maximal"],
     ["fit", "whole"],
     ["crossings", "fit", "whole"],
+    ["fit", RELAYS],
+    ["fit", RELAYS, "whole"],
 )
-"""Rules by which a proof may have left pairs of downsets out; *whole*: stages hold whole what several ops read."""
+"""Rules by which a proof may have left pairs of downsets out; *whole*: stages hold whole what several ops read.
+
+With *relays* devices may stand without ops between stages of neighbours, and pass on what crosses there.
+"""
 
 
 def check_downset_proof(proof: Any, path: Path = PLAN_PROOF) -> None:
@@ -164,18 +169,19 @@ def _check_on_devices(claim: BoundClaim, method: str, search: Search | None) -> 
     fault = fault_in_terms(claim.k, claim.value, claim.proof) or fault_in_goal(claim)
     if fault is not None:
         return False, f"{method}: {fault}"
-    claims = [claim.on_class(c) for c in range(len(claim.by_class))]
+    claims = alone = [claim.on_class(c) for c in range(len(claim.by_class))]
     if claim.pairs is not None:
         fault = _fault_of_neighbours(claim)
         if fault is not None:
             return False, f"{method}: {fault}"
-        claims += [claim.on_link(row) for row in range(len(claim.pairs.rows))]
-    merged = []
-    for one in claims:
-        found = one.merged()
-        if isinstance(found, str):
-            return False, f"{method}: {found}"
-        merged.append(found)
+        claims = alone + [claim.on_link(row) for row in range(len(claim.pairs.rows))]
+        if not claim.pairs.one_link:
+            links = [sorted({row for row in rows if row is not None}) for rows in claim.pairs.row_of]
+            alone = [claim.on_link(row, c) for c, rows in enumerate(links) for row in rows]
+    fault = next((found for one in alone if isinstance(found := one.merged(), str)), None)
+    if fault is not None:
+        return False, f"{method}: {fault}"
+    merged = [one.merged(known=True) for one in claims]
     hold = f"{merges_hold(len(claim.proof['merges']))} on all devices"
     if search is None:
         return None, f"{method}: {hold}; {SHALLOW}"
@@ -187,10 +193,11 @@ def _fault_of_neighbours(claim: BoundClaim) -> str | None:
     """Return what a proof rests on that does not hold where tensors pass from neighbour to neighbour.
 
     An op that moves may leave a stage empty. The ones before and after it then have a boundary of their own, whose link
-    may be slower than both that they had. So merges hold only where all pairs of devices have one link.
+    may be slower than both that they had. So where links differ merges hold only with relays in place of such stages,
+    and if they hold on each class of devices with each of its links.
     """
     assert claim.pairs is not None
-    if claim.proof["merges"] and not claim.pairs.one_link:
+    if claim.proof["merges"] and not claim.pairs.one_link and RELAYS not in claim.proof["rules"]:
         return "ops are merged, which does not hold where links of neighbours differ"
     if "maximal" in claim.proof["rules"]:
         return "the rule 'maximal' is for direct transport"

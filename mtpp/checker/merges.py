@@ -53,7 +53,13 @@ def check_merges(value: Any, path: Path) -> None:
 
 
 def replay_merges(
-    graph: TickGraph, classes: list[int], system: dict[str, Any], merges: list[list[Any]], *, whole: bool = False
+    graph: TickGraph,
+    classes: list[int],
+    system: dict[str, Any],
+    merges: list[list[Any]],
+    *,
+    whole: bool = False,
+    known: bool = False,
 ) -> MergedGraph | str:
     """Merge what must share a stage, then along a list of merges, checking each on the graph as merged so far.
 
@@ -65,6 +71,8 @@ def replay_merges(
         As :func:`check_merges` takes them; an op stands for its group.
     whole
         Whether stages hold whole what several ops read, and else their ops' shares of it.
+    known
+        Whether the merges are known to hold, of other figures of the same ops: their conditions are left aside.
 
     Returns
     -------
@@ -82,7 +90,9 @@ def replay_merges(
         if outside is not None:
             return f"merge {i} ({rule[:20]!r}): there is no op {outside}"
         groups = [merging.find(op) for op in ops]
-        fault = "its ops are one already" if len(set(groups)) < len(groups) else _fault(merging, memory, rule, groups)
+        fault = "its ops are one already" if len(set(groups)) < len(groups) else None
+        if fault is None and not known:
+            fault = _fault(merging, memory, rule, groups)
         if fault is not None:
             return f"merge {i} ({rule[:20]!r} of op {graph.op_names[ops[0]]!r} to {graph.op_names[ops[-1]]!r}): {fault}"
         leader = groups[-1]

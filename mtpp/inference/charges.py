@@ -57,6 +57,12 @@ class Charges:
         return Charges(self.reader, np.array(amount), np.array(on_op), np.array(ticks))
 
 
+def no_charges(instance: Instance, transfer: Int64Array) -> Charges:
+    """Return that nothing is charged, in ticks of transfers of any kind."""
+    nothing = np.zeros(instance.op_count, dtype=np.int64)
+    return Charges(np.full(instance.op_count, -1, dtype=np.int32), nothing, nothing, transfer)
+
+
 def charges(
     instance: Instance, left_out: NDArray[np.bool_], transfer: Int64Array, rank: Int64Array | None = None
 ) -> Charges:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtpp.inference.charges import Charges, charges
+from mtpp.inference.charges import Charges, charges, no_charges
 from mtpp.inference.contraction import merge
 from mtpp.inference.graph import Int32Array
 from mtpp.inference.instance import Instance
@@ -78,7 +78,8 @@ class Relaxation:
 def relax(instance: Instance, left_out: NDArray[np.bool_], lowered: Mapping[int, int] = _NOTHING) -> Relaxation:
     """Leave ops out of *instance*, with the tensors that they make.
 
-    Their work, or the transfers in its place, is charged on ops that read from them where it can be. An op that reads
+    Their work, or the transfers in its place, is charged on ops that read from them where it can be; not with transport
+    by neighbours. An op that reads
     one tensor and makes one is bypassed, if that loses nothing or less than leaving it out: those who read its output
     read its input. Ops that lead to others through left-out ops alone keep a tensor without cost.
 
@@ -108,7 +109,9 @@ def relax(instance: Instance, left_out: NDArray[np.bool_], lowered: Mapping[int,
         transfer[t] = ticks
     charged = charges(ground, out, transfer)
     rows = [charged]
-    if not ground.uniform:
+    if ground.cost.boundary is not None:
+        rows = [no_charges(ground, ticks) for ticks in (*ground.cost.boundary.ticks, ground.transfer)]
+    elif not ground.uniform:
         cost = ground.cost
         rows = [
             charged.on(ground, work, cost.transfer[link]) for work, link in zip(cost.work, cost.link_of, strict=True)
@@ -128,13 +131,13 @@ def relax(instance: Instance, left_out: NDArray[np.bool_], lowered: Mapping[int,
         kept,
         np.flatnonzero(out).astype(np.int32),
         np.array(sorted(bypassed), dtype=np.int32),
-        np.where(np.any([row.amount > 0 for row in rows], axis=0), charged.reader, -1).astype(np.int32),
+        np.where(np.any([row.amount > 0 for row in rows], axis=0), rows[0].reader, -1).astype(np.int32),
         lowered,
     )
 
 
 class _Tensors:
-    """The tensors that left-out ops touch, by number, as they become others; transfers for each class of devices."""
+    """The tensors that left-out ops touch, by number, as they become others, with a row of transfers for each class."""
 
     def __init__(self, ground: Instance, out: NDArray[np.bool_], rows: Sequence[Charges]) -> None:
         self._ground = ground
@@ -224,7 +227,10 @@ def _without(ground: Instance, out: NDArray[np.bool_], tensors: _Tensors, charge
     tensor_place[np.sort(known)] = np.arange(len(known), dtype=np.int32)
     costs = [np.concatenate([row[~tensors.touched], row[numbers], free])[order] for row in tensors.transfers]
     held = ground.param_bytes[stays]
-    if ground.uniform:
+    boundary = ground.cost.boundary
+    if boundary is not None:
+        cost = ground.cost.of_neighbours(ground.cost.work[:, stays], boundary.of_tensors(np.array(costs)[:-1]), held)
+    elif ground.uniform:
         cost = ground.cost.of_envelope((ground.work + charged[0].on_op)[stays], costs[0], held)
     else:
         work = [(own + row.on_op)[stays] for own, row in zip(ground.cost.work, charged, strict=True)]

@@ -242,6 +242,10 @@ class StageCost:
         """
         return StageCost(self.machine, work, transfer, param_bytes, by_class=True)
 
+    def of_neighbours(self, work: Int64Array, boundary: BoundaryCost, param_bytes: Int64Array) -> StageCost:
+        """Return the cost of other ops on the same devices with transport by neighbours, as :meth:`of_classes` does."""
+        return StageCost(self.machine, work, boundary.least, param_bytes, boundary=boundary)
+
     def enveloped(self) -> StageCost:
         """Return the cost on the envelope: no stage costs more, or needs more memory, on it than on any device."""
         rows = self.least_work[np.newaxis], self.least_transfer[np.newaxis]

@@ -124,13 +124,16 @@ def recheck_on_devices(
     links: tuple[tuple[int, ...], ...] = ()
     if claim.pairs is not None:
         links = tuple(tuple(ticks for ticks, _, readers in one.tensors if readers) for one in merged[len(of_class) :])
-        whole = NeighbourClaim(*terms, links, tuple(map(tuple, claim.pairs.row_of)))
+        relays = "relays" in proof["rules"]
+        whole = NeighbourClaim(*terms, links, tuple(map(tuple, claim.pairs.row_of)), relays)
     if len(of_class[0].order) < of_class[0].op_count:
         return False, "the ops, as merged, wait for each other"
     if "maximal" in proof["rules"] and whole.memory_matters and of_class[0].memory.reserve is None:
         return False, "the rule 'maximal' does not hold where activations depend on the order of the ops"
     if "crossings" in proof["rules"]:
         return False, "the rule 'crossings' is for equal devices"
+    if "relays" in proof["rules"] and (not isinstance(whole, NeighbourClaim) or most_latency is not None):
+        return False, "the rule 'relays' is for the bottleneck with transport by neighbours"
     if "maximal" in proof["rules"] and most_latency is not None:
         return False, "the rule 'maximal' does not hold where latency counts"
     if not all(map(fits_arrays, of_class)) or not all(2 * sum(row) < LARGEST_TOTAL // 4 for row in links):

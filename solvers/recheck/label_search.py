@@ -85,17 +85,17 @@ class LabelSearch(ABC, Generic[L]):
             for downset in waiting.pop(min(waiting)):
                 self._watcher.searched(expanded)
                 expanded += 1
+                kept += self._complete(downset, fronts[downset])
                 final += len(fronts[downset])
                 for reached, label in self._labels_after(downset, fronts[downset]):
                     front = fronts.get(reached)
                     if front is None:
                         front = fronts[reached] = []
                         waiting[reached.bit_count()].append(reached)
-                    elif any(self._covers(one, label) for one in front):
+                    before = len(front)
+                    if not self._keep(label, front):
                         continue
-                    kept -= len(front)
-                    front[:] = [one for one in front if not self._covers(label, one)] + [label]
-                    kept += len(front)
+                    kept += len(front) - before
                     if reached == self._whole:
                         return FoundLabels(len(fronts), kept, None, complete=True)
                 if final > most_labels:
@@ -104,6 +104,17 @@ class LabelSearch(ABC, Generic[L]):
                     raise SearchTooLarge(f"{kept} labels take all the memory that it may ({self._memory >> 20} MiB)")
         numbers = {downset: [self._numbers(one) for one in front] for downset, front in fronts.items()}
         return FoundLabels(len(fronts), kept, digest_of_labels(numbers, self._op_count), complete=False)
+
+    def _keep(self, label: L, front: list[L]) -> bool:
+        """Add a label to those of a downset unless it is needless, and drop those that it makes needless."""
+        if any(self._covers(one, label) for one in front):
+            return False
+        front[:] = [one for one in front if not self._covers(label, one)] + [label]
+        return True
+
+    def _complete(self, downset: int, front: list[L]) -> int:
+        """Add labels that lead to the downset itself, before it is gone on from; return how many more there are."""
+        return 0
 
     @abstractmethod
     def _labels_after(self, downset: int, front: Sequence[L]) -> Iterable[tuple[int, L]]:

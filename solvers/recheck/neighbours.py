@@ -48,10 +48,13 @@ class NeighbourClaim(UnequalClaim):
         By link the ticks of each of the tensors that the claims of classes have.
     link_of
         By two classes the link between a device of each; None where there are no two such devices.
+    relays
+        Whether devices may stand between two stages without ops: they pay for both boundaries.
     """
 
     links: tuple[tuple[int, ...], ...]
     link_of: tuple[tuple[int | None, ...], ...]
+    relays: bool = False
 
 
 class _Reached(NamedTuple):
@@ -99,6 +102,28 @@ class _NeighbourSearch(DeviceSearch[_Reached]):
         self._least = self._least.reshape(len(claim.of_class), len(first.edges))
         self._at: dict[int, tuple[list[int], list[int]]] = {}
         self._own: dict[tuple[int, int], int] = {}
+
+    def _complete(self, downset: int, front: list[_Reached]) -> int:
+        """Add labels with relays; the devices before and after a relay pay for their boundaries with it."""
+        claim, before = self._claim, len(front)
+        if not claim.relays:
+            return 0
+        limit = claim.of_class[0].limit
+        waiting = list(front)
+        while waiting:
+            old = waiting.pop()
+            if old.last < 0:
+                continue
+            for c in range(len(claim.of_class)):
+                label, left = claim.next(old.devices, c), self._boundary(downset, old.last, c)
+                if label is None or left is None or old.paid + left > limit or not self._fits(downset, label):
+                    continue
+                barred = self._barred(downset, c, limit - left)
+                if barred is not None and left <= limit:
+                    relay = _Reached(label, c, left, barred, 0)
+                    if self._keep(relay, front):
+                        waiting.append(relay)
+        return len(front) - before
 
     def _labels_after(self, downset: int, front: Sequence[_Reached]) -> Iterator[tuple[int, _Reached]]:
         claim, most = self._claim, self._most_latency

@@ -55,15 +55,20 @@ D. An op m that moves from stage R to a later stage S, that of l, leaves all dow
 has l, so that tensors that l reads cross before and after. Those from m stop crossing where only l and ops after it
 read them, those to m begin to. Hence c(D ∖ m) − c(D) ≤ c({l, m}) − c({l}) ≤ −w(m), and likewise upwards: S pays no
 more with m, all others no more either. If R had m alone, the stages before and after it get one boundary in place of
-two, over the same link. Over another link it might cost more: where links differ, nothing is merged.
+two, over the same link.
 
- Merges that hold in every class need not hold on the envelope, whose
+Over another link that might cost more. Where links differ the condition has to hold with each link that a device of a
+class has, and only *with relays*: a stage without ops then stands where R stood, and pays for both of its boundaries,
+no more than R did. The optimum with relays is at most that without, so that this is for lower bounds.
+
+Merges that hold in every class need not hold on the envelope, whose
 proofs are of its own merges.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,6 +77,7 @@ from mtpp.host.memory_limit import memory_left
 from mtpp.inference.contraction import merge
 from mtpp.inference.graph import Int32Array, Int64Array
 from mtpp.inference.instance import Instance
+from mtpp.machine.boundary_cost import NO_PAIR
 from mtpp.solvers.reduction.kernels.pair_merges import MergeArrays, Search, find_pairs
 from mtpp.solvers.reduction.merge_regions import RegionFinder
 from mtpp.solvers.reduction.reduced_instance import ALL_RULES, PAIR_RULES, REGION_RULES, ReducedInstance, Reduction
@@ -90,7 +96,11 @@ _WORTHWHILE = 2_000
 
 
 def reduce_instance(
-    instance: Instance, rules: Collection[str] = ALL_RULES, *, ended: Callable[[], bool] = lambda: False
+    instance: Instance,
+    rules: Collection[str] = ALL_RULES,
+    *,
+    ended: Callable[[], bool] = lambda: False,
+    relays: bool = False,
 ) -> ReducedInstance:
     """Apply the rules until none fits, or too few to be worth the time where there are thousands of ops.
 
@@ -100,6 +110,8 @@ def reduce_instance(
         Those to use, names in :data:`ALL_RULES`.
     ended
         Tells whether to end now, with what has been merged so far.
+    relays
+        Whether stages without ops may pass on what crosses, where links of neighbours differ.
 
     Returns
     -------
@@ -114,7 +126,7 @@ def reduce_instance(
     pairs = np.array([name in rules for name in PAIR_RULES], dtype=np.uint8)
     reduced = ReducedInstance(instance)
     boundary = instance.cost.boundary
-    if instance.peaks_in_order or (boundary is not None and not boundary.one_link):
+    if instance.peaks_in_order or (boundary is not None and not boundary.one_link and not relays):
         return reduced
     while not ended():
         inner = reduced.instance
@@ -149,14 +161,26 @@ def find_moves(instance: Instance, allowed: NDArray[np.uint8], steps: int) -> tu
 
 
 def _moves_on_all_classes(instance: Instance, allowed: NDArray[np.uint8], steps: int) -> tuple[Int32Array, Int32Array]:
-    """Return the moves that are found on each class of devices alone, to the same op."""
-    first, *others = range(len(instance.machine.classes))
-    target, rule = find_moves(instance.of_class(first), allowed, steps)
-    for c in others:
-        same = find_moves(instance.of_class(c), allowed, steps)[0] == target
+    """Return the moves that are found on each class of devices alone, over each of its links, to the same op."""
+    first, *others = _alone(instance)
+    target, rule = find_moves(first, allowed, steps)
+    for one in others:
+        same = find_moves(one, allowed, steps)[0] == target
         target = np.where(same, target, np.arange(len(target), dtype=np.int32)).astype(np.int32)
         rule = np.where(same, rule, -1).astype(np.int32)
     return target, rule
+
+
+def _alone(instance: Instance) -> Iterator[Instance]:
+    """Yield the instance on each class of devices alone, of neighbours over each link that one of the class has."""
+    boundary = instance.cost.boundary
+    for c in range(len(instance.machine.classes)):
+        alone = instance.of_class(c)
+        if boundary is None or boundary.one_link:
+            yield alone
+            continue
+        for link in sorted({row for row in boundary.row_of[c].tolist() if row != NO_PAIR}):
+            yield replace(alone, cost=replace(alone.cost, transfer=boundary.ticks[[link]]))
 
 
 def _fits(instance: Instance) -> bool:

@@ -203,6 +203,10 @@ class RelaxationLoop:
             most = _NEGLIGIBLE * int(instance.work.sum())
             for left_out in candidates.levels(upper, self._stopped, trees=enough is not None):
                 self._chains.append(_Chain(left_out, candidates.lost_work(left_out) <= most))
+            if (
+                instance.cost.boundary is not None and not instance.cost.boundary.one_link
+            ):  # merges are for bounds alone
+                self._chains.append(_Chain(np.zeros(instance.op_count, dtype=np.bool_), promising=True))
         self._tried: dict[bytes, int] = {}
         self._next_steps = FIRST_STEPS
         self.finished = not self._chains

@@ -69,7 +69,7 @@ class RelaxedSearch:
         self.partition: Partition | None = None
         self._ended = ended
         self._memory_bytes = memory_bytes
-        self._reduced = reduce_instance(relaxation.instance, ended=ended)
+        self._reduced = reduce_instance(relaxation.instance, ended=ended, relays=True)
         self._problem = problem_of(self._reduced.instance)
         self.steps = len(self._reduced.instance.pins) + len(relaxation.original.pins)
         self._undecided = upper
@@ -138,7 +138,7 @@ class RelaxedSearch:
             self._step *= 3
         elif search.state == "found":
             found = search.partition()
-            self.cost = self._problem.bottleneck(found)
+            self.cost = min(search.limit, self._problem.bottleneck(found))  # with relays it may cost more
             self.partition = self._reduced.lift(found)
             self._step = max(1, self._step // 3)
         else:

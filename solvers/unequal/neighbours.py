@@ -5,9 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from mtpp.inference.instance import Instance
+from mtpp.solvers.stage_cost.cost_arrays import GroundArrays
 from mtpp.solvers.unequal.enumeration import UnequalProblem, UnequalSearch, unequal_problem
 from mtpp.solvers.unequal.kernels.neighbours import search_neighbours
 from mtpp.solvers.unequal.neighbour_arrays import BoundaryArrays, NeighbourPool, boundary_arrays, neighbour_pool
+from mtpp.solvers.unequal.unequal_arrays import ClassArrays, Rates
+
+RELAYS = "relays"
+"""Rule: devices may stand between stages without ops, and pass on what crosses there."""
 
 
 class NeighbourProblem(UnequalProblem):
@@ -21,6 +26,19 @@ class NeighbourProblem(UnequalProblem):
     def search(self, limit: int, memory_bytes: int) -> UnequalSearch:
         """Return a search for a partition with every stage cost at most *limit* ticks, at its beginning."""
         return NeighbourSearch(self, limit, memory_bytes)
+
+
+class RelayProblem(NeighbourProblem):
+    """The same with relays: a lower bound for all instances that lead to this one by moves of ops.
+
+    A stage that such a move leaves without ops still stands between its neighbours, which may have no other link as
+    fast. The partitions that its searches find are without relays, and may cost more than the limit.
+    """
+
+    @property
+    def rules(self) -> list[str]:
+        """The rules of :class:`NeighbourProblem`, and that there may be relays."""
+        return ["fit", RELAYS]
 
 
 class NeighbourSearch(UnequalSearch):
@@ -52,14 +70,25 @@ class NeighbourSearch(UnequalSearch):
             self._registers,
             self._stage_limit,
             last_step,
+            RELAYS in self._problem.rules,
         )
 
 
 def exhaustive_problem(instance: Instance) -> UnequalProblem:
     """Make an instance on devices that differ ready for searches, by its transport."""
     problem = unequal_problem(instance)
-    if instance.cost.boundary is None:
-        return problem
+    return problem if instance.cost.boundary is None else NeighbourProblem(*_without_givers(problem))
+
+
+def relaxed_problem(instance: Instance) -> UnequalProblem:
+    """Make an instance whose stages may have lost all of their ops ready for searches, by its transport."""
+    boundary = instance.cost.boundary
+    if boundary is None or boundary.one_link:
+        return exhaustive_problem(instance)
+    return RelayProblem(*_without_givers(unequal_problem(instance)))
+
+
+def _without_givers(problem: UnequalProblem) -> tuple[Instance, ClassArrays, Rates, GroundArrays]:
     shared = problem.arrays.shared
     none = shared._replace(giver=np.zeros_like(shared.giver))
-    return NeighbourProblem(instance, problem.arrays._replace(shared=none), problem.rates, problem.ground)
+    return problem.instance, problem.arrays._replace(shared=none), problem.rates, problem.ground

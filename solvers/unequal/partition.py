@@ -30,7 +30,7 @@ from mtpp.solvers.relaxation.loop import MOST_OPS, MOVES_PER_STEP, RelaxationLoo
 from mtpp.solvers.threads import Threads
 from mtpp.solvers.turns import SearchTurns
 from mtpp.solvers.unequal.chains.partition import partition_chain
-from mtpp.solvers.unequal.neighbours import exhaustive_problem
+from mtpp.solvers.unequal.neighbours import exhaustive_problem, relaxed_problem
 
 _FIRST_STEPS = 1 << 17
 """Steps of the exhaustive search before the first round of annealing."""
@@ -143,12 +143,12 @@ class _Turns(SearchTurns):
         """Let bounds and partitions of the graph without some ops help, where ops may be left out."""
         assert self._best is not None
         original, lower, upper = self._reduced.original, self._prover.lower, self._best.bottleneck
-        if original.machine.neighbours or not _FEWEST_OPS <= original.op_count <= MOST_OPS:
+        if not _FEWEST_OPS <= original.op_count <= MOST_OPS:
             return
         self._limits.observer.phase("relaxation")
         loop = self._relaxations
         if loop is None:
-            loop = RelaxationLoop(self._reduced, lower, upper, self._limits, self._threads, upper, exhaustive_problem)
+            loop = RelaxationLoop(self._reduced, lower, upper, self._limits, self._threads, upper, relaxed_problem)
             self._relaxations = loop
         if loop.finished:
             return

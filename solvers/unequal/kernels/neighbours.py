@@ -64,8 +64,12 @@ def search_neighbours(
     registers: Int64Array,
     limit: int,
     last_step: int,
+    relays: bool,
 ) -> int:
     """Look for a partition whose stages cost at most *limit* ticks each on devices that the rules allow.
+
+    With *relays* a device may also stand between two stages without ops and pass on what crosses there: it pays for
+    both of its boundaries. That is for lower bounds, of partitions whose stages other rules may have left without ops.
 
     The rule *fit* leaves labels out as in :func:`mtpp.solvers.unequal.kernels.search.search_unequal`, with transfers
     over the best link of each class: the first stage that reads a tensor pays for it at its left boundary.
@@ -106,6 +110,13 @@ def search_neighbours(
         c = registers[CLASS]
         arrays = arrays_of_class(c, classes)
         if registers[DEPTH] == 0:
+            if (
+                relays
+                and c == 0
+                and base > 0
+                and not _add_relays(base, limit, classes, boundary, rules, store, pool, registers)
+            ):
+                return OUT_OF_ROOM
             room, paid = _best_label(base, c, limit, registers[SPENT], boundary, rules, store, pool)
             if room < 0:
                 registers[CLASS] += 1
@@ -126,6 +137,41 @@ def search_neighbours(
                 return FOUND
         registers[CLASS] += 1
     return ENDED
+
+
+@subroutine
+def _add_relays(
+    base: int,
+    limit: int,
+    classes: ClassArrays,
+    boundary: BoundaryArrays,
+    rules: LabelRules,
+    store: UnequalStore,
+    pool: NeighbourPool,
+    registers: Int64Array,
+) -> bool:
+    """Give a downset the labels with devices that only pass on what crosses; False if there is no room for them."""
+    more = True
+    while more:
+        more = False
+        at = store.front[base]
+        while at >= 0:
+            for c in range(len(classes.work)):
+                label = step(pool.label[at], c, rules)
+                if label < 0 or not fits(base, label, classes, rules, store, registers):
+                    continue
+                left = _left_boundary(base, pool.class_of[at], c, boundary)
+                if pool.paid[at] + left > limit or left > limit:
+                    continue
+                barred = _barred(base, c, limit - left, boundary)
+                if barred < 0:
+                    continue
+                if registers[LABELS] == len(pool.label):
+                    return False
+                if _keep_label(label, left, 0, barred, at, base, c, rules, store, pool, registers):
+                    more = True
+            at = pool.following[at]
+    return True
 
 
 @subroutine
