@@ -154,8 +154,10 @@ def _figures(plan: ShownPlan) -> list[tuple[str, str]]:
         figures.append(("replicas", f"the whole graph on {count}: a cut would only add transfers"))
     if upper and plan.one_stage_known:
         alone = plan.one_stage
-        none = "none: one stage alone exceeds the stage memory"
-        figures.append(("speed-up", none if alone is None else f"{_factor(alone / upper)}× over one stage"))
+        exceeds = "one stage alone exceeds the stage memory"
+        none = f"none: {'no device holds the whole graph' if len(set(plan.devices or ())) > 1 else exceeds}"
+        on = f" on {plan.alone_on}, the fastest device that holds it" if plan.alone_on else ""
+        figures.append(("speed-up", none if alone is None else f"{_factor(alone / upper)}× over one stage{on}"))
     if any(one.limits_memory for one in plan.devices or [plan.system]):
         figures.append(("memory", _memory_text(plan)))
     figures.append(("ratio", _ratio_text(plan)))

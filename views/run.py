@@ -71,7 +71,11 @@ def _figures(comparison: Comparison, name_of: Callable[[str], str]) -> list[tupl
     else:
         whole = f"the unsplit model, {threads}"
     unsplit = comparison.predicted_unsplit_s
-    expected_unsplit = "" if unsplit is None else f"; {_seconds(unsplit)} predicted"
+    manifest = measured.wiring.manifest
+    on = "" if manifest.one_device is None else f" on {manifest.one_device.device}, the fastest device that holds it"
+    expected_unsplit = "" if unsplit is None else f"; {_seconds(unsplit)} predicted{on}"
+    if manifest.on_machine and manifest.one_device is None:
+        expected_unsplit = "; none predicted: no device is known to hold the whole model"
     figures = [
         ("bottleneck", _bottleneck(comparison)),
         ("throughput", _pair(f"{_rate(comparison.throughput)} batches/s", comparison.predicted_throughput)),

@@ -66,6 +66,8 @@ class ShownPlan(InTicks):
         What the search left out of that which its algorithm is to look through.
     assumptions
         What the figures rest on.
+    alone_on
+        Name of the fastest device that holds the whole graph, where devices differ.
     limit
         Ticks that the figure which is not the objective may come to; None: any.
     frontier
@@ -89,6 +91,7 @@ class ShownPlan(InTicks):
     assumptions: Sequence[str] = ()
     claimed: bool = False
     devices: Sequence[Device] | None = None
+    alone_on: str = ""
     limit: int | None = None
     frontier: Sequence[ShownPoint] = ()
 
@@ -160,6 +163,11 @@ def shown_plan(plan: Plan, assumptions: Sequence[str]) -> ShownPlan:
     peak = system.activation_reserve_bytes
     if system.peak == "order" and system.limits_memory:
         peak = int(peaks_in_order(instance, plan.partition.assignment * 0, 1)[0])
+    one_stage, alone_on = _one_stage(system, int(instance.work.sum()), int(instance.param_bytes.sum()), peak), ""
+    differ = len(instance.machine.classes) > 1
+    if differ:
+        one_stage = None if plan.alone is None else plan.alone.ticks
+        alone_on = "" if plan.alone is None else _name_of_device(plan, plan.alone.device)
     return ShownPlan(
         name=graph.name,
         ops=graph.op_count,
@@ -171,8 +179,9 @@ def shown_plan(plan: Plan, assumptions: Sequence[str]) -> ShownPlan:
         certificate=plan.certificate,
         bottleneck=plan.bottleneck,
         found_by=plan.found_by,
-        one_stage=_one_stage(system, int(instance.work.sum()), int(instance.param_bytes.sum()), peak),
-        one_stage_known=not instance.cost.counts_ops,
+        one_stage=one_stage,
+        one_stage_known=differ or not instance.cost.counts_ops,
+        alone_on=alone_on,
         crossing=Crossing(len(plan.crossing), instance.tensor_count, sum(sizes)),
         coverage=plan.coverage,
         assumptions=assumptions,
@@ -204,6 +213,11 @@ def shown_document(document: Mapping[str, Any], assumptions: Sequence[str] = ())
     known = known and len(listed) <= 1 and not any(device.stage_times_ps for device in listed)
     work, params = (sum(row[figure] for row in stages) for figure in ("work", "param_bytes"))
     params = document["model"].get("param_bytes", params)  # where stages share weights, the sum is more
+    one_stage, alone_on = _one_stage(system, work, params, system.activation_reserve_bytes) if known else None, ""
+    if "one_device" in document:
+        known, one_stage = True, None
+        if (one := document["one_device"]) is not None:
+            one_stage, alone_on = one["cost"], document["machine"]["devices"][one["index"]]["name"]
     return ShownPlan(
         name=document["model"]["name"],
         ops=document["model"]["ops"],
@@ -219,7 +233,8 @@ def shown_document(document: Mapping[str, Any], assumptions: Sequence[str] = ())
         ),
         bottleneck=document["bottleneck"],
         found_by=document.get("found_by", document["algorithm"]),
-        one_stage=_one_stage(system, work, params, system.activation_reserve_bytes) if known else None,
+        one_stage=one_stage,
+        alone_on=alone_on,
         one_stage_known=known,
         assumptions=assumptions,
         claimed=True,
@@ -262,6 +277,12 @@ def _devices_of(document: Mapping[str, Any]) -> list[Device] | None:
     if "replicas" in document:
         return [_tightest([listed[one["index"]] for one in row["devices"]]) for row in document["stages"]]
     return [listed[row["device"]["index"]] for row in document["stages"]]
+
+
+def _name_of_device(plan: Plan, number: int) -> str:
+    """Return the name of a device by its number in the machine's list."""
+    names = plan.instance.machine.names
+    return names[number if plan.devices is None else plan.devices.index(number)]
 
 
 def _one_stage(system: Device, work: int, params: int, peak: int) -> int | None:

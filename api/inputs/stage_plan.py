@@ -36,6 +36,9 @@ class StagePlan:
         Of each stage; work is cost without transfers.
     devices
         Name and place of each stage's device; None where the plan is not for a machine.
+    one_device
+        Name and place of the fastest device that holds the whole model, and the ticks that it takes; None where there
+        is none, or the plan does not say.
     """
 
     labels: list[int]
@@ -47,6 +50,7 @@ class StagePlan:
     works: list[int]
     param_bytes: list[int]
     devices: list[tuple[str, str]] | None = None
+    one_device: tuple[str, str, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -221,21 +225,54 @@ def _stages_of_plan(
             works=figures["work"],
             param_bytes=figures["param_bytes"],
             devices=devices_of_plan(document),
+            one_device=_one_device_of_plan(document, sum(figures["work"])),
         )
 
 
-def devices_of_plan(document: Any) -> list[tuple[str, str]] | None:
-    """Return name and place of the device of each stage of a plan for a machine; None of other plans."""
-    from mtpp.document_shape import anything, array, text
+def _one_device_of_plan(document: Any, work: int) -> tuple[str, str, int] | None:
+    """Return the device that a plan for a machine compares with; of equal ones the first with all work."""
+    from mtpp.document_shape import anything
     from mtpp.formats.io.json_shape import shaped, whole_number
+    from mtpp.machine.machine import Machine
+
+    named = _named_devices(document)
+    if not named:
+        return None
+    stated = document.get("one_device")
+    if stated is None:
+        plain = "one_device" not in document and len(Machine.from_document(document["machine"]).classes) == 1
+        return (*named[0], work) if plain else None
+    one = shaped(anything, stated, "one_device")
+    index = shaped(whole_number, one.get("index"), "one_device", "index")
+    cost = shaped(whole_number, one.get("cost"), "one_device", "cost")
+    if not 0 <= index < len(named) or cost < 0:
+        raise InputError("is no device with its ticks", where="/one_device", remedy="plan anew")
+    return (*named[index], cost)
+
+
+def _named_devices(document: Any) -> list[tuple[str, str]]:
+    """Return name and place of each device of a plan's machine; none where it has no machine."""
+    from mtpp.document_shape import anything, array, text
+    from mtpp.formats.io.json_shape import shaped
 
     if not isinstance(document, dict) or "machine" not in document:
-        return None
+        return []
     devices = shaped(array(anything), document["machine"].get("devices"), "machine", "devices")
     named = []
     for i, device in enumerate(devices):
         place = shaped(text, device.get("place", "cpu"), "machine", "devices", i, "place")
         named.append((shaped(text, device.get("name"), "machine", "devices", i, "name"), place))
+    return named
+
+
+def devices_of_plan(document: Any) -> list[tuple[str, str]] | None:
+    """Return name and place of the device of each stage of a plan for a machine; None of other plans."""
+    from mtpp.document_shape import anything
+    from mtpp.formats.io.json_shape import shaped, whole_number
+
+    named = _named_devices(document)
+    if not named:
+        return None
     found = []
     for i, row in enumerate(document["stages"]):
         on = shaped(anything, row.get("device"), "stages", i, "device")

@@ -97,6 +97,8 @@ def program_stages(
 
 def _about(model: PlannedModel) -> dict[str, Any]:
     """Return what a manifest says of the model that was split."""
+    from mtpp.formats.results.stage_manifest import WholeModel
+
     plan, graph = model.plan, model.reading.graph
     return {
         "name": graph.name,
@@ -107,6 +109,7 @@ def _about(model: PlannedModel) -> dict[str, Any]:
         "ticks_per_unit": plan.ticks_per_unit,
         "bottleneck": plan.bottleneck,
         "work": sum(plan.works),
+        "one_device": None if plan.one_device is None else WholeModel(*plan.one_device),
     }
 
 

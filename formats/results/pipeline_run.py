@@ -48,6 +48,7 @@ def run_document(comparison: Any) -> dict[str, Any]:
             "of": "model" if measured.whole else "stages",
             "measured_s": _round(comparison.unsplit_s),
             "predicted_s": _round(comparison.predicted_unsplit_s),
+            **({"device": manifest.one_device.device} if manifest.one_device else {}),
         },
         "speedup": {"measured": _round(comparison.speedup), "predicted": _round(comparison.predicted_speedup)},
         "correlation": _round(comparison.correlation),

@@ -19,7 +19,8 @@ known, and ``value`` for a number that decided sizes of the stages: they are for
 model's results, as many and in order: a tensor that is returned twice stands twice, and a result that is no tensor, as
 programs of PyTorch have them, has its ``value``. ``direct`` lists outputs of the whole model that are inputs of it.
 Times are predictions, in ticks. ``device`` and ``place`` are there where the plan is for a machine: the device of each
-stage by name, and where it runs.
+stage by name, and where it runs. So is ``"one_device": {"device", "place", "cost"}``: the fastest device that holds the
+whole model, null if none does.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 from mtpp.document_shape import Path, Rule, array, flag, nullable, record, refuse, text, whatever
 from mtpp.errors import InputError
@@ -59,6 +60,7 @@ __all__ = [
     "StageInput",
     "StageManifest",
     "StageOutput",
+    "WholeModel",
     "manifest_of",
     "manifest_text",
     "read_manifest",
@@ -189,7 +191,16 @@ _MANIFEST = headed(
         "stages": array(_STAGE),
         "direct": array(record({"output": text, "input": text})),
     },
+    {"one_device": nullable(record({"device": text, "place": _place, "cost": _count()}))},
 )
+
+
+class WholeModel(NamedTuple):
+    """The whole model on one device, in ticks, with the name of the device and where it runs."""
+
+    device: str
+    place: str
+    cost: int
 
 
 @dataclass(frozen=True)
@@ -212,6 +223,8 @@ class StageManifest:
         Those that run an op, in the order of the pipeline.
     direct
         (output, input) of the whole model that are one tensor.
+    one_device
+        The fastest device of a machine that holds the whole model; None if none does, or there is no machine.
     """
 
     name: str
@@ -226,6 +239,19 @@ class StageManifest:
     outputs: tuple[Described, ...]
     stages: tuple[Stage, ...]
     direct: tuple[tuple[str, str], ...]
+    one_device: WholeModel | None = None
+
+    @property
+    def on_machine(self) -> bool:
+        """Whether stages stand on devices that have names."""
+        return any(stage.device for stage in self.stages)
+
+    @property
+    def whole_ticks(self) -> int | None:
+        """Ticks of the whole model in one stage: on the fastest device that holds it, where there are several."""
+        if not self.on_machine:
+            return self.work
+        return None if self.one_device is None else self.one_device.cost
 
     @property
     def tensors_out(self) -> tuple[Described, ...]:
@@ -268,6 +294,7 @@ class StageManifest:
                 for stage in self.stages
             ],
             "direct": [{"output": output, "input": input_} for output, input_ in self.direct],
+            **({"one_device": self.one_device and self.one_device._asdict()} if self.on_machine else {}),
         }
 
 
@@ -344,6 +371,7 @@ def manifest_of(document: Any, source: str) -> StageManifest:
             outputs=tuple(map(_result_of, document["outputs"])),
             stages=tuple(map(_stage_of, document["stages"])),
             direct=tuple((row["output"], row["input"]) for row in document["direct"]),
+            one_device=WholeModel(**document["one_device"]) if document.get("one_device") else None,
         )
         check_wiring(manifest.inputs, manifest.outputs, manifest.stages, manifest.direct)
         return manifest

@@ -191,6 +191,11 @@ _MORE: dict[str, Rule] = {
 
 _FEWEST = record({"max_bottleneck": whole()}, {"lower_bound": _BOUND})
 
+_ON_MACHINE_MORE: dict[str, Rule] = {
+    "one_device": nullable(record({"index": whole(), "cost": whole()})),
+    "graph": check_model_graph,
+}
+
 _on_equal_devices = tagged(
     "mtpp-plan", {**_PLAN, "stages": array(record(_STAGE, _STATES))}, {**_MORE, "graph": check_embedded_graph}
 )
@@ -202,7 +207,7 @@ _on_machine = tagged(
         "machine": machine,
         "stages": array(record({**_STAGE, "device": record({"name": text, "index": whole()})}, _STATES)),
     },
-    {**_MORE, "fewest_devices": _FEWEST, "graph": check_model_graph},
+    {**_MORE, "fewest_devices": _FEWEST, **_ON_MACHINE_MORE},
 )
 
 _each = record({"name": text, "index": whole(), "cost": nullable(whole())})
@@ -214,5 +219,5 @@ _replicated = tagged("mtpp-plan", _SHARED, {**_SHARED_MORE, "graph": check_embed
 _replicated_on_machine = tagged(
     "mtpp-plan",
     {**_SHARED, "system": system_of_devices, "machine": machine},
-    {**_SHARED_MORE, "graph": check_model_graph},
+    {**_SHARED_MORE, **_ON_MACHINE_MORE},
 )

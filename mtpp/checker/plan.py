@@ -35,10 +35,11 @@ from mtpp.checker.checks import (
     rows_named,
 )
 from mtpp.checker.claim import LATENCY
+from mtpp.checker.devices.fewest import check_fewest
+from mtpp.checker.devices.one_device import check_one_device
 from mtpp.checker.devices.replicas import REPLICAS, DeviceList, ReplicatedStages, devices_row
 from mtpp.checker.document import ABSTRACT, PICOSECONDS_PER_UNIT, STAGE_FIGURES, check_plan
 from mtpp.checker.facts import counted, dims_rows, groups_row, system_rows
-from mtpp.checker.fewest import check_fewest
 from mtpp.checker.frontier import check_frontier
 from mtpp.checker.goal import PlanGoal, claim_of_bound
 from mtpp.checker.graph import TickGraph, embedded_in_ticks, first_difference
@@ -180,6 +181,7 @@ def verify_plan(
     reached = goal.value(plan) if reached_there is None else reached_there
     checks += [bound, *gap_rows(plan, reached, value, Tier(stated["tier"]), rests_on, _PLAN)]
     checks += check_frontier(plan, subject, placed, ended_by, search, ended=ended)
+    checks += [] if placed is None or ended else check_one_device(plan, subject, placed, ended_by)
     checks += check_fewest(plan, subject, placed, ended_by, search, ended=ended)
     rechecked = bound.passed is True
     return Report(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -211,3 +213,41 @@ def _stages_of_cut_tensors(instance: Instance, stage: Int32Array) -> tuple[Int64
     tensor = np.repeat(np.flatnonzero(cut), pins[cut])
     pairs = np.unique(tensor * k + stage_of_pin[np.repeat(cut, pins)])
     return pairs // k, pairs % k
+
+
+class OneDevice(NamedTuple):
+    """Ticks that the whole graph takes on a device, and the device by its number in a list."""
+
+    ticks: int
+    device: int
+
+
+def fastest_alone(instance: Instance, numbers: Sequence[int]) -> OneDevice | None:
+    """Return the device that takes least for all ops, the first of several; None if no memory holds them.
+
+    Parameters
+    ----------
+    numbers
+        Of the instance's devices in the list.
+
+    Notes
+    -----
+    O(classes · n + pins). A device with times of stages holds no more ops than it has times.
+    """
+    cost, machine, n = instance.cost, instance.machine, instance.op_count
+    stage = np.zeros(n, dtype=np.int32)
+    params, states = int(cost.held_bytes(stage, 1)[0]), int(cost.state_bytes(stage, 1)[0])
+    in_order = int(peaks_in_order(instance, stage, 1)[0]) if instance.device.peak == "order" else None
+    found: OneDevice | None = None
+    for c, device in enumerate(machine.classes):
+        peak = device.activation_reserve_bytes if in_order is None else in_order
+        times = cost.stage_ticks[c]
+        if device.memory_bytes is not None and params + states + peak > device.memory_bytes:
+            continue
+        if times is not None and n >= len(times):
+            continue
+        work = int(cost.work[c].sum()) if times is None else int(times[n])
+        ticks = work + cost.overflow(params, peak, device)
+        first = min(number for number, own in zip(numbers, machine.class_of, strict=True) if own == c)
+        found = min(one for one in (found, OneDevice(ticks, first)) if one is not None)
+    return found

@@ -15,7 +15,7 @@ from mtpp.inference.certificate import Certificate, LowerBound
 from mtpp.inference.goal import Goal
 from mtpp.inference.graph import CostGraph, Int32Array
 from mtpp.inference.instance import Instance
-from mtpp.inference.objective import StageCosts, crossing_tensors, stage_costs
+from mtpp.inference.objective import OneDevice, StageCosts, crossing_tensors, fastest_alone, stage_costs
 from mtpp.inference.partition import Partition
 from mtpp.inference.replicas.costs import ReplicaCosts, replica_costs
 from mtpp.inference.replicas.partition import ReplicatedPartition
@@ -147,6 +147,11 @@ class Plan:
         return Certificate(self.goal.value(self.costs), self.lower, self.goal.objective)
 
     @cached_property
+    def alone(self) -> OneDevice | None:
+        """The fastest device that holds the whole graph, by its number in the machine's list; None if none does."""
+        return fastest_alone(self.instance, self.devices or range(self.instance.machine.count))
+
+    @cached_property
     def crossing(self) -> Int32Array:
         """Tensors that cross a stage boundary, int32."""
         return crossing_tensors(self.instance, self.partition)
@@ -274,6 +279,9 @@ class Plan:
             "stages": self.stage_rows(),
             "assignment": dict(zip(graph.op_names, self.partition.assignment.tolist(), strict=True)),
         }
+        if machine is not None and len(self.instance.machine.classes) > 1:
+            one = self.alone
+            document["one_device"] = None if one is None else {"index": one.device, "cost": one.ticks}
         if self.frontier:
             document["frontier"] = [point.to_document(graph.op_names) for point in self.frontier]
         if self.fewest is not None:

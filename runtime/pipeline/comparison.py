@@ -135,8 +135,9 @@ class Comparison:
 
     @property
     def predicted_unsplit_s(self) -> float | None:
-        """Return the work of the whole model."""
-        return None if self.tick_s is None else self.measured.wiring.manifest.work * self.tick_s
+        """Return the time of the whole model in one stage, on the fastest device that holds it."""
+        ticks = self.measured.wiring.manifest.whole_ticks
+        return None if self.tick_s is None or ticks is None else ticks * self.tick_s
 
     @property
     def speedup(self) -> float:
@@ -145,9 +146,10 @@ class Comparison:
 
     @property
     def predicted_speedup(self) -> float | None:
-        """Return the whole work over the cost of the slowest stage."""
+        """Return the ticks of the whole model in one stage over those of the slowest stage."""
         manifest = self.measured.wiring.manifest
-        return manifest.work / manifest.bottleneck if manifest.bottleneck else None
+        ticks = manifest.whole_ticks
+        return ticks / manifest.bottleneck if manifest.bottleneck and ticks is not None else None
 
     @cached_property
     def correlation(self) -> float | None:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from mtpp.array_types import Array
 from mtpp.errors import InputError
+from mtpp.formats.results.stage_records import CPU
 from mtpp.runtime.checking.agreement import Agreement, types_between
 from mtpp.runtime.checking.draws import check_names, fitting
 from mtpp.runtime.pipeline.crew import Crew, Limits, RunLimits
@@ -237,7 +238,9 @@ def _whole_model(wiring: Wiring, path: Path, seed: int) -> ModelFile:
     }
     numbers = {tensor.name: tensor.fixed for tensor in wiring.manifest.inputs if tensor.fixed is not None}
     inputs, outputs = expected["inputs"], expected["outputs"]
-    return model_of(path, inputs, outputs, seed, whole=True, spare=wiring.spare, numbers=numbers)
+    one = wiring.manifest.one_device
+    place = CPU if one is None else one.place
+    return model_of(path, inputs, outputs, seed, whole=True, spare=wiring.spare, numbers=numbers, place=place)
 
 
 class InTurn:

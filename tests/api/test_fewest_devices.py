@@ -5,25 +5,17 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from random import Random
 from typing import Any
 
 import pytest
-from random_devices import NEVER, RandomCase, random_case
+from machine_models import model_of
+from random_devices import NEVER, random_case
 
 import mtpp
 from mtpp.errors import Infeasible
-from mtpp.machine.machine import Machine
 
 ROW = "fewest devices"
-
-
-def model_of(case: RandomCase, *, free: bool) -> Any:
-    """Return the graph of a case read for its machine, whose devices have names."""
-    machine: Machine = case.machine(free=free)
-    groups = tuple(replace(group, name=f"d{i}") for i, group in enumerate(machine.groups))
-    return mtpp.read(case.graph(), machine=replace(machine, groups=groups))
 
 
 def row_of(document: dict[str, Any]) -> Any:
