@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
 
+from mtpp.errors import Infeasible, InputError
 from mtpp.host.stop_reason import StopReason
 from mtpp.inference.graph import Int32Array
 from mtpp.inference.instance import Instance
@@ -14,16 +16,22 @@ from mtpp.inference.objective import keeps_stage_memory, stage_costs
 from mtpp.inference.partition import Partition
 from mtpp.inference.stage_cost import StageCost
 from mtpp.machine.machine import Machine
+from mtpp.names import ENGINE_RULES
 from mtpp.solvers.arrays import order_arrays, slicing_arrays
 from mtpp.solvers.feasibility import none_found
 from mtpp.solvers.limits import SearchLimits, SearchResult
 from mtpp.solvers.local_search.annealing import HOT, Annealer, Assignment, Start
 from mtpp.solvers.orders.kernels.topological import kahn_order
 from mtpp.solvers.orders.slicing import slice_order
+from mtpp.solvers.registry import partitioner
 from mtpp.solvers.threads import Threads
 
 _ORDERS_BEFORE_BALANCING = 16
 _SWEEPS = 500
+
+_MOST_OPS_OF_RULES = 100_000
+"""Ops of a graph that the rules of engines are tried on beforehand: one of them looks at it again and again."""
+
 _RUNS = 4
 
 
@@ -67,25 +75,49 @@ class FirstSearch:
 def first_partition(instance: Instance) -> SearchResult | None:
     """Return a cut of the graph's own order into stages of about equal work, for searches that find nothing in time.
 
-    Or with everything in one stage, where that is better. None if a stage exceeds the stage memory, which proves
-    nothing about others, or devices have times of stages. O(n + pins).
+    Or with everything in one stage, where that is better. On devices that differ stages have work by the speeds, and
+    the rules of engines are tried. None if a stage exceeds the stage memory, which proves nothing about others, or
+    devices have times of stages. O(n + pins) for each device.
     """
-    found: list[SearchResult] = []
     if instance.cost.counts_ops:  # not every stage is possible
         return None
-    for stage in (_equal_work(instance), np.zeros(instance.op_count, dtype=np.int32)):
+    found: list[SearchResult] = []
+    for stage in (_work_by_speed(instance), *_in_one_stage(instance)):
         partition = Partition.from_stages(instance, stage)
         costs = stage_costs(instance, partition)
         if keeps_stage_memory(instance, costs):
             found.append(SearchResult(partition, costs.bottleneck, "equal work", 1, StopReason.FINISHED))
+    if not instance.equal_devices and instance.op_count <= _MOST_OPS_OF_RULES:
+        for rule in ENGINE_RULES:
+            with suppress(Infeasible, InputError):
+                found.append(partitioner(rule).load()(instance, SearchLimits(evaluations=1)))
     return min(found, key=lambda one: one.bottleneck, default=None)
 
 
-def _equal_work(instance: Instance) -> Int32Array:
-    """Return the stage of each op when the graph's own order is cut into stages of about equal work."""
+def _in_one_stage(instance: Instance) -> Iterator[Int32Array]:
+    """Yield everything on the first device of each class."""
+    class_of = instance.cost.class_of(instance.k).tolist()
+    for c in sorted(set(class_of)):
+        yield np.full(instance.op_count, class_of.index(c), dtype=np.int32)
+
+
+def _work_by_speed(instance: Instance) -> Int32Array:
+    """Return the stage of each op when the graph's own order is cut into stages that take about as long for their work.
+
+    Where not all devices may be used, those that take longest for everything stay empty.
+    """
     work = instance.work[instance.order].astype(np.float64)
     middle = np.cumsum(work) - work / 2
-    stages = np.minimum(middle * (instance.k / max(1.0, float(work.sum()))), instance.k - 1).astype(np.int32)
+    total = max(1.0, float(work.sum()))
+    if instance.equal_devices:
+        stages = np.minimum(middle * (instance.k / total), instance.k - 1).astype(np.int32)
+    else:
+        whole = instance.cost.work.sum(axis=1)[instance.cost.class_of(instance.k)]
+        speed = 1 / np.maximum(1.0, whole.astype(np.float64))
+        speed[np.argsort(whole, kind="stable")[instance.most_used :]] = 0
+        ends = np.cumsum(speed) * (total / speed.sum())
+        last = int(np.flatnonzero(speed)[-1])
+        stages = np.minimum(np.searchsorted(ends, middle, side="right"), last).astype(np.int32)
     stage = np.empty(instance.op_count, dtype=np.int32)
     stage[instance.order] = stages
     return stage

@@ -181,8 +181,8 @@ def cut_rating(instance: Instance, threads: Threads, stopped: Callable[[], bool]
 
 
 def _device_cut_rating(instance: Instance, threads: Threads, stopped: Callable[[], bool]) -> Rating:
-    """Return the rating by bottleneck in ticks on devices that differ, in the machine's order."""
-    ordering, slicer = order_arrays(instance), slicer_of(instance)
+    """Return the rating by bottleneck in ticks on devices that differ."""
+    ordering, slicer = order_arrays(instance), slicer_of(instance, free=instance.machine.free)
 
     def rate_rows(chromosomes: FloatArray, cutoff: Any, fitness: NDArray[Any]) -> None:
         for i, chromosome in enumerate(chromosomes):

@@ -9,8 +9,10 @@ import numpy as np
 from mtpp.inference.graph import Int32Array
 from mtpp.inference.instance import Instance
 from mtpp.inference.partition import Partition
+from mtpp.inference.placed_partition import PlacedPartition
 from mtpp.solvers.arrays import SlicingArrays, slicing_arrays
 from mtpp.solvers.bounds.simple import simple_bound
+from mtpp.solvers.orders.device_slicing import DeviceCut
 from mtpp.solvers.orders.kernels.slicing import INFEASIBLE, best_segmentation, fewest_stages
 from mtpp.solvers.orders.neighbour_slicing import slicer_of
 
@@ -39,7 +41,8 @@ def slice_order(
     Returns
     -------
     The best segmentation of *order*, or None if none beats *cutoff* and keeps to the stage memory. On devices that
-    differ, stage i stands on device i: see :meth:`~mtpp.solvers.orders.device_slicing.DeviceSlicer.best`.
+    differ see :meth:`~mtpp.solvers.orders.device_slicing.DeviceSlicer.best`; in free order the partition has its own,
+    and is none worse than the best with devices as they are listed.
 
     Notes
     -----
@@ -48,8 +51,11 @@ def slice_order(
     Without a cutoff one is found first, by growing a guess from the simple bound until few enough stages do.
     """
     if not instance.equal_devices:
-        on_devices = slicer_of(instance).best(order, cutoff)
-        return on_devices and Segmentation(on_devices.partition, on_devices.bottleneck)
+        free = instance.machine.free
+        best = slicer_of(instance, free=free).best(order, cutoff)
+        if free:  # labels may have been left out
+            best = slicer_of(instance).best(order, best.bottleneck if best else cutoff) or best
+        return best and Segmentation(placed(instance, best), best.bottleneck)
     arrays = arrays or slicing_arrays(instance)
     order = order.copy()  # the graph's own order is read-only, which would compile every kernel again
     if cutoff is None:
@@ -72,10 +78,13 @@ def segment_below(
     O(n·w + pins).
     """
     if not instance.equal_devices:
-        cut = slicer_of(instance).below(order, cutoff)
+        free = instance.machine.free
+        cut = slicer_of(instance, free=free).below(order, cutoff) or (
+            slicer_of(instance).below(order, cutoff) if free else None
+        )
         if cut is None:
             raise ValueError(f"no cut of this order for these devices stays below {cutoff} ticks")
-        return cut.partition
+        return placed(instance, cut)
     arrays = arrays or slicing_arrays(instance)
     parent = np.empty(instance.op_count + 1, dtype=np.int32)
     count = int(fewest_stages(order.copy(), cutoff, instance.k, arrays, parent))
@@ -88,6 +97,13 @@ def segment_below(
         stage[order[start:end]] = index
         end = start
     return Partition.from_stages(instance, stage)
+
+
+def placed(instance: Instance, cut: DeviceCut) -> Partition:
+    """Return the partition of a cut on devices that differ, with its devices where they may stand in any order."""
+    if not instance.machine.free:
+        return cut.partition
+    return PlacedPartition.on(instance, cut.partition.assignment, cut.devices)
 
 
 def _reachable_cutoff(instance: Instance, order: Int32Array, arrays: SlicingArrays) -> int | None:

@@ -104,7 +104,7 @@ def _rounds(op_count: int, orders: int) -> Iterator[list[_Batch]]:
 
 def _batch_search(instance: Instance, seed: int) -> Callable[[_Batch, int], _Found | None]:
     ordering, slicing = order_arrays(instance), slicing_arrays(instance)
-    slicer = None if instance.equal_devices else slicer_of(instance)
+    slicer = None if instance.equal_devices else slicer_of(instance, free=instance.machine.free)
     stages = min(instance.k, instance.op_count)  # more could only stay empty
 
     def search(batch: _Batch, cutoff: int) -> _Found | None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from random import Random
 
 import pytest
-from random_devices import random_case
+from random_devices import NEVER, random_case
 
 from mtpp.errors import Infeasible, InputError
-from mtpp.names import SERIES_PARALLEL
+from mtpp.names import ENGINE_RULES, SERIES_PARALLEL
 from mtpp.solvers.limits import SearchLimits
+from mtpp.solvers.local_search.initial_partition import first_partition
 from mtpp.solvers.registry import PARTITIONERS
 
 HEURISTICS = sorted(set(PARTITIONERS) - {"auto", "downset"})
@@ -40,6 +42,44 @@ def test_costs_are_those_of_the_devices(name: str, order: str) -> None:
         assert best.bottleneck >= case.optimum(count - spare, free=order == "free")
         assert len(set(best.partition.assignment.tolist())) <= count - spare
     assert found >= 2
+
+
+def test_orders_are_cut_on_devices_that_may_move() -> None:
+    """In free order no partitioner that cuts orders keeps devices in the order of the list where another is better."""
+    moved = 0
+    for seed in range(60):
+        case = random_case(seed)
+        instance = case.instance(free=True)
+        order = instance.order.tolist()
+        try:
+            found = PARTITIONERS["slice"].load()(instance, SearchLimits(1))
+        except Infeasible:
+            continue
+        least = case.cut_optimum(order, instance.k, free=True)
+        assert found.bottleneck == case.bottleneck(found.partition, found.devices or range(instance.k)) == least
+        moved += least < case.cut_optimum(order, instance.k, free=False)
+    assert moved >= 3
+
+
+def test_a_first_partition_is_none_worse_than_the_rules_of_engines() -> None:
+    """What a search leaves whose time is over at once; it keeps to the memories and to the devices that may be used."""
+    found = 0
+    for seed in range(60):
+        case = random_case(seed)
+        most = max(1, len(case.devices) - seed % 2)
+        instance = case.instance(most, free=seed % 3 == 0)
+        first = first_partition(instance)
+        rules = []
+        for name in ENGINE_RULES:
+            with suppress(Infeasible, InputError):
+                rules.append(PARTITIONERS[name].load()(instance, SearchLimits(1)).bottleneck)
+        if first is None:
+            assert not rules
+            continue
+        found += 1
+        assert first.bottleneck == case.bottleneck(first.partition, range(instance.k)) <= min(rules, default=NEVER)
+        assert len(set(first.partition.assignment.tolist())) <= most
+    assert found > 20
 
 
 def test_series_parallel_takes_direct_transport() -> None:
