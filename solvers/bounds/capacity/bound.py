@@ -34,13 +34,23 @@ from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
 _WIDTHS = (6, 12, SLOTS)
 """Tensors live together, at most, in passes that come one after the other."""
 
-_BEAM = 32
-
 _WINDOW = 4
-"""Part of the ticks between bound and bottleneck that the first pass looks at; the next one looks at twice as many."""
+"""Part of the ticks between bound and bottleneck that the first pass looks at."""
+
+_LARGER = 4
+"""So many times more ticks the next pass looks at, where one has refuted all of its own."""
 
 _SMALLER = 8
 """A pass with too many sets is tried again with so many times fewer ticks."""
+
+_NARROWEST = 1 << 12
+"""Of these ticks, a part too small to be tried."""
+
+_PARTS = 1 << 20
+"""Of what devices have time for beyond a known set: as finely it is shared out."""
+
+_LABELS = (1 << 20, 1 << 23, 1 << 26, 1 << 62)
+"""Of a pass, in rounds that come one after the other."""
 
 _BYTES_PER_LABEL = 256
 _DEFAULT_BYTES = 2**29
@@ -83,10 +93,15 @@ def capacity_bound(instance: Instance, lower: int, upper: int, effort: Effort) -
     measure = _measure(base)
     search = _Search(base, measure, instance.most_used, upper, effort)
     search.begin(lower)
-    for slots in _WIDTHS:
-        forgotten = tensors_beyond(base, slots)
-        closed = search.run(forgotten)
-        if not closed or search.lower >= upper or not forgotten:
+    for labels in _LABELS:
+        for slots in _WIDTHS:
+            forgotten = tensors_beyond(base, slots)
+            closed = search.run(forgotten, labels)
+            if search.lower >= upper or (closed and not forgotten):
+                return BoundResult(search.found, solved=True)
+            if not closed:
+                break
+        if closed or search.ended:
             break
     return BoundResult(search.found, solved=closed)
 
@@ -103,6 +118,18 @@ def _measure(instance: Instance) -> tuple[int | None, Int64Array]:
         if (len(plain) == 1 or (work[plain] == work[c]).all()) and (work <= work[finest]).all():
             return c, work[c]
     return (None if len(work) > 1 else 0), work.min(axis=0)
+
+
+@dataclass(frozen=True)
+class _Steps:
+    """The most work within some ticks on devices of each class, or what was enough where that is more."""
+
+    stairs: Sequence[Stair]
+    enough: Sequence[int]
+
+    def within(self, ticks: int) -> list[int]:
+        """Return it, by class."""
+        return [max(stair.within(ticks), least) for stair, least in zip(self.stairs, self.enough, strict=True)]
 
 
 class _Search:
@@ -127,45 +154,72 @@ class _Search:
         simple = 1 if min(rates) < 0 or not sum(best) else int(self._total / sum(best) * (1 - 1e-6))
         self.lower = max(1, lower, simple)
 
-    def run(self, forgotten: Sequence[int]) -> bool:
-        """Raise the bound with some tensors forgotten; return whether that came to its end."""
+    def run(self, forgotten: Sequence[int], labels: int) -> bool:
+        """Raise the bound with some tensors forgotten; return whether that came to its end.
+
+        Parameters
+        ----------
+        labels
+            Of one pass at most.
+        """
         sets = ConvexSets(self._instance, self._measure, forgotten)
-        first, window = self.lower - 1, max(1, (self._upper - self.lower) // _WINDOW)
-        known = self._stairs(sets, first, [0] * len(self._instance.cost.work), _BEAM)
-        rooms = None if known is None else [stair.within(first) for stair in known]
-        while rooms is not None and first < self._upper:
+        span, first = max(1, self._upper - self.lower), self.lower - 1
+        window, exact = max(1, span // _WINDOW), True
+        rooms = [sets.run(c, first) for c in range(len(self._instance.cost.work))]
+        while first < self._upper:
             top = min(self._upper - 1, first + window)
-            stairs = self._stairs(sets, top, rooms)
+            enough = rooms if exact else self._shared_out(sets, rooms, top)
+            stairs = self._stairs(sets, top, enough, labels)
             if stairs is None:
-                if window == 1 or self._effort.ended() or self._labels > self._effort.labels:
+                if window <= span // _NARROWEST or self.ended:
                     return False
-                window = max(1, window // _SMALLER)
+                window, exact = max(1, window // _SMALLER), False
                 continue
-
-            def within(ticks: int, stairs: Sequence[Stair] = stairs, rooms: Sequence[int] = rooms) -> list[int]:
-                return [max(stair.within(ticks), least) for stair, least in zip(stairs, rooms, strict=True)]
-
-            refuted = (
-                bisect_left(range(first, top + 1), True, key=lambda ticks: self._suffice(within(ticks))) + first - 1
-            )
+            steps = _Steps(stairs, enough)
+            refuted = bisect_left(range(first, top + 1), True, key=lambda ticks: self._suffice(steps.within(ticks)))
+            refuted += first - 1
             if refuted >= first:
-                self._take(refuted, within(refuted), forgotten)
-            if refuted < top:
+                self._take(refuted, steps.within(refuted), forgotten)
+            if exact and refuted < top:
                 return True
-            rooms, first, window = within(top), top + 1, 2 * window
-        return rooms is not None
+            rooms = [max(stair.within(refuted), room) for stair, room in zip(stairs, rooms, strict=True)]
+            exact = exact or refuted < first + window // 2
+            first, window = refuted + 1, _LARGER * window if refuted == top else max(1, top - refuted - 1)
+        return True
 
-    def _stairs(self, sets: ConvexSets, most: int, known: Sequence[int], beam: int | None = None) -> list[Stair] | None:
+    @property
+    def ended(self) -> bool:
+        """Whether no more may be done."""
+        return self._effort.ended() or self._labels > self._effort.labels
+
+    def _stairs(self, sets: ConvexSets, most: int, enough: Sequence[int], labels: int) -> list[Stair] | None:
         """Return the sets of at most so many ticks on devices of each class; None where the limits do not suffice."""
         effort, stairs = self._effort, []
-        for c, least in enumerate(known):
-            labels = max(0, effort.labels - self._labels)
-            stair = sets.stair(c, ScanLimits(most, least, labels, effort.width, effort.ended, beam))
+        for c, least in enumerate(enough):
+            allowed = min(labels, max(0, effort.labels - self._labels))
+            stair = sets.stair(c, ScanLimits(most, least, allowed, effort.width, effort.ended))
             if stair is None:
+                self._labels += allowed
                 return None
             self._labels += stair.labels
             stairs.append(stair)
         return stairs
+
+    def _shared_out(self, sets: ConvexSets, rooms: Sequence[int], ticks: int) -> list[int]:
+        """Return larger rooms whose best ones are less than all work, the more so the more a device has time for."""
+        rates = [sets.rate(c) for c in range(len(rooms))]
+        most = [self._total if rate < 0 else min(self._total, int(ticks * rate)) for rate in rates]
+
+        def with_part(part: int) -> list[int]:
+            pairs = zip(rooms, most, strict=True)
+            return [room + max(0, time - room) * part // _PARTS for room, time in pairs]
+
+        part = bisect_left(range(_PARTS + 1), True, key=lambda part: self._suffice(with_part(part))) - 1
+        return with_part(part) if part > 0 else list(rooms)
+
+    def _spare(self, rooms: Sequence[int]) -> int:
+        """Return by how much each room may be larger for the best ones to be less than all work, 0 if they are not."""
+        return max(0, (self._total - 1 - self._best(rooms)) // self._most)
 
     def _best(self, rooms: Sequence[int]) -> int:
         """Return the sum of the largest rooms of the devices that may be used."""
@@ -176,7 +230,7 @@ class _Search:
 
     def _take(self, ticks: int, rooms: Sequence[int], forgotten: Sequence[int]) -> None:
         """Take it that no partition costs so many ticks; what is to spare goes to all devices alike."""
-        spare = (self._total - 1 - self._best(rooms)) // self._most
+        spare = self._spare(rooms)
         self.lower = ticks + 1
         if self.found is None or self.lower > self.found.value:
             proof = {

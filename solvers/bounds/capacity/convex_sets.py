@@ -24,14 +24,19 @@ from mtpp.solvers.bounds.kernels.convex_sets import (
     SLOTS,
     Labels,
     OpStep,
+    Runs,
     StageRoom,
     decide_op,
+    most_of_a_run,
     stages_of,
     undominated,
 )
 from mtpp.solvers.stage_cost.cost_arrays import NO_MEMORY, memory_arrays
 
 _ROUNDED = 1 + 1e-9
+
+_RUN_STEPS = 1 << 25
+"""Pins that runs of an order may take: a fraction of a second."""
 
 _ALL_BITS = (1 << BITS * SLOTS) - 1
 
@@ -72,8 +77,6 @@ class ScanLimits:
         Labels in all, and at one op.
     ended
         Whether to end without result.
-    beam
-        Sets kept at an op, those that may come to most measure; None: all.
     """
 
     most: int
@@ -81,7 +84,6 @@ class ScanLimits:
     labels: int
     width: int
     ended: Callable[[], bool]
-    beam: int | None = None
 
 
 class _Live:
@@ -176,21 +178,35 @@ class ConvexSets:
             return -1.0
         return float((self.measure[some] / work[some]).max(initial=0.0)) * _ROUNDED
 
-    def stair(self, c: int, limits: ScanLimits) -> Stair | None:
-        """Return the sets that a device of a class has room for; None where the limits do not suffice.
+    def run(self, c: int, most: int) -> int:
+        """Return the measure of some convex set of at most so many ticks: a run of the graph's own order."""
+        instance, cost = self.instance, self.instance.cost
+        offsets, tensors = instance.op_tensors
+        runs = Runs(
+            instance.order.copy(),
+            offsets.copy(),
+            tensors.copy(),
+            np.diff(instance.pin_offsets),
+            cost.work[c].copy(),
+            cost.transfer[cost.link_of[c]].copy(),
+            instance.param_bytes.copy(),
+            self.measure.copy(),
+            np.zeros(instance.tensor_count, dtype=np.int64),
+        )
+        return int(most_of_a_run(runs, self._room(c, most, 0), _RUN_STEPS))
 
-        With a beam some are left out.
-        """
-        memory = memory_arrays(self.instance)
-        room = StageRoom(memory, c, limits.most, limits.known, self.rate(c))
+    def _room(self, c: int, most: int, known: int) -> StageRoom:
+        return StageRoom(memory_arrays(self.instance), c, most, known, self.rate(c))
+
+    def stair(self, c: int, limits: ScanLimits) -> Stair | None:
+        """Return the sets that a device of a class has room for; None where the limits do not suffice."""
+        room = self._room(c, limits.most, limits.known)
         zero = np.zeros(1, dtype=np.int64)
         labels, looked_at = Labels(zero, zero, zero, zero), 0
         for step in self.steps(c):
             if limits.ended():
                 return None
-            labels = _front(_decided(labels, step, room), memory.mode != NO_MEMORY)
-            if limits.beam is not None and len(labels.state) > limits.beam:
-                labels = _best(labels, limits.beam, room)
+            labels = _front(_decided(labels, step, room), room.memory.mode != NO_MEMORY)
             looked_at += len(labels.state)
             if looked_at > limits.labels or len(labels.state) > limits.width:
                 return None
@@ -217,10 +233,3 @@ def _front(labels: Labels, by_params: bool) -> Labels:
     labels = Labels(*(rows[order] for rows in labels))
     marked = undominated(labels, by_params)
     return Labels(*(rows[marked] for rows in labels))
-
-
-def _best(labels: Labels, count: int, room: StageRoom) -> Labels:
-    """Return the labels that may come to most measure."""
-    hope = labels.work - labels.paid * max(room.rate, 0.0)
-    chosen = np.argpartition(-hope, count)[:count]
-    return Labels(*(rows[chosen] for rows in labels))

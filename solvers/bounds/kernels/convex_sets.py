@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mtpp.array_types import Int64Array
+from mtpp.array_types import Int32Array, Int64Array
 from mtpp.solvers.jit import inlined, kernel
 from mtpp.solvers.stage_cost.cost_arrays import NO_MEMORY, RESERVE_BYTES, MemoryArrays
 from mtpp.solvers.stage_cost.kernels.stage_cost import stage_ticks
@@ -196,3 +196,68 @@ def stages_of(labels: Labels, room: StageRoom) -> Int64Array:
                 ticks[i], labels.params[i], room.memory.figures[room.c, RESERVE_BYTES], room.c, room.memory
             )
     return ticks
+
+
+class Runs(NamedTuple):
+    """Ops and tensors of an order, whose runs of consecutive ops are convex sets.
+
+    Attributes
+    ----------
+    order
+        Ops, int32.
+    offsets, tensors
+        Tensors that each op makes or reads, CSR, int64 and int32.
+    pins
+        Ops that make or read each tensor, int64.
+    work, transfer, params, value
+        Ticks of ops and tensors, bytes and measure of ops, int64.
+    inside
+        For each tensor 0, int64.
+    """
+
+    order: Int32Array
+    offsets: Int64Array
+    tensors: Int32Array
+    pins: Int64Array
+    work: Int64Array
+    transfer: Int64Array
+    params: Int64Array
+    value: Int64Array
+    inside: Int64Array
+
+
+@kernel
+def most_of_a_run(runs: Runs, room: StageRoom, steps: int) -> int:
+    """Return the most measure of a run of an order that a stage has room for, of those met in so many steps."""
+    n = len(runs.order)
+    best = np.int64(0)
+    for begin in range(n):
+        paid = params = value = work = np.int64(0)
+        end = begin
+        while end < n and steps > 0:
+            v = runs.order[end]
+            end += 1
+            work += runs.work[v]
+            if work > room.most:
+                break
+            paid += runs.work[v]
+            params += runs.params[v]
+            value += runs.value[v]
+            for e in range(runs.offsets[v], runs.offsets[v + 1]):
+                t = runs.tensors[e]
+                runs.inside[t] += 1
+                steps -= 1
+                if runs.inside[t] == 1 and runs.pins[t] > 1:
+                    paid += runs.transfer[t]
+                elif runs.inside[t] == runs.pins[t] and runs.pins[t] > 1:
+                    paid -= runs.transfer[t]
+            if value > best and paid <= room.most:
+                ticks = paid
+                if room.memory.mode != NO_MEMORY:
+                    ticks = stage_ticks(paid, params, room.memory.figures[room.c, RESERVE_BYTES], room.c, room.memory)
+                if ticks <= room.most:
+                    best = value
+        for i in range(begin, end):
+            for e in range(runs.offsets[runs.order[i]], runs.offsets[runs.order[i] + 1]):
+                runs.inside[runs.tensors[e]] = 0
+    return int(best)
