@@ -13,7 +13,9 @@ from mtpp.inference.instance import Instance
 from mtpp.inference.objective import bottleneck
 from mtpp.inference.partition import Partition
 from mtpp.inference.placed_partition import PlacedPartition
+from mtpp.names import CAPACITY
 from mtpp.solvers.best_so_far import Lifted
+from mtpp.solvers.bounds.capacity.bound import Effort, capacity_bound
 from mtpp.solvers.bounds.cheap import CHEAP, cheap_bound
 from mtpp.solvers.bounds.device_prefixes import device_prefixes_bound
 from mtpp.solvers.bounds.envelope import on_envelope
@@ -34,6 +36,9 @@ from mtpp.solvers.unequal.neighbours import exhaustive_problem, relaxed_problem
 
 _FIRST_STEPS = 1 << 17
 """Steps of the exhaustive search before the first round of annealing."""
+
+_CAPACITY_LABELS = 1 << 22
+"""Sets of ops that the capacity bound looks at: some seconds at most."""
 
 _FIRST_MOVES = 200
 """Moves per op in a run of the first round; each round doubles it."""
@@ -182,6 +187,9 @@ class _Turns(SearchTurns):
         if not self._limits.cheap_bounds or original.equal_devices:
             return
         self._bound_prefixes()
+        self._bound_capacity()
+        if self._stop is not None:
+            return
         envelope = original.envelope
         stages = np.unique(self._best.partition.assignment, return_inverse=True)[1].astype(np.int32)
         plain = reduce_instance(envelope, ended=self._limits.ended)
@@ -206,6 +214,18 @@ class _Turns(SearchTurns):
             original, self._prover.lower, self._best.bottleneck, lambda: share.expired() or limits.ended()
         )
         if found is not None:
+            self._prover.accept(found)
+            limits.observer.bound(found.value)
+
+    def _bound_capacity(self) -> None:
+        """Add up the most work that a stage within some time has on each device."""
+        assert self._best is not None
+        limits, original = self._limits, self._reduced.original
+        limits.observer.phase(CAPACITY)
+        share = limits.deadline.share(WEAK_SHARE)
+        effort = Effort(lambda: share.expired() or limits.ended(), _CAPACITY_LABELS, limits.memory_bytes)
+        found = capacity_bound(original, self._prover.lower, self._best.bottleneck, effort).lower
+        if found is not None and found.value > self._prover.lower:
             self._prover.accept(found)
             limits.observer.bound(found.value)
 
