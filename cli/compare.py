@@ -36,7 +36,7 @@ def command(
 ) -> None:
     """Measure algorithms against each other on models, as Table 2 of the paper does.
 
-    PATH is a model or a folder of models. Each cell is the geometric mean over the graphs of bottleneck / simple lower
+    PATH is a model or a folder of models. Each cell is the geometric mean over the graphs of objective / simple lower
     bound, so 1 is optimal and lower is better. Ctrl-C ends the run with the table of what is done.
     """
     from mtpp.api.compare import Comparison, compare_algorithms, warn_of_gaps
