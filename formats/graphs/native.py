@@ -192,7 +192,7 @@ def _header(graph: CostGraph, time_unit: str) -> dict[str, Any]:
     return {"format": FORMAT, "version": VERSION, "name": graph.name, "time_unit": time_unit}
 
 
-def _op_rows(graph: CostGraph, work: Sequence[Exact]) -> list[dict[str, Any]]:
+def _op_rows(graph: CostGraph, work: Sequence[Exact | float]) -> list[dict[str, Any]]:
     rows = []
     param_bytes = graph.param_bytes.tolist()
     for name, kind, cost, size in zip(graph.op_names, graph.op_kinds, work, param_bytes, strict=True):
@@ -215,7 +215,7 @@ def _with_training_keys(graph: CostGraph, rows: list[dict[str, Any]]) -> list[di
     return rows
 
 
-def _tensor_rows(graph: CostGraph, transfer: Sequence[Exact | None]) -> list[dict[str, Any]]:
+def _tensor_rows(graph: CostGraph, transfer: Sequence[Exact | float | None]) -> list[dict[str, Any]]:
     rows = []
     names, consumers, offsets = graph.op_names, graph.consumers.tolist(), graph.consumer_offsets.tolist()
     columns = zip(

@@ -46,18 +46,19 @@ def pairs_of(inputs: Iterable[Mapping[str, Any]], outputs: Iterable[Mapping[str,
     Parameters
     ----------
     inputs, outputs
-        Of the model, as metadata describe them: name, shape, dtype and bytes.
+        Of the model, as metadata describe them: name, shape, dtype and bytes. An output may have a ``key`` that it is
+        returned under, which then tells in place of its name.
     """
     entering, leaving = list(inputs), list(outputs)
     by_core: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
     for one in leaving:
-        for core in {core for core, _ in _outgoing(one["name"])}:
+        for core in {core for core, _ in _outgoing(_called(one))}:
             by_core.setdefault(core, []).append(one)
     fitting: dict[str, list[str]] = {}
     for one in entering:
         cores = [core for core, _ in _incoming(one["name"])]
         others = [other for core in cores for other in by_core.get(core, ())]
-        names = [other["name"] for other in others if is_pair(one["name"], other["name"]) and same_type(one, other)]
+        names = [other["name"] for other in others if is_pair(one["name"], _called(other)) and same_type(one, other)]
         if names:
             fitting[one["name"]] = list(dict.fromkeys(names))
     claimed = [name for names in fitting.values() for name in names]
@@ -70,6 +71,10 @@ def pairs_of(inputs: Iterable[Mapping[str, Any]], outputs: Iterable[Mapping[str,
                 f"input {name!r} may be a state that comes out as {_listing(names)}: `--keep-state IN=OUT` says so"
             )
     return Found(found, told)
+
+
+def _called(output: Mapping[str, Any]) -> str:
+    return str(output.get("key") or output["name"])
 
 
 def is_pair(entering: str, leaving: str) -> bool:

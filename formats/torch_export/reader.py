@@ -18,6 +18,7 @@ from mtpp.formats.torch_export.archive import program_text
 from mtpp.formats.torch_export.gradients import set_training
 from mtpp.formats.torch_export.in_place import InPlace, merged
 from mtpp.formats.torch_export.program import Program, read_nodes
+from mtpp.formats.torch_export.result_keys import result_keys
 from mtpp.formats.torch_export.signature import USER
 from mtpp.formats.torch_export.walk import Walk
 from mtpp.inference.graph import CostGraph, Tensor
@@ -102,7 +103,8 @@ def read_with_modules(
     spare_dims: bool = False,
 ) -> ProgramReading:
     """Read a program as :func:`read_program` does, and keep which nodes and modules its ops are."""
-    program = read_nodes(program_text(stored, source), dims or {}, source, spare=spare_dims)
+    text = program_text(stored, source)
+    program = read_nodes(text, dims or {}, source, spare=spare_dims)
     walk = Walk(program, system)
     walk.run()
     if not walk.record.ops:
@@ -135,7 +137,8 @@ def read_with_modules(
             if len(group) > 1
         },
     }
-    found = pairs_of(metadata["inputs"], metadata["outputs"])
+    keys = result_keys(text.program)
+    found = pairs_of(metadata["inputs"], [{"key": keys.get(one["name"]), **one} for one in metadata["outputs"]])
     states = _states(program, walk, found, record.ops, names)
     if told := [*_told_merged(walk, groups), *told_states(states), *found.told]:
         metadata["assumptions"] = [*metadata.get("assumptions", ()), *told]

@@ -233,3 +233,28 @@ def test_inputs_that_a_program_writes_are_states(tmp_path: Path) -> None:
     torch.export.save(torch.export.export(Step(), (torch.zeros(4), torch.zeros(4))), path)
     states = mtpp.read(path).graph.states
     assert (states.inputs, states.outputs, states.held.bytes.tolist()) == (("cache",), ("cache",), [16])
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_results_go_by_the_keys_that_a_program_returns_them_under(tmp_path: Path) -> None:
+    """Keys of a dictionary tell states, nested ones too; a pair without keys does not, and is named by hand."""
+
+    class Step(torch.nn.Module):  # type: ignore[misc,name-defined]
+        def __init__(self, *, keyed: bool) -> None:
+            super().__init__()
+            self.keyed = keyed
+
+        def forward(self, x: Any, past: Any) -> Any:
+            grown = [torch.cat([one, x], 1) for one in past]
+            y = x + sum(one.sum(1, keepdim=True) for one in grown)
+            return {"y": y, "none": None, "present": grown} if self.keyed else (y, grown)
+
+    given = (torch.zeros(1, 1, 4), [torch.zeros(1, 7, 4), torch.zeros(1, 9, 4)])
+    for keyed in (True, False):
+        torch.export.save(torch.export.export(Step(keyed=keyed), given), tmp_path / "step.pt2")
+        states = mtpp.read(tmp_path / "step.pt2").graph.states
+        assert states.inputs == (("past_0", "past_1") if keyed else ())
+        assert states.outputs == (("cat", "cat_1") if keyed else ())
+        assert states.held.bytes.tolist() == ([8 * 16, 10 * 16] if keyed else [])
+    by_hand = mtpp.read(tmp_path / "step.pt2", keep_state={"past_0": "cat"}).graph.states
+    assert (by_hand.inputs, by_hand.outputs) == (("past_0",), ("cat",))
