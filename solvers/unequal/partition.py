@@ -40,10 +40,10 @@ _FIRST_STEPS = 1 << 17
 _CAPACITY_LABELS = 1 << 22
 """Sets of ops that the capacity bound looks at: some seconds at most."""
 
-_FIRST_MOVES = 200
+_FIRST_MOVES = 400
 """Moves per op in a run of the first round; each round doubles it."""
 
-_RELAXED = 2
+_RELAXED = 4
 """Times the steps of a turn of the exhaustive search for relaxations, of which there are several."""
 
 _FEWEST_OPS = 48
