@@ -17,7 +17,7 @@ Working memory in the graph's order is left out, and weights of several ops coun
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING
@@ -47,6 +47,8 @@ class Room:
 
     Attributes
     ----------
+    order, work, param_bytes, transfer
+        Of the graph.
     limit
         Ticks of the stage at most.
     most
@@ -59,7 +61,10 @@ class Room:
         None: any stage fits, and pays nothing for it.
     """
 
-    graph: TickGraph
+    order: Sequence[int]
+    work: Sequence[int]
+    param_bytes: Sequence[int]
+    transfer: Sequence[int]
     memory: StageMemory | None
     limit: int
     most: int
@@ -76,7 +81,7 @@ class Room:
     @property
     def rate(self) -> Fraction | None:
         """The most work in a tick; None: an op takes none."""
-        pairs = [(y, w) for y, w in zip(self.measure, self.graph.work, strict=True) if y > 0]
+        pairs = [(y, w) for y, w in zip(self.measure, self.work, strict=True) if y > 0]
         return None if any(w == 0 for _, w in pairs) else max((Fraction(y, w) for y, w in pairs), default=Fraction(0))
 
 
@@ -104,7 +109,11 @@ def recheck_capacity(claim: BoundClaim, watcher: Watcher | None = None, memory_b
             for t, (maker, readers) in enumerate(zip(graph.producer, graph.consumers, strict=True))
             if readers and t not in forgotten
         ]
-        room = Room(graph, _memory(graph, system), claim.value - 1, most, measure, tensors)
+        whole = Room(
+            graph.order, graph.work, graph.param_bytes, graph.transfer,
+            _memory(graph, system), claim.value - 1, most, measure, tensors,
+        )  # fmt: skip
+        room = _counting(whole, claim.proof["counted"][c])
         done = c * graph.op_count
         try:
             found = _search(room, partial(_tell, heard, done, count), memory_bytes // _BYTES_PER_SET)
@@ -125,6 +134,20 @@ class _Found:
     sets: int
 
 
+def _counting(room: Room, counted: str) -> Room:
+    """Return a room in which only what a proof counts does; bytes alone take the place of ticks."""
+    memory = room.memory
+    if counted == "both":
+        return room
+    if counted == "time":
+        return replace(room, memory=None)
+    if memory is None or memory.limit_bytes is None:
+        return replace(room, most=-1)  # any set keeps to it
+    free, limit = [0] * len(room.work), memory.limit_bytes - (memory.reserve or 0)
+    moved = [0] * len(room.transfer)
+    return replace(room, work=room.param_bytes, param_bytes=free, transfer=moved, memory=None, limit=limit)
+
+
 def _tell(watcher: Watcher, done: int, count: int, i: int) -> None:
     watcher.alive()
     watcher.searched(done + i, count)
@@ -136,12 +159,11 @@ def _memory(graph: TickGraph, system: Mapping[str, object]) -> StageMemory | Non
 
 
 def _search(room: Room, alive: Callable[[int], None], most_sets: int) -> _Found:
-    graph = room.graph
-    place = {v: i for i, v in enumerate(graph.order)}
+    place = {v: i for i, v in enumerate(room.order)}
     rest, rate, sets = sum(room.measure), room.rate, 0
-    reads: list[list[tuple[int, int]]] = [[] for _ in graph.order]
-    tensor_ends: list[int] = [0] * len(graph.order)
-    op_ends = [0] * len(graph.order)
+    reads: list[list[tuple[int, int]]] = [[] for _ in room.order]
+    tensor_ends: list[int] = [0] * len(room.order)
+    op_ends = [0] * len(room.order)
     last_reader: dict[int, int] = {}
     for t, maker, readers in room.tensors:
         last = max(place[v] for v in readers)
@@ -153,7 +175,7 @@ def _search(room: Room, alive: Callable[[int], None], most_sets: int) -> _Found:
         op_ends[last] |= 1 << maker
 
     cases: dict[Case, Sets] = {(0, 0, 0): [(0, 0, 0)]}
-    for i, v in enumerate(graph.order):
+    for i, v in enumerate(room.order):
         alive(i)
         rest -= room.measure[v]
         own = 1 << v if v in last_reader else 0
@@ -170,14 +192,14 @@ def _search(room: Room, alive: Callable[[int], None], most_sets: int) -> _Found:
                 elif inside >> maker & 1:
                     follows = True
                     if not paid & bit:
-                        leaves += graph.transfer[t]
+                        leaves += room.transfer[t]
                         went |= bit
                 elif not paid & bit:
-                    enters += graph.transfer[t]
+                    enters += room.transfer[t]
                     came |= bit
             if convex:
                 case = (inside | own) & ops_left, behind & ops_left, (paid | came) & tensors_left
-                more = _grown(known, (graph.work[v] + enters, graph.param_bytes[v], -room.measure[v]))
+                more = _grown(known, (room.work[v] + enters, room.param_bytes[v], -room.measure[v]))
                 found.setdefault(case, []).append(_worth_while(more, room, rest, rate))
             after = behind | own if follows or not convex else behind
             case = inside & ops_left, after & ops_left, (paid | went) & tensors_left

@@ -222,7 +222,7 @@ class _Turns(SearchTurns):
         assert self._best is not None
         limits, original = self._limits, self._reduced.original
         limits.observer.phase(CAPACITY)
-        share = limits.deadline.share(WEAK_SHARE)
+        share = limits.deadline.share(2 * WEAK_SHARE)
         effort = Effort(lambda: share.expired() or limits.ended(), _CAPACITY_LABELS, limits.memory_bytes)
         found = capacity_bound(original, self._prover.lower, self._best.bottleneck, effort).lower
         if found is not None and found.value > self._prover.lower:

@@ -18,6 +18,9 @@ from mtpp.document_shape import array, choice, nullable, record, whole
 
 METHOD = "capacity"
 
+COUNTED = ("both", "time", "bytes")
+"""What the search holds a set of a class to: its time and memory, or one of them alone, which more sets keep to."""
+
 _SHAPE = record(
     {
         "cutoff": whole(),
@@ -25,6 +28,7 @@ _SHAPE = record(
         "order": choice("fixed", "free"),
         "measure": nullable(whole()),
         "rooms": array(whole()),
+        "counted": array(choice(*COUNTED)),
         "forgotten": array(whole()),
     }
 )
@@ -66,6 +70,8 @@ def _fault_in_terms(claim: BoundClaim) -> str | None:
         return f"the proof's cutoff is {proof['cutoff']} ticks, the claim is {claim.value}"
     if len(proof["rooms"]) != classes:
         return "there is not one room for each class of devices"
+    if len(proof["counted"]) != classes:
+        return "the proof does not say of each class of devices what counts"
     if proof["measure"] is not None and proof["measure"] >= classes:
         return f"there is no class {proof['measure']} of devices"
     if any(t >= len(claim.graph.transfer) for t in proof["forgotten"]):

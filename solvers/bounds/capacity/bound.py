@@ -9,6 +9,9 @@ At most k devices have a stage each, and the stages have all y: where the k larg
 Σ y, no partition has a bottleneck of T, in whatever order the devices stand. The bound is the least T that this allows.
 On equal devices that is k · u ≥ Σ y. It is above the simple bound wherever stages pay for tensors.
 
+Sets that keep to time alone, or to memory alone, are more, and their most work an upper bound on u_c. Where both make
+for too many sets to look at, the smaller of the two takes its place.
+
 With transport by neighbours a stage pays for each tensor that it cuts at least once, over the best link that its device
 has to any other one: that is what f_c counts. Working memory in the graph's order is left out of f_c and of the memory,
 and weights that several ops read count in shares, so that some u_c are larger than they need be.
@@ -23,11 +26,21 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from mtpp.inference.certificate import LowerBound, Tier
 from mtpp.inference.graph import Int64Array
 from mtpp.inference.instance import Instance
 from mtpp.names import CAPACITY
-from mtpp.solvers.bounds.capacity.convex_sets import ConvexSets, ScanLimits, Stair, tensors_beyond
+from mtpp.solvers.bounds.capacity.convex_sets import (
+    BOTH,
+    BYTES,
+    TIME,
+    ConvexSets,
+    ScanLimits,
+    Stair,
+    tensors_beyond,
+)
 from mtpp.solvers.bounds.kernels.convex_sets import SLOTS
 from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
 
@@ -121,15 +134,31 @@ def _measure(instance: Instance) -> tuple[int | None, Int64Array]:
 
 
 @dataclass(frozen=True)
-class _Steps:
-    """The most work within some ticks on devices of each class, or what was enough where that is more."""
+class _Room:
+    """The most work within some ticks on a device of a class, or what was enough where that is more.
 
-    stairs: Sequence[Stair]
-    enough: Sequence[int]
+    Attributes
+    ----------
+    counted
+        What limits the sets; where both ticks and memory do, they are met by real sets.
+    """
 
-    def within(self, ticks: int) -> list[int]:
-        """Return it, by class."""
-        return [max(stair.within(ticks), least) for stair, least in zip(self.stairs, self.enough, strict=True)]
+    stair: Stair
+    enough: int
+    counted: str
+    exact: bool
+
+    def within(self, ticks: int) -> int:
+        """Return it."""
+        return max(self.stair.within(ticks), self.enough)
+
+    def met(self, ticks: int) -> int:
+        """Return the work of some set within the ticks and the memory."""
+        return self.stair.within(ticks) if self.counted == BOTH else 0
+
+
+_NONE = np.zeros(0, dtype=np.int64)
+_NO_SETS = Stair(_NONE, _NONE, 0)
 
 
 class _Search:
@@ -144,6 +173,7 @@ class _Search:
         self._class_of = instance.cost.class_of(instance.k).tolist()
         self._upper = upper
         self._labels = 0
+        self._by_bytes: dict[tuple[int, ConvexSets, int], Stair | None] = {}
         self.found: LowerBound | None = None
 
     def begin(self, lower: int) -> None:
@@ -163,26 +193,26 @@ class _Search:
             Of one pass at most.
         """
         sets = ConvexSets(self._instance, self._measure, forgotten)
+        self._take_limits(sets, forgotten, labels)
         span, first = max(1, self._upper - self.lower), self.lower - 1
         window, exact = max(1, span // _WINDOW), True
         rooms = [sets.run(c, first) for c in range(len(self._instance.cost.work))]
         while first < self._upper:
             top = min(self._upper - 1, first + window)
-            enough = rooms if exact else self._shared_out(sets, rooms, top)
-            stairs = self._stairs(sets, top, enough, labels)
-            if stairs is None:
+            enough = rooms if exact else self._shared_out(sets, rooms, top, labels)
+            found = self._rooms(sets, top, enough, labels)
+            if found is None:
                 if window <= span // _NARROWEST or self.ended:
                     return False
                 window, exact = max(1, window // _SMALLER), False
                 continue
-            steps = _Steps(stairs, enough)
-            refuted = bisect_left(range(first, top + 1), True, key=lambda ticks: self._suffice(steps.within(ticks)))
+            refuted = bisect_left(range(first, top + 1), True, key=lambda ticks: self._suffice(_within(found, ticks)))
             refuted += first - 1
             if refuted >= first:
-                self._take(refuted, steps.within(refuted), forgotten)
-            if exact and refuted < top:
-                return True
-            rooms = [max(stair.within(refuted), room) for stair, room in zip(stairs, rooms, strict=True)]
+                self._take(refuted, found, forgotten)
+            if exact and refuted < top and (refuted < first or all(one.exact for one in found)):
+                return all(one.exact for one in found)
+            rooms = [max(one.met(refuted), room) for one, room in zip(found, rooms, strict=True)]
             exact = exact or refuted < first + window // 2
             first, window = refuted + 1, _LARGER * window if refuted == top else max(1, top - refuted - 1)
         return True
@@ -192,23 +222,77 @@ class _Search:
         """Whether no more may be done."""
         return self._effort.ended() or self._labels > self._effort.labels
 
-    def _stairs(self, sets: ConvexSets, most: int, enough: Sequence[int], labels: int) -> list[Stair] | None:
-        """Return the sets of at most so many ticks on devices of each class; None where the limits do not suffice."""
-        effort, stairs = self._effort, []
-        for c, least in enumerate(enough):
-            allowed = min(labels, max(0, effort.labels - self._labels))
-            stair = sets.stair(c, ScanLimits(most, least, allowed, effort.width, effort.ended))
-            if stair is None:
-                self._labels += allowed
-                return None
-            self._labels += stair.labels
-            stairs.append(stair)
-        return stairs
+    def _take_limits(self, sets: ConvexSets, forgotten: Sequence[int], labels: int) -> None:
+        """Take the ticks for which devices have too little time or memory, whatever the sets."""
 
-    def _shared_out(self, sets: ConvexSets, rooms: Sequence[int], ticks: int) -> list[int]:
+        def enough(ticks: int) -> bool:
+            return self._suffice([room.enough for room in self._limits(sets, ticks, labels)])
+
+        refuted = bisect_left(range(self.lower, self._upper), True, key=enough) + self.lower - 1
+        if refuted >= self.lower:
+            self._take(refuted, self._limits(sets, refuted, labels), forgotten)
+
+    def _limits(self, sets: ConvexSets, ticks: int, labels: int) -> list[_Room]:
+        """Return rooms that the rate of work, or the memory alone, allows devices of each class at most."""
+        rooms = []
+        for c in range(len(self._instance.cost.work)):
+            held, rate = self._held(sets, c, labels), sets.rate(c)
+            busy = self._total if rate < 0 else min(self._total, 1 + int(ticks * rate))
+            kept = self._total if held is None else held.within(ticks)
+            rooms.append(_Room(_NO_SETS, min(busy, kept), TIME if busy <= kept else BYTES, exact=False))
+        return rooms
+
+    def _rooms(self, sets: ConvexSets, most: int, enough: Sequence[int], labels: int) -> list[_Room] | None:
+        """Return the rooms of devices of each class for at most so many ticks; None where limits do not suffice."""
+        rooms = []
+        for c, least in enumerate(enough):
+            room = self._room(sets, c, most, least, labels)
+            if room is None:
+                return None
+            rooms.append(room)
+        return rooms
+
+    def _room(self, sets: ConvexSets, c: int, most: int, enough: int, labels: int) -> _Room | None:
+        held = self._held(sets, c, labels)
+        if held is not None and held.within(most) <= enough:
+            return _Room(held, enough, BYTES, exact=True)
+        stair = self._stair(sets, c, most, enough, labels)
+        if stair is not None:
+            return _Room(stair, enough, BOTH, exact=True)
+        time = None if held is None else self._stair(sets, c, most, enough, labels, TIME)
+        if held is None and time is None:
+            return None
+        if time is None or (held is not None and held.within(most) < time.within(most)):
+            assert held is not None
+            return _Room(held, enough, BYTES, exact=False)
+        return _Room(time, enough, TIME, exact=False)
+
+    def _stair(self, sets: ConvexSets, c: int, most: int, known: int, labels: int, counted: str = BOTH) -> Stair | None:
+        """Return the sets of at most so many ticks, or bytes; None where the limits do not suffice."""
+        effort = self._effort
+        allowed = min(labels, max(0, effort.labels - self._labels))
+        stair = sets.stair(c, ScanLimits(most, known, allowed, effort.width, effort.ended), counted)
+        self._labels += allowed if stair is None else stair.labels
+        return stair
+
+    def _held(self, sets: ConvexSets, c: int, labels: int) -> Stair | None:
+        """Return the most work that a device has memory for, in whatever time; None if it is not limited or known."""
+        left = sets.bytes_left(c)
+        if left is None:
+            return None
+        key = c, sets, labels
+        if key not in self._by_bytes:
+            known = sets.run(c, self._upper)
+            stair = self._stair(sets, c, left, known, labels, BYTES)
+            most = None if stair is None else max(known, stair.within(left))
+            self._by_bytes[key] = (
+                None if most is None else Stair(np.zeros(1, dtype=np.int64), np.array([most], dtype=np.int64), 0)
+            )
+        return self._by_bytes[key]
+
+    def _shared_out(self, sets: ConvexSets, rooms: Sequence[int], ticks: int, labels: int) -> list[int]:
         """Return larger rooms whose best ones are less than all work, the more so the more a device has time for."""
-        rates = [sets.rate(c) for c in range(len(rooms))]
-        most = [self._total if rate < 0 else min(self._total, int(ticks * rate)) for rate in rates]
+        most = [room.enough for room in self._limits(sets, ticks, labels)]
 
         def with_part(part: int) -> list[int]:
             pairs = zip(rooms, most, strict=True)
@@ -228,8 +312,9 @@ class _Search:
     def _suffice(self, rooms: Sequence[int]) -> bool:
         return self._best(rooms) >= self._total
 
-    def _take(self, ticks: int, rooms: Sequence[int], forgotten: Sequence[int]) -> None:
+    def _take(self, ticks: int, found: Sequence[_Room], forgotten: Sequence[int]) -> None:
         """Take it that no partition costs so many ticks; what is to spare goes to all devices alike."""
+        rooms = _within(found, ticks)
         spare = self._spare(rooms)
         self.lower = ticks + 1
         if self.found is None or self.lower > self.found.value:
@@ -239,6 +324,11 @@ class _Search:
                 "order": self._instance.machine.order,
                 "measure": self._class,
                 "rooms": [room + spare for room in rooms],
+                "counted": [one.counted for one in found],
                 "forgotten": list(forgotten),
             }
             self.found = LowerBound(self.lower, CAPACITY, Tier.ENUMERATED, proof)
+
+
+def _within(rooms: Sequence[_Room], ticks: int) -> list[int]:
+    return [room.within(ticks) for room in rooms]

@@ -31,12 +31,22 @@ from mtpp.solvers.bounds.kernels.convex_sets import (
     stages_of,
     undominated,
 )
-from mtpp.solvers.stage_cost.cost_arrays import NO_MEMORY, memory_arrays
+from mtpp.solvers.stage_cost.cost_arrays import (
+    LIMIT_BYTES,
+    NO_MEMORY,
+    RESERVE_BYTES,
+    UNLIMITED_BYTES,
+    MemoryArrays,
+    memory_arrays,
+)
 
 _ROUNDED = 1 + 1e-9
 
 _RUN_STEPS = 1 << 25
 """Pins that runs of an order may take: a fraction of a second."""
+
+BOTH, TIME, BYTES = "both", "time", "bytes"
+"""What limits a set: ticks and memory, or one of them alone."""
 
 _ALL_BITS = (1 << BITS * SLOTS) - 1
 
@@ -160,10 +170,21 @@ class ConvexSets:
             rows.append((shifts, read, kept, made))
         return rows
 
-    def steps(self, c: int) -> list[OpStep]:
+    def bytes_left(self, c: int) -> int | None:
+        """Return what the memory of a device of a class holds beside its reserve; None: anything."""
+        held = int(self._memory.figures[c, LIMIT_BYTES])
+        return None if held >= UNLIMITED_BYTES else held - int(self._memory.figures[c, RESERVE_BYTES])
+
+    @cached_property
+    def _memory(self) -> MemoryArrays:
+        return memory_arrays(self.instance)
+
+    def _steps(self, c: int, counted: str) -> list[OpStep]:
         """Return the ops as a device of a class takes them."""
         cost, instance = self.instance.cost, self.instance
         transfer, work, params = cost.transfer[cost.link_of[c]], cost.work[c].tolist(), instance.param_bytes.tolist()
+        if counted == BYTES:
+            transfer, work, params = np.zeros_like(transfer), params, [0] * len(params)
         value, rest = self.measure.tolist(), int(self.measure.sum())
         steps = []
         for v, (shifts, read, kept, made) in zip(instance.order.tolist(), self._places, strict=True):
@@ -171,9 +192,9 @@ class ConvexSets:
             steps.append(OpStep(shifts, transfer[read].copy(), kept, made, work[v], params[v], value[v], rest))
         return steps
 
-    def rate(self, c: int) -> float:
-        """Return the most measure in a tick of a device of a class, rounded up; −1: any."""
-        some, work = self.measure > 0, self.instance.cost.work[c]
+    def rate(self, c: int, counted: str = TIME) -> float:
+        """Return the most measure in a tick of a device of a class, or in a byte, rounded up; −1: any."""
+        some, work = self.measure > 0, self.instance.param_bytes if counted == BYTES else self.instance.cost.work[c]
         if not work[some].all():
             return -1.0
         return float((self.measure[some] / work[some]).max(initial=0.0)) * _ROUNDED
@@ -193,17 +214,24 @@ class ConvexSets:
             self.measure.copy(),
             np.zeros(instance.tensor_count, dtype=np.int64),
         )
-        return int(most_of_a_run(runs, self._room(c, most, 0), _RUN_STEPS))
+        return int(most_of_a_run(runs, self._room(c, most, 0, BOTH), _RUN_STEPS))
 
-    def _room(self, c: int, most: int, known: int) -> StageRoom:
-        return StageRoom(memory_arrays(self.instance), c, most, known, self.rate(c))
+    def _room(self, c: int, most: int, known: int, counted: str) -> StageRoom:
+        memory = self._memory if counted == BOTH else self._memory._replace(mode=NO_MEMORY)
+        return StageRoom(memory, c, most, known, self.rate(c, counted))
 
-    def stair(self, c: int, limits: ScanLimits) -> Stair | None:
-        """Return the sets that a device of a class has room for; None where the limits do not suffice."""
-        room = self._room(c, limits.most, limits.known)
+    def stair(self, c: int, limits: ScanLimits, counted: str = BOTH) -> Stair | None:
+        """Return the sets that a device of a class has room for; None where the limits do not suffice.
+
+        Parameters
+        ----------
+        counted
+            What limits a set. Where it is bytes alone, they stand in place of ticks.
+        """
+        room = self._room(c, limits.most, limits.known, counted)
         zero = np.zeros(1, dtype=np.int64)
         labels, looked_at = Labels(zero, zero, zero, zero), 0
-        for step in self.steps(c):
+        for step in self._steps(c, counted):
             if limits.ended():
                 return None
             labels = _front(_decided(labels, step, room), room.memory.mode != NO_MEMORY)

@@ -119,8 +119,9 @@ def test_is_the_capacity_and_checked(seed: int) -> None:
         forged["cutoff"] += 1
         forged["rooms"][chance.randrange(len(forged["rooms"]))] += chance.choice([-40, -5, -1, 0, 1, 5])
         forged["rooms"] = [max(0, room) for room in forged["rooms"]]
+        forged["counted"] = [chance.choice(["both", "time", "bytes"]) for _ in forged["rooms"]]
         assert not holds(instance, forged)
-    for key, other in (("measure", 9), ("rooms", [0] * 9), ("forgotten", [99])):
+    for key, other in (("measure", 9), ("rooms", [0] * 9), ("counted", []), ("forgotten", [99])):
         assert not holds(instance, {**lower.proof, key: other})
     assert not check_capacity(replace(claim_of(instance, lower.proof), k=lower.proof["k"] + 1), None)[0]
 
@@ -130,8 +131,11 @@ def test_forgotten_tensors_and_early_ends_leave_bounds(seed: int, monkeypatch: p
     """Whatever is left out: it is at most the capacity, and checked."""
     case, instance = drawn(seed)
     due = capacity_of(case, instance.most_used)
-    monkeypatch.setattr(capacity, "_WIDTHS", (Random(seed).randrange(3),))
-    for lower in (found(instance), found(instance, labels=40)):
+    chance = Random(seed)
+    for widths, passes, labels in ((2, 99, 99), (20, 20, 99), (20, 99, 40)):
+        monkeypatch.setattr(capacity, "_WIDTHS", (chance.randint(0, widths),))
+        monkeypatch.setattr(capacity, "_LABELS", (chance.randint(4, passes),))
+        lower = found(instance, labels)
         assert value(lower) <= due
         assert lower is None or holds(instance, lower.proof)
 
