@@ -168,16 +168,21 @@ class _Runs(Session["RunCell", "Run"]):
 
 def warn_of_gaps(comparison: ComparedRuns, observer: Observer) -> None:
     """Warn of the runs that the means leave out, and why, and of partitions that do not keep to a limit."""
-    groups: dict[tuple[str, str], tuple[dict[int, None], dict[str, None]]] = {}
+    groups: dict[tuple[str, str, bool], tuple[dict[int, None], dict[str, None]]] = {}
     for cell in comparison.cells:
         if cell.breaks_limit:
             observer.warn(f"{cell.source}: k = {cell.k}: {cell.algorithm}: {cell.problem}")
         elif cell.problem is not None:
-            counts, algorithms = groups.setdefault((cell.source, cell.problem), ({}, {}))
+            counts, algorithms = groups.setdefault((cell.source, cell.problem, cell.unfit), ({}, {}))
             counts[cell.k] = algorithms[cell.algorithm] = None
-    for (source, problem), (counts, algorithms) in groups.items():
-        listed = ", ".join(map(str, counts))
-        observer.warn(f"{source}: left out of the means for k = {listed}: {', '.join(algorithms)}: {problem}")
+    for (source, problem, unfit), (counts, algorithms) in groups.items():
+        listed, named = ", ".join(map(str, counts)), ", ".join(algorithms)
+        out = (
+            f"left out of the mean of {named} for k = {listed}"
+            if unfit
+            else f"left out of the means for k = {listed}: {named}"
+        )
+        observer.warn(f"{source}: {out}: {problem}")
     if comparison.interrupted:
         observer.warn_interrupted(f"after {len(comparison.cells)} of {comparison.runs} runs")
 
@@ -270,7 +275,8 @@ def compare(
     Returns
     -------
     All runs and their means. A ratio is objective / simple lower bound, so 1 is optimal and lower is better; the means
-    of one k rest on the models that all algorithms finished. Algorithms that know nothing of the goal look for small
+    of one k rest on the models that all algorithms finished, those of a rule of engines on those of them that it fits.
+    Algorithms that know nothing of the goal look for small
     bottlenecks, and have no mean where one of their partitions breaks its limit. After Ctrl-C it holds the runs there
     are.
 

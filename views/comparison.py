@@ -23,6 +23,9 @@ _COLUMNS = (
 _BROKEN = "breaks"
 """Mean of partitions some of which do not keep to the limit of the goal."""
 
+_OVER = " over "
+"""Between a mean and the number of graphs that it rests on, where these are not all of its column."""
+
 
 @view
 def comparison_text(comparison: ComparedRuns, medium: Medium) -> Iterable[Table]:
@@ -32,26 +35,31 @@ def comparison_text(comparison: ComparedRuns, medium: Medium) -> Iterable[Table]
         first = {"objective": comparison.goal.objective, comparison.goal.limited: None}
         return [table_of_records([first | row for row in run_rows(comparison)], (*_COLUMNS, *more))]
     counts, means = comparison.stage_counts, comparison.means()
+    resting = [max(mean.models for mean in means if mean.k == k) for k in counts]
     rows = []
     for i, name in enumerate(comparison.algorithms):
         own = means[i * len(counts) : (i + 1) * len(counts)]
-        rows.append([name, *map(_ratio, own), seconds_text(sum(mean.seconds for mean in own))])
+        ratios = [_ratio(mean, most) for mean, most in zip(own, resting, strict=True)]
+        rows.append([name, *ratios, seconds_text(sum(mean.seconds for mean in own))])
     styles: dict[tuple[int, int], str] = {}
     for j in range(1, len(counts) + 1):
         column = [row[j] for row in rows]
-        least = min(column, key=lambda cell: float("inf") if cell in (NONE, _BROKEN) else float(cell))
-        styles |= {(i, j): "bold green" for i, cell in enumerate(column) if cell == least not in (NONE, _BROKEN)}
-    resting = [mean.models for mean in means[: len(counts)]]
+        whole = [cell for cell in column if cell not in (NONE, _BROKEN) and _OVER not in cell]
+        least = min(whole, key=float, default=None)
+        styles |= {(i, j): "bold green" for i, cell in enumerate(column) if cell == least}
     if any(models < len(comparison.models) for models in resting):
         rows.append(["graphs", *map(str, resting), ""])
     columns = [Column("algorithm", left=True), *(Column(f"k = {k}") for k in counts), Column("seconds")]
     return [Table(_title(comparison), columns, rows, _figures(comparison), styles=styles)]
 
 
-def _ratio(mean: Mean) -> str:
+def _ratio(mean: Mean, most: int) -> str:
+    """Return a mean, with the number of its graphs where others rest on *most*, which are more."""
     if mean.broken:
         return _BROKEN
-    return NONE if mean.ratio is None else f"{mean.ratio:.3f}"
+    if mean.ratio is None:
+        return NONE
+    return f"{mean.ratio:.3f}" + (f"{_OVER}{mean.models:,}" if mean.models < most else "")
 
 
 def _title(comparison: ComparedRuns) -> str:
@@ -98,6 +106,10 @@ def _figures(comparison: ComparedRuns) -> list[tuple[str, str]]:
         ("assumptions", "; ".join(assumed)),
     ]
     figures[-2:-2] = runs_cut_short(comparison.cells)
+    if any(run.unfit for run in comparison.cells):
+        figures.insert(
+            0, (_OVER.strip(), "so many graphs: on others the rule of the engine exceeds the memory of a device")
+        )
     if any(run.breaks_limit for run in comparison.cells):
         figures.insert(0, (_BROKEN, "partitions of the algorithm do not keep to the limit on all graphs"))
     if comparison.interrupted:

@@ -15,6 +15,7 @@ from mtpp.inference.instance import Instance
 from mtpp.inference.model_file import ModelFile
 from mtpp.inference.objective import StageCosts
 from mtpp.machine.device import Device
+from mtpp.names import ENGINE_RULES
 from mtpp.solvers.aim import GOAL_ALGORITHMS, Aim
 from mtpp.solvers.bounds.simple import simple_bound
 from mtpp.solvers.certify.cells.cell import Cell
@@ -109,6 +110,11 @@ class Run(InTicks):
         """Whether the run came to its end with a partition."""
         return self.bottleneck is not None and self.stopped != StopReason.INTERRUPTED
 
+    @property
+    def unfit(self) -> bool:
+        """Whether it is of a rule of engines, whose one answer exceeds the memory of a device."""
+        return self.algorithm in ENGINE_RULES and self.stopped == StopReason.INFEASIBLE
+
 
 @dataclass(frozen=True)
 class RunCell(Cell[Run]):
@@ -143,7 +149,8 @@ class Mean:
     Attributes
     ----------
     models
-        Graphs that it rests on: those on which every algorithm came to its end with a partition.
+        Graphs that it rests on: those on which every algorithm came to its end with a partition, but rules of engines
+        that do not fit them; of such a rule those that it fits.
     ratio
         Geometric mean of objective / simple bound over them; None if there are none, or some break the goal's limit.
     seconds
@@ -307,24 +314,32 @@ def _search_limits(instance: Instance, variant: Variant, limits: RunLimits) -> S
 
 
 def complete_sources(cells: Iterable[Run], algorithms: Collection[str], k: int) -> list[str]:
-    """Return the graphs on which all *algorithms* came to their end with a partition into k stages."""
+    """Return the graphs on which all *algorithms* came to their end with a partition into k stages.
+
+    A rule of engines that does not fit a graph does not count, as long as another algorithm has a partition.
+    """
     finished: dict[str, int] = {}
+    partitioned = set()
     for cell in cells:
         if cell.k == k:
-            finished[cell.source] = finished.get(cell.source, 0) + cell.counts
-    return [source for source, count in finished.items() if count == len(algorithms)]
+            finished[cell.source] = finished.get(cell.source, 0) + (cell.counts or cell.unfit)
+            if cell.counts:
+                partitioned.add(cell.source)
+    return [source for source, count in finished.items() if count == len(algorithms) and source in partitioned]
 
 
 def means(cells: Sequence[Run], algorithms: Sequence[str], stage_counts: Sequence[int]) -> list[Mean]:
     """Return the means of each algorithm for each k, algorithm by algorithm.
 
-    All means of one k rest on the same graphs, so that they compare like with like.
+    All means of one k rest on the same graphs, so that they compare like with like, but those of rules of engines that
+    do not fit all of them.
     """
     complete = {k: set(complete_sources(cells, algorithms, k)) for k in stage_counts}
     rows = []
     for name in algorithms:
         for k in stage_counts:
             own = [cell for cell in cells if cell.algorithm == name and cell.k == k and cell.source in complete[k]]
+            own = [cell for cell in own if not cell.unfit]
             ratios = [cell.ratio for cell in own if cell.ratio is not None]
             broken = sum(cell.breaks_limit for cell in own)
             ratio = geometric_mean(ratios) if ratios and not broken else None

@@ -28,6 +28,7 @@ from plans_beside_models import without_times
 from processes import LONGEST_S, MTPP, ROOT, environment, interrupted, refused, run, run_afresh
 
 from mtpp.formats.graphs.native import write_native
+from mtpp.inference.graph import CostGraph, Op
 from mtpp.inference.instance import Instance
 from mtpp.solvers.limits import SearchLimits, SearchResult
 from mtpp.solvers.registry import PARTITIONERS, PartitionerEntry, own_rule
@@ -306,6 +307,25 @@ def test_a_terminal_sees_the_progress(folder: Path) -> None:
     assert "chain · k = 2 · random-5" in seen
     assert "k = 2 · " not in stdout
     assert len(stdout.splitlines()) == 3
+
+
+def test_rules_that_do_not_fit_say_over_how_many_graphs_they_are(tmp_path: Path) -> None:
+    """A graph on which the one answer of a rule exceeds the memory counts for all others."""
+    for name, sizes in (("even", (10, 10, 10, 10)), ("ragged", (15, 10, 10, 5))):
+        ops = [Op(f"op{i}", 10 + 2 * i, param_bytes=size) for i, size in enumerate(sizes)]
+        graph = CostGraph.build(name=name, time_unit="ms", ops=ops, tensors=[])
+        (tmp_path / f"{name}.json").write_text(write_native(graph))
+    asked = ("compare", tmp_path, "-k", "2", "--algorithms", "downset,fill", "--stage-memory", "20B")
+    done = run(*asked, "-o", tmp_path / "found")
+    assert done.returncode == 0, done.stderr
+    said = "left out of the mean of fill for k = 2: none found: a stage of the rule 'fill' exceeds the memory of its device"
+    assert done.stderr.splitlines()[-1] == f"warning: {tmp_path / 'ragged.json'}: {said}"
+    lines = done.stdout.splitlines()
+    assert lines[2].split()[:2] == ["downset", "1.000"]
+    assert lines[3].split()[:4] == ["fill", "1.154", "over", "1"]
+    assert "over          so many graphs: on others the rule of the engine exceeds the memory of a device" in lines
+    summary = json.loads((tmp_path / "found").read_text())["summary"]
+    assert [(row["algorithm"], row["models"]) for row in summary] == [("downset", 2), ("fill", 1)]
 
 
 def _fits_no_milliseconds(instance: Instance, limits: SearchLimits) -> SearchResult:

@@ -124,6 +124,21 @@ def test_means_are_geometric() -> None:
     assert (mean.models, mean.seconds) == (3, 1.5)
 
 
+def test_rules_that_do_not_fit_leave_the_means_of_others() -> None:
+    """A graph on which the one answer of a rule exceeds a memory counts for all others; one without any plan does not."""
+    cells = [
+        *(_cell(source, "slice", bottleneck) for source, bottleneck in (("a", 20), ("b", 80))),
+        _cell("a", "fill", 30),
+        _cell("b", "fill", None, stopped=StopReason.INFEASIBLE),
+        *(_cell("c", name, None, stopped=StopReason.INFEASIBLE) for name in ("slice", "fill")),
+    ]
+    rows = [(mean.algorithm, mean.models, mean.ratio) for mean in means(cells, ["slice", "fill"], [2])]
+    assert rows == [("slice", 2, pytest.approx(4.0)), ("fill", 1, pytest.approx(3.0))]
+    assert complete_sources(cells, ["slice", "fill"], 2) == ["a", "b"]
+    alone = [cell for cell in cells if cell.algorithm == "fill"]
+    assert [(mean.models, mean.ratio) for mean in means(alone, ["fill"], [2])] == [(1, pytest.approx(3.0))]
+
+
 def test_means_compare_like_with_like() -> None:
     """A graph that one algorithm did not finish, or found nothing on, counts for none; other columns keep it."""
     cells = [
