@@ -23,18 +23,33 @@ def compared_text(comparison: StageComparison, medium: Medium, assumptions: Sequ
         return [table_of_records(_record(b, pair) for b, pair in enumerate(pairs))]
     instance, costs = comparison.given.instance, common_unit(comparison.given)
     parts = [part for part in PARTS if part != "overflow" or instance.device.fast_memory_bytes is not None]
-    first = [Column("ops"), *(Column(name, costs.text) for name in (*parts, "cost"))]
+    devices = [[_device(row) for row in pair] for pair in pairs]
+    apart = any(one != two for one, two in devices)
+    named = [Column("device", left=True)] if any(one for one, _ in devices) else []
+    first = [*(named if apart else []), Column("ops"), *(Column(name, costs.text) for name in (*parts, "cost"))]
     second = first if medium.form == "table" else [replace(one, name=f"{one.name}, against") for one in first]
     between = [Column("against", left=True)] if medium.form == "table" else []
     last = Column("difference", partial(costs.text, signed=True))
     rows = []
     for b, pair in enumerate(pairs):
-        given, against = ([_shown(row, name) for name in ("ops", *parts, "cost")] for row in pair)
+        sides = [[_shown(row, name) for name in ("ops", *parts, "cost")] for row in pair]
+        given, against = ([*([name] if apart else []), *side] for name, side in zip(devices[b], sides, strict=True))
         one, two = (0 if row is None else row["cost"] for row in pair)
-        rows.append([b, *given, *("│" for _ in between), *against, one - two])
+        shared = [devices[b][0]] if named and not apart else []
+        rows.append([b, *shared, *given, *("│" for _ in between), *against, one - two])
     title = f"{comparison.given_name} against {comparison.other_name}, stage by stage" + unit_text(instance, costs)
     figures = [*_figures(comparison), ("assumptions", "; ".join(assumptions))]
-    return [Table(title, [Column("stage"), *first, *between, *second, last], rows, figures)]
+    alike = [] if apart else named
+    return [Table(title, [Column("stage"), *alike, *first, *between, *second, last], rows, figures)]
+
+
+def _device(row: dict[str, Any] | None) -> str:
+    """Return the name of the device of a stage, nothing where none are listed."""
+    if row is None:
+        return ""
+    if "devices" in row:
+        return " + ".join(one["name"] for one in row["devices"])
+    return row["device"]["name"] if "device" in row else ""
 
 
 def _shown(row: dict[str, Any] | None, name: str) -> int | None:
@@ -45,7 +60,12 @@ def _shown(row: dict[str, Any] | None, name: str) -> int | None:
 def _record(stage: int, pair: Sequence[dict[str, Any] | None]) -> dict[str, Any]:
     sides = zip(("given", "against"), pair, strict=True)
     names = ("ops", *PARTS, "cost")
-    return {"stage": stage} | {f"{side}_{name}": row and row[name] for side, row in sides for name in names}
+    record: dict[str, Any] = {"stage": stage}
+    for side, row in sides:
+        if any(_device(one) for one in pair):
+            record[f"{side}_device"] = _device(row)
+        record |= {f"{side}_{name}": row and row[name] for name in names}
+    return record
 
 
 def _figures(comparison: StageComparison) -> list[tuple[str, str]]:

@@ -76,7 +76,9 @@ class _Cut(Goals, _Stages):
         None, Cost(), "In place of ‹k›: the fewest stages, or devices of ‹machine›, that all stay within TIME.", "TIME",
         more="A plain number where the graph's costs have no unit. With ``objective=\"latency\"`` a limit beside ‹k›.",
     )  # fmt: skip
-    frontier: bool = option(False, Flag(), "All plans that no other one beats in both bottleneck and latency.")
+    frontier: bool = option(
+        False, Flag(), "All plans that no other one beats in both bottleneck and latency; CSV has these alone."
+    )
     algorithm: str = option(
         AUTO, Text(ALGORITHMS),
         "auto, downset (also called piper), series-parallel, anneal, brkga, mla, mla-weighted, random or slice; "

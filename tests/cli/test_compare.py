@@ -318,8 +318,9 @@ def test_rules_that_do_not_fit_say_over_how_many_graphs_they_are(tmp_path: Path)
     asked = ("compare", tmp_path, "-k", "2", "--algorithms", "downset,fill", "--stage-memory", "20B")
     done = run(*asked, "-o", tmp_path / "found")
     assert done.returncode == 0, done.stderr
-    said = "left out of the mean of fill for k = 2: none found: a stage of the rule 'fill' exceeds the memory of its device"
-    assert done.stderr.splitlines()[-1] == f"warning: {tmp_path / 'ragged.json'}: {said}"
+    why = "none found: a stage of the rule 'fill' exceeds the memory of its device"
+    said = f"{tmp_path / 'ragged.json'}: left out of the mean of fill for k = 2: {why}"
+    assert done.stderr.splitlines()[-1] == f"warning: {said}"
     lines = done.stdout.splitlines()
     assert lines[2].split()[:2] == ["downset", "1.000"]
     assert lines[3].split()[:4] == ["fill", "1.154", "over", "1"]

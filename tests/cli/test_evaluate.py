@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from graph_strategies import chain
 from processes import interrupted, printed, refused, run
 
 from mtpp.api.inputs.user_assignment import labels_of_assignment
@@ -206,3 +207,25 @@ def test_an_even_share_is_of_equal_devices(workload: Path, tmp_path: Path, speed
     split = _split(tmp_path, [1, 2], [3, 4])
     arguments = ("evaluate", workload, "--assignment", split, "--against", "auto", "--machine", machine, "-q")
     assert ("an even share" in printed(*arguments)) == (speed == 1)
+
+
+def test_devices_of_the_stages_on_a_machine(tmp_path: Path) -> None:
+    """A column where both have the same devices, one for each where they stand in other orders; as CSV always both."""
+    graph, plan = tmp_path / "graph.json", tmp_path / "plan.json"
+    graph.write_text(write_native(chain([10, 20, 30, 40], [1, 1, 1], "ms")))
+    for order, columns in (("fixed", 1), ("free", 2)):
+        machine = tmp_path / f"{order}.toml"
+        machine.write_text(f'order = "{order}"\n[[device]]\nname = "fast"\nspeed = 2\n[[device]]\nname = "slow"\n')
+        on_machine = ("--machine", machine, "-q")
+        assert run("partition", graph, *on_machine, "-o", plan).returncode == 0
+        asked = ("evaluate", graph, "--assignment", plan, "--against", "even", *on_machine)
+        lines = run(*asked).stdout.splitlines()
+        assert lines[1].split().count("device") == columns
+        devices = ["fast", "slow"] if order == "fixed" else ["slow", "fast"]
+        assert [line.split()[1] for line in lines[2:4]] == devices
+        rows = list(csv.DictReader(io.StringIO(run(*asked, "--format", "csv").stdout)))
+        assert [row["given_device"] for row in rows] == devices
+        assert [row["against_device"] for row in rows] == ["fast", "slow"]
+        page = tmp_path / f"{order}.html"
+        assert run("report", plan, "--model", graph, "-o", page).returncode == 0
+        assert "<title>chain: plan for 2 devices" in page.read_text()

@@ -68,7 +68,7 @@ def plan_page(document: Mapping[str, Any], report: Report, graph: CostGraph, mod
     sections.append(origin_section(document, stated))
     return Page(
         title=stated.name,
-        kind=f"plan for {stated.k:,} stage{'' if stated.k == 1 else 's'}",
+        kind=f"plan for {stated.seats}",
         verdict=plan_verdict(report, _headline(stated, grouped=bool(document["together"]))),
         figures=_figures(stated, report),
         sections=sections,
@@ -116,19 +116,19 @@ def _variants(stated: StatedPlan, graph: CostGraph, stages: Sequence[int]) -> tu
 
 def _headline(stated: StatedPlan, *, grouped: bool) -> str:
     """Return what is proven if every claim holds; *grouped* ops have to stay together in every cut that counts."""
-    stages = f"{stated.k:,} stage{'' if stated.k == 1 else 's'}"
+    stages = f"{'for' if stated.on_devices else 'into'} {stated.seats}"
     stages += " that keeps the groups together" if grouped else ""
     if stated.limit is not None:
         other = "bottleneck" if stated.of_latency else "latency"
         stages += f" with a {other} of at most {stated.describe(stated.limit)}"
     better = "has a smaller latency" if stated.of_latency else "is faster"
     if stated.optimal:
-        return f"Proven optimal: no other cut into {stages} {better}"
+        return f"Proven optimal: no other cut {stages} {better}"
     if stated.ratio is None or not stated.lower:
         return "Verified; nothing is proven about other cuts"
     within = percent_above(Fraction(stated.latency if stated.of_latency else stated.bottleneck, stated.lower))
     best = "the least latency of a" if stated.of_latency else "the fastest"
-    return f"Proven to be within {within} of {best} cut into {stages}"
+    return f"Proven to be within {within} of {best} cut {stages}"
 
 
 _WORDS = {"ok": "proven", "unchecked": "claimed, not checked in full", "false": "claimed, not verified"}

@@ -12,6 +12,7 @@ from mtpp.inference.goal import Goal
 from mtpp.names import BOTTLENECK_OBJECTIVE, LATENCY_OBJECTIVE
 from mtpp.units import InTicks
 from mtpp.views.shown_plan import each_cost
+from mtpp.wording import counted
 
 if TYPE_CHECKING:
     from mtpp.machine.device import Device
@@ -123,6 +124,16 @@ class StatedPlan(Stated):
     def replicated(self) -> bool:
         """Whether stages may stand on several devices."""
         return any("devices" in row for row in self.stages)
+
+    @property
+    def on_devices(self) -> bool:
+        """Whether the stages name their devices."""
+        return any("device" in row or "devices" in row for row in self.stages)
+
+    @property
+    def seats(self) -> str:
+        """Number of stages, or of devices where they have names, in words."""
+        return counted(self.k, "device" if self.on_devices else "stage")
 
     @property
     def devices_differ(self) -> bool:

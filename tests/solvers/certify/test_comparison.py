@@ -125,7 +125,7 @@ def test_means_are_geometric() -> None:
 
 
 def test_rules_that_do_not_fit_leave_the_means_of_others() -> None:
-    """A graph on which the one answer of a rule exceeds a memory counts for all others; one without any plan does not."""
+    """A graph on which the one answer of a rule exceeds a memory counts for all others; without any plan for none."""
     cells = [
         *(_cell(source, "slice", bottleneck) for source, bottleneck in (("a", 20), ("b", 80))),
         _cell("a", "fill", 30),
