@@ -44,6 +44,9 @@ _PARTITION_SHARE = 0.15
 _LIMITED_SHARE = 0.5
 """The same where the latency is limited: a search without the limit comes first."""
 
+_ALONE_SHARE = 0.85
+"""The same where no bound says more than the search does; what is left is for it to come to an end in."""
+
 _REDUCTION_SHARE = 0.2
 """Of the time of a cell, at most, for merges that leave the optimum as it is."""
 
@@ -119,6 +122,7 @@ class _CellWork:
         self._given_up = self._short = False
         self._headway = Headway()
         self._seen: Partition | None = None
+        self._searched: StopReason | None = None
         self._resume: dict[str, Callable[[BoundLimits], BoundResult]] = {}
 
     def run(self) -> Certification:
@@ -225,6 +229,8 @@ class _CellWork:
 
     def _cut_short(self) -> bool:
         """Tell whether a bound could go on, or its time was up."""
+        if self._aim.searched_alone and self._searched == StopReason.TIME_LIMIT:
+            return True
         if self._limits.time_limit_s is None or all(figure.solved for figure in self._state.bounds.values()):
             return False
         return bool(self._resume) or self._nearly_over()
@@ -304,7 +310,7 @@ class _CellWork:
         cut_at_once = self._interrupted() and self._on_equal and self._aim.plain
         known_cut = first_partition(instance) if cut_at_once else None
         found = known_cut or self._aim.search(entry.load(), search)
-        seconds = search_clock() - began
+        seconds, self._searched = search_clock() - began, found.stopped
         if found.lower is not None and not limits.each:
             method, solved = found.lower.method, found.stopped == StopReason.OPTIMAL
             proof = with_small_proof(found.lower, method)
@@ -321,7 +327,7 @@ class _CellWork:
         """Part of the time that is left for the search for a partition."""
         if self._aim.plain or self._limits.each:
             return _PARTITION_SHARE
-        return _ENDS_AT if self._aim.searched_alone else _LIMITED_SHARE
+        return _ALONE_SHARE if self._aim.searched_alone else _LIMITED_SHARE
 
     def _told(self, **changes: object) -> Certification:
         """Take in what is new and report it."""

@@ -79,7 +79,7 @@ def test_certificates(kind: str, goal: str, seed: int) -> None:
 CLAIMS = ("upper", "lower", "bottleneck", "latency", "max_bottleneck", "max_latency", "lower_proof", "ratio", "bounds")
 
 
-_PRICES = {"prices", "per_byte", "per_tick", "scale"}
+_PRICES = {"prices", "price_of_any", "per_byte", "per_tick", "scale"}
 """Keys of numbers of a proof, others of which may prove as much."""
 
 
