@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import ceil
 
 import numpy as np
 
@@ -28,7 +27,6 @@ from mtpp.solvers.orders.device_labels import label_rules
 from mtpp.solvers.orders.kernels.topological import kahn_order
 from mtpp.solvers.reduction.reduced_instance import ReducedInstance
 from mtpp.solvers.reduction.reduction import reduce_instance
-from mtpp.solvers.relaxation.loop import MOVES_PER_STEP
 from mtpp.solvers.threads import Threads
 from mtpp.solvers.turns import SearchTurns
 from mtpp.solvers.unequal.chains.goals import chain_for_goal
@@ -107,25 +105,23 @@ class _Turns(SearchTurns):
 
     def run(self, lower: LowerBound | None, starts: Sequence[tuple[PlacedPartition, str]]) -> SearchResult:
         """Search until nothing better exists, or the limits say so."""
-        prover, n = self._prover, self._inner.op_count
+        prover = self._prover
         if lower is not None:
             prover.bound = lower
         self._begin(starts)
-        steps, moves = _FIRST_STEPS, _FIRST_MOVES * n
+        steps, moves = _FIRST_STEPS, _FIRST_MOVES * self._inner.op_count
         portfolio: DevicePortfolio | None = None
         while (stopped := self._stop) is None:
             before = prover.steps
             if self._searched:
-                self._search(min(steps, self._steps_left))
+                self._search(steps)
             worth = prover.steps > before
             if self._stop is not None:
                 continue
             if portfolio is None:
                 portfolio = self._portfolio()
             if portfolio is not None:
-                made = portfolio.evaluations
-                portfolio.round(moves)
-                self._spent += portfolio.evaluations - made
+                self._anneal(portfolio, moves)
                 self._take(portfolio)
             elif not worth:
                 return self._ended(StopReason.BUDGET)
@@ -165,10 +161,7 @@ class _Turns(SearchTurns):
 
     def _search(self, steps: int) -> None:
         """Go on with the exhaustive search."""
-        self._limits.observer.phase("downset")
-        prover, before = self._prover, self._prover.steps
-        upper = prover.close(self._upper, steps)
-        self._spent += ceil((prover.steps - before) * MOVES_PER_STEP / self._inner.op_count)
+        prover, upper = self._prover, self._close(self._upper, steps)
         if prover.found is not None and upper < self._upper:
             assert isinstance(prover.found, PlacedPartition)
             self._offer(prover.found, "downset")
@@ -236,4 +229,4 @@ class _Turns(SearchTurns):
     def _ended(self, stopped: StopReason) -> SearchResult:
         if self._best is None:
             raise no_plan(self._reduced.original, self._goal, proven=False)
-        return replace(self._best, evaluations=max(1, self._spent), stopped=stopped, lower=self._prover.bound)
+        return super()._ended(stopped)

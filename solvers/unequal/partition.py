@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import ceil
 
 import numpy as np
 
@@ -21,14 +20,13 @@ from mtpp.solvers.bounds.device_prefixes import device_prefixes_bound
 from mtpp.solvers.bounds.envelope import on_envelope
 from mtpp.solvers.bounds.registry import WEAK_SHARE
 from mtpp.solvers.downsets.prover import Prover
-from mtpp.solvers.feasibility import none_found
 from mtpp.solvers.limits import SearchLimits, SearchResult
 from mtpp.solvers.local_search.device_portfolio import DevicePortfolio, DeviceResult, search_devices
 from mtpp.solvers.local_search.multilevel import LARGE
 from mtpp.solvers.orders.device_slicing import DeviceCut
 from mtpp.solvers.reduction.reduced_instance import ReducedInstance
 from mtpp.solvers.reduction.reduction import reduce_instance
-from mtpp.solvers.relaxation.loop import MOST_OPS, MOVES_PER_STEP, RelaxationLoop
+from mtpp.solvers.relaxation.loop import MOST_OPS, RelaxationLoop
 from mtpp.solvers.threads import Threads
 from mtpp.solvers.turns import SearchTurns
 from mtpp.solvers.unequal.chains.partition import partition_chain
@@ -91,30 +89,26 @@ class _Turns(SearchTurns):
 
     def run(self) -> SearchResult:
         """Search until nothing better exists, or the limits say so."""
-        limits, prover, n = self._limits, self._prover, self._inner.op_count
-        steps, moves = _FIRST_STEPS, _FIRST_MOVES * n
+        prover = self._prover
+        steps, moves = _FIRST_STEPS, _FIRST_MOVES * self._inner.op_count
         self._take()
         if self._best is None:
             self._take_any()
         while (stopped := self._stop) is None:
             assert self._best is not None
-            limits.observer.phase("downset")
             before = prover.steps
-            upper = prover.close(self._best.bottleneck, min(steps, self._steps_left))
-            self._spent += ceil((prover.steps - before) * MOVES_PER_STEP / n)
+            upper = self._close(self._best.bottleneck, steps)
             if upper < self._best.bottleneck:
                 assert isinstance(prover.found, PlacedPartition)
                 self._found(prover.found, upper)
-            if self._stop is None and self._prover.steps == before and self._portfolio is None:
+            if self._stop is None and prover.steps == before and self._portfolio is None:
                 return self._ended(StopReason.BUDGET)
             if self._stop is None and steps == _FIRST_STEPS:
                 self._bound_envelope()
             if self._stop is None:
                 self._relax(_RELAXED * steps)
             if self._stop is None and self._portfolio is not None:
-                made = self._portfolio.evaluations
-                self._portfolio.round(moves)
-                self._spent += self._portfolio.evaluations - made
+                self._anneal(self._portfolio, moves)
                 self._take()
             steps, moves = 2 * steps, 2 * moves
         return self._ended(stopped)
@@ -129,10 +123,7 @@ class _Turns(SearchTurns):
 
     def _take_any(self) -> None:
         """Search for any partition that keeps to the memories of the devices."""
-        self._limits.observer.phase("downset")
-        found = self._prover.any_partition(self._steps_left)
-        if found is None:
-            raise none_found(self._reduced.original, "the orders tried")
+        found = self._any_partition()
         assert isinstance(found, PlacedPartition)
         self._found(found, bottleneck(self._inner.on(found.devices), found))
 
@@ -160,7 +151,7 @@ class _Turns(SearchTurns):
         loop.renew(lower, upper, self._limits, self._threads, upper)
         before = loop.steps
         loop.run(steps)
-        self._spent += ceil((loop.steps - before) * MOVES_PER_STEP / self._inner.op_count)
+        self._spend(loop.steps - before)
         if loop.bound is not None:
             self._prover.accept(loop.bound)
         if loop.partition is not None:
@@ -228,10 +219,6 @@ class _Turns(SearchTurns):
         if found is not None and found.value > self._prover.lower:
             self._prover.accept(found)
             limits.observer.bound(found.value)
-
-    def _ended(self, stopped: StopReason) -> SearchResult:
-        assert self._best is not None
-        return replace(self._best, evaluations=max(1, self._spent), stopped=stopped, lower=self._prover.bound)
 
 
 def _told(reduced: ReducedInstance, found: DeviceResult, limits: SearchLimits) -> SearchResult:

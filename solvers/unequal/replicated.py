@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import ceil
 
 import numpy as np
 
@@ -17,14 +16,12 @@ from mtpp.solvers.arrays import order_arrays
 from mtpp.solvers.best_so_far import Forgetful
 from mtpp.solvers.bounds.replica_room import whole_devices
 from mtpp.solvers.downsets.prover import Prover
-from mtpp.solvers.feasibility import none_found
 from mtpp.solvers.limits import SearchLimits, SearchResult
 from mtpp.solvers.local_search.device_portfolio import DevicePortfolio
 from mtpp.solvers.local_search.initial_partition import first_result
 from mtpp.solvers.orders.kernels.topological import kahn_order
 from mtpp.solvers.reduction.reduced_instance import ReducedInstance
 from mtpp.solvers.reduction.reduction import reduce_instance
-from mtpp.solvers.relaxation.loop import MOVES_PER_STEP
 from mtpp.solvers.threads import Threads
 from mtpp.solvers.turns import SearchTurns
 from mtpp.solvers.unequal.chains.partition import partition_chain
@@ -74,7 +71,7 @@ class _Turns(SearchTurns):
 
     def run(self) -> SearchResult:
         """Search until nothing better exists, or the limits say so."""
-        limits, prover, n = self._limits, self._prover, self._inner.op_count
+        prover = self._prover
         self._take_whole()
         self._slice()
         if self._best is None:
@@ -84,10 +81,8 @@ class _Turns(SearchTurns):
         steps = _FIRST_STEPS
         while (stopped := self._stop) is None:
             assert self._best is not None
-            limits.observer.phase("downset")
             before = prover.steps
-            upper = prover.close(self._best.bottleneck, min(steps, self._steps_left))
-            self._spent += ceil((prover.steps - before) * MOVES_PER_STEP / n)
+            upper = self._close(self._best.bottleneck, steps)
             if upper < self._best.bottleneck:
                 assert isinstance(prover.found, ReplicatedPartition)
                 self._found(prover.found, upper, "downset")
@@ -156,10 +151,7 @@ class _Turns(SearchTurns):
 
     def _take_any(self) -> None:
         """Search for any partition that keeps to the memories of the devices."""
-        self._limits.observer.phase("downset")
-        found = self._prover.any_partition(self._steps_left)
-        if found is None:
-            raise none_found(self._reduced.original, "the orders tried")
+        found = self._any_partition()
         assert isinstance(found, ReplicatedPartition)
         self._found(found, replica_problem(self._inner).bottleneck(found), "downset")
 
@@ -169,7 +161,3 @@ class _Turns(SearchTurns):
             lifted, self._plan = self._reduced.lift(partition), partition
             self._best = SearchResult(lifted, ticks, found_by, max(1, self._spent), StopReason.BUDGET)
             self._limits.tell(self._best)
-
-    def _ended(self, stopped: StopReason) -> SearchResult:
-        assert self._best is not None
-        return replace(self._best, evaluations=max(1, self._spent), stopped=stopped, lower=self._prover.bound)
