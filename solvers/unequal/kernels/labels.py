@@ -12,6 +12,7 @@ from mtpp.solvers.downsets.kernels.downset_layout import (
     DOWNSETS,
     FRAME,
     LAST,
+    NEXT,
     PARAMS,
     PHASE,
     STEPS,
@@ -20,10 +21,10 @@ from mtpp.solvers.downsets.kernels.downset_layout import (
 from mtpp.solvers.downsets.kernels.downset_store import keep_downset
 from mtpp.solvers.jit import subroutine
 from mtpp.solvers.orders.kernels.device_labels import no_more, room_after
-from mtpp.solvers.unequal.kernels.register_layout import LABELS, SIZE
+from mtpp.solvers.unequal.kernels.register_layout import BEST, CLASS, LABELS, SIZE, SPENT, THOROUGH
 
 if TYPE_CHECKING:
-    from mtpp.array_types import Int64Array
+    from mtpp.array_types import Int32Array, Int64Array
     from mtpp.solvers.downsets.downset_arrays import DownsetScratch
     from mtpp.solvers.orders.device_labels import LabelRules
     from mtpp.solvers.unequal.neighbour_arrays import NeighbourPool
@@ -31,14 +32,42 @@ if TYPE_CHECKING:
 
 
 @subroutine
-def label_count(base: int, store: UnequalStore, pool: LabelPool | NeighbourPool) -> int:
-    """Return the number of labels of a downset."""
-    count = 0
+def next_turn(
+    op_count: int, class_count: int, of_size: Int32Array, following: Int32Array, registers: Int64Array
+) -> bool:
+    """Move to the next downset, by size, and class of devices to go on with; return False where all are done."""
+    while registers[SIZE] < op_count:
+        if registers[NEXT] < 0:
+            registers[SIZE] += 1
+            registers[NEXT] = of_size[registers[SIZE]]
+            registers[CLASS] = 0
+        elif registers[CLASS] == class_count:
+            registers[NEXT] = following[registers[NEXT]]
+            registers[CLASS] = 0
+        else:
+            return True
+    return False
+
+
+@subroutine
+def is_full(base: int, store: UnequalStore, pool: LabelPool | NeighbourPool, registers: Int64Array) -> bool:
+    """Return whether there is no room for one more downset, with a label for each of those of *base*."""
+    labels = registers[LABELS]
     at = store.front[base]
     while at >= 0:
-        count += 1
+        labels += 1
         at = pool.following[at]
-    return count
+    return bool(registers[DOWNSETS] == len(store.keys) or labels > len(pool.label))
+
+
+@subroutine
+def finished(spent: int, registers: Int64Array) -> bool:
+    """Return whether the search may end with the label of all ops just kept; else only better ones are looked for."""
+    if not registers[THOROUGH]:
+        return True
+    registers[BEST] = registers[LAST]
+    registers[SPENT] = spent - 1
+    return bool(spent == 0)
 
 
 @subroutine

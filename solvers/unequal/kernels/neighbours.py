@@ -18,7 +18,6 @@ from mtpp.solvers.downsets.kernels.downset_layout import (
     ENDED,
     FOUND,
     FRAME,
-    LAST,
     NEXT,
     OUT_OF_ROOM,
     OUT_OF_STEPS,
@@ -31,16 +30,23 @@ from mtpp.solvers.orders.kernels.device_labels import no_more, room_after, step
 from mtpp.solvers.stage_cost.cost_arrays import IN_ORDER, NO_MEMORY, RESERVE_BYTES, GroundArrays
 from mtpp.solvers.stage_cost.kernels.stage_cost import EQUAL, NEVER, stage_ticks
 from mtpp.solvers.unequal.kernels.class_arrays import arrays_of_class
-from mtpp.solvers.unequal.kernels.labels import add_label, drop_label, fits, inside, label_count, reached_downset
+from mtpp.solvers.unequal.kernels.labels import (
+    add_label,
+    drop_label,
+    finished,
+    fits,
+    inside,
+    is_full,
+    next_turn,
+    reached_downset,
+)
 from mtpp.solvers.unequal.kernels.register_layout import (
-    BEST,
     CLASS,
     DUE,
     LABELS,
     PAID,
     SIZE,
     SPENT,
-    THOROUGH,
     UNCOUNTED,
 )
 
@@ -96,18 +102,8 @@ def search_neighbours(
     shared = classes.shared
     n = len(shared.work)
     class_count = len(classes.work)
-    while registers[SIZE] < n:
-        if registers[NEXT] < 0:
-            registers[SIZE] += 1
-            registers[NEXT] = store.of_size[registers[SIZE]]
-            registers[CLASS] = 0
-            continue
-        base = registers[NEXT]
-        if registers[CLASS] == class_count:
-            registers[NEXT] = store.following[base]
-            registers[CLASS] = 0
-            continue
-        c = registers[CLASS]
+    while next_turn(n, class_count, store.of_size, store.following, registers):
+        base, c = registers[NEXT], registers[CLASS]
         arrays = arrays_of_class(c, classes)
         if registers[DEPTH] == 0:
             if (
@@ -125,8 +121,7 @@ def search_neighbours(
             registers[PAID] = paid + _crossing(base, arrays, store)
             unpack(store.bits[base], registers[PAID], arrays, scratch, registers)
         while True:
-            labels = registers[LABELS] + label_count(base, store, pool)
-            if registers[DOWNSETS] == len(store.keys) or labels > len(pool.label):
+            if is_full(base, store, pool, registers):
                 return OUT_OF_ROOM
             code = next_stage(registers[DUE], registers[PAID], last_step, arrays, scratch, registers)
             if code == OUT_OF_STEPS:
@@ -289,20 +284,10 @@ def _end_stage(
                 barred = 0 if whole else _barred(reached, c, limit - left - own, boundary)
                 if barred >= 0:
                     kept = _keep_label(label, left + own, spent, barred, at, reached, c, rules, store, pool, registers)
-                    if kept and whole and _finished(spent, registers):
+                    if kept and whole and finished(spent, registers):
                         return True
         at = pool.following[at]
     return False
-
-
-@subroutine
-def _finished(spent: int, registers: Int64Array) -> bool:
-    """Return whether the search may end with the label of all ops just kept; else only better ones are looked for."""
-    if not registers[THOROUGH]:
-        return True
-    registers[BEST] = registers[LAST]
-    registers[SPENT] = spent - 1
-    return bool(spent == 0)
 
 
 @subroutine

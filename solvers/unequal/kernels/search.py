@@ -15,11 +15,9 @@ from mtpp.solvers.downsets.downset_arrays import DownsetArrays
 from mtpp.solvers.downsets.kernels.downset_layout import (
     COST,
     DEPTH,
-    DOWNSETS,
     ENDED,
     FOUND,
     FRAME,
-    LAST,
     NEXT,
     OUT_OF_ROOM,
     OUT_OF_STEPS,
@@ -31,17 +29,14 @@ from mtpp.solvers.orders.kernels.device_labels import room_after, step
 from mtpp.solvers.stage_cost.cost_arrays import IN_ORDER, NO_MEMORY, RESERVE_BYTES, GroundArrays
 from mtpp.solvers.stage_cost.kernels.stage_cost import EQUAL, stage_ticks
 from mtpp.solvers.unequal.kernels.class_arrays import arrays_of_class
-from mtpp.solvers.unequal.kernels.labels import fits, keep_spent_label, label_count, reached_downset
+from mtpp.solvers.unequal.kernels.labels import finished, fits, is_full, keep_spent_label, next_turn, reached_downset
 from mtpp.solvers.unequal.kernels.register_layout import (
-    BEST,
     CLASS,
     DUE,
-    LABELS,
     PAID,
     SCALE,
     SIZE,
     SPENT,
-    THOROUGH,
     UNCOUNTED,
 )
 
@@ -94,18 +89,8 @@ def search_unequal(
     shared = classes.shared
     n = len(shared.work)
     class_count = len(classes.work)
-    while registers[SIZE] < n:
-        if registers[NEXT] < 0:
-            registers[SIZE] += 1
-            registers[NEXT] = store.of_size[registers[SIZE]]
-            registers[CLASS] = 0
-            continue
-        base = registers[NEXT]
-        if registers[CLASS] == class_count:
-            registers[NEXT] = store.following[base]
-            registers[CLASS] = 0
-            continue
-        c = registers[CLASS]
+    while next_turn(n, class_count, store.of_size, store.following, registers):
+        base, c = registers[NEXT], registers[CLASS]
         arrays = arrays_of_class(c, classes)
         if registers[DEPTH] == 0:
             room = _largest_room(store.front[base], c, pool, rules)
@@ -116,8 +101,7 @@ def search_unequal(
             registers[PAID] = _most_paid(base, c, limit, classes, store, pool, rules, registers)
             unpack(store.bits[base], registers[PAID], arrays, scratch, registers)
         while True:
-            labels = registers[LABELS] + label_count(base, store, pool)
-            if registers[DOWNSETS] == len(store.keys) or labels > len(pool.label):
+            if is_full(base, store, pool, registers):
                 return OUT_OF_ROOM
             code = next_stage(registers[DUE], registers[PAID], last_step, arrays, scratch, registers)
             if code == OUT_OF_STEPS:
@@ -231,12 +215,7 @@ def _end_stage(
             and fits(reached, label, classes, rules, store, registers)
         ):
             kept = keep_spent_label(label, spent, at, reached, c, rules, store, pool, registers)
-            if kept and registers[SIZE] + joined == len(arrays.work):
-                if not registers[THOROUGH]:
-                    return True
-                registers[BEST] = registers[LAST]
-                registers[SPENT] = spent - 1
-                if spent == 0:
-                    return True
+            if kept and registers[SIZE] + joined == len(arrays.work) and finished(spent, registers):
+                return True
         at = pool.following[at]
     return False
