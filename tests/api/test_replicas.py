@@ -10,6 +10,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from device_cells import FORK
 from seeds import sampled
 from tampering import Path as Place
 from tampering import altered, leaves
@@ -77,19 +78,6 @@ def test_reference_values_of_devices_that_differ(cell: str, shared_reference: Pa
     assert mtpp.verify(plan, path).passed
 
 
-GRAPH = {
-    "format": "mtpp-graph",
-    "version": 1,
-    "name": "fork",
-    "time_unit": "us",
-    "ops": [{"name": f"op{i}", "work": 10 + 7 * i % 11, "param_bytes": 10} for i in range(9)],
-    "tensors": [
-        {"name": f"t{i}", "producer": f"op{i}", "consumers": [f"op{i + 1}", *([f"op{i + 3}"] if i < 6 else [])],
-         "transfer": 1 + i % 3, "bytes": 4}
-        for i in range(8)
-    ],
-}  # fmt: skip
-
 MACHINES = {
     "free": """
 order = "free"
@@ -129,7 +117,7 @@ speed = 2
 @pytest.fixture(params=[*MACHINES, "equal"])
 def document(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
     """Return a proven plan of a small graph on several devices, which embeds it."""
-    (tmp_path / "graph.json").write_text(json.dumps(GRAPH))
+    (tmp_path / "graph.json").write_text(json.dumps(FORK))
     if request.param == "equal":
         model, k = mtpp.read(tmp_path / "graph.json", stage_memory="60B"), 4
         plan = mtpp.partition(model, k, replicas=True)
@@ -213,13 +201,13 @@ def test_mutations_are_never_verified(document: dict[str, Any], seed: int) -> No
 )
 def test_refused_beside_replicas(given: dict[str, Any], tmp_path: Path) -> None:
     """Options that have no search with replicas are refused, by name."""
-    (tmp_path / "graph.json").write_text(json.dumps(GRAPH))
+    (tmp_path / "graph.json").write_text(json.dumps(FORK))
     with pytest.raises(InputError, match="replicas"):
         mtpp.partition(tmp_path / "graph.json", 3, replicas=True, **given)
 
 
 def test_other_commands_refuse_such_plans(document: dict[str, Any], tmp_path: Path) -> None:
     """A partition with stages on several devices is no assignment of a device to each stage."""
-    (tmp_path / "graph.json").write_text(json.dumps(GRAPH))
+    (tmp_path / "graph.json").write_text(json.dumps(FORK))
     with pytest.raises(InputError, match="several devices"):
         mtpp.evaluate(tmp_path / "graph.json", document)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from device_cells import FORK
 from reference_machines import machine_text
 
 import mtpp
@@ -43,24 +44,11 @@ speed = 2
 link_speed = "1/2"
 """
 
-GRAPH = {
-    "format": "mtpp-graph",
-    "version": 1,
-    "name": "fork",
-    "time_unit": "us",
-    "ops": [{"name": f"op{i}", "work": 10 + 7 * i % 11, "param_bytes": 10} for i in range(9)],
-    "tensors": [
-        {"name": f"t{i}", "producer": f"op{i}", "consumers": [f"op{i + 1}", *([f"op{i + 3}"] if i < 6 else [])],
-         "transfer": 1 + i % 3, "bytes": 4}
-        for i in range(8)
-    ],
-}  # fmt: skip
-
 
 @pytest.fixture
 def document(tmp_path: Path) -> dict[str, Any]:
     """Return a proven plan of a small graph on three devices, which embeds it."""
-    (tmp_path / "graph.json").write_text(json.dumps(GRAPH))
+    (tmp_path / "graph.json").write_text(json.dumps(FORK))
     (tmp_path / "machine.toml").write_text(MACHINE)
     plan = mtpp.partition(mtpp.read(tmp_path / "graph.json", machine=tmp_path / "machine.toml"))
     document: dict[str, Any] = json.loads(json.dumps(plan.document(embed=True)))
@@ -100,7 +88,7 @@ def test_a_better_machine_is_not_proven_by_the_same_proof(document: dict[str, An
 
 def test_given_stages_keep_their_bound(tmp_path: Path) -> None:
     """Stages and devices of a plan, evaluated: the same costs, and a bound on all plans that holds in free order."""
-    (tmp_path / "graph.json").write_text(json.dumps(GRAPH))
+    (tmp_path / "graph.json").write_text(json.dumps(FORK))
     (tmp_path / "machine.toml").write_text(MACHINE)
     model = mtpp.read(tmp_path / "graph.json", machine=tmp_path / "machine.toml")
     best = mtpp.partition(model)
@@ -113,7 +101,7 @@ def test_given_stages_keep_their_bound(tmp_path: Path) -> None:
 
 def test_bounds_below_and_on_devices(tmp_path: Path) -> None:
     """The exhaustive search bounds plans on the devices themselves, others on the envelope, never above."""
-    (tmp_path / "graph.json").write_text(json.dumps(GRAPH))
+    (tmp_path / "graph.json").write_text(json.dumps(FORK))
     (tmp_path / "machine.toml").write_text(MACHINE)
     model = mtpp.read(tmp_path / "graph.json", machine=tmp_path / "machine.toml")
     best = mtpp.partition(model)
@@ -126,7 +114,7 @@ def test_bounds_below_and_on_devices(tmp_path: Path) -> None:
 @pytest.mark.parametrize("algorithm", ["auto", "downset"])
 def test_exhaustive_algorithms_prove_on_the_devices(algorithm: str, tmp_path: Path) -> None:
     """Both close the gap, and the proof is of the devices."""
-    (tmp_path / "graph.json").write_text(json.dumps(GRAPH))
+    (tmp_path / "graph.json").write_text(json.dumps(FORK))
     (tmp_path / "machine.toml").write_text(MACHINE)
     plan = mtpp.partition(
         mtpp.read(tmp_path / "graph.json", machine=tmp_path / "machine.toml"), algorithm=algorithm, work_limit=50
@@ -138,11 +126,11 @@ def test_exhaustive_algorithms_prove_on_the_devices(algorithm: str, tmp_path: Pa
 def test_measured_times_are_those_of_the_files_that_a_machine_names(tmp_path: Path) -> None:
     """A plan of other times, with the digest of the files, is held to the files where the machine is given."""
     graph, machine = tmp_path / "graph.json", tmp_path / "machine.toml"
-    graph.write_text(json.dumps(GRAPH))
+    graph.write_text(json.dumps(FORK))
     documents = []
     for work in (50, 1):
-        ops = [{**op, "work": work} for op in GRAPH["ops"]]
-        (tmp_path / "times.json").write_text(json.dumps({**GRAPH, "ops": ops}))
+        ops = [{**op, "work": work} for op in FORK["ops"]]
+        (tmp_path / "times.json").write_text(json.dumps({**FORK, "ops": ops}))
         machine.write_text('[[device]]\ncosts = "times.json"\n[[device]]\nspeed = 2\n')
         plan = mtpp.partition(mtpp.read(graph, machine=machine))
         documents.append(json.loads(json.dumps(plan.document(embed=True))))
@@ -196,7 +184,7 @@ LAYERS = {
         ("stage_times = []", LAYERS, "list of times"),
         ("stage_times = [4]", LAYERS, "no unit"),
         ('stage_times = ["4 fortnights"]', LAYERS, "unit"),
-        ('stage_times = ["4ms", "9ms"]', GRAPH, "chain"),
+        ('stage_times = ["4ms", "9ms"]', FORK, "chain"),
     ],
 )
 def test_bad_stage_times(machine: str, graph: dict[str, Any], said: str, tmp_path: Path) -> None:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from random import Random
 
 import numpy as np
 import pytest
+from device_cells import DeviceCell
 from random_devices import NEVER, random_order
 from random_neighbours import NeighbourCase, random_neighbours
 from seeds import sampled
 
 from mtpp.errors import Infeasible
-from mtpp.inference.instance import Instance
 from mtpp.inference.partition import Partition
 from mtpp.inference.placed_partition import PlacedPartition
 from mtpp.solvers.bounds.device_room import first_bound
@@ -23,27 +22,8 @@ from mtpp.solvers.partitioners.auto import partition
 SEEDS = sampled(range(10_000), 200)
 
 
-@dataclass(frozen=True)
-class Cell:
-    """A graph on devices in one of the two orders, of which some may be used.
-
-    Attributes
-    ----------
-    most
-        Devices that may be used.
-    """
-
-    case: NeighbourCase
-    free: bool
-    most: int
-
-    def instance(self) -> Instance:
-        """Return the instance in ticks."""
-        return self.case.instance(self.most, free=self.free)
-
-    def optimum(self) -> int:
-        """Return the least bottleneck by brute force."""
-        return self.case.optimum(self.most, free=self.free)
+class Cell(DeviceCell[NeighbourCase]):
+    """A cell of such a graph."""
 
     def bottleneck(self, plan: Partition) -> int:
         """Return the largest cost of a plan's stages on the devices that it names."""

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from random import Random
 
 import pytest
+from device_cells import DeviceCell
 from device_claims import claim_of
 from random_devices import NEVER, RandomCase, random_case
 from seeds import sampled
 
 from mtpp.errors import Infeasible
-from mtpp.inference.instance import Instance
 from mtpp.inference.placed_partition import PlacedPartition
 from mtpp.solvers.limits import UNLIMITED, SearchLimits, SearchResult
 from mtpp.solvers.partitioners.auto import partition
@@ -23,27 +22,8 @@ SEEDS = sampled(range(10_000), 250)
 MEMORY = 2**28
 
 
-@dataclass(frozen=True)
-class Cell:
-    """A graph on devices in one of the two orders, of which some may be used.
-
-    Attributes
-    ----------
-    most
-        Devices that may be used.
-    """
-
-    case: RandomCase
-    free: bool
-    most: int
-
-    def instance(self) -> Instance:
-        """Return the instance in ticks."""
-        return self.case.instance(self.most, free=self.free)
-
-    def optimum(self) -> int:
-        """Return the least bottleneck by brute force."""
-        return self.case.optimum(self.most, free=self.free)
+class Cell(DeviceCell[RandomCase]):
+    """A cell of such a graph."""
 
 
 def random_cell(seed: int) -> Cell:
