@@ -106,7 +106,7 @@ class _Turns(SearchTurns):
             if self._stop is None and steps == _FIRST_STEPS:
                 self._bound_envelope()
             if self._stop is None:
-                self._relax(_RELAXED * steps)
+                self._relax(min(_RELAXED * steps, self._steps_left))
             if self._stop is None and self._portfolio is not None:
                 self._anneal(self._portfolio, moves)
                 self._take()
