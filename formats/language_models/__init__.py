@@ -1,0 +1,1 @@
+"""Configurations and checkpoints of language models, read by one table of architectures."""

@@ -1,0 +1,117 @@
+"""An architecture: kinds of layers, tensors of each, and the tensors around them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from mtpp.errors import InputError
+from mtpp.formats.language_models.configuration import Configuration
+from mtpp.formats.language_models.mixers import Mixer
+from mtpp.formats.language_models.patterns import LISTED, WINDOWS, Pattern, everywhere
+from mtpp.formats.language_models.tensors import Block, Shapes, linear, norm, norms_of
+from mtpp.language_models.cache import LayerCache
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """A row of the table of architectures.
+
+    Attributes
+    ----------
+    name
+        Its ``model_type``.
+    mixers
+        Attention or recurrence by kind of layer. Kinds with a window take that of ``full``.
+    feed_forward, norms
+        The rest of a layer.
+    pattern
+        Kind of each layer where ``layer_types`` does not list them.
+    also
+        Further ``model_type``s that it reads.
+    gguf
+        Names in GGUF files.
+    keys
+        Names of keys by their canonical names, where those of the architecture are its own.
+    defaults
+        Values of keys that configurations leave out.
+    derived
+        Values that follow from several keys.
+    root, stack
+        Path of the modules, and of the layers within.
+    embedding, head, head_bias
+        Names of both, and whether the head has a bias.
+    rest
+        Tensors beside embedding, layers and head.
+    tied
+        Whether head and embedding are one tensor unless the configuration says otherwise.
+    encoder
+        Layers of an encoder.
+    """
+
+    name: str
+    mixers: Mapping[str, Mixer]
+    feed_forward: Block
+    norms: Block = norms_of("input_layernorm", "post_attention_layernorm")
+    pattern: Pattern = everywhere()
+    also: tuple[str, ...] = ()
+    gguf: tuple[str, ...] = ()
+    keys: Mapping[str, str] = field(default_factory=dict)
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    derived: Mapping[str, Callable[[Configuration], Any]] = field(default_factory=dict)
+    root: str = "model"
+    stack: str = "layers"
+    embedding: str = "embed_tokens"
+    head: str = "lm_head"
+    head_bias: bool = False
+    rest: Block = norms_of("norm")
+    tied: bool = False
+    encoder: Architecture | None = None
+
+    def configured(self, values: Mapping[str, Any], source: str) -> Configuration:
+        """Return the configuration that a file's keys stand for."""
+        plain = Configuration(values, source, self.keys, self.defaults)
+        given = {self.keys.get(key, key): derive(plain) for key, derive in self.derived.items()}
+        return Configuration({**values, **given}, source, self.keys, self.defaults)
+
+    def kinds(self, c: Configuration) -> list[str]:
+        """Return the kind of each layer; one with a window that the configuration leaves void is full."""
+        listed = c.texts("layer_types", c.layers)
+        found = []
+        for layer in range(c.layers):
+            word = self.pattern(c, layer) if listed is None else listed[layer]
+            kind = self._known(LISTED.get(word, word), c)
+            found.append("full" if kind in WINDOWS and WINDOWS[kind] not in c else kind)
+        shared = c.whole("num_kv_shared_layers") if "shared" in self.mixers else 0
+        return found[: len(found) - shared] + ["shared"] * min(shared, len(found))
+
+    def _known(self, kind: str, c: Configuration) -> str:
+        if kind in self.mixers or (kind in WINDOWS and "full" in self.mixers):
+            return kind
+        recurrent = next((name for name in self.mixers if name not in ("full", "shared")), None)
+        if kind == "recurrent" and recurrent is not None:
+            return recurrent
+        if kind == "full":
+            return next(iter(self.mixers))
+        raise InputError(f"the kind {kind[:40]!r} is unknown", source=c.source, where="layer_types")
+
+    def layer(self, c: Configuration, layer: int, kind: str) -> Shapes:
+        """Return the tensors of a layer."""
+        shapes = self._mixer(kind).tensors(c, layer)
+        return shapes | self.feed_forward(c, layer) | self.norms(c, layer)
+
+    def cache(self, c: Configuration, layer: int, kind: str) -> LayerCache:
+        """Return the cache of a layer."""
+        cache = self._mixer(kind).cache(c, layer)
+        return replace(cache, window=c.size(WINDOWS[kind])) if kind in WINDOWS else cache
+
+    def _mixer(self, kind: str) -> Mixer:
+        return self.mixers[kind] if kind in self.mixers else self.mixers["full"]
+
+    def extra_of_mtp(self, c: Configuration) -> Shapes:
+        """Return the tensors that a layer for a further token has besides a layer's: projection and norms."""
+        shapes = linear("eh_proj", c.hidden, 2 * c.hidden)
+        for name in ("enorm", "hnorm", "shared_head.norm"):
+            shapes |= norm(name, c.hidden)
+        return shapes

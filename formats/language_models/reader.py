@@ -1,0 +1,168 @@
+"""Language models from folders, configurations and checkpoints: bytes from headers, structure from configurations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mtpp.errors import InputError
+from mtpp.formats.checkpoints.folder import (
+    Checkpoint,
+    checkpoint_in,
+    is_checkpoint,
+    read_checkpoint,
+    read_json_object,
+)
+from mtpp.formats.checkpoints.gguf import MAGIC
+from mtpp.formats.language_models.architectures import ARCHITECTURES
+from mtpp.formats.language_models.described import described_model
+from mtpp.formats.language_models.stored import stored_model
+from mtpp.language_models.language_model import LanguageModel
+
+CONFIGURATION = "config.json"
+
+_MOST_CONFIGURATION_BYTES = 16 * 2**20
+_TEXT_KEYS = ("text_config", "llm_config", "language_config", "thinker_config", "decoder_config")
+_OWN_KEYS = ("torch_dtype", "dtype", "quantization_config", "quantization", "tie_word_embeddings")
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Files that describe a model.
+
+    Attributes
+    ----------
+    values
+        Keys of the configuration of the text model; empty where there is none.
+    has_towers
+        Whether the model has towers beside it.
+    """
+
+    name: str
+    configuration: Path | None
+    values: Mapping[str, Any]
+    checkpoint: Checkpoint | None
+    has_towers: bool = False
+
+    @property
+    def model_type(self) -> str:
+        """The ``model_type`` of the text model."""
+        return str(self.values.get("model_type", ""))[:80]
+
+
+def is_language_model(path: Path) -> bool:
+    """Return whether a path is that of a model's folder, configuration or checkpoint."""
+    try:
+        if path.is_dir():
+            if (path / CONFIGURATION).is_file():
+                return True
+            return any(is_checkpoint(entry) for entry in path.iterdir())
+    except OSError:
+        return False
+    return is_checkpoint(path) or path.name == CONFIGURATION or _has_model_type(path) or _is_gguf(path)
+
+
+def read_language_model(path: str | Path) -> LanguageModel:
+    """Read a model from a folder, a configuration, a safetensors file or its index, or a GGUF file.
+
+    Parameters
+    ----------
+    path
+        Files may end after their headers. Nothing of a folder is executed.
+
+    Raises
+    ------
+    InputError
+        If headers or configuration are broken or incomplete.
+
+    Notes
+    -----
+    O(tensors) time and memory; no weight is read.
+    """
+    return model_of(find_sources(Path(path)))
+
+
+def find_sources(path: Path) -> Sources:
+    """Read configuration and headers of a path."""
+    try:
+        folder = path.is_dir()
+        if folder:
+            place = checkpoint_in(path)
+            configuration = path / CONFIGURATION
+        else:
+            place = path if is_checkpoint(path) or _is_gguf(path) else None
+            configuration = path.parent / CONFIGURATION if place else path
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", source=str(path)) from None
+    checkpoint = None if place is None else read_checkpoint(place)
+    if checkpoint is not None and checkpoint.kind == "gguf":
+        return Sources(path.resolve().name, None, {}, checkpoint)
+    if not configuration.is_file():
+        if checkpoint is None:
+            remedy = "a model's folder has config.json, *.safetensors or *.gguf"
+            raise InputError("no model is there" if folder else "no such file", source=str(path), remedy=remedy)
+        return Sources(path.resolve().name, None, {}, checkpoint)
+    values = read_json_object(configuration, _MOST_CONFIGURATION_BYTES)
+    text, towers = text_configuration(values)
+    return Sources(_name_of(path), configuration, text, checkpoint, towers)
+
+
+def model_of(sources: Sources) -> LanguageModel:
+    """Put a model together from its sources."""
+    if sources.checkpoint is None:
+        assert sources.configuration is not None
+        return described_model(
+            sources.name, sources.model_type, sources.values, str(sources.configuration), sources.has_towers
+        )
+    return stored_model(sources.name, sources.model_type, sources.values, sources.configuration, sources.checkpoint)
+
+
+def text_configuration(values: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
+    """Return the configuration of the text model within one, and whether there are towers beside it."""
+    found = dict(values)
+    towers = any(key in values for key in ("vision_config", "audio_config", "visual", "vision_tower"))
+    for _ in range(len(_TEXT_KEYS)):
+        key = next((key for key in _TEXT_KEYS if isinstance(found.get(key), dict)), None)
+        if key is None:
+            break
+        inner, outer = dict(found[key]), found
+        for name in _OWN_KEYS:
+            if name in outer and name not in inner:
+                inner[name] = outer[name]
+        outer_type = str(outer.get("model_type", ""))
+        if "model_type" not in inner:
+            inner["model_type"] = f"{outer_type}_text" if f"{outer_type}_text" in ARCHITECTURES else outer_type
+        found = inner
+    return found, towers
+
+
+def _name_of(path: Path) -> str:
+    whole = path.resolve()
+    if path.is_dir():
+        return whole.name
+    return whole.parent.name if whole.name == CONFIGURATION or whole.name.startswith("model") else whole.stem
+
+
+def _has_model_type(path: Path) -> bool:
+    """Return whether a JSON file is a configuration."""
+    if path.suffix != ".json":
+        return False
+    try:
+        if path.stat().st_size > _MOST_CONFIGURATION_BYTES:
+            return False
+        text = path.read_bytes()
+        if b'"model_type"' not in text:
+            return False
+        return "model_type" in read_json_object(path, _MOST_CONFIGURATION_BYTES)
+    except (OSError, InputError):
+        return False
+
+
+def _is_gguf(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(4) == MAGIC
+    except OSError:
+        return False

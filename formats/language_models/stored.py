@@ -1,0 +1,172 @@
+"""Models of checkpoints: bytes and parameters by names of tensors, structure by the configuration or by GGUF keys."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from mtpp.formats.checkpoints.folder import Checkpoint
+from mtpp.formats.language_models.architecture import Architecture
+from mtpp.formats.language_models.architectures import ARCHITECTURES, GGUF_ARCHITECTURES
+from mtpp.formats.language_models.configuration import Configuration
+from mtpp.formats.language_models.described import notes_on, sizes_of
+from mtpp.formats.language_models.gguf_keys import architecture_of, configuration_of
+from mtpp.formats.language_models.packed_weights import PackedWeights, quantization_of
+from mtpp.formats.language_models.skeleton import Skeleton, skeleton
+from mtpp.formats.language_models.tensor_parts import Place, place_of
+from mtpp.language_models.language_model import DecoderLayer, LanguageModel, Part, Weight
+from mtpp.units import format_bytes
+from mtpp.wording import counted
+
+
+def stored_model(
+    name: str, model_type: str, values: Mapping[str, Any], configuration: Path | None, checkpoint: Checkpoint
+) -> LanguageModel:
+    """Return the model of a checkpoint.
+
+    Parameters
+    ----------
+    values
+        Keys of the configuration; of a GGUF file they are its own.
+    """
+    notes = list(checkpoint.notes)
+    gguf = checkpoint.kind == "gguf"
+    source = str(checkpoint.files[0] if gguf or configuration is None else configuration)
+    if gguf:
+        model_type, values = architecture_of(checkpoint.keys), configuration_of(checkpoint.keys)
+    row = _row(model_type, values, gguf=gguf)
+    parts = _structure(row, values, source, model_type, notes, gguf=gguf)
+    packed = PackedWeights(checkpoint.tensors, values)
+    placed = _placed(checkpoint, packed)
+    layers, mtp = _layers(placed, parts, notes, configuration)
+    embedding, head = Part(placed.pop(Place("embedding"), [])), Part(placed.pop(Place("head"), []))
+    other = Part([weight for place, weights in placed.items() if place.part == "other" for weight in weights])
+    tied = not head.weights
+    _disagreements(notes, parts, layers, mtp, embedding, head, values, packed, row, gguf=gguf)
+    types: Counter[str] = Counter()
+    for tensor in checkpoint.tensors:
+        types[tensor.type] += tensor.bytes
+    sizes = sizes_of(Configuration(values, source, {}, {}))
+    return LanguageModel(
+        name, model_type or "unknown", checkpoint.kind, layers, embedding, head, other,
+        tied or (parts is not None and parts.tied), mtp, len(checkpoint.files), dict(types), sizes, tuple(notes),
+    )  # fmt: skip
+
+
+def _row(model_type: str, values: Mapping[str, Any], *, gguf: bool) -> Architecture | None:
+    if gguf and model_type == "llama" and values.get("num_experts"):
+        return ARCHITECTURES["mixtral"]
+    return (GGUF_ARCHITECTURES if gguf else ARCHITECTURES).get(model_type)
+
+
+def _structure(
+    row: Architecture | None, values: Mapping[str, Any], source: str, model_type: str, notes: list[str], *, gguf: bool
+) -> Skeleton | None:
+    """Return the parts that the configuration describes; None where nothing is known of the architecture."""
+    if row is None:
+        known = f"the architecture {model_type!r} is unknown" if model_type else "there is no configuration"
+        notes.append(f"{known}: layers by the names of their weights, caches not counted; mtpp[hf] may know it")
+        return None
+    c = row.configured(values, source)
+    parts = skeleton(row, c, 2, shapes=not gguf)
+    notes += notes_on(c, row)
+    return parts
+
+
+def _placed(checkpoint: Checkpoint, packed: PackedWeights) -> dict[Place, list[Weight]]:
+    placed: defaultdict[Place, list[Weight]] = defaultdict(list)
+    for tensor in checkpoint.tensors:
+        weight = Weight(tensor.name, tensor.shape, packed.parameters(tensor), tensor.bytes)
+        placed[place_of(tensor.name)].append(weight)
+    return dict(placed)
+
+
+def _layers(
+    placed: dict[Place, list[Weight]], parts: Skeleton | None, notes: list[str], configuration: Path | None
+) -> tuple[tuple[DecoderLayer, ...], tuple[DecoderLayer, ...]]:
+    """Return the layers, and those for further tokens: of their own name, or beyond the configuration's number."""
+    found = {place: weights for place, weights in placed.items() if place.layer is not None or place.part == "mtp"}
+    for place in found:
+        del placed[place]
+    numbers = {part: _by_number(found, part) for part in ("encoder", "decoder")}
+    if parts is None and not numbers["decoder"]:
+        numbers = {"encoder": {}, "decoder": numbers["encoder"]}
+    described: Sequence[DecoderLayer] = () if parts is None else parts.layers
+    layers: list[DecoderLayer] = []
+    beyond: list[DecoderLayer] = []
+    for part in ("encoder", "decoder"):
+        own = [layer for layer in described if layer.part == part]
+        stored = numbers[part]
+        count = len(own) if parts is not None else max(stored, default=-1) + 1
+        absent = sum(number not in stored for number in range(count))
+        if absent:
+            notes.append(f"{absent} of {counted(count, f'{part} layer')} have no weights in the files")
+        for number in range(count):
+            known = own[number] if own else DecoderLayer(part=part)
+            path, weights = stored.pop(number, (known.name, []))
+            layers.append(replace(known, name=path, weights=tuple(weights)))
+        beyond += [DecoderLayer(tuple(weights), path, "mtp") for _, (path, weights) in sorted(stored.items())]
+    for place in sorted((place for place in found if place.part == "mtp"), key=lambda place: (place.layer is None, place)):
+        if place.layer is None and beyond:
+            beyond[0] = replace(beyond[0], weights=(*beyond[0].weights, *found[place]))
+        else:
+            beyond.append(DecoderLayer(tuple(found[place]), place.path, "mtp"))
+    return tuple(layers), tuple(_with_caches(beyond, parts))
+
+
+def _by_number(found: Mapping[Place, list[Weight]], part: str) -> dict[int, tuple[str, list[Weight]]]:
+    numbered: dict[int, tuple[str, list[Weight]]] = {}
+    for place, weights in found.items():
+        if place.part == part and place.layer is not None:
+            path, listed = numbered.setdefault(place.layer, (place.path, []))
+            numbered[place.layer] = path, [*listed, *weights]
+    return numbered
+
+
+def _with_caches(beyond: Sequence[DecoderLayer], parts: Skeleton | None) -> list[DecoderLayer]:
+    """Give layers for further tokens the kind and the cache of the model's own attention."""
+    if parts is None or not parts.layers:
+        return list(beyond)
+    like = next((layer for layer in reversed(parts.layers) if layer.cache.per_token), parts.layers[-1])
+    like = parts.mtp[0] if parts.mtp else like
+    return [replace(layer, kind=like.kind, cache=like.cache) for layer in beyond]
+
+
+def _disagreements(
+    notes: list[str], parts: Skeleton | None, layers: Sequence[DecoderLayer], mtp: Sequence[DecoderLayer],
+    embedding: Part, head: Part, values: Mapping[str, Any], packed: PackedWeights, row: Architecture | None,
+    *, gguf: bool,
+) -> None:  # fmt: skip
+    """Note all that files and configuration do not say alike."""
+    if packed.buffer_bytes:
+        notes.append(f"{format_bytes(packed.buffer_bytes)} of buffers are in the files: bytes, but no parameters")
+    if packed.packed or quantization_of(values):
+        method = quantization_of(values) or "packed"
+        notes.append(f"weights are quantised ({method}): bytes as stored, parameters unpacked")
+    if not embedding.weights:
+        notes.append("no embedding is in the files")
+    if parts is None:
+        return
+    if not gguf and parts.tied and head.weights:
+        notes.append("the configuration ties head and embedding, but a head is in the files")
+    if not gguf and not parts.tied and not head.weights:
+        notes.append("no head is in the files, although the configuration does not tie it: taken as tied")
+    if parts.tied and not head.weights:
+        notes.append("the head is the embedding, stored once")
+    if len(parts.mtp) and not mtp:
+        notes.append(f"the configuration has {counted(len(parts.mtp), 'MTP layer')}, the files none")
+    elif mtp and len(mtp) != len(parts.mtp):
+        notes.append(f"the files have {counted(len(mtp), 'MTP layer')}, the configuration {len(parts.mtp)}")
+    if gguf:
+        return
+    for text, stored, described in (
+        ("layers", sum(layer.parameters for layer in layers), sum(layer.parameters for layer in parts.layers)),
+        ("the embedding", embedding.parameters, parts.embedding.parameters),
+    ):
+        if stored != described:
+            notes.append(f"{text}: {stored:,} parameters in the files, {described:,} by the configuration")
+
+

@@ -1,0 +1,1 @@
+"""Language models as people have them: layers with weights, caches and states, and the parts around them."""

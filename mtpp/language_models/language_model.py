@@ -1,0 +1,122 @@
+"""A language model: its layers, the parts around them, and what its sources disagree on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from mtpp.language_models.cache import LayerCache
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """A tensor of a model.
+
+    Attributes
+    ----------
+    shape
+        As stored; of packed weights the packed one.
+    parameters
+        Numbers that it stands for: more than its elements where they are packed, none of a buffer or a scale.
+    bytes
+        As stored.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    parameters: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Part:
+    """Weights that stay together."""
+
+    weights: Sequence[Weight] = ()
+
+    @property
+    def parameters(self) -> int:
+        """Number of parameters, buffers left out."""
+        return sum(weight.parameters for weight in self.weights)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes as stored, buffers and scales included."""
+        return sum(weight.bytes for weight in self.weights)
+
+
+@dataclass(frozen=True)
+class DecoderLayer(Part):
+    """A layer with its weights and its cache.
+
+    Attributes
+    ----------
+    name
+        Path of its module, such as ``model.layers.0``.
+    part
+        ``decoder``, ``encoder`` or ``mtp``.
+    kind
+        ``full``, ``sliding``, ``mla``, ``mamba2`` and so on; None where nothing is known.
+    """
+
+    name: str = ""
+    part: str = "decoder"
+    kind: str | None = None
+    cache: LayerCache = field(default_factory=LayerCache)
+
+
+@dataclass(frozen=True)
+class LanguageModel:
+    """A model as its files and its configuration describe it.
+
+    Attributes
+    ----------
+    source
+        ``safetensors``, ``gguf`` or ``configuration``: the origin of the bytes.
+    layers
+        In order, layers of an encoder first.
+    head
+        Of a tied head nothing is stored: its weights are those of the embedding.
+    mtp
+        Layers that predict further tokens.
+    types
+        Bytes by type as stored.
+    sizes
+        Keys of the configuration by the names that the table of architectures has for them.
+    notes
+        Disagreements between files, configuration and convention, and assumptions.
+    """
+
+    name: str
+    model_type: str
+    source: str
+    layers: Sequence[DecoderLayer]
+    embedding: Part
+    head: Part
+    other: Part
+    tied: bool
+    mtp: Sequence[DecoderLayer] = ()
+    files: int = 0
+    types: Mapping[str, int] = field(default_factory=dict)
+    sizes: Mapping[str, object] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+
+    @property
+    def parts(self) -> list[Part]:
+        """All parts, each weight once."""
+        return [self.embedding, *self.layers, self.other, self.head, *self.mtp]
+
+    @property
+    def head_parameters(self) -> int:
+        """Parameters of the head; of a tied one those of the embedding."""
+        return self.head.parameters or (self.embedding.parameters if self.tied else 0)
+
+    @property
+    def parameters(self) -> int:
+        """Parameters without those of MTP layers; tied ones count once."""
+        return sum(part.parameters for part in self.parts[: len(self.layers) + 3])
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of everything."""
+        return sum(part.bytes for part in self.parts)
