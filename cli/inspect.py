@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mtpp.api.options.graphs import Inspecting
+from mtpp.api.options.language_models import Serving
 from mtpp.api.options.reading import ModelReading
 from mtpp.cli.options.file_types import MODEL
 from mtpp.cli.options.made import options
@@ -18,21 +19,31 @@ if TYPE_CHECKING:
 
 @click.command("inspect")
 @click.argument("model", type=MODEL)
-@options(Inspecting)
+@options(Inspecting, Serving)
 @memory_limit_option()
 @options(ModelReading)
 @output_options("table", "json", "csv", "markdown")
 def command(
     model: str,
     inspecting: Inspecting,
+    serving: Serving,
     modelreading: ModelReading,
     output_format: str,
     console: Console,
 ) -> None:
-    """Show what MODEL is made of, what its ops cost, and what the cost model does not know."""
+    """Show what MODEL is made of, what its ops cost, and what the cost model does not know.
+
+    Of a language model (its folder, config.json, .gguf, .safetensors or an index of such) it shows weights and caches.
+    """
+    from mtpp.api.inputs.language_models import names_language_model
     from mtpp.api.inputs.model import read_model
-    from mtpp.api.inspect import inspection
+    from mtpp.api.inspect import inspection, language_model_inspection, refuse_reading, refuse_serving
     from mtpp.cli.terminal.output import write_stdout
 
+    if modelreading.from_format is None and names_language_model(model):
+        refuse_reading(modelreading)
+        write_stdout(language_model_inspection(model, inspecting, serving, modelreading.sequences).text(output_format))
+        return
+    refuse_serving(serving)
     read = read_model(model, modelreading, console.warn)
     write_stdout(inspection(read, inspecting).text(output_format))

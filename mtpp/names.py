@@ -91,3 +91,6 @@ BUFFERS = ("in-flight", TORCH_PIPELINING)
 
 FORMS = (TORCH_PIPELINING,)
 """Programs that training plans are written for."""
+
+CACHE_TYPES = ("bf16", "fp16", "fp32", "fp8", "int8", "int4", "q8_0", "q4_0")
+"""Types of a cache of a language model."""

@@ -207,6 +207,17 @@ class Quantity(Kind):
         return parse_bytes(text, round_down=self.round_down)
 
 
+class Tokens(Quantity):
+    """Number of tokens, as such or as ``32k``, which are 32,768."""
+
+    def _parse(self, text: str) -> int:
+        scale = {"k": 2**10, "m": 2**20}.get(text[-1:].lower(), 1)
+        digits = text[:-1] if scale > 1 else text
+        if not digits.isascii() or not digits.isdigit() or len(digits) > 18 or not 0 < int(digits) * scale < 2**48:
+            raise InputError(f"{text[:40]!r} is no number of tokens", remedy="write 4096 or 32k")
+        return int(digits) * scale
+
+
 class MemoryLimit(Quantity):
     """Limit on memory, which a shell sets for the whole process at once.
 

@@ -148,7 +148,9 @@ def _indexed(path: Path) -> Checkpoint:
         raise InputError(text, source=source, remedy="the shards belong to another index")
     notes = list(found.notes)
     if unlisted:
-        notes.append(f"{counted(len(unlisted), 'tensor')} of the shards not in the index: {first_of(unlisted, _LISTED)}")
+        notes.append(
+            f"{counted(len(unlisted), 'tensor')} of the shards not in the index: {first_of(unlisted, _LISTED)}"
+        )
     total = index.get("metadata", {}).get("total_size") if isinstance(index.get("metadata"), dict) else None
     size = sum(tensor.bytes for tensor in found.tensors)
     if isinstance(total, int) and total != size:

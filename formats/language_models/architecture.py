@@ -13,6 +13,11 @@ from mtpp.formats.language_models.patterns import LISTED, WINDOWS, Pattern, ever
 from mtpp.formats.language_models.tensors import Block, Shapes, linear, norm, norms_of
 from mtpp.language_models.cache import LayerCache
 
+_ATTENTION = ("full", "shared", "mla")
+_LAYER_NORMS = norms_of("input_layernorm", "post_attention_layernorm")
+_FINAL_NORM = norms_of("norm")
+_ALL_FULL = everywhere()
+
 
 @dataclass(frozen=True)
 class Architecture:
@@ -53,8 +58,8 @@ class Architecture:
     name: str
     mixers: Mapping[str, Mixer]
     feed_forward: Block
-    norms: Block = norms_of("input_layernorm", "post_attention_layernorm")
-    pattern: Pattern = everywhere()
+    norms: Block = _LAYER_NORMS
+    pattern: Pattern = _ALL_FULL
     also: tuple[str, ...] = ()
     gguf: tuple[str, ...] = ()
     keys: Mapping[str, str] = field(default_factory=dict)
@@ -65,7 +70,7 @@ class Architecture:
     embedding: str = "embed_tokens"
     head: str = "lm_head"
     head_bias: bool = False
-    rest: Block = norms_of("norm")
+    rest: Block = _FINAL_NORM
     tied: bool = False
     encoder: Architecture | None = None
 
@@ -89,7 +94,7 @@ class Architecture:
     def _known(self, kind: str, c: Configuration) -> str:
         if kind in self.mixers or (kind in WINDOWS and "full" in self.mixers):
             return kind
-        recurrent = next((name for name in self.mixers if name not in ("full", "shared")), None)
+        recurrent = next((name for name in self.mixers if name not in _ATTENTION), None)
         if kind == "recurrent" and recurrent is not None:
             return recurrent
         if kind == "full":

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import ceil
+from typing import Any
 
 from mtpp.formats.language_models import encoder_decoder, gemma3n
 from mtpp.formats.language_models.architecture import Architecture
@@ -68,7 +70,6 @@ _FOUR_NORMS = norms_of(
 )
 _AFTER_NORMS = norms_of("post_attention_layernorm", "post_feedforward_layernorm")
 _GPT_NORMS = norms_of("ln_1", "ln_2", bias=True)
-_GRANITE = dict(mixers={"full": attention(bias="attention_bias")})
 _BLOCK_SPARSE = experts("block_sparse_moe", "intermediate_size", router="router", optional=True)
 
 
@@ -113,6 +114,28 @@ def _norms_of_stablelm(c: Configuration, layer: int) -> Shapes:
     return norms_of("input_layernorm", *(() if parallel else ("post_attention_layernorm",)), bias=True)(c, layer)
 
 
+def _of_delta_attention(name: str, default: int) -> Callable[[Configuration], Any]:
+    """Return a size of Kimi's delta attention: of its own part of the configuration, or by the name of the table."""
+    key = {"short_conv_kernel_size": "linear_conv_kernel_dim"}.get(name, f"linear_{name}")
+
+    def derive(c: Configuration) -> Any:
+        own = c.get("linear_attn_config", {})
+        return own.get(name, c.get(key, default)) if isinstance(own, dict) else c.get(key, default)
+
+    return derive
+
+
+def _kinds_of_kimi(c: Configuration) -> list[str]:
+    """Return the kinds that Kimi's configuration lists, counted from 1; else every fourth layer attends fully."""
+    if "layer_types" in c:
+        return c.get("layer_types")  # type: ignore[no-any-return]
+    own = c.get("linear_attn_config", {})
+    listed = own.get("full_attn_layers") if isinstance(own, dict) else None
+    full = {one - 1 for one in listed if type(one) is int} if isinstance(listed, list) else None
+    chosen = [i in full if full is not None else bool(i) and i % 4 == 0 for i in range(c.layers)]
+    return ["full_attention" if one else "linear_attention" for one in chosen]
+
+
 def _lone(block: Block) -> Mixer:
     """Return a layer that is nothing but a feed-forward network."""
     return Mixer(block, lambda c, layer: LayerCache())
@@ -135,7 +158,8 @@ def _experts_of_nemotron(c: Configuration, layer: int) -> Shapes:
 
 _ROWS = (
     Architecture(
-        "llama", {"full": attention(bias="attention_bias")}, gated(bias="mlp_bias"), gguf=("llama", "smollm3", "granite"),
+        "llama", {"full": attention(bias="attention_bias")}, gated(bias="mlp_bias"),
+        gguf=("llama", "smollm3", "granite"),
         also=("smollm3", "granite", "code_llama", "llava", "deepseek_llm", "internlm3", "yi", "aquila"),
     ),
     Architecture(
@@ -165,7 +189,8 @@ _ROWS = (
         also=("qwen3_vl_moe_text",), defaults=_SPARSE_STEP | {"num_experts": 128},
     ),
     Architecture(
-        "qwen3_next", {"full": attention(bias="attention_bias", norms="head", gated=True), "gated_delta": gated_delta()},
+        "qwen3_next",
+        {"full": attention(bias="attention_bias", norms="head", gated=True), "gated_delta": gated_delta()},
         chosen(by_sparse_step, _SHARED, gated()),
         pattern=every("full_attention_interval", 4, else_="recurrent"), gguf=("qwen3next",),
         defaults=_SPARSE_STEP | _GATED_DELTA | {"num_experts": 512},
@@ -240,10 +265,11 @@ _ROWS = (
     Architecture(
         "kimi_linear", {"mla": latent_attention(), "delta": delta_attention()},
         chosen(after_dense_layers, _ROUTED, gated()), gguf=("kimi-linear",),
-        pattern=every("full_attention_interval", 4, else_="recurrent"),
-        defaults={
-            "first_k_dense_replace": 1, "n_shared_experts": 1, "linear_num_heads": 32, "linear_head_dim": 128,
-            "linear_conv_kernel_dim": 4,
+        defaults={"first_k_dense_replace": 1, "n_shared_experts": 1}, derived={
+            "linear_num_heads": _of_delta_attention("num_heads", 32),
+            "linear_head_dim": _of_delta_attention("head_dim", 128),
+            "linear_conv_kernel_dim": _of_delta_attention("short_conv_kernel_size", 4),
+            "layer_types": _kinds_of_kimi,
         },
     ),
     Architecture(
@@ -347,7 +373,8 @@ _ROWS = (
         defaults={"head_dim": 128},
     ),
     Architecture(
-        "seed_oss", {"full": attention(bias="attention_bias", output_bias="attention_out_bias")}, gated(bias="mlp_bias"),
+        "seed_oss", {"full": attention(bias="attention_bias", output_bias="attention_out_bias")},
+        gated(bias="mlp_bias"),
         gguf=("seed_oss",), defaults={"head_dim": 128, "attention_bias": True},
     ),
     Architecture(
@@ -375,8 +402,10 @@ _ROWS = (
         pattern=without_rotation, gguf=("llama4",), also=("llama4",),
         defaults={"head_dim": 128, "attention_chunk_size": 8192, "interleave_moe_layer_step": 1, "num_experts": 16},
     ),
-    Architecture("granitemoe", feed_forward=_BLOCK_SPARSE, gguf=("granitemoe",), **_GRANITE),
-    Architecture("granitemoeshared", feed_forward=together(_BLOCK_SPARSE, _granite_shared), **_GRANITE),
+    Architecture("granitemoe", {"full": attention(bias="attention_bias")}, _BLOCK_SPARSE, gguf=("granitemoe",)),
+    Architecture(
+        "granitemoeshared", {"full": attention(bias="attention_bias")}, together(_BLOCK_SPARSE, _granite_shared),
+    ),
     Architecture(
         "granitemoehybrid", {"full": attention(bias="attention_bias"), "mamba2": mamba2()},
         together(_BLOCK_SPARSE, _granite_shared), pattern=everywhere("recurrent"), gguf=("granitehybrid",),
@@ -393,7 +422,8 @@ _ROWS = (
         },
     ),
     Architecture(
-        "bamba", {"full": attention(bias="attention_bias"), "mamba2": mamba2()}, gated("feed_forward", bias="mlp_bias"),
+        "bamba", {"full": attention(bias="attention_bias"), "mamba2": mamba2()},
+        gated("feed_forward", bias="mlp_bias"),
         norms_of("input_layernorm", "pre_ff_layernorm"), pattern=by_indices, rest=norms_of("final_layernorm"),
         defaults=_MAMBA2,
     ),
@@ -435,8 +465,8 @@ _ROWS = (
         defaults={"mamba_d_state": 16, "mamba_d_conv": 4, "mamba_expand": 2, "mamba_conv_bias": True},
     ),
     Architecture(
-        "mamba2", {"mamba2": mamba2("mixer")}, nothing, norms_of("norm"), pattern=everywhere("mamba2"), gguf=("mamba2",),
-        root="backbone", embedding="embeddings", rest=norms_of("norm_f"), keys=_MAMBA2_KEYS,
+        "mamba2", {"mamba2": mamba2("mixer")}, nothing, norms_of("norm"), pattern=everywhere("mamba2"),
+        gguf=("mamba2",), root="backbone", embedding="embeddings", rest=norms_of("norm_f"), keys=_MAMBA2_KEYS,
         defaults={
             "mamba_n_heads": 128, "mamba_d_head": 64, "mamba_n_groups": 8, "mamba_d_state": 128, "mamba_d_conv": 4,
             "mamba_expand": 2, "mamba_conv_bias": True,

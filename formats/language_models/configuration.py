@@ -150,7 +150,7 @@ class Configuration:
         return self.size("num_attention_heads")
 
     def head_dim(self, layer: int | None = None) -> int:
-        """Width of a head: h / q where it is absent."""
+        """Return the width of a head: h / q where it is absent."""
         if "head_dim" in self:
             return self.size("head_dim", layer)
         width = self.hidden // self.heads
@@ -159,7 +159,7 @@ class Configuration:
         return width
 
     def kv_heads(self, layer: int | None = None) -> int:
-        """Number of heads of keys and values: as many as of queries where it is absent."""
+        """Return the number of heads of keys and values: as many as of queries where it is absent."""
         return self.size("num_key_value_heads", layer, least=0) if "num_key_value_heads" in self else self.heads
 
     def _named(self, key: str) -> str:

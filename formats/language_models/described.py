@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from mtpp.errors import InputError
@@ -10,7 +10,7 @@ from mtpp.formats.language_models.architecture import Architecture
 from mtpp.formats.language_models.architectures import ARCHITECTURES
 from mtpp.formats.language_models.configuration import Configuration
 from mtpp.formats.language_models.packed_weights import quantization_of
-from mtpp.formats.language_models.skeleton import skeleton
+from mtpp.formats.language_models.skeleton import Skeleton, skeleton
 from mtpp.language_models.language_model import LanguageModel
 
 ELEMENT_BYTES = {
@@ -19,24 +19,36 @@ ELEMENT_BYTES = {
 }  # fmt: skip
 
 
+Counted = Callable[[Mapping[str, Any], str, int], Skeleton | None]
+"""Counts an architecture: keys of a configuration, their file, bytes of a parameter → parts, None where it cannot."""
+
+
+def nobody(values: Mapping[str, Any], source: str, element_bytes: int) -> Skeleton | None:
+    """Count no architecture."""
+    return None
+
+
 class UnknownArchitecture(InputError):
     """A ``model_type`` that the table of architectures does not have (exit code 2)."""
 
 
 def described_model(
-    name: str, model_type: str, values: Mapping[str, Any], source: str, has_towers: bool
+    name: str, model_type: str, values: Mapping[str, Any], source: str, has_towers: bool, counted: Counted = nobody
 ) -> LanguageModel:
     """Return the model of a configuration.
+
+    Parameters
+    ----------
+    counted
+        Counts architectures that the table does not have.
 
     Raises
     ------
     InputError
         If its architecture is unknown, or a key that it needs is absent.
     """
-    row = known(model_type, source)
-    c = row.configured(values, source)
     type_name, element_bytes = element_type(values)
-    parts = skeleton(row, c, element_bytes)
+    parts, more = structure(model_type, values, source, element_bytes, counted)
     notes = [f"bytes are those of {type_name}, the type of the configuration" if type_name else
              "the configuration names no type: 2 bytes a parameter"]  # fmt: skip
     packed = quantization_of(values)
@@ -46,18 +58,25 @@ def described_model(
         notes.append("towers for images or sound are not counted: their weights are in the files alone")
     if parts.mtp:
         notes.append("MTP layers use embedding and head of the model; copies of them are not counted")
-    notes += notes_on(c, row)
+    notes += more
     whole = sum(part.bytes for part in (parts.embedding, parts.head, parts.other, *parts.layers, *parts.mtp))
     return LanguageModel(
         name, model_type, "configuration", parts.layers, parts.embedding, parts.head, parts.other, parts.tied,
-        parts.mtp, 0, {type_name or "bfloat16": whole}, sizes_of(c), tuple(notes),
+        parts.mtp, 0, {type_name or "bfloat16": whole}, sizes_of(values), tuple(notes),
     )  # fmt: skip
 
 
-def known(model_type: str, source: str) -> Architecture:
-    """Return the row of an architecture."""
-    if model_type in ARCHITECTURES:
-        return ARCHITECTURES[model_type]
+def structure(
+    model_type: str, values: Mapping[str, Any], source: str, element_bytes: int, counted: Counted = nobody
+) -> tuple[Skeleton, list[str]]:
+    """Return the parts that a configuration describes, and notes on them."""
+    row = ARCHITECTURES.get(model_type)
+    if row is not None:
+        c = row.configured(values, source)
+        return skeleton(row, c, element_bytes), notes_on(c, row)
+    found = counted(values, source, element_bytes) if model_type else None
+    if found is not None:
+        return found, [f"the architecture {model_type!r} is counted by transformers: caches as it allocates them"]
     if not model_type:
         raise InputError("is absent", source=source, where="model_type", remedy="it names the architecture")
     raise UnknownArchitecture(
@@ -88,8 +107,6 @@ def notes_on(c: Configuration, row: Architecture) -> list[str]:
     return notes
 
 
-def sizes_of(c: Configuration) -> dict[str, object]:
+def sizes_of(values: Mapping[str, Any]) -> dict[str, object]:
     """Return the numbers and lists of a configuration."""
-    return {key: value for key, value in c.values.items() if isinstance(value, int | list) and len(str(value)) < 2**16}
-
-
+    return {key: value for key, value in values.items() if isinstance(value, int | list) and len(str(value)) < 2**16}

@@ -58,8 +58,10 @@ class PackedWeights:
         if name.endswith(".weight") and tensor.type in _WIDTH:
             if tensor.type == "U32" and f"{stem}.scales" in self._names:  # MLX
                 return self._unpacked(tensor, self._bits)
-            if f"{name}.absmax" in self._names or f"{stem}.weight_scale_2" in self._names or (
-                tensor.type == "U8" and f"{stem}.weight_scale" in self._names
+            if (
+                f"{name}.absmax" in self._names
+                or f"{stem}.weight_scale_2" in self._names
+                or (tensor.type == "U8" and f"{stem}.weight_scale" in self._names)
             ):  # bitsandbytes, NVFP4
                 return self._unpacked(tensor, 4)
         return count

@@ -17,7 +17,7 @@ from mtpp.formats.checkpoints.folder import (
 )
 from mtpp.formats.checkpoints.gguf import MAGIC
 from mtpp.formats.language_models.architectures import ARCHITECTURES
-from mtpp.formats.language_models.described import described_model
+from mtpp.formats.language_models.described import Counted, described_model, nobody
 from mtpp.formats.language_models.stored import stored_model
 from mtpp.language_models.language_model import LanguageModel
 
@@ -53,24 +53,27 @@ class Sources:
 
 
 def is_language_model(path: Path) -> bool:
-    """Return whether a path is that of a model's folder, configuration or checkpoint."""
+    """Return whether a path is that of a model's folder, configuration or checkpoint; a folder with ONNX is not."""
     try:
         if path.is_dir():
-            if (path / CONFIGURATION).is_file():
-                return True
-            return any(is_checkpoint(entry) for entry in path.iterdir())
+            names = [entry.name for entry in path.iterdir()]
+            if any(name.endswith((".onnx", ".pt2")) or name == "onnx" for name in names):
+                return False
+            return CONFIGURATION in names or any(is_checkpoint(path / name) for name in names)
     except OSError:
         return False
     return is_checkpoint(path) or path.name == CONFIGURATION or _has_model_type(path) or _is_gguf(path)
 
 
-def read_language_model(path: str | Path) -> LanguageModel:
+def read_language_model(path: str | Path, counted: Counted = nobody) -> LanguageModel:
     """Read a model from a folder, a configuration, a safetensors file or its index, or a GGUF file.
 
     Parameters
     ----------
     path
         Files may end after their headers. Nothing of a folder is executed.
+    counted
+        Counts architectures that the table does not have.
 
     Raises
     ------
@@ -81,7 +84,7 @@ def read_language_model(path: str | Path) -> LanguageModel:
     -----
     O(tensors) time and memory; no weight is read.
     """
-    return model_of(find_sources(Path(path)))
+    return model_of(find_sources(Path(path)), counted)
 
 
 def find_sources(path: Path) -> Sources:
@@ -109,14 +112,13 @@ def find_sources(path: Path) -> Sources:
     return Sources(_name_of(path), configuration, text, checkpoint, towers)
 
 
-def model_of(sources: Sources) -> LanguageModel:
+def model_of(sources: Sources, counted: Counted = nobody) -> LanguageModel:
     """Put a model together from its sources."""
+    name, values, configuration = sources.name, sources.values, sources.configuration
     if sources.checkpoint is None:
-        assert sources.configuration is not None
-        return described_model(
-            sources.name, sources.model_type, sources.values, str(sources.configuration), sources.has_towers
-        )
-    return stored_model(sources.name, sources.model_type, sources.values, sources.configuration, sources.checkpoint)
+        source = str(configuration)
+        return described_model(name, sources.model_type, values, source, sources.has_towers, counted)
+    return stored_model(name, sources.model_type, values, configuration, sources.checkpoint, counted)
 
 
 def text_configuration(values: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:

@@ -64,9 +64,7 @@ def _encoder(row: Architecture, c: Configuration, element_bytes: int, shapes: bo
         yield from _layers(row.encoder, inner, element_bytes, "encoder", shapes)
 
 
-def _layers(
-    row: Architecture, c: Configuration, element_bytes: int, part: str, shapes: bool
-) -> Iterator[DecoderLayer]:
+def _layers(row: Architecture, c: Configuration, element_bytes: int, part: str, shapes: bool) -> Iterator[DecoderLayer]:
     root = f"{row.root}." if row.root else ""
     for number, kind in enumerate(row.kinds(c)):
         name = f"{root}{row.stack}.{number}"

@@ -9,10 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from mtpp.formats.checkpoints.folder import Checkpoint
-from mtpp.formats.language_models.architecture import Architecture
 from mtpp.formats.language_models.architectures import ARCHITECTURES, GGUF_ARCHITECTURES
-from mtpp.formats.language_models.configuration import Configuration
-from mtpp.formats.language_models.described import notes_on, sizes_of
+from mtpp.formats.language_models.described import Counted, UnknownArchitecture, nobody, notes_on, sizes_of, structure
 from mtpp.formats.language_models.gguf_keys import architecture_of, configuration_of
 from mtpp.formats.language_models.packed_weights import PackedWeights, quantization_of
 from mtpp.formats.language_models.skeleton import Skeleton, skeleton
@@ -23,7 +21,12 @@ from mtpp.wording import counted
 
 
 def stored_model(
-    name: str, model_type: str, values: Mapping[str, Any], configuration: Path | None, checkpoint: Checkpoint
+    name: str,
+    model_type: str,
+    values: Mapping[str, Any],
+    configuration: Path | None,
+    checkpoint: Checkpoint,
+    counted_by: Counted = nobody,
 ) -> LanguageModel:
     """Return the model of a checkpoint.
 
@@ -31,49 +34,65 @@ def stored_model(
     ----------
     values
         Keys of the configuration; of a GGUF file they are its own.
+    counted_by
+        Counts architectures that the table does not have.
     """
     notes = list(checkpoint.notes)
     gguf = checkpoint.kind == "gguf"
     source = str(checkpoint.files[0] if gguf or configuration is None else configuration)
     if gguf:
         model_type, values = architecture_of(checkpoint.keys), configuration_of(checkpoint.keys)
-    row = _row(model_type, values, gguf=gguf)
-    parts = _structure(row, values, source, model_type, notes, gguf=gguf)
+    if gguf:
+        parts = _structure_of_gguf(model_type, values, source, notes)
+    else:
+        parts = _structure(model_type, values, source, notes, counted_by)
     packed = PackedWeights(checkpoint.tensors, values)
     placed = _placed(checkpoint, packed)
     layers, mtp = _layers(placed, parts, notes, configuration)
     embedding, head = Part(placed.pop(Place("embedding"), [])), Part(placed.pop(Place("head"), []))
     other = Part([weight for place, weights in placed.items() if place.part == "other" for weight in weights])
     tied = not head.weights
-    _disagreements(notes, parts, layers, mtp, embedding, head, values, packed, row, gguf=gguf)
+    _disagreements(notes, parts, layers, mtp, embedding, head, values, packed, gguf=gguf)
     types: Counter[str] = Counter()
     for tensor in checkpoint.tensors:
         types[tensor.type] += tensor.bytes
-    sizes = sizes_of(Configuration(values, source, {}, {}))
     return LanguageModel(
         name, model_type or "unknown", checkpoint.kind, layers, embedding, head, other,
-        tied or (parts is not None and parts.tied), mtp, len(checkpoint.files), dict(types), sizes, tuple(notes),
+        tied or (parts is not None and parts.tied), mtp, len(checkpoint.files), dict(types), sizes_of(values),
+        tuple(notes),
     )  # fmt: skip
 
 
-def _row(model_type: str, values: Mapping[str, Any], *, gguf: bool) -> Architecture | None:
-    if gguf and model_type == "llama" and values.get("num_experts"):
-        return ARCHITECTURES["mixtral"]
-    return (GGUF_ARCHITECTURES if gguf else ARCHITECTURES).get(model_type)
-
-
 def _structure(
-    row: Architecture | None, values: Mapping[str, Any], source: str, model_type: str, notes: list[str], *, gguf: bool
+    model_type: str, values: Mapping[str, Any], source: str, notes: list[str], counted_by: Counted
 ) -> Skeleton | None:
     """Return the parts that the configuration describes; None where nothing is known of the architecture."""
+    try:
+        if model_type:
+            parts, more = structure(model_type, values, source, 2, counted_by)
+            notes += more
+            return parts
+    except UnknownArchitecture:
+        pass
+    return _nothing_known(model_type, notes)
+
+
+def _structure_of_gguf(model_type: str, values: Mapping[str, Any], source: str, notes: list[str]) -> Skeleton | None:
+    """Return kinds and caches of layers by the keys of a file."""
+    row = GGUF_ARCHITECTURES.get(model_type)
+    if model_type == "llama" and values.get("num_experts"):
+        row = ARCHITECTURES["mixtral"]
     if row is None:
-        known = f"the architecture {model_type!r} is unknown" if model_type else "there is no configuration"
-        notes.append(f"{known}: layers by the names of their weights, caches not counted; mtpp[hf] may know it")
-        return None
+        return _nothing_known(model_type, notes)
     c = row.configured(values, source)
-    parts = skeleton(row, c, 2, shapes=not gguf)
+    parts = skeleton(row, c, 2, shapes=False)
     notes += notes_on(c, row)
     return parts
+
+
+def _nothing_known(model_type: str, notes: list[str]) -> None:
+    why = f"the architecture {model_type!r} is unknown" if model_type else "there is no configuration"
+    notes.append(f"{why}: layers by the names of their weights, caches not counted; mtpp[hf] may know it")
 
 
 def _placed(checkpoint: Checkpoint, packed: PackedWeights) -> dict[Place, list[Weight]]:
@@ -109,7 +128,9 @@ def _layers(
             path, weights = stored.pop(number, (known.name, []))
             layers.append(replace(known, name=path, weights=tuple(weights)))
         beyond += [DecoderLayer(tuple(weights), path, "mtp") for _, (path, weights) in sorted(stored.items())]
-    for place in sorted((place for place in found if place.part == "mtp"), key=lambda place: (place.layer is None, place)):
+    for place in sorted(
+        (place for place in found if place.part == "mtp"), key=lambda place: (place.layer is None, place)
+    ):
         if place.layer is None and beyond:
             beyond[0] = replace(beyond[0], weights=(*beyond[0].weights, *found[place]))
         else:
@@ -137,8 +158,7 @@ def _with_caches(beyond: Sequence[DecoderLayer], parts: Skeleton | None) -> list
 
 def _disagreements(
     notes: list[str], parts: Skeleton | None, layers: Sequence[DecoderLayer], mtp: Sequence[DecoderLayer],
-    embedding: Part, head: Part, values: Mapping[str, Any], packed: PackedWeights, row: Architecture | None,
-    *, gguf: bool,
+    embedding: Part, head: Part, values: Mapping[str, Any], packed: PackedWeights, *, gguf: bool,
 ) -> None:  # fmt: skip
     """Note all that files and configuration do not say alike."""
     if packed.buffer_bytes:
@@ -168,5 +188,3 @@ def _disagreements(
     ):
         if stored != described:
             notes.append(f"{text}: {stored:,} parameters in the files, {described:,} by the configuration")
-
-

@@ -15,17 +15,22 @@ class Place(NamedTuple):
 
 
 TOWERS = frozenset(
-    "visual vision_tower vision_model vision_encoder vision vision_embed_tokens img_projection image_newline "
-    "audio_tower audio_encoder audio audio_embed multi_modal_projector mm_projector mm connector aligner "
-    "embed_vision embed_audio patch_merger patch_merger_proj vit v a".split()
-)
+    (
+        "visual", "vision_tower", "vision_model", "vision_encoder", "vision", "vision_embed_tokens", "img_projection",
+        "image_newline", "audio_tower", "audio_encoder", "audio", "audio_embed", "multi_modal_projector",
+        "mm_projector", "mm", "connector", "aligner", "embed_vision", "embed_audio", "patch_merger", "vit", "v", "a",
+    )
+)  # fmt: skip
 """Modules of towers for images and sound, and of projections from them."""
 
 MTP = frozenset(("mtp", "mtp_layers", "nextn", "model_mtp"))
 
 EMBEDDINGS = frozenset(
-    "embed_tokens wte word_embeddings tok_embeddings embed_in embeddings embedding shared token_embd".split()
-)
+    (
+        "embed_tokens", "wte", "word_embeddings", "tok_embeddings", "embed_in", "embeddings", "embedding", "shared",
+        "token_embd",
+    )
+)  # fmt: skip
 HEADS = frozenset(("lm_head", "embed_out", "output"))
 
 _LAYER = re.compile(r"(.*?(?:^|\.)(?:layers|h|blocks|blk|block|layer))\.(\d{1,6})(?:\.|$)")

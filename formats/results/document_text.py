@@ -11,6 +11,7 @@ from mtpp.formats.io.json_text import dump_json, dump_lines
 _BY_LINE: Mapping[str, tuple[str, ...]] = {
     "mtpp-certificates": ("rows", "summary"),
     "mtpp-comparison": ("models", "rows", "summary"),
+    "mtpp-language-model": ("layers", "mtp"),
     native.FORMAT: native.ROWS,
     "mtpp-plan": ("stages", "assignment", "frontier", *(f"graph.{key}" for key in native.ROWS)),
     "mtpp-run": ("stages",),

@@ -108,8 +108,9 @@ class LanguageModel:
 
     @property
     def head_parameters(self) -> int:
-        """Parameters of the head; of a tied one those of the embedding."""
-        return self.head.parameters or (self.embedding.parameters if self.tied else 0)
+        """Parameters of the head; of a tied one those of the embedding, and of its bias."""
+        own, shared = self.head.parameters, self.embedding.parameters
+        return own + shared if self.tied and own < shared else own
 
     @property
     def parameters(self) -> int:

@@ -1,0 +1,115 @@
+"""Architectures that transformers knows: built on the meta device, without weights, and counted."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from mtpp.errors import InputError
+from mtpp.formats.language_models.skeleton import Skeleton
+from mtpp.formats.language_models.tensor_parts import place_of
+from mtpp.language_models.cache import LayerCache
+from mtpp.language_models.language_model import DecoderLayer, Part, Weight
+
+_TOKENS = 16
+
+
+def counted(values: Mapping[str, Any], source: str, element_bytes: int) -> Skeleton | None:
+    """Count the parameters and the caches of an architecture; None where transformers is absent or does not know it.
+
+    Parameters
+    ----------
+    values
+        Keys of a configuration. No code but that of transformers is run.
+    element_bytes
+        Bytes of a parameter.
+
+    Raises
+    ------
+    InputError
+        If transformers refuses the configuration.
+    """
+    try:
+        import torch
+        from transformers import CONFIG_MAPPING, AutoModelForCausalLM
+    except ImportError:
+        return None
+    model_type = str(values.get("model_type", ""))
+    if model_type not in CONFIG_MAPPING:
+        return None
+    given = {key: value for key, value in values.items() if key not in ("model_type", "auto_map", "architectures")}
+    given.pop("quantization_config", None)
+    try:
+        configuration = CONFIG_MAPPING[model_type](**given)
+        with torch.device("meta"):
+            model = AutoModelForCausalLM.from_config(configuration, trust_remote_code=False)
+    except Exception as error:  # any of transformers
+        raise InputError(f"transformers refuses it: {str(error)[:200]}", source=source) from None
+    caches = _caches(model, torch)
+    return _parts(model, caches, element_bytes)
+
+
+def _parts(model: Any, caches: Mapping[int, LayerCache], element_bytes: int) -> Skeleton:
+    placed: defaultdict[tuple[str, int | None], list[Weight]] = defaultdict(list)
+    paths: dict[tuple[str, int | None], str] = {}
+    for name, parameter in model.named_parameters():
+        place = place_of(name)
+        count = parameter.numel()
+        placed[place.part, place.layer].append(Weight(name, tuple(parameter.shape), count, count * element_bytes))
+        paths[place.part, place.layer] = place.path
+    layers = []
+    for part, number in sorted(
+        (key for key in placed if key[1] is not None), key=lambda key: (key[0] != "encoder", key)
+    ):
+        cache = caches.get(number or 0, LayerCache()) if part == "decoder" else LayerCache()
+        weights = tuple(placed[part, number])
+        layers.append(DecoderLayer(weights, paths[part, number], part, _kind(cache), cache))
+    embedding, head = model.get_input_embeddings(), model.get_output_embeddings()
+    tied = head is not None and embedding.weight is head.weight
+    return Skeleton(
+        tuple(layers),
+        (),
+        Part(tuple(placed["embedding", None])),
+        Part(tuple(placed["head", None])),
+        Part(tuple(placed["other", None])),
+        tied,
+    )
+
+
+def _kind(cache: LayerCache) -> str | None:
+    if cache.per_token:
+        return "hybrid" if cache.state else "full" if cache.window is None else "sliding"
+    return "recurrent" if cache.bytes_of_states else None
+
+
+def _caches(model: Any, torch: Any) -> dict[int, LayerCache]:
+    """Return what the cache of each layer holds; none where a model does not run without weights."""
+    found = []
+    for tokens in (_TOKENS, 2 * _TOKENS):
+        try:
+            with torch.no_grad():
+                inputs = torch.zeros((1, tokens), dtype=torch.long, device="meta")
+                result = model(input_ids=inputs, use_cache=True)
+            found.append([_held(layer) for layer in result.past_key_values.layers])
+        except Exception:  # any of transformers
+            return {}
+    caches = {}
+    for number, ((keys, states), (more, _)) in enumerate(zip(*found, strict=True)):
+        windows = getattr(result.past_key_values.layers[number], "sliding_window", None)
+        per_token = keys // _TOKENS if windows is None or more > keys else keys // max(1, min(_TOKENS, windows - 1))
+        caches[number] = LayerCache(per_token, windows if isinstance(windows, int) else None, state=states)
+    return caches
+
+
+def _held(layer: Any) -> tuple[int, int]:
+    """Return the elements of keys and values, and of states."""
+    tokens = sum(_elements(getattr(layer, name, None)) for name in ("keys", "values"))
+    return tokens, sum(_elements(getattr(layer, name, None)) for name in ("conv_states", "recurrent_states"))
+
+
+def _elements(value: Any) -> int:
+    if hasattr(value, "numel"):
+        return int(value.numel())
+    inner: Iterable[Any] = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    return sum(map(_elements, inner))

@@ -1,0 +1,84 @@
+"""Table of a language model: its layers by kind, and the parts around them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from mtpp.units import exact_bytes, format_bytes, format_count
+from mtpp.views.renderer import view
+from mtpp.views.table import Column, Table
+from mtpp.views.terminal import Medium
+
+_KEYS = (
+    "name", "part", "kind", "parameters", "bytes", "cache_bytes_per_token", "window", "state_bytes_per_sequence",
+)  # fmt: skip
+_LISTED = 3
+
+
+@view
+def language_model_text(document: Mapping[str, Any], medium: Medium) -> Iterable[Table]:
+    """Return a row for layers that are alike, and one for each other part; CSV has a row a layer."""
+    if medium.form == "csv":
+        rows = [*document["layers"], *document["mtp"]]
+        return [Table(columns=list(map(Column, _KEYS)), rows=[[row[key] for key in _KEYS] for row in rows])]
+    columns = [
+        Column("part", left=True),
+        Column("layers", left=True),
+        Column("kind", left=True),
+        Column("parameters", format_count),
+        Column("bytes", format_bytes),
+        Column("cache/token", lambda size: f"{size:,} B"),
+        Column("window", lambda tokens: f"{tokens:,}"),
+        Column("state", format_bytes),
+    ]
+    rows = [_around("embedding", document["embedding"]), *_alike("decoder", document["layers"])]
+    rows += [_around("head", document["head"]), _around("other", document["other"]), *_alike("mtp", document["mtp"])]
+    notes = [f"note: {note}" for note in document["notes"]]
+    return [Table(document["name"], columns, rows, _summary(document), notes, layout="plain")]
+
+
+def _around(name: str, part: Mapping[str, int]) -> list[Any]:
+    return [name, None, None, part["parameters"] or None, part["bytes"] or None, None, None, None]
+
+
+def _alike(part: str, layers: Sequence[Mapping[str, Any]]) -> list[list[Any]]:
+    """Return rows of layers that differ in nothing but their names."""
+    groups: dict[tuple[Any, ...], list[int]] = {}
+    counts: dict[str, int] = {}
+    for layer in layers:
+        number = counts.get(layer["part"], 0)
+        counts[layer["part"]] = number + 1
+        groups.setdefault(tuple(layer[key] for key in _KEYS[1:]), []).append(number)
+    rows = []
+    for (part, kind, parameters, size, cache, window, state), numbers in groups.items():
+        rows.append([part, _numbers(numbers), kind, parameters, size, cache or None, window, state or None])
+    return rows
+
+
+def _numbers(numbers: Sequence[int]) -> str:
+    """Write numbers of layers: how many, and runs of them."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    texts = [f"{first}" if first == last else f"{first}–{last}" for first, last in runs]
+    listed = ", ".join(texts[:_LISTED]) + (", …" if len(texts) > _LISTED else "")
+    return f"{len(numbers)}: {listed}"
+
+
+def _summary(document: Mapping[str, Any]) -> list[tuple[str, str]]:
+    types = ", ".join(f"{name} {format_bytes(size)}" for name, size in document["bytes_by_type"].items())
+    short, long = document["cache_bytes_per_token"], document["cache_bytes_per_token_beyond_window"]
+    beyond = f", {long:,} B beyond the window" if long != short else ""
+    sequences = document["sequences"]
+    held = f"{sequences:,} sequence{'s' if sequences > 1 else ''} of {document['context']:,} tokens"
+    source = f"{document['source']}, {document['files']} files" if document["files"] > 1 else document["source"]
+    return [
+        ("model", f"{document['model_type']}: {document['parameters']:,} parameters ({source})"),
+        ("weights", f"{exact_bytes(document['bytes'])}: {types}{', head tied' if document['tied'] else ''}"),
+        ("cache", f"{short:,} B a token{beyond} ({document['kv_dtype']})"),
+        ("held", f"{format_bytes(document['cache_bytes'])} of caches and states for {held}"),
+    ]
