@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from mtpp.units import exact_bytes, format_bytes, format_count
+from mtpp.units import format_bytes, format_count
 from mtpp.views.renderer import view
 from mtpp.views.table import Column, Table
 from mtpp.views.terminal import Medium
@@ -34,8 +34,7 @@ def language_model_text(document: Mapping[str, Any], medium: Medium) -> Iterable
     ]
     rows = [_around("embedding", document["embedding"]), *_alike("decoder", document["layers"])]
     rows += [_around("head", document["head"]), _around("other", document["other"]), *_alike("mtp", document["mtp"])]
-    notes = [f"note: {note}" for note in document["notes"]]
-    return [Table(document["name"], columns, rows, _summary(document), notes, layout="plain")]
+    return [Table(document["name"], columns, rows, _summary(document), layout="plain")]
 
 
 def _around(name: str, part: Mapping[str, int]) -> list[Any]:
@@ -78,7 +77,8 @@ def _summary(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     source = f"{document['source']}, {document['files']} files" if document["files"] > 1 else document["source"]
     return [
         ("model", f"{document['model_type']}: {document['parameters']:,} parameters ({source})"),
-        ("weights", f"{exact_bytes(document['bytes'])}: {types}{', head tied' if document['tied'] else ''}"),
+        ("weights", f"{document['bytes']:,} B: {types}{', head tied' if document['tied'] else ''}"),
         ("cache", f"{short:,} B a token{beyond} ({document['kv_dtype']})"),
         ("held", f"{format_bytes(document['cache_bytes'])} of caches and states for {held}"),
+        *(("note", note) for note in document["notes"]),
     ]

@@ -159,12 +159,17 @@ def _experts_of_nemotron(c: Configuration, layer: int) -> Shapes:
 _ROWS = (
     Architecture(
         "llama", {"full": attention(bias="attention_bias")}, gated(bias="mlp_bias"),
-        gguf=("llama", "smollm3", "granite"),
-        also=("smollm3", "granite", "code_llama", "llava", "deepseek_llm", "internlm3", "yi", "aquila"),
+        gguf=("llama", "granite"), also=("granite", "code_llama", "llava", "deepseek_llm", "internlm3", "yi", "aquila"),
+    ),
+    Architecture(
+        "smollm3", {"full": attention(bias="attention_bias")}, gated(bias="mlp_bias"), gguf=("smollm3",), tied=True,
     ),
     Architecture(
         "mistral", {"full": attention()}, gated(), pattern=everywhere("sliding"), gguf=("mistral3",),
-        also=("ministral3", "pixtral", "ministral"),
+        also=("pixtral", "ministral"),
+    ),
+    Architecture(
+        "ministral3", {"full": attention()}, gated(), pattern=everywhere("sliding"), defaults={"head_dim": 128},
     ),
     Architecture(
         "mixtral", {"full": attention()}, experts(size="intermediate_size"), pattern=everywhere("sliding"),
@@ -250,7 +255,11 @@ _ROWS = (
     ),
     Architecture(
         "deepseek_v3", {"mla": latent_attention()}, chosen(after_dense_layers, _ROUTED, gated()), gguf=("deepseek2",),
-        also=("kimi_k2", "glm4_moe_lite"), defaults={"first_k_dense_replace": 3, "n_shared_experts": 1},
+        also=("kimi_k2",), defaults={"first_k_dense_replace": 3, "n_shared_experts": 1},
+    ),
+    Architecture(
+        "glm4_moe_lite", {"mla": latent_attention()}, chosen(after_dense_layers, _ROUTED, gated()),
+        defaults={"first_k_dense_replace": 1, "n_shared_experts": 1},
     ),
     Architecture(
         "deepseek_v32", {"mla": latent_attention(indexer=True)}, chosen(after_dense_layers, _ROUTED, gated()),
@@ -409,7 +418,7 @@ _ROWS = (
     Architecture(
         "granitemoehybrid", {"full": attention(bias="attention_bias"), "mamba2": mamba2()},
         together(_BLOCK_SPARSE, _granite_shared), pattern=everywhere("recurrent"), gguf=("granitehybrid",),
-        defaults=_MAMBA2 | {"shared_intermediate_size": 1024},
+        defaults=_MAMBA2 | {"shared_intermediate_size": 1024, "num_experts": 8},
     ),
     Architecture(
         "jamba", {"full": attention(), "mamba": mamba(norms=True)},
@@ -448,6 +457,7 @@ _ROWS = (
         keys={
             "mamba_n_heads": "mamba_num_heads", "mamba_d_head": "mamba_head_dim", "mamba_n_groups": "n_groups",
             "mamba_d_state": "ssm_state_size", "mamba_d_conv": "conv_kernel", "mamba_conv_bias": "use_conv_bias",
+            "mamba_proj_bias": "use_bias",
         },
         defaults={
             "head_dim": 128, "mamba_n_heads": 128, "mamba_d_head": 64, "mamba_n_groups": 8, "mamba_d_state": 128,
@@ -460,8 +470,14 @@ _ROWS = (
     ),
     Architecture(
         "mamba", {"mamba": mamba("mixer")}, nothing, norms_of("norm"), pattern=everywhere("mamba"), gguf=("mamba",),
-        also=("falcon_mamba",), root="backbone", embedding="embeddings", rest=norms_of("norm_f"), tied=True,
+        root="backbone", embedding="embeddings", rest=norms_of("norm_f"), tied=True,
         keys=_MAMBA_KEYS | {"mamba_dt_rank": "time_step_rank"},
+        defaults={"mamba_d_state": 16, "mamba_d_conv": 4, "mamba_expand": 2, "mamba_conv_bias": True},
+    ),
+    Architecture(
+        "falcon_mamba", {"mamba": mamba("mixer")}, nothing, norms_of("norm"), pattern=everywhere("mamba"),
+        root="backbone", embedding="embeddings", rest=norms_of("norm_f"), tied=True,
+        keys=_MAMBA_KEYS | {"mamba_dt_rank": "time_step_rank", "mamba_d_ssm": "intermediate_size"},
         defaults={"mamba_d_state": 16, "mamba_d_conv": 4, "mamba_expand": 2, "mamba_conv_bias": True},
     ),
     Architecture(

@@ -76,6 +76,6 @@ def _row(name: str, *, everywhere: bool, tied: bool, gated: bool) -> Architectur
 
 ROWS = (
     replace(_row("t5", everywhere=False, tied=True, gated=False), gguf=("t5",)),
-    _row("mt5", everywhere=False, tied=False, gated=True),
+    _row("mt5", everywhere=False, tied=True, gated=True),
     _row("umt5", everywhere=True, tied=True, gated=True),
 )

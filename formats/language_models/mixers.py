@@ -124,11 +124,8 @@ def latent_attention(path: str = "self_attn", *, indexer: bool = False) -> Mixer
 def mamba(path: str = "mamba", *, norms: bool = False) -> Mixer:
     """Return a selective state space (Mamba); *norms* are those of Jamba, over steps and projections."""
 
-    def inner(c: Configuration) -> int:
-        return c.size("mamba_expand") * c.hidden
-
     def tensors(c: Configuration, layer: int) -> Shapes:
-        width, state = inner(c), c.size("mamba_d_state")
+        width, state = _inner(c), c.size("mamba_d_state")
         given = c.get("mamba_dt_rank", "auto")
         rank = ceil(c.hidden / 16) if given == "auto" else c.size("mamba_dt_rank")
         projected = c.flag("mamba_proj_bias")
@@ -144,7 +141,7 @@ def mamba(path: str = "mamba", *, norms: bool = False) -> Mixer:
         return shapes
 
     def cache(c: Configuration, layer: int) -> LayerCache:
-        width, columns = inner(c), c.size("mamba_d_conv")
+        width, columns = _inner(c), c.size("mamba_d_conv")
         return _recurrent(c, width * c.size("mamba_d_state"), width * columns, columns)
 
     return Mixer(tensors, cache)
@@ -153,16 +150,11 @@ def mamba(path: str = "mamba", *, norms: bool = False) -> Mixer:
 def mamba2(path: str = "mamba", *, norms_if: bool | str = True, output_bias: str = "mamba_proj_bias") -> Mixer:
     """Return a state space with scalar decay for each head (Mamba-2)."""
 
-    def inner(c: Configuration) -> int:
-        if "mamba_d_ssm" in c:
-            return c.size("mamba_d_ssm")
-        return c.size("mamba_expand") * c.hidden
-
     def channels(c: Configuration) -> int:
-        return inner(c) + 2 * c.size("mamba_n_groups") * c.size("mamba_d_state")
+        return _inner(c) + 2 * c.size("mamba_n_groups") * c.size("mamba_d_state")
 
     def tensors(c: Configuration, layer: int) -> Shapes:
-        heads, width = c.size("mamba_n_heads"), inner(c)
+        heads, width = c.size("mamba_n_heads"), _inner(c)
         shapes: Shapes = {f"{path}.{name}": (heads,) for name in ("dt_bias", "A_log", "D")}
         shapes |= _convolution(path, channels(c), c)
         shapes |= linear(f"{path}.in_proj", width + channels(c) + heads, c.hidden, bias=c.flag("mamba_proj_bias"))
@@ -173,7 +165,7 @@ def mamba2(path: str = "mamba", *, norms_if: bool | str = True, output_bias: str
 
     def cache(c: Configuration, layer: int) -> LayerCache:
         columns, heads = c.size("mamba_d_conv"), c.size("mamba_n_heads")
-        width = inner(c) // heads if c.get("mamba_d_head") in (None, "auto") else c.size("mamba_d_head")
+        width = _inner(c) // heads if c.get("mamba_d_head") in (None, "auto") else c.size("mamba_d_head")
         state = heads * width * c.size("mamba_d_state")
         return _recurrent(c, state, channels(c) * columns, columns)
 
@@ -275,6 +267,11 @@ def both(first: Mixer, second: Mixer) -> Mixer:
         )  # fmt: skip
 
     return Mixer(together(second.tensors, first.tensors), cache)
+
+
+def _inner(c: Configuration) -> int:
+    """Width within a state space: as said, or a multiple of a token's."""
+    return c.size("mamba_d_ssm") if "mamba_d_ssm" in c else c.size("mamba_expand") * c.hidden
 
 
 def _linear_sizes(c: Configuration) -> tuple[int, int, int, int]:
