@@ -78,7 +78,7 @@ class Configuration:
         found = self._defaults.get(key)
         return default if found is None else found
 
-    def size(self, key: str, layer: int | None = None, least: int = 1) -> int:
+    def size(self, key: str, layer: int | None = None, least: int = 1, most: int = _LARGEST) -> int:
         """Return a whole number, of a layer where there is a list of them.
 
         Raises
@@ -96,7 +96,7 @@ class Configuration:
             value = value[layer]
         if isinstance(value, float) and value.is_integer():
             value = int(value)
-        if type(value) is not int or not least <= value <= _LARGEST:
+        if type(value) is not int or not least <= value <= most:
             shown = str(value)[:40]
             raise InputError(f"{shown} is no size", source=self.source, where=self._named(key), remedy="correct it")
         if all(self.values.get(name) is None for name in self._names(key)):
@@ -134,10 +134,7 @@ class Configuration:
     @property
     def layers(self) -> int:
         """Number of layers."""
-        count = self.size("num_hidden_layers")
-        if count > MOST_LAYERS:
-            raise InputError(f"{count:,} layers are more than {MOST_LAYERS:,}", source=self.source)
-        return count
+        return self.size("num_hidden_layers", most=MOST_LAYERS)
 
     @property
     def hidden(self) -> int:

@@ -9,10 +9,12 @@ from mtpp.formats.language_models.mixers import attention
 from mtpp.formats.language_models.patterns import every
 from mtpp.formats.language_models.tensors import Shapes, linear, norm, norms_of
 
+_MOST_INPUTS = 64
+
 
 def _around(c: Configuration, layer: int) -> Shapes:
     """Return the tensors of a layer beside attention and feed-forward network."""
-    hidden, inputs = c.hidden, c.size("altup_num_inputs")
+    hidden, inputs = c.hidden, c.size("altup_num_inputs", most=_MOST_INPUTS)
     rank, own = c.size("laurel_rank"), c.size("hidden_size_per_layer_input")
     names = ("input_layernorm", "post_attention_layernorm", "pre_feedforward_layernorm", "post_feedforward_layernorm")
     shapes = norms_of(*names)(c, layer) | {"altup.correct_output_scale": (hidden,)}
@@ -30,7 +32,7 @@ def _rest(c: Configuration, layer: int) -> Shapes:
     shapes["embed_tokens_per_layer.weight"] = (c.size("vocab_size_per_layer_input"), c.layers * own)
     shapes |= linear("per_layer_model_projection", c.layers * own, hidden) | norm("per_layer_projection_norm", own)
     for kind in ("altup_projections", "altup_unembed_projections"):
-        for number in range(c.size("altup_num_inputs") - 1):
+        for number in range(c.size("altup_num_inputs", most=_MOST_INPUTS) - 1):
             shapes |= linear(f"{kind}.{number}", hidden, hidden)
     return shapes
 
