@@ -60,7 +60,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
         return _indexed(path)
     if path.name.endswith(GGUF):
         return _gguf(path)
-    return _safetensors([path])
+    return _safetensors(shards_of(path))
 
 
 def checkpoint_in(folder: Path) -> Path | None:

@@ -45,6 +45,8 @@ class PackedWeights:
     def parameters(self, tensor: StoredTensor) -> int:
         """Return the number of parameters that a tensor stands for."""
         name, count = tensor.name, tensor.elements
+        if name.endswith(".weight") and tensor.type not in _WIDTH and "rope_f" not in name:
+            return count
         if _BUFFER.search(name) and not (_CAUSAL.search(name) and len(tensor.shape) < 2):
             self.buffer_bytes += tensor.bytes
             return 0

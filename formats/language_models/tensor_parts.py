@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 
@@ -41,18 +42,25 @@ def place_of(name: str) -> Place:
 
     Layers are counted within their stack: a layer beyond the configuration's is one for further tokens.
     """
-    modules = name.split(".")
-    for module in modules[:4]:
-        if module in TOWERS and "blk" not in modules[:1]:
-            return Place("other")
     match = _LAYER.match(name)
+    return _place_of_layer(match[0].rstrip("."), int(match[2])) if match else _place_outside(name.split("."))
+
+
+@lru_cache(maxsize=2**12)
+def _place_of_layer(path: str, number: int) -> Place:
+    modules = path.split(".")
+    if TOWERS.intersection(modules[:4]):
+        return Place("other")
     if MTP.intersection(modules[:2]):
-        return Place("mtp", int(match[2]) if match else None, match[0].rstrip(".") if match else "mtp")
-    if match:
-        part = "encoder" if "encoder" in modules or modules[0] == "enc" else "decoder"
-        return Place(part, int(match[2]), match[0].rstrip("."))
+        return Place("mtp", number, path)
+    return Place("encoder" if "encoder" in modules or modules[0] == "enc" else "decoder", number, path)
+
+
+def _place_outside(modules: list[str]) -> Place:
+    if TOWERS.intersection(modules[:4]):
+        return Place("other")
+    if MTP.intersection(modules[:2]):
+        return Place("mtp", None, "mtp")
     if EMBEDDINGS.intersection(modules):
         return Place("embedding")
-    if HEADS.intersection(modules):
-        return Place("head")
-    return Place("other")
+    return Place("head" if HEADS.intersection(modules) else "other")
