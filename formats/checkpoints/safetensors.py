@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from mtpp.errors import InputError
 from mtpp.formats.checkpoints.stored_tensor import (
@@ -118,7 +118,7 @@ def _span(name: str, entry: Any, source: str) -> tuple[int, StoredTensor]:
     return begin, StoredTensor(name, dtype, tuple(shape), size)
 
 
-def _whole(values: Any) -> bool:
+def _whole(values: Any) -> TypeGuard[list[int]]:
     return isinstance(values, list) and all(type(value) is int for value in values)
 
 

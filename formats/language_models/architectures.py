@@ -102,9 +102,8 @@ def _norms_of_falcon(c: Configuration, layer: int) -> Shapes:
     two = c.whole("num_ln_in_parallel_attn") == 2 or (
         c.flag("new_decoder_architecture") and "num_ln_in_parallel_attn" not in c
     )
-    if two and c.flag("new_decoder_architecture"):
-        names = ("ln_attn", "ln_mlp")
-    else:
+    names: tuple[str, ...] = ("ln_attn", "ln_mlp")
+    if not two or not c.flag("new_decoder_architecture"):
         names = ("input_layernorm",) if c.flag("parallel_attn") else ("input_layernorm", "post_attention_layernorm")
     return norms_of(*names, bias=True)(c, layer)
 
@@ -151,7 +150,7 @@ def _plain_of_nemotron(path: str, size: str) -> Block:
 
 def _experts_of_nemotron(c: Configuration, layer: int) -> Shapes:
     count, width, inner = c.size("num_experts"), c.size("moe_intermediate_size"), c.hidden
-    shapes = {"mixer.experts.up_proj": (count, width, inner), "mixer.experts.down_proj": (count, inner, width)}
+    shapes: Shapes = {"mixer.experts.up_proj": (count, width, inner), "mixer.experts.down_proj": (count, inner, width)}
     shapes["mixer.gate.weight"] = (count, c.hidden)
     return shapes | _plain_of_nemotron("mixer.shared_experts", "moe_shared_expert_intermediate_size")(c, layer)
 

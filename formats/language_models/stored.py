@@ -74,7 +74,8 @@ def _structure(
             return parts
     except UnknownArchitecture:
         pass
-    return _nothing_known(model_type, notes)
+    _note_unknown(model_type, notes)
+    return None
 
 
 def _structure_of_gguf(model_type: str, values: Mapping[str, Any], source: str, notes: list[str]) -> Skeleton | None:
@@ -83,14 +84,15 @@ def _structure_of_gguf(model_type: str, values: Mapping[str, Any], source: str, 
     if model_type == "llama" and values.get("num_experts"):
         row = ARCHITECTURES["mixtral"]
     if row is None:
-        return _nothing_known(model_type, notes)
+        _note_unknown(model_type, notes)
+        return None
     c = row.configured(values, source)
     parts = skeleton(row, c, 2, shapes=False)
     notes += notes_on(c, row)
     return parts
 
 
-def _nothing_known(model_type: str, notes: list[str]) -> None:
+def _note_unknown(model_type: str, notes: list[str]) -> None:
     why = f"the architecture {model_type!r} is unknown" if model_type else "there is no configuration"
     notes.append(f"{why}: layers by the names of their weights, caches not counted; mtpp[hf] may know it")
 

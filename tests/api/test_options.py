@@ -14,6 +14,7 @@ import mtpp
 from mtpp.api.options import kinds
 from mtpp.api.options.cells import Bounding, Certifying
 from mtpp.api.options.graphs import Converting, Inspecting
+from mtpp.api.options.language_models import Serving
 from mtpp.api.options.machine import Devices, System
 from mtpp.api.options.option import REQUIRED, Options, options_of
 from mtpp.api.options.planners import PLANNERS
@@ -53,7 +54,7 @@ KEYWORDS: dict[str, tuple[tuple[type[Options], ...], tuple[str, ...]]] = {
     "evaluate": ((Scoring,), ("assignment",)),
     "generate": ((Drawing,), ()),
     "partition": ((Partitioning,), ()),
-    "inspect": ((Inspecting,), ()),
+    "inspect": ((Inspecting, Serving), ()),
     "plan_training": ((Devices, Planning), ()),
     "profile": ((Profiling,), ()),
     "read": ((Reading,), ()),

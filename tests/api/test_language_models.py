@@ -1,0 +1,94 @@
+"""Language models inspected: the document that commands print, and options that mean something to them alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from checkpoint_files import write_model
+from language_models import LAYER_PARAMETERS, LLAMA, llama_tensors
+from processes import refused, run
+from refusals import refusal
+
+import mtpp
+from mtpp.datasets import sample_path
+
+FIELDS = ("name", "part", "kind", "parameters", "bytes", "cache_bytes_per_token", "window", "state_bytes_per_sequence")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return the folder of a small model, which ends after its header."""
+    return write_model(tmp_path, LLAMA, llama_tensors())
+
+
+def test_the_document_has_layers_and_parts(folder: Path) -> None:
+    """One entry a layer in order; parameters and bytes of embedding, head and the rest."""
+    document = mtpp.inspect(folder).document()
+    assert [tuple(layer) for layer in document["layers"]] == [FIELDS] * 2
+    assert document["layers"][1] == {
+        "name": "model.layers.1", "part": "decoder", "kind": "full", "parameters": LAYER_PARAMETERS,
+        "bytes": 2 * LAYER_PARAMETERS, "cache_bytes_per_token": 16, "window": None, "state_bytes_per_sequence": 0,
+    }  # fmt: skip
+    assert document["embedding"] == document["head"] == {"parameters": 80, "bytes": 160}
+    assert document["other"] == {"parameters": 8, "bytes": 16}
+    assert (document["tied"], document["mtp"], document["notes"]) == (False, [], [])
+    assert (document["parameters"], document["bytes"]) == (2 * LAYER_PARAMETERS + 168, 4 * LAYER_PARAMETERS + 336)
+
+
+def test_caches_follow_type_context_and_sequences(folder: Path) -> None:
+    """By default 2 bytes an element, 4,096 tokens, one sequence."""
+    found = mtpp.inspect(folder)
+    assert (found.cache_bytes_per_token, found.document()["cache_bytes"]) == (32, 32 * 4096)
+    other = mtpp.inspect(folder, kv_dtype="fp8", context="1k", sequences=3).document()
+    assert (other["cache_bytes_per_token"], other["cache_bytes"]) == (16, 16 * 1024 * 3)
+    assert other["layers"][0]["cache_bytes_per_token"] == 8
+
+
+@pytest.mark.parametrize("name", ["", "config.json", "model.safetensors"])
+def test_the_command_prints_what_the_function_returns(folder: Path, name: str) -> None:
+    """Of the folder, its configuration and its weights; as table, JSON and CSV."""
+    path = folder / name
+    found = mtpp.inspect(path, kv_dtype="q8_0", context="2k", sequences=2)
+    options = ("--kv-dtype", "q8_0", "--context", "2k", "--sequences", "2")
+    assert json.loads(run("inspect", path, *options, "--format", "json").stdout) == found.document()
+    assert repr(found) + "\n" == run("inspect", path, *options).stdout
+    assert "| decoder | 2: 0–1 | full |" in run("inspect", path, "--format", "markdown").stdout
+    assert run("inspect", path, "--format", "csv").stdout.splitlines()[0] == ",".join(FIELDS)
+
+
+def test_notes_stand_in_the_table(folder: Path) -> None:
+    """Disagreements between file and configuration are seen by everybody."""
+    (folder / "config.json").write_text(json.dumps({**LLAMA, "vocab_size": 12}))
+    assert "the embedding: 80 parameters in the files, 96 by the configuration" in run("inspect", folder).stdout
+    assert "no_such" not in mtpp.inspect(folder).notes
+
+
+def test_options_without_effect_are_refused(folder: Path) -> None:
+    """Of graphs for a language model, of language models for a graph."""
+    for option in (("--ops",), ("--modules", "2"), ("--dim", "n=1"), ("--backward",), ("--system", "reference")):
+        assert f"{option[0]}: has no effect on a language model's files" in refused("inspect", folder, *option)
+    assert refusal(mtpp.inspect, folder, ops=True).parameter == "ops"
+    graph = sample_path("resnet50")
+    assert "--context: is of language models" in refused("inspect", graph, "--context", "4k")
+    for name, value in (("kv_dtype", "fp8"), ("context", 9), ("sequences", 2)):
+        assert refusal(mtpp.inspect, graph, **{name: value}).parameter == name
+
+
+@pytest.mark.parametrize("context", ["", "0", "k", "-1k", "1.5k", "9" * 30, "4g", "4 k"])
+def test_contexts_are_whole_numbers_of_tokens(folder: Path, context: str) -> None:
+    """With k and m for 1,024 and its square, or none."""
+    assert refusal(mtpp.inspect, folder, context=context).parameter == "context"
+    assert mtpp.inspect(folder, context="1m").document()["context"] == 2**20
+
+
+def test_broken_models_end_in_one_line(folder: Path) -> None:
+    """With exit code 2, and the file at fault."""
+    (folder / "model.safetensors").write_bytes(b"12345678")
+    assert "model.safetensors: a header of" in refused("inspect", folder)
+    (folder / "model.safetensors").unlink()
+    (folder / "config.json").write_text('{"model_type": "llama"}')
+    assert "config.json: num_hidden_layers: is absent; it gives the number of layers" in refused("inspect", folder)
+    (folder / "config.json").write_text('{"model_type": "nobody_knows"}')
+    assert "mtpp[hf]" in refused("inspect", folder)
