@@ -38,7 +38,7 @@ def language_model(path: str | os.PathLike[str]) -> LanguageModel:
     return read_language_model(Path(os.fsdecode(path)), _counted)
 
 
-def _counted(values: Mapping[str, Any], source: str, element_bytes: int) -> Skeleton | None:
+def _counted(values: Mapping[str, Any], source: str, element_bytes: int) -> tuple[Skeleton, str] | None:
     from mtpp.runtime.pytorch.transformers_models import counted
 
     return counted(values, source, element_bytes)

@@ -64,7 +64,6 @@ _MAMBA_KEYS = {
 _MAMBA2_KEYS = _MAMBA_KEYS | {
     "mamba_n_heads": "num_heads", "mamba_d_head": "head_dim", "mamba_n_groups": "n_groups",
 }  # fmt: skip
-_LATENT = {"first_k_dense_replace": 0}
 _FOUR_NORMS = norms_of(
     "input_layernorm", "post_attention_layernorm", "pre_feedforward_layernorm", "post_feedforward_layernorm"
 )
@@ -250,7 +249,16 @@ _ROWS = (
         defaults={"first_k_dense_replace": 1, "n_shared_experts": 1},
     ),
     Architecture(
-        "deepseek_v2", {"mla": latent_attention()}, chosen(after_dense_layers, _ROUTED, gated()), defaults=_LATENT,
+        "deepseek_v2", {"mla": latent_attention()},
+        chosen(
+            after_dense_layers,
+            together(
+                experts(),
+                gated("mlp.shared_experts", "moe_intermediate_size", times="n_shared_experts", bias="mlp_bias"),
+            ),
+            gated(bias="mlp_bias"),
+        ),
+        defaults={"first_k_dense_replace": 0},
     ),
     Architecture(
         "deepseek_v3", {"mla": latent_attention()}, chosen(after_dense_layers, _ROUTED, gated()), gguf=("deepseek2",),

@@ -19,11 +19,11 @@ ELEMENT_BYTES = {
 }  # fmt: skip
 
 
-Counted = Callable[[Mapping[str, Any], str, int], Skeleton | None]
-"""Counts an architecture: keys of a configuration, their file, bytes of a parameter → parts, None where it cannot."""
+Counted = Callable[[Mapping[str, Any], str, int], tuple[Skeleton, str] | None]
+"""Counts an architecture: keys of a configuration, their file, bytes of a parameter → parts and a note, or None."""
 
 
-def nobody(values: Mapping[str, Any], source: str, element_bytes: int) -> Skeleton | None:
+def nobody(values: Mapping[str, Any], source: str, element_bytes: int) -> tuple[Skeleton, str] | None:
     """Count no architecture."""
     return None
 
@@ -76,7 +76,7 @@ def structure(
         return skeleton(row, c, element_bytes), notes_on(c, row)
     found = counted(values, source, element_bytes) if model_type else None
     if found is not None:
-        return found, [f"the architecture {model_type!r} is counted by transformers: caches as it allocates them"]
+        return found[0], [f"the architecture {model_type!r} is counted by transformers: {found[1]}"]
     if not model_type:
         raise InputError("is absent", source=source, where="model_type", remedy="it names the architecture")
     raise UnknownArchitecture(

@@ -15,7 +15,7 @@ from mtpp.language_models.language_model import DecoderLayer, Part, Weight
 _TOKENS = 16
 
 
-def counted(values: Mapping[str, Any], source: str, element_bytes: int) -> Skeleton | None:
+def counted(values: Mapping[str, Any], source: str, element_bytes: int) -> tuple[Skeleton, str] | None:
     """Count the parameters and the caches of an architecture; None where transformers is absent or does not know it.
 
     Parameters
@@ -24,6 +24,10 @@ def counted(values: Mapping[str, Any], source: str, element_bytes: int) -> Skele
         Keys of a configuration. No code but that of transformers is run.
     element_bytes
         Bytes of a parameter.
+
+    Returns
+    -------
+    Parts, and a note on the origin of the caches.
 
     Raises
     ------
@@ -47,7 +51,8 @@ def counted(values: Mapping[str, Any], source: str, element_bytes: int) -> Skele
     except Exception as error:  # any of transformers
         raise InputError(f"transformers refuses it: {str(error)[:200]}", source=source) from None
     caches = _caches(model, torch)
-    return _parts(model, caches, element_bytes)
+    note = "caches as it allocates them" if caches else "caches are not counted, it does not run without weights"
+    return _parts(model, caches, element_bytes), note
 
 
 def _parts(model: Any, caches: Mapping[int, LayerCache], element_bytes: int) -> Skeleton:

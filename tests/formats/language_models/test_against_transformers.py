@@ -76,6 +76,7 @@ OWN: dict[str, dict[str, Any]] = {
         "mamba_n_heads": 8, "mamba_d_state": 16, "mamba_d_head": 16,
         "layer_types": ["linear_attention"] * 3 + ["full_attention"] + ["linear_attention"] * 3,
     },
+    "gptj": {"rotary_dim": 8},
     "jamba": {"num_experts": 4, "num_hidden_layers": 9, "use_mamba_kernels": False},
     "kimi_linear": {
         "num_experts": 4, "moe_intermediate_size": 24, "kv_lora_rank": 24, "qk_nope_head_dim": 16,
