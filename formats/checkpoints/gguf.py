@@ -81,7 +81,7 @@ def read_gguf(path: Path) -> GgufHeader:
             except _Short:
                 if length >= most:
                     break
-                length = min(most, 2 * length)
+                length, data = min(most, 2 * length), b""
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}", source=source) from None
     if size > MOST_HEADER_BYTES:
@@ -97,9 +97,8 @@ class _Reader:
 
     def numbers(self, code: str, count: int) -> tuple[Any, ...]:
         layout = f"{self.order}{count}{code}"
-        begin, self.at = self.at, self.at + struct.calcsize(layout)
-        if self.at > len(self.data):
-            raise _Short
+        begin = self.at
+        self.skip(struct.calcsize(layout))
         return struct.unpack_from(layout, self.data, begin)
 
     def number(self, code: str) -> Any:
@@ -107,6 +106,8 @@ class _Reader:
 
     def skip(self, count: int) -> None:
         self.at += count
+        if self.at > MOST_HEADER_BYTES:
+            raise ValueError(f"it is above {format_bytes(MOST_HEADER_BYTES)}")
         if self.at > len(self.data):
             raise _Short
 
@@ -191,9 +192,13 @@ def _contents(reader: _Reader, source: str) -> GgufHeader:
     alignment = keys.get("general.alignment", 32)
     if not isinstance(alignment, int) or alignment < 8 or alignment & (alignment - 1):
         raise InputError(f"{alignment} is no power of two", source=source, where="general.alignment")
-    spans = [_tensor(reader, source, alignment) for _ in range(tensor_count)]
-    if len({tensor.name for _, tensor in spans}) < tensor_count:
-        raise InputError("names of tensors stand twice", source=source)
+    spans: list[tuple[int, StoredTensor]] = []
+    names: set[str] = set()
+    for _ in range(tensor_count):
+        spans.append(_tensor(reader, source, alignment))
+        names.add(spans[-1][1].name)
+        if len(names) < len(spans):
+            raise InputError("stands twice", source=source, where=spans[-1][1].name or "''")
     end = refuse_overlaps([(begin, begin + one.bytes, one.name) for begin, one in spans], source, gaps=True)
     data_begin = -(-reader.at // alignment) * alignment
     data_bytes = reader.size - data_begin

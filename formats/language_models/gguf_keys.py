@@ -30,9 +30,6 @@ _SSM_KEYS = {
     "ssm.time_step_rank": "mamba_n_heads", "ssm.group_count": "mamba_n_groups",
 }  # fmt: skip
 
-DEFAULT_PATTERNS = {"gemma2": 2, "gemma3": 6, "cohere2": 4, "gpt-oss": 2, "gemma3n": 5}
-"""Every n-th layer is full where the file has no pattern."""
-
 
 def architecture_of(keys: Mapping[str, Any]) -> str:
     """Return the name of the architecture; empty where it is absent."""
@@ -65,12 +62,20 @@ def _layers(found: dict[str, Any], arch: str) -> None:
 
 
 def _heads(found: dict[str, Any]) -> None:
-    """Take one number of heads for all layers; layers without heads of keys and values are recurrent."""
+    """Take one number of heads for all layers; layers without heads of keys and values are recurrent.
+
+    Those of Nemotron-H are either that or a feed-forward network, whose width is then above zero.
+    """
     if isinstance(found.get("num_attention_heads"), list):
         found["num_attention_heads"] = max(found["num_attention_heads"], default=0)
     listed = found.get("num_key_value_heads")
     if isinstance(listed, list) and 0 in listed:
-        found["layer_types"] = ["full_attention" if heads else "linear_attention" for heads in listed]
+        widths = found.get("intermediate_size")
+        lone = widths if isinstance(widths, list) and 0 in widths else [0] * len(listed)
+        pairs = zip(listed, lone, strict=False)
+        found["layer_types"] = [
+            "full_attention" if heads else "mlp" if width else "linear_attention" for heads, width in pairs
+        ]
 
 
 def _recurrences(found: dict[str, Any], own: Mapping[str, Any]) -> None:

@@ -26,6 +26,13 @@ CONFIGURATION = "config.json"
 _MOST_CONFIGURATION_BYTES = 16 * 2**20
 _TEXT_KEYS = ("text_config", "llm_config", "language_config", "thinker_config", "decoder_config")
 _OWN_KEYS = ("torch_dtype", "dtype", "quantization_config", "quantization", "tie_word_embeddings")
+_LLAMA = {"hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32}
+_NESTED_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
+    "llama": _LLAMA | {"intermediate_size": 11008, "vocab_size": 32000},
+    "mistral": _LLAMA | {"intermediate_size": 14336, "vocab_size": 32000, "num_key_value_heads": 8},
+    "gemma3_text": {"num_attention_heads": 8, "num_key_value_heads": 4, "vocab_size": 262208},
+}
+"""Keys that configurations of text models within others leave out (Llava, Gemma 3), by ``model_type``."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +143,7 @@ def text_configuration(values: Mapping[str, Any]) -> tuple[dict[str, Any], bool]
         outer_type = str(outer.get("model_type", ""))
         if "model_type" not in inner:
             inner["model_type"] = f"{outer_type}_text" if f"{outer_type}_text" in ARCHITECTURES else outer_type
-        found = inner
+        found = dict(_NESTED_DEFAULTS.get(str(inner["model_type"]), {})) | inner
     return found, towers
 
 

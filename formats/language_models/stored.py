@@ -8,11 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from mtpp.errors import InputError
 from mtpp.formats.checkpoints.folder import Checkpoint
 from mtpp.formats.language_models.architectures import ARCHITECTURES, GGUF_ARCHITECTURES
 from mtpp.formats.language_models.described import Counted, UnknownArchitecture, nobody, notes_on, sizes_of, structure
 from mtpp.formats.language_models.gguf_keys import architecture_of, configuration_of
 from mtpp.formats.language_models.packed_weights import PackedWeights, quantization_of
+from mtpp.formats.language_models.patterns import everywhere
 from mtpp.formats.language_models.skeleton import Skeleton, skeleton
 from mtpp.formats.language_models.tensor_parts import Place, place_of
 from mtpp.language_models.language_model import DecoderLayer, LanguageModel, Part, Weight
@@ -42,23 +44,22 @@ def stored_model(
     source = str(checkpoint.files[0] if gguf or configuration is None else configuration)
     if gguf:
         model_type, values = architecture_of(checkpoint.keys), configuration_of(checkpoint.keys)
-    if gguf:
         parts = _structure_of_gguf(model_type, values, source, notes)
     else:
         parts = _structure(model_type, values, source, notes, counted_by)
     packed = PackedWeights(checkpoint.tensors, values)
     placed = _placed(checkpoint, packed)
-    layers, mtp = _layers(placed, parts, notes, configuration)
+    layers, mtp = _layers(placed, parts, notes)
     embedding, head = Part(placed.pop(Place("embedding"), [])), Part(placed.pop(Place("head"), []))
     other = Part([weight for place, weights in placed.items() if place.part == "other" for weight in weights])
     tied = not head.weights
-    _disagreements(notes, parts, layers, mtp, embedding, head, values, packed, gguf=gguf)
+    _disagreements(notes, parts, layers, mtp, embedding, head, values, packed)
     types: Counter[str] = Counter()
     for tensor in checkpoint.tensors:
         types[tensor.type] += tensor.bytes
     return LanguageModel(
         name, model_type or "unknown", checkpoint.kind, layers, embedding, head, other,
-        tied or (parts is not None and parts.tied), mtp, len(checkpoint.files), dict(types), sizes_of(values),
+        tied or (not gguf and parts is not None and parts.tied), mtp, len(checkpoint.files), dict(types), sizes_of(values),
         tuple(notes),
     )  # fmt: skip
 
@@ -74,8 +75,7 @@ def _structure(
             return parts
     except UnknownArchitecture:
         pass
-    _note_unknown(model_type, notes)
-    return None
+    return _guessed(model_type, values, source, notes)
 
 
 def _structure_of_gguf(model_type: str, values: Mapping[str, Any], source: str, notes: list[str]) -> Skeleton | None:
@@ -84,17 +84,25 @@ def _structure_of_gguf(model_type: str, values: Mapping[str, Any], source: str, 
     if model_type == "llama" and values.get("num_experts"):
         row = ARCHITECTURES["mixtral"]
     if row is None:
-        _note_unknown(model_type, notes)
-        return None
+        return _guessed(model_type, values, source, notes)
     c = row.configured(values, source)
     parts = skeleton(row, c, 2, shapes=False)
     notes += notes_on(c, row)
     return parts
 
 
-def _note_unknown(model_type: str, notes: list[str]) -> None:
+def _guessed(model_type: str, values: Mapping[str, Any], source: str, notes: list[str]) -> Skeleton | None:
+    """Return caches of an unknown architecture by the keys that most have; None where it has not even these."""
     why = f"the architecture {model_type!r} is unknown" if model_type else "there is no configuration"
-    notes.append(f"{why}: layers by the names of their weights, caches not counted; mtpp[hf] may know it")
+    usual = ARCHITECTURES["deepseek_v3" if values.get("kv_lora_rank") else "llama"]
+    row = replace(usual, pattern=everywhere("sliding"), derived={})
+    try:
+        parts = skeleton(row, row.configured(values, source), 2, shapes=False)
+    except InputError:
+        notes.append(f"{why}: layers by the names of their weights, caches not counted; mtpp[hf] may know it")
+        return None
+    notes.append(f"{why}: layers by the names of their weights, caches by heads and widths alone; mtpp[hf] may know it")
+    return parts
 
 
 def _placed(checkpoint: Checkpoint, packed: PackedWeights) -> dict[Place, list[Weight]]:
@@ -106,7 +114,7 @@ def _placed(checkpoint: Checkpoint, packed: PackedWeights) -> dict[Place, list[W
 
 
 def _layers(
-    placed: dict[Place, list[Weight]], parts: Skeleton | None, notes: list[str], configuration: Path | None
+    placed: dict[Place, list[Weight]], parts: Skeleton | None, notes: list[str]
 ) -> tuple[tuple[DecoderLayer, ...], tuple[DecoderLayer, ...]]:
     """Return the layers, and those for further tokens: of their own name, or beyond the configuration's number."""
     found = {place: weights for place, weights in placed.items() if place.layer is not None or place.part == "mtp"}
@@ -160,7 +168,7 @@ def _with_caches(beyond: Sequence[DecoderLayer], parts: Skeleton | None) -> list
 
 def _disagreements(
     notes: list[str], parts: Skeleton | None, layers: Sequence[DecoderLayer], mtp: Sequence[DecoderLayer],
-    embedding: Part, head: Part, values: Mapping[str, Any], packed: PackedWeights, *, gguf: bool,
+    embedding: Part, head: Part, values: Mapping[str, Any], packed: PackedWeights,
 ) -> None:  # fmt: skip
     """Note all that files and configuration do not say alike."""
     if packed.buffer_bytes:
@@ -172,21 +180,22 @@ def _disagreements(
         notes.append("no embedding is in the files")
     if parts is None:
         return
-    if not gguf and parts.tied and head.weights:
+    described = bool(parts.embedding.weights)
+    if described and parts.tied and head.weights:
         notes.append("the configuration ties head and embedding, but a head is in the files")
-    if not gguf and not parts.tied and not head.weights:
+    if described and not parts.tied and not head.weights:
         notes.append("no head is in the files, although the configuration does not tie it: taken as tied")
-    if parts.tied and not head.weights:
+    if not head.weights and (parts.tied or not described):
         notes.append("the head is the embedding, stored once")
     if len(parts.mtp) and not mtp:
         notes.append(f"the configuration has {counted(len(parts.mtp), 'MTP layer')}, the files none")
     elif mtp and len(mtp) != len(parts.mtp):
         notes.append(f"the files have {counted(len(mtp), 'MTP layer')}, the configuration {len(parts.mtp)}")
-    if gguf:
+    if not described:
         return
-    for text, stored, described in (
+    for text, stored, expected in (
         ("layers", sum(layer.parameters for layer in layers), sum(layer.parameters for layer in parts.layers)),
         ("the embedding", embedding.parameters, parts.embedding.parameters),
     ):
-        if stored != described:
-            notes.append(f"{text}: {stored:,} parameters in the files, {described:,} by the configuration")
+        if stored != expected:
+            notes.append(f"{text}: {stored:,} parameters in the files, {expected:,} by the configuration")

@@ -103,6 +103,19 @@ def test_towers_are_neither_layers_nor_embeddings(tmp_path: Path) -> None:
     assert model.head.parameters == 80
 
 
+def test_text_models_within_others_may_leave_sizes_out(tmp_path: Path) -> None:
+    """Gemma 3 names widths and layers alone; heads and vocabulary are those that it has always had."""
+    inner = {"model_type": "gemma3_text", "hidden_size": 2560, "intermediate_size": 10240, "num_hidden_layers": 34,
+             "sliding_window": 1024}  # fmt: skip
+    (tmp_path / "config.json").write_text(
+        json.dumps({"model_type": "gemma3", "text_config": inner, "vision_config": {}})
+    )
+    model = read_language_model(tmp_path)
+    assert model.parameters == 3_880_263_168
+    assert any("towers" in note for note in model.notes)
+    assert 2 * sum(layer.cache.per_token for layer in model.layers) == 34 * 2 * 4 * 256 * 2
+
+
 PROJECTION = "model.layers.0.self_attn.q_proj"
 PACKED: dict[str, tuple[dict[str, Any], dict[str, tuple[str, tuple[int, ...]]]]] = {
     "gptq": (
@@ -177,12 +190,15 @@ def test_blocks_of_mxfp4_are_two_in_a_byte(tmp_path: Path) -> None:
 
 
 def test_an_unknown_architecture_is_read_by_names(tmp_path: Path) -> None:
-    """Bytes by layer; caches are not counted, and the extra that would know is named."""
+    """Bytes by layer; caches by heads and widths, and the extra that would know is named."""
     unknown = {**LLAMA, "model_type": "nobody_knows"}
     model = _noted(tmp_path, unknown, llama_tensors(), "the architecture 'nobody_knows' is unknown")
     assert any("mtpp[hf]" in note for note in model.notes)
-    assert [(layer.bytes, layer.kind) for layer in model.layers] == [(2 * LAYER_PARAMETERS, None)] * 2
+    assert [(layer.bytes, layer.cache.per_token) for layer in model.layers] == [(2 * LAYER_PARAMETERS, 8)] * 2
     assert model.embedding.bytes == 160
+    bare = {"model_type": "nobody_knows"}
+    model = _noted(tmp_path, bare, llama_tensors(), "caches not counted; mtpp[hf] may know it")
+    assert [(layer.bytes, layer.kind) for layer in model.layers] == [(2 * LAYER_PARAMETERS, None)] * 2
 
 
 def test_weights_without_configuration_are_read_by_names(tmp_path: Path) -> None:
