@@ -258,7 +258,7 @@ _ROWS = (
             ),
             gated(bias="mlp_bias"),
         ),
-        defaults={"first_k_dense_replace": 0},
+        defaults={"first_k_dense_replace": 0, "n_shared_experts": 2},
     ),
     Architecture(
         "deepseek_v3", {"mla": latent_attention()}, chosen(after_dense_layers, _ROUTED, gated()), gguf=("deepseek2",),

@@ -59,8 +59,8 @@ def stored_model(
         types[tensor.type] += tensor.bytes
     return LanguageModel(
         name, model_type or "unknown", checkpoint.kind, layers, embedding, head, other,
-        tied or (not gguf and parts is not None and parts.tied), mtp, len(checkpoint.files), dict(types), sizes_of(values),
-        tuple(notes),
+        tied or (not gguf and parts is not None and parts.tied), mtp, len(checkpoint.files), dict(types),
+        sizes_of(values), tuple(notes),
     )  # fmt: skip
 
 
