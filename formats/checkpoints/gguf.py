@@ -34,7 +34,7 @@ _MOST_DIMENSIONS = 8
 
 @dataclass(frozen=True)
 class GgufHeader:
-    """Tensors of a file, its keys, and what is missing of its data (0 also where there is none).
+    """Tensors of a file, its keys, and the bytes missing of its data (0 also where there is none).
 
     Attributes
     ----------

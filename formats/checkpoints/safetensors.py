@@ -33,7 +33,7 @@ _LENGTH_BYTES = 8
 
 @dataclass(frozen=True)
 class Header:
-    """Tensors of a file in the order of their bytes, its metadata, and what is missing of its data.
+    """Tensors of a file in the order of their bytes, its metadata, and the bytes missing of its data.
 
     Attributes
     ----------

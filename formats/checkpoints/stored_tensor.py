@@ -17,7 +17,7 @@ _LARGEST = 2**62
 
 @dataclass(frozen=True, slots=True)
 class StoredTensor:
-    """A tensor of a checkpoint; sizes of the shape are those of a row-major array."""
+    """A tensor of a checkpoint; its shape is row-major."""
 
     name: str
     type: str

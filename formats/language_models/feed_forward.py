@@ -111,7 +111,7 @@ def chosen(condition: Condition, sparse: Block, dense: Block) -> Block:
 
 
 def after_dense_layers(c: Configuration, layer: int) -> bool:
-    """Say whether a layer has experts: those after the first dense ones do."""
+    """Say whether a layer has experts: all do after the first dense ones."""
     listed = c.get("mlp_layer_types")
     if isinstance(listed, list) and layer < len(listed):
         return bool(listed[layer] == "sparse")
@@ -126,7 +126,7 @@ def by_sparse_step(c: Configuration, layer: int) -> bool:
 
 
 def by_period(c: Configuration, layer: int) -> bool:
-    """Say whether a layer has experts: those at an offset within each period do, if there are several experts."""
+    """Say whether a layer has experts: one at an offset within each period, if there are several experts."""
     offset = c.whole("expert_layer_offset")
     return c.size("num_experts") > 1 and layer % c.size("expert_layer_period") == offset
 

@@ -1,4 +1,4 @@
-"""Keys of GGUF files as those of a configuration."""
+"""Keys of GGUF files under the names of a configuration."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _layers(found: dict[str, Any], arch: str) -> None:
 def _heads(found: dict[str, Any]) -> None:
     """Take one number of heads for all layers; layers without heads of keys and values are recurrent.
 
-    Those of Nemotron-H are either that or a feed-forward network, whose width is then above zero.
+    Layers of Nemotron-H are either that or a feed-forward network, whose width is then above zero.
     """
     if isinstance(found.get("num_attention_heads"), list):
         found["num_attention_heads"] = max(found["num_attention_heads"], default=0)

@@ -122,7 +122,7 @@ def latent_attention(path: str = "self_attn", *, indexer: bool = False) -> Mixer
 
 
 def mamba(path: str = "mamba", *, norms: bool = False) -> Mixer:
-    """Return a selective state space (Mamba); *norms* are those of Jamba, over steps and projections."""
+    """Return a selective state space (Mamba); *norms* stand over steps and projections, as in Jamba."""
 
     def tensors(c: Configuration, layer: int) -> Shapes:
         width, state = _inner(c), c.size("mamba_d_state")

@@ -116,7 +116,7 @@ def _placed(checkpoint: Checkpoint, packed: PackedWeights) -> dict[Place, list[W
 def _layers(
     placed: dict[Place, list[Weight]], parts: Skeleton | None, notes: list[str]
 ) -> tuple[tuple[DecoderLayer, ...], tuple[DecoderLayer, ...]]:
-    """Return the layers, and those for further tokens: of their own name, or beyond the configuration's number."""
+    """Return the layers, and layers for further tokens: of their own name, or beyond the configuration's number."""
     found = {place: weights for place, weights in placed.items() if place.layer is not None or place.part == "mtp"}
     for place in found:
         del placed[place]

@@ -1,4 +1,4 @@
-"""A language model: its layers, the parts around them, and what its sources disagree on."""
+"""A language model: its layers, the parts around them, and disagreements of its sources."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def _kind(cache: LayerCache) -> str | None:
 
 
 def _caches(model: Any, torch: Any) -> dict[int, LayerCache]:
-    """Return what the cache of each layer holds; none where a model does not run without weights."""
+    """Return the cache of each layer; none where a model does not run without weights."""
     found = []
     for tokens in (_TOKENS, 2 * _TOKENS):
         try:
