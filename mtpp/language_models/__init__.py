@@ -1,1 +1,1 @@
-"""Language models as people have them: layers with weights, caches and states, and the parts around them."""
+"""Language models as sequences of layers, their trees of modules, and layouts of layers on stages and devices."""
