@@ -46,6 +46,7 @@ _EXPORTS = {
     "plan_training": "mtpp.api.plan_training",
     "profile": "mtpp.api.profile",
     "read": "mtpp.api.inputs.reading",
+    "read_layout": "mtpp.api.language_models.read_layout",
     "report": "mtpp.api.reporting.report",
     "run_pipeline": "mtpp.api.run_pipeline",
     "run_training": "mtpp.api.training.run_training",
@@ -110,6 +111,7 @@ __all__ = [
     "plan_training",
     "profile",
     "read",
+    "read_layout",
     "report",
     "run_pipeline",
     "run_training",
@@ -134,6 +136,7 @@ if TYPE_CHECKING:
     from mtpp.api.inputs.described_machine import describe_machine
     from mtpp.api.inputs.reading import read
     from mtpp.api.inspect import inspect
+    from mtpp.api.language_models.read_layout import read_layout
     from mtpp.api.load import load
     from mtpp.api.observer import MtppWarning, Observer
     from mtpp.api.options.graphpipe import GraphPipe

@@ -58,6 +58,7 @@ KEYWORDS: dict[str, tuple[tuple[type[Options], ...], tuple[str, ...]]] = {
     "plan_training": ((Devices, Planning), ()),
     "profile": ((Profiling,), ()),
     "read": ((Reading,), ()),
+    "read_layout": ((), ()),
     "report": ((Verifying,), ()),
     "run_pipeline": ((Pipelining, Workers), ()),
     "run_training": ((Training, Workers), ()),

@@ -56,6 +56,7 @@ def _right(tmp_path: Path) -> dict[str, dict[str, Any]]:
         "plan_training": {"model": model, **of_planner("piper", TRAINING)},
         "profile": {"model": resnet, "repeats": 1, "warmup": 0},
         "read": {"source": path},
+        "read_layout": {"engine": "vllm", "layout": "2,2", "layers": 4},
         "report": {"result": plan, "path": tmp_path / "page.html", "model": path},
         "run_pipeline": {"folder": stages, "batches": 1, "warmup": 0},
         "run_training": {"folder": stages, "model": sample_path("gpt2", "pt2")},

@@ -1,0 +1,1 @@
+"""Language models as people have them: layouts of their layers as engines read them."""

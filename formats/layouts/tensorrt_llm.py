@@ -1,0 +1,57 @@
+"""``tensorrt-llm``: numbers of layers in ``pp_partition``, or TensorRT-LLM's own rule.
+
+``Mapping.pp_layers`` in ``tensorrt_llm/mapping.py``. The first stages get a layer more each (``torch.tensor_split``).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mtpp.formats.layouts.counts import check_counts, layout_of_counts
+from mtpp.formats.layouts.request import LayoutRequest, Setting, check_keys, json_text, named, refusal
+from mtpp.formats.layouts.written import WrittenLayout
+from mtpp.language_models.layout import Layout
+
+KEY = "pp_partition"
+
+
+def read(setting: Setting | str, request: LayoutRequest) -> Layout:
+    """Layout that TensorRT-LLM makes of the list; of its own rule without one."""
+    if isinstance(setting, str):
+        setting = {KEY: json_text(f"[{setting.strip().strip('[]')}]", "numbers with commas between them")}
+    given = named(setting, KEY)
+    counts = default_counts(request.layers, request.stage_count()) if given is None else _counts(given, request)
+    return layout_of_counts("tensorrt-llm", counts, request, check_keys(setting, [KEY]))
+
+
+def _counts(given: Any, request: LayoutRequest) -> list[int]:
+    if not isinstance(given, list | tuple) or any(type(count) is not int for count in given):
+        raise refusal("ValidationError", f"{KEY} is {given!r}, not a list of whole numbers")
+    stages = request.stage_count(len(given))
+    if len(given) != stages:
+        raise refusal("ValueError", f"len(self.pp_partition)={len(given)} does not match self.pp_size={stages}.")
+    if sum(given) != request.layers:
+        total = f"sum(self.pp_partition)={sum(given)} does not match num_layers={request.layers}."
+        raise refusal("ValueError", total)
+    if any(count < 0 for count in given):
+        raise refusal("RuntimeError", "split_with_sizes expects split_sizes have only non-negative entries")
+    return list(given)
+
+
+def default_counts(layers: int, stages: int) -> list[int]:
+    """Numbers of layers by TensorRT-LLM's rule.
+
+    Examples
+    --------
+    >>> default_counts(61, 8)
+    [8, 8, 8, 8, 8, 7, 7, 7]
+    """
+    each, rest = divmod(layers, stages)
+    return [each + 1] * rest + [each] * (stages - rest)
+
+
+def write(counts: list[int], request: LayoutRequest) -> WrittenLayout:
+    """Entries of the LLM arguments for stages with so many layers."""
+    check_counts(counts, request)
+    text = f"pipeline_parallel_size: {len(counts)}\n{KEY}: [{', '.join(map(str, counts))}]\n"
+    return WrittenLayout({KEY: list(counts)}, text)
