@@ -107,12 +107,23 @@ def _of_model(model: Any) -> dict[str, Any]:
     configuration, source = _configuration(path_text(model, "model"))
 
     def modules() -> Modules:
-        from mtpp.formats.module_trees.configuration import modules_of_configuration
-
-        return modules_of_configuration(configuration, source)
+        return _of_configuration(configuration, source)
 
     kind, vision = str(configuration.get("model_type", "")), "vision_config" in configuration
     return {"model_type": kind, "vision": vision, "modules": modules}
+
+
+def _of_configuration(configuration: dict[str, Any], source: str) -> Modules:
+    """Return modules by the table of architectures; of others as transformers builds them, where that is installed."""
+    from mtpp.formats.module_trees.configuration import is_known, modules_of_configuration
+
+    if not is_known(configuration):
+        from mtpp.runtime.pytorch.meta_model import meta_model
+
+        model = meta_model(configuration, source)
+        if model is not None:
+            return _of_module(model)
+    return modules_of_configuration(configuration, source)
 
 
 def _of_module(model: Any) -> Modules:

@@ -12,6 +12,12 @@ from mtpp.formats.module_trees.sizes import SINGLE, Configuration, Sizes
 from mtpp.language_models.modules import Modules, ModuleTensor, ModuleTree
 
 
+def is_known(configuration: Configuration) -> bool:
+    """Return whether the modules of an architecture are known."""
+    name = str(configuration.get("model_type", "")).lower()
+    return name == "gpt2" or name in ARCHITECTURES
+
+
 def modules_of_configuration(configuration: Configuration, source: str = "config.json") -> Modules:
     """Tree of the modules that transformers builds.
 
@@ -28,7 +34,7 @@ def modules_of_configuration(configuration: Configuration, source: str = "config
         raise InputError(
             f"modules of model_type {name!r} are not known",
             source=source,
-            remedy=f"known are {', '.join(['gpt2', *ARCHITECTURES])}; any other as a torch.nn.Module",
+            remedy=f"known are {', '.join(['gpt2', *ARCHITECTURES])}; others with mtpp[hf], or as a torch.nn.Module",
         )
     sizes = Sizes(configuration)
     tied = bool(configuration.get("tie_word_embeddings", row.tied))

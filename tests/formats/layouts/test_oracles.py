@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import warnings
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -180,3 +182,20 @@ def test_modules_are_those_that_transformers_builds(name: str) -> None:
         theirs.final_norm,
         theirs.head,
     )
+
+
+@pytest.mark.slow
+def test_other_architectures_are_built_by_transformers(tmp_path: Path) -> None:
+    """On the meta device, without weights."""
+    pytest.importorskip("transformers", minversion="5")
+    values = {
+        "model_type": "helium", "hidden_size": 64, "num_hidden_layers": 3, "num_attention_heads": 4, "head_dim": 16,
+        "num_key_value_heads": 2, "intermediate_size": 96, "vocab_size": 50, "pad_token_id": 0, "rms_norm_eps": 1e-6,
+    }  # fmt: skip
+    (tmp_path / "config.json").write_text(json.dumps(values))
+    setting = {"mode": "sequential", "max_memory": {0: 300_000, 1: 10**9}}
+    layout = mtpp.read_layout("transformers", setting, layers=3, model=tmp_path)
+    assert layout.devices_of_layers == ["0", "1", "1"]
+    (tmp_path / "config.json").write_text(json.dumps({**values, "hidden_size": "wide"}))
+    with pytest.raises(mtpp.InputError, match="transformers refuses it"):
+        mtpp.read_layout("transformers", setting, layers=3, model=tmp_path)

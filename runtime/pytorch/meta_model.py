@@ -1,0 +1,60 @@
+"""Models that transformers builds from a configuration on the meta device, without weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from mtpp.errors import InputError
+
+if TYPE_CHECKING:
+    import torch
+
+_OTHER = ("model_type", "auto_map", "architectures", "quantization_config", "dtype", "torch_dtype")
+"""Keys that are no parameters of a configuration, or are given otherwise."""
+
+
+def meta_model(values: Mapping[str, Any], source: str) -> torch.nn.Module | None:
+    """Build a model without weights; None where transformers is absent or does not know the architecture.
+
+    Parameters
+    ----------
+    values
+        Keys of a configuration. No code but that of transformers is run.
+    source
+        Name of the file in messages.
+
+    Raises
+    ------
+    InputError
+        If transformers refuses the configuration.
+    """
+    try:
+        import torch
+        from transformers import CONFIG_MAPPING, AutoModelForCausalLM
+    except ImportError:
+        return None
+    model_type = str(values.get("model_type", ""))
+    if model_type not in CONFIG_MAPPING:
+        return None
+    given = {key: _plain(value) for key, value in values.items() if key not in _OTHER}
+    kind = str(values.get("dtype") or values.get("torch_dtype") or "float32").removeprefix("torch.")
+    try:
+        configuration = CONFIG_MAPPING[model_type](**given)
+        with torch.device("meta"):
+            model: torch.nn.Module = AutoModelForCausalLM.from_config(
+                configuration, dtype=getattr(torch, kind), trust_remote_code=False
+            )
+    except Exception as error:  # any of transformers
+        raise InputError(f"transformers refuses it: {str(error)[:200]}", source=source) from None
+    return model
+
+
+def _plain(value: Any) -> Any:
+    """Exact decimals as floats, throughout."""
+    if isinstance(value, Fraction):
+        return float(value)
+    if isinstance(value, Mapping):
+        return {key: _plain(inner) for key, inner in value.items()}
+    return [_plain(inner) for inner in value] if isinstance(value, list) else value
