@@ -20,7 +20,7 @@ from mtpp.formats.layouts.balancing import (
 )
 from mtpp.formats.layouts.counts import check_counts
 from mtpp.formats.layouts.filling import CPU, DISK, Device, Filling, merged
-from mtpp.formats.layouts.request import LayoutRequest, Setting, check_keys, json_text, named, refusal
+from mtpp.formats.layouts.request import LayoutRequest, Setting, check_keys, json_text, named, refusal, value_in
 from mtpp.formats.layouts.written import WrittenLayout
 from mtpp.formats.module_trees.configuration import llama_names
 from mtpp.language_models.layout import Layout, Range
@@ -59,6 +59,7 @@ def read(setting: Setting | str, request: LayoutRequest, *, transformers: bool =
 
 
 def _of_text(text: str) -> Setting:
+    text = value_in(text, _MAP)
     return _as_keys(json_text(text, "a device_map")) if text.lstrip().startswith("{") else {_MODE: text}
 
 

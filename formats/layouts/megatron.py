@@ -19,7 +19,7 @@ from mtpp.formats.layouts.megatron_text import (
     stages_of_text,
     virtual_stages,
 )
-from mtpp.formats.layouts.request import LayoutRequest, Setting, check_keys, integer, named, natural, refusal
+from mtpp.formats.layouts.request import LayoutRequest, Setting, check_keys, integer, named, natural, refusal, value_in
 from mtpp.formats.layouts.written import WrittenLayout
 from mtpp.language_models.layout import Layout, ranges_of_counts
 
@@ -40,7 +40,7 @@ ORDER = "chunk-major: index = chunk*pp + rank"
 
 def read(setting: Setting | str, request: LayoutRequest) -> Layout:
     """Layout that Megatron-Core makes of the text; of its flags where there is none."""
-    setting = {FLAG: setting} if isinstance(setting, str) else setting
+    setting = {FLAG: value_in(setting, FLAG)} if isinstance(setting, str) else setting
     given = named(setting, *_LAYOUT)
     if given is None:
         return megatron_flags.read(setting, request)

@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 from mtpp.errors import InputError
-from mtpp.formats.layouts.request import LayoutRequest, Setting, check_keys, named, natural, refusal
+from mtpp.formats.layouts.request import LayoutRequest, Setting, check_keys, named, natural, refusal, value_in
 from mtpp.language_models.layout import Layout
 
 _INDICES = ("--block_indices", "block_indices")
@@ -22,7 +22,7 @@ _AUTOGRAD_BYTES, _AUTOGRAD_HIDDEN = 2 * 2**30, 14336
 
 def read(setting: Setting | str, request: LayoutRequest) -> Layout:
     """Blocks that a server takes."""
-    setting = {_INDICES[0]: setting} if isinstance(setting, str) else setting
+    setting = {_INDICES[0]: value_in(setting, _INDICES[0])} if isinstance(setting, str) else setting
     indices, number = named(setting, *_INDICES), named(setting, *_NUMBER)
     if indices is not None and number is not None:
         raise refusal("AssertionError", "Please specify num_blocks or block_indices, not both")

@@ -103,6 +103,15 @@ def check_keys(setting: Setting, known: Iterable[str]) -> list[str]:
     return [f"key {key!r} is not read" for key in setting if key not in known]
 
 
+def value_in(text: str, *names: str) -> str:
+    """Value in a line such as ``NAME=value`` or ``--name "value"``; a text without a name is one itself."""
+    line = text.strip()
+    for name in names:
+        if line.startswith(name):
+            return line.removeprefix(name).lstrip(" \t:=").strip("\"'")
+    return text
+
+
 def json_text(text: str, expected: str) -> Any:
     """Value of a text in JSON."""
     try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mtpp.formats.layouts.counts import counts_of_text, forms_of_text, layout_of_counts, written_counts
-from mtpp.formats.layouts.request import LayoutRequest, Setting, check_keys, named
+from mtpp.formats.layouts.request import LayoutRequest, Setting, check_keys, named, value_in
 from mtpp.formats.layouts.written import WrittenLayout
 from mtpp.language_models.layout import Layout
 
@@ -19,7 +19,7 @@ _TIED = "the tied embedding is copied into a head of its own on the last stage"
 
 def read(setting: Setting | str, request: LayoutRequest) -> Layout:
     """Layout that SGLang makes of the variable; of its own rule where that is unset."""
-    setting = {VARIABLE: setting} if isinstance(setting, str) else setting
+    setting = {VARIABLE: value_in(setting, VARIABLE)} if isinstance(setting, str) else setting
     text = named(setting, VARIABLE)
     findings = check_keys(setting, [VARIABLE])
     if text is None or request.stages == 1:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from mtpp.formats.layouts.counts import check_counts, layout_of_counts
-from mtpp.formats.layouts.request import LayoutRequest, Setting, check_keys, json_text, named, refusal
+from mtpp.formats.layouts.request import LayoutRequest, Setting, check_keys, json_text, named, refusal, value_in
 from mtpp.formats.layouts.written import WrittenLayout
 from mtpp.language_models.layout import Layout
 
@@ -18,10 +18,12 @@ KEY = "pp_partition"
 def read(setting: Setting | str, request: LayoutRequest) -> Layout:
     """Layout that TensorRT-LLM makes of the list; of its own rule without one."""
     if isinstance(setting, str):
-        setting = {KEY: json_text(f"[{setting.strip().strip('[]')}]", "numbers with commas between them")}
+        setting = {
+            KEY: json_text(f"[{value_in(setting, KEY).strip().strip('[]')}]", "numbers with commas between them")
+        }
     given = named(setting, KEY)
-    counts = default_counts(request.layers, request.stage_count()) if given is None else _counts(given, request)
-    return layout_of_counts("tensorrt-llm", counts, request, check_keys(setting, [KEY]))
+    held = default_counts(request.layers, request.stage_count()) if given is None else _counts(given, request)
+    return layout_of_counts("tensorrt-llm", held, request, check_keys(setting, [KEY]))
 
 
 def _counts(given: Any, request: LayoutRequest) -> list[int]:

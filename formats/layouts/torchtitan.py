@@ -13,7 +13,17 @@ from typing import Any
 
 from mtpp.errors import InputError
 from mtpp.formats.layouts.counts import check_counts
-from mtpp.formats.layouts.request import LayoutRequest, Setting, check_keys, json_text, listed, named, natural, refusal
+from mtpp.formats.layouts.request import (
+    LayoutRequest,
+    Setting,
+    check_keys,
+    json_text,
+    listed,
+    named,
+    natural,
+    refusal,
+    value_in,
+)
 from mtpp.formats.layouts.written import WrittenLayout
 from mtpp.language_models.layout import Layout, Range
 
@@ -36,7 +46,7 @@ _VISION = "vision_encoder"
 def read(setting: Setting | str, request: LayoutRequest) -> Layout:
     """Layout that torchtitan makes of the lists; of its own rule without them."""
     if isinstance(setting, str):
-        setting = {KEY: json_text(setting, "a list of lists of names")}
+        setting = {KEY: json_text(value_in(setting, KEY), "a list of lists of names")}
     findings = check_keys(setting, _KEYS)
     schedule = _schedule(named(setting, _SCHEDULE, default="1F1B"))
     lists, less = named(setting, KEY), (named(setting, _FIRST, default=1), named(setting, _LAST, default=1))

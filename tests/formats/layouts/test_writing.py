@@ -111,6 +111,21 @@ def test_texts_can_be_pasted() -> None:
     assert write([11, 12, 8, 17], LayoutRequest(layers=48)).text == "-ngl 49 -ts 11,12,8,18\n"
 
 
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "tensorrt-llm", "torchtitan", "accelerate", "llama.cpp"])
+def test_pasted_lines_are_read(engine: str) -> None:
+    """With the name of the variable, the flag or the key in front."""
+    write: Any = LAYOUT_FORMATS[engine].write
+    lines = write([2, 4], LayoutRequest(layers=6)).text.splitlines()
+    line = next(line for line in lines if "pipeline" not in line.partition("_degree")[0] or "module" in line)
+    assert mtpp.read_layout(engine, line, layers=6, stages=2).ranges == [[0, 2], [2, 6]]
+
+
+def test_a_pasted_flag_of_megatron_is_read() -> None:
+    """In quotes as a shell takes it."""
+    line = '--pipeline-model-parallel-layout "Ett|t*4L"'
+    assert mtpp.read_layout("megatron", line, layers=6, stages=2).layers == [2, 4]
+
+
 def test_a_map_has_the_names_of_its_model() -> None:
     """GPT-2's, with its tied head beside the embedding."""
     configuration = {"model_type": "gpt2", "n_embd": 8, "n_layer": 3, "n_head": 2, "vocab_size": 9, "n_positions": 4}
