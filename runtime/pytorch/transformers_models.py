@@ -6,11 +6,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from mtpp.errors import InputError
 from mtpp.formats.language_models.skeleton import Skeleton
 from mtpp.formats.language_models.tensor_parts import place_of
 from mtpp.language_models.cache import LayerCache
 from mtpp.language_models.language_model import DecoderLayer, Part, Weight
+from mtpp.runtime.pytorch.meta_model import meta_model
 
 _TOKENS = 16
 
@@ -34,22 +34,11 @@ def counted(values: Mapping[str, Any], source: str, element_bytes: int) -> tuple
     InputError
         If transformers refuses the configuration.
     """
-    try:
-        import torch
-        from transformers import CONFIG_MAPPING, AutoModelForCausalLM
-    except ImportError:
+    model = meta_model(values, source)
+    if model is None:
         return None
-    model_type = str(values.get("model_type", ""))
-    if model_type not in CONFIG_MAPPING:
-        return None
-    given = {key: value for key, value in values.items() if key not in ("model_type", "auto_map", "architectures")}
-    given.pop("quantization_config", None)
-    try:
-        configuration = CONFIG_MAPPING[model_type](**given)
-        with torch.device("meta"):
-            model = AutoModelForCausalLM.from_config(configuration, trust_remote_code=False)
-    except Exception as error:  # any of transformers
-        raise InputError(f"transformers refuses it: {str(error)[:200]}", source=source) from None
+    import torch
+
     caches = _caches(model, torch)
     note = "caches as it allocates them" if caches else "caches are not counted, it does not run without weights"
     return _parts(model, caches, element_bytes), note
