@@ -18,6 +18,9 @@ from mtpp.solvers.registry import Partitioner
 _PLAIN_SHARE = 0.4
 """Of a limit, for the least bottleneck whatever the latency."""
 
+_FRONTIER_SHARE = 0.6
+"""Of the time, for the first point of a frontier: every other one is within what is left."""
+
 
 def best_for(instance: Instance, goal: Goal, limits: SearchLimits, plain: Partitioner) -> SearchResult:
     """Search for the best partition for a goal; ``bottleneck`` of the result is its objective.
@@ -61,13 +64,21 @@ def best_for(instance: Instance, goal: Goal, limits: SearchLimits, plain: Partit
     return partition_for(instance, goal, inside, lower, [(start, found.found_by)])
 
 
-def plain_limits(limits: SearchLimits, lower: int) -> SearchLimits:
-    """Return a share of the limits, for a search whose partitions may be none within the goal's limit."""
+def plain_limits(limits: SearchLimits, lower: int, *, frontier: bool = False) -> SearchLimits:
+    """Return a share of the limits, for a search whose partitions may be none within the goal's limit.
+
+    Parameters
+    ----------
+    frontier
+        Whether its partition is the first point of a frontier: then it has all evaluations, and more of the time.
+    """
     evaluations = limits.evaluations
+    whole = frontier or evaluations >= UNLIMITED
+    share = _FRONTIER_SHARE if frontier else _PLAIN_SHARE
     return SearchLimits(
-        evaluations=evaluations if evaluations >= UNLIMITED else max(1, int(_PLAIN_SHARE * evaluations)),
+        evaluations=evaluations if whole else max(1, int(_PLAIN_SHARE * evaluations)),
         lower_bound=lower,
-        deadline=limits.deadline if limits.deadline.limit_s is None else limits.deadline.share(_PLAIN_SHARE),
+        deadline=limits.deadline if limits.deadline.limit_s is None else limits.deadline.share(share),
         jobs=limits.jobs,
         interrupted=limits.interrupted,
         seed=limits.seed,

@@ -55,7 +55,7 @@ def solve_for_goal(
     points: list[Point] = []
     if frontier:
         lower = first_bound(inner)
-        found = search_in_time(plain, inner, plain_limits(limits, lower.value))
+        found = search_in_time(plain, inner, plain_limits(limits, lower.value, frontier=True))
         found = replace(found, lower=max([lower, *([found.lower] if found.lower else [])], key=lambda one: one.value))
         points, stopped = _walk(inner, found, limits)
         first = points[0]

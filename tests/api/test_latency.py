@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from random import Random
@@ -71,6 +72,25 @@ def test_reference_frontiers(order: str, points: int, resnet: Path, shared_refer
     assert all(point["latency"] == point["lower_bound"]["value"] for point in plan.frontier)
     found = mtpp.verify(plan, resnet)
     assert found.verdict == "ok", found.sentence
+
+
+@pytest.mark.parametrize("order", ["fixed", "free"])
+@pytest.mark.parametrize("seed", range(3))
+def test_frontiers_that_stay_open(order: str, seed: int) -> None:
+    """The first point is no worse than the plan of a plain search with the same number of evaluations."""
+    chance = Random(seed)
+    case = replace(
+        random_case(seed),
+        work=tuple(chance.randint(5, 35) for _ in range(40)),
+        params=(0,) * 40,
+        tensors=tuple((v, (20 + v, 20 + (7 * v + 3) % 20), chance.randint(0, 3), 4) for v in range(20)),
+        weights=(),
+        devices=tuple((Fraction(speed), Fraction(1), 0, None, None) for speed in (1, 2, "3/2", 1, 3)),
+    )
+    model = mtpp.read(json.dumps(graph_of(case)).encode(), machine=case.machine(free=order == "free"))
+    for evaluations in (10, 100):
+        plain = mtpp.partition(model, work_limit=evaluations)
+        assert mtpp.partition(model, work_limit=evaluations, frontier=True).bottleneck <= plain.bottleneck
 
 
 def graph_of(case: RandomCase) -> dict[str, Any]:

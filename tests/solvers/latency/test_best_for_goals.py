@@ -15,7 +15,7 @@ from mtpp.inference.instance import Instance
 from mtpp.inference.objective import stage_costs
 from mtpp.inference.placed_partition import PlacedPartition
 from mtpp.names import BOTTLENECK_OBJECTIVE, LATENCY_OBJECTIVE
-from mtpp.solvers.latency.best import best_for
+from mtpp.solvers.latency.best import best_for, plain_limits
 from mtpp.solvers.latency.frontier import FrontierWalk
 from mtpp.solvers.limits import SearchLimits, SearchResult
 from mtpp.solvers.partitioners.auto import partition
@@ -111,3 +111,10 @@ def check(seed: int) -> None:
 def test_as_by_brute_force(seed: int) -> None:
     """The least latency, also within a bottleneck; the least bottleneck within a latency; the frontier."""
     check(seed)
+
+
+def test_first_points_have_all_evaluations() -> None:
+    """The search for the first point of a frontier has as many evaluations as one without a frontier, others less."""
+    limits = SearchLimits(evaluations=1_000)
+    assert plain_limits(limits, 0, frontier=True).evaluations == 1_000
+    assert plain_limits(limits, 0).evaluations < 1_000
