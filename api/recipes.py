@@ -6,9 +6,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from mtpp.api.options import kinds
-from mtpp.api.options.kinds import Choice, Flag, InputPath, Whole, Wholes
+from mtpp.api.options.kinds import Choice, Flag, Whole, Wholes
 from mtpp.api.options.machine import preset_names
 from mtpp.api.options.option import Options, option
+from mtpp.api.options.path_kinds import InputPath
 from mtpp.names import RANDOM_GRAPHS, TRANSFORMERS
 from mtpp.ranges import MOST_GRAPHS, MOST_MICRO_BATCH, MOST_SEED
 

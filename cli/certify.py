@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from mtpp.api.options.cells import Certifying
-from mtpp.api.options.kinds import OutputPath, Ratio
+from mtpp.api.options.kinds import Ratio
 from mtpp.api.options.option import Options, option
+from mtpp.api.options.path_kinds import OutputPath
 from mtpp.api.options.reading import Reading
 from mtpp.cli.options.file_types import MODEL, csv_beside
 from mtpp.cli.options.made import options

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mtpp.api.options.kinds import InputPath
 from mtpp.api.options.option import Options, option
+from mtpp.api.options.path_kinds import InputPath
 from mtpp.api.options.reading import Reading
 from mtpp.api.options.search import Scoring
 from mtpp.cli.options.file_types import MODEL

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mtpp.api.options.kinds import Flag, InputPath
+from mtpp.api.options.kinds import Flag
 from mtpp.api.options.option import Option
+from mtpp.api.options.path_kinds import InputPath
 from mtpp.cli.options.file_types import FileType
 from mtpp.cli.options.made import made
 from mtpp.cli.options.shared import noise_options, output_path

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mtpp.api.options.kinds import Flag, OutputPath, Ratio
+from mtpp.api.options.kinds import Flag, Ratio
 from mtpp.api.options.option import Options, option
+from mtpp.api.options.path_kinds import OutputPath
 from mtpp.api.options.reading import Reading
 from mtpp.api.options.search import Partitioning
 from mtpp.cli.options.file_types import MODEL

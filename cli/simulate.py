@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mtpp.api.options.kinds import OutputPath
+from mtpp.api.options.path_kinds import OutputPath
 from mtpp.api.options.simulating import Simulating
 from mtpp.cli.options.file_types import MODEL, PIPELINE
 from mtpp.cli.options.made import options, single

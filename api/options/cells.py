@@ -5,19 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mtpp.api.options.goal import TableGoals
-from mtpp.api.options.kinds import (
-    Flag,
-    MemoryLimit,
-    Names,
-    OutputPath,
-    Quantity,
-    Ratio,
-    Seconds,
-    StageCounts,
-    Text,
-    Whole,
-)
+from mtpp.api.options.kinds import Flag, MemoryLimit, Names, Quantity, Ratio, Seconds, StageCounts, Text, Whole
 from mtpp.api.options.option import Options, option
+from mtpp.api.options.path_kinds import OutputPath
 from mtpp.names import ALGORITHMS, AUTO, BOUNDS
 from mtpp.ranges import MOST_CUTOFF, MOST_SEED
 

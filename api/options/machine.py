@@ -8,8 +8,9 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from mtpp.api.options.kinds import Amounts, Choice, InputPath, Quantity, Rate, Whole
+from mtpp.api.options.kinds import Amounts, Choice, Quantity, Rate, Whole
 from mtpp.api.options.option import Options, option
+from mtpp.api.options.path_kinds import InputPath
 from mtpp.errors import InputError
 from mtpp.names import PEAK_MODES
 from mtpp.ranges import MOST_DEVICES, MOST_SEQUENCES

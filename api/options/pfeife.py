@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from mtpp.api.options.graphpipe import LATENCY
-from mtpp.api.options.kinds import Choice, Counts, InputPath, Number, Sizes, Text, Whole, Wholes
+from mtpp.api.options.kinds import Choice, Counts, Number, Sizes, Text, Whole, Wholes
 from mtpp.api.options.line_planners import TrainingPlanner
 from mtpp.api.options.option import option
+from mtpp.api.options.path_kinds import InputPath
 from mtpp.errors import InputError
 from mtpp.names import BUFFERS, FORMATS_READ, LOOP_BATCHES, ORDERS, PFEIFE, SCHEDULES, SEARCHES, TRANSPORTS
 from mtpp.ranges import MOST_LOOPS, MOST_SPLIT_MICRO_BATCHES

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mtpp.api.options.kinds import Flag, InputPath, MemoryLimit, Quantity, Sizes, Whole
+from mtpp.api.options.kinds import Flag, MemoryLimit, Quantity, Sizes, Whole
 from mtpp.api.options.machine import preset_names
 from mtpp.api.options.option import Options, option
+from mtpp.api.options.path_kinds import InputPath
 from mtpp.api.options.running import INPUTS
 from mtpp.ranges import MOST_SEED, MOST_THREADS
 

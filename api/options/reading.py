@@ -5,9 +5,10 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from mtpp.api.options.kinds import Choice, Flag, InputPath, Pairs, Quantity, Sizes, Text
+from mtpp.api.options.kinds import Choice, Flag, Pairs, Quantity, Sizes, Text
 from mtpp.api.options.machine import OnMachine, System
 from mtpp.api.options.option import Options, option
+from mtpp.api.options.path_kinds import InputPath
 from mtpp.errors import InputError
 from mtpp.names import FORMATS_READ, TIME_UNITS
 from mtpp.wording import one_of

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mtpp.api.options.kinds import Contents, Cores, Flag, Seconds, Whole
+from mtpp.api.options.kinds import Cores, Flag, Seconds, Whole
 from mtpp.api.options.option import Options, option
+from mtpp.api.options.path_kinds import Contents
 from mtpp.ranges import MOST_SEED, MOST_THREADS
 
 if TYPE_CHECKING:

@@ -5,19 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mtpp.api.options.goal import Goals, TableGoals
-from mtpp.api.options.kinds import (
-    Cost,
-    Flag,
-    Groups,
-    InputPath,
-    MemoryLimit,
-    Names,
-    Seconds,
-    StageCounts,
-    Text,
-    Whole,
-)
+from mtpp.api.options.kinds import Cost, Flag, Groups, MemoryLimit, Names, Seconds, StageCounts, Text, Whole
 from mtpp.api.options.option import Options, option
+from mtpp.api.options.path_kinds import InputPath
 from mtpp.errors import InputError
 from mtpp.names import ALGORITHMS, AUTO, LATENCY_OBJECTIVE
 from mtpp.ranges import MOST_SEED, MOST_STAGES

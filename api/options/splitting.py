@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from mtpp.api.options.kinds import Contents, Flag, Quantity, Sizes, Whole
+from mtpp.api.options.kinds import Flag, Quantity, Sizes, Whole
 from mtpp.api.options.option import Options, option
+from mtpp.api.options.path_kinds import Contents
 from mtpp.errors import InputError
 from mtpp.ranges import MOST_SEED
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mtpp.api.options.kinds import Flag, InputPath, MemoryLimit, Quantity, Seconds, Sizes
+from mtpp.api.options.kinds import Flag, MemoryLimit, Quantity, Seconds, Sizes
 from mtpp.api.options.option import Options, option
+from mtpp.api.options.path_kinds import InputPath
 
 if TYPE_CHECKING:
     from mtpp.formats.modelled.size_terms import SizeTerms

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mtpp.api.options.kinds import MODELS, STAGES, InputPath, OutputPath
+from mtpp.api.options.path_kinds import MODELS, STAGES, InputPath, OutputPath
 from mtpp.cli.options.completing import items, paths
 
 if TYPE_CHECKING:

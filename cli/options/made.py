@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 
 import click
 
-from mtpp.api.options import kinds
+from mtpp.api.options import kinds, path_kinds
 from mtpp.api.options.option import REQUIRED, Option, Options, options_of
 from mtpp.cli.flags import flag_of
 from mtpp.cli.options.completing import list_completion, names_completion
@@ -145,7 +145,7 @@ def _terms(one: Option) -> dict[str, Any]:
         return terms | {"type": click.IntRange(kind.least, kind.most)}
     if isinstance(kind, kinds.Ratio):
         return terms | {"type": FiniteRange(min=1)}
-    if isinstance(kind, kinds.InputPath | kinds.OutputPath):
+    if isinstance(kind, path_kinds.InputPath | path_kinds.OutputPath):
         return terms | {"type": FileType(kind)}
     if isinstance(kind, kinds.Choice) and one.metavar is None:
         return terms | {"type": click.Choice(kind.known)}

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from mtpp.api.inputs.file_contents import holds_weights, is_result, may_be_model
-from mtpp.api.options.kinds import MODELS, InputPath, OutputPath
+from mtpp.api.options.path_kinds import MODELS, InputPath, OutputPath
 from mtpp.errors import InputError
 
 _MAIN = "--output"

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar, cast
 
-from mtpp.api.options.kinds import Choice, Flag, MemoryLimit, OutputPath
+from mtpp.api.options.kinds import Choice, Flag, MemoryLimit
 from mtpp.api.options.option import Option, Options, option
+from mtpp.api.options.path_kinds import OutputPath
 from mtpp.cli.options.made import made, options, stack
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from math import ceil
-from typing import Any
-
 from mtpp.formats.language_models import encoder_decoder, gemma3n
 from mtpp.formats.language_models.architecture import Architecture
 from mtpp.formats.language_models.configuration import Configuration
@@ -20,7 +16,6 @@ from mtpp.formats.language_models.feed_forward import (
     shared_gate,
 )
 from mtpp.formats.language_models.mixers import (
-    Mixer,
     attention,
     both,
     delta_attention,
@@ -41,8 +36,20 @@ from mtpp.formats.language_models.patterns import (
     without_rotation,
 )
 from mtpp.formats.language_models.patterns import by_period as attention_by_period
-from mtpp.formats.language_models.tensors import Block, Shapes, norms_of, nothing, together
-from mtpp.language_models.cache import LayerCache
+from mtpp.formats.language_models.special_blocks import (
+    experts_of_nemotron,
+    granite_shared,
+    kinds_of_kimi,
+    lone,
+    moe_of_llama4,
+    norms_of_falcon,
+    norms_of_stablelm,
+    of_delta_attention,
+    plain_of_nemotron,
+    positions,
+    width_of_lfm2,
+)
+from mtpp.formats.language_models.tensors import norms_of, nothing, together
 
 _ROUTED = together(experts(), gated("mlp.shared_experts", "moe_intermediate_size", times="n_shared_experts"))
 _SHARED = together(
@@ -70,88 +77,6 @@ _FOUR_NORMS = norms_of(
 _AFTER_NORMS = norms_of("post_attention_layernorm", "post_feedforward_layernorm")
 _GPT_NORMS = norms_of("ln_1", "ln_2", bias=True)
 _BLOCK_SPARSE = experts("block_sparse_moe", "intermediate_size", router="router", optional=True)
-
-
-def _granite_shared(c: Configuration, layer: int) -> Shapes:
-    width = c.whole("shared_intermediate_size")
-    down, up = (c.hidden, width), (2 * width, c.hidden)
-    return {"shared_mlp.input_linear.weight": up, "shared_mlp.output_linear.weight": down} if width else {}
-
-
-def _positions(name: str, *, more: int = 0) -> Block:
-    """Return learned positions."""
-    return lambda c, layer: {f"{name}.weight": (c.size("max_position_embeddings") + more, c.hidden)}
-
-
-def _moe_of_llama4(c: Configuration, layer: int) -> bool:
-    listed = c.get("moe_layers")
-    return layer in listed if isinstance(listed, list) else (layer + 1) % c.size("interleave_moe_layer_step") == 0
-
-
-def _width_of_lfm2(c: Configuration) -> int:
-    """Return the width of the network, rounded up as LFM2 does."""
-    width = c.size("intermediate_size")
-    if c.flag("block_auto_adjust_ff_dim"):
-        width = int(c.get("block_ffn_dim_multiplier", 1) * int(2 * width / 3))
-        width = c.size("block_multiple_of") * ceil(width / c.size("block_multiple_of"))
-    return width
-
-
-def _norms_of_falcon(c: Configuration, layer: int) -> Shapes:
-    two = c.whole("num_ln_in_parallel_attn") == 2 or (
-        c.flag("new_decoder_architecture") and "num_ln_in_parallel_attn" not in c
-    )
-    names: tuple[str, ...] = ("ln_attn", "ln_mlp")
-    if not two or not c.flag("new_decoder_architecture"):
-        names = ("input_layernorm",) if c.flag("parallel_attn") else ("input_layernorm", "post_attention_layernorm")
-    return norms_of(*names, bias=True)(c, layer)
-
-
-def _norms_of_stablelm(c: Configuration, layer: int) -> Shapes:
-    parallel = c.flag("use_parallel_residual")
-    return norms_of("input_layernorm", *(() if parallel else ("post_attention_layernorm",)), bias=True)(c, layer)
-
-
-def _of_delta_attention(name: str, default: int) -> Callable[[Configuration], Any]:
-    """Return a size of Kimi's delta attention: of its own part of the configuration, or by the name of the table."""
-    key = {"short_conv_kernel_size": "linear_conv_kernel_dim"}.get(name, f"linear_{name}")
-
-    def derive(c: Configuration) -> Any:
-        own = c.get("linear_attn_config", {})
-        return own.get(name, c.get(key, default)) if isinstance(own, dict) else c.get(key, default)
-
-    return derive
-
-
-def _kinds_of_kimi(c: Configuration) -> list[str]:
-    """Return the kinds that Kimi's configuration lists, counted from 1; else every fourth layer attends fully."""
-    if "layer_types" in c:
-        return c.get("layer_types")  # type: ignore[no-any-return]
-    own = c.get("linear_attn_config", {})
-    listed = own.get("full_attn_layers") if isinstance(own, dict) else None
-    full = {one - 1 for one in listed if type(one) is int} if isinstance(listed, list) else None
-    chosen = [i in full if full is not None else bool(i) and i % 4 == 0 for i in range(c.layers)]
-    return ["full_attention" if one else "linear_attention" for one in chosen]
-
-
-def _lone(block: Block) -> Mixer:
-    """Return a layer that is nothing but a feed-forward network."""
-    return Mixer(block, lambda c, layer: LayerCache())
-
-
-def _plain_of_nemotron(path: str, size: str) -> Block:
-    def block(c: Configuration, layer: int) -> Shapes:
-        width = c.size(size)
-        return {f"{path}.up_proj.weight": (width, c.hidden), f"{path}.down_proj.weight": (c.hidden, width)}
-
-    return block
-
-
-def _experts_of_nemotron(c: Configuration, layer: int) -> Shapes:
-    count, width, inner = c.size("num_experts"), c.size("moe_intermediate_size"), c.hidden
-    shapes: Shapes = {"mixer.experts.up_proj": (count, width, inner), "mixer.experts.down_proj": (count, inner, width)}
-    shapes["mixer.gate.weight"] = (count, c.hidden)
-    return shapes | _plain_of_nemotron("mixer.shared_experts", "moe_shared_expert_intermediate_size")(c, layer)
 
 
 _ROWS = (
@@ -282,10 +207,10 @@ _ROWS = (
         "kimi_linear", {"mla": latent_attention(), "delta": delta_attention()},
         chosen(after_dense_layers, _ROUTED, gated()), gguf=("kimi-linear",),
         defaults={"first_k_dense_replace": 1, "n_shared_experts": 1}, derived={
-            "linear_num_heads": _of_delta_attention("num_heads", 32),
-            "linear_head_dim": _of_delta_attention("head_dim", 128),
-            "linear_conv_kernel_dim": _of_delta_attention("short_conv_kernel_size", 4),
-            "layer_types": _kinds_of_kimi,
+            "linear_num_heads": of_delta_attention("num_heads", 32),
+            "linear_head_dim": of_delta_attention("head_dim", 128),
+            "linear_conv_kernel_dim": of_delta_attention("short_conv_kernel_size", 4),
+            "layer_types": kinds_of_kimi,
         },
     ),
     Architecture(
@@ -324,12 +249,12 @@ _ROWS = (
     Architecture(
         "gpt2", {"full": attention("attn", bias=True, fused="c_attn", names=("", "", "", "c_proj"))},
         plain(transposed=True), _GPT_NORMS, gguf=("gpt2",), root="transformer", stack="h", embedding="wte", tied=True,
-        rest=together(_positions("wpe"), norms_of("ln_f", bias=True)), defaults={"max_position_embeddings": 1024},
+        rest=together(positions("wpe"), norms_of("ln_f", bias=True)), defaults={"max_position_embeddings": 1024},
     ),
     Architecture(
         "gpt_bigcode", {"full": attention("attn", bias=True, fused="c_attn", names=("", "", "", "c_proj"))},
         plain(), _GPT_NORMS, gguf=("starcoder",), root="transformer", stack="h", embedding="wte", tied=True,
-        rest=together(_positions("wpe"), norms_of("ln_f", bias=True)),
+        rest=together(positions("wpe"), norms_of("ln_f", bias=True)),
         defaults={"max_position_embeddings": 1024, "multi_query": True},
         derived={"num_key_value_heads": lambda c: 1 if c.flag("multi_query") else c.heads},
     ),
@@ -350,7 +275,7 @@ _ROWS = (
         "opt", {"full": attention(bias="enable_bias", names=("q_proj", "k_proj", "v_proj", "out_proj"))},
         plain("", names=("fc1", "fc2"), bias="enable_bias"),
         norms_of("self_attn_layer_norm", "final_layer_norm", bias=True), root="model.decoder", tied=True,
-        rest=together(_positions("embed_positions", more=2), norms_of("final_layer_norm", bias=True)),
+        rest=together(positions("embed_positions", more=2), norms_of("final_layer_norm", bias=True)),
         defaults={"enable_bias": True, "max_position_embeddings": 2048},
     ),
     Architecture(
@@ -366,7 +291,7 @@ _ROWS = (
         "falcon", {
             "full": attention("self_attention", bias="bias", fused="query_key_value", names=("", "", "", "dense"))
         },
-        plain(names=("dense_h_to_4h", "dense_4h_to_h"), bias="bias"), _norms_of_falcon, gguf=("falcon",),
+        plain(names=("dense_h_to_4h", "dense_4h_to_h"), bias="bias"), norms_of_falcon, gguf=("falcon",),
         root="transformer", stack="h", embedding="word_embeddings", rest=norms_of("ln_f", bias=True), tied=True,
         defaults={"multi_query": True, "parallel_attn": True},
         derived={"num_key_value_heads": lambda c: _kv_heads_of_falcon(c)},
@@ -378,7 +303,7 @@ _ROWS = (
                 norm_names=("q_layernorm", "k_layernorm"),
             )
         },
-        gated(), _norms_of_stablelm, gguf=("stablelm",), rest=norms_of("norm", bias=True),
+        gated(), norms_of_stablelm, gguf=("stablelm",), rest=norms_of("norm", bias=True),
     ),
     Architecture(
         "exaone4", {"full": attention(norms="head")}, gated(), _AFTER_NORMS, gguf=("exaone4",),
@@ -408,7 +333,7 @@ _ROWS = (
     Architecture(
         "llama4_text", {"full": attention(bias="attention_bias")},
         chosen(
-            _moe_of_llama4,
+            moe_of_llama4,
             together(
                 experts("feed_forward", "intermediate_size", router="router", input_major=True),
                 gated("feed_forward.shared_expert"),
@@ -420,11 +345,11 @@ _ROWS = (
     ),
     Architecture("granitemoe", {"full": attention(bias="attention_bias")}, _BLOCK_SPARSE, gguf=("granitemoe",)),
     Architecture(
-        "granitemoeshared", {"full": attention(bias="attention_bias")}, together(_BLOCK_SPARSE, _granite_shared),
+        "granitemoeshared", {"full": attention(bias="attention_bias")}, together(_BLOCK_SPARSE, granite_shared),
     ),
     Architecture(
         "granitemoehybrid", {"full": attention(bias="attention_bias"), "mamba2": mamba2()},
-        together(_BLOCK_SPARSE, _granite_shared), pattern=everywhere("recurrent"), gguf=("granitehybrid",),
+        together(_BLOCK_SPARSE, granite_shared), pattern=everywhere("recurrent"), gguf=("granitehybrid",),
         defaults=_MAMBA2 | {"shared_intermediate_size": 1024, "num_experts": 8},
     ),
     Architecture(
@@ -457,7 +382,7 @@ _ROWS = (
     Architecture(
         "nemotron_h", {
             "full": attention("mixer", bias="attention_bias"), "mamba2": mamba2("mixer"),
-            "mlp": _lone(_plain_of_nemotron("mixer", "intermediate_size")), "moe": _lone(_experts_of_nemotron),
+            "mlp": lone(plain_of_nemotron("mixer", "intermediate_size")), "moe": lone(experts_of_nemotron),
         },
         nothing, norms_of("norm"), pattern=by_letters, gguf=("nemotron_h", "nemotron_h_moe"), embedding="embeddings",
         rest=norms_of("norm_f"),
@@ -508,7 +433,7 @@ _ROWS = (
         defaults={
             "conv_L_cache": 3, "block_auto_adjust_ff_dim": True, "block_multiple_of": 256,
         },
-        derived={"intermediate_size": _width_of_lfm2},
+        derived={"intermediate_size": width_of_lfm2},
     ),
     *encoder_decoder.ROWS,
 )  # fmt: skip

@@ -11,7 +11,7 @@ import pytest
 from refusals import refusal
 
 import mtpp
-from mtpp.api.options import kinds
+from mtpp.api.options import kinds, path_kinds
 from mtpp.api.options.cells import Bounding, Certifying
 from mtpp.api.options.graphs import Converting, Inspecting
 from mtpp.api.options.language_models import Serving
@@ -121,10 +121,10 @@ WRONG: dict[type[kinds.Kind], tuple[Any, ...]] = {
     kinds.Rate: (-1, 0, True, 0.5, float("nan"), "nonsense", print),
     kinds.Wholes: ([], "nonsense", [0.5], [True], 3.5),
     kinds.Cores: ([], "0,1", 3, [0.5], [-1], [True], print),
-    kinds.Contents: (3, True, [1], {"x": 1}, {3: None}),
-    kinds.InputPath: (3, True, 0.5, [1], print),
+    path_kinds.Contents: (3, True, [1], {"x": 1}, {3: None}),
+    path_kinds.InputPath: (3, True, 0.5, [1], print),
     kinds.Sizes: ("batch=2", [2], [("batch", 1)], *({"batch": size} for size in (True, 2.0, 0, "1"))),
-    kinds.OutputPath: (3, True, "", print),
+    path_kinds.OutputPath: (3, True, "", print),
     kinds.StageCounts: ("2", [], [2, 0], True, 0.5),
     kinds.Names: (3, [1], print),
     kinds.Groups: ("a,b", [["a"]], ["a"], 3, [3], None),

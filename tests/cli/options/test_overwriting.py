@@ -17,7 +17,7 @@ from onnx import TensorProto, numpy_helper
 from onnx_text import built
 from processes import MTPP, ROOT, environment, printed, run
 
-from mtpp.api.options.kinds import InputPath, OutputPath
+from mtpp.api.options.path_kinds import InputPath, OutputPath
 from mtpp.cli.main import root
 from mtpp.cli.options.file_types import FileType
 from mtpp.errors import InputError
