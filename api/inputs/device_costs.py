@@ -1,4 +1,4 @@
-"""Files with measured times that a machine's devices name: each failure says file, device and machine."""
+"""Times that devices of a machine name for a model: each failure says the machine's file and the table."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
+    from mtpp.inference.graph import CostGraph
     from mtpp.machine.machine import Machine
 
 
@@ -30,7 +31,29 @@ def named_by(machine: Machine, costs: str, given: object) -> Iterator[None]:
         if not costs:
             raise
         name = next(name for name, one in zip(machine.names, machine.devices, strict=True) if one.costs == costs)
-        place = f"/device/{list(dict.fromkeys(machine.names)).index(name)}/costs"
         own = ": ".join(part for part in (costs, error.where, error.problem) if part)
-        at_fault = {"source": os.fspath(given)} if isinstance(given, str | os.PathLike) else {"parameter": "machine"}
-        raise InputError(f"of {name!r}: {own}", where=place, remedy=error.remedy, **at_fault) from None
+        raise at_device(machine, name, "costs", given, f"of {name!r}: {own}", error.remedy) from None
+
+
+def at_device(
+    machine: Machine, name: str, key: str, given: object, problem: str, remedy: str | None = None
+) -> InputError:
+    """Return an error about a key of the table that describes a device; *given* as in :func:`named_by`."""
+    place = f"/device/{list(dict.fromkeys(machine.names)).index(name)}/{key}"
+    if isinstance(given, str | os.PathLike):
+        return InputError(problem, source=os.fspath(given), where=place, remedy=remedy)
+    return InputError(problem, parameter="machine", where=place, remedy=remedy)
+
+
+def refuse_other_than_chain(graph: CostGraph, machine: Machine, given: object) -> None:
+    """Raise InputError where devices have times of stages, and the graph is no chain; *given* as above."""
+    from mtpp.inference.stage_cost import require_one_chain
+
+    timed = (name for name, one in zip(machine.names, machine.devices, strict=True) if one.stage_times_ps)
+    name = next(timed, None)
+    if name is None:
+        return
+    try:
+        require_one_chain(graph, machine)
+    except InputError as error:
+        raise at_device(machine, name, "stage_times", given, error.problem, error.remedy) from None

@@ -286,10 +286,11 @@ def _times_on(
     read
         Reads the model's file for a system and sizes.
     """
-    from mtpp.api.inputs.device_costs import named_by
+    from mtpp.api.inputs.device_costs import at_device, named_by, refuse_other_than_chain
     from mtpp.formats.graphs.recognise import takes_sizes
     from mtpp.machine.boards import RATES
 
+    refuse_other_than_chain(graph, machine, how.given_machine)
     modelled = takes_sizes(source) and how.costs is None
     sizes = dict(graph.metadata.get("dims", {}))
     times: list[Sequence[Exact] | None] = []
@@ -303,7 +304,8 @@ def _times_on(
             name = machine.names[machine.class_of.index(len(times))]
             missing = [key for key, rate in zip(RATES, device.rates, strict=False) if rate is None]
             problem = f"its system has no {' and no '.join(missing)}, which the work of ops is modelled by"
-            raise InputError(problem, parameter="machine", where=f"device {name}", remedy="fill it in")
+            problem = f"device {name}: {problem}"
+            raise at_device(machine, name, "system", how.given_machine, problem, "fill it in")
         elif modelled and not device.stage_times_ps and (device.speed != 1 or device.rates != how.device.rates):
             found = read(dims=sizes, system=device)
         times.append(None if found is graph else found.work)

@@ -69,7 +69,7 @@ def test_unknown_boards_are_told(folder: Path) -> None:
     )
     (folder / "machine.toml").write_text('[[device]]\nname = "a"\n[device.system]\nbandwidth = "1GB/s"\n')
     line = refused("partition", model, "--machine", "machine.toml", cwd=folder)
-    assert line.startswith("error: --machine: device a: its system has no peak_flops")
+    assert line.startswith("error: machine.toml: /device/0/system: device a: its system has no peak_flops")
 
 
 @pytest.mark.parametrize(
