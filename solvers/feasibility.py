@@ -42,7 +42,7 @@ def refuse_infeasible(instance: Instance) -> None:
         raise Infeasible(
             f"proven infeasible: the {_kept(instance)} ({params:,} bytes) and the activations of {stages_text} "
             f"(at least {peaks:,} bytes) exceed {stages} × {limit:,} bytes ({format_bytes(limit)})",
-            source=_SOURCE,
+            source=_source(instance),
         )
 
 
@@ -115,8 +115,8 @@ def none_found(instance: Instance, tried: str) -> Infeasible:
     limit = instance.device.memory_bytes or 0
     return Infeasible(
         f"none found: no cut of {tried} into {instance.k} stages keeps each to {limit:,} bytes ({format_bytes(limit)})",
-        source=_SOURCE,
-        remedy="allow more memory or stages, or try more orders with ‹work_limit›",
+        source=_source(instance),
+        remedy=f"allow more memory or {_more(instance)}, or try more orders with ‹work_limit›",
     )
 
 
@@ -133,14 +133,19 @@ def proven_infeasible(instance: Instance) -> Infeasible:
     return Infeasible(
         f"proven infeasible: no partition into {instance.k} stages keeps each to {limit:,} bytes "
         f"({format_bytes(limit)})",
-        source=_SOURCE,
-        remedy="allow more memory or stages",
+        source=_source(instance),
+        remedy=f"allow more memory or {_more(instance)}",
     )
 
 
 def _source(instance: Instance) -> str:
     """Return the option that the limit comes from."""
-    return _MACHINE if instance.machine.name or not instance.uniform else _SOURCE
+    given = instance.machine.name or instance.machine.groups[0].name
+    return _MACHINE if given or not instance.uniform else _SOURCE
+
+
+def _more(instance: Instance) -> str:
+    return "stages" if _source(instance) == _SOURCE else "devices"
 
 
 def _holder(instance: Instance) -> str:

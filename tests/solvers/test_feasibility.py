@@ -15,10 +15,16 @@ from mtpp.inference.contraction import contract, contract_named
 from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance
 from mtpp.inference.working_memory import least_peaks
-from mtpp.machine.device import Device
-from mtpp.machine.link import Link
+from mtpp.machine.device import Device, DeviceGroup
+from mtpp.machine.link import Level, Link
 from mtpp.machine.machine import Machine
-from mtpp.solvers.feasibility import least_stages, refuse_infeasible, refuse_oversized_op
+from mtpp.solvers.feasibility import (
+    least_stages,
+    none_found,
+    proven_infeasible,
+    refuse_infeasible,
+    refuse_oversized_op,
+)
 from mtpp.solvers.limits import SearchLimits
 from mtpp.solvers.orders.fewest import find_fewest_stages
 from mtpp.solvers.solve import solve
@@ -131,3 +137,22 @@ def test_fewest_stages_keep_to_the_memory() -> None:
     assert find_fewest_stages(Instance.build(heavy, Machine.uniform(6, _limited("order", 39))), 100, limits)[0] == 2
     with pytest.raises(Infeasible, match="proven infeasible: op 'op0' needs 15 bytes"):
         find_fewest_stages(Instance.build(heavy, Machine.uniform(6, _limited("reserve", 14, 5))), 100, limits)
+
+
+@pytest.mark.parametrize("text", ["proven infeasible: the param", "proven infeasible: no part", "none found"])
+def test_memories_of_described_machines_are_named(text: str) -> None:
+    """The limit of equal devices that a file describes is the machine's, not an option that nobody gave."""
+    ops = [Op("a", 1, param_bytes=60), Op("b", 1, param_bytes=60)]
+    graph = CostGraph.build(name="g", time_unit="1", ops=ops, tensors=[])
+    device = _limited("order", 60)
+    machine = Machine((DeviceGroup(device, 1, "gpu"),), (Level(1, device.link),))
+    instance = Instance.build(graph, machine)
+    if text.startswith("proven infeasible: the"):
+        with pytest.raises(Infeasible) as caught:
+            refuse_infeasible(instance)
+        error = caught.value
+    else:
+        error = proven_infeasible(instance) if text.startswith("proven") else none_found(instance, "an order")
+    assert error.problem.startswith(text)
+    assert error.parameter == "machine"
+    assert "stages, or" not in str(error)
