@@ -158,6 +158,8 @@ def _whole_row(value: Any, path: Path) -> None:
             refuse("has a number for each stage, with replicas an array of numbers", (*path, "devices", i))
     if ("bottleneck" in value) != ("latency" in value) or ("bottleneck" in value and not present):
         refuse("bottleneck and latency belong to rows with an upper side, and to each other", path)
+    if value.get("objective") == LATENCY and present and "latency" not in value:
+        refuse("missing key", (*path, "latency"), "the upper side of such a row is a latency")
     PlanGoal.of(value, path)
 
 

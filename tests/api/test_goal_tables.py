@@ -242,6 +242,16 @@ def test_stored_rows_are_of_their_devices(tmp_path: Path) -> None:
         assert mtpp.verify(_document(table), model).verdict == "ok"
 
 
+def test_the_upper_side_of_a_row_of_latency_is_no_bottleneck() -> None:
+    """Nor where the row leaves both figures out."""
+    document = _document(mtpp.certify(RESNET, 4, objective="latency"))
+    row = document["rows"][0]
+    row["upper"] = row.pop("bottleneck")
+    del row["latency"]
+    with pytest.raises(InputError, match="/rows/0/latency"):
+        mtpp.verify(document, RESNET)
+
+
 def test_the_objective_is_named(tmp_path: Path) -> None:
     """Tables, Markdown, CSV and pages say what their figures are of, with the limit in its unit."""
     goal = {"objective": "latency", "max_bottleneck": "900us"}
