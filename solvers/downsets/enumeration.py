@@ -11,7 +11,7 @@ import numpy as np
 
 from mtpp.inference.graph import Int32Array
 from mtpp.inference.instance import Instance
-from mtpp.inference.objective import keeps_stage_memory, stage_costs
+from mtpp.inference.objective import StageCosts, keeps_stage_memory, stage_costs
 from mtpp.inference.partition import Partition
 from mtpp.solvers.downsets.downset_arrays import (
     DownsetArrays,
@@ -74,6 +74,16 @@ class DownsetProblem:
         """Return a search for a partition with every stage cost at most *limit* ticks, at its beginning."""
         return DownsetSearch(self, limit, memory_bytes)
 
+    def states_rule_out_one_stage(self, limit: int) -> bool:
+        """Tell whether all ops may be too much for one stage only as it holds states, which shares leave out.
+
+        The search takes it that one stage was tried, so that it has to hold states from the beginning.
+        """
+        cost = self.instance.cost
+        if self.whole_ticks is not None or not cost.shares_memory or cost.states_join:
+            return False
+        return _in_one_stage(self.instance).bottleneck <= limit
+
     def bottleneck(self, partition: Partition) -> int:
         """Return the largest stage cost of a partition that a search has found, in ticks."""
         return stage_costs(self.instance, partition).bottleneck
@@ -99,9 +109,13 @@ def downset_problem(instance: Instance) -> DownsetProblem:
     """Make *instance* ready; O(n + pins·log pins)."""
     arrays = downset_arrays(instance)
     ground = ordered_ground(instance)
-    costs = stage_costs(instance, Partition.from_stages(instance, np.zeros(instance.op_count, dtype=np.int32)))
+    costs = _in_one_stage(instance)
     whole = costs.bottleneck if keeps_stage_memory(instance, costs) else None
     return DownsetProblem(instance, arrays, ground, crossing_network(arrays), whole)
+
+
+def _in_one_stage(instance: Instance) -> StageCosts:
+    return stage_costs(instance, Partition.from_stages(instance, np.zeros(instance.op_count, dtype=np.int32)))
 
 
 class DownsetEnumeration(ResumableSearch):
@@ -124,8 +138,10 @@ class DownsetEnumeration(ResumableSearch):
         self._later = np.zeros(self._stages + 1, dtype=np.int64)
         if problem.whole_ticks is not None and problem.whole_ticks <= limit:
             self.state = "found"
-        else:
-            self._look_at_crossings()
+            return
+        if problem.states_rule_out_one_stage(limit):
+            self._begin_whole()
+        self._look_at_crossings()
 
     def _begin(self) -> None:
         problem = self._problem

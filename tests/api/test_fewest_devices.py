@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -100,3 +101,23 @@ def test_proofs_by_search_are_run_again() -> None:
         if searched == 6:
             return
     raise AssertionError("too few proofs by search")
+
+
+def test_states_rule_out_one_device(tmp_path: Path) -> None:
+    """They count whole beside a fast memory: one device holds the weights in the time, and the states nowhere."""
+    ops = [{"name": "a", "work": 13, "param_bytes": 3}, {"name": "b", "work": 25, "param_bytes": 3}]
+    states = [
+        {"name": f"s{op}", "input": f"s{op}", "output": f"s{op}", "bytes": 10, "readers": [op]} for op in ("a", "b")
+    ]
+    tensors = [{"name": "t", "producer": "a", "consumers": ["b"], "transfer": 20, "bytes": 1}]
+    head = {"format": "mtpp-graph", "version": 1, "name": "g", "time_unit": "ps"}
+    (tmp_path / "machine.toml").write_text(
+        '[[device]]\nname = "d"\ncount = 3\nmemory = "16B"\nsystem = {fast_memory = "10B", bandwidth = "1GB/s"}\n'
+    )
+    graph = {**head, "ops": ops, "tensors": tensors, "states": states}
+    model = mtpp.read(graph, machine=tmp_path / "machine.toml")
+    document = mtpp.partition(model, max_bottleneck="50ps").document(embed=True)
+    assert document["k"] == 2
+    assert document["fewest_devices"]["lower_bound"]["proof"]["rules"] == ["crossings", "fit", "whole"]
+    assert row_of(document).verdict == "ok"
+    assert mtpp.verify(document).passed
