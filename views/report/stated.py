@@ -179,6 +179,8 @@ class StatedRow(Stated):
         In total; None where the row does not say.
     goal, replicas
         Objective with the limit on the other figure, and whether stages may stand on several devices.
+    machine
+        Devices in order, as the document has them, of which *system* is the envelope; None where all are equal.
     """
 
     model: str
@@ -193,6 +195,7 @@ class StatedRow(Stated):
     seconds: float | None
     goal: Goal = field(default=Goal())
     replicas: bool = False
+    machine: Mapping[str, Any] | None = None
 
     @property
     def objective(self) -> str:
@@ -220,6 +223,7 @@ class StatedRow(Stated):
             seconds=_float(row["seconds"].get("total")),
             goal=Goal.from_document(row),
             replicas=row.get("replicas", False),
+            machine=row.get("machine"),
         )
 
 

@@ -153,11 +153,13 @@ def _means(summary: Sequence[Mapping[str, Any]], checks: Sequence[Check]) -> Sec
 
 
 def _origin(rows: Sequence[StatedRow]) -> Section:
+    from mtpp.inference.model_file import devices_in_words
+
     facts = []
     for row in {row.path: row for row in rows}.values():
         dims = "".join(f", {name} = {size}" for name, size in row.dims.items())
         said = f"{row.model}: {row.ops:,} ops, {row.tensors:,} tensors{dims}, SHA-256 {row.sha256}"
-        facts.append((row.path, f"{said}, system {row.system.describe()}"))
+        facts.append((row.path, f"{said}, {devices_in_words(row.system, row.machine)}"))
     return facts_section("origin", "Where it comes from", "Models of the table, as it records them", facts)
 
 

@@ -111,3 +111,15 @@ def test_no_file_but_a_report_is_written_over(tmp_path: Path) -> None:
     mtpp.report(plan, tmp_path / "page.html.gz", sample)
     with pytest.raises(mtpp.InputError, match="the plan embeds no graph"):
         mtpp.report(plan)
+
+
+def test_a_table_for_a_machine_names_its_devices(tmp_path: Path) -> None:
+    """Not the system with the best figures of any."""
+    path = tmp_path / "machine.toml"
+    path.write_text('[[device]]\nname = "slow"\n[[device]]\nname = "fast"\nspeed = 2\nlink_speed = 4\n')
+    resnet = mtpp.datasets.sample_path("resnet50")
+    table = mtpp.certify(mtpp.read(resnet, machine=path), bounds="simple", objective="latency", jobs=1)
+    page = mtpp.report(table.document(), model=resnet)
+    assert page.passed
+    assert "machine machine: slow (20 TFLOP/s" in page.html
+    assert "link 100 GB/s" not in page.html
