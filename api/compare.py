@@ -168,6 +168,8 @@ class _Runs(Session["RunCell", "Run"]):
 
 def warn_of_gaps(comparison: ComparedRuns, observer: Observer) -> None:
     """Warn of the runs that the means leave out, and why, and of partitions that do not keep to a limit."""
+    from mtpp.solvers.memory_growth import with_hint
+
     groups: dict[tuple[str, str, bool], tuple[dict[int, None], dict[str, None]]] = {}
     for cell in comparison.cells:
         if cell.breaks_limit:
@@ -182,7 +184,7 @@ def warn_of_gaps(comparison: ComparedRuns, observer: Observer) -> None:
             if unfit
             else f"left out of the means for k = {listed}: {named}"
         )
-        observer.warn(f"{source}: {out}: {problem}")
+        observer.warn(f"{source}: {out}: {with_hint(problem)}")
     if comparison.interrupted:
         observer.warn_interrupted(f"after {len(comparison.cells)} of {comparison.runs} runs")
 

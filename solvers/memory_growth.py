@@ -191,6 +191,13 @@ def with_growth(error: Infeasible, instance: Instance, limits: SearchLimits) -> 
     return Infeasible(f"{error.problem}; {text}", source=error.source, where=error.where, remedy=error.remedy)
 
 
+def with_hint(problem: str) -> str:
+    """Return the problem of a cell with the way to learn the least growth, where limits on memory are what fails."""
+    if not problem.startswith(PROVEN) or problem.startswith(f"{PROVEN}no plan has") or "stage_times" in problem:
+        return problem
+    return f"{problem}; `mtpp partition` tells how far the limits have to grow"
+
+
 def _decimal(factor: Fraction) -> str:
     """Return a factor rounded up to a thousandth."""
     return f"{ceil(factor * 1000) / 1000:.3f}"

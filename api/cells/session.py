@@ -167,8 +167,11 @@ class CertifiedCells(Session["CertificateCell", Certification]):
         """Tell what was in the store already, and what the table leaves out, and why."""
         if self.stored:
             self.observer.note(f"{self.stored} of {self.asked} rows were in the store")
-        for label, problem in self.problems.items():
-            self.observer.complain(f"{label}: {problem}")
+        if self.problems:
+            from mtpp.solvers.memory_growth import with_hint
+
+            for label, problem in self.problems.items():
+                self.observer.complain(f"{label}: {with_hint(problem)}")
         left = self.asked - self.done
         if self.interrupted:
             self.observer.warn_interrupted(f"with {left} of {self.asked} cells left")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from threading import Event
 
-from mtpp.errors import InconsistentResult
+from mtpp.errors import InconsistentResult, Infeasible
 from mtpp.host.ending import EndedEarly, run_in_time
 from mtpp.host.memory_limit import spare_memory
 from mtpp.host.stop_reason import StopReason
@@ -26,7 +26,12 @@ from mtpp.solvers.last_look.partition import look_at_bounds, look_at_partition
 from mtpp.solvers.latency.best import plain_limits
 from mtpp.solvers.latency.frontier import FrontierWalk, Point
 from mtpp.solvers.limits import SearchLimits, SearchResult
+from mtpp.solvers.memory_growth import PROVEN
+from mtpp.solvers.registry import Partitioner
 from mtpp.solvers.solve import lifted, search_in_time
+
+_MEMORY_EVALUATIONS = 300
+"""Of a search for any partition that keeps to the limits on memory."""
 
 
 def solve_for_goal(
@@ -63,7 +68,11 @@ def solve_for_goal(
             found, partition=first.partition, bottleneck=first.bottleneck, found_by=first.found_by, stopped=stopped
         )
     else:
-        found = Aim(inner, goal).search(plain, limits)
+        try:
+            found = Aim(inner, goal).search(plain, limits)
+        except Infeasible:
+            _refuse_memory(inner, plain, limits)
+            raise
     placed, partition, devices = _placed(instance, contraction, found.partition, found.found_by)
     assert found.lower is not None  # as the search has told of it at the beginning
     plan = Plan(
@@ -86,6 +95,18 @@ def solve_for_goal(
     if not goal.keeps(plan.costs) or goal.value(plan.costs) != found.bottleneck:
         raise InconsistentResult(f"the partition found by {found.found_by} does not keep to what it was found for")
     return plan
+
+
+def _refuse_memory(instance: Instance, plain: Partitioner, limits: SearchLimits) -> None:
+    """Raise Infeasible if the limits on memory alone are too small, whatever the limit of the goal."""
+    if instance.device.memory_bytes is None or limits.stop is not None:
+        return
+    inside = replace(plain_limits(limits, instance.most_ticks), evaluations=_MEMORY_EVALUATIONS)
+    try:
+        search_in_time(plain, instance, inside)
+    except Infeasible as error:
+        if error.problem.startswith(PROVEN):
+            raise error from None
 
 
 def _walk(instance: Instance, first: SearchResult, limits: SearchLimits) -> tuple[list[Point], StopReason]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -120,3 +121,20 @@ def test_large_lists_are_refused(folder: Path) -> None:
     (folder / "gpus.csv").write_text("Tesla T4, 15360 MiB, 2 MiB\n" * 700_000)
     line = refused("machine", "gpus.csv", cwd=folder)
     assert line == "error: gpus.csv: the input is larger than 16 MiB; give a list of GPUs\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("certify",), ("bound",), ("compare", "--algorithms", "auto"), ("partition", "--max-latency", "1ms"),
+     ("partition", "--objective", "latency", "--max-bottleneck", "1ms")],
+)  # fmt: skip
+def test_memories_that_fail_are_what_is_said(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    """Also under goals with limits of their own; tables say where to learn how far the limits have to grow."""
+    ops = [{"name": name, "work": 1, "param_bytes": size} for name, size in (("a", 60), ("b", 50), ("c", 60))]
+    graph = {"format": "mtpp-graph", "version": 1, "name": "g", "time_unit": "ms", "ops": ops, "tensors": []}
+    (tmp_path / "g.json").write_text(json.dumps(graph))
+    (tmp_path / "m.toml").write_text('[[device]]\nmemory = "100B"\n[[device]]\nspeed = 2\nmemory = "99B"\n')
+    command, *rest = arguments
+    done = run(command, "g.json", "--machine", "m.toml", *rest, cwd=tmp_path)
+    assert "no plan on 2 of the devices keeps each stage to the memory of its device" in done.stderr
+    assert ("`mtpp partition` tells how far the limits have to grow" in done.stderr) == (command != "partition")
