@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import Any
 
 from mtpp.errors import InputError
 from mtpp.formats.language_models.configuration import Configuration
 from mtpp.formats.language_models.mixers import Mixer
 from mtpp.formats.language_models.patterns import LISTED, WINDOWS, Pattern, everywhere
-from mtpp.formats.language_models.tensors import Block, Shapes, linear, norm, norms_of
+from mtpp.formats.language_models.tensors import (
+    Block,
+    ExpertStack,
+    Projection,
+    Shapes,
+    SourceProjection,
+    linear,
+    norm,
+    norms_of,
+)
 from mtpp.language_models.cache import LayerCache
+from mtpp.language_models.layer_work import Experts, LayerWork
 
 _ATTENTION = ("full", "shared", "mla")
 _LAYER_NORMS = norms_of("input_layernorm", "post_attention_layernorm")
@@ -82,14 +93,19 @@ class Architecture:
 
     def kinds(self, c: Configuration) -> list[str]:
         """Return the kind of each layer; one with a window that the configuration leaves void is full."""
+        found = self.own_kinds(c)
+        shared = c.whole("num_kv_shared_layers") if "shared" in self.mixers else 0
+        return found[: len(found) - shared] + ["shared"] * min(shared, len(found))
+
+    def own_kinds(self, c: Configuration) -> list[str]:
+        """Return the kind of each layer, whether it keeps a cache of its own or not."""
         listed = c.texts("layer_types", c.layers)
         found = []
         for layer in range(c.layers):
             word = self.pattern(c, layer) if listed is None else listed[layer]
             kind = self._known(LISTED.get(word, word), c)
             found.append("full" if kind in WINDOWS and WINDOWS[kind] not in c else kind)
-        shared = c.whole("num_kv_shared_layers") if "shared" in self.mixers else 0
-        return found[: len(found) - shared] + ["shared"] * min(shared, len(found))
+        return found
 
     def _known(self, kind: str, c: Configuration) -> str:
         if kind in self.mixers or (kind in WINDOWS and "full" in self.mixers):
@@ -108,8 +124,31 @@ class Architecture:
 
     def cache(self, c: Configuration, layer: int, kind: str) -> LayerCache:
         """Return the cache of a layer."""
-        cache = self._mixer(kind).cache(c, layer)
-        return replace(cache, window=c.size(WINDOWS[kind])) if kind in WINDOWS else cache
+        return replace(self._mixer(kind).cache(c, layer), window=self._window(c, kind))
+
+    def work(self, c: Configuration, layer: int, kind: str, own_kind: str, shapes: Shapes) -> LayerWork:
+        """Return the arithmetic of a layer.
+
+        Parameters
+        ----------
+        own_kind
+            Its kind if it kept a cache: the window of a layer that reads another's is that of this kind.
+        shapes
+            Its tensors.
+        """
+        work = self._mixer(kind).work(c, layer)
+        if work.attention is not None:
+            work = replace(work, attention=replace(work.attention, window=self._window(c, own_kind)))
+        listed = shapes.values()
+        work = replace(work, projections=_weights(listed, Projection), source=_weights(listed, SourceProjection))
+        stacks = [shape for shape in listed if isinstance(shape, ExpertStack)]
+        if not stacks:
+            return work
+        count, chosen = stacks[0][0], c.size("num_experts_per_tok")
+        return replace(work, experts=Experts(count, min(count, chosen), _weights(stacks, ExpertStack) // count))
+
+    def _window(self, c: Configuration, kind: str) -> int | None:
+        return c.size(WINDOWS[kind]) if kind in WINDOWS else None
 
     def _mixer(self, kind: str) -> Mixer:
         return self.mixers[kind] if kind in self.mixers else self.mixers["full"]
@@ -120,3 +159,8 @@ class Architecture:
         for name in ("enorm", "hnorm", "shared_head.norm"):
             shapes |= norm(name, c.hidden)
         return shapes
+
+
+def _weights(shapes: Iterable[tuple[int, ...]], kind: type) -> int:
+    """Count the elements of shapes of a kind."""
+    return sum(prod(shape) for shape in shapes if isinstance(shape, kind))

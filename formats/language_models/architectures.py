@@ -96,7 +96,7 @@ _ROWS = (
     ),
     Architecture(
         "mixtral", {"full": attention()}, experts(size="intermediate_size"), pattern=everywhere("sliding"),
-        defaults={"num_experts": 8},
+        defaults={"num_experts": 8, "num_experts_per_tok": 2},
     ),
     Architecture(
         "qwen2", {"full": attention(bias=True, output_bias=False)}, gated(), pattern=after_full_layers, gguf=("qwen2",),
@@ -105,7 +105,8 @@ _ROWS = (
     Architecture(
         "qwen2_moe", {"full": attention(bias="qkv_bias", output_bias=False)},
         chosen(by_sparse_step, _SHARED, gated()), pattern=after_full_layers, gguf=("qwen2moe",),
-        defaults=_SPARSE_STEP | {"qkv_bias": True, "max_window_layers": 28, "num_experts": 60},
+        defaults=_SPARSE_STEP
+        | {"qkv_bias": True, "max_window_layers": 28, "num_experts": 60, "num_experts_per_tok": 4},
     ),
     Architecture(
         "qwen3", {"full": attention(bias="attention_bias", norms="head")}, gated(), pattern=after_full_layers,
@@ -114,14 +115,14 @@ _ROWS = (
     Architecture(
         "qwen3_moe", {"full": attention(bias="attention_bias", norms="head")},
         chosen(by_sparse_step, experts(), gated()), pattern=everywhere(), gguf=("qwen3moe",),
-        also=("qwen3_vl_moe_text",), defaults=_SPARSE_STEP | {"num_experts": 128},
+        also=("qwen3_vl_moe_text",), defaults=_SPARSE_STEP | {"num_experts": 128, "num_experts_per_tok": 8},
     ),
     Architecture(
         "qwen3_next",
         {"full": attention(bias="attention_bias", norms="head", gated=True), "gated_delta": gated_delta()},
         chosen(by_sparse_step, _SHARED, gated()),
         pattern=every("full_attention_interval", 4, else_="recurrent"), gguf=("qwen3next",),
-        defaults=_SPARSE_STEP | _GATED_DELTA | {"num_experts": 512},
+        defaults=_SPARSE_STEP | _GATED_DELTA | {"num_experts": 512, "num_experts_per_tok": 10},
     ),
     Architecture(
         "qwen3_5_text",
@@ -133,11 +134,11 @@ _ROWS = (
         "qwen3_5_moe_text",
         {"full": attention(bias="attention_bias", norms="head", gated=True), "gated_delta": gated_delta(split=True)},
         _SHARED, pattern=every("full_attention_interval", 4, else_="recurrent"), gguf=("qwen35moe",),
-        also=("qwen3_5_moe",), defaults=_GATED_DELTA,
+        also=("qwen3_5_moe",), defaults=_GATED_DELTA | {"num_experts_per_tok": 8},
     ),
     Architecture(
         "olmoe", {"full": attention(bias="attention_bias", norms="whole")}, experts(size="intermediate_size"),
-        gguf=("olmoe",), defaults={"num_experts": 64},
+        gguf=("olmoe",), defaults={"num_experts": 64, "num_experts_per_tok": 8},
     ),
     Architecture(
         "olmo", {"full": attention(bias="attention_bias")}, gated(), nothing, rest=nothing, gguf=("olmo",),
@@ -171,7 +172,7 @@ _ROWS = (
         "glm4_moe",
         {"full": attention(bias="attention_bias", output_bias=False, norms="head", norms_if="use_qk_norm")},
         chosen(after_dense_layers, _ROUTED, gated()), gguf=("glm4moe",),
-        defaults={"first_k_dense_replace": 1, "n_shared_experts": 1},
+        defaults={"first_k_dense_replace": 1, "n_shared_experts": 1, "num_experts_per_tok": 8},
     ),
     Architecture(
         "deepseek_v2", {"mla": latent_attention()},
@@ -187,21 +188,27 @@ _ROWS = (
     ),
     Architecture(
         "deepseek_v3", {"mla": latent_attention()}, chosen(after_dense_layers, _ROUTED, gated()), gguf=("deepseek2",),
-        also=("kimi_k2",), defaults={"first_k_dense_replace": 3, "n_shared_experts": 1},
+        also=("kimi_k2",), defaults={"first_k_dense_replace": 3, "n_shared_experts": 1, "num_experts_per_tok": 8},
     ),
     Architecture(
         "glm4_moe_lite", {"mla": latent_attention()}, chosen(after_dense_layers, _ROUTED, gated()),
-        defaults={"first_k_dense_replace": 1, "n_shared_experts": 1},
+        defaults={"first_k_dense_replace": 1, "n_shared_experts": 1, "num_experts_per_tok": 4},
     ),
     Architecture(
         "deepseek_v32", {"mla": latent_attention(indexer=True)}, chosen(after_dense_layers, _ROUTED, gated()),
         gguf=("deepseek32",),
-        defaults={"first_k_dense_replace": 3, "n_shared_experts": 1, "index_n_heads": 64, "index_head_dim": 128},
+        defaults={
+            "first_k_dense_replace": 3, "n_shared_experts": 1, "num_experts_per_tok": 8,
+            "index_n_heads": 64, "index_head_dim": 128,
+        },
     ),
     Architecture(
         "glm_moe_dsa", {"mla": latent_attention(indexer=True)}, chosen(after_dense_layers, _ROUTED, gated()),
         gguf=("glm-dsa",),
-        defaults={"first_k_dense_replace": 3, "n_shared_experts": 1, "index_n_heads": 32, "index_head_dim": 128},
+        defaults={
+            "first_k_dense_replace": 3, "n_shared_experts": 1, "num_experts_per_tok": 8,
+            "index_n_heads": 32, "index_head_dim": 128,
+        },
     ),
     Architecture(
         "kimi_linear", {"mla": latent_attention(), "delta": delta_attention()},
@@ -231,7 +238,10 @@ _ROWS = (
         "gpt_oss", {"full": attention(bias="attention_bias", sinks=True)},
         experts(size="intermediate_size", router="router", router_bias=True, bias=True, input_major=True),
         gguf=("gpt-oss",), pattern=every("sliding_window_pattern", 2),
-        defaults={"head_dim": 64, "sliding_window": 128, "num_experts": 128, "attention_bias": True},
+        defaults={
+            "head_dim": 64, "sliding_window": 128, "num_experts": 128, "num_experts_per_tok": 4,
+            "attention_bias": True,
+        },
     ),
     Architecture(
         "cohere", {"full": attention(bias="attention_bias", norms="heads", norms_if="use_qk_norm")}, gated(),
@@ -324,11 +334,11 @@ _ROWS = (
     ),
     Architecture(
         "minimax", {"full": attention(), "lightning": lightning_attention()}, experts(size="intermediate_size"),
-        pattern=alternating, also=("minimax_text_01", "minimax_m1"),
+        pattern=alternating, also=("minimax_text_01", "minimax_m1"), defaults={"num_experts_per_tok": 2},
     ),
     Architecture(
         "minimax_m2", {"full": attention(norms="whole")}, experts(size="intermediate_size"), gguf=("minimax-m2",),
-        defaults={"head_dim": 128},
+        defaults={"head_dim": 128, "num_experts_per_tok": 8},
     ),
     Architecture(
         "llama4_text", {"full": attention(bias="attention_bias")},
@@ -341,9 +351,13 @@ _ROWS = (
             gated("feed_forward", "intermediate_size_mlp"),
         ),
         pattern=without_rotation, gguf=("llama4",), also=("llama4",),
-        defaults={"head_dim": 128, "attention_chunk_size": 8192, "interleave_moe_layer_step": 1, "num_experts": 16},
+        defaults={
+            "head_dim": 128, "attention_chunk_size": 8192, "interleave_moe_layer_step": 1, "num_experts": 16,
+            "num_experts_per_tok": 1,
+        },
     ),
-    Architecture("granitemoe", {"full": attention(bias="attention_bias")}, _BLOCK_SPARSE, gguf=("granitemoe",)),
+    Architecture("granitemoe", {"full": attention(bias="attention_bias")}, _BLOCK_SPARSE, gguf=("granitemoe",),
+        defaults={"num_experts_per_tok": 2}),
     Architecture(
         "granitemoeshared", {"full": attention(bias="attention_bias")}, together(_BLOCK_SPARSE, granite_shared),
     ),
@@ -358,8 +372,9 @@ _ROWS = (
         norms_of("input_layernorm", "pre_ff_layernorm"), pattern=attention_by_period, gguf=("jamba",),
         rest=norms_of("final_layernorm"),
         defaults={
-            "num_experts": 16, "expert_layer_period": 2, "expert_layer_offset": 1, "attn_layer_period": 8,
-            "attn_layer_offset": 4, "mamba_d_state": 16, "mamba_d_conv": 4, "mamba_expand": 2, "mamba_conv_bias": True,
+            "num_experts": 16, "num_experts_per_tok": 2, "expert_layer_period": 2, "expert_layer_offset": 1,
+            "attn_layer_period": 8, "attn_layer_offset": 4, "mamba_d_state": 16, "mamba_d_conv": 4, "mamba_expand": 2,
+            "mamba_conv_bias": True,
         },
     ),
     Architecture(
@@ -392,8 +407,8 @@ _ROWS = (
             "mamba_proj_bias": "use_bias",
         },
         defaults={
-            "head_dim": 128, "mamba_n_heads": 128, "mamba_d_head": 64, "mamba_n_groups": 8, "mamba_d_state": 128,
-            "mamba_d_conv": 4, "mamba_conv_bias": True,
+            "head_dim": 128, "num_experts_per_tok": 2, "mamba_n_heads": 128, "mamba_d_head": 64, "mamba_n_groups": 8,
+            "mamba_d_state": 128, "mamba_d_conv": 4, "mamba_conv_bias": True,
         },
         derived={
             "mamba_d_ssm": lambda c: c.size("mamba_n_heads") * c.size("mamba_d_head"),

@@ -7,8 +7,9 @@ from dataclasses import replace
 from mtpp.formats.language_models.architecture import Architecture
 from mtpp.formats.language_models.configuration import Configuration
 from mtpp.formats.language_models.mixers import Mixer, attention
-from mtpp.formats.language_models.tensors import Shapes, linear, norm, nothing
+from mtpp.formats.language_models.tensors import Shapes, SourceProjection, linear, norm, nothing
 from mtpp.language_models.cache import LayerCache
+from mtpp.language_models.layer_work import LayerWork
 
 _KEYS = {"head_dim": "d_kv"}
 _DEFAULTS = {"d_kv": 64, "relative_attention_num_buckets": 32, "feed_forward_proj": "relu"}
@@ -37,16 +38,28 @@ def _mixer(*, crossed: bool, everywhere: bool) -> Mixer:
         shapes = own.tensors(c, layer) | norm("layer.0.layer_norm", c.hidden)
         if layer == 0 or everywhere:
             buckets = c.size("relative_attention_num_buckets")
-            shapes |= linear("layer.0.SelfAttention.relative_attention_bias", buckets, c.heads)
+            shapes["layer.0.SelfAttention.relative_attention_bias.weight"] = (buckets, c.heads)
         if crossed:
-            shapes |= cross.tensors(c, layer) | norm("layer.1.layer_norm", c.hidden)
+            shapes |= _once_a_source_token(cross.tensors(c, layer)) | norm("layer.1.layer_norm", c.hidden)
         return shapes | _network("layer.2" if crossed else "layer.1", c)
 
     def cache(c: Configuration, layer: int) -> LayerCache:
         elements = own.cache(c, layer).per_token
         return LayerCache(per_token=elements, per_source_token=elements) if crossed else LayerCache()
 
-    return Mixer(tensors, cache)
+    def work(c: Configuration, layer: int) -> LayerWork:
+        found = own.work(c, layer)
+        return replace(found, cross=cross.work(c, layer).attention) if crossed else found
+
+    return Mixer(tensors, cache, work)
+
+
+def _once_a_source_token(shapes: Shapes) -> Shapes:
+    """Mark projections of keys and values as those of the encoder's tokens."""
+    return {
+        name: SourceProjection(shape) if name.endswith((".k.weight", ".v.weight")) else shape
+        for name, shape in shapes.items()
+    }
 
 
 def _rest(c: Configuration, layer: int) -> Shapes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mtpp.formats.language_models.configuration import Configuration
-from mtpp.formats.language_models.tensors import Block, Shapes, linear
+from mtpp.formats.language_models.tensors import Block, ExpertStack, Shapes, linear
 
 Condition = Callable[[Configuration, int], bool]
 
@@ -88,9 +88,9 @@ def experts(
             return {}
         count, width, hidden = c.size("num_experts"), c.size(size, layer), c.hidden
         shapes = linear(f"{path}.{router}", count, hidden, bias=router_bias)
-        up, down = (count, 2 * width, hidden), (count, hidden, width)
+        up, down = ExpertStack((count, 2 * width, hidden)), ExpertStack((count, hidden, width))
         if input_major:
-            up, down = (count, hidden, 2 * width), (count, width, hidden)
+            up, down = ExpertStack((count, hidden, 2 * width)), ExpertStack((count, width, hidden))
         shapes |= {f"{path}.experts.gate_up_proj": up, f"{path}.experts.down_proj": down}
         if bias:
             shapes[f"{path}.experts.gate_up_proj_bias"] = (count, 2 * width)
@@ -132,4 +132,4 @@ def by_period(c: Configuration, layer: int) -> bool:
 
 
 def _transposed(shapes: Shapes) -> Shapes:
-    return {name: shape[::-1] for name, shape in shapes.items()}
+    return {name: type(shape)(shape[::-1]) for name, shape in shapes.items()}

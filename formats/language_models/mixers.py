@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 
 from mtpp.errors import InputError
 from mtpp.formats.language_models.configuration import Configuration
 from mtpp.formats.language_models.tensors import Block, Shapes, linear, norm, together
 from mtpp.language_models.cache import LayerCache
+from mtpp.language_models.layer_work import Attention, LayerWork
 
 
 @dataclass(frozen=True)
 class Mixer:
-    """Tensors of a mixer, and its cache."""
+    """Tensors of a mixer, its cache, and its work beside projections."""
 
     tensors: Block
     cache: Callable[[Configuration, int], LayerCache]
+    work: Callable[[Configuration, int], LayerWork]
 
 
 def attention(
@@ -79,11 +81,16 @@ def attention(
     def cache(c: Configuration, layer: int) -> LayerCache:
         if shared:
             return LayerCache()
-        key = c.head_dim(layer)
-        value = c.size("value_head_dim", layer) if "value_head_dim" in c else key
-        return LayerCache(per_token=c.kv_heads(layer) * (key + value))
+        return LayerCache(per_token=c.kv_heads(layer) * sum(widths(c, layer)))
 
-    return Mixer(tensors, cache)
+    def work(c: Configuration, layer: int) -> LayerWork:
+        return LayerWork(attention=Attention(c.heads, *widths(c, layer), c.kv_heads(layer) * sum(widths(c, layer))))
+
+    def widths(c: Configuration, layer: int) -> tuple[int, int]:
+        key = c.head_dim(layer)
+        return key, c.size("value_head_dim", layer) if "value_head_dim" in c else key
+
+    return Mixer(tensors, cache, work)
 
 
 def latent_attention(path: str = "self_attn", *, indexer: bool = False) -> Mixer:
@@ -118,7 +125,12 @@ def latent_attention(path: str = "self_attn", *, indexer: bool = False) -> Mixer
     def cache(c: Configuration, layer: int) -> LayerCache:
         return LayerCache(per_token=c.size("kv_lora_rank") + c.size("qk_rope_head_dim"))
 
-    return Mixer(tensors, cache)
+    def work(c: Configuration, layer: int) -> LayerWork:
+        latent, rope = c.size("kv_lora_rank"), c.size("qk_rope_head_dim")
+        key = c.size("qk_nope_head_dim") + rope
+        return LayerWork(attention=Attention(c.heads, key, c.size("v_head_dim"), latent + rope, latent=latent))
+
+    return Mixer(tensors, cache, work)
 
 
 def mamba(path: str = "mamba", *, norms: bool = False) -> Mixer:
@@ -144,7 +156,7 @@ def mamba(path: str = "mamba", *, norms: bool = False) -> Mixer:
         width, columns = _inner(c), c.size("mamba_d_conv")
         return _recurrent(c, width * c.size("mamba_d_state"), width * columns, columns)
 
-    return Mixer(tensors, cache)
+    return Mixer(tensors, cache, _of_states(cache, state=6))
 
 
 def mamba2(path: str = "mamba", *, norms_if: bool | str = True, output_bias: str = "mamba_proj_bias") -> Mixer:
@@ -169,7 +181,7 @@ def mamba2(path: str = "mamba", *, norms_if: bool | str = True, output_bias: str
         state = heads * width * c.size("mamba_d_state")
         return _recurrent(c, state, channels(c) * columns, columns)
 
-    return Mixer(tensors, cache)
+    return Mixer(tensors, cache, _of_states(cache, state=6))
 
 
 def gated_delta(path: str = "linear_attn", *, split: bool = False) -> Mixer:
@@ -194,7 +206,7 @@ def gated_delta(path: str = "linear_attn", *, split: bool = False) -> Mixer:
         state = heads * c.size("linear_key_head_dim") * value_width
         return _recurrent(c, state, (2 * keys + values) * columns, columns)
 
-    return Mixer(tensors, cache)
+    return Mixer(tensors, cache, _of_states(cache, state=8, convolution=2))
 
 
 def delta_attention(path: str = "self_attn") -> Mixer:
@@ -221,7 +233,7 @@ def delta_attention(path: str = "self_attn") -> Mixer:
         columns = c.size("linear_conv_kernel_dim")
         return _recurrent(c, heads * width * width, 3 * heads * width * columns, columns)
 
-    return Mixer(tensors, cache)
+    return Mixer(tensors, cache, _of_states(cache, state=8, convolution=2))
 
 
 def lightning_attention(path: str = "self_attn") -> Mixer:
@@ -235,7 +247,7 @@ def lightning_attention(path: str = "self_attn") -> Mixer:
     def cache(c: Configuration, layer: int) -> LayerCache:
         return _recurrent(c, c.heads * c.head_dim() ** 2, 0, 0)
 
-    return Mixer(tensors, cache)
+    return Mixer(tensors, cache, _of_states(cache, state=6))
 
 
 def short_convolution(path: str = "conv") -> Mixer:
@@ -253,7 +265,7 @@ def short_convolution(path: str = "conv") -> Mixer:
         columns = c.size("conv_L_cache")
         return _recurrent(c, 0, c.hidden * columns, columns)
 
-    return Mixer(tensors, cache)
+    return Mixer(tensors, cache, _of_states(cache, state=0, convolution=2))
 
 
 def both(first: Mixer, second: Mixer) -> Mixer:
@@ -266,7 +278,10 @@ def both(first: Mixer, second: Mixer) -> Mixer:
             states.state_bytes, states.convolution_bytes,
         )  # fmt: skip
 
-    return Mixer(together(second.tensors, first.tensors), cache)
+    def work(c: Configuration, layer: int) -> LayerWork:
+        return replace(first.work(c, layer), recurrence=second.work(c, layer).recurrence)
+
+    return Mixer(together(second.tensors, first.tensors), cache, work)
 
 
 def _inner(c: Configuration) -> int:
@@ -285,6 +300,18 @@ def _convolution(path: str, channels: int, c: Configuration) -> Shapes:
     if c.flag("mamba_conv_bias"):
         shapes[f"{path}.conv1d.bias"] = (channels,)
     return shapes
+
+
+def _of_states(
+    cache: Callable[[Configuration, int], LayerCache], *, state: int, convolution: int = 0
+) -> Callable[[Configuration, int], LayerWork]:
+    """Return the work on states: FLOPs of a token for each element of state and convolution."""
+
+    def work(c: Configuration, layer: int) -> LayerWork:
+        kept = cache(c, layer)
+        return LayerWork(recurrence=state * kept.state + convolution * kept.convolution)
+
+    return work
 
 
 def _recurrent(c: Configuration, state: int, convolution: int, columns: int) -> LayerCache:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
+from mtpp.errors import InputError
 from mtpp.formats.language_models.architecture import Architecture
 from mtpp.formats.language_models.configuration import Configuration
 from mtpp.formats.language_models.tensors import Shapes
@@ -66,19 +67,48 @@ def _encoder(row: Architecture, c: Configuration, element_bytes: int, shapes: bo
 
 def _layers(row: Architecture, c: Configuration, element_bytes: int, part: str, shapes: bool) -> Iterator[DecoderLayer]:
     root = f"{row.root}." if row.root else ""
-    for number, kind in enumerate(row.kinds(c)):
+    for number, kinds in enumerate(zip(row.kinds(c), row.own_kinds(c), strict=True)):
         name = f"{root}{row.stack}.{number}"
-        weights = _weights(f"{name}.", row.layer(c, number, kind), element_bytes) if shapes else ()
-        yield DecoderLayer(weights, name, part, kind, row.cache(c, number, kind))
+        yield _layer(row, c, number, kinds, element_bytes if shapes else None, DecoderLayer(name=name, part=part))
 
 
 def _mtp(row: Architecture, c: Configuration, element_bytes: int, shapes: bool) -> Iterator[DecoderLayer]:
     """Yield the layers for further tokens; embedding and head of theirs are the model's."""
     kind = next(iter(row.mixers))
     for number in range(c.layers, c.layers + min(c.whole("num_nextn_predict_layers"), c.layers)):
-        name = f"{row.root}.{row.stack}.{number}"
-        tensors = row.layer(c, number, kind) | row.extra_of_mtp(c) if shapes else {}
-        yield DecoderLayer(_weights(f"{name}.", tensors, element_bytes), name, "mtp", kind, row.cache(c, number, kind))
+        bare = DecoderLayer(name=f"{row.root}.{row.stack}.{number}", part="mtp")
+        yield _layer(row, c, number, (kind, kind), element_bytes if shapes else None, bare)
+
+
+def _layer(
+    row: Architecture, c: Configuration, number: int, kinds: tuple[str, str], element_bytes: int | None,
+    bare: DecoderLayer,
+) -> DecoderLayer:  # fmt: skip
+    """Fill a layer that has a name and a part.
+
+    Parameters
+    ----------
+    kinds
+        Its kind, and the kind if it kept a cache of its own.
+    element_bytes
+        None without weights: its arithmetic is known then only if the keys give the shapes.
+    """
+    found = replace(bare, kind=kinds[0], cache=row.cache(c, number, kinds[0]))
+    try:
+        tensors = row.layer(c, number, kinds[0])
+        tensors |= row.extra_of_mtp(c) if bare.part == "mtp" else {}
+    except InputError:
+        if element_bytes is None:
+            return found
+        raise
+    if element_bytes is not None:
+        found = replace(found, weights=_weights(f"{bare.name}.", tensors, element_bytes))
+    try:
+        work = row.work(c, number, *kinds, tensors)
+    except InputError:  # the number of experts of a token is absent
+        return found
+    experts = 0 if work.experts is None else work.experts.count * work.experts.weights
+    return replace(found, work=work, expert_bytes=experts * (element_bytes or 0))
 
 
 def _weights(prefix: str, shapes: Mapping[str, tuple[int, ...]], element_bytes: int) -> tuple[Weight, ...]:

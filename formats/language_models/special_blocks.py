@@ -8,15 +8,16 @@ from typing import Any
 
 from mtpp.formats.language_models.configuration import Configuration
 from mtpp.formats.language_models.mixers import Mixer
-from mtpp.formats.language_models.tensors import Block, Shapes, norms_of
+from mtpp.formats.language_models.tensors import Block, ExpertStack, Shapes, linear, norms_of
 from mtpp.language_models.cache import LayerCache
+from mtpp.language_models.layer_work import LayerWork
 
 
 def granite_shared(c: Configuration, layer: int) -> Shapes:
     """Return the shared expert of Granite, none where it has no width."""
     width = c.whole("shared_intermediate_size")
-    down, up = (c.hidden, width), (2 * width, c.hidden)
-    return {"shared_mlp.input_linear.weight": up, "shared_mlp.output_linear.weight": down} if width else {}
+    up = linear("shared_mlp.input_linear", 2 * width, c.hidden)
+    return up | linear("shared_mlp.output_linear", c.hidden, width) if width else {}
 
 
 def positions(name: str, *, more: int = 0) -> Block:
@@ -80,7 +81,7 @@ def kinds_of_kimi(c: Configuration) -> list[str]:
 
 def lone(block: Block) -> Mixer:
     """Return a layer that is nothing but a feed-forward network."""
-    return Mixer(block, lambda c, layer: LayerCache())
+    return Mixer(block, lambda c, layer: LayerCache(), lambda c, layer: LayerWork())
 
 
 def plain_of_nemotron(path: str, size: str) -> Block:
@@ -88,7 +89,7 @@ def plain_of_nemotron(path: str, size: str) -> Block:
 
     def block(c: Configuration, layer: int) -> Shapes:
         width = c.size(size)
-        return {f"{path}.up_proj.weight": (width, c.hidden), f"{path}.down_proj.weight": (c.hidden, width)}
+        return linear(f"{path}.up_proj", width, c.hidden) | linear(f"{path}.down_proj", c.hidden, width)
 
     return block
 
@@ -96,6 +97,9 @@ def plain_of_nemotron(path: str, size: str) -> Block:
 def experts_of_nemotron(c: Configuration, layer: int) -> Shapes:
     """Return the experts of Nemotron-H, the shared one included."""
     count, width, inner = c.size("num_experts"), c.size("moe_intermediate_size"), c.hidden
-    shapes: Shapes = {"mixer.experts.up_proj": (count, width, inner), "mixer.experts.down_proj": (count, inner, width)}
-    shapes["mixer.gate.weight"] = (count, c.hidden)
+    shapes: Shapes = {
+        "mixer.experts.up_proj": ExpertStack((count, width, inner)),
+        "mixer.experts.down_proj": ExpertStack((count, inner, width)),
+    }
+    shapes |= linear("mixer.gate", count, c.hidden)
     return shapes | plain_of_nemotron("mixer.shared_experts", "moe_shared_expert_intermediate_size")(c, layer)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,13 @@ from mtpp.formats.language_models.gguf_keys import architecture_of, configuratio
 from mtpp.formats.language_models.packed_weights import PackedWeights, quantization_of
 from mtpp.formats.language_models.patterns import everywhere
 from mtpp.formats.language_models.skeleton import Skeleton, skeleton
-from mtpp.formats.language_models.tensor_parts import Place, place_of
+from mtpp.formats.language_models.tensor_parts import Place, holds_experts, place_of
 from mtpp.language_models.language_model import DecoderLayer, LanguageModel, Part, Weight
 from mtpp.units import format_bytes
 from mtpp.wording import counted
+
+_MOST = Fraction(9, 8)
+"""Parameters of a layer at most, for each weight of its matrices: norms and convolutions are few beside them."""
 
 
 def stored_model(
@@ -136,7 +140,7 @@ def _layers(
         for number in range(count):
             known = own[number] if own else DecoderLayer(part=part)
             path, weights = stored.pop(number, (known.name, []))
-            layers.append(replace(known, name=path, weights=tuple(weights)))
+            layers.append(_of_weights(known, path, weights))
         beyond += [DecoderLayer(tuple(weights), path, "mtp") for _, (path, weights) in sorted(stored.items())]
     for place in sorted(
         (place for place in found if place.part == "mtp"), key=lambda place: (place.layer is None, place)
@@ -163,7 +167,20 @@ def _with_caches(beyond: Sequence[DecoderLayer], parts: Skeleton | None) -> list
         return list(beyond)
     like = next((layer for layer in reversed(parts.layers) if layer.cache.per_token), parts.layers[-1])
     like = parts.mtp[0] if parts.mtp else like
-    return [replace(layer, kind=like.kind, cache=like.cache) for layer in beyond]
+    return [_of_weights(replace(like, part="mtp"), layer.name, layer.weights) for layer in beyond]
+
+
+def _of_weights(known: DecoderLayer, path: str, weights: Sequence[Weight]) -> DecoderLayer:
+    """Give a layer its weights; its arithmetic stays known where they are those that its sizes ask for."""
+    found, work = replace(known, name=path, weights=tuple(weights)), known.work
+    copies = known.part == "mtp"  # of embedding and head, beside those that its sizes ask for
+    if work is None or not work.weights <= found.parameters or (not copies and found.parameters > _MOST * work.weights):
+        return replace(found, work=None, expert_bytes=0)
+    if work.experts is None:
+        return replace(found, expert_bytes=0)
+    count = work.experts.count
+    experts = sum(one.bytes for one in weights if holds_experts(one.name, one.shape, count))
+    return replace(found, expert_bytes=experts)
 
 
 def _disagreements(

@@ -64,3 +64,11 @@ def _place_outside(modules: list[str]) -> Place:
     if EMBEDDINGS.intersection(modules):
         return Place("embedding")
     return Place("head" if HEADS.intersection(modules) else "other")
+
+
+_EXPERTS = re.compile(r"(?:^|\.)experts(?:\.|$)|_exps?\.")
+
+
+def holds_experts(name: str, shape: tuple[int, ...], count: int) -> bool:
+    """Say whether a tensor is of one of several experts that tokens choose, or of them all; shared ones are none."""
+    return _EXPERTS.search(name) is not None or (len(shape) == 3 and shape[0] == count)

@@ -6,6 +6,19 @@ from collections.abc import Callable
 
 from mtpp.formats.language_models.configuration import Configuration
 
+
+class Projection(tuple[int, ...]):
+    """Shape of a matrix that every token is multiplied by."""
+
+
+class SourceProjection(tuple[int, ...]):
+    """Shape of a matrix that every token of the encoder is multiplied by, once."""
+
+
+class ExpertStack(tuple[int, ...]):
+    """Shape of matrices of experts, one an expert, of which a token is multiplied by few."""
+
+
 Shapes = dict[str, tuple[int, ...]]
 """Name within a layer → shape."""
 
@@ -15,7 +28,7 @@ Block = Callable[[Configuration, int], Shapes]
 
 def linear(name: str, rows: int, columns: int, *, bias: bool = False) -> Shapes:
     """Return a projection of *columns* to *rows*."""
-    shapes: Shapes = {f"{name}.weight": (rows, columns)}
+    shapes: Shapes = {f"{name}.weight": Projection((rows, columns))}
     if bias:
         shapes[f"{name}.bias"] = (rows,)
     return shapes

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mtpp.language_models.cache import LayerCache
+from mtpp.language_models.layer_work import LayerWork
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +58,18 @@ class DecoderLayer(Part):
         ``decoder``, ``encoder`` or ``mtp``.
     kind
         ``full``, ``sliding``, ``mla``, ``mamba2`` and so on; None where nothing is known.
+    work
+        Sizes that its arithmetic depends on; None where they are not known.
+    expert_bytes
+        Bytes of experts that tokens choose, as stored; shared ones are not among them.
     """
 
     name: str = ""
     part: str = "decoder"
     kind: str | None = None
     cache: LayerCache = field(default_factory=LayerCache)
+    work: LayerWork | None = None
+    expert_bytes: int = 0
 
 
 @dataclass(frozen=True)
