@@ -23,12 +23,17 @@ _PAIRS = ("key", "values")
 _BEFORE, _AFTER = frozenset({"past", "prev", "previous"}), frozenset({"present", "new", "updated"})
 _IN, _OUT = frozenset({"in", "input"}), frozenset({"out", "output", "next"})
 _KEPT = frozenset(
-    {"cache", "cached", "caches", "state", "states", "hidden", "cell", "memory", "mem", "carry", "kv", "h", "c"}
+    {"cache", "cached", "caches", "state", "states", "hidden", "cell", "memory", "mem", "carry", "kv", "pkv", "h", "c"}
 )
 """Words for something that is kept: ``sample`` and ``out_sample`` are no state, ``state_in`` and ``state_out`` are."""
 
 _FIRST, _LAST = "0", "n"
 """Time steps in names of recurrent states: ``h0``, ``h_n``."""
+
+_RENEWED = frozenset({"upd", "update", "updated"})
+"""Before names of outputs that are all of an input's but its word for something kept: ``mem0`` and ``upd0``."""
+
+_RENAMED = "renamed"
 
 _LISTED = 3
 
@@ -57,8 +62,9 @@ def pairs_of(inputs: Iterable[Mapping[str, Any]], outputs: Iterable[Mapping[str,
     fitting: dict[str, list[str]] = {}
     for one in entering:
         cores = [core for core, _ in _incoming(one["name"])]
-        others = [other for core in cores for other in by_core.get(core, ())]
-        names = [other["name"] for other in others if is_pair(one["name"], _called(other)) and same_type(one, other)]
+        others = [other for core in cores for other in by_core.get(core, ()) if is_pair(one["name"], _called(other))]
+        others += [other for other in leaving if _same_key(one["name"], other)]
+        names = [other["name"] for other in others if same_type(one, other)]
         if names:
             fitting[one["name"]] = list(dict.fromkeys(names))
     claimed = [name for names in fitting.values() for name in names]
@@ -77,6 +83,12 @@ def _called(output: Mapping[str, Any]) -> str:
     return str(output.get("key") or output["name"])
 
 
+def _same_key(entering: str, leaving: Mapping[str, Any]) -> bool:
+    """Tell whether an output is returned under the name of an input that is kept: ``past_key_values`` in and out."""
+    words = _words(entering)
+    return words == _words(str(leaving.get("key") or "")) and not (_KEPT | {"past"}).isdisjoint(words)
+
+
 def is_pair(entering: str, leaving: str) -> bool:
     """Tell whether the names of an input and an output are those of the two ends of a state."""
     if entering == leaving:
@@ -93,6 +105,8 @@ def _says_so(entering: frozenset[str], leaving: frozenset[str], core: tuple[str,
         return True
     if not core:
         return False
+    if entering & {_RENAMED}:
+        return bool(leaving & _RENEWED)
     if leaving & {"new", "updated"}:
         return True
     kept = not _KEPT.isdisjoint(core)
@@ -105,12 +119,16 @@ def _incoming(name: str) -> list[tuple[tuple[str, ...], frozenset[str]]]:
     found = [_without(words, _BEFORE | _IN)]
     if len(words) > 1 and words[-1] == _FIRST:
         found.append((tuple(words[:-1]), frozenset({_FIRST})))
+    if len(words) > 1 and words[0] in _KEPT:
+        found.append((tuple(words[1:]), frozenset({_RENAMED})))
     return found
 
 
 def _outgoing(name: str) -> list[tuple[tuple[str, ...], frozenset[str]]]:
     words = _words(name)
     found = [_without(words, _AFTER | _OUT)]
+    if len(words) > 1 and words[0] in _RENEWED:
+        found.append((tuple(words[1:]), frozenset({words[0]})))
     if len(words) > 1 and words[-1] == _LAST:
         found.append((tuple(words[:-1]), frozenset({_LAST})))
     if words in (["hn"], ["cn"]):

@@ -32,6 +32,9 @@ input_h output_h
 k_cache new_k_cache
 cached_key_0 new_cached_key_0
 x new_x
+pkv.0.key.in pkv.0.key.out
+mem0 upd0
+memX updX
 """
 
 OTHERS = """
@@ -46,6 +49,8 @@ past_key_values.0.key present.0.value
 cache_position present.0.key
 initial_h final_h
 same same
+mem0 upd1
+x0 upd1
 """
 
 
@@ -116,3 +121,13 @@ def test_a_state_has_the_bytes_of_its_larger_end_and_its_readers() -> None:
     assert states_of(pairs, {}, ops, ["first", "second", "third"]) == []
     assert told_states(states) == ["3 states kept between requests, 29 B for each sequence: a → x, b, buffer"]
     assert told_states([]) == []
+
+
+def test_a_result_under_the_name_of_an_input_is_its_state() -> None:
+    """Where programs return dictionaries: the key of a cache in and out, but not that of any other input."""
+    inputs = [port("past_key_values_0_0", [4]), port("x", [4])]
+    outputs = [
+        port("add", [4]) | {"key": "past_key_values.0.0"},
+        port("mul", [4]) | {"key": "x"},
+    ]
+    assert pairs_of(inputs, outputs).pairs == [("past_key_values_0_0", "add")]
