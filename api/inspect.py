@@ -126,6 +126,7 @@ def language_model_inspection(
     """Return the figures of a language model at a path."""
     from mtpp.api.inputs.language_models import language_model
     from mtpp.formats.results.language_model import language_model_document
+    from mtpp.formats.results.language_model_steps import add_steps
 
     if asked.ops or asked.modules is not None:
         name = "ops" if asked.ops else "modules"
@@ -133,7 +134,13 @@ def language_model_inspection(
     found = language_model(path)
     context = 4096 if serving.context is None else int(serving.context)
     kv_dtype = serving.kv_dtype or "bf16"
-    return LanguageModelInspection(language_model_document(found, kv_dtype, context, sequences or 1))
+    if serving.batch is not None and serving.phase is None:
+        raise InputError("has no effect without a phase", parameter="batch", remedy="give --phase decode")
+    document = language_model_document(found, kv_dtype, context, sequences or 1)
+    if serving.phase is not None:
+        phases = ("decode", "prefill") if serving.phase == "both" else (serving.phase,)
+        add_steps(document, found, phases, serving.batch or sequences or 1)
+    return LanguageModelInspection(document)
 
 
 def refuse_serving(serving: Serving) -> None:
@@ -172,6 +179,8 @@ def inspect(
     kv_dtype: str | None = None,
     context: int | str | None = None,
     sequences: int | None = None,
+    phase: str | None = None,
+    batch: int | None = None,
     observer: Observer | None = None,
 ) -> Inspection | LanguageModelInspection:
     """Say what a model is made of, what its ops cost, and what the cost model does not know.
@@ -205,7 +214,7 @@ def inspect(
     from mtpp.api.inputs.reading import as_model
 
     asked = Inspecting(ops=ops, modules=modules)  # refused before the model is read
-    serving = Serving(kv_dtype=kv_dtype, context=context)
+    serving = Serving(kv_dtype=kv_dtype, context=context, phase=phase, batch=batch)
     if names_language_model(model):
         held = None if sequences is None else Whole(1, MOST_SEQUENCES).read(sequences, "sequences")
         return language_model_inspection(model, asked, serving, held)

@@ -32,26 +32,41 @@ def language_model_text(document: Mapping[str, Any], medium: Medium) -> Iterable
         Column("window", lambda tokens: f"{tokens:,}"),
         Column("state", format_bytes),
     ]
-    rows = [_around("embedding", document["embedding"]), *_alike("decoder", document["layers"])]
-    rows += [_around("head", document["head"]), _around("other", document["other"]), *_alike("mtp", document["mtp"])]
+    phases = list(document.get("steps", ()))
+    for phase in phases:
+        columns += [Column(f"{phase} FLOPs", format_count), Column(f"{phase} bytes", format_bytes)]
+    embedding, head, other = (_around(name, document[name], phases) for name in ("embedding", "head", "other"))
+    decoder, mtp = (_alike(document[name], phases) for name in ("layers", "mtp"))
+    rows = [embedding, *decoder, head, other, *mtp]
     return [Table(document["name"], columns, rows, _summary(document), layout="plain")]
 
 
-def _around(name: str, part: Mapping[str, int]) -> list[Any]:
-    return [name, None, None, part["parameters"] or None, part["bytes"] or None, None, None, None]
+def _around(name: str, part: Mapping[str, Any], phases: Sequence[str]) -> list[Any]:
+    figures = [part["parameters"] or None, part["bytes"] or None, None, None, None]
+    return [name, None, None, *figures, *_of_steps(part, phases)]
 
 
-def _alike(part: str, layers: Sequence[Mapping[str, Any]]) -> list[list[Any]]:
+def _of_steps(part: Mapping[str, Any], phases: Sequence[str]) -> list[int | None]:
+    """Return FLOPs and bytes of a part at each phase."""
+    figures: list[int | None] = []
+    for phase in phases:
+        step = part.get("steps", {}).get(phase)
+        moved = step and step["weight_bytes"] + step["cache_bytes_read"] + step["cache_bytes_written"]
+        figures += [step["flops"] or None, moved] if step else [None, None]
+    return figures
+
+
+def _alike(layers: Sequence[Mapping[str, Any]], phases: Sequence[str]) -> list[list[Any]]:
     """Return rows of layers that differ in nothing but their names."""
     groups: dict[tuple[Any, ...], list[int]] = {}
     counts: dict[str, int] = {}
     for layer in layers:
         number = counts.get(layer["part"], 0)
         counts[layer["part"]] = number + 1
-        groups.setdefault(tuple(layer[key] for key in _KEYS[1:]), []).append(number)
+        groups.setdefault((*(layer[key] for key in _KEYS[1:]), *_of_steps(layer, phases)), []).append(number)
     rows = []
-    for (part, kind, parameters, size, cache, window, state), numbers in groups.items():
-        rows.append([part, _numbers(numbers), kind, parameters, size, cache or None, window, state or None])
+    for (part, kind, parameters, size, cache, window, state, *steps), numbers in groups.items():
+        rows.append([part, _numbers(numbers), kind, parameters, size, cache or None, window, state or None, *steps])
     return rows
 
 

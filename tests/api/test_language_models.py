@@ -58,6 +58,31 @@ def test_the_command_prints_what_the_function_returns(folder: Path, name: str) -
     assert run("inspect", path, "--format", "csv").stdout.splitlines()[0] == ",".join(FIELDS)
 
 
+def test_steps_have_flops_and_bytes(folder: Path) -> None:
+    """Of layers, embedding, head and the whole; of as many sequences as are held by default."""
+    found = mtpp.inspect(folder, phase="both", context=10, sequences=3).document()
+    projections, attention = 2 * (8 * 8 + 2 * 4 * 8 + 8 * 8 + 3 * 8 * 16), 4 * 8
+    decode = {
+        "flops": 3 * (projections + 10 * attention), "weight_bytes": 2 * LAYER_PARAMETERS,
+        "cache_bytes_read": 3 * 10 * 16, "cache_bytes_written": 3 * 16,
+    }  # fmt: skip
+    prefill = {
+        "flops": 3 * (10 * projections + 55 * attention), "weight_bytes": 2 * LAYER_PARAMETERS,
+        "cache_bytes_read": 0, "cache_bytes_written": 3 * 10 * 16,
+    }  # fmt: skip
+    assert [layer["steps"] for layer in found["layers"]] == [{"decode": decode, "prefill": prefill}] * 2
+    assert found["head"]["steps"]["prefill"]["flops"] == 3 * 2 * 80
+    assert found["embedding"]["steps"]["prefill"]["weight_bytes"] == 3 * 10 * 16
+    assert found["steps"]["decode"]["flops"] == 2 * decode["flops"] + 3 * 2 * 80
+    assert found["steps"]["decode"]["weight_bytes"] == 4 * LAYER_PARAMETERS + 3 * 16 + 160
+    options = ("--phase", "decode", "--batch", "2", "--context", "10")
+    shown = json.loads(run("inspect", folder, *options, "--format", "json").stdout)
+    assert list(shown["steps"]) == ["decode"]
+    assert shown["layers"][0]["steps"]["decode"]["cache_bytes_written"] == 2 * 16
+    assert "decode FLOPs" in run("inspect", folder, *options).stdout
+    assert refusal(mtpp.inspect, folder, batch=2).parameter == "batch"
+
+
 def test_notes_stand_in_the_table(folder: Path) -> None:
     """Disagreements between file and configuration are seen by everybody."""
     (folder / "config.json").write_text(json.dumps({**LLAMA, "vocab_size": 12}))
