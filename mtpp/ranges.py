@@ -5,6 +5,9 @@ from __future__ import annotations
 MOST_STAGES = 1_000_000
 """A plan lists every stage, so their number has to have some limit."""
 
+MOST_UNEQUAL = 20_000
+"""Of devices that differ, each of which searches look at one by one."""
+
 MOST_SEED = 2**63 - 1
 
 MOST_CUTOFF = 2**62 - 1

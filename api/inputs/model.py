@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from mtpp.api.inputs.file_contents import holds_weights, refuse_inputs
 from mtpp.errors import InputError
 from mtpp.formats.modelled.kept_together import groups_of
+from mtpp.ranges import MOST_UNEQUAL
 from mtpp.wording import counted
 
 if TYPE_CHECKING:
@@ -116,6 +117,12 @@ class Model:
 
         assert self.machine is not None
         self._refuse_too_many(k)
+        if self.machine.count > MOST_UNEQUAL and len(self.machine.classes) > 1:
+            raise InputError(
+                f"{self.machine.count:,} devices that differ are more than {MOST_UNEQUAL:,}",
+                parameter="machine",
+                remedy="leave some out: of equal ones no more than the model has ops can be of use",
+            )
         with attributed(self.source.display):
             return Instance.build(self.graph, self.machine, self.times or None, most_used=k)
 

@@ -112,6 +112,13 @@ def test_machines_that_do_not_go_with_a_model_are_refused(folder: Path) -> None:
         mtpp.read(mtpp.datasets.sample_path("resnet50"), machine=folder / "machine.toml")
 
 
+def test_too_many_devices_that_differ_are_refused(folder: Path) -> None:
+    """Searches look at each of them; equal ones may be many more."""
+    (folder / "machine.toml").write_text(ONE + "[[device]]\nspeed = 2\ncount = 20000\n")
+    with pytest.raises(InputError, match="machine: 20,001 devices that differ are more than 20,000; leave some out"):
+        FUNCTIONS["partition"](folder)
+
+
 def test_stages_above_a_memory_name_the_device(folder: Path) -> None:
     """Of the assignment that is scored."""
     (folder / "machine.toml").write_text(ONE + '[[device]]\nname = "two"\nmemory = "29B"\n')
