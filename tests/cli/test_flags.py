@@ -26,6 +26,7 @@ IN_PYTHON_ALONE = {
     **dict.fromkeys(("device", "group", "loss", "modules", "rank"), "a training loop of one's own"),
     "args": "a function says with what its module is exported",
     "kwargs": "as args",
+    "layout": "layouts of engines are read and written in Python",
     "name": "of an op of a plan that was made",
     "observer": "the terminal",
     "reading": "options say how files are read",
