@@ -113,7 +113,7 @@ IN_PLACE_OF = {
 FLAGS = {
     *("together_blocks", "ignore_engine", "ops", "check", "force", "optimise", "proofs_only", "shallow", "backward"),
     *("loading_time", "exact_micro_batches", "data_parallel", "tensor_parallel", "recompute", "scale_grads"),
-    *("frontier", "replicas"),
+    *("frontier", "replicas", "tied"),
 }
 TIMES = {"time_limit_s", "total_time_limit_s"}
 ANY_TEXT = {

@@ -30,6 +30,7 @@ from mtpp.formats.io.json_text import dump_json, parse_json
 from mtpp.formats.results.document_text import document_text
 from mtpp.formats.results.training_plan import no_plan_document, training_plan_document
 from mtpp.host.stop_reason import StopReason
+from mtpp.inference.certificate import LowerBound
 from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance
 from mtpp.inference.plan import Plan
@@ -114,15 +115,19 @@ def random_plan(rng: random.Random) -> tuple[Plan, bool]:
         if rng.random() < 0.6 and not groups:
             name = rng.choice(PROVEN_BOUNDS)
             tried = BOUNDS[name].load()(instance, BoundLimits(plan.costs.bottleneck, start=plan.partition))
-            if tried.lower is not None:  # the list of merges is its caller's to add
-                proof = tried.lower.proof if name == "simple" else {"merges": [], **tried.lower.proof}
-                lower = replace(tried.lower, proof=proof)
+            if tried.lower is not None:
+                lower = replace(tried.lower, proof=_with_merges(tried.lower))
                 stopped = plan.stopped if lower.value >= plan.lower.value else StopReason.BUDGET
                 plan = replace(plan, lower=lower, stopped=stopped)
         if rng.random() < 0.15:
             solver = replace(plan.lower, tier="solver", method=rng.choice(("exact-mip", "bottleneck")), proof={})
             return replace(plan, lower=solver, stopped=StopReason.BUDGET), True
         return plan, False
+
+
+def _with_merges(lower: LowerBound) -> dict[str, Any]:
+    """Return a proof with the list of merges, its caller's to add but where a bound is of the graph as it is."""
+    return dict(lower.proof) if lower.method in ("simple", "capacity") else {"merges": [], **lower.proof}
 
 
 def plan_case(rng: random.Random) -> Case:
@@ -348,7 +353,7 @@ def _add_single_bound(rng: random.Random, plan: Plan, row: dict[str, Any]) -> No
     if name in row["bounds"] or single is None or not single.is_proof or not single.value <= best:
         return
     row["bounds"][name] = single.value
-    row["proofs"] = {name: {"tier": str(single.tier), "proof": {"merges": [], **single.proof}}}
+    row["proofs"] = {name: {"tier": str(single.tier), "proof": _with_merges(single)}}
 
 
 def _numbered(graph: CostGraph, row: Any) -> tuple[tuple[int, ...], ...]:
