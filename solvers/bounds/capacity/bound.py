@@ -65,6 +65,9 @@ _PARTS = 1 << 20
 _LABELS = (1 << 20, 1 << 23, 1 << 26, 1 << 62)
 """Of a pass, in rounds that come one after the other."""
 
+_MORE_BY_BYTES = 8
+"""So many times more labels than another one a pass over bytes alone may have: it serves for all ticks."""
+
 _BYTES_PER_LABEL = 256
 _DEFAULT_BYTES = 2**29
 _MOST_LABELS = 1 << 21
@@ -280,10 +283,11 @@ class _Search:
         left = sets.bytes_left(c)
         if left is None:
             return None
-        key = c, sets, labels
+        allowed = min(labels * _MORE_BY_BYTES, 2 * self._effort.labels, _LABELS[-1])
+        key = c, sets, allowed
         if key not in self._by_bytes:
             known = sets.run(c, self._upper)
-            stair = self._stair(sets, c, left, known, labels, BYTES)
+            stair = sets.stair(c, ScanLimits(left, known, allowed, self._effort.width, self._effort.ended), BYTES)
             most = None if stair is None else max(known, stair.within(left))
             self._by_bytes[key] = (
                 None if most is None else Stair(np.zeros(1, dtype=np.int64), np.array([most], dtype=np.int64), 0)
