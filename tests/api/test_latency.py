@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from random_devices import RandomCase, random_case
+from random_devices import random_case
 from reference_machines import machine_text
 from seeds import sampled
 
@@ -87,35 +87,17 @@ def test_frontiers_that_stay_open(order: str, seed: int) -> None:
         weights=(),
         devices=tuple((Fraction(speed), Fraction(1), 0, None, None) for speed in (1, 2, "3/2", 1, 3)),
     )
-    model = mtpp.read(json.dumps(graph_of(case)).encode(), machine=case.machine(free=order == "free"))
+    model = mtpp.read(json.dumps(case.document()).encode(), machine=case.machine(free=order == "free"))
     for evaluations in (10, 100):
         plain = mtpp.partition(model, work_limit=evaluations)
         assert mtpp.partition(model, work_limit=evaluations, frontier=True).bottleneck <= plain.bottleneck
-
-
-def graph_of(case: RandomCase) -> dict[str, Any]:
-    """Return the graph of a random case as a document."""
-    ops = zip(case.work, case.params, strict=True)
-    return {
-        "format": "mtpp-graph", "version": 1, "name": "g", "time_unit": "ps",
-        "ops": [{"name": f"o{v}", "work": work, "param_bytes": size} for v, (work, size) in enumerate(ops)],
-        "tensors": [
-            {"name": f"t{t}", "producer": f"o{u}", "consumers": [f"o{v}" for v in readers], "bytes": size,
-             "transfer": moved}
-            for t, (u, readers, moved, size) in enumerate(case.tensors)
-        ],
-        "weights": [
-            {"name": f"w{i}", "bytes": size, "readers": [f"o{v}" for v in readers]}
-            for i, (size, readers) in enumerate(case.weights)
-        ],
-    }  # fmt: skip
 
 
 def plans_of(seed: int) -> list[dict[str, Any]]:
     """Return plans of a random case for each kind of goal, which embed their graph; none where there is no plan."""
     case, chance = random_case(seed), Random(seed)
     free = chance.random() < 0.5
-    model = mtpp.read(json.dumps(graph_of(case)).encode(), machine=case.machine(free=free))
+    model = mtpp.read(json.dumps(case.document()).encode(), machine=case.machine(free=free))
     pairs = case.frontier(len(case.devices), free=free)
     if not pairs:
         return []
@@ -222,12 +204,12 @@ def test_goals_that_do_not_go_together(goal: dict[str, Any], parameter: str) -> 
     """One line that names the option."""
     case = random_case(3)
     with pytest.raises(mtpp.InputError, match=parameter):
-        mtpp.partition(json.dumps({**graph_of(case), "time_unit": "1"}).encode(), 2, **goal)
+        mtpp.partition(json.dumps({**case.document(), "time_unit": "1"}).encode(), 2, **goal)
 
 
 def test_impossible_limits_are_proven_so() -> None:
     """No plan is below the least latency, or the least bottleneck."""
-    graph = json.dumps(graph_of(random_case(3))).encode()
+    graph = json.dumps(random_case(3).document()).encode()
     for goal in ({"max_latency": "0ps"}, {"objective": "latency", "max_bottleneck": "0ps"}):
         with pytest.raises(mtpp.Infeasible, match="proven infeasible"):
             mtpp.partition(graph, 2, **goal)  # type: ignore[arg-type]

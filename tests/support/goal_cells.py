@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 from random_chains import random_chain
-from random_devices import NEVER, RandomCase, random_case
+from random_devices import NEVER, random_case
 from random_neighbours import random_neighbours
 from random_replicas import replicated_optimum
 
@@ -39,24 +39,6 @@ class GoalCell:
         return "objective" in self.asked
 
 
-def graph_of(case: RandomCase) -> dict[str, Any]:
-    """Return the graph of a random case as a document."""
-    ops = zip(case.work, case.params, strict=True)
-    return {
-        "format": "mtpp-graph", "version": 1, "name": "g", "time_unit": "ps",
-        "ops": [{"name": f"o{v}", "work": work, "param_bytes": size} for v, (work, size) in enumerate(ops)],
-        "tensors": [
-            {"name": f"t{t}", "producer": f"o{u}", "consumers": [f"o{v}" for v in readers], "bytes": size,
-             "transfer": moved}
-            for t, (u, readers, moved, size) in enumerate(case.tensors)
-        ],
-        "weights": [
-            {"name": f"w{i}", "bytes": size, "readers": [f"o{v}" for v in readers]}
-            for i, (size, readers) in enumerate(case.weights)
-        ],
-    }  # fmt: skip
-
-
 def random_cell(seed: int, kind: str, goal: str) -> GoalCell:
     """Return a random cell of one of the kinds and goals; replicas do not go with neighbours."""
     chance = Random(seed)
@@ -72,7 +54,7 @@ def random_cell(seed: int, kind: str, goal: str) -> GoalCell:
         *_, limit, _ = case.devices[0]
         case = replace(case, devices=((Fraction(1), Fraction(1), 0, limit, None),) * len(case.devices))
     free, most = kind == "direct" and chance.random() < 0.5, chance.randint(1, len(case.devices))
-    graph = json.dumps(graph_of(case)).encode()
+    graph = json.dumps(case.document()).encode()
     if kind == "equal":
         reserve = 3 if case.peak == "reserve" else 0
         model = mtpp.read(graph, stage_memory=limit, activation_reserve=reserve, peak=case.peak)

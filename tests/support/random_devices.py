@@ -9,6 +9,7 @@ from functools import cache
 from itertools import combinations
 from math import ceil
 from random import Random
+from typing import Any
 
 import numpy as np
 from composed_graphs import composed_edges
@@ -77,6 +78,23 @@ class RandomCase:
             Weight(f"w{i}", size, tuple(f"o{v}" for v in readers)) for i, (size, readers) in enumerate(self.weights)
         ]
         return CostGraph.build(name="g", time_unit="ps", ops=ops, tensors=tensors, weights=weights)
+
+    def document(self) -> dict[str, Any]:
+        """Return the graph as an mtpp-graph."""
+        ops = zip(self.work, self.params, strict=True)
+        return {
+            "format": "mtpp-graph", "version": 1, "name": "g", "time_unit": "ps",
+            "ops": [{"name": f"o{v}", "work": work, "param_bytes": size} for v, (work, size) in enumerate(ops)],
+            "tensors": [
+                {"name": f"t{t}", "producer": f"o{u}", "consumers": [f"o{v}" for v in readers], "bytes": size,
+                 "transfer": moved}
+                for t, (u, readers, moved, size) in enumerate(self.tensors)
+            ],
+            "weights": [
+                {"name": f"w{i}", "bytes": size, "readers": [f"o{v}" for v in readers]}
+                for i, (size, readers) in enumerate(self.weights)
+            ],
+        }  # fmt: skip
 
     def instance(self, most: int | None = None, *, free: bool = False) -> Instance:
         """Return the instance in ticks, of which at most *most* devices may be used; None: all."""

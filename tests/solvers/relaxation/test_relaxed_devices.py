@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from plan_documents import graph_document
 from random_devices import RandomCase, random_case
 from random_neighbours import NeighbourCase, random_neighbours
 from seeds import sampled
@@ -60,21 +59,12 @@ def test_no_bound_of_neighbours_is_above_the_optimum(seed: int) -> None:
     assert found is None or found.value <= optimum
 
 
-def graph_of(case: RandomCase) -> dict[str, Any]:
-    """Return the graph of a case as an mtpp-graph."""
-    weights = [
-        {"name": f"w{i}", "bytes": size, "readers": [f"o{v}" for v in readers]}
-        for i, (size, readers) in enumerate(case.weights)
-    ]
-    return {**graph_document(case.graph()), "weights": weights}
-
-
 def planned(
     case: RandomCase | NeighbourCase, folder: Path, *, free: bool
 ) -> tuple[mtpp.PartitionPlan, Instance] | None:
     """Return the default plan of a case, and its instance; None if there is none."""
     path = folder / "graph.json"
-    path.write_text(json.dumps(graph_of(case) if isinstance(case, RandomCase) else case.document()))
+    path.write_text(json.dumps(case.document()))
     model = mtpp.read(path, machine=case.machine(free=free))
     try:
         return mtpp.partition(model), model.instance(None)
