@@ -10,7 +10,7 @@ from mtpp.inference.goal import Goal
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import StageCosts, stage_costs
 from mtpp.inference.partition import Partition
-from mtpp.inference.placed_partition import PlacedPartition
+from mtpp.inference.placed_partition import as_placed
 from mtpp.inference.replicas.costs import replica_costs
 from mtpp.inference.replicas.partition import ReplicatedPartition, with_single_devices
 from mtpp.names import AUTO, BOUNDS, DOWNSET, SIMPLE
@@ -87,11 +87,7 @@ class Aim:
         """Return the costs of the stages of a partition of the instance, on the devices that it names."""
         if isinstance(partition, ReplicatedPartition):
             return replica_costs(self.instance, partition)
-        return stage_costs(self.placed(partition), partition)
-
-    def placed(self, partition: Partition) -> Instance:
-        """Return the instance with the stages of a partition on their devices."""
-        return self.instance.on(partition.devices) if isinstance(partition, PlacedPartition) else self.instance
+        return stage_costs(as_placed(self.instance, partition), partition)
 
     def look(self, partition: Partition, reached: int, found_by: str, bounds: list[tuple[str, int]]) -> None:
         """Derive the objective and the figure that is limited once more, and hold all bounds against the objective.
@@ -108,7 +104,7 @@ class Aim:
             return
         costs = self.costs(partition)
         bottleneck = costs.bottleneck if self.goal.of_latency else reached
-        look_at_partition(self.placed(partition), partition, bottleneck, found_by, costs=costs)
+        look_at_partition(as_placed(self.instance, partition), partition, bottleneck, found_by, costs=costs)
         look_at_bounds(reached, bounds)
         if not self.goal.keeps(costs) or self.goal.value(costs) != reached:
             raise InconsistentResult(f"the partition found by {found_by} does not keep to what it was found for")

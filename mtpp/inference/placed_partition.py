@@ -37,3 +37,8 @@ class PlacedPartition(Partition):
     def over(self, instance: Instance, stages: Int32Array) -> PlacedPartition:
         """Return the same stages, on the same devices, over the ops of another instance."""
         return PlacedPartition.on(instance, stages, self.devices)
+
+
+def as_placed(instance: Instance, partition: Partition) -> Instance:
+    """Return the instance with the stages of a partition on the devices that it names, if it names any."""
+    return instance.on(partition.devices) if isinstance(partition, PlacedPartition) else instance

@@ -11,7 +11,7 @@ from mtpp.inference.graph import Int32Array
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import keeps_stage_memory, stage_costs
 from mtpp.inference.partition import Partition
-from mtpp.inference.placed_partition import PlacedPartition
+from mtpp.inference.placed_partition import as_placed
 from mtpp.solvers.downsets.downset_arrays import WordArray
 from mtpp.solvers.downsets.kernels.downset_layout import (
     DOWNSETS,
@@ -122,7 +122,7 @@ class ResumableSearch(ABC):
     def _holds(self) -> bool:
         """Whether the partition found keeps to the limits although stages hold weights whole, not their ops' shares."""
         found = self.partition()
-        placed = self._instance.on(found.devices) if isinstance(found, PlacedPartition) else self._instance
+        placed = as_placed(self._instance, found)
         costs = stage_costs(placed, found)
         return costs.bottleneck <= self.limit and keeps_stage_memory(placed, costs)
 

@@ -11,7 +11,7 @@ from mtpp.inference.goal import Goal
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import stage_costs
 from mtpp.inference.partition import Partition
-from mtpp.inference.placed_partition import PlacedPartition
+from mtpp.inference.placed_partition import PlacedPartition, as_placed
 from mtpp.names import LATENCY_OBJECTIVE
 from mtpp.solvers.bounds.latency_floor import latency_floor
 from mtpp.solvers.latency.partition import partition_for
@@ -92,7 +92,7 @@ class FrontierWalk:
     def frontier(self) -> list[Point]:
         """Return the points in increasing bottleneck; the first partition is one if nothing beats it."""
         instance, first = self._instance, self._first
-        costs = stage_costs(_on(instance, first.partition), first.partition)
+        costs = stage_costs(as_placed(instance, first.partition), first.partition)
         points = self.points[::-1]
         if points and points[0].latency <= costs.latency and points[0].bottleneck <= costs.bottleneck:
             return points
@@ -101,16 +101,12 @@ class FrontierWalk:
         return [own, *(one for one in points if one.latency < costs.latency)]
 
     def _take(self, found: SearchResult, lower: LowerBound) -> None:
-        costs = stage_costs(_on(self._instance, found.partition), found.partition)
+        costs = stage_costs(as_placed(self._instance, found.partition), found.partition)
         bound = lower if found.lower is None else found.lower
         while self.points and self.points[-1].latency >= costs.latency:
             bound = self.points.pop().lower
         self.points.append(Point(costs.bottleneck, costs.latency, bound, found.partition, found.found_by))
         self._next = costs.bottleneck - 1
-
-
-def _on(instance: Instance, partition: Partition) -> Instance:
-    return instance.on(partition.devices) if isinstance(partition, PlacedPartition) else instance
 
 
 def _placed(found: SearchResult, instance: Instance) -> PlacedPartition:

@@ -8,7 +8,7 @@ from mtpp.errors import Infeasible, InputError
 from mtpp.host.stop_reason import StopReason
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import bottleneck
-from mtpp.inference.placed_partition import PlacedPartition
+from mtpp.inference.placed_partition import as_placed
 from mtpp.solvers.feasibility import none_found
 from mtpp.solvers.limits import SearchLimits, SearchResult
 from mtpp.solvers.partitioners import slice as slicing
@@ -87,8 +87,7 @@ def partition(instance: Instance, limits: SearchLimits) -> SearchResult:
                 break
             lower = cutoff
         else:
-            placed = instance.on(found.devices) if isinstance(found, PlacedPartition) else instance
-            upper = bottleneck(placed, found)
+            upper = bottleneck(as_placed(instance, found), found)
             best = SearchResult(found, upper, _NAME, evaluations, StopReason.FINISHED)
             limits.tell(best)
         evaluations += 1

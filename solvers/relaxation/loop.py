@@ -18,7 +18,7 @@ from mtpp.inference.graph import Int32Array
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import keeps_stage_memory, stage_costs
 from mtpp.inference.partition import Partition
-from mtpp.inference.placed_partition import PlacedPartition
+from mtpp.inference.placed_partition import PlacedPartition, as_placed
 from mtpp.inference.relaxation import Relaxation, relax
 from mtpp.solvers.downsets.beam import BeamSearch
 from mtpp.solvers.downsets.enumeration import downset_problem
@@ -387,7 +387,7 @@ class RelaxationLoop:
 
     def _offer(self, partition: Partition) -> Instance:
         """Keep a partition if it is better, and return the instance with its stages in order."""
-        placed = self._instance.on(partition.devices) if isinstance(partition, PlacedPartition) else self._instance
+        placed = as_placed(self._instance, partition)
         costs = stage_costs(placed, partition)
         if costs.bottleneck < self.upper and keeps_stage_memory(placed, costs):
             self.upper, self.partition = costs.bottleneck, partition

@@ -12,7 +12,7 @@ from mtpp.inference.certificate import LowerBound, Tier
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import bottleneck
 from mtpp.inference.partition import Partition
-from mtpp.inference.placed_partition import PlacedPartition
+from mtpp.inference.placed_partition import as_placed
 from mtpp.solvers import registry
 from mtpp.solvers.bounds.device_room import first_bound
 from mtpp.solvers.downsets.enumeration import downset_problem
@@ -177,5 +177,4 @@ def _searched(instance: Instance, limit: int, limits: SearchLimits) -> tuple[str
 
 
 def _bottleneck(instance: Instance, partition: Partition) -> int:
-    placed = instance.on(partition.devices) if isinstance(partition, PlacedPartition) else instance
-    return bottleneck(placed, partition)
+    return bottleneck(as_placed(instance, partition), partition)

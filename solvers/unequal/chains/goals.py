@@ -13,7 +13,7 @@ from mtpp.inference.goal import Goal
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import stage_costs
 from mtpp.inference.partition import Partition
-from mtpp.inference.placed_partition import PlacedPartition
+from mtpp.inference.placed_partition import PlacedPartition, as_placed
 from mtpp.names import DOWNSET
 from mtpp.solvers.downsets.prover import DEFAULT_MEMORY_BYTES
 from mtpp.solvers.limits import SearchLimits, SearchResult
@@ -127,8 +127,7 @@ class ChainGoalSearch:
         """Take a better plan, and tell of it."""
         self.stages = stages
         found = self.partition()
-        placed = self._instance.on(found.devices) if isinstance(found, PlacedPartition) else self._instance
-        value = self._goal.value(stage_costs(placed, found))
+        value = self._goal.value(stage_costs(as_placed(self._instance, found), found))
         self._limits.observer.incumbent(value)
         self._limits.keeper.offer(value, DOWNSET, lambda: found)
 
@@ -179,8 +178,7 @@ def chain_for_goal(
             return None
         raise TooManyLabels
     found = search.partition()
-    placed = instance.on(found.devices) if isinstance(found, PlacedPartition) else instance
-    value = goal.value(stage_costs(placed, found))
+    value = goal.value(stage_costs(as_placed(instance, found), found))
     bounds = [one for one in (search.bound, lower) if one is not None]
     stopped = StopReason.OPTIMAL if search.closed else limits.stop or StopReason.BUDGET
     best = max(bounds, key=lambda one: one.value, default=None)

@@ -13,7 +13,7 @@ from mtpp.errors import Infeasible
 from mtpp.inference.goal import Goal
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import stage_costs
-from mtpp.inference.placed_partition import PlacedPartition
+from mtpp.inference.placed_partition import as_placed
 from mtpp.names import BOTTLENECK_OBJECTIVE, LATENCY_OBJECTIVE
 from mtpp.solvers.latency.best import best_for, plain_limits
 from mtpp.solvers.latency.frontier import FrontierWalk
@@ -93,8 +93,7 @@ def check(seed: int) -> None:
         assert found.lower is not None
         assert found.lower.value <= due
         plan = found.partition
-        placed = instance.on(plan.devices) if isinstance(plan, PlacedPartition) else instance
-        costs = stage_costs(placed, plan)
+        costs = stage_costs(as_placed(instance, plan), plan)
         assert goal.value(costs) == due
         assert goal.keeps(costs)
         assert plan.k - len(plan.empty_stages) <= cell.most

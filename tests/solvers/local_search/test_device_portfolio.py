@@ -12,7 +12,7 @@ from random_devices import NEVER, RandomCase, random_case
 
 from mtpp.errors import Infeasible, InputError
 from mtpp.inference.objective import bottleneck
-from mtpp.inference.placed_partition import PlacedPartition
+from mtpp.inference.placed_partition import as_placed
 from mtpp.names import ENGINE_RULES
 from mtpp.solvers.best_so_far import BestSoFar
 from mtpp.solvers.limits import SearchLimits
@@ -139,5 +139,4 @@ def test_the_best_is_told_on_the_way(free: bool) -> None:
     assert told is not None
     partition, ticks, _ = told
     assert ticks == found.bottleneck
-    on = instance.on(partition.devices) if isinstance(partition, PlacedPartition) else instance
-    assert bottleneck(on, partition) == ticks
+    assert bottleneck(as_placed(instance, partition), partition) == ticks
