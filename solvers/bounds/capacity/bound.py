@@ -25,6 +25,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -109,9 +110,10 @@ def capacity_bound(instance: Instance, lower: int, upper: int, effort: Effort) -
     measure = _measure(base)
     search = _Search(base, measure, instance.most_used, upper, effort)
     search.begin(lower)
+    beyond = cache(lambda slots: tuple(tensors_beyond(base, slots)))
     for labels in _LABELS:
         for slots in _WIDTHS:
-            forgotten = tensors_beyond(base, slots)
+            forgotten = beyond(slots)
             closed = search.run(forgotten, labels)
             if search.lower >= upper or (closed and not forgotten):
                 return BoundResult(search.found, solved=True)
@@ -176,18 +178,19 @@ class _Search:
         self._class_of = instance.cost.class_of(instance.k).tolist()
         self._upper = upper
         self._labels = 0
+        self._without = cache(lambda forgotten: ConvexSets(instance, self._measure, forgotten))
         self._by_bytes: dict[tuple[int, ConvexSets, int], Stair | None] = {}
         self.found: LowerBound | None = None
 
     def begin(self, lower: int) -> None:
         """Take what is known, or a little less than what all devices have time for."""
-        sets = ConvexSets(self._instance, self._measure, ())
+        sets = self._without(())
         rates = [sets.rate(c) for c in range(len(self._instance.cost.work))]
         best = sorted((rates[c] for c in self._class_of), reverse=True)[: self._most]
         simple = 1 if min(rates) < 0 or not sum(best) else int(self._total / sum(best) * (1 - 1e-6))
         self.lower = max(1, lower, simple)
 
-    def run(self, forgotten: Sequence[int], labels: int) -> bool:
+    def run(self, forgotten: tuple[int, ...], labels: int) -> bool:
         """Raise the bound with some tensors forgotten; return whether that came to its end.
 
         Parameters
@@ -195,7 +198,7 @@ class _Search:
         labels
             Of one pass at most.
         """
-        sets = ConvexSets(self._instance, self._measure, forgotten)
+        sets = self._without(forgotten)
         self._take_limits(sets, forgotten, labels)
         span, first = max(1, self._upper - self.lower), self.lower - 1
         window, exact = max(1, span // _WINDOW), True
