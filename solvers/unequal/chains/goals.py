@@ -92,7 +92,7 @@ class ChainGoalSearch:
             found = self._least(most_stage, min(floor + gap, highest))
             if found.stages is not None:
                 self._take(found.stages)
-                self._prove(found.total, found.total - 1, most_stage)
+                self._take_in(found.total, self._least(most_stage, found.total - 1))
                 return
             if floor + gap >= highest:
                 return
@@ -130,10 +130,6 @@ class ChainGoalSearch:
         value = self._goal.value(stage_costs(as_placed(self._instance, found), found))
         self._limits.observer.incumbent(value)
         self._limits.keeper.offer(value, DOWNSET, lambda: found)
-
-    def _prove(self, cutoff: int, most_total: int, most_stage: int) -> None:
-        """Keep the proof that no plan has a smaller latency."""
-        self._take_in(cutoff, self._least(most_stage, most_total))
 
     def _take_in(self, cutoff: int, found: LeastTotal) -> None:
         """Keep the proof that no plan's objective is below a cutoff, as a search has found."""

@@ -99,7 +99,7 @@ class TotalSearch:
         TooManyLabels
             If the labels are more than may be kept, or the time is over.
         """
-        ticks = np.where(self.costs.ticks <= most_stage, self.costs.ticks, NEVER)
+        ticks = self._ticks_within(most_stage)
         if self.in_list:
             return self._in_list(ticks, most_total)
         return self._in_any_order(ticks, most_total, *self._prices_within(most_stage)[1:])
@@ -107,9 +107,12 @@ class TotalSearch:
     def floor(self, most_stage: int) -> int:
         """Return a sum that no plan within a limit on stages is below."""
         if self.in_list:
-            ticks = np.where(self.costs.ticks <= most_stage, self.costs.ticks, NEVER)
-            return self._in_list(ticks, NEVER).total
+            return self._in_list(self._ticks_within(most_stage), NEVER).total
         return max(0, self._prices_within(most_stage)[0])
+
+    def _ticks_within(self, most_stage: int) -> Int64Array:
+        """Return the costs of ranges, those above a limit impossible."""
+        return np.where(self.costs.ticks <= most_stage, self.costs.ticks, NEVER)
 
     def _in_list(self, ticks: Int64Array, most_total: int) -> LeastTotal:
         """Look at the devices one after the other; O(devices · most · n · longest)."""
@@ -208,8 +211,7 @@ class TotalSearch:
         """Return good prices for stages within a limit, as :meth:`_priced` does, the last ones again at once."""
         if most_stage not in self.known_prices:
             self.known_prices.clear()
-            ticks = np.where(self.costs.ticks <= most_stage, self.costs.ticks, NEVER)
-            self.known_prices[most_stage] = self._priced(ticks)
+            self.known_prices[most_stage] = self._priced(self._ticks_within(most_stage))
         return self.known_prices[most_stage]
 
     def _priced(self, ticks: Int64Array) -> tuple[int, DevicePrices, list[int]]:
