@@ -28,6 +28,12 @@ def counts_of_text(text: str, request: LayoutRequest) -> list[int]:
     return counts
 
 
+def first_longer(layers: int, stages: int) -> list[int]:
+    """Equal numbers of layers, the first ones with one more where they do not divide."""
+    each, rest = divmod(layers, stages)
+    return [each + 1] * rest + [each] * (stages - rest)
+
+
 def forms_of_text(text: str) -> list[str]:
     """Name words that are numbers in a form that few would expect."""
     words = [word for word in text.split(",") if not _PLAIN.fullmatch(word) and int(word) >= 0]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from mtpp.errors import InputError
+from mtpp.formats.layouts.counts import first_longer
 from mtpp.formats.layouts.megatron import layout_of_stages
 from mtpp.formats.layouts.megatron_text import Stage
 from mtpp.formats.layouts.request import LayoutRequest, Setting, check_keys, integer, named, natural, refusal
@@ -78,5 +79,4 @@ def _counts(recipe: str, ranks: int, virtual: int, layers: int) -> list[int]:
         if number < 3:
             raise refusal("ValueError", f"MTP layers of their own need 3 stages, not {number}")
         number -= 2
-    each, rest = divmod(layers, number)
-    return [each + 1] * rest + [each] * (number - rest)
+    return first_longer(layers, number)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mtpp.formats.layouts.counts import check_counts, layout_of_counts
+from mtpp.formats.layouts.counts import check_counts, first_longer, layout_of_counts
 from mtpp.formats.layouts.request import LayoutRequest, Setting, check_keys, json_text, named, refusal, value_in
 from mtpp.formats.layouts.written import WrittenLayout
 from mtpp.language_models.layout import Layout
@@ -48,8 +48,7 @@ def default_counts(layers: int, stages: int) -> list[int]:
     >>> default_counts(61, 8)
     [8, 8, 8, 8, 8, 7, 7, 7]
     """
-    each, rest = divmod(layers, stages)
-    return [each + 1] * rest + [each] * (stages - rest)
+    return first_longer(layers, stages)
 
 
 def write(counts: list[int], request: LayoutRequest) -> WrittenLayout:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mtpp.errors import InputError
-from mtpp.formats.layouts.counts import check_counts
+from mtpp.formats.layouts.counts import check_counts, first_longer
 from mtpp.formats.layouts.request import (
     LayoutRequest,
     Setting,
@@ -114,11 +114,10 @@ def default_counts(layers: int, stages: int, first_less: int = 1, last_less: int
     slots = layers + first_less + last_less
     if stages > slots:
         raise refusal("ValueError", f"Number of stages ({stages}) cannot be greater than effective layers ({slots})")
-    each, rest = divmod(slots, stages)
+    counts = first_longer(slots, stages)
     for name, less in (("input_weight", first_less), ("output_weight", last_less)):
-        if less > each:
-            raise refusal("ValueError", f"{name} ({less}) exceeds minimum layers per stage ({each}).")
-    counts = [each + (stage < rest) for stage in range(stages)]
+        if less > counts[-1]:
+            raise refusal("ValueError", f"{name} ({less}) exceeds minimum layers per stage ({counts[-1]}).")
     counts[0] -= first_less
     counts[-1] -= last_less
     return counts
