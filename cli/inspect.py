@@ -37,7 +37,8 @@ def command(
     """
     from mtpp.api.inputs.language_models import names_language_model
     from mtpp.api.inputs.model import read_model
-    from mtpp.api.inspect import inspection, language_model_inspection, refuse_reading, refuse_serving
+    from mtpp.api.inspect import inspection
+    from mtpp.api.language_models.inspection import language_model_inspection, refuse_reading, refuse_serving
     from mtpp.cli.terminal.output import write_stdout
 
     if modelreading.from_format is None and names_language_model(model):

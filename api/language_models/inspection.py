@@ -1,0 +1,98 @@
+"""Figures of a language model: its layers with weights and caches, and the parts around them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from mtpp.api.options.graphs import Inspecting
+from mtpp.api.options.language_models import Serving
+from mtpp.api.options.option import options_of
+from mtpp.api.output import ShownResult
+from mtpp.errors import InputError
+
+if TYPE_CHECKING:
+    from mtpp.api.options.reading import ModelReading
+    from mtpp.views.terminal import Medium
+
+
+class LanguageModelInspection(ShownResult):
+    """Layers of a language model with weights and caches, and the parts around them; it shows itself as a table."""
+
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        self._document = document
+
+    @property
+    def name(self) -> str:
+        """Name of the folder or of the file."""
+        return str(self._document["name"])
+
+    @property
+    def parameters(self) -> int:
+        """Number of parameters, tied ones once, without layers for further tokens."""
+        return int(self._document["parameters"])
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of weights as stored."""
+        return int(self._document["bytes"])
+
+    @property
+    def cache_bytes_per_token(self) -> int:
+        """Bytes that all layers keep of a token, below their windows."""
+        return int(self._document["cache_bytes_per_token"])
+
+    @property
+    def layers(self) -> list[dict[str, Any]]:
+        """Layers in order, those of an encoder first."""
+        return copy.deepcopy(self._document["layers"])
+
+    @property
+    def notes(self) -> list[str]:
+        """Disagreements between files and configuration, and assumptions."""
+        return list(self._document["notes"])
+
+    def _said(self) -> Mapping[str, Any]:
+        return self._document
+
+    def _shown(self, medium: str | Medium) -> str:
+        from mtpp.views.language_model import language_model_text
+
+        return language_model_text(self._document, medium)
+
+
+def language_model_inspection(
+    path: Any, asked: Inspecting, serving: Serving, sequences: int | None = None
+) -> LanguageModelInspection:
+    """Return the figures of a language model at a path."""
+    from mtpp.api.inputs.language_models import language_model
+    from mtpp.formats.results.language_model import language_model_document
+    from mtpp.formats.results.language_model_steps import add_steps
+
+    if asked.ops or asked.modules is not None:
+        name = "ops" if asked.ops else "modules"
+        raise InputError("has no effect on a language model's files", parameter=name, remedy="leave it out")
+    found = language_model(path)
+    context = 4096 if serving.context is None else int(serving.context)
+    kv_dtype = serving.kv_dtype or "bf16"
+    if serving.batch is not None and serving.phase is None:
+        raise InputError("has no effect without a phase", parameter="batch", remedy="give --phase decode")
+    document = language_model_document(found, kv_dtype, context, sequences or 1)
+    if serving.phase is not None:
+        phases = ("decode", "prefill") if serving.phase == "both" else (serving.phase,)
+        add_steps(document, found, phases, serving.batch or sequences or 1)
+    return LanguageModelInspection(document)
+
+
+def refuse_serving(serving: Serving) -> None:
+    """Refuse options of language models where there is none."""
+    for name in (name for name, value in serving.values().items() if value is not None):
+        raise InputError("is of language models", parameter=name, remedy="leave it out")
+
+
+def refuse_reading(reading: ModelReading) -> None:
+    """Refuse options of graphs where there is a language model."""
+    for name, one in options_of(type(reading)).items():
+        if name not in ("sequences", "max_input_size") and (getattr(reading, name) or None) != (one.default or None):
+            raise InputError("has no effect on a language model's files", parameter=name, remedy="leave it out")
