@@ -115,7 +115,7 @@ def _of_model(model: Any) -> dict[str, Any]:
 
 def _of_configuration(configuration: dict[str, Any], source: str) -> Modules:
     """Return modules by the table of architectures; of others as transformers builds them, where that is installed."""
-    from mtpp.formats.module_trees.configuration import is_known, modules_of_configuration
+    from mtpp.formats.language_models.module_trees import is_known, modules_of_configuration
 
     if not is_known(configuration):
         from mtpp.runtime.pytorch.meta_model import meta_model

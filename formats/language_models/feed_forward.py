@@ -91,10 +91,10 @@ def experts(
         up, down = ExpertStack((count, 2 * width, hidden)), ExpertStack((count, hidden, width))
         if input_major:
             up, down = ExpertStack((count, hidden, 2 * width)), ExpertStack((count, width, hidden))
-        shapes |= {f"{path}.experts.gate_up_proj": up, f"{path}.experts.down_proj": down}
-        if bias:
-            shapes[f"{path}.experts.gate_up_proj_bias"] = (count, 2 * width)
-            shapes[f"{path}.experts.down_proj_bias"] = (count, hidden)
+        for name, shape, outputs in (("gate_up_proj", up, 2 * width), ("down_proj", down, hidden)):
+            shapes[f"{path}.experts.{name}"] = shape
+            if bias:
+                shapes[f"{path}.experts.{name}_bias"] = (count, outputs)
         return shapes
 
     return block

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -17,7 +17,7 @@ from mtpp.formats.language_models.gguf_keys import architecture_of, configuratio
 from mtpp.formats.language_models.packed_weights import PackedWeights, quantization_of
 from mtpp.formats.language_models.patterns import everywhere
 from mtpp.formats.language_models.skeleton import Skeleton, skeleton
-from mtpp.formats.language_models.tensor_parts import Place, holds_experts, place_of
+from mtpp.formats.language_models.tensor_parts import Place, by_number, by_place, holds_experts
 from mtpp.language_models.language_model import DecoderLayer, LanguageModel, Part, Weight
 from mtpp.units import format_bytes
 from mtpp.wording import counted
@@ -52,7 +52,9 @@ def stored_model(
     else:
         parts = _structure(model_type, values, source, notes, counted_by)
     packed = PackedWeights(checkpoint.tensors, values)
-    placed = _placed(checkpoint, packed)
+    placed = by_place(
+        Weight(tensor.name, tensor.shape, packed.parameters(tensor), tensor.bytes) for tensor in checkpoint.tensors
+    )
     layers, mtp = _layers(placed, parts, notes)
     embedding, head = Part(placed.pop(Place("embedding"), [])), Part(placed.pop(Place("head"), []))
     other = Part([weight for place, weights in placed.items() if place.part == "other" for weight in weights])
@@ -109,14 +111,6 @@ def _guessed(model_type: str, values: Mapping[str, Any], source: str, notes: lis
     return parts
 
 
-def _placed(checkpoint: Checkpoint, packed: PackedWeights) -> dict[Place, list[Weight]]:
-    placed: defaultdict[Place, list[Weight]] = defaultdict(list)
-    for tensor in checkpoint.tensors:
-        weight = Weight(tensor.name, tensor.shape, packed.parameters(tensor), tensor.bytes)
-        placed[place_of(tensor.name)].append(weight)
-    return dict(placed)
-
-
 def _layers(
     placed: dict[Place, list[Weight]], parts: Skeleton | None, notes: list[str]
 ) -> tuple[tuple[DecoderLayer, ...], tuple[DecoderLayer, ...]]:
@@ -124,7 +118,7 @@ def _layers(
     found = {place: weights for place, weights in placed.items() if place.layer is not None or place.part == "mtp"}
     for place in found:
         del placed[place]
-    numbers = {part: _by_number(found, part) for part in ("encoder", "decoder")}
+    numbers = {part: by_number(found, part) for part in ("encoder", "decoder")}
     if parts is None and not numbers["decoder"]:
         numbers = {"encoder": {}, "decoder": numbers["encoder"]}
     described: Sequence[DecoderLayer] = () if parts is None else parts.layers
@@ -150,15 +144,6 @@ def _layers(
         else:
             beyond.append(DecoderLayer(tuple(found[place]), place.path, "mtp"))
     return tuple(layers), tuple(_with_caches(beyond, parts))
-
-
-def _by_number(found: Mapping[Place, list[Weight]], part: str) -> dict[int, tuple[str, list[Weight]]]:
-    numbered: dict[int, tuple[str, list[Weight]]] = {}
-    for place, weights in found.items():
-        if place.part == part and place.layer is not None:
-            path, listed = numbered.setdefault(place.layer, (place.path, []))
-            numbered[place.layer] = path, [*listed, *weights]
-    return numbered
 
 
 def _with_caches(beyond: Sequence[DecoderLayer], parts: Skeleton | None) -> list[DecoderLayer]:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import NamedTuple
+
+from mtpp.language_models.language_model import Weight
 
 
 class Place(NamedTuple):
@@ -64,6 +67,23 @@ def _place_outside(modules: list[str]) -> Place:
     if EMBEDDINGS.intersection(modules):
         return Place("embedding")
     return Place("head" if HEADS.intersection(modules) else "other")
+
+
+def by_place(weights: Iterable[Weight]) -> dict[Place, list[Weight]]:
+    """Return weights by the part that each belongs to."""
+    placed: dict[Place, list[Weight]] = {}
+    for weight in weights:
+        placed.setdefault(place_of(weight.name), []).append(weight)
+    return placed
+
+
+def by_number(placed: Mapping[Place, list[Weight]], part: str) -> dict[int, tuple[str, list[Weight]]]:
+    """Return the path and the weights of each layer of a part."""
+    numbered: dict[int, tuple[str, list[Weight]]] = {}
+    for place, weights in placed.items():
+        if place.part == part and place.layer is not None:
+            numbered.setdefault(place.layer, (place.path, []))[1].extend(weights)
+    return numbered
 
 
 _EXPERTS = re.compile(r"(?:^|\.)experts(?:\.|$)|_exps?\.")

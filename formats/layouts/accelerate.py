@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mtpp.errors import InputError
+from mtpp.formats.language_models.module_trees import llama_names
 from mtpp.formats.layouts.balancing import (
     balanced_limits,
     limits_in_order,
@@ -22,7 +23,6 @@ from mtpp.formats.layouts.counts import check_counts
 from mtpp.formats.layouts.filling import CPU, DISK, Device, Filling, merged
 from mtpp.formats.layouts.request import LayoutRequest, Setting, check_keys, json_text, named, refusal, value_in
 from mtpp.formats.layouts.written import WrittenLayout
-from mtpp.formats.module_trees.configuration import llama_names
 from mtpp.language_models.layout import Layout, Range
 from mtpp.language_models.modules import Modules
 

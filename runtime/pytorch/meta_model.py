@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from mtpp.errors import InputError
+from mtpp.formats.language_models.module_trees import type_as_built
 
 if TYPE_CHECKING:
     import torch
@@ -39,12 +40,11 @@ def meta_model(values: Mapping[str, Any], source: str) -> torch.nn.Module | None
     if model_type not in CONFIG_MAPPING:
         return None
     given = {key: _plain(value) for key, value in values.items() if key not in _OTHER}
-    kind = str(values.get("dtype") or values.get("torch_dtype") or "float32").removeprefix("torch.")
     try:
         configuration = CONFIG_MAPPING[model_type](**given)
         with torch.device("meta"):
             model: torch.nn.Module = AutoModelForCausalLM.from_config(
-                configuration, dtype=getattr(torch, kind), trust_remote_code=False
+                configuration, dtype=getattr(torch, type_as_built(values)), trust_remote_code=False
             )
     except Exception as error:  # any of transformers
         raise InputError(f"transformers refuses it: {str(error)[:200]}", source=source) from None

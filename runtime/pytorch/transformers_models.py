@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from mtpp.formats.language_models.skeleton import Skeleton
-from mtpp.formats.language_models.tensor_parts import place_of
+from mtpp.formats.language_models.tensor_parts import Place, by_number, by_place
 from mtpp.language_models.cache import LayerCache
 from mtpp.language_models.language_model import DecoderLayer, Part, Weight
 from mtpp.runtime.pytorch.meta_model import meta_model
@@ -45,28 +44,23 @@ def counted(values: Mapping[str, Any], source: str, element_bytes: int) -> tuple
 
 
 def _parts(model: Any, caches: Mapping[int, LayerCache], element_bytes: int) -> Skeleton:
-    placed: defaultdict[tuple[str, int | None], list[Weight]] = defaultdict(list)
-    paths: dict[tuple[str, int | None], str] = {}
-    for name, parameter in model.named_parameters():
-        place = place_of(name)
-        count = parameter.numel()
-        placed[place.part, place.layer].append(Weight(name, tuple(parameter.shape), count, count * element_bytes))
-        paths[place.part, place.layer] = place.path
+    placed = by_place(
+        Weight(name, tuple(parameter.shape), parameter.numel(), parameter.numel() * element_bytes)
+        for name, parameter in model.named_parameters()
+    )
     layers = []
-    for part, number in sorted(
-        (key for key in placed if key[1] is not None), key=lambda key: (key[0] != "encoder", key)
-    ):
-        cache = caches.get(number or 0, LayerCache()) if part == "decoder" else LayerCache()
-        weights = tuple(placed[part, number])
-        layers.append(DecoderLayer(weights, paths[part, number], part, _kind(cache), cache))
+    for part in ("encoder", "decoder", "mtp"):
+        for number, (path, weights) in sorted(by_number(placed, part).items()):
+            cache = caches.get(number, LayerCache()) if part == "decoder" else LayerCache()
+            layers.append(DecoderLayer(tuple(weights), path, part, _kind(cache), cache))
     embedding, head = model.get_input_embeddings(), model.get_output_embeddings()
     tied = head is not None and embedding.weight is head.weight
     return Skeleton(
         tuple(layers),
         (),
-        Part(tuple(placed["embedding", None])),
-        Part(tuple(placed["head", None])),
-        Part(tuple(placed["other", None])),
+        Part(tuple(placed.get(Place("embedding"), ()))),
+        Part(tuple(placed.get(Place("head"), ()))),
+        Part(tuple(placed.get(Place("other"), ()))),
         tied,
     )
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import mtpp
+from mtpp.formats.language_models.module_trees import llama_names
 from mtpp.formats.layouts.registry import LAYOUT_FORMATS
-from mtpp.formats.module_trees.configuration import llama_names
 
 VALUES: list[Any] = [
     None, 0, 1, -1, 2.5, True, 10**30, float("nan"), float("inf"), "", "x", "1,2", "10GB", "auto", "{", "[[", "-ts",

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 import mtpp
-from mtpp.formats.module_trees.architectures import ARCHITECTURES
-from mtpp.formats.module_trees.configuration import modules_of_configuration
+from mtpp.formats.language_models.architectures import ARCHITECTURES
+from mtpp.formats.language_models.module_classes import MODULE_CLASSES
+from mtpp.formats.language_models.module_trees import modules_of_configuration
 from mtpp.language_models.modules import Modules
 
 torch = pytest.importorskip("torch")
@@ -147,7 +148,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "qwen3_next": {"num_hidden_layers": 5, "mlp_only_layers": [1]},
     "granitemoehybrid": {"num_hidden_layers": 3, "layer_types": ["mamba", "attention", "mamba"]},
 }
-UNNAMED = ("act_fn", "activation_fn", "activation", "act", "embed_tokens", "gate", "mlp", "shared_experts")
+UNNAMED = ("act_fn", "activation_fn", "activation", "act")
 """Modules whose classes no rule looks at."""
 
 
@@ -164,16 +165,19 @@ def _shape(modules: Modules) -> list[Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["gpt2", *ARCHITECTURES])
+@pytest.mark.parametrize("name", MODULE_CLASSES)
 def test_modules_are_those_that_transformers_builds(name: str) -> None:
-    """Names, order, classes, elements and types, from the configuration alone."""
+    """Names, order, classes, elements and types, from the configuration alone, whether it says defaults or not."""
     transformers = pytest.importorskip("transformers", minversion="5")
     configuration = transformers.AutoConfig.for_model(name, **SMALL.get(name, {"num_hidden_layers": 3}))
     with torch.device("meta"):
         model = transformers.AutoModelForCausalLM.from_config(configuration, dtype=torch.bfloat16)
-    ours = modules_of_configuration({**configuration.to_dict(), "dtype": "bfloat16"})
-    theirs = modules_of(model)
+    given = {**configuration.to_dict(), "dtype": "bfloat16"}
+    ours, theirs = modules_of_configuration(given), modules_of(model)
     assert _shape(ours) == _shape(theirs)
+    absent = ARCHITECTURES[name].defaults.keys() - SMALL.get(name, {}).keys()
+    by_default = modules_of_configuration({key: value for key, value in given.items() if key not in absent})
+    assert _shape(by_default) == _shape(theirs)
     assert [sorted(group) for group in ours.tied] == [sorted(group) for group in theirs.tied]
     assert (ours.undividable, ours.layer_prefix, ours.embedding, ours.final_norm, ours.head) == (
         theirs.undividable,

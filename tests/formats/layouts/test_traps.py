@@ -385,7 +385,7 @@ def test_sizes_that_accelerate_refuses(size: str | int) -> None:
 
 
 def _one_layer() -> Any:
-    from mtpp.formats.module_trees.configuration import llama_names
+    from mtpp.formats.language_models.module_trees import llama_names
 
     return llama_names(1, False)
 

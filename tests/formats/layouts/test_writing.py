@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mtpp
+from mtpp.formats.language_models.module_trees import modules_of_configuration
 from mtpp.formats.layouts.registry import LAYOUT_FORMATS
 from mtpp.formats.layouts.request import LayoutRequest
-from mtpp.formats.module_trees.configuration import modules_of_configuration
 
 WRITERS = sorted(name for name, one in LAYOUT_FORMATS.items() if one.write)
 BY_COUNTS = [name for name in WRITERS if name not in ("deepspeed", "exo")]
