@@ -87,13 +87,16 @@ def _summary(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     types = ", ".join(f"{name} {format_bytes(size)}" for name, size in document["bytes_by_type"].items())
     short, long = document["cache_bytes_per_token"], document["cache_bytes_per_token_beyond_window"]
     beyond = f", {long:,} B beyond the window" if long != short else ""
+    per_source = document.get("cache_bytes_per_source_token")
+    of_source = f", {per_source:,} B a token of the source" if per_source else ""
     sequences = document["sequences"]
     held = f"{sequences:,} sequence{'s' if sequences > 1 else ''} of {document['context']:,} tokens"
+    held += " and a source as long" if per_source else ""
     source = f"{document['source']}, {document['files']} files" if document["files"] > 1 else document["source"]
     return [
         ("model", f"{document['model_type']}: {document['parameters']:,} parameters ({source})"),
         ("weights", f"{document['bytes']:,} B: {types}{', head tied' if document['tied'] else ''}"),
-        ("cache", f"{short:,} B a token{beyond} ({document['kv_dtype']})"),
+        ("cache", f"{short:,} B a token{beyond}{of_source} ({document['kv_dtype']})"),
         ("held", f"{format_bytes(document['cache_bytes'])} of caches and states for {held}"),
         *(("note", note) for note in document["notes"]),
     ]

@@ -21,11 +21,14 @@ def language_model_document(
     kv_dtype
         Type of an element of caches, one of :data:`mtpp.names.CACHE_TYPES`.
     context, sequences
-        Tokens of a sequence, and the number of sequences that the cache in all is of.
+        Tokens of a sequence, and the number of sequences that the cache in all is of. The source of an encoder is as
+        long as the context.
     notes
         Further ones.
     """
     decoders = [layer for layer in model.layers if layer.part == "decoder"]
+    source = sum(cache_bytes(layer.cache.per_source_token, kv_dtype) for layer in decoders)
+    held = sum(layer.cache.bytes(context, kv_dtype, source=context) for layer in decoders)
     document: dict[str, Any] = {
         "format": FORMAT,
         "version": 1,
@@ -44,8 +47,9 @@ def language_model_document(
         "cache_bytes_per_token_beyond_window": sum(
             cache_bytes(layer.cache.per_token, kv_dtype) for layer in decoders if layer.cache.window is None
         ),
-        "cache_bytes_per_sequence": sum(layer.cache.bytes(context, kv_dtype) for layer in decoders),
-        "cache_bytes": sequences * sum(layer.cache.bytes(context, kv_dtype) for layer in decoders),
+        **({"cache_bytes_per_source_token": source} if source else {}),
+        "cache_bytes_per_sequence": held,
+        "cache_bytes": sequences * held,
         "embedding": _part(model.embedding),
         "head": {"parameters": model.head_parameters, "bytes": model.head.bytes},
         "other": _part(model.other),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from checkpoint_files import write_model
-from language_models import LAYER_PARAMETERS, LLAMA, llama_tensors
+from language_models import LAYER_PARAMETERS, LLAMA, T5, llama_tensors
 from processes import refused, run
 from refusals import refusal
 
@@ -81,6 +81,19 @@ def test_steps_have_flops_and_bytes(folder: Path) -> None:
     assert shown["layers"][0]["steps"]["decode"]["cache_bytes_written"] == 2 * 16
     assert "decode FLOPs" in run("inspect", folder, *options).stdout
     assert refusal(mtpp.inspect, folder, batch=2).parameter == "batch"
+
+
+def test_caches_of_the_source_are_held(tmp_path: Path) -> None:
+    """Cross attention keeps keys and values of a source as long as the context, which its decode step reads."""
+    (tmp_path / "config.json").write_text(json.dumps(T5))
+    found = mtpp.inspect(tmp_path, context=10, sequences=2, phase="decode").document()
+    of_token = 3 * 2 * 8 * 2  # decoder layers, keys and values, width, bytes
+    assert found["cache_bytes_per_token"] == found["cache_bytes_per_source_token"] == of_token
+    assert found["cache_bytes_per_sequence"] == 10 * 2 * of_token
+    assert found["cache_bytes"] == found["steps"]["decode"]["cache_bytes_read"] == 2 * 10 * 2 * of_token
+    shown = run("inspect", tmp_path, "--context", "10").stdout
+    assert "96 B a token, 96 B a token of the source" in shown
+    assert "for 1 sequence of 10 tokens and a source as long" in shown
 
 
 def test_notes_stand_in_the_table(folder: Path) -> None:

@@ -12,6 +12,10 @@ LLAMA: dict[str, Any] = {
     "num_key_value_heads": 2, "vocab_size": 10, "torch_dtype": "bfloat16",
 }  # fmt: skip
 
+T5: dict[str, Any] = {
+    "model_type": "t5", "d_model": 8, "d_kv": 4, "d_ff": 16, "num_layers": 3, "num_heads": 2, "vocab_size": 10,
+}  # fmt: skip
+
 
 def llama_tensors(
     layers: int = 2, *, prefix: str = "model.", head: bool = True
