@@ -75,6 +75,30 @@ def machine_devices(devices: Devices, observer: Observer) -> MachineDevices | No
     return _figures(devices, machine)
 
 
+def machine_figures(devices: Devices) -> dict[str, Any]:
+    """Return the figures of a machine's devices as a training plan by ``pfeife`` states them.
+
+    Raises
+    ------
+    InputError
+        If devices differ in more than memory and speed: no training plan is for such a machine.
+    """
+    from mtpp.formats.results.split_plan import exact_text
+
+    found = _figures(devices, _read(devices))
+    speeds = [exact_text(speed) for speed in found.speeds or (1,)]
+    memory: Any = found.devices.memory
+    return {
+        "devices": found.devices.devices,
+        "memory_bytes": list(memory) if isinstance(memory, tuple) else memory,
+        "bandwidth_bytes_per_s": found.devices.bandwidth,
+        "latency_ticks": found.latency_ps,
+        "speed": speeds[0] if len(set(speeds)) == 1 else speeds,
+        "peak_flops_per_s": found.system.peak_flops_per_s,
+        "memory_bandwidth_bytes_per_s": found.system.memory_bandwidth_bytes_per_s,
+    }
+
+
 def _read(devices: Devices) -> Machine:
     from mtpp.api.options.machine import OnMachine, System
 

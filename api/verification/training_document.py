@@ -30,6 +30,7 @@ def verify_training_document(plan: Any, source: Source, request: VerifyRequest, 
         If the plan or the model is malformed, no model is given, or the plan is held to what it does not have.
     """
     from mtpp.api.verification.searches import training_searches
+    from mtpp.checker.training.machine import held_to_machine
     from mtpp.checker.training.plan import verify_training_plan
     from mtpp.checker.training.versions import check_any_training_plan
     from mtpp.checker.unchecked import unchecked_training_plan
@@ -40,11 +41,13 @@ def verify_training_document(plan: Any, source: Source, request: VerifyRequest, 
         check_any_training_plan(plan, ())
         _refuse_idle_system(request)
         if supplied is None and request.unfound is not None:
-            return unchecked_training_plan(plan, request.unfound, system_due=request.system_due)
+            report = unchecked_training_plan(plan, request.unfound, system_due=request.system_due)
+            return held_to_machine(report, plan, _machine_due(request))
         if supplied is None:
             raise InputError("a training plan embeds no model", remedy="give the model with ‹model›")
         model, sha256, costs_sha256 = model_of_training_plan(plan, supplied, request)
-        return verify_training_plan(
+        due = _machine_due(request)
+        report = verify_training_plan(
             plan,
             model,
             sha256,
@@ -53,6 +56,7 @@ def verify_training_document(plan: Any, source: Source, request: VerifyRequest, 
             system_due=request.system_due,
             ended_by=(TimeIsUp,),
         )
+        return held_to_machine(report, plan, due)
     except InputError as error:
         path = supplied if isinstance(supplied, str) else "‹model›"
         where = path if error.source == "model" else error.source or source.display
@@ -83,8 +87,17 @@ def model_of_training_plan(
 
 def _refuse_idle_system(request: VerifyRequest) -> None:
     """Raise InputError if a training plan is held to a system that it does not have."""
-    if set(request.system_due) - {_BANDWIDTH}:
+    if set(request.system.due) - {_BANDWIDTH}:
         raise _idle("‹system› and its overrides but ‹bandwidth›")
+
+
+def _machine_due(request: VerifyRequest) -> dict[str, Any] | None:
+    """Return figures of the machine that a plan is held to; None: the plan's own choice."""
+    from mtpp.api.options.machine import Devices
+    from mtpp.api.training.machine_devices import machine_figures
+
+    machine = request.machine.machine
+    return None if machine is None else machine_figures(Devices(machine=machine, bandwidth=request.system.bandwidth))
 
 
 def _refuse_graph_terms(request: VerifyRequest) -> None:

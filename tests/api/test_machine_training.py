@@ -101,3 +101,39 @@ def test_what_does_not_go_together_is_refused(tmp_path: Path, text: str, given: 
     assert message in str(refused.value)
     with pytest.raises(InputError, match="speed: is a figure of the machine; leave it out"):
         _document(MODEL, mtpp.Pfeife(micro_batches=4, speed=3), machine=_machine(tmp_path, MACHINE))
+
+
+def test_verification_holds_a_plan_to_a_machine(tmp_path: Path) -> None:
+    """Another memory, speed, link or number of devices is told, and a machine that no such plan is for is refused."""
+    machine = _machine(tmp_path, MACHINE)
+    found = mtpp.plan_training(MODEL, planner=mtpp.Pfeife(micro_batches=4), machine=machine)
+    assert mtpp.verify(found, MODEL, machine=machine).verdict == "ok"
+    for old, new, figure in (
+        ('"8GB"', '"9GB"', "memory in bytes"),
+        ("speed = 2", "speed = 3", "speed"),
+        ("count = 2", "count = 3", "devices"),
+        ("[[device]]", '[[device]]\nlatency = "1us"', "ticks of latency"),
+        ("[[device]]", '[[device]]\nbandwidth = "1GB/s"', "bandwidth in bytes per second"),
+    ):
+        report = mtpp.verify(found, MODEL, machine=_machine(tmp_path, MACHINE.replace(old, new)))
+        assert [(row.claim, row.detail.partition(":")[0]) for row in report.rows if row.verdict == "false"] == [
+            ("machine", figure)
+        ]
+    with pytest.raises(InputError, match="its devices differ in rates of their systems"):
+        mtpp.verify(found, MODEL, machine=_machine(tmp_path, MACHINE.replace("speed = 2", 'system = "v100"')))
+
+
+def test_verification_holds_equal_devices_and_rates_to_a_machine(tmp_path: Path) -> None:
+    """Plans of planners of equal devices, and rates that a model was read for."""
+    text = '[[device]]\ncount = 2\nmemory = "16GB"\n'
+    found = mtpp.plan_training(MODEL, planner=mtpp.Piper(max_micro_batches=4), machine=_machine(tmp_path, text))
+    assert mtpp.verify(found, MODEL, machine=_machine(tmp_path, text)).verdict == "ok"
+    report = mtpp.verify(found, MODEL, machine=_machine(tmp_path, text + "speed = 2\n"))
+    assert [row.claim for row in report.rows if row.verdict == "false"] == ["machine"]
+    path, system = mtpp.datasets.sample_path("resnet50"), 'system = "l4"\nbandwidth = "2GB/s"\n'
+    found = mtpp.plan_training(
+        path, planner=mtpp.Pfeife(micro_batches=2), machine=_machine(tmp_path, f"[[device]]\ncount = 2\n{system}")
+    )
+    for count, verdict in (("2\n" + system, "ok"), ('2\nsystem = "v100"\nbandwidth = "2GB/s"\n', "false")):
+        report = mtpp.verify(found, path, machine=_machine(tmp_path, f"[[device]]\ncount = {count}"))
+        assert report.verdict == verdict
