@@ -161,6 +161,11 @@ def format_count(count: int) -> str:
     return _with_prefix(count).rstrip()
 
 
+def format_quantity(count: int, unit: str) -> str:
+    """Write a large count of a unit for people: ``4.11 GFLOP``."""
+    return f"{_with_prefix(count)}{unit}"
+
+
 def _with_prefix(value: int) -> str:
     for prefix in ("P", "T", "G", "M", "k"):
         if value >= _ROUNDS_TO_ONE * _DECIMAL_PREFIX[prefix]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mtpp.formats.modelled.control_notes import UNKNOWN_TRIPS
-from mtpp.units import format_bytes, format_count, format_picoseconds, format_share
+from mtpp.units import format_bytes, format_picoseconds, format_quantity, format_share
 from mtpp.views.renderer import view
 from mtpp.views.table import Column, Table
 from mtpp.views.terminal import Medium
@@ -61,7 +61,8 @@ def _summary(document: Mapping[str, Any]) -> list[tuple[str, str]]:
                  f"({largest['name']})"),
     ]  # fmt: skip
     if "macs" in reader:
-        lines.append(("arithmetic", f"{format_count(reader['macs'])}MAC, {format_count(reader.get('flops', 0))}FLOP"))
+        macs, flops = format_quantity(reader["macs"], "MAC"), format_quantity(reader.get("flops", 0), "FLOP")
+        lines.append(("arithmetic", f"{macs}, {flops}"))
     parameters = format_bytes(reader.get("parameter_bytes", document["param_bytes"]))
     shared = reader.get("shared_parameters", [])
     if shared:

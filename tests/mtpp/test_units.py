@@ -18,6 +18,7 @@ from mtpp.units import (
     format_compute_rate,
     format_count,
     format_picoseconds,
+    format_quantity,
     parse_bandwidth,
     parse_bytes,
     parse_compute_rate,
@@ -258,3 +259,9 @@ def test_sizes_are_shown_in_binary_units(count: int, text: str) -> None:
 def test_counts_are_shown_in_decimal_units(count: int, text: str) -> None:
     """Counts come in decimal units, four digits, no stray space."""
     assert format_count(count) == text
+
+
+@pytest.mark.parametrize(("count", "text"), [(0, "0 MAC"), (999, "999 MAC"), (4_110_000_000, "4.11 GMAC")])
+def test_quantities_have_a_blank_before_their_unit(count: int, text: str) -> None:
+    """With a prefix or without one."""
+    assert format_quantity(count, "MAC") == text
