@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from mtpp.units import format_bytes, format_count
+from mtpp.units import format_bytes, format_count, format_quantity
 from mtpp.views.renderer import view
 from mtpp.views.table import Column, Table
 from mtpp.views.terminal import Medium
+from mtpp.wording import counted
 
 _KEYS = (
     "name", "part", "kind", "parameters", "bytes", "cache_bytes_per_token", "window", "state_bytes_per_sequence",
 )  # fmt: skip
+_STEP_KEYS = ("flops", "weight_bytes", "cache_bytes_read", "cache_bytes_written")
 _LISTED = 3
 
 
@@ -20,8 +22,7 @@ _LISTED = 3
 def language_model_text(document: Mapping[str, Any], medium: Medium) -> Iterable[Table]:
     """Return a row for layers that are alike, and one for each other part; CSV has a row a layer."""
     if medium.form == "csv":
-        rows = [*document["layers"], *document["mtp"]]
-        return [Table(columns=list(map(Column, _KEYS)), rows=[[row[key] for key in _KEYS] for row in rows])]
+        return [_records(document)]
     columns = [
         Column("part", left=True),
         Column("layers", left=True),
@@ -41,6 +42,18 @@ def language_model_text(document: Mapping[str, Any], medium: Medium) -> Iterable
     return [Table(document["name"], columns, rows, _summary(document), layout="plain")]
 
 
+def _records(document: Mapping[str, Any]) -> Table:
+    """Return a row for each layer and for each other part, figures as they are."""
+    steps = [(phase, key) for phase in document.get("steps", ()) for key in _STEP_KEYS]
+    parts = {name: {"name": name, "part": name, **document[name]} for name in ("embedding", "head", "other")}
+    rows = [
+        [*map(part.get, _KEYS), *((part.get("steps", {}).get(phase) or {}).get(key) for phase, key in steps)]
+        for part in (parts["embedding"], *document["layers"], parts["head"], parts["other"], *document["mtp"])
+    ]
+    names = [*_KEYS, *map("_".join, steps)]
+    return Table(columns=list(map(Column, names)), rows=rows)
+
+
 def _around(name: str, part: Mapping[str, Any], phases: Sequence[str]) -> list[Any]:
     figures = [part["parameters"] or None, part["bytes"] or None, None, None, None]
     return [name, None, None, *figures, *_of_steps(part, phases)]
@@ -51,9 +64,12 @@ def _of_steps(part: Mapping[str, Any], phases: Sequence[str]) -> list[int | None
     figures: list[int | None] = []
     for phase in phases:
         step = part.get("steps", {}).get(phase)
-        moved = step and step["weight_bytes"] + step["cache_bytes_read"] + step["cache_bytes_written"]
-        figures += [step["flops"] or None, moved] if step else [None, None]
+        figures += [step["flops"] or None, _moved(step) or None] if step else [None, None]
     return figures
+
+
+def _moved(step: Mapping[str, int]) -> int:
+    return step["weight_bytes"] + step["cache_bytes_read"] + step["cache_bytes_written"]
 
 
 def _alike(layers: Sequence[Mapping[str, Any]], phases: Sequence[str]) -> list[list[Any]]:
@@ -90,7 +106,7 @@ def _summary(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     per_source = document.get("cache_bytes_per_source_token")
     of_source = f", {per_source:,} B a token of the source" if per_source else ""
     sequences = document["sequences"]
-    held = f"{sequences:,} sequence{'s' if sequences > 1 else ''} of {document['context']:,} tokens"
+    held = f"{counted(sequences, 'sequence')} of {document['context']:,} tokens"
     held += " and a source as long" if per_source else ""
     source = f"{document['source']}, {document['files']} files" if document["files"] > 1 else document["source"]
     return [
@@ -98,5 +114,19 @@ def _summary(document: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("weights", f"{document['bytes']:,} B: {types}{', head tied' if document['tied'] else ''}"),
         ("cache", f"{short:,} B a token{beyond}{of_source} ({document['kv_dtype']})"),
         ("held", f"{format_bytes(document['cache_bytes'])} of caches and states for {held}"),
+        *_steps(document),
         *(("note", note) for note in document["notes"]),
     ]
+
+
+def _steps(document: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return a line for each phase: its step, and the work of all parts together."""
+    lines = []
+    for phase, step in document.get("steps", {}).items():
+        batch, context = counted(document["batch"], "sequence"), f"{document['context']:,}"
+        tokens = f"token {context} of {batch}" if phase == "decode" else f"{batch} of {context} tokens"
+        work = (
+            "not known" if step is None else f"{format_quantity(step['flops'], 'FLOP')}, {format_bytes(_moved(step))}"
+        )
+        lines.append((phase, f"{tokens}: {work}"))
+    return lines

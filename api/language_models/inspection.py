@@ -11,6 +11,7 @@ from mtpp.api.options.language_models import Serving
 from mtpp.api.options.option import options_of
 from mtpp.api.output import ShownResult
 from mtpp.errors import InputError
+from mtpp.wording import counted
 
 if TYPE_CHECKING:
     from mtpp.api.options.reading import ModelReading
@@ -65,7 +66,13 @@ class LanguageModelInspection(ShownResult):
 def language_model_inspection(
     path: Any, asked: Inspecting, serving: Serving, sequences: int | None = None
 ) -> LanguageModelInspection:
-    """Return the figures of a language model at a path."""
+    """Return the figures of a language model at a path.
+
+    Parameters
+    ----------
+    sequences
+        Those held; by default as many as a step works on, which is one.
+    """
     from mtpp.api.inputs.language_models import language_model
     from mtpp.formats.results.language_model import language_model_document
     from mtpp.formats.results.language_model_steps import add_steps
@@ -78,10 +85,14 @@ def language_model_inspection(
     kv_dtype = serving.kv_dtype or "bf16"
     if serving.batch is not None and serving.phase is None:
         raise InputError("has no effect without a phase", parameter="batch", remedy="give --phase decode")
-    document = language_model_document(found, kv_dtype, context, sequences or 1)
+    batch = serving.batch or sequences or 1
+    if sequences is not None and batch > sequences:
+        problem = f"{batch:,} are more than the {counted(sequences, 'sequence')} held"
+        raise InputError(problem, parameter="batch", remedy="raise ‹sequences›")
+    document = language_model_document(found, kv_dtype, context, sequences or batch)
     if serving.phase is not None:
         phases = ("decode", "prefill") if serving.phase == "both" else (serving.phase,)
-        add_steps(document, found, phases, serving.batch or sequences or 1)
+        add_steps(document, found, phases, batch)
     return LanguageModelInspection(document)
 
 

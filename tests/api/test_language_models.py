@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 
@@ -94,6 +95,39 @@ def test_caches_of_the_source_are_held(tmp_path: Path) -> None:
     shown = run("inspect", tmp_path, "--context", "10").stdout
     assert "96 B a token, 96 B a token of the source" in shown
     assert "for 1 sequence of 10 tokens and a source as long" in shown
+
+
+def test_a_step_is_summed_in_a_line(folder: Path) -> None:
+    """Phase, sequences and context are said, with the FLOPs and bytes of all parts."""
+    options = ("--phase", "both", "--batch", "2", "--sequences", "3", "--context", "10")
+    lines = run("inspect", folder, *options).stdout.splitlines()
+    steps = mtpp.inspect(folder, phase="both", batch=2, sequences=3, context=10).document()["steps"]
+    moved = {phase: sum(step.values()) - step["flops"] for phase, step in steps.items()}
+    decode, prefill = (f"{step['flops'] / 1000:.4g} kFLOP, {moved[phase] / 1024:.4g} KiB"
+                       for phase, step in steps.items())  # fmt: skip
+    assert f"decode   token 10 of 2 sequences: {decode}" in lines
+    assert f"prefill  2 sequences of 10 tokens: {prefill}" in lines
+    assert "for 3 sequences of 10 tokens" in run("inspect", folder, *options).stdout
+
+
+def test_csv_has_all_parts_and_steps(folder: Path) -> None:
+    """A row for each part, which sum to the whole."""
+    found = mtpp.inspect(folder, phase="both", batch=2, context=10)
+    rows = list(csv.DictReader(run("inspect", folder, "--phase", "both", "--batch", "2", "--context", "10",
+                                   "--format", "csv").stdout.splitlines()))  # fmt: skip
+    assert [row["part"] for row in rows] == ["embedding", "decoder", "decoder", "head", "other"]
+    assert sum(int(row["bytes"]) for row in rows) == found.bytes
+    for phase, step in found.document()["steps"].items():
+        assert {key: sum(int(row[f"{phase}_{key}"] or 0) for row in rows) for key in step} == step
+
+
+def test_a_batch_is_of_sequences_held(folder: Path) -> None:
+    """More are refused; alone it holds as many."""
+    line = refused("inspect", folder, "--phase", "decode", "--batch", "4", "--sequences", "3")
+    assert "--batch: 4 are more than the 3 sequences held; raise --sequences" in line
+    assert refusal(mtpp.inspect, folder, phase="decode", batch=2, sequences=1).parameter == "batch"
+    alone = mtpp.inspect(folder, phase="decode", batch=4, context=10).document()
+    assert (alone["sequences"], alone["batch"], alone["cache_bytes"]) == (4, 4, 4 * 10 * 32)
 
 
 def test_notes_stand_in_the_table(folder: Path) -> None:
