@@ -7,7 +7,7 @@ from typing import Any
 
 from mtpp.units import format_bytes, format_count, format_quantity
 from mtpp.views.renderer import view
-from mtpp.views.table import Column, Table
+from mtpp.views.table import NONE, Column, Table
 from mtpp.views.terminal import Medium
 from mtpp.wording import counted
 
@@ -101,21 +101,29 @@ def _numbers(numbers: Sequence[int]) -> str:
 
 def _summary(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     types = ", ".join(f"{name} {format_bytes(size)}" for name, size in document["bytes_by_type"].items())
-    short, long = document["cache_bytes_per_token"], document["cache_bytes_per_token_beyond_window"]
-    beyond = f", {long:,} B beyond the window" if long != short else ""
-    per_source = document.get("cache_bytes_per_source_token")
-    of_source = f", {per_source:,} B a token of the source" if per_source else ""
-    sequences = document["sequences"]
-    held = f"{counted(sequences, 'sequence')} of {document['context']:,} tokens"
-    held += " and a source as long" if per_source else ""
     source = f"{document['source']}, {document['files']} files" if document["files"] > 1 else document["source"]
     return [
         ("model", f"{document['model_type']}: {document['parameters']:,} parameters ({source})"),
         ("weights", f"{document['bytes']:,} B: {types}{', head tied' if document['tied'] else ''}"),
-        ("cache", f"{short:,} B a token{beyond}{of_source} ({document['kv_dtype']})"),
-        ("held", f"{format_bytes(document['cache_bytes'])} of caches and states for {held}"),
+        *_caches(document),
         *_steps(document),
         *(("note", note) for note in document["notes"]),
+    ]
+
+
+def _caches(document: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return lines on the caches of a token and of all sequences."""
+    short, long = document["cache_bytes_per_token"], document["cache_bytes_per_token_beyond_window"]
+    held = f"{counted(document['sequences'], 'sequence')} of {document['context']:,} tokens"
+    if short is None:
+        return [("cache", NONE), ("held", f"{NONE} for {held}")]
+    beyond = f", {long:,} B beyond the window" if long != short else ""
+    per_source = document.get("cache_bytes_per_source_token")
+    of_source = f", {per_source:,} B a token of the source" if per_source else ""
+    held += " and a source as long" if per_source else ""
+    return [
+        ("cache", f"{short:,} B a token{beyond}{of_source} ({document['kv_dtype']})"),
+        ("held", f"{format_bytes(document['cache_bytes'])} of caches and states for {held}"),
     ]
 
 

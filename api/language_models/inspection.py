@@ -40,9 +40,10 @@ class LanguageModelInspection(ShownResult):
         return int(self._document["bytes"])
 
     @property
-    def cache_bytes_per_token(self) -> int:
-        """Bytes that all layers keep of a token, below their windows."""
-        return int(self._document["cache_bytes_per_token"])
+    def cache_bytes_per_token(self) -> int | None:
+        """Bytes that all layers keep of a token, below their windows; None where caches are not known."""
+        size: int | None = self._document["cache_bytes_per_token"]
+        return size
 
     @property
     def layers(self) -> list[dict[str, Any]]:

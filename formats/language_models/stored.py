@@ -66,7 +66,7 @@ def stored_model(
     return LanguageModel(
         name, model_type or "unknown", checkpoint.kind, layers, embedding, head, other,
         tied or (not gguf and parts is not None and parts.tied), mtp, len(checkpoint.files), dict(types),
-        sizes_of(values), tuple(notes),
+        sizes_of(values), tuple(notes), parts is not None,
     )  # fmt: skip
 
 

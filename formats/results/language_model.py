@@ -10,6 +10,11 @@ from mtpp.language_models.language_model import DecoderLayer, LanguageModel, Par
 
 FORMAT = "mtpp-language-model"
 
+_OF_CACHES = {
+    "cache_bytes_per_token", "cache_bytes_per_token_beyond_window", "cache_bytes_per_sequence", "cache_bytes",
+    "state_bytes_per_sequence",
+}  # fmt: skip
+
 
 def language_model_document(
     model: LanguageModel, kv_dtype: str, context: int, sequences: int, notes: Sequence[str] = ()
@@ -57,6 +62,9 @@ def language_model_document(
         "mtp": [_layer(layer, kv_dtype) for layer in model.mtp],
         "notes": [*model.notes, *notes],
     }
+    if not model.caches_known:
+        for entry in (document, *document["layers"], *document["mtp"]):
+            entry |= dict.fromkeys(_OF_CACHES & entry.keys())
     return document
 
 

@@ -92,6 +92,8 @@ class LanguageModel:
         Keys of the configuration by the names that the table of architectures has for them.
     notes
         Disagreements between files, configuration and convention, and assumptions.
+    caches_known
+        Whether caches of layers are known; names of weights alone do not tell them.
     """
 
     name: str
@@ -107,6 +109,7 @@ class LanguageModel:
     types: Mapping[str, int] = field(default_factory=dict)
     sizes: Mapping[str, object] = field(default_factory=dict)
     notes: Sequence[str] = ()
+    caches_known: bool = True
 
     @property
     def parts(self) -> list[Part]:

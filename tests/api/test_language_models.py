@@ -130,6 +130,20 @@ def test_a_batch_is_of_sequences_held(folder: Path) -> None:
     assert (alone["sequences"], alone["batch"], alone["cache_bytes"]) == (4, 4, 4 * 10 * 32)
 
 
+def test_caches_that_are_not_known_are_not_nothing(folder: Path) -> None:
+    """Names of weights do not tell them: null in JSON, a dash in the table."""
+    (folder / "config.json").unlink()
+    found = mtpp.inspect(folder)
+    assert found.cache_bytes_per_token is None
+    document = found.document()
+    assert document["cache_bytes"] is document["layers"][0]["cache_bytes_per_token"] is None
+    assert [tuple(layer) for layer in document["layers"]] == [FIELDS] * 2
+    lines = run("inspect", folder, "--phase", "decode").stdout.splitlines()
+    assert "cache    –" in lines
+    assert "held     – for 1 sequence of 4,096 tokens" in lines
+    assert "decode   token 4,096 of 1 sequence: not known" in lines
+
+
 def test_notes_stand_in_the_table(folder: Path) -> None:
     """Disagreements between file and configuration are seen by everybody."""
     (folder / "config.json").write_text(json.dumps({**LLAMA, "vocab_size": 12}))
