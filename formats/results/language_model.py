@@ -7,6 +7,7 @@ from typing import Any
 
 from mtpp.language_models.cache import cache_bytes
 from mtpp.language_models.language_model import DecoderLayer, LanguageModel, Part
+from mtpp.wording import counted
 
 FORMAT = "mtpp-language-model"
 
@@ -60,12 +61,21 @@ def language_model_document(
         "other": _part(model.other),
         "layers": [_layer(layer, kv_dtype) for layer in model.layers],
         "mtp": [_layer(layer, kv_dtype) for layer in model.mtp],
-        "notes": [*model.notes, *notes],
+        "notes": [*model.notes, *_on_further_layers(model), *notes],
     }
     if not model.caches_known:
         for entry in (document, *document["layers"], *document["mtp"]):
             entry |= dict.fromkeys(_OF_CACHES & entry.keys())
     return document
+
+
+def _on_further_layers(model: LanguageModel) -> list[str]:
+    """Say of layers for further tokens that their bytes count, and nothing else of them."""
+    if not model.mtp:
+        return []
+    size, parameters = (sum(getattr(layer, name) for layer in model.mtp) for name in ("bytes", "parameters"))
+    layers = counted(len(model.mtp), "MTP layer")
+    return [f"{layers} in weights ({size:,} B), but not in parameters ({parameters:,}), caches and steps"]
 
 
 def _part(part: Part) -> dict[str, int]:

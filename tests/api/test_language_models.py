@@ -144,6 +144,14 @@ def test_caches_that_are_not_known_are_not_nothing(folder: Path) -> None:
     assert "decode   token 4,096 of 1 sequence: not known" in lines
 
 
+def test_layers_for_further_tokens_count_in_bytes_alone(tmp_path: Path) -> None:
+    """A line says so."""
+    more = {"mtp.layers.0.mlp.up_proj.weight": ("BF16", (16, 8)), "mtp.layers.1.eh_proj.weight": ("BF16", (8, 16))}
+    found = mtpp.inspect(write_model(tmp_path, LLAMA, llama_tensors() | more))
+    assert (found.parameters, found.bytes) == (2 * LAYER_PARAMETERS + 168, 4 * LAYER_PARAMETERS + 336 + 512)
+    assert "2 MTP layers in weights (512 B), but not in parameters (256), caches and steps" in found.notes
+
+
 def test_notes_stand_in_the_table(folder: Path) -> None:
     """Disagreements between file and configuration are seen by everybody."""
     (folder / "config.json").write_text(json.dumps({**LLAMA, "vocab_size": 12}))
