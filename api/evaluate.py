@@ -14,7 +14,7 @@ from mtpp.host.stop_reason import StopReason
 from mtpp.inference.objective import check_stage_memory
 from mtpp.inference.partition import Partition
 from mtpp.inference.plan import Plan
-from mtpp.names import ALGORITHMS
+from mtpp.names import ALGORITHMS, ENGINE_RULES
 
 if TYPE_CHECKING:
     from mtpp.api.inputs.model import Model
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 RENUMBERED = "the stages were numbered anew, in the order of the data flow"
 """What a caller is warned of where the numbers of stages are not those that were given."""
+
+LISTED = "stages stand on devices in the order of the machine's file: devices of neighbours are not matched to stages"
+"""What a caller is warned of where devices may stand anywhere, and other devices may be better."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -49,17 +52,24 @@ def plan_of_labels(model: Model, labels: Sequence[int], k: int | None, devices: 
     Parameters
     ----------
     devices
-        Device of each stage, where the machine's may stand anywhere; None: in the order of the list.
+        Device of each stage, where the machine's may stand anywhere; None: those of the least bottleneck for these
+        stages. With transport between neighbours the order of the list.
     """
     from mtpp.api.partition import on_machine
     from mtpp.solvers.bounds.device_room import first_bound
     from mtpp.solvers.last_look.partition import look_at_partition
+    from mtpp.solvers.local_search.device_matching import best_devices
 
     instance = model.instance(k or max(labels) + 1) if model.machine is None else model.whole_instance(k)
     lower = first_bound(instance)
     if devices is not None:
         instance = instance.on(devices)
     partition = Partition.from_labels(instance, labels)
+    if devices is None and _any_order(model) and not instance.machine.neighbours:
+        devices = best_devices(instance, partition)
+        if devices is not None:
+            instance = instance.on(devices)
+            partition = Partition.from_stages(instance, partition.assignment)
     plan = Plan(
         graph=model.graph,
         instance=instance,
@@ -80,11 +90,18 @@ def plan_of_labels(model: Model, labels: Sequence[int], k: int | None, devices: 
     return on_machine(plan, model)
 
 
+def _any_order(model: Model) -> bool:
+    """Tell whether unequal devices may stand anywhere in the pipeline."""
+    return model.machine is not None and model.machine.free and len(model.machine.classes) > 1
+
+
 def scored(
     model: Model, labels: Sequence[int], k: int | None, observer: Observer, devices: Sequence[int] | None = None
 ) -> Plan:
     """Score a partition, and warn where its stages had to be numbered anew."""
     plan = plan_of_labels(model, labels, k, devices)
+    if devices is None and _any_order(model) and plan.instance.machine.neighbours:
+        observer.warn(LISTED)
     if plan.partition.assignment.tolist() != list(labels):
         observer.warn(RENUMBERED)
     return plan
@@ -135,6 +152,8 @@ def compare_stages(
     k = given.k
     if against in ALGORITHMS:
         asked = Partitioning.of(k=k, algorithm=against, ignore_engine=True)
+        if against in ENGINE_RULES and _any_order(model):
+            observer.warn(f"{against} puts stages on devices in the order of the machine's file, as engines do")
         other = on_machine(search(prepare(model, asked), Deadline(), observer), model)
     else:
         labels = labels_of_assignment(model.graph, against)

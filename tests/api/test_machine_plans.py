@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -75,12 +76,30 @@ def test_the_figures_are_those_of_the_definition() -> None:
 
 
 def test_a_plan_says_the_devices_of_its_stages() -> None:
-    """In free order stages stand as a plan says; others stand in the order of the list."""
-    given = {"a": 0, "b": 0, "c": 1, "d": 1}
-    document = mtpp.evaluate(model("free"), given).document()
-    assert [stage["device"]["index"] for stage in document["stages"]] == [0, 1, 2]
+    """In free order stages stand as a plan says, also where others would be better."""
     plan = mtpp.partition(model("free")).document()
     assert mtpp.evaluate(model("free"), plan).document()["stages"] == plan["stages"]
+    plan["stages"][0]["device"], plan["stages"][1]["device"] = (plan["stages"][i]["device"] for i in (1, 0))
+    kept = [stage["device"]["index"] for stage in mtpp.evaluate(model("free"), plan).document()["stages"]]
+    assert kept == [stage["device"]["index"] for stage in plan["stages"]]
+
+
+def test_stages_without_devices_stand_on_the_best_ones() -> None:
+    """In free order, with direct transport; the order of the list stays where it is as good."""
+    for cuts, devices in ((["b"], [0, 1, 2]), (["a"], [0, 2, 1]), (["c"], [2, 0, 1])):
+        plan = mtpp.evaluate(model("free"), cuts=cuts)
+        assert [stage["device"]["index"] for stage in plan.document()["stages"]] == devices
+        assert mtpp.verify(plan.document(embed=True)).passed
+    plan = mtpp.partition(model("free"))
+    assert mtpp.evaluate(model("free"), plan.assignment).bottleneck == plan.bottleneck
+
+
+def test_neighbours_and_engines_keep_the_order_of_the_list() -> None:
+    """Which is said."""
+    neighbours = mtpp.read(GRAPH, machine=replace(machine("free"), transport="neighbours"))
+    with pytest.warns(mtpp.MtppWarning, match="in the order of the machine's file: devices of neighbours"):
+        plan = mtpp.evaluate(neighbours, cuts=["b"])
+    assert [stage["device"]["index"] for stage in plan.document()["stages"]] == [0, 1, 2]
 
 
 def test_too_many_stages_are_refused() -> None:

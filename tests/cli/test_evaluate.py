@@ -216,10 +216,12 @@ def test_devices_of_the_stages_on_a_machine(tmp_path: Path) -> None:
     for order, columns in (("fixed", 1), ("free", 2)):
         machine = tmp_path / f"{order}.toml"
         machine.write_text(f'order = "{order}"\n[[device]]\nname = "fast"\nspeed = 2\n[[device]]\nname = "slow"\n')
-        on_machine = ("--machine", machine, "-q")
+        on_machine = ("--machine", machine)
         assert run("partition", graph, *on_machine, "-o", plan).returncode == 0
         asked = ("evaluate", graph, "--assignment", plan, "--against", "even", *on_machine)
-        lines = run(*asked).stdout.splitlines()
+        done = run(*asked)
+        assert ("in the order of the machine's file, as engines do" in done.stderr) == (order == "free")
+        lines = done.stdout.splitlines()
         assert lines[1].split().count("device") == columns
         devices = ["fast", "slow"] if order == "fixed" else ["slow", "fast"]
         assert [line.split()[1] for line in lines[2:4]] == devices

@@ -16,7 +16,7 @@ from mtpp.inference.placed_partition import as_placed
 from mtpp.names import ENGINE_RULES
 from mtpp.solvers.best_so_far import BestSoFar
 from mtpp.solvers.limits import SearchLimits
-from mtpp.solvers.local_search import device_portfolio
+from mtpp.solvers.local_search import device_matching, device_portfolio
 from mtpp.solvers.local_search.device_matching import ClassCosts, match_devices
 from mtpp.solvers.local_search.device_portfolio import DeviceResult, search_devices
 from mtpp.solvers.registry import partitioner
@@ -99,9 +99,11 @@ def _least(costs: np.ndarray, class_of: Sequence[int], *, free: bool) -> int:
     return min((max(int(costs[class_of[seats[i]], i]) for i in stages) for seats in seats), default=stage_cost.NEVER)
 
 
+@pytest.mark.parametrize("most", [0, 256])
 @pytest.mark.parametrize("seed", CASES)
-def test_devices_are_matched_as_by_brute_force(seed: int) -> None:
-    """The best devices for given stages, in the order of the list and in any."""
+def test_devices_are_matched_as_by_brute_force(monkeypatch: pytest.MonkeyPatch, seed: int, most: int) -> None:
+    """The best devices for given stages, in the order of the list and in any; by augmenting paths and by flows."""
+    monkeypatch.setattr(device_matching, "_MOST_RECURSIVE", most)
     chance = Random(seed)
     class_of = [chance.randrange(3) for _ in range(chance.randint(1, 5))]
     rows = [[chance.choice([1, 2, 5, 9, stage_cost.NEVER]) for _ in range(3)] for _ in "abc"]
