@@ -15,6 +15,7 @@ from mtpp.inference.objective import check_stage_memory
 from mtpp.inference.partition import Partition
 from mtpp.inference.plan import Plan
 from mtpp.names import ALGORITHMS, ENGINE_RULES
+from mtpp.wording import counted
 
 if TYPE_CHECKING:
     from mtpp.api.inputs.model import Model
@@ -93,6 +94,15 @@ def plan_of_labels(model: Model, labels: Sequence[int], k: int | None, devices: 
 def _any_order(model: Model) -> bool:
     """Tell whether unequal devices may stand anywhere in the pipeline."""
     return model.machine is not None and model.machine.free and len(model.machine.classes) > 1
+
+
+def refuse_cuts(model: Model, labels: Sequence[int], k: int | None) -> None:
+    """Raise InputError if cuts make more stages than there may be."""
+    stages = len(set(labels))
+    most = k if k is not None or model.machine is None else model.machine.count
+    if most is not None and stages > most:
+        at_most = f"the {counted(most, 'device')} of the machine" if k is None else f"k, {most}"
+        raise InputError(f"make {stages} stages, more than {at_most}", parameter="cuts", remedy="give fewer")
 
 
 def scored(
@@ -222,4 +232,6 @@ def evaluate(
     read = as_model(model, observer, assignment=assignment)
     with brought_along(assignment, "assignment" if asked.cuts is None else "cuts"):
         own = stage_labels(read.graph, assignment) if asked.cuts is None else labels_of_cuts(read.graph, asked.cuts)
+        if asked.cuts is not None:
+            refuse_cuts(read, own, asked.k)
         return score(read, own, asked.k, heard, devices_given(read, assignment))

@@ -55,7 +55,7 @@ def command(
     A partition whose stages need each other's results in a circle, or a stage of which exceeds --stage-memory, is
     invalid: exit code 1. With --against, what is printed is the comparison; -o still writes the scored plan.
     """
-    from mtpp.api.evaluate import compare_stages, score
+    from mtpp.api.evaluate import compare_stages, refuse_cuts, score
     from mtpp.api.inputs.model import devices_given, read_model
     from mtpp.api.inputs.user_assignment import labels_of_assignment, labels_of_cuts
     from mtpp.cli.terminal.delivery import check_output, deliver_plan
@@ -71,6 +71,7 @@ def command(
         labels = labels_of_assignment(read.graph, assignment)
     else:
         labels = labels_of_cuts(read.graph, scoring.cuts or [""])  # as an empty text says
+        refuse_cuts(read, labels, scoring.k)
     plan = score(read, labels, scoring.k, console, devices_given(read, assignment))
     comparison = None
     if against is not None:

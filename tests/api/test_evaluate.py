@@ -12,7 +12,7 @@ from refusals import refusal
 
 import mtpp
 from mtpp.api.observer import MtppWarning
-from mtpp.errors import InvalidPartition
+from mtpp.errors import InputError, InvalidPartition
 
 STAGES = {"op0": 0, "op1": 0, "op2": 1, "op3": 1}
 
@@ -114,3 +114,13 @@ def test_broken_assignments_name_the_place(chain_file: Path) -> None:
         mtpp.evaluate(chain_file, {**STAGES, "op9": 0})
     with pytest.raises(mtpp.InputError, match="assignment: /op0: '0' is not the number of a stage"):
         mtpp.evaluate(chain_file, {**STAGES, "op0": "0"})
+
+
+def test_more_cuts_than_stages_are_refused(chain_file: Path, tmp_path: Path) -> None:
+    """As a wrong parameter, by k or by the devices of a machine."""
+    machine = tmp_path / "machine.toml"
+    machine.write_text("[[device]]\ncount = 2\nspeed = 2\n")
+    with pytest.raises(InputError, match="^cuts: make 3 stages, more than the 2 devices of the machine"):
+        mtpp.evaluate(mtpp.read(chain_file, machine=machine), cuts="op0,op1")
+    done = run("evaluate", chain_file, "--cuts", "op0,op1", "-k", 2)
+    assert (done.returncode, done.stderr) == (2, "error: --cuts: make 3 stages, more than k, 2; give fewer\n")
