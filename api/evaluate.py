@@ -205,7 +205,7 @@ def evaluate(
     Raises
     ------
     InputError
-        If the model or the assignment cannot be read, or a parameter is wrong.
+        If the model or the assignment cannot be read, a parameter is wrong, or cuts make too many stages.
     InvalidPartition
         An InputError too: an op has no stage, stages need each other's results in a circle, more than *k* are used, or
         one needs more than the stage memory.
