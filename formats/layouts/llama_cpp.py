@@ -65,15 +65,24 @@ def read(setting: Setting | str, request: LayoutRequest) -> Layout:
 
 
 def _options(text: str) -> Setting:
-    """Options of a command line; a text without any is ``--tensor-split``."""
+    """Options of a command line; a text without any is ``--tensor-split``, one that begins with a number too."""
     words = text.split()
-    if not text.lstrip().startswith("-"):
+    if not text.lstrip().startswith("-") or _NUMBER.match(text):
         return {SPLIT[0]: text}
-    return {
-        word: after
-        for word, after in zip(words, [*words[1:], ""], strict=True)
-        if word.startswith("-") and not word[1:2].isdigit()
-    }
+    if not set(words) & {*_KEYS}:
+        raise refusal("std::invalid_argument", f"error: invalid argument: {words[0]}")
+    found: dict[str, Any] = {}
+    while words:
+        option = words.pop(0)
+        if option in CPU_MOE:
+            found[option] = True
+        elif option in _KEYS:
+            if not words:
+                raise refusal("std::invalid_argument", f"error: expected value for argument: {option}")
+            found[option] = words.pop(0)
+        elif option.startswith("-"):
+            found[option] = ""  # nothing is known of its value
+    return found
 
 
 def _shares(text: Any) -> tuple[list[float], list[str]]:

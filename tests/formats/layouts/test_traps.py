@@ -344,6 +344,42 @@ def test_shares_that_llama_cpp_refuses(split: str) -> None:
     assert _refused("llama.cpp", {"--tensor-split": split}, layers=8, stages=2).startswith("std::invalid_argument")
 
 
+@pytest.mark.parametrize("split", ["-1,2", "-.5,1", "-1/2", "+1,1", "-0x1,2", " -1,2"])
+def test_negative_shares_of_llama_cpp_are_no_options(split: str) -> None:
+    """A text is read as its option's value is."""
+    layout = mtpp.read_layout("llama.cpp", split, layers=8, stages=2)
+    assert layout == mtpp.read_layout("llama.cpp", {"--tensor-split": split}, layers=8, stages=2)
+    assert layout == mtpp.read_layout("llama.cpp", f"-ts {split}", layers=8, stages=2)
+    if "-" in split:
+        assert layout.devices_of_layers == [1] * 8
+        assert layout.findings[0].startswith("share 0 is -")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("--tensor", "invalid argument: --tensor"),
+        ("-x 1,2", "invalid argument: -x"),
+        ("--tensor-split=1,2", "invalid argument: --tensor-split=1,2"),
+        ("-", "invalid argument: -"),
+        ("-ngl 3 -ts", "expected value for argument: -ts"),
+    ],
+)
+def test_texts_without_an_option_of_llama_cpp_are_refused(text: str, words: str) -> None:
+    """They are not taken for a layout without shares."""
+    assert _refused("llama.cpp", text, layers=8, stages=2) == f"std::invalid_argument: error: {words}"
+
+
+def test_flags_of_llama_cpp_take_no_value() -> None:
+    """At the end of a line as well as before another option."""
+    first, last = (
+        mtpp.read_layout("llama.cpp", text, layers=8, stages=2) for text in ("-cmoe -ts 1,1", "-ts 1,1 -cmoe")
+    )
+    assert first == last
+    assert last.overrides
+    assert "key '-x' is not read" in mtpp.read_layout("llama.cpp", "-ts 1,1 -x 3", layers=8, stages=2).findings
+
+
 def test_the_output_leaves_llama_cpp_last() -> None:
     """The token embedding is never on a GPU; MTP layers count."""
     layout = mtpp.read_layout("llama.cpp", "-ngl 2 -ts 1,1", layers=4, stages=2)
