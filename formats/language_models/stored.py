@@ -17,7 +17,7 @@ from mtpp.formats.language_models.gguf_keys import architecture_of, configuratio
 from mtpp.formats.language_models.packed_weights import PackedWeights, quantization_of
 from mtpp.formats.language_models.patterns import everywhere
 from mtpp.formats.language_models.skeleton import Skeleton, skeleton
-from mtpp.formats.language_models.tensor_parts import Place, by_number, by_place, holds_experts
+from mtpp.formats.language_models.tensor_parts import Place, by_number, by_place, holds_experts, predicts_further
 from mtpp.language_models.language_model import DecoderLayer, LanguageModel, Part, Weight
 from mtpp.units import format_bytes
 from mtpp.wording import counted
@@ -114,7 +114,10 @@ def _guessed(model_type: str, values: Mapping[str, Any], source: str, notes: lis
 def _layers(
     placed: dict[Place, list[Weight]], parts: Skeleton | None, notes: list[str]
 ) -> tuple[tuple[DecoderLayer, ...], tuple[DecoderLayer, ...]]:
-    """Return the layers, and layers for further tokens: of their own name, or beyond the configuration's number."""
+    """Return the layers, and others: for further tokens by their names, or beyond the configuration's number.
+
+    Layers beyond it are for further tokens where the configuration has such or their weights are named so.
+    """
     found = {place: weights for place, weights in placed.items() if place.layer is not None or place.part == "mtp"}
     for place in found:
         del placed[place]
@@ -135,7 +138,10 @@ def _layers(
             known = own[number] if own else DecoderLayer(part=part)
             path, weights = stored.pop(number, (known.name, []))
             layers.append(_of_weights(known, path, weights))
-        beyond += [DecoderLayer(tuple(weights), path, "mtp") for _, (path, weights) in sorted(stored.items())]
+        further = parts is not None and bool(parts.mtp)
+        for _, (path, weights) in sorted(stored.items()):
+            is_mtp = further or any(predicts_further(weight.name) for weight in weights)
+            beyond.append(DecoderLayer(tuple(weights), path, "mtp" if is_mtp else "beyond"))
     for place in sorted(
         (place for place in found if place.part == "mtp"), key=lambda place: (place.layer is None, place)
     ):
@@ -152,7 +158,7 @@ def _with_caches(beyond: Sequence[DecoderLayer], parts: Skeleton | None) -> list
         return list(beyond)
     like = next((layer for layer in reversed(parts.layers) if layer.cache.per_token), parts.layers[-1])
     like = parts.mtp[0] if parts.mtp else like
-    return [_of_weights(replace(like, part="mtp"), layer.name, layer.weights) for layer in beyond]
+    return [_of_weights(replace(like, part=layer.part), layer.name, layer.weights) for layer in beyond]
 
 
 def _of_weights(known: DecoderLayer, path: str, weights: Sequence[Weight]) -> DecoderLayer:
@@ -189,10 +195,14 @@ def _disagreements(
         notes.append("no head is in the files, although the configuration does not tie it: taken as tied")
     if not head.weights and (parts.tied or not described):
         notes.append("the head is the embedding, stored once")
-    if len(parts.mtp) and not mtp:
+    further = sum(layer.part == "mtp" for layer in mtp)
+    if len(mtp) > further:
+        beyond = counted(len(mtp) - further, "layer")
+        notes.append(f"the files have {beyond} beyond the {len(layers)} of the configuration")
+    if len(parts.mtp) and not further:
         notes.append(f"the configuration has {counted(len(parts.mtp), 'MTP layer')}, the files none")
-    elif mtp and len(mtp) != len(parts.mtp):
-        notes.append(f"the files have {counted(len(mtp), 'MTP layer')}, the configuration {len(parts.mtp)}")
+    elif further and further != len(parts.mtp):
+        notes.append(f"the files have {counted(further, 'MTP layer')}, the configuration {len(parts.mtp)}")
     if not described:
         return
     for text, stored, expected in (

@@ -43,7 +43,7 @@ _LAYER = re.compile(r"(.*?(?:^|\.)(?:layers|h|blocks|blk|block|layer))\.(\d{1,6}
 def place_of(name: str) -> Place:
     """Return the part that a tensor belongs to, by its name alone.
 
-    Layers are counted within their stack: a layer beyond the configuration's is one for further tokens.
+    Layers are counted within their stack, whatever number the configuration has.
     """
     match = _LAYER.match(name)
     return _place_of_layer(match[0].rstrip("."), int(match[2])) if match else _place_outside(name.split("."))
@@ -92,3 +92,12 @@ _EXPERTS = re.compile(r"(?:^|\.)experts(?:\.|$)|_exps?\.")
 def holds_experts(name: str, shape: tuple[int, ...], count: int) -> bool:
     """Say whether a tensor is of one of several experts that tokens choose, or of them all; shared ones are none."""
     return _EXPERTS.search(name) is not None or (len(shape) == 3 and shape[0] == count)
+
+
+_FURTHER = frozenset(("eh_proj", "enorm", "hnorm", "shared_head", "nextn", "mtp", "mtp_block"))
+"""Modules of a layer for further tokens that no other layer has."""
+
+
+def predicts_further(name: str) -> bool:
+    """Say whether a tensor is one that only layers for further tokens have."""
+    return not _FURTHER.isdisjoint(name.split("."))

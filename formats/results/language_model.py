@@ -70,12 +70,15 @@ def language_model_document(
 
 
 def _on_further_layers(model: LanguageModel) -> list[str]:
-    """Say of layers for further tokens that their bytes count, and nothing else of them."""
-    if not model.mtp:
-        return []
-    size, parameters = (sum(getattr(layer, name) for layer in model.mtp) for name in ("bytes", "parameters"))
-    layers = counted(len(model.mtp), "MTP layer")
-    return [f"{layers} in weights ({size:,} B), but not in parameters ({parameters:,}), caches and steps"]
+    """Say of layers for further tokens and others beyond that their bytes count, and nothing else of them."""
+    notes = []
+    for part, name in (("mtp", "MTP layer"), ("beyond", "further layer")):
+        found = [layer for layer in model.mtp if layer.part == part]
+        if found:
+            size, parameters = sum(layer.bytes for layer in found), sum(layer.parameters for layer in found)
+            layers = counted(len(found), name)
+            notes.append(f"{layers} in weights ({size:,} B), but not in parameters ({parameters:,}), caches and steps")
+    return notes
 
 
 def _part(part: Part) -> dict[str, int]:

@@ -55,7 +55,7 @@ class DecoderLayer(Part):
     name
         Path of its module, such as ``model.layers.0``.
     part
-        ``decoder``, ``encoder`` or ``mtp``.
+        ``decoder``, ``encoder``, ``mtp``, or ``beyond`` the number of the configuration.
     kind
         ``full``, ``sliding``, ``mla``, ``mamba2`` and so on; None where nothing is known.
     work
@@ -85,7 +85,7 @@ class LanguageModel:
     head
         Of a tied head nothing is stored: its weights are those of the embedding.
     mtp
-        Layers that predict further tokens.
+        Layers that predict further tokens, and layers beyond the number of the configuration.
     types
         Bytes by type as stored.
     sizes
@@ -124,7 +124,7 @@ class LanguageModel:
 
     @property
     def parameters(self) -> int:
-        """Parameters without those of MTP layers; tied ones count once."""
+        """Parameters without those of :attr:`mtp`; tied ones count once."""
         return sum(part.parameters for part in self.parts[: len(self.layers) + 3])
 
     @property

@@ -86,6 +86,21 @@ def test_layers_for_further_tokens_are_apart(tmp_path: Path) -> None:
     assert not _noted(tmp_path, promised, llama_tensors(), "has 1 MTP layer, the files none").mtp
 
 
+def test_layers_beyond_the_number_are_no_mtp_layers(tmp_path: Path) -> None:
+    """Their bytes count; names or an architecture that has MTP layers make them such."""
+    cut = {**LLAMA, "num_hidden_layers": 1}
+    model = _noted(tmp_path, cut, llama_tensors(4), "the files have 3 layers beyond the 1 of the configuration")
+    assert not any("MTP" in note for note in model.notes)
+    assert [(layer.part, layer.name) for layer in model.mtp] == [("beyond", f"model.layers.{i}") for i in (1, 2, 3)]
+    assert [layer.parameters for layer in (*model.layers, *model.mtp)] == [LAYER_PARAMETERS] * 4
+    assert model.parameters == LAYER_PARAMETERS + 168
+    assert model.bytes == 2 * (4 * LAYER_PARAMETERS + 168)
+    promised = read_language_model(
+        write_model(tmp_path, {**cut, "num_nextn_predict_layers": 1}, llama_tensors(2)),
+    )
+    assert [layer.part for layer in promised.mtp] == ["mtp"]
+
+
 def test_towers_are_neither_layers_nor_embeddings(tmp_path: Path) -> None:
     """Their layers and embeddings are in ``other``; the text model is found within the configuration."""
     nested = {"model_type": "llava", "vision_config": {"num_hidden_layers": 9}, "text_config": LLAMA}
