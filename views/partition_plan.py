@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mtpp.inference.cost_columns import CostColumns, Ticks
 from mtpp.units import format_bytes, format_share
 from mtpp.views.renderer import view
-from mtpp.views.shown_plan import ShownPlan, devices_text, each_cost
+from mtpp.views.shown_plan import ShownPlan, devices_text, each_cost, fullest_stage
 from mtpp.views.table import Column, Table, table_of_records
 from mtpp.views.terminal import Medium, middle_out
 from mtpp.wording import counted
@@ -190,17 +190,11 @@ def _ratio_text(plan: ShownPlan) -> str:
 
 
 def _memory_text(plan: ShownPlan) -> str:
-    held = [row["param_bytes"] + row.get("state_bytes", 0) + row["peak_bytes"] for row in plan.stages]
-    if plan.devices is not None:
-        limits = [one.memory_bytes for one in plan.devices]
-        rows = [(s, size, limit) for s, (size, limit) in enumerate(zip(held, limits, strict=True)) if limit is not None]
-        if rows:
-            s, size, most = max(rows, key=lambda row: row[1] / row[2] if row[2] else row[1])
-            return f"the fullest device (stage {s}) holds {format_bytes(size)} of {format_bytes(most)}"
-    stage = held.index(max(held))
-    limit = plan.system.memory_bytes
+    stage, held, limit = fullest_stage(plan.stages, plan.devices or [plan.system] * len(plan.stages))
+    if plan.devices is not None and limit is not None:
+        return f"the fullest device (stage {stage}) holds {format_bytes(held)} of {format_bytes(limit)}"
     allowed = "" if limit is None else f", {format_bytes(limit)} allowed"
-    return f"at most {format_bytes(held[stage])} per stage (stage {stage}){allowed}"
+    return f"at most {format_bytes(held)} per stage (stage {stage}){allowed}"
 
 
 def _ratio(ratio: float) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mtpp.inference.certificate import Certificate, LowerBound, Tier
 from mtpp.inference.replicas.partition import ReplicatedPartition
@@ -273,10 +273,38 @@ def _devices_of(document: Mapping[str, Any]) -> list[Device] | None:
 
     if "machine" not in document:
         return None
-    listed = [Device.from_figures(one) for one in document["machine"]["devices"]]
-    if "replicas" in document:
-        return [_tightest([listed[one["index"]] for one in row["devices"]]) for row in document["stages"]]
-    return [listed[row["device"]["index"]] for row in document["stages"]]
+    return devices_of_stages(document["stages"], [Device.from_figures(one) for one in document["machine"]["devices"]])
+
+
+def devices_of_stages(stages: Sequence[Mapping[str, Any]], listed: Sequence[Device]) -> list[Device]:
+    """Return the device of each stage of a document; with replicas the one with the least memory."""
+    return [
+        _tightest([listed[one["index"]] for one in row["devices"]])
+        if "devices" in row
+        else listed[row["device"]["index"]]
+        for row in stages
+    ]
+
+
+class FullestStage(NamedTuple):
+    """Stage with the largest share of its memory limit, its bytes, and that limit; None: without one."""
+
+    stage: int
+    held: int
+    limit: int | None
+
+
+def fullest_stage(stages: Sequence[Mapping[str, Any]], devices: Sequence[Device]) -> FullestStage:
+    """Return the stage of a document with the largest share of its device's limit.
+
+    Where no stage with a limit holds anything and another does, it is the one that holds most.
+    """
+    held = [row["param_bytes"] + row.get("state_bytes", 0) + row["peak_bytes"] for row in stages]
+    rows = [FullestStage(s, size, one.memory_bytes) for s, (size, one) in enumerate(zip(held, devices, strict=True))]
+    limited = [row for row in rows if row.limit is not None]
+    if limited and (any(row.held for row in limited) or not any(held)):
+        return max(limited, key=lambda row: row.held / row.limit if row.limit else row.held)
+    return max(rows, key=lambda row: row.held)
 
 
 def _name_of_device(plan: Plan, number: int) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from mtpp.inference.goal import Goal
 from mtpp.names import BOTTLENECK_OBJECTIVE, LATENCY_OBJECTIVE
 from mtpp.units import InTicks
-from mtpp.views.shown_plan import each_cost
+from mtpp.views.shown_plan import devices_of_stages, each_cost
 from mtpp.wording import counted
 
 if TYPE_CHECKING:
@@ -114,6 +114,13 @@ class StatedPlan(Stated):
         """The stated bottleneck."""
         assert self.upper is not None
         return self.upper
+
+    @property
+    def devices(self) -> list[Device]:
+        """Device of each stage; with replicas the one with the least memory."""
+        if self.machine is None:
+            return [self.system] * len(self.stages)
+        return devices_of_stages(self.stages, self.machine.devices)
 
     @property
     def latency(self) -> int:
