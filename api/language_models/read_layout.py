@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mtpp.errors import InputError
@@ -53,7 +54,8 @@ def read_layout(
         The head shares the weights of the embedding.
     model
         Folder or ``config.json`` where bytes or names of modules decide: for accelerate, transformers and DeepSpeed. Of
-        other architectures a ``torch.nn.Module``, on the meta device for example.
+        other architectures a ``torch.nn.Module``, on the meta device for example. Of a GGUF file, which has no modules,
+        only the architecture is read.
 
     Returns
     -------
@@ -96,6 +98,7 @@ def read_layout(
 def _of_model(model: Any) -> dict[str, Any]:
     """Return facts of a model: its architecture, and its modules once they are asked for."""
     from mtpp.api.parameters import path_text
+    from mtpp.formats.language_models.reader import gguf_architecture
     from mtpp.language_models.modules import Modules
 
     if model is None:
@@ -104,7 +107,11 @@ def _of_model(model: Any) -> dict[str, Any]:
         return {"modules": lambda: model}
     if hasattr(model, "named_modules"):
         return {"modules": lambda: _of_module(model)}
-    configuration, source = _configuration(path_text(model, "model"))
+    path = path_text(model, "model")
+    architecture = gguf_architecture(Path(path))
+    if architecture is not None:
+        return {"model_type": architecture, "modules": lambda: _of_gguf(path)}
+    configuration, source = _configuration(path)
 
     def modules() -> Modules:
         return _of_configuration(configuration, source)
@@ -133,13 +140,25 @@ def _of_module(model: Any) -> Modules:
 
 
 def _configuration(path: str) -> tuple[dict[str, Any], str]:
-    """Read the configuration in a folder or a file."""
+    """Read the configuration in a folder, beside weights, or in a file."""
     from mtpp.formats.io.json_text import parse_json
     from mtpp.formats.io.source import read_source
+    from mtpp.formats.language_models.reader import CONFIGURATION, configuration_at
 
-    file = os.path.join(path, "config.json") if os.path.isdir(path) else path
-    source = read_source(file, max_bytes=_MOST_BYTES, expected="a config.json")
+    place = configuration_at(Path(path))
+    beside = place != Path(path)
+    if beside and not place.exists():
+        raise InputError("has no config.json", source=path, remedy="names and classes of modules come from it")
+    source = read_source(str(place) if beside else path, max_bytes=_MOST_BYTES, expected=f"a {CONFIGURATION}")
     found = parse_json(source.data, source.display)
     if not isinstance(found, dict):
         raise InputError("is no JSON object", source=source.display)
     return found, source.display
+
+
+def _of_gguf(path: str) -> Modules:
+    raise InputError(
+        "a GGUF file has no names and classes of modules",
+        source=path,
+        remedy="give the folder or the config.json that it was made from",
+    )

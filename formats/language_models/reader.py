@@ -15,9 +15,10 @@ from mtpp.formats.checkpoints.folder import (
     read_checkpoint,
     read_json_object,
 )
-from mtpp.formats.checkpoints.gguf import MAGIC
+from mtpp.formats.checkpoints.gguf import MAGIC, read_gguf
 from mtpp.formats.language_models.architectures import ARCHITECTURES
 from mtpp.formats.language_models.described import Counted, described_model, nobody
+from mtpp.formats.language_models.gguf_keys import architecture_of
 from mtpp.formats.language_models.stored import stored_model
 from mtpp.language_models.language_model import LanguageModel
 
@@ -119,6 +120,27 @@ def find_sources(path: Path) -> Sources:
     return Sources(_name_of(path), configuration, text, checkpoint, towers)
 
 
+def configuration_at(path: Path) -> Path:
+    """Return the path of the configuration in a folder, beside weights, or the path itself."""
+    if path.is_dir():
+        return path / CONFIGURATION
+    return path.with_name(CONFIGURATION) if is_checkpoint(path) else path
+
+
+def gguf_architecture(path: Path) -> str | None:
+    """Return the architecture of a GGUF file, or of a folder with such and without a configuration; None of others."""
+    try:
+        folder = path.is_dir()
+        if folder and (path / CONFIGURATION).exists():
+            return None
+        file = checkpoint_in(path) if folder else path
+    except (OSError, ValueError):  # a null byte
+        return None
+    if file is None or not _is_gguf(file):
+        return None
+    return architecture_of(read_gguf(file).keys)
+
+
 def model_of(sources: Sources, counted: Counted = nobody) -> LanguageModel:
     """Put a model together from its sources."""
     name, values, configuration = sources.name, sources.values, sources.configuration
@@ -173,5 +195,5 @@ def _is_gguf(path: Path) -> bool:
     try:
         with path.open("rb") as file:
             return file.read(4) == MAGIC
-    except OSError:
+    except (OSError, ValueError):  # a null byte
         return False

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from checkpoint_files import gguf_bytes
+from refusals import refusal
 
 import mtpp
 
@@ -51,6 +53,27 @@ def test_vllm_does_not_pipeline_all_models(tmp_path: Any) -> None:
     (tmp_path / "config.json").write_text('{"model_type": "mamba2"}')
     assert _refused("vllm", {}, layers=8, stages=2, model=tmp_path).startswith("NotImplementedError")
     assert mtpp.read_layout("vllm", {}, layers=8, stages=1, model=tmp_path).layers == [8]
+
+
+def test_gguf_files_have_no_modules(tmp_path: Any) -> None:
+    """Their architecture is read; rules by names or bytes of modules are refused, as they are without config.json."""
+    keys = {"general.architecture": "mamba2", "mamba2.block_count": 8}
+    file = tmp_path / "a.gguf"
+    file.write_bytes(gguf_bytes(keys, {"token_embd.weight": ("F32", (8, 10))}))
+    for model in (file, tmp_path):
+        assert _refused("vllm", {}, layers=8, stages=2, model=model).startswith("NotImplementedError")
+        assert mtpp.read_layout("llama.cpp", "1,1", layers=8, model=model).findings == []
+        error = refusal(mtpp.read_layout, "accelerate", {"mode": "auto"}, layers=8, model=model)
+        assert "a GGUF file has no names and classes of modules" in str(error)
+        assert "config.json" in (error.remedy or "")
+    file.unlink()
+    beside = tmp_path / "model.safetensors"
+    beside.touch()
+    for model in (tmp_path, beside):
+        error = refusal(mtpp.read_layout, "accelerate", {"mode": "auto"}, layers=8, model=model)
+        assert "has no config.json" in str(error)
+    (tmp_path / "config.json").write_text('{"model_type": "mamba2"}')
+    assert _refused("vllm", {}, layers=8, stages=2, model=beside).startswith("NotImplementedError")
 
 
 @pytest.mark.parametrize(
