@@ -77,7 +77,11 @@ def _flat(row: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _title(plan: ShownPlan) -> str:
     times = unit_text(plan, CostColumns.of(plan, plan.bottleneck))
-    stages = counted(plan.device_count, "device") if plan.replicated or plan.devices is not None else f"k = {plan.k}"
+    stages = f"k = {plan.k}"
+    if plan.replicated or plan.devices is not None:
+        stages = counted(plan.device_count, "device")
+        if plan.most_used is not None and plan.most_used < plan.device_count:
+            stages += f", at most {plan.most_used:,} used"
     return f"{plan.name}: {plan.ops:,} ops, {plan.tensors:,} tensors, {stages}{times}"
 
 
@@ -161,6 +165,9 @@ def _figures(plan: ShownPlan) -> list[tuple[str, str]]:
     if any(one.limits_memory for one in plan.devices or [plan.system]):
         figures.append(("memory", _memory_text(plan)))
     figures.append(("ratio", _ratio_text(plan)))
+    if plan.fewest_for is not None:
+        word = "claimed, not verified" if plan.claimed else "proven"
+        figures.append(("fewest devices", f"{plan.most_used} that keep to {plan.describe(plan.fewest_for)}, {word}"))
     if plan.coverage and not plan.certificate.optimal:
         figures.append(("left out", plan.coverage))
     if plan.crossing is not None:

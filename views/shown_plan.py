@@ -72,6 +72,10 @@ class ShownPlan(InTicks):
         Ticks that the figure which is not the objective may come to; None: any.
     frontier
         The plans that no other one beats in both figures.
+    most_used
+        Devices that may be used at most; None: all.
+    fewest_for
+        Ticks of a bottleneck that no fewer devices than *most_used* keep to; None where that is not said.
     """
 
     name: str
@@ -94,6 +98,8 @@ class ShownPlan(InTicks):
     alone_on: str = ""
     limit: int | None = None
     frontier: Sequence[ShownPoint] = ()
+    most_used: int | None = None
+    fewest_for: int | None = None
 
     @property
     def latency(self) -> int:
@@ -197,6 +203,8 @@ def shown_plan(plan: Plan, assumptions: Sequence[str]) -> ShownPlan:
             )
             for point in plan.frontier
         ],
+        most_used=instance.most_used,
+        fewest_for=None if plan.fewest is None else plan.fewest.max_bottleneck,
     )
 
 
@@ -250,6 +258,8 @@ def shown_document(document: Mapping[str, Any], assumptions: Sequence[str] = ())
             )
             for point in document.get("frontier", ())
         ],
+        most_used=document["k"],
+        fewest_for=document["fewest_devices"]["max_bottleneck"] if "fewest_devices" in document else None,
     )
 
 

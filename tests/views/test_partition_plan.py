@@ -53,3 +53,16 @@ def test_the_fullest_stage_is_that_of_the_page(tmp_path: Path, cuts: str, order:
     plan = mtpp.evaluate(mtpp.read(GRAPH, machine=machine), cuts=cuts)
     assert f"memory             {table}\n" in plan.text("table")
     assert page in mtpp.report(plan.document(embed=True)).html
+
+
+def test_fewer_devices_than_there_are_are_said(tmp_path: Path) -> None:
+    """In the title a limit on their number, and among the figures that no fewer would do, of a document as claimed."""
+    machine = tmp_path / "machine.toml"
+    machine.write_text(MACHINE.format(order="free"))
+    model = mtpp.read(GRAPH, machine=machine)
+    assert mtpp.partition(model).text("table").startswith("line: 4 ops, 3 tensors, 2 devices (")
+    assert mtpp.partition(model, 1).text("table").startswith("line: 4 ops, 3 tensors, 2 devices, at most 1 used (")
+    fewest = mtpp.partition(model, max_bottleneck="10ps")
+    figure = "fewest devices     1 that keep to 10 ps, "
+    assert f"{figure}proven\n" in fewest.text("table")
+    assert f"{figure}claimed, not verified\n" in mtpp.load(fewest.document(embed=True)).text("table")
