@@ -217,7 +217,14 @@ class Devices(Options):
             return self.levels.device.link.bandwidth_bytes_per_s
         return None if self.bandwidth is None else int(self.bandwidth)
 
-    def as_machine(self, bandwidth: int | None = None, *, latency_ps: int = 0, speeds: Any = None) -> Machine:
+    def as_machine(
+        self,
+        bandwidth: int | None = None,
+        *,
+        latency_ps: int = 0,
+        speeds: Any = None,
+        named: Machine | None = None,
+    ) -> Machine:
         """Return the machine, whose devices and bandwidth have to be known.
 
         Parameters
@@ -226,6 +233,8 @@ class Devices(Options):
             In place of one that was not given, in bytes per second.
         speeds
             Of each device, or one for all.
+        named
+            Machine whose devices these are.
 
         Raises
         ------
@@ -240,9 +249,10 @@ class Devices(Options):
         count, rate = self.count or 0, self.rate or bandwidth or 0
         each: Sequence[Exact] | None = speeds if speeds is None or isinstance(speeds, tuple) else [speeds] * count
         memory: Any = self.memory
-        return Machine.of_devices(
+        machine = Machine.of_devices(
             count, bandwidth_bytes_per_s=rate, memory_bytes=memory, latency_ps=latency_ps, speeds=each
         )
+        return machine if named is None else machine.named_as(named)
 
     def refuse_pairs(self) -> None:
         """Refuse a topology beside what it says already; of planners that take one."""

@@ -49,7 +49,7 @@ def read_graph_task(
     from mtpp.formats.io.json_shape import attributed
     from mtpp.training.graph_problem import GraphProblem, GraphRules
 
-    devices = equal_devices(devices, planner.name)
+    devices, machine = equal_devices(devices, planner.name)
     refuse_topology(devices, planner.name)
     values = (devices.devices, devices.equal_memory(), devices.rate, planner.batch_size)
     model, source = read_training_model(given, time_unit)
@@ -61,7 +61,7 @@ def read_graph_task(
     with attributed(source.display):
         problem = GraphProblem.build(
             model,
-            machine=devices.as_machine(latency_ps=int(planner.latency or 0)),
+            machine=devices.as_machine(latency_ps=int(planner.latency or 0), named=machine),
             mini_batch=planner.batch_size or 0,
             micro_batch_size=planner.micro_batch_size,
             rules=GraphRules(**named, **planner.values_of(GraphRules)),

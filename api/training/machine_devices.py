@@ -22,6 +22,8 @@ class MachineDevices:
 
     Attributes
     ----------
+    machine
+        As it was given.
     devices
         With number, memory and bandwidth in place of the machine.
     speeds
@@ -32,14 +34,15 @@ class MachineDevices:
         Device of speed 1 with the rates and the link of all; models without times are read for it.
     """
 
+    machine: Machine
     devices: Devices
     speeds: tuple[Exact, ...] | None
     latency_ps: int
     system: Device
 
 
-def equal_devices(devices: Devices, planner: str) -> Devices:
-    """Return the devices with figures in place of a machine, for planners that take equal ones alone.
+def equal_devices(devices: Devices, planner: str) -> tuple[Devices, Machine | None]:
+    """Return the devices with figures in place of a machine, and the machine, for planners that take equal ones alone.
 
     Raises
     ------
@@ -47,7 +50,7 @@ def equal_devices(devices: Devices, planner: str) -> Devices:
         If devices differ; names the planner that takes them.
     """
     if devices.machine is None:
-        return devices
+        return devices, None
     machine = _read(devices)
     if len(machine.classes) > 1 or machine.classes[0].speed != 1 or machine.links[0].latency_ps:
         what = "devices differ" if len(machine.classes) > 1 else "devices have a speed or latency of their own"
@@ -56,7 +59,7 @@ def equal_devices(devices: Devices, planner: str) -> Devices:
             parameter="machine",
             remedy=f"use ‹planner› {PFEIFE}",
         )
-    return _figures(devices, machine).devices
+    return _figures(devices, machine).devices, machine
 
 
 def machine_devices(devices: Devices, observer: Observer) -> MachineDevices | None:
@@ -143,4 +146,4 @@ def _figures(devices: Devices, machine: Machine) -> MachineDevices:
         link=replace(classes[0].link, bandwidth_bytes_per_s=int(rate), speed=1, latency_ps=0),
     )
     equal = all(speed == 1 for speed in speeds)
-    return MachineDevices(plain, None if equal else speeds, classes[0].link.latency_ps, system)
+    return MachineDevices(machine, plain, None if equal else speeds, classes[0].link.latency_ps, system)

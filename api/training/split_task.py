@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from mtpp.formats.results.split_plan import PlannedSplit
     from mtpp.host.deadline import Deadline
     from mtpp.machine.device import Device
+    from mtpp.machine.machine import Machine
     from mtpp.training.pfeife.line import ModelLine
     from mtpp.training.pfeife.plan import NoSplitPlan, SplitPlan
     from mtpp.training.pfeife.schedule import PassSchedule
@@ -45,13 +46,14 @@ _NAMED_LOOPS = {"interleaved": 2, "zero-bubble": 2, "bfs": 2}
 class SplitTerms(NamedTuple):
     """A planner with its options, devices, and the unit of times in a file that names none.
 
-    *system* is that of a machine, which models without times are read for.
+    *system* is that of a *machine*, which models without times are read for.
     """
 
     planner: Pfeife
     devices: Devices
     time_unit: str | None
     system: Device | None = None
+    machine: Machine | None = None
 
     def on_machine(self, observer: Observer) -> SplitTerms:
         """Return the terms with figures of the machine's devices in place of the machine."""
@@ -63,7 +65,8 @@ class SplitTerms(NamedTuple):
         for name in own:
             if getattr(planner, name) is not None:
                 raise InputError("is a figure of the machine", parameter=name, remedy="leave it out")
-        return self._replace(planner=replace(planner, **own), devices=found.devices, system=found.system)
+        figures = {"devices": found.devices, "system": found.system, "machine": found.machine}
+        return self._replace(planner=replace(planner, **own), **figures)
 
     @property
     def size(self) -> int:
@@ -234,7 +237,7 @@ def _problem(terms: SplitTerms, line: ModelLine, bandwidth: int) -> SplitProblem
     costs = terms.costs
     return SplitProblem.build(
         line,
-        machine=terms.devices.as_machine(bandwidth, speeds=terms.planner.speed),
+        machine=terms.devices.as_machine(bandwidth, speeds=terms.planner.speed, named=terms.machine),
         micro_batches=terms.planner.micro_batches or 0,
         backward_ratio=costs["backward_ratio"],
         state=costs["state"],

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mtpp.api.options.machine import Devices
     from mtpp.formats.io.source import Source
     from mtpp.formats.results.training_plan import AnyTrainingProblem, TrainingTask
+    from mtpp.machine.machine import Machine
     from mtpp.training.micro_batches import MicroBatches
 
 SuppliedModel = str | bytes | Mapping[str, Any] | TrainingModel
@@ -51,11 +52,11 @@ def read_training_task(
     from mtpp.api.options.line_planners import Piper
     from mtpp.formats.results.training_plan import TrainingTask
 
-    devices = equal_devices(devices, planner.name)
+    devices, machine = equal_devices(devices, planner.name)
     devices.refuse_pairs()  # before the model is read
     devices.equal_memory()
     model, source = read_training_model(given, time_unit)
-    problem, micro_batches = _problem(planner, devices, model, source), planner.micro_batches
+    problem, micro_batches = _problem(planner, devices, machine, model, source), planner.micro_batches
     assert micro_batches is not None
     stated = model.micro_batch_size
     if stated is not None and micro_batches.size not in (None, stated):
@@ -111,8 +112,10 @@ def _nested(devices: Devices) -> bool:
     return devices.levels is not None and len(devices.levels.levels) > 1
 
 
-def _problem(planner: LinePlanner, devices: Devices, model: TrainingModel, source: Source) -> AnyTrainingProblem:
-    """Return the problem that *model* makes on the devices, with the rules asked for."""
+def _problem(
+    planner: LinePlanner, devices: Devices, machine: Machine | None, model: TrainingModel, source: Source
+) -> AnyTrainingProblem:
+    """Return the problem that *model* makes on the devices, those of a machine if any, with the rules asked for."""
     from mtpp.formats.io.json_shape import attributed
     from mtpp.training.nested_problem import NestedProblem
     from mtpp.training.problem import PlanningProblem, Schemes
@@ -121,7 +124,7 @@ def _problem(planner: LinePlanner, devices: Devices, model: TrainingModel, sourc
     if None in given or micro_batches is None:
         raise _incomplete(*given, micro_batches, model, source)
     rules: dict[str, Any] = {
-        "machine": devices.as_machine(),
+        "machine": devices.as_machine(named=machine),
         "micro_batches": micro_batches.count,
         "exact_micro_batches": planner.exact_micro_batches,
         "convention": planner.convention,

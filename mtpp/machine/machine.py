@@ -285,6 +285,12 @@ class Machine:
         levels = (replace(self.levels[0], devices=len(devices)),)
         return replace(self, groups=groups, levels=levels, order=FIXED, pair_links=links)
 
+    def named_as(self, other: Machine) -> Machine:
+        """Return the same devices with the names of those of another machine, which has as many."""
+        each = zip(self.devices, other.names, strict=True)
+        groups = tuple(DeviceGroup(one[0], len(list(same)), one[1]) for one, same in groupby(each))
+        return replace(self, groups=groups, name=other.name)
+
     def with_memory(self, size: int) -> Machine:
         """Return the same devices with *size* bytes of memory each."""
         groups = (replace(group, device=replace(group.device, memory_bytes=size)) for group in self.groups)

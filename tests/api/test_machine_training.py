@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from processes import run
 
 import mtpp
 from mtpp.datasets.transformer_training import transformer_training
@@ -137,3 +139,32 @@ def test_verification_holds_equal_devices_and_rates_to_a_machine(tmp_path: Path)
     for count, verdict in (("2\n" + system, "ok"), ('2\nsystem = "v100"\nbandwidth = "2GB/s"\n', "false")):
         report = mtpp.verify(found, path, machine=_machine(tmp_path, f"[[device]]\ncount = {count}"))
         assert report.verdict == verdict
+
+
+@pytest.mark.parametrize(
+    "planner",
+    [mtpp.Pfeife(micro_batches=4), mtpp.Piper(max_micro_batches=4), mtpp.GraphPipe(batch_size=4, micro_batch_size=1)],
+)
+def test_devices_that_are_too_small_are_named_with_a_limit_that_would_do(tmp_path: Path, planner: Any) -> None:
+    """The machine, its devices and their memories are in the refusal, no option beside them; the limit holds a plan."""
+    device = '[[device]]\nname = "gpu"\ncount = 2\nmemory = "{}"\n'
+    machine = _machine(tmp_path, f'name = "desk"\n{device.format("1MiB")}')
+    with pytest.raises(mtpp.Infeasible) as refused:
+        _document(MODEL, planner, machine=machine)
+    found = re.search(r"\(machine desk: 2 × gpu of 1 MiB\); a limit of (\d+MiB) on each would do", str(refused.value))
+    assert found is not None
+    assert "‹memory›" not in str(refused.value)
+    held = _machine(tmp_path, device.format(found[1]))
+    assert _document(MODEL, planner, machine=held)["feasible"]
+
+
+def test_memories_that_differ_are_each_named(tmp_path: Path) -> None:
+    """Devices in order, each with its limit after reserve; the table of figures says the same as the refusal."""
+    text = '[[device]]\nname = "big"\nmemory = "3MiB"\nreserve = "1MiB"\n[[device]]\nname = "small"\nmemory = "1MiB"\n'
+    planner = ("--planner", "pfeife", "--micro-batches", "4", "--machine", _machine(tmp_path, text))
+    done = run("plan", mtpp.datasets.sample_path("resnet50"), *planner)
+    assert done.returncode == 1
+    for said in (done.stdout, done.stderr):
+        assert "(machine machine: big of 2 MiB, small of 1 MiB)" in said
+        assert "a limit of 293MiB on each would do" in said
+        assert "--memory" not in said

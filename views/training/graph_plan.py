@@ -21,11 +21,14 @@ from mtpp.views.terminal import Medium
 from mtpp.views.training.training_texts import (
     GRAPHS,
     alike_text,
+    memory_each,
+    of_machine,
     proven_text,
     size_text,
     throughput,
     unit_of,
     whole_mebibytes,
+    would_do,
 )
 from mtpp.wording import counted
 
@@ -118,7 +121,11 @@ def _figures(planned: PlannedGraph) -> list[Figure]:
     if plan is None:
         none = planned.no_plan
         assert none is not None
-        return [("no plan", no_plan_reason(none)), ("least memory", _memory_needed(none)), *_rules(problem)]
+        return [
+            ("no plan", f"{no_plan_reason(none)}{of_machine(problem)}"),
+            ("least memory", _memory_needed(none)),
+            *_rules(problem),
+        ]
     iteration = plan.iteration
     figures: list[Figure] = [
         ("iteration", f"{format_picoseconds(iteration)} for {_batch(problem)}, planned by graphpipe")
@@ -162,7 +169,7 @@ def _memory_needed(none: NoGraphPlan) -> str:
     if least is None:
         return f"not known; {bound}"
     exact = "no plan needs less, proven" if none.exact else bound
-    return f"{format_bytes(least)} a device ({least:,} bytes): --memory {whole_mebibytes(least)} would do; {exact}"
+    return f"{memory_each(least)}: {would_do(none.problem, whole_mebibytes(least), '--memory')}; {exact}"
 
 
 def _rules(problem: GraphProblem) -> list[tuple[str, str]]:

@@ -24,7 +24,7 @@ from mtpp.views.training.split_plan_texts import (
     own_scope,
     schedule_text,
 )
-from mtpp.views.training.training_texts import size_text
+from mtpp.views.training.training_texts import memory_each, of_machine, size_text, would_do
 from mtpp.wording import counted
 
 _CSV = (
@@ -120,7 +120,11 @@ def _figures(planned: PlannedSplit) -> list[Figure]:
     if plan is None:
         none = planned.no_plan
         assert none is not None
-        return [("no plan", no_plan_reason(none)), ("least memory", _memory_needed(none)), *_rules(problem)]
+        return [
+            ("no plan", f"{no_plan_reason(none)}{of_machine(problem)}"),
+            ("least memory", _memory_needed(none)),
+            *_rules(problem),
+        ]
     line = problem.line
     count = counted(problem.micro_batches, "micro-batch")
     figures: list[Figure] = [("iteration", f"{line.describe(plan.iteration)} for {count}, planned by pfeife")]
@@ -163,7 +167,7 @@ def _memory_needed(none: NoSplitPlan) -> str:
     bound = f"no plan needs less than {none.memory.value:,} bytes on some device, tier {none.memory.tier}"
     if least is None:
         return f"not known; {bound}"
-    return f"{format_bytes(least)} a device ({least:,} bytes): --memory {enough_memory(least)} would do; {bound}"
+    return f"{memory_each(least)}: {would_do(none.problem, enough_memory(least), '--memory')}; {bound}"
 
 
 def _rules(problem: SplitProblem) -> list[tuple[str, str]]:

@@ -7,7 +7,7 @@ from mtpp.training.pfeife.line import FASTEST, LEAST_KEPT, SMALLEST, ModelLine
 from mtpp.training.pfeife.looped import LoopedSchedule
 from mtpp.training.pfeife.plan import FAMILY, LOADS, SCHEDULE, NoSplitPlan, SplitPlan
 from mtpp.training.pfeife.problem import SplitProblem
-from mtpp.views.training.training_texts import whole_mebibytes
+from mtpp.views.training.training_texts import of_machine, whole_mebibytes, would_do
 from mtpp.wording import counted
 
 _CONFIGURATIONS = {
@@ -65,12 +65,12 @@ def _schedules(problem: SplitProblem) -> str:
 def no_split_plan_text(none: NoSplitPlan) -> str:
     """Return the same with the memory that would do; parameters are named as in messages."""
     least = none.least_memory_bytes
-    text = no_plan_reason(none)
+    text = f"{no_plan_reason(none)}{of_machine(none.problem)}"
     if least is None:
         return text
     most = none.memory.value - 1
     short = f", {most}B would not" if 0 < most < 2**20 else f", {most // 2**20}MiB would not" if most > 0 else ""
-    return f"{text}; ‹memory› {enough_memory(least)} would do{short}"
+    return f"{text}; {would_do(none.problem, enough_memory(least))}{short}"
 
 
 def enough_memory(least: int) -> str:

@@ -23,6 +23,7 @@ from mtpp.views.training.training_texts import (
     LINES,
     alike_text,
     least_memory_text,
+    of_machine,
     proven_text,
     rate_text,
     rules_text,
@@ -31,6 +32,8 @@ from mtpp.views.training.training_texts import (
     unit_of,
 )
 from mtpp.wording import counted
+
+_UNPROVEN = " (not proven that there is none)"
 
 _CSV = (
     "stage", "layers", "first", "last", "data_parallel", "tensor_parallel", "devices", "in_flight", "memory_bytes",
@@ -130,7 +133,7 @@ def _figures(planned: Planned) -> list[Figure]:
         none = planned.no_plan
         assert none is not None
         figures: list[Figure] = [
-            ("no plan", none.reason if none.proven else f"{none.reason} (not proven that there is none)")
+            ("no plan", f"{none.reason}{of_machine(none.problem)}{'' if none.proven else _UNPROVEN}")
         ]
         return [*figures, ("least memory", least_memory_text(none)), ("micro-batches", f"{batch} at once"), rules]
     time = plan.time_per_sample

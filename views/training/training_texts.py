@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from mtpp.formats.results.graph_plan import no_plan_reason
+from mtpp.terminal_safe import terminal_safe
 from mtpp.training.graph_plan import NoGraphPlan
 from mtpp.training.nested_problem import NestedProblem
 from mtpp.units import PICOSECONDS, format_bytes, format_picoseconds
@@ -13,6 +15,7 @@ from mtpp.wording import counted
 
 if TYPE_CHECKING:
     from mtpp.formats.results.training_plan import TrainingTask
+    from mtpp.machine.machine import OnMachine
     from mtpp.training.plan import NoPlan
 
 _MIB = 2**20
@@ -109,11 +112,35 @@ def alike_text(configuration: str, layers: int) -> str:
 
 
 def least_memory_text(none: NoPlan) -> str:
-    """Return how much memory a device would need, rounded up to what can be given as ``--memory``."""
+    """Return the memory that a device would need, rounded up to what can be given as ``--memory`` or in a machine."""
     least = none.least_memory_bytes
     if least is None:
         return "none would do" if none.proven else "not known"
-    return f"{format_bytes(least)} a device ({least:,} bytes): --memory {whole_mebibytes(least)} would do"
+    return f"{memory_each(least)}: {would_do(none.problem, whole_mebibytes(least), '--memory')}"
+
+
+def memory_each(least: int) -> str:
+    """Return that every device needs so many bytes."""
+    return f"{format_bytes(least)} a device ({least:,} bytes)"
+
+
+def would_do(problem: OnMachine, size: str, option: str = "‹memory›") -> str:
+    """Return that a size of each device's memory would do: as the option, or in the file of the machine."""
+    return f"a limit of {size} on each would do" if problem.machine.name else f"{option} {size} would do"
+
+
+def of_machine(problem: OnMachine) -> str:
+    """Return in brackets the machine with its devices and their memories; nothing where options gave these."""
+    machine = problem.machine
+    if not machine.name:
+        return ""
+    alike = groupby((name, device.memory_bytes) for name, device in zip(machine.names, machine.devices, strict=True))
+    counts = [(len(list(same)), name, size) for (name, size), same in alike]
+    each = [
+        f"{f'{count} × ' if count > 1 else ''}{name}{'' if size is None else f' of {size_text(size)}'}"
+        for count, name, size in counts
+    ]
+    return terminal_safe(f" (machine {machine.name}: {', '.join(each)})")
 
 
 def whole_mebibytes(least: int) -> str:
@@ -124,14 +151,15 @@ def whole_mebibytes(least: int) -> str:
 def no_plan_text(none: NoPlan) -> str:
     """Return on one line why there is no plan, and what would help; parameters are named as in messages."""
     least = none.least_memory_bytes
-    return none.reason if least is None else f"{none.reason}; ‹memory› {whole_mebibytes(least)} would do"
+    text = f"{none.reason}{of_machine(none.problem)}"
+    return text if least is None else f"{text}; {would_do(none.problem, whole_mebibytes(least))}"
 
 
 def no_graph_plan_text(none: NoGraphPlan) -> str:
     """Return the same with the memory that would do; parameters are named as in messages."""
     least = none.least_memory_bytes
-    text = no_plan_reason(none)
-    return text if least is None else f"{text}; ‹memory› {whole_mebibytes(least)} would do{_short_of(none)}"
+    text = f"{no_plan_reason(none)}{of_machine(none.problem)}"
+    return text if least is None else f"{text}; {would_do(none.problem, whole_mebibytes(least))}{_short_of(none)}"
 
 
 def _short_of(none: NoGraphPlan) -> str:
