@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.resources import files
 from itertools import zip_longest
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from mtpp import __version__
 from mtpp.errors import InputError
@@ -95,6 +95,47 @@ class Chart:
     legend: Sequence[tuple[str, str]] = ()
 
 
+class MemoryPiece(NamedTuple):
+    """A piece of a bar: its kind, which styles know, its width in percent of the widest bar, and its hint."""
+
+    kind: str
+    percent: float
+    told: str
+
+
+@dataclass(frozen=True)
+class MemoryBar:
+    """A bar with two lines of text above it.
+
+    Attributes
+    ----------
+    told
+        How much it holds.
+    limit
+        Place of a mark, in percent of the widest bar; None: there is none.
+    over
+        Whether it holds more than it may.
+    """
+
+    name: str
+    detail: str
+    told: str
+    pieces: Sequence[MemoryPiece]
+    limit: float | None = None
+    over: bool = False
+
+
+@dataclass(frozen=True)
+class MemoryBars:
+    """Bars of pieces below each other, which need no script; *legend* are kinds of pieces and names of them."""
+
+    block: ClassVar[str] = "memory"
+    name: str
+    caption: str
+    legend: Sequence[tuple[str, str]]
+    bars: Sequence[MemoryBar]
+
+
 @dataclass(frozen=True)
 class Switch:
     """A choice of one of several states of a chart and a table, each with a title."""
@@ -128,7 +169,7 @@ class GraphView:
     note: str
 
 
-Block = TableBlock | Prose | Chart | Switch | GraphView
+Block = TableBlock | Prose | Chart | MemoryBars | Switch | GraphView
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from mtpp.units import format_bandwidth, format_bytes, format_share
 from mtpp.views.report.claims import claims_section, origin_section, plan_verdict, with_verdict
 from mtpp.views.report.colours import PARTS as PART_COLOURS
 from mtpp.views.report.graph_section import graph_section
+from mtpp.views.report.memory_section import STATES, memory_section, says_memory
 from mtpp.views.report.page import Block, Cell, Chart, Page, Prose, Section, Switch, TableBlock
 from mtpp.views.report.stage_bars import COST_PARTS, NAMES, bars, bars_height
 from mtpp.views.report.stated import StatedPlan, percent_above, ratio_text
@@ -58,6 +59,8 @@ def plan_page(document: Mapping[str, Any], report: Report, graph: CostGraph, mod
     data: dict[str, Any] = {}
     bandwidths = f"Other bandwidths are left out: {why_not}." if why_not else ""
     sections = [claims_section(report.checks), stages_section(stated, computed, bandwidths, charts, data)]
+    if says_memory(stated):
+        sections.append(memory_section(stated, None if stages is None else graph, stages, states=_states(document)))
     if stated.frontier:
         sections.append(frontier_section(stated, report))
     if instance is None or stages is None:
@@ -75,6 +78,11 @@ def plan_page(document: Mapping[str, Any], report: Report, graph: CostGraph, mod
         charts=charts,
         data=data,
     )
+
+
+def _states(document: Mapping[str, Any]) -> str:
+    """Return the name of states: caches, of language models."""
+    return "caches" if "serving" in document["model"] else STATES
 
 
 def _stages(document: Mapping[str, Any], graph: CostGraph) -> list[int] | None:
