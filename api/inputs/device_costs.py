@@ -57,3 +57,12 @@ def refuse_other_than_chain(graph: CostGraph, machine: Machine, given: object) -
         require_one_chain(graph, machine)
     except InputError as error:
         raise at_device(machine, name, "stage_times", given, error.problem, error.remedy) from None
+
+
+def refuse_shared_stages(graph: CostGraph, machine: Machine, given: object) -> None:
+    """Raise InputError where several GPUs may share a stage of a graph of no language model; *given* as above."""
+    shared = (name for name, one in zip(machine.names, machine.devices, strict=True) if one.tensor)
+    name = next(shared, None)
+    if name is not None:
+        problem = f"only layers of language models are divided over several GPUs, and {graph.name!r} has no such layers"
+        raise at_device(machine, name, "tensor_parallel", given, problem, "leave it out")

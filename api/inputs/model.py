@@ -293,11 +293,12 @@ def _times_on(
     read
         Reads the model's file for a system and sizes.
     """
-    from mtpp.api.inputs.device_costs import at_device, named_by, refuse_other_than_chain
+    from mtpp.api.inputs.device_costs import at_device, named_by, refuse_other_than_chain, refuse_shared_stages
     from mtpp.formats.graphs.recognise import takes_sizes
     from mtpp.machine.boards import RATES
 
     refuse_other_than_chain(graph, machine, how.given_machine)
+    refuse_shared_stages(graph, machine, how.given_machine)
     modelled = takes_sizes(source) and how.costs is None
     sizes = dict(graph.metadata.get("dims", {}))
     times: list[Sequence[Exact] | None] = []

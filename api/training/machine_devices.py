@@ -127,6 +127,8 @@ def _figures(devices: Devices, machine: Machine) -> MachineDevices:
             raise InputError(problem, parameter="machine", remedy=remedy)
     if any(device.costs or device.stage_times_ps for device in classes):
         raise InputError("times of its own for a device are not planned for", parameter="machine", remedy="give speeds")
+    if any(device.tensor for device in classes):
+        raise InputError("tensor_parallel is of layers of language models", parameter="machine", remedy="leave it out")
     rate = classes[0].link.rate
     if rate.denominator != 1:
         raise InputError("its bandwidth · link_speed is no whole number of bytes a second", parameter="machine")

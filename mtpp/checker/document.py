@@ -117,6 +117,8 @@ _DEVICE = record(
         "times": whole(),
         "sequences": whole(1),
         "stage_times_ps": array(whole(below=_SIZE_LIMIT)),
+        "tensor_parallel": array(whole(1)),
+        "tensor_link_bytes_per_s": whole(1),
     },
 )
 

@@ -28,7 +28,7 @@ _SPEED = re.compile("[1-9][0-9]{0,39}(/[1-9][0-9]{0,39})?")
 _FIGURES = (
     *("peak_flops_per_s", "memory_bandwidth_bytes_per_s", "bandwidth_bytes_per_s", "fast_memory_bytes"),
     *("activation_reserve_bytes", "peak", "stage_memory_bytes", "latency_ps", "speed", "link_speed"),
-    *("sequences", "costs_sha256", "times", "stage_times_ps"),
+    *("sequences", "costs_sha256", "times", "stage_times_ps", "tensor_parallel", "tensor_link_bytes_per_s"),
 )
 """All of a device but its name and place: devices that share them are of one class."""
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from mtpp.errors import InputError
 from mtpp.machine.link import Link
+from mtpp.machine.tensor_group import ONE_GPU, TensorGroup
 from mtpp.names import PEAK_MODES
 from mtpp.units import (
     PICOSECONDS,
@@ -66,6 +67,8 @@ class Device:
     stage_times_ps
         Time of a stage of 1, 2, … ops of a chain whose ops are equal layers, in place of work and transfers; longer
         stages are impossible. Empty where stages cost what their ops and tensors do.
+    tensor
+        GPUs that may share a stage, each with all of these figures.
 
     Raises
     ------
@@ -85,6 +88,7 @@ class Device:
     costs: str = ""
     sequences: int = 1
     stage_times_ps: tuple[int, ...] = ()
+    tensor: TensorGroup = ONE_GPU
 
     def __post_init__(self) -> None:
         figures = self.to_document()
@@ -103,6 +107,8 @@ class Device:
             raise InputError(f"unknown peak mode {self.peak!r}", remedy=f"use one of {', '.join(PEAK_MODES)}")
         if self.stage_times_ps:
             self._check_stage_times()
+        if self.tensor and self.costs:
+            raise InputError("tensor_parallel does not go with costs, which are of one GPU", source=self.name)
         for memory, what in ((self.fast_memory_bytes, "fast memory"), (self.memory_bytes, "stage memory")):
             if memory is not None and self.activation_reserve_bytes > memory:
                 raise InputError(
@@ -121,6 +127,7 @@ class Device:
             (bool(self.costs), "costs"),
             (self.fast_memory_bytes is not None, "fast memory"),
             (self.peak != "reserve", "peak"),
+            (bool(self.tensor), "tensor_parallel"),
         ):
             if given:
                 raise InputError(f"stage_times do not go with {name}", source=self.name)
@@ -191,6 +198,7 @@ class Device:
             "speed": str(self.speed),
             "link_speed": str(self.link.speed),
             **({"stage_times_ps": list(self.stage_times_ps)} if self.stage_times_ps else {}),
+            **self.tensor.figures(),
         }
 
     @classmethod
@@ -207,8 +215,9 @@ class Device:
         try:
             link = replace(device.link, latency_ps=figures["latency_ps"], speed=Fraction(figures["link_speed"]))
             times = tuple(figures.get("stage_times_ps", ()))
-            return replace(device, link=link, speed=Fraction(figures["speed"]), stage_times_ps=times)
-        except (ValueError, ZeroDivisionError) as error:
+            speed, tensor = Fraction(figures["speed"]), TensorGroup.from_figures(figures)
+            return replace(device, link=link, speed=speed, stage_times_ps=times, tensor=tensor)
+        except (TypeError, ValueError, ZeroDivisionError) as error:
             raise InputError(f"not a device: {error}", where="/machine/devices") from None
 
     @classmethod
@@ -226,7 +235,7 @@ class Device:
                 if key not in figures:
                     raise TypeError(f"{key} is missing")
             link, memory = Link(figures.pop("bandwidth_bytes_per_s")), figures.pop("stage_memory_bytes", None)
-            if figures.keys() & {"speed", "link", "memory_bytes", "costs", "stage_times_ps"}:
+            if figures.keys() & {"speed", "link", "memory_bytes", "costs", "stage_times_ps", "tensor"}:
                 raise TypeError("unknown key")
             return cls(**figures, link=link, memory_bytes=memory)
         except (KeyError, TypeError, ValueError) as error:
@@ -261,6 +270,8 @@ class Device:
         for speed, what in ((self.speed, "speed"), (self.link.speed, "link speed")):
             if speed != 1:
                 parts.append(f"{what} {speed}")
+        if self.tensor:
+            parts.append(self.tensor.described())
         if self.costs:
             parts.append(f"times measured: {self.costs}")
         return ", ".join(parts)

@@ -20,6 +20,11 @@
     link_speed = 2
     place = "cuda:0"            # or "cpu"; of several devices one for each: ["cuda:0", "cuda:1"]
     [[device]]
+    name = "node"
+    count = 4                   # nodes; all figures are of one GPU of them
+    tensor_parallel = [1, 2, 8] # GPUs that may share a stage of a language model; or one number
+    tensor_link = "450GB/s"     # between the GPUs of a node
+    [[device]]
     name = "measured"
     stage_times = ["4ms", "9ms"]    # of stages of 1, 2 ops of a chain of equal layers, in place of all other times
 
@@ -58,6 +63,7 @@ from mtpp.machine.presets import (
     require_text,
     whole_above_zero,
 )
+from mtpp.machine.tensor_group import ONE_GPU, TensorGroup
 from mtpp.names import DEVICE_ORDERS, DIRECT, FIXED, TRANSPORTS
 from mtpp.ranges import MOST_STAGES
 from mtpp.units import Exact, exact_decimal, format_bytes, parse_bandwidth, parse_bytes, parse_duration
@@ -67,7 +73,7 @@ _PLACE = re.compile("cpu|cuda:(0|[1-9][0-9]{0,3})")
 _KEYS = ("name", "order", "transport", "device", "link", "description")
 _DEVICE_KEYS = (
     *("name", "count", "system", "memory", "utilization", "reserve", "bandwidth", "latency"),
-    *("speed", "link_speed", "costs", "stage_times", "place"),
+    *("speed", "link_speed", "costs", "stage_times", "place", "tensor_parallel", "tensor_link"),
 )
 _LINK_KEYS = ("between", "bandwidth", "latency", "link_speed")
 
@@ -193,9 +199,10 @@ def _group(row: Mapping[str, Any], i: int, path: Path, defaults: Defaults) -> li
             speed=speed,
             costs=costs and str(path.parent / costs),
             stage_times_ps=times,
+            tensor=_tensor_group(row, at),
         )
     except InputError as error:
-        raise InputError(error.problem, where=at) from None
+        raise InputError(error.problem, where=error.where or at, remedy=error.remedy) from None
     return [DeviceGroup(device, number, name, place) for place, number in places]
 
 
@@ -210,6 +217,28 @@ def _places(value: Any, count: int, at: str) -> list[tuple[str, int]]:
     if len(value) != count:
         raise InputError(f"{counted(len(value), 'place')} for {counted(count, 'device')}", where=at)
     return [(place, len(list(same))) for place, same in groupby(value)]
+
+
+def _tensor_group(row: Mapping[str, Any], at: str) -> TensorGroup:
+    """Return the degrees of tensor parallelism, a number or a list of them in any order, and the link."""
+    if "tensor_parallel" not in row:
+        if "tensor_link" in row:
+            problem = "is a link between the GPUs of a stage, of which there is one"
+            raise InputError(problem, where=f"{at}/tensor_link", remedy="give tensor_parallel, too")
+        return ONE_GPU
+    given = row["tensor_parallel"]
+    listed = isinstance(given, list)
+    degrees = [
+        whole_above_zero(degree, f"{at}/tensor_parallel{f'/{i}' if listed else ''}")
+        for i, degree in enumerate(given if listed else [given])
+    ]
+    if len(set(degrees)) < len(degrees):
+        raise InputError("names a number twice", where=f"{at}/tensor_parallel")
+    link = parsed(row["tensor_link"], parse_bandwidth, f"{at}/tensor_link", "450GB/s") if "tensor_link" in row else None
+    try:
+        return TensorGroup(tuple(sorted(degrees)), link)
+    except InputError as error:
+        raise InputError(error.problem, where=f"{at}/{error.where}", remedy=error.remedy) from None
 
 
 _BESIDE_STAGE_TIMES = ("speed", "costs", "system")
