@@ -82,6 +82,9 @@ FIXED, FREE = DEVICE_ORDERS = ("fixed", "free")
 BOTTLENECK_OBJECTIVE, LATENCY_OBJECTIVE = OBJECTIVES = ("bottleneck", "latency")
 """The most expensive stage, or all stages together: the time of one request on an idle pipeline."""
 
+CONTEXT_OBJECTIVE, SEQUENCES_OBJECTIVE = CAPACITY_OBJECTIVES = ("context", "sequences")
+"""The largest context, or the most sequences, that devices hold of a language model."""
+
 ORDERS = ("file", "search")
 SEARCHES = ("anneal", "beam")
 
