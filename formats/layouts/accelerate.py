@@ -188,6 +188,7 @@ def _layout(
         device_map={name: str(device) for name, device in placed.items()},
         devices=devices,
         devices_of_layers=list(layers),
+        divided_layers=_divided(on, layers, modules, sizes),
         layers={name: layers.count(name) for name in dict.fromkeys(layers)},
         ranges=_ranges(layers, devices),
         embedding_on=_device_below(on, modules.embedding),
@@ -210,6 +211,20 @@ def _devices_of_layers(on: Mapping[str, str], modules: Modules, number: int) -> 
         if name.startswith(prefix) and layer.isdecimal() and int(layer) < number:
             names[int(layer)][device] = None
     return ["+".join(found) for found in names]
+
+
+def _divided(
+    on: Mapping[str, str], layers: list[str], modules: Modules, sizes: Mapping[str, int] | None
+) -> dict[int, dict[str, int]] | None:
+    """Bytes by device of layers that were opened."""
+    found: dict[int, dict[str, int]] = {i: {} for i, names in enumerate(layers) if "+" in names}
+    for i, held in found.items():
+        path = f"{modules.layer_prefix}.{i}"
+        for name, tensor in modules.by_name[path].named_tensors(path):
+            if name in on:
+                size = tensor.nbytes if sizes is None else sizes.get(name, 0)
+                held[on[name]] = held.get(on[name], 0) + size
+    return found or None
 
 
 def _device_below(on: Mapping[str, str], module: str | None) -> str | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
 from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any
@@ -27,7 +28,7 @@ OVERRIDE = ("--override-tensor", "-ot", "override_tensor")
 CPU_MOE, SOME_CPU_MOE = ("--cpu-moe", "-cmoe"), ("--n-cpu-moe", "-ncmoe")
 MODE = ("--split-mode", "-sm")
 FREE = ("free_memory",)
-_KEYS = (*SPLIT, *LAYERS, *OVERRIDE, *CPU_MOE, *SOME_CPU_MOE, *MODE, *FREE, "--fit", "--device", "-dev", "-c")
+KEYS = (*SPLIT, *LAYERS, *OVERRIDE, *CPU_MOE, *SOME_CPU_MOE, *MODE, *FREE, "--fit", "--device", "-dev", "-c")
 _MOST_DEVICES = 16
 _SEPARATOR = re.compile(r"[,/]+")
 _NUMBER = re.compile(
@@ -44,8 +45,8 @@ _EXPERTS = r"\.ffn_(up|down|gate|gate_up)_(ch|)exps"
 
 def read(setting: Setting | str, request: LayoutRequest) -> Layout:
     """Layout that llama.cpp makes of its options."""
-    setting = _options(setting) if isinstance(setting, str) else setting
-    findings = check_keys(setting, _KEYS)
+    setting = options_of_line(setting) if isinstance(setting, str) else setting
+    findings = check_keys(setting, KEYS)
     text, free = named(setting, *SPLIT), named(setting, *FREE)
     if free is not None and not isinstance(free, list | tuple):
         raise InputError(f"free_memory is {free!r}, not memory of each device", parameter="layout")
@@ -64,25 +65,38 @@ def read(setting: Setting | str, request: LayoutRequest) -> Layout:
     return _layout(places, devices, overrides, request, findings, notes)
 
 
-def _options(text: str) -> Setting:
+def options_of_line(text: str) -> Setting:
     """Options of a command line; a text without any is ``--tensor-split``, one that begins with a number too."""
-    words = text.split()
+    words = _words(text)
     if not text.lstrip().startswith("-") or _NUMBER.match(text):
         return {SPLIT[0]: text}
-    if not set(words) & {*_KEYS}:
+    if not set(words) & {*KEYS}:
         raise refusal("std::invalid_argument", f"error: invalid argument: {words[0]}")
     found: dict[str, Any] = {}
     while words:
         option = words.pop(0)
         if option in CPU_MOE:
             found[option] = True
-        elif option in _KEYS:
+        elif option in KEYS:
             if not words:
                 raise refusal("std::invalid_argument", f"error: expected value for argument: {option}")
-            found[option] = words.pop(0)
+            value = words.pop(0)
+            found[option] = f"{found[option]},{value}" if option in OVERRIDE and option in found else value
         elif option.startswith("-"):
             found[option] = ""  # nothing is known of its value
     return found
+
+
+def _words(text: str) -> list[str]:
+    """Words of a line, those in quotation marks whole."""
+    if '"' not in text and "'" not in text:
+        return text.split()
+    lexer = shlex.shlex(text, posix=True)
+    lexer.whitespace_split, lexer.escape, lexer.commenters = True, "", ""
+    try:
+        return list(lexer)
+    except ValueError as error:
+        raise InputError(f"is no line of a shell: {error}", parameter="layout") from None
 
 
 def _shares(text: Any) -> tuple[list[float], list[str]]:

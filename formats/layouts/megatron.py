@@ -35,6 +35,7 @@ _EXCLUSIVE = (
     *megatron_flags.LOSS,
 )
 _EXCLUSIVE_ARGUMENTS = (*megatron_flags.PER_CHUNK, megatron_flags.CHUNKS[0], "--hybrid-layer-pattern")
+KEYS = (*_LAYOUT, *_MTP, *_RANKS, *_VIRTUAL, *_EXCLUSIVE, *_EXCLUSIVE_ARGUMENTS)
 ORDER = "chunk-major: index = chunk*pp + rank"
 
 
@@ -45,7 +46,7 @@ def read(setting: Setting | str, request: LayoutRequest) -> Layout:
     if given is None:
         return megatron_flags.read(setting, request)
     _check_exclusive(setting)
-    findings = check_keys(setting, [*_LAYOUT, *_MTP, *_RANKS, *_VIRTUAL, *_EXCLUSIVE, *_EXCLUSIVE_ARGUMENTS])
+    findings = check_keys(setting, KEYS)
     mtp = integer(named(setting, *_MTP, default=request.mtp), _MTP[0])
     virtual = integer(named(setting, *_VIRTUAL), _VIRTUAL[0])
     return layout_of_stages("megatron", given, request, mtp=mtp, virtual=virtual, findings=findings)

@@ -23,12 +23,13 @@ LOSS = ("--account-for-loss-in-pipeline-split", "account_for_loss_in_pipeline_sp
 CHUNKS = ("--num-virtual-stages-per-pipeline-rank", "virtual_pipeline_model_parallel_size")
 PER_CHUNK = ("--num-layers-per-virtual-pipeline-stage",)
 _OTHER = ("--pipeline-model-parallel-size", "--mtp-num-layers", "--num-layers")
+KEYS = (*FIRST, *LAST, *EMBEDDING, *LOSS, *CHUNKS, *PER_CHUNK, *_OTHER)
 
 
 def read(setting: Setting | str, request: LayoutRequest) -> Layout:
     """Layout that Megatron-Core makes of its flags."""
     setting = _flags(setting) if isinstance(setting, str) else setting
-    findings = check_keys(setting, [*FIRST, *LAST, *EMBEDDING, *LOSS, *CHUNKS, *PER_CHUNK, *_OTHER])
+    findings = check_keys(setting, KEYS)
     ranks = natural(request.stage_count(), "the number of stages", 1)
     first, last = integer(named(setting, *FIRST), FIRST[0]), integer(named(setting, *LAST), LAST[0])
     slots = (bool(named(setting, *EMBEDDING)), bool(named(setting, *LOSS)))

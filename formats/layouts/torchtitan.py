@@ -32,7 +32,7 @@ _FIRST = "pipeline_parallel_first_stage_less_layers"
 _LAST = "pipeline_parallel_last_stage_less_layers"
 _SIZE = "pipeline_parallel_layers_per_stage"
 _SCHEDULE = "pipeline_parallel_schedule"
-_KEYS = (KEY, _FIRST, _LAST, _SIZE, _SCHEDULE)
+KEYS = (KEY, _FIRST, _LAST, _SIZE, _SCHEDULE)
 
 _SINGLE = ("1f1b", "gpipe")
 _V = ("zbvzerobubble", "dualpipev")
@@ -47,7 +47,7 @@ def read(setting: Setting | str, request: LayoutRequest) -> Layout:
     """Layout that torchtitan makes of the lists; of its own rule without them."""
     if isinstance(setting, str):
         setting = {KEY: json_text(value_in(setting, KEY), "a list of lists of names")}
-    findings = check_keys(setting, _KEYS)
+    findings = check_keys(setting, KEYS)
     schedule = _schedule(named(setting, _SCHEDULE, default="1F1B"))
     lists, less = named(setting, KEY), (named(setting, _FIRST, default=1), named(setting, _LAST, default=1))
     natural(less[0], _FIRST)
@@ -163,6 +163,7 @@ def _layout(lists: list[list[str]], request: LayoutRequest, schedule: str, findi
         vpp=len(lists) // ranks,
         layers_per_rank=[sum(len(stage_layers[i]) for i in stages) for stages in by_rank],
         stages_of_ranks=by_rank,
+        stages_not_run=list(range(ranks, len(lists))) or None if single else None,
         findings=findings,
     )
 

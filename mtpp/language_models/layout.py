@@ -38,6 +38,8 @@ class Layout:
         Number of decoder layers of each rank, over all its virtual stages.
     stages_of_ranks
         Virtual stages of each rank.
+    stages_not_run
+        Stages that are built and that no pass goes through.
     stage_order
         Rule that places virtual stages on ranks.
     bounds, items, sums
@@ -48,6 +50,8 @@ class Layout:
         Names of devices, in order.
     devices_of_layers
         Device of each decoder layer.
+    divided_layers
+        Bytes of weights by device of each layer that several devices hold parts of.
     cpu_layers
         Number of decoder layers that no GPU holds.
     output_on, token_embedding_on
@@ -81,6 +85,7 @@ class Layout:
     vpp: int | None = None
     layers_per_rank: list[int] | None = None
     stages_of_ranks: list[list[int]] | None = None
+    stages_not_run: list[int] | None = None
     stage_order: str | None = None
     bounds: list[int] | None = None
     items: list[int] | None = None
@@ -88,6 +93,7 @@ class Layout:
     module_fqns_per_model_part: list[list[str]] | None = None
     devices: list[str] | None = None
     devices_of_layers: list[int | str] | None = None
+    divided_layers: dict[int, dict[str, int]] | None = None
     cpu_layers: int | None = None
     output_on: str | None = None
     token_embedding_on: str | None = None

@@ -16,6 +16,7 @@ from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import keeps_stage_memory, stage_costs
 from mtpp.inference.partition import Partition
+from mtpp.language_models.set_cost import SetCost, cost_of_set
 from mtpp.machine.device import Device
 from mtpp.machine.link import Level, Link
 from mtpp.machine.machine import DeviceGroup, Machine
@@ -147,3 +148,17 @@ def test_costs_equal_the_definition_and_are_no_less_than_on_the_envelope(seed: i
         fits = all(limit is None or held <= limit for limit, (_, held) in zip(limits, brute, strict=True))
         assert keeps_stage_memory(placed, costs) == fits
         assert keeps_stage_memory(placed.envelope, least) or not fits
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_costs_of_sets_that_are_no_stages(seed: int) -> None:
+    """Any ops on any device, whether or not others could be stages beside them."""
+    chance = Random(seed)
+    graph = random_graph(seed, 6, time_unit="ps", largest_cost=20)
+    machine = machine_of(*(random_device(chance) for _ in range(chance.randint(1, 4))))
+    instance = Instance.build(graph, machine)
+    for _ in range(8):
+        device, inside = chance.randrange(machine.count), {v for v in range(graph.op_count) if chance.random() < 0.5}
+        found = cost_of_set(instance, inside, machine.class_of[device])
+        assert (found.cost, found.held_bytes) == brute_cost(graph, machine.devices[device], inside)
+        assert inside or found == SetCost()
