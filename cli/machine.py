@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 import click
 
 from mtpp.api.options.kinds import Flag
+from mtpp.api.options.machine import Describing
 from mtpp.api.options.option import Option
 from mtpp.api.options.path_kinds import InputPath
 from mtpp.cli.options.file_types import FileType
-from mtpp.cli.options.made import made
+from mtpp.cli.options.made import made, options
 from mtpp.cli.options.shared import noise_options, output_path
 
 if TYPE_CHECKING:
@@ -20,10 +21,19 @@ if TYPE_CHECKING:
 @click.command("machine")
 @click.argument("listing", type=FileType(InputPath("the list of GPUs")), metavar="FILE", required=False)
 @made("this", Option(False, Flag(), "The machine that this runs on: its GPUs, or else its processor, measured."))
+@options(Describing)
 @output_path("Write it there, whole or not at all, and over no other file.", "FILE.toml")
 @noise_options()
 @click.pass_context
-def command(ctx: click.Context, /, listing: str | None, this: bool, output: str | None, console: Console) -> None:
+def command(
+    ctx: click.Context,
+    /,
+    listing: str | None,
+    this: bool,
+    output: str | None,
+    describing: Describing,
+    console: Console,
+) -> None:
     """Write a machine file for --machine from a list of GPUs, or of this machine.
 
     FILE (-: standard input) has what `nvidia-smi --query-gpu=name,memory.total,memory.used --format=csv` prints, with
@@ -37,7 +47,7 @@ def command(ctx: click.Context, /, listing: str | None, this: bool, output: str 
         raise click.UsageError("give either FILE or --this", ctx)
     if output not in (None, "-"):
         check_new_file(output)
-    described = describe_machine(listing)
+    described = describe_machine(listing, **describing.values())
     for name in described.open_names:
         console.warn(f"{name}: no rates are known; fill in peak_flops, memory_bandwidth and bandwidth of its system")
     if output in (None, "-"):

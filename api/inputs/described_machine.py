@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from mtpp.machine.machine_text import MachineText
+    from mtpp.units import Exact
 
 _MAX_BYTES = 2**24
 """Of a list of GPUs: a million of them, and more than enough."""
@@ -59,8 +62,12 @@ def check_new_file(path: str) -> None:
         raise InputError("is there already", source=path, remedy="name another file")
 
 
-def describe_machine(listing: str | os.PathLike[str] | None = None) -> MachineFile:
+def describe_machine(
+    listing: str | os.PathLike[str] | None = None, *, utilization: int | float | str | Fraction | None = None
+) -> MachineFile:
     """Make a machine file from a list of GPUs, or of the machine at hand.
+
+    Keywords that are not listed are fields of :class:`mtpp.api.options.machine.Describing`.
 
     Parameters
     ----------
@@ -76,7 +83,7 @@ def describe_machine(listing: str | os.PathLike[str] | None = None) -> MachineFi
     Raises
     ------
     InputError
-        If the list cannot be read; names the line.
+        If the list cannot be read, which names the line, or a parameter is wrong.
 
     Examples
     --------
@@ -84,13 +91,15 @@ def describe_machine(listing: str | os.PathLike[str] | None = None) -> MachineFi
     >>> mtpp.describe_machine("gpus.csv").devices  # doctest: +SKIP
     3
     """
+    from mtpp.api.options.machine import Describing
     from mtpp.api.parameters import path_text
 
-    made = _this_machine() if listing is None else _of_file(path_text(listing, "listing"))
+    share: Any = Describing(utilization=utilization).utilization
+    made = _this_machine(share) if listing is None else _of_file(path_text(listing, "listing"), share)
     return MachineFile(made.text, made.devices, made.open_names)
 
 
-def _of_file(path: str) -> MachineText:
+def _of_file(path: str, share: Exact | None) -> MachineText:
     from mtpp.formats.io.source import read_source
     from mtpp.machine.gpu_listing import gpus_of_listing
     from mtpp.machine.machine_text import text_of_gpus
@@ -106,10 +115,10 @@ def _of_file(path: str) -> MachineText:
     except UnicodeDecodeError:
         raise InputError("is not a text in UTF-8", source=source.display) from None
     name = "GPUs" if source.is_stdin else source.stem
-    return text_of_gpus(gpus_of_listing(text, source.display), name)
+    return text_of_gpus(gpus_of_listing(text, source.display), name, share)
 
 
-def _this_machine() -> MachineText:
+def _this_machine(share: Exact | None) -> MachineText:
     from mtpp.host.capacity import free_bytes, machine, memory_bytes
     from mtpp.host.gpus import listed_gpus
     from mtpp.host.measured_rates import memory_bandwidth_bytes_per_s, peak_flops_per_s
@@ -118,7 +127,7 @@ def _this_machine() -> MachineText:
 
     listed = listed_gpus(QUERY)
     if listed is not None:
-        return text_of_gpus(gpus_of_listing(listed, "nvidia-smi"), "this machine")
+        return text_of_gpus(gpus_of_listing(listed, "nvidia-smi"), "this machine", share)
     figures = machine()
     return text_of_cpu(
         MeasuredCpu(
@@ -128,5 +137,6 @@ def _this_machine() -> MachineText:
             free_bytes(),
             peak_flops_per_s(),
             memory_bandwidth_bytes_per_s(),
-        )
+        ),
+        share,
     )

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from mtpp.api.options.kinds import Amounts, Choice, Quantity, Rate, Whole
+from mtpp.api.options.kinds import Amounts, Choice, Number, Quantity, Rate, Whole
 from mtpp.api.options.option import Options, option
 from mtpp.api.options.path_kinds import InputPath
 from mtpp.errors import InputError
@@ -17,6 +17,7 @@ from mtpp.ranges import MOST_DEVICES, MOST_SEQUENCES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from fractions import Fraction
 
     from mtpp.machine.device import Device
     from mtpp.machine.machine import Machine
@@ -29,6 +30,19 @@ def preset_names() -> Iterable[str]:
     from mtpp.machine.presets import preset_tables
 
     return preset_tables()
+
+
+class Describing(Options):
+    """Figures of a machine file that no list of devices has."""
+
+    utilization: int | float | str | Fraction | None = option(
+        None, Number(), "Share of each device's memory that an engine uses, such as 0.9 [default: all of it].", "SHARE"
+    )
+
+    def __post_init__(self) -> None:
+        share = self.utilization
+        if share is not None and not isinstance(share, str) and share > 1:
+            raise InputError(f"{float(share):g} is above 1", parameter="utilization", remedy="give a share such as 0.9")
 
 
 class System(Options):

@@ -6,10 +6,12 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import groupby
 
 from mtpp.machine.boards import RATES, board_of, plain_name, rates_of
 from mtpp.machine.gpu_listing import Gpu
+from mtpp.units import Exact
 
 _OPEN = {"peak_flops": "TFLOP/s", "memory_bandwidth": "GB/s", "bandwidth": "GB/s"}
 
@@ -60,8 +62,14 @@ class MeasuredCpu:
     memory_bandwidth_bytes_per_s: int
 
 
-def text_of_gpus(gpus: Sequence[Gpu], name: str) -> MachineText:
-    """Return a machine of GPUs in the order of their list, as a TOML file."""
+def text_of_gpus(gpus: Sequence[Gpu], name: str, utilization: Exact | None = None) -> MachineText:
+    """Return a machine of GPUs in the order of their list, as a TOML file.
+
+    Parameters
+    ----------
+    utilization
+        Share of each memory that stages may use; None: all of it.
+    """
     names: set[str] = set()
     tables, unknown = [], []
     for gpu, run in groupby(enumerate(gpus), key=lambda item: item[1]):
@@ -69,15 +77,16 @@ def text_of_gpus(gpus: Sequence[Gpu], name: str) -> MachineText:
         own = _unused(_slug(gpu.name), names)
         if board_of(gpu.name) is None:
             unknown.append(own)
-        tables.append(_gpu_table(gpu, own, places))
+        tables.append(_gpu_table(gpu, own, places, utilization))
     return MachineText(_PLACES + _whole(name, tables), len(gpus), tuple(unknown))
 
 
-def text_of_cpu(cpu: MeasuredCpu) -> MachineText:
-    """Return a machine of one device, the processor, as a TOML file."""
+def text_of_cpu(cpu: MeasuredCpu, utilization: Exact | None = None) -> MachineText:
+    """Return a machine of one device, the processor, as a TOML file, as :func:`text_of_gpus`."""
     lines = [f"# {cpu.name}, {cpu.cores} {'cores' if cpu.cores > 1 else 'core'}", "[[device]]", 'name = "cpu"']
     if cpu.memory_bytes is not None:
         lines.append(f'memory = "{cpu.memory_bytes >> 20}MiB"')
+        lines += _utilization(utilization)
         if cpu.free_bytes is not None:
             used = max(0, (cpu.memory_bytes >> 20) - (cpu.free_bytes >> 20))
             lines.append(f'reserve = "{used}MiB"  # in use')
@@ -107,7 +116,15 @@ def _text(value: str) -> str:
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _gpu_table(gpu: Gpu, name: str, places: Sequence[str]) -> str:
+def _utilization(share: Exact | None) -> list[str]:
+    """Return the line of a share of the memory: a decimal number, or a ratio where there is none."""
+    if share is None:
+        return []
+    decimal = str(float(share))
+    return [f"utilization = {decimal}" if Fraction(decimal) == share else f'utilization = "{share}"']
+
+
+def _gpu_table(gpu: Gpu, name: str, places: Sequence[str], utilization: Exact | None) -> str:
     board = board_of(gpu.name)
     lines = [f"# {_one_line(gpu.name)}", "[[device]]", f'name = "{name}"']
     if len(places) > 1:
@@ -115,6 +132,7 @@ def _gpu_table(gpu: Gpu, name: str, places: Sequence[str]) -> str:
     if board is not None and not board[1]:
         lines.append(f'system = "{board[0]}"')
     lines.append(f'memory = "{gpu.total_mib}MiB"')
+    lines += _utilization(utilization)
     lines.append(f'reserve = "{gpu.used_mib}MiB"  # in use')
     lines.append(f"place = {json.dumps(places[0] if len(places) == 1 else places)}")
     if board is None:

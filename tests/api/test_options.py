@@ -15,7 +15,7 @@ from mtpp.api.options import kinds, path_kinds
 from mtpp.api.options.cells import Bounding, Certifying
 from mtpp.api.options.graphs import Converting, Inspecting
 from mtpp.api.options.language_models import Serving
-from mtpp.api.options.machine import Devices, System
+from mtpp.api.options.machine import Describing, Devices, System
 from mtpp.api.options.option import REQUIRED, Options, options_of
 from mtpp.api.options.planners import PLANNERS
 from mtpp.api.options.planning import Planning
@@ -49,7 +49,7 @@ KEYWORDS: dict[str, tuple[tuple[type[Options], ...], tuple[str, ...]]] = {
     "certify": ((Certifying,), ("k",)),
     "compare": ((Comparing,), ("k",)),
     "convert": ((Converting,), ()),
-    "describe_machine": ((), ()),
+    "describe_machine": ((Describing,), ()),
     "emit": ((Planned,), ()),
     "evaluate": ((Scoring,), ("assignment",)),
     "generate": ((Drawing,), ()),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,23 @@ def test_a_list_becomes_a_file_that_plans_are_made_for(folder: Path) -> None:
     assert (folder / "machine.toml").read_text() == shown.stdout == mtpp.describe_machine(folder / "gpus.csv").text
     plan = mtpp.partition(mtpp.read(mtpp.datasets.sample_path("resnet50"), machine=folder / "machine.toml"))
     assert (plan.k, plan.optimal) == (2, True)
+
+
+def test_a_share_of_the_memory(folder: Path) -> None:
+    """Limits are that share of each memory, less what is in use; shares above 1 are refused."""
+    whole = mtpp.describe_machine(folder / "gpus.csv")
+    assert run("machine", "gpus.csv", "--utilization", "0.9", "-o", "machine.toml", cwd=folder).returncode == 0
+    text = (folder / "machine.toml").read_text()
+    assert text == mtpp.describe_machine(folder / "gpus.csv", utilization=Fraction(9, 10)).text
+    assert text.replace("utilization = 0.9\n", "") == whole.text
+    assert 'utilization = "1/3"' in mtpp.describe_machine(folder / "gpus.csv", utilization=Fraction(1, 3)).text
+    model = mtpp.read(mtpp.datasets.sample_path("resnet50"), machine=folder / "machine.toml")
+    assert model.machine is not None
+    sizes = [line.split(", ")[1:] for line in LISTING.splitlines()[1:]]
+    total, used = (int(sizes[0][i].split()[0]) * 2**20 for i in (0, 1))
+    assert model.machine.devices[0].memory_bytes == total * 9 // 10 - used
+    line = refused("machine", "gpus.csv", "--utilization", "1.5", cwd=folder)
+    assert line.endswith("--utilization: 1.5 is above 1; give a share such as 0.9\n")
 
 
 def test_files_that_are_there_stay(folder: Path) -> None:
