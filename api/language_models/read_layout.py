@@ -90,13 +90,13 @@ def read_layout(
         heads=None if heads is None else whole(heads, "heads", most=_MOST_LAYERS),
         mtp=whole(mtp, "mtp", least=0, most=_MOST_LAYERS),
         tied=flag(tied, "tied"),
-        **_of_model(model),
+        **facts_of_model(model),
     )
     return LAYOUT_FORMATS[engine].read({} if layout == "default" else layout, request)
 
 
-def _of_model(model: Any) -> dict[str, Any]:
-    """Return facts of a model: its architecture, and its modules once they are asked for."""
+def facts_of_model(model: Any) -> dict[str, Any]:
+    """Return facts of a model, keywords of :class:`LayoutRequest`; its modules come once they are asked for."""
     from mtpp.api.parameters import path_text
     from mtpp.formats.language_models.reader import gguf_architecture
     from mtpp.language_models.modules import Modules

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mtpp.errors import InputError
@@ -21,8 +21,19 @@ from mtpp.formats.layouts.balancing import (
 )
 from mtpp.formats.layouts.counts import check_counts
 from mtpp.formats.layouts.filling import CPU, DISK, Device, Filling, merged
-from mtpp.formats.layouts.request import LayoutRequest, Setting, check_keys, json_text, named, refusal, value_in
+from mtpp.formats.layouts.placed_stages import device_notes, gpus, refuse_tensor_degrees, refused
+from mtpp.formats.layouts.request import (
+    LayoutRequest,
+    Setting,
+    check_keys,
+    json_in,
+    json_text,
+    named,
+    refusal,
+    uncommented,
+)
 from mtpp.formats.layouts.written import WrittenLayout
+from mtpp.language_models.layer_stages import LayerStage
 from mtpp.language_models.layout import Layout, Range
 from mtpp.language_models.modules import Modules
 
@@ -31,6 +42,7 @@ _MAP, _MODE, _MEMORY, _WHOLE, _TYPE = "device_map", "mode", "max_memory", "no_sp
 _FALLBACK = "fallback_allocation"
 _KEYS = (_MAP, _MODE, _MEMORY, _WHOLE, _TYPE, _FALLBACK, "offload_buffers", "max_memory_after_balancing")
 _ELEMENT_BYTES = {"float32": 4, "float": 4, "float16": 2, "half": 2, "bfloat16": 2, "float64": 8, "float8_e4m3fn": 1}
+_ASSIGNED = re.compile(r"device_map\s*[:=]\s*")
 _CUDA = re.compile(r"cuda(?::([0-9]+))?", re.ASCII)
 
 
@@ -59,8 +71,14 @@ def read(setting: Setting | str, request: LayoutRequest, *, transformers: bool =
 
 
 def _of_text(text: str) -> Setting:
-    text = value_in(text, _MAP)
-    return _as_keys(json_text(text, "a device_map")) if text.lstrip().startswith("{") else {_MODE: text}
+    line = uncommented(text).strip()
+    if line.startswith("{"):
+        return _as_keys(json_text(text, "a device_map"))
+    found = _ASSIGNED.match(line)
+    if found is None:
+        return {_MODE: text}
+    value = line[found.end() :]
+    return {_MODE: value.strip("\"'")} if not value.startswith("{") else _as_keys(json_in(text, _MAP, "a device_map"))
 
 
 def _as_keys(setting: Setting) -> Setting:
@@ -257,12 +275,17 @@ def _offloaded(on: Mapping[str, str], modules: Modules, sizes: Mapping[str, int]
     return found or None
 
 
-def write(counts: list[int], request: LayoutRequest) -> WrittenLayout:
-    """Map of modules to devices 0, 1, … with so many layers; a tied head stays with the embedding."""
-    check_counts(counts, request, least=0)
+def write(stages: Sequence[LayerStage], request: LayoutRequest) -> WrittenLayout:
+    """Map of modules to GPUs for a plan; a tied head stays with the embedding."""
+    refuse_tensor_degrees(stages, "accelerate", "keeps each layer on one GPU")
+    check_counts([stage.count for stage in stages], LayoutRequest(layers=request.layers), least=0)
+    if any(stage.encoder_count for stage in stages):
+        raise refused("names of modules of an encoder and its decoder are not known")
     modules = _modules(request, {})
+    on = gpus(stages)
+    first, last = (next(i for i, stage in enumerate(stages) if getattr(stage, part)) for part in ("embedding", "head"))
     prefix = f"{modules.layer_prefix}."
-    devices = iter([device for device, count in enumerate(counts) for _ in range(count)])
+    devices = iter([device for device, stage in zip(on, stages, strict=True) for _ in range(stage.count)])
     placed: dict[str, int] = {}
     seen_layers = False
     for name in _parts(modules):
@@ -270,9 +293,21 @@ def write(counts: list[int], request: LayoutRequest) -> WrittenLayout:
             placed[name], seen_layers = next(devices), True
         else:
             with_embedding = not seen_layers or (bool(modules.tied) and name == modules.head)
-            placed[name] = 0 if with_embedding else len(counts) - 1
-    notes = ["the tied head is with the embedding on the first device"] if modules.tied and counts[1:] else []
-    return WrittenLayout({_MAP: placed}, f"device_map = {json.dumps(placed)}\n", notes)
+            placed[name] = on[first if with_embedding else last]
+    return WrittenLayout(
+        {_MAP: placed}, f"device_map = {json.dumps(placed)}\n", _notes(stages, modules, request, first == last)
+    )
+
+
+def _notes(stages: Sequence[LayerStage], modules: Modules, request: LayoutRequest, together: bool) -> list[str]:
+    notes = device_notes(stages, started=True)
+    if len(stages) > 1:
+        notes.append("devices compute one after the other: requests do not overlap as in a pipeline")
+    if modules.tied and not together:
+        notes.append("the tied head is with the embedding, once, not with the final norm")
+    if request.mtp:
+        notes.append("transformers leaves MTP layers out")
+    return notes
 
 
 def _parts(modules: Modules) -> list[str]:

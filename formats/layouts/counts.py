@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import re
 
-from mtpp.formats.layouts.request import LayoutRequest, refusal
+from mtpp.formats.layouts.request import LayoutRequest, Setting, refusal, value_in
 from mtpp.language_models.layout import Layout, ranges_of_counts
 
 _PLAIN = re.compile(r"\s*[0-9]+\s*", re.ASCII)
+
+
+def setting_of_text(text: str, variable: str) -> Setting:
+    """Read the setting of a variable; none where a command stands without it."""
+    value = value_in(text, variable)
+    return {} if value == text and "--pipeline-parallel-size" in text else {variable: value}
 
 
 def counts_of_text(text: str, request: LayoutRequest) -> list[int]:

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
+from itertools import combinations, pairwise
 from typing import Any
 
 from mtpp.errors import InputError
-from mtpp.formats.layouts.counts import check_counts
-from mtpp.formats.layouts.request import LayoutRequest, Setting, check_keys, named, natural, refusal
+from mtpp.formats.layouts.placed_stages import check_ends, device_notes, refused, tensor_degree
+from mtpp.formats.layouts.request import LayoutRequest, Setting, check_keys, named, natural, refusal, uncommented
 from mtpp.formats.layouts.written import WrittenLayout
+from mtpp.language_models.layer_stages import LayerStage
 from mtpp.language_models.layout import Layout, Range
 from mtpp.language_models.modules import Modules
 
@@ -26,18 +27,31 @@ _WEIGHTS = "weights"
 _CLASSES = ("class_names", "layer_types")
 _MOST_ITEMS = 2_000
 """Of a list with weights, which take time by their square."""
+_MOST_CLASSES = 6
+"""Of items, for patterns of some of them."""
+_TOLD = 2
+_TEXT = re.compile(r"partition_method\s*=\s*([\"'])(.*?)\1")
+_STAGES = re.compile(r"(?:num_stages|num_pp)\s*=\s*(\d{1,6})", re.ASCII)
 _KEYS = (METHOD, *_ITEMS, _WEIGHTS, *_CLASSES, "num_stages")
 
 
 def read(setting: Setting | str, request: LayoutRequest) -> Layout:
     """Layout that DeepSpeed makes of a method; ``parameters`` is its default."""
-    setting = {METHOD: setting} if isinstance(setting, str) else setting
+    setting = _of_text(setting) if isinstance(setting, str) else setting
     method = str(named(setting, METHOD, default="parameters")).lower()
     stages = natural(request.stage_count(named(setting, "num_stages")), "the number of stages", 1)
     classes = _classes(setting, request)
     weights = _weights(setting, request, classes)
     bounds = _bounds(method, _number(setting, request, weights, classes), stages, weights, classes)
     return _layout(bounds, weights, request, check_keys(setting, _KEYS))
+
+
+def _of_text(text: str) -> Setting:
+    """Read the setting of a method, or of a line of Python with one."""
+    method, stages = _TEXT.search(uncommented(text)), _STAGES.search(uncommented(text))
+    if method is None:
+        return {METHOD: text}
+    return {METHOD: method[2]} | ({} if stages is None else {"num_stages": int(stages[1])})
 
 
 def _classes(setting: Setting, request: LayoutRequest) -> list[str] | None:
@@ -197,15 +211,15 @@ def _stage_of(item: int, pairs: Sequence[tuple[int, int]]) -> int:
     return next(stage for stage, (start, end) in enumerate(pairs) if start <= item < end)
 
 
-def write(counts: list[int], request: LayoutRequest, known: Setting | None = None) -> WrittenLayout:
-    """Find a method that gives stages with just so many decoder layers; there may be none.
+def write(stages: Sequence[LayerStage], request: LayoutRequest, known: Setting | None = None) -> WrittenLayout:
+    """Find a method that gives just this plan; there may be none.
 
     Parameters
     ----------
-    counts
-        Decoder layers of each stage; the embedding is the first stage's, norm and head the last one's.
+    stages
+        Of the plan; items are the embedding, the layers, norm and head.
     request
-        The model; ``modules`` gives weights and classes of items.
+        The model; ``modules`` or ``described`` give weights and classes of items.
     known
         Weights and classes of items, as :func:`read` takes them.
 
@@ -214,25 +228,84 @@ def write(counts: list[int], request: LayoutRequest, known: Setting | None = Non
     InputError
         If none of DeepSpeed's methods makes this plan.
     """
-    check_counts(counts, request)
-    wanted = [[sum(counts[:i]), sum(counts[: i + 1])] for i in range(len(counts))]
-    facts: dict[str, Any] = {**(known or {})}
+    check_ends(stages, "DeepSpeed")
+    if request.mtp:
+        raise refused("DeepSpeed's PipelineModule has no MTP layers")
+    degree = tensor_degree(stages, "DeepSpeed")
+    facts: dict[str, Any] = {**(known or _facts(request))}
     facts.pop(METHOD, None)
-    asked = LayoutRequest(layers=request.layers, stages=len(counts), modules=request.modules)
-    for method in _methods(facts, asked):
-        setting = {**facts, METHOD: method}
+    asked = LayoutRequest(layers=request.layers, stages=len(stages))
+    items = len(facts[_WEIGHTS]) if _WEIGHTS in facts else request.layers + 3
+    wanted = [0, *(1 + stage.layers[1] for stage in stages[:-1]), items]
+    found = {}
+    for method in _methods(facts):
         try:
-            layout = read(setting, asked)
+            found[method] = read({**facts, METHOD: method}, asked).bounds
         except InputError:
             continue
-        if layout.ranges == wanted and layout.embedding_on == [0] and layout.head_on == [len(counts) - 1]:
-            text = f'PipelineModule(layers, num_stages={len(counts)}, partition_method="{method}")\n'
-            return WrittenLayout(setting, text)
-    raise InputError(f"DeepSpeed has no method that gives stages of {counts} layers", parameter="layout")
+        if found[method] == wanted:
+            return _written(method, facts, len(stages), degree, stages)
+    raise refused(f"none of DeepSpeed's methods gives {_shown(wanted, request)} layers: {_told(found, request)}")
 
 
-def _methods(facts: Setting, request: LayoutRequest) -> list[str]:
-    """Methods to be tried: both without a pattern, and the class of decoder layers."""
-    classes = _classes(facts, request)
-    blocks = {name for name in classes[1:-1] if classes.count(name) == request.layers} if classes else set()
-    return ["uniform", "parameters", *(f"type:{name}" for name in sorted(blocks))]
+def _written(method: str, facts: Setting, number: int, degree: int, stages: Sequence[LayerStage]) -> WrittenLayout:
+    pipes = f"num_stages={number}" if degree == 1 else (
+        f"topology=PipeModelDataParallelTopology(num_pp={number}, num_mp={degree}, num_dp=1)"
+    )  # fmt: skip
+    notes = [
+        *device_notes(stages),
+        "layers are the embedding, the decoder layers, the final norm and the head, in order",
+    ]
+    if degree > 1:
+        notes.append("layers share their work among GPUs themselves: PipelineModule does not divide them")
+    return WrittenLayout(
+        {**facts, METHOD: method}, f'PipelineModule(layers, {pipes}, partition_method="{method}")\n', notes
+    )
+
+
+def _facts(request: LayoutRequest) -> dict[str, Any]:
+    """Weights and classes of the items of a model, as far as they are known."""
+    model = request.described
+    try:
+        if request.modules is not None:
+            modules = request.modules()
+            return {_WEIGHTS: item_parameters(modules), _CLASSES[0]: _item_classes(modules)}
+    except InputError:
+        if model is None:
+            raise
+    if model is None:
+        return {}
+    layers = [layer.parameters for layer in model.layers]
+    return {_WEIGHTS: [model.embedding.parameters, *layers, model.other.parameters, model.head.parameters]}
+
+
+def _methods(facts: Setting) -> Iterator[str]:
+    """Methods to be tried: both without a pattern, and the classes of some items."""
+    yield from ("uniform", "parameters")
+    classes = list(dict.fromkeys(facts.get(_CLASSES[0], ())))
+    if len(classes) > _MOST_CLASSES:
+        return
+    for number in range(1, len(classes) + 1):
+        for chosen in combinations(classes, number):
+            pattern = "|".join(f"^{re.escape(name.lower())}$" for name in chosen)
+            yield f"type:{chosen[0].lower() if number == 1 and _is_alone(chosen[0], classes) else pattern}"
+
+
+def _is_alone(name: str, classes: Sequence[str]) -> bool:
+    """Return whether the name of a class is part of no other."""
+    return not any(name.lower() in other.lower() for other in classes if other != name)
+
+
+def _shown(bounds: Sequence[int], request: LayoutRequest) -> str:
+    """Show the decoder layers of stages with such items."""
+    ranges = (_layers_of(start, end, request.layers) or [0, 0] for start, end in pairwise(bounds))
+    return ",".join(str(end - start) for start, end in ranges)
+
+
+def _told(found: dict[str, list[int] | None], request: LayoutRequest) -> str:
+    shown = {method: _shown(bounds or [], request) for method, bounds in found.items()}
+    told = [f"{method} {shown[method]}" for method in ("uniform", "parameters") if method in shown]
+    patterns = {counts for method, counts in shown.items() if method.startswith("type:")} - {
+        shown[method] for method in ("uniform", "parameters") if method in shown
+    }
+    return ", ".join([*told, *(f"type: {counts}" for counts in sorted(patterns)[:_TOLD])])

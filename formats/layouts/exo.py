@@ -6,13 +6,16 @@ for each node that has none; the share of the whole storage has to fit into each
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from mtpp.errors import InputError
 from mtpp.formats.layouts.counts import check_counts
+from mtpp.formats.layouts.placed_stages import device_notes, refuse_tensor_degrees, refused, stage_counts
 from mtpp.formats.layouts.request import LayoutRequest, Setting, check_keys, named, natural, refusal
 from mtpp.formats.layouts.written import WrittenLayout
+from mtpp.language_models.layer_stages import LayerStage
 from mtpp.language_models.layout import Layout, ranges_of_counts
 
 KEY = "ram_available_gb"
@@ -20,12 +23,17 @@ _STORAGE_GB = ("storage_gb", "storage_size_gb", "model_gb", "model_size_gb")
 _STORAGE = ("storage_bytes", "storage_size_bytes", "model_bytes")
 _KEYS = (KEY, *_STORAGE_GB, *_STORAGE)
 _GIB, _MOST_GIB = 2**30, 2**30
+_MIB, _MIB_OF_GIB = 2**20, 2**10
+_LEAST_MIB = 1024
+"""Memory of a node for each layer in a setting that is written."""
+VARIABLE = "OVERRIDE_MEMORY_MB"
+"""Memory that a node says it has available, in ``utils/info_gatherer/info_gatherer.py``."""
+_TOLD = re.compile(rf"^\s*{VARIABLE}=(\d{{1,15}})\b", re.ASCII | re.MULTILINE)
 
 
 def read(setting: Setting | str, request: LayoutRequest) -> Layout:
     """Layout that exo makes of the memory of its nodes."""
-    if isinstance(setting, str):
-        raise InputError("exo has no text for a layout", parameter="layout", remedy=f"give {{'{KEY}': [64, 32]}}")
+    setting = _of_text(setting) if isinstance(setting, str) else setting
     memory = _memory(named(setting, KEY), request)
     counts = shares(request.layers, [_over(part, sum(memory)) for part in memory])
     _check_storage(counts, memory, _storage(setting, request), request)
@@ -39,6 +47,15 @@ def read(setting: Setting | str, request: LayoutRequest) -> Layout:
         head_on=[last],
         findings=check_keys(setting, _KEYS),
     )
+
+
+def _of_text(text: str) -> Setting:
+    """Read the setting of the lines that start the nodes, each with the memory that it is told to have."""
+    found = _TOLD.findall(text)
+    if not found:
+        remedy = f"give {{'{KEY}': [64, 32]}}, or lines of {VARIABLE}"
+        raise InputError("exo has no text for a layout", parameter="layout", remedy=remedy)
+    return {KEY: [int(megabytes) / _MIB_OF_GIB for megabytes in found]}
 
 
 def _over(part: int, whole: int) -> float:
@@ -106,25 +123,34 @@ def _check_storage(counts: list[int], memory: list[int], storage: int | None, re
             )
 
 
-def write(counts: list[int], request: LayoutRequest, known: Setting | None = None) -> WrittenLayout:
-    """Nothing to set where exo's rule gives just these counts, which its nodes decide; a refusal otherwise.
+def write(stages: Sequence[LayerStage], request: LayoutRequest, known: Setting | None = None) -> WrittenLayout:
+    """Nothing to set where exo's rule gives just this plan; else the memory that each node is told to have.
 
     Parameters
     ----------
-    counts
-        Layers of each node in the ring's order.
+    stages
+        One of each node, in the ring's order.
     request
         The model.
     known
         Memory of the nodes, under the key that :func:`read` takes.
     """
-    check_counts(counts, request)
-    if known is None or KEY not in known:
-        raise InputError("exo decides by its nodes' memory, which is needed", parameter="layout")
-    own = read(known, request).layers
-    if own != counts:
-        raise InputError(
-            f"exo would place {own} layers by the memory of its nodes, not {counts}, and has no setting for it",
-            parameter="layout",
-        )
-    return WrittenLayout(dict(known), "# exo places the layers just so by the memory of its nodes\n")
+    refuse_tensor_degrees(stages, "exo", "gives each layer of a ring to one node")
+    counts = stage_counts(stages, "exo")
+    check_counts(counts, LayoutRequest(layers=request.layers))
+    notes = device_notes(stages, started=True)
+    if known is not None and KEY in known and read(known, request).layers == counts:
+        return WrittenLayout(dict(known), "# exo places the layers just so by the memory of its nodes\n", notes)
+    storage = _storage({}, request) or 0 if request.described is None else request.described.bytes
+    each = max(-(-storage // (sum(counts) * _MIB)), _LEAST_MIB)
+    setting = {KEY: [count * each / _MIB_OF_GIB for count in counts]}
+    asked = LayoutRequest(layers=request.layers, stages=len(counts))
+    if read(setting | {_STORAGE[0]: storage}, asked).layers != counts:
+        raise refused(f"no memory of nodes makes exo place {counts} layers")
+    text = "".join(
+        f"{VARIABLE}={count * each} exo  # {f'node {i}' if not stage.name else stage.name}\n"
+        for i, (count, stage) in enumerate(zip(counts, stages, strict=True))
+    )
+    notes.append("a line for each node: exo places layers by the memory that nodes say they have available")
+    notes.append("nodes have to join the ring in this order; macmon on Macs does not look at the variable")
+    return WrittenLayout(setting, text, notes)

@@ -18,8 +18,19 @@ import numpy as np
 
 from mtpp.errors import InputError
 from mtpp.formats.layouts.counts import check_counts
-from mtpp.formats.layouts.request import LayoutRequest, Setting, check_keys, integer, named, natural, refusal
+from mtpp.formats.layouts.placed_stages import check_ends, device_notes, gpus, refuse_tensor_degrees, refused
+from mtpp.formats.layouts.request import (
+    LayoutRequest,
+    Setting,
+    check_keys,
+    integer,
+    named,
+    natural,
+    refusal,
+    uncommented,
+)
 from mtpp.formats.layouts.written import WrittenLayout
+from mtpp.language_models.layer_stages import LayerStage
 from mtpp.language_models.layout import Layout
 
 SPLIT = ("--tensor-split", "-ts", "tensor_split")
@@ -67,8 +78,11 @@ def read(setting: Setting | str, request: LayoutRequest) -> Layout:
 
 def options_of_line(text: str) -> Setting:
     """Options of a command line; a text without any is ``--tensor-split``, one that begins with a number too."""
+    text = uncommented(text)
     words = _words(text)
-    if not text.lstrip().startswith("-") or _NUMBER.match(text):
+    if words and not words[0].startswith("-") and set(words) & {*KEYS}:
+        words = words[next(i for i, word in enumerate(words) if word.startswith("-")) :]
+    elif not text.lstrip().startswith("-") or _NUMBER.match(text):
         return {SPLIT[0]: text}
     if not set(words) & {*KEYS}:
         raise refusal("std::invalid_argument", f"error: invalid argument: {words[0]}")
@@ -255,19 +269,26 @@ def _empty_devices(names: Sequence[str], devices: int) -> list[str]:
     return [f"GPU{i} holds nothing" for i in range(devices) if f"GPU{i}" not in names]
 
 
-def write(counts: list[int], request: LayoutRequest) -> WrittenLayout:
-    """Options that place so many blocks on each device, the output on the last one."""
+def write(stages: Sequence[LayerStage], request: LayoutRequest) -> WrittenLayout:
+    """Options that place the blocks of a plan, those of MTP layers included, and the output behind them."""
+    refuse_tensor_degrees(stages, "llama.cpp", "cuts tensors of all layers or of none")
+    check_ends(stages, "llama.cpp")
+    counts = [stage.count + stage.mtp for stage in stages]
+    empty = next((stage for stage, count in zip(stages, counts, strict=True) if not count and not stage.head), None)
+    if empty is not None:
+        problem = f"stage {empty.number} has the embedding alone, and llama.cpp keeps it on the CPU"
+        raise refused(problem, layers_only=True)
     check_counts(counts, LayoutRequest(layers=request.layers + request.mtp, stages=request.stages), least=0)
     if len(counts) >= _MOST_DEVICES:
-        raise InputError(
-            f"{len(counts)} devices, where llama.cpp takes less than {_MOST_DEVICES} shares", parameter="layout"
-        )
+        raise refused(f"{len(counts)} devices, where llama.cpp takes less than {_MOST_DEVICES} shares")
     blocks = sum(counts)
     split = ",".join(map(str, [*counts[:-1], counts[-1] + 1]))
     setting = {SPLIT[0]: split, LAYERS[0]: blocks + 1}
     wanted: list[int | str] = [device for device, count in enumerate(counts) for _ in range(count)]
     asked = LayoutRequest(layers=request.layers, stages=len(counts), mtp=request.mtp)
     if read(setting, asked).devices_of_layers != wanted:
-        raise InputError(f"shares {split} are rounded to another layout in float32", parameter="layout")
-    notes = ["the token embedding is on the CPU" + (", the tied head is a second copy" if request.tied else "")]
-    return WrittenLayout(setting, f"-ngl {blocks + 1} -ts {split}\n", notes)
+        raise refused(f"shares {split} are rounded to another layout in float32")
+    shown = ",".join(f"CUDA{gpu}" for gpu in gpus(stages))
+    notes = device_notes(stages, started=True)
+    notes.append("the token embedding is on the CPU" + (", the tied head is a second copy" if request.tied else ""))
+    return WrittenLayout(setting, f"-dev {shown} -ngl {blocks + 1} -ts {split}\n", notes)

@@ -6,9 +6,9 @@ with MTP layers, where the last decoder layer is. The stage of the MTP layers ho
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from mtpp.errors import InputError
 from mtpp.formats.layouts import megatron_flags
 from mtpp.formats.layouts.counts import check_counts
 from mtpp.formats.layouts.megatron_text import (
@@ -19,8 +19,10 @@ from mtpp.formats.layouts.megatron_text import (
     stages_of_text,
     virtual_stages,
 )
+from mtpp.formats.layouts.placed_stages import check_ends, device_notes, rank_count, refused, tensor_degree
 from mtpp.formats.layouts.request import LayoutRequest, Setting, check_keys, integer, named, natural, refusal, value_in
 from mtpp.formats.layouts.written import WrittenLayout
+from mtpp.language_models.layer_stages import LayerStage
 from mtpp.language_models.layout import Layout, ranges_of_counts
 
 FLAG = "--pipeline-model-parallel-layout"
@@ -41,7 +43,7 @@ ORDER = "chunk-major: index = chunk*pp + rank"
 
 def read(setting: Setting | str, request: LayoutRequest) -> Layout:
     """Layout that Megatron-Core makes of the text; of its flags where there is none."""
-    setting = {FLAG: value_in(setting, FLAG)} if isinstance(setting, str) else setting
+    setting = _of_text(setting) if isinstance(setting, str) else setting
     given = named(setting, *_LAYOUT)
     if given is None:
         return megatron_flags.read(setting, request)
@@ -50,6 +52,13 @@ def read(setting: Setting | str, request: LayoutRequest) -> Layout:
     mtp = integer(named(setting, *_MTP, default=request.mtp), _MTP[0])
     virtual = integer(named(setting, *_VIRTUAL), _VIRTUAL[0])
     return layout_of_stages("megatron", given, request, mtp=mtp, virtual=virtual, findings=findings)
+
+
+def _of_text(text: str) -> Setting:
+    """Read the setting of the layout alone, or of a script's flags."""
+    found: dict[str, Any] = {FLAG: value_in(text, FLAG)}
+    mtp = value_in(text, _MTP[0])
+    return found | {_MTP[0]: int(mtp)} if mtp != text and mtp.isdecimal() else found
 
 
 def _check_exclusive(setting: Setting) -> None:
@@ -110,36 +119,57 @@ def _faults(stages: list[Stage]) -> list[str]:
     return findings
 
 
-def write(counts: list[int], request: LayoutRequest, known: Setting | None = None) -> WrittenLayout:
-    """Layout for stages with so many layers; MTP layers and the loss on the last.
+def write(stages: Sequence[LayerStage], request: LayoutRequest) -> WrittenLayout:
+    """Layout for a plan: embedding and head where they are, alone or not.
 
     Parameters
     ----------
-    counts
-        Layers of each virtual stage in the order of execution.
+    stages
+        Virtual stages in the order of execution.
     request
         The model; ``stages`` is the number of ranks.
-    known
-        Nothing that the layout depends on.
     """
-    ranks = request.stages or len(counts)
-    if len(counts) % ranks:
-        raise InputError(f"{len(counts)} stages are no multiple of {ranks} ranks", parameter="layout")
-    check_counts(counts, LayoutRequest(layers=request.layers), least=0)
-    stages = [f"t*{count}" if count > 2 else "t" * count for count in counts]
-    stages[0] = f"E{stages[0]}"
-    stages[-1] += "m" * request.mtp + "L"
-    text = "|".join(stages)
+    check_ends(stages, "Megatron")
+    _check_kinds(request)
+    ranks = rank_count(stages, request)
+    check_counts([stage.count for stage in stages], LayoutRequest(layers=request.layers), least=0)
+    text = "|".join(map(_letters, stages))
+    mtp = sum(stage.mtp for stage in stages)
     setting: dict[str, Any] = {FLAG: text}
-    lines = [f"--pipeline-model-parallel-size {ranks}", f'{FLAG} "{text}"']
-    if request.mtp:
-        setting[_MTP[0]] = request.mtp
-        lines.append(f"{_MTP[0]} {request.mtp}")
-    return WrittenLayout(setting, "".join(f"{line}\n" for line in lines), _notes(request, len(counts)))
+    lines = [f"--pipeline-model-parallel-size {ranks}"]
+    degree = tensor_degree(stages, "Megatron")
+    if degree > 1:
+        lines.append(f"--tensor-model-parallel-size {degree}")
+    lines.append(f'{FLAG} "{text}"')
+    if mtp:
+        setting[_MTP[0]] = mtp
+        lines.append(f"{_MTP[0]} {mtp}")
+    notes = [*device_notes(stages), *_notes(stages, request)]
+    return WrittenLayout(setting, "".join(f"{line}\n" for line in lines), notes)
 
 
-def _notes(request: LayoutRequest, stages: int) -> list[str]:
-    if stages == 1:
+def _check_kinds(request: LayoutRequest) -> None:
+    model = request.described
+    kinds = {layer.kind for layer in model.layers} if model is not None else set()
+    recurrent = sorted(kind for kind in kinds if kind is not None and kind.startswith("mamba"))
+    if recurrent:
+        problem = f"Megatron places {recurrent[0]} layers by --hybrid-layer-pattern, which excludes a layout"
+        raise refused(problem)
+
+
+def _letters(stage: LayerStage) -> str:
+    layers = f"t*{stage.count}" if stage.count > 2 else "t" * stage.count
+    return "E" * stage.embedding + layers + "m" * stage.mtp + "L" * stage.head
+
+
+def _notes(stages: Sequence[LayerStage], request: LayoutRequest) -> list[str]:
+    if len(stages) == 1:
         return []
-    notes = ["the stage of the MTP layers holds a copy of the embedding"] if request.mtp else []
-    return [*notes, "the tied embedding is held on the first and on the last stage"] if request.tied else notes
+    last, notes = stages[-1], []
+    if last.mtp:
+        notes.append("the stage of the MTP layers holds a copy of the embedding")
+        if not last.count:
+            notes.append("with MTP layers the final norm is in the stage of the last decoder layer")
+    if request.tied:
+        notes.append("the tied embedding is held on the first and on the last stage")
+    return notes

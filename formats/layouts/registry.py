@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from mtpp.formats.layouts import (
@@ -22,6 +22,7 @@ from mtpp.formats.layouts import (
 )
 from mtpp.formats.layouts.request import LayoutRequest
 from mtpp.formats.layouts.written import WrittenLayout
+from mtpp.language_models.layer_stages import LayerStage, stages_of_counts
 from mtpp.language_models.layout import Layout
 
 
@@ -32,12 +33,24 @@ class LayoutFormat(NamedTuple):
     ----------
     read
         Returns the layout that the engine makes of a setting or of its own text, or raises InputError where it refuses.
-    write
-        Returns the setting for stages with so many layers, or raises InputError; None where there is none to write.
+    place
+        Returns the setting for stages of a plan, or raises InputError; None where there is none to write.
     """
 
     read: Callable[[Any, LayoutRequest], Layout]
-    write: Callable[[list[int], LayoutRequest], WrittenLayout] | None = None
+    place: Callable[[Sequence[LayerStage], LayoutRequest], WrittenLayout] | None = None
+
+    @property
+    def write(self) -> Callable[..., WrittenLayout] | None:
+        """The same for numbers of layers, embedding on the first stage, head and MTP layers on the last."""
+        place = self.place
+        if place is None:
+            return None
+
+        def write(counts: Sequence[int], request: LayoutRequest, *more: Any) -> WrittenLayout:
+            return place(stages_of_counts(counts, request.mtp), request, *more)
+
+        return write
 
 
 LAYOUT_FORMATS = {

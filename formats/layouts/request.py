@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from mtpp.errors import InputError, renamed
+from mtpp.language_models.language_model import LanguageModel
 from mtpp.language_models.modules import Modules
 from mtpp.terminal_safe import terminal_safe
 
@@ -40,6 +42,10 @@ class LayoutRequest:
         The model has a tower for pictures.
     modules
         Returns the tree of the model's modules; None if no model is given.
+    described
+        The model by its files and its configuration; None if it is not given.
+    path
+        Its folder or file, as an engine's command takes it.
     """
 
     layers: int
@@ -50,6 +56,8 @@ class LayoutRequest:
     model_type: str | None = None
     vision: bool = False
     modules: Callable[[], Modules] | None = None
+    described: LanguageModel | None = None
+    path: str = "MODEL"
 
     def stage_count(self, alternative: int | None = None) -> int:
         """Return the number of stages; the alternative if it was not said.
@@ -104,19 +112,56 @@ def check_keys(setting: Setting, known: Iterable[str]) -> list[str]:
 
 
 def value_in(text: str, *names: str) -> str:
-    """Value in a line such as ``NAME=value`` or ``--name "value"``; a text without a name is one itself."""
-    line = text.strip()
-    for name in names:
-        if line.startswith(name):
-            return line.removeprefix(name).lstrip(" \t:=").strip("\"'")
+    r"""Value of a name in a text; a text without one is a value itself.
+
+    Names stand in lines such as ``NAME=value``, ``--name "value"`` or ``NAME=value command --flag``, beside others.
+
+    Examples
+    --------
+    >>> value_in("# a comment\nA=1 B=2,3 run --size 4", "B")
+    '2,3'
+    >>> value_in("B: 2, 3", "B")
+    '2, 3'
+    """
+    for line in uncommented(text).splitlines():
+        for name in names:
+            match = re.search(rf"(?:^|\s){re.escape(name)}(?=[\s:=])", line)
+            if match:
+                return _word(line[match.end() :].lstrip(" \t:="))
     return text
+
+
+def _word(rest: str) -> str:
+    """Quoted beginning of a line; the first word of one that goes on with other words, else all of it."""
+    quote = rest[:1]
+    if quote and quote in "\"'":
+        return rest[1:].partition(quote)[0]
+    word = rest.split(maxsplit=1)
+    return word[0] if len(word) > 1 and re.search(r"(?:^|\s)-*[A-Za-z]", word[1]) else rest.strip()
+
+
+def uncommented(text: str) -> str:
+    """Lines of a text without comments; all of one that has nothing else."""
+    lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
+    return "\n".join(lines) if any(line.strip() for line in lines) else text
+
+
+def json_in(text: str, name: str, expected: str) -> Any:
+    """Value in JSON of a name in a text, to its end on whatever line; a text without the name is one itself."""
+    found = re.search(rf"(?:^|\s){re.escape(name)}\s*[:=]\s*", uncommented(text))
+    if found is None:
+        return json_text(text, expected)
+    try:
+        return json.JSONDecoder().raw_decode(uncommented(text), found.end())[0]
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"is no JSON: {error}", parameter="layout", remedy=f"give {expected}") from None
 
 
 def json_text(text: str, expected: str) -> Any:
     """Value of a text in JSON."""
     try:
-        return json.loads(text)
-    except ValueError as error:
+        return json.loads(uncommented(text))
+    except (ValueError, RecursionError) as error:
         raise InputError(f"is no JSON: {error}", parameter="layout", remedy=f"give {expected}") from None
 
 

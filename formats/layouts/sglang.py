@@ -6,11 +6,14 @@ stage the variable is not looked at.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from mtpp.formats.layouts.counts import counts_of_text, forms_of_text, layout_of_counts, written_counts
-from mtpp.formats.layouts.request import LayoutRequest, Setting, check_keys, named, value_in
+from mtpp.formats.layouts.counts import counts_of_text, forms_of_text, layout_of_counts, setting_of_text, written_counts
+from mtpp.formats.layouts.placed_stages import device_notes, environment, served, stage_counts, tensor_degree
+from mtpp.formats.layouts.request import LayoutRequest, Setting, check_keys, named
 from mtpp.formats.layouts.written import WrittenLayout
+from mtpp.language_models.layer_stages import LayerStage
 from mtpp.language_models.layout import Layout
 
 VARIABLE = "SGLANG_PP_LAYER_PARTITION"
@@ -19,7 +22,7 @@ _TIED = "the tied embedding is copied into a head of its own on the last stage"
 
 def read(setting: Setting | str, request: LayoutRequest) -> Layout:
     """Layout that SGLang makes of the variable; of its own rule where that is unset."""
-    setting = {VARIABLE: value_in(setting, VARIABLE)} if isinstance(setting, str) else setting
+    setting = setting_of_text(setting, VARIABLE) if isinstance(setting, str) else setting
     text = named(setting, VARIABLE)
     findings = check_keys(setting, [VARIABLE])
     if text is None or request.stages == 1:
@@ -45,10 +48,13 @@ def default_counts(layers: int, stages: int) -> list[int]:
     return [each] * (stages - rest) + [each + 1] * rest
 
 
-def write(counts: list[int], request: LayoutRequest) -> WrittenLayout:
-    """Variable and flag for stages with so many layers; one stage needs no variable."""
-    text = written_counts(counts, request)
-    size = f"--pipeline-parallel-size {len(counts)}\n"
-    if len(counts) == 1:
-        return WrittenLayout({}, size)
-    return WrittenLayout({VARIABLE: text}, f"{VARIABLE}={text}\n{size}", [_TIED] if request.tied else [])
+def write(stages: Sequence[LayerStage], request: LayoutRequest) -> WrittenLayout:
+    """Command with the variable and the sizes for a plan; one stage needs no variable."""
+    text = written_counts(stage_counts(stages, "SGLang"), request)
+    setting = {VARIABLE: text} if len(stages) > 1 else {}
+    sizes = f"--pipeline-parallel-size {len(stages)} --tensor-parallel-size {tensor_degree(stages, 'SGLang')}"
+    server = f"python -m sglang.launch_server --model-path {served(request)}"
+    notes = device_notes(stages, started=True) + ([_TIED] if request.tied and len(stages) > 1 else [])
+    if request.mtp:
+        notes.append("MTP layers are those of a drafter on the last stage, and are not counted")
+    return WrittenLayout(dict(setting), f"{environment(stages, **setting)}{server} {sizes}\n", notes)

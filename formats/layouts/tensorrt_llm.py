@@ -5,11 +5,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from mtpp.formats.layouts.counts import check_counts, first_longer, layout_of_counts
+from mtpp.formats.layouts.placed_stages import device_notes, stage_counts, tensor_degree
 from mtpp.formats.layouts.request import LayoutRequest, Setting, check_keys, json_text, named, refusal, value_in
 from mtpp.formats.layouts.written import WrittenLayout
+from mtpp.language_models.layer_stages import LayerStage
 from mtpp.language_models.layout import Layout
 
 KEY = "pp_partition"
@@ -51,8 +54,16 @@ def default_counts(layers: int, stages: int) -> list[int]:
     return first_longer(layers, stages)
 
 
-def write(counts: list[int], request: LayoutRequest) -> WrittenLayout:
-    """Entries of the LLM arguments for stages with so many layers."""
+def write(stages: Sequence[LayerStage], request: LayoutRequest) -> WrittenLayout:
+    """Entries of the LLM arguments for a plan."""
+    counts = stage_counts(stages, "TensorRT-LLM")
     check_counts(counts, request)
-    text = f"pipeline_parallel_size: {len(counts)}\n{KEY}: [{', '.join(map(str, counts))}]\n"
-    return WrittenLayout({KEY: list(counts)}, text)
+    lines = [
+        f"pipeline_parallel_size: {len(counts)}",
+        f"tensor_parallel_size: {tensor_degree(stages, 'TensorRT-LLM')}",
+        f"{KEY}: [{', '.join(map(str, counts))}]",
+    ]
+    notes = device_notes(stages)
+    if request.mtp:
+        notes.append("MTP layers are those of a drafter on the last stage, and are not counted")
+    return WrittenLayout({KEY: counts}, "".join(f"{line}\n" for line in lines), notes)

@@ -13,11 +13,12 @@ from typing import Any
 
 from mtpp.errors import InputError
 from mtpp.formats.layouts.counts import check_counts, first_longer
+from mtpp.formats.layouts.placed_stages import check_ends, device_notes, rank_count, refused, tensor_degree
 from mtpp.formats.layouts.request import (
     LayoutRequest,
     Setting,
     check_keys,
-    json_text,
+    json_in,
     listed,
     named,
     natural,
@@ -25,6 +26,7 @@ from mtpp.formats.layouts.request import (
     value_in,
 )
 from mtpp.formats.layouts.written import WrittenLayout
+from mtpp.language_models.layer_stages import LayerStage
 from mtpp.language_models.layout import Layout, Range
 
 KEY = "module_fqns_per_model_part"
@@ -46,7 +48,7 @@ _VISION = "vision_encoder"
 def read(setting: Setting | str, request: LayoutRequest) -> Layout:
     """Layout that torchtitan makes of the lists; of its own rule without them."""
     if isinstance(setting, str):
-        setting = {KEY: json_text(value_in(setting, KEY), "a list of lists of names")}
+        setting = _of_text(setting)
     findings = check_keys(setting, KEYS)
     schedule = _schedule(named(setting, _SCHEDULE, default="1F1B"))
     lists, less = named(setting, KEY), (named(setting, _FIRST, default=1), named(setting, _LAST, default=1))
@@ -61,6 +63,13 @@ def read(setting: Setting | str, request: LayoutRequest) -> Layout:
         assert stages is not None
         lists = default_names(request.layers, stages, *less)
     return _layout(_checked(lists), request, schedule, findings)
+
+
+def _of_text(text: str) -> Setting:
+    """Read the setting of the lists, and of the schedule beside them."""
+    lists = {KEY: json_in(text, KEY, "a list of lists of names")}
+    schedule = value_in(text, _SCHEDULE)
+    return lists | ({} if schedule == text else {_SCHEDULE: schedule})
 
 
 def _schedule(name: Any) -> str:
@@ -239,18 +248,31 @@ def _name_faults(lists: list[list[str]], layers: int) -> list[str]:
     ]
 
 
-def write(counts: list[int], request: LayoutRequest) -> WrittenLayout:
-    """Write lists of names for stages with so many layers; none between the ends may be empty."""
-    check_counts(counts, LayoutRequest(layers=request.layers), least=0)
-    if 0 in counts[1:-1]:
-        raise InputError(f"stage {counts.index(0, 1)} would hold nothing", parameter="layout")
-    ranks = request.stages or len(counts)
-    if len(counts) % ranks:
-        raise InputError(f"{len(counts)} stages are no multiple of {ranks} ranks", parameter="layout")
-    lists = names_of_counts(counts)
+def write(stages: Sequence[LayerStage], request: LayoutRequest) -> WrittenLayout:
+    """Write lists of names for a plan: embedding and head where they are, alone or not."""
+    check_ends(stages, "torchtitan")
+    check_counts([stage.count for stage in stages], LayoutRequest(layers=request.layers), least=0)
+    ranks, degree = rank_count(stages, request), tensor_degree(stages, "torchtitan")
+    lists = [_names(stage, request) for stage in stages]
+    if [] in lists:
+        raise refused(f"stage {lists.index([])} would hold nothing")
     setting: dict[str, Any] = {KEY: lists}
     lines = [f"pipeline_parallel_degree = {ranks}", f"{KEY} = {json.dumps(lists)}"]
-    if len(counts) != ranks:
+    if degree > 1:
+        lines.insert(1, f"tensor_parallel_degree = {degree}")
+    if len(stages) != ranks:
         setting[_SCHEDULE] = "Interleaved1F1B"
         lines.append(f'{_SCHEDULE} = "Interleaved1F1B"')
-    return WrittenLayout(setting, "".join(f"{line}\n" for line in lines))
+    notes = device_notes(stages)
+    if request.mtp:
+        notes.append("torchtitan has no MTP layers: those of the plan are left out")
+    return WrittenLayout(setting, "".join(f"{line}\n" for line in lines), notes)
+
+
+def _names(stage: LayerStage, request: LayoutRequest) -> list[str]:
+    towers = [_VISION] if request.vision else []
+    return [
+        *([EMBEDDING, *towers] if stage.embedding else []),
+        *(f"{LAYER}{layer}" for layer in range(*stage.layers)),
+        *([NORM, HEADS[0]] if stage.head else []),
+    ]

@@ -7,11 +7,22 @@ only if r = p − 1.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from mtpp.formats.layouts.counts import counts_of_text, forms_of_text, layout_of_counts, written_counts
-from mtpp.formats.layouts.request import LayoutRequest, Setting, check_keys, named, refusal, value_in
+from mtpp.formats.layouts.counts import counts_of_text, forms_of_text, layout_of_counts, setting_of_text, written_counts
+from mtpp.formats.layouts.placed_stages import (
+    device_notes,
+    environment,
+    has_hybrid_caches,
+    refused,
+    served,
+    stage_counts,
+    tensor_degree,
+)
+from mtpp.formats.layouts.request import LayoutRequest, Setting, check_keys, named, refusal
 from mtpp.formats.layouts.written import WrittenLayout
+from mtpp.language_models.layer_stages import LayerStage
 from mtpp.language_models.layout import Layout
 
 VARIABLE = "VLLM_PP_LAYER_PARTITION"
@@ -22,7 +33,7 @@ NOT_PIPELINED = ("gemma3n", "gemma3n_text", "mamba2", "whisper")
 
 def read(setting: Setting | str, request: LayoutRequest) -> Layout:
     """Layout that vLLM makes of the variable; of its own rule where that is unset."""
-    setting = {VARIABLE: value_in(setting, VARIABLE)} if isinstance(setting, str) else setting
+    setting = setting_of_text(setting, VARIABLE) if isinstance(setting, str) else setting
     text = named(setting, VARIABLE)
     findings = check_keys(setting, [VARIABLE])
     if text is None:
@@ -53,11 +64,20 @@ def default_counts(layers: int, stages: int) -> list[int]:
     return counts
 
 
-def write(counts: list[int], request: LayoutRequest) -> WrittenLayout:
-    """Variable and flag for stages with so many layers."""
-    text = written_counts(counts, request)
-    if len(counts) > 1 and request.model_type in NOT_PIPELINED:
-        raise refusal("NotImplementedError", f"pipeline parallelism is not supported for {request.model_type}")
-    notes = [_TIED] if request.tied and counts[1:] else []
-    lines = f"{VARIABLE}={text}\n--pipeline-parallel-size {len(counts)}\n"
-    return WrittenLayout({VARIABLE: text}, lines, notes)
+def write(stages: Sequence[LayerStage], request: LayoutRequest) -> WrittenLayout:
+    """Command with the variable and the sizes for a plan."""
+    if len(stages) > 1 and request.model_type in NOT_PIPELINED:
+        raise refused(f"vLLM does not pipeline {request.model_type}")
+    text = written_counts(stage_counts(stages, "vLLM"), request)
+    sizes = f"--pipeline-parallel-size {len(stages)} --tensor-parallel-size {tensor_degree(stages, 'vLLM')}"
+    command = f"{environment(stages, **{VARIABLE: text})}vllm serve {served(request)} {sizes}\n"
+    return WrittenLayout({VARIABLE: text}, command, [*device_notes(stages, started=True), *_notes(stages, request)])
+
+
+def _notes(stages: Sequence[LayerStage], request: LayoutRequest) -> list[str]:
+    notes = [_TIED] if request.tied and len(stages) > 1 else []
+    if request.mtp:
+        notes.append("MTP layers are those of a drafter (--speculative-config) on the last stage, and are not counted")
+    if has_hybrid_caches(request):
+        notes.append("hybrid caches: groups follow the whole model, and a stage pads to its largest: room is less")
+    return notes

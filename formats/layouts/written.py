@@ -23,3 +23,8 @@ class WrittenLayout:
     setting: dict[str, Any]
     text: str
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def commented(self) -> str:
+        """Text below its notes, a comment each."""
+        return "".join(f"# {note}\n" for note in self.notes) + self.text

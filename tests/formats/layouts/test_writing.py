@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -56,26 +57,32 @@ def test_deepspeed_has_a_method_or_none(layers: int, stages: int, weights: tuple
     counts = [end - start for start, end in (pair or [0, 0] for pair in own.ranges or [])]
     writer: Any = LAYOUT_FORMATS["deepspeed"].write
     request = LayoutRequest(layers=layers, stages=stages)
-    if 0 in counts or own.head_on != [stages - 1]:
-        with pytest.raises(mtpp.InputError):
-            writer(counts, request, known)
-        return
-    written = writer(counts, request, known)
-    assert mtpp.read_layout("deepspeed", written.setting, layers=layers, stages=stages).ranges == own.ranges
+    if own.head_on == [stages - 1] and own.final_norm_on == [stages - 1] and own.embedding_on == [0]:
+        written = writer(counts, request, known)
+        assert mtpp.read_layout("deepspeed", written.setting, layers=layers, stages=stages).ranges == own.ranges
+        read = mtpp.read_layout("deepspeed", known | setting_of(written.text), layers=layers)
+        assert read.bounds == own.bounds
     if stages > 1 and layers > stages + 2:
-        with pytest.raises(mtpp.InputError, match="DeepSpeed has no method that gives stages of"):
+        with pytest.raises(mtpp.InputError, match=r"none of DeepSpeed's methods gives .* layers: uniform "):
             writer([layers - stages + 1, *[1] * (stages - 1)], request, {"weights": [1] * (layers + 3)})
 
 
-def test_exo_is_told_nothing() -> None:
-    """Its nodes' memory decides."""
+def setting_of(text: str) -> dict[str, Any]:
+    """Return method and number of stages of a line of Python."""
+    found = re.fullmatch(r'PipelineModule\(layers, num_stages=(\d+), partition_method="(.*)"\)\n', text)
+    assert found is not None
+    return {"num_stages": int(found[1]), "partition_method": found[2]}
+
+
+def test_exo_is_told_the_memory_of_nodes() -> None:
+    """Or nothing, where its nodes' own memory gives the plan."""
     writer: Any = LAYOUT_FORMATS["exo"].write
     request, known = LayoutRequest(layers=32, stages=3), {"ram_available_gb": [64, 32, 16]}
     assert writer([18, 9, 5], request, known).setting == known
-    with pytest.raises(mtpp.InputError, match=r"exo would place \[18, 9, 5\] layers"):
-        writer([16, 10, 6], request, known)
-    with pytest.raises(mtpp.InputError, match="decides by its nodes' memory, which is needed"):
-        writer([18, 9, 5], request)
+    written = writer([16, 10, 6], request, known)
+    assert written.setting == {"ram_available_gb": [16, 10, 6]}
+    assert written.text.splitlines()[0] == "OVERRIDE_MEMORY_MB=16384 exo  # node 0"
+    assert mtpp.read_layout("exo", written.text, layers=32).layers == [16, 10, 6]
 
 
 @pytest.mark.parametrize("engine", BY_COUNTS)
@@ -90,8 +97,8 @@ def test_other_numbers_of_layers_are_refused(engine: str) -> None:
 def test_stages_without_layers_are_refused(engine: str) -> None:
     """An engine would take them, and lose."""
     writer: Any = LAYOUT_FORMATS[engine].write
-    with pytest.raises(mtpp.InputError, match="stage 1 has 0 layers, and needs at least 1"):
-        writer([2, 0, 3], LayoutRequest(layers=5))
+    with pytest.raises(mtpp.InputError, match=r"stage 1 has the head alone, and .* gives each stage a layer"):
+        writer([5, 0], LayoutRequest(layers=5))
 
 
 def test_texts_can_be_pasted() -> None:
@@ -100,24 +107,45 @@ def test_texts_can_be_pasted() -> None:
     texts = {
         engine: LAYOUT_FORMATS[engine].write([2, 4], request).text for engine in BY_COUNTS if engine != "llama.cpp"
     }  # type: ignore[misc]
-    assert texts["vllm"] == "VLLM_PP_LAYER_PARTITION=2,4\n--pipeline-parallel-size 2\n"
-    assert texts["sglang"] == "SGLANG_PP_LAYER_PARTITION=2,4\n--pipeline-parallel-size 2\n"
-    assert texts["tensorrt-llm"] == "pipeline_parallel_size: 2\npp_partition: [2, 4]\n"
+    sizes = "--pipeline-parallel-size 2 --tensor-parallel-size 1"
+    assert texts["vllm"] == f"VLLM_PP_LAYER_PARTITION=2,4 vllm serve MODEL {sizes}\n"
+    server = "python -m sglang.launch_server --model-path MODEL"
+    assert texts["sglang"] == f"SGLANG_PP_LAYER_PARTITION=2,4 {server} {sizes}\n"
+    assert texts["tensorrt-llm"] == "pipeline_parallel_size: 2\ntensor_parallel_size: 1\npp_partition: [2, 4]\n"
     assert texts["megatron"] == (
         '--pipeline-model-parallel-size 2\n--pipeline-model-parallel-layout "Ett|t*4mL"\n--mtp-num-layers 1\n'
     )
     assert texts["torchtitan"].startswith("pipeline_parallel_degree = 2\nmodule_fqns_per_model_part = [[")
     write: Any = LAYOUT_FORMATS["llama.cpp"].write
-    assert write([11, 12, 8, 17], LayoutRequest(layers=48)).text == "-ngl 49 -ts 11,12,8,18\n"
+    assert write([11, 12, 8, 17], LayoutRequest(layers=48)).text == (
+        "-dev CUDA0,CUDA1,CUDA2,CUDA3 -ngl 49 -ts 11,12,8,18\n"
+    )
 
 
-@pytest.mark.parametrize("engine", ["vllm", "sglang", "tensorrt-llm", "torchtitan", "accelerate", "llama.cpp"])
-def test_pasted_lines_are_read(engine: str) -> None:
-    """With the name of the variable, the flag or the key in front."""
+@pytest.mark.parametrize("engine", BY_COUNTS)
+def test_pasted_texts_are_read(engine: str) -> None:
+    """With notes above and other settings beside."""
     write: Any = LAYOUT_FORMATS[engine].write
-    lines = write([2, 4], LayoutRequest(layers=6)).text.splitlines()
-    line = next(line for line in lines if "pipeline" not in line.partition("_degree")[0] or "module" in line)
-    assert mtpp.read_layout(engine, line, layers=6, stages=2).ranges == [[0, 2], [2, 6]]
+    text = write([2, 4], LayoutRequest(layers=6, tied=True)).commented
+    assert mtpp.read_layout(engine, text, layers=6, stages=2).ranges == [[0, 2], [2, 6]]
+
+
+@pytest.mark.parametrize(
+    ("engine", "text"),
+    [
+        ("vllm", "VLLM_PP_LAYER_PARTITION=2,4"),
+        ("vllm", "VLLM_PP_LAYER_PARTITION=2, 4"),
+        ("vllm", "export A=1 VLLM_PP_LAYER_PARTITION='2,4' && vllm serve"),
+        ("sglang", "SGLANG_PP_LAYER_PARTITION=2,4 python -m x --pp 2"),
+        ("tensorrt-llm", "pp_partition: [2, 4]"),
+        ("tensorrt-llm", "pp_partition = 2, 4"),
+        ("llama.cpp", "llama-server -m x.gguf -ngl 7 -ts 2,5"),
+        ("megatron", "ARGS=(\n  --pipeline-model-parallel-layout Ett|t*4L\n)"),
+    ],
+)
+def test_lines_of_scripts_are_read(engine: str, text: str) -> None:
+    """With the name of the variable, the flag or the key in front."""
+    assert mtpp.read_layout(engine, text, layers=6, stages=2).ranges == [[0, 2], [2, 6]]
 
 
 def test_a_pasted_flag_of_megatron_is_read() -> None:
