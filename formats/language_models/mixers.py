@@ -10,7 +10,7 @@ from mtpp.errors import InputError
 from mtpp.formats.language_models.configuration import Configuration
 from mtpp.formats.language_models.tensors import Block, Shapes, linear, norm, together
 from mtpp.language_models.cache import LayerCache
-from mtpp.language_models.layer_work import Attention, LayerWork
+from mtpp.language_models.layer_work import Attention, LayerWork, Recurrent
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ def mamba(path: str = "mamba", *, norms: bool = False) -> Mixer:
         width, columns = _inner(c), c.size("mamba_d_conv")
         return _recurrent(c, width * c.size("mamba_d_state"), width * columns, columns)
 
-    return Mixer(tensors, cache, _of_states(cache, state=6))
+    return Mixer(tensors, cache, _of_states(cache, lambda c: Recurrent(_inner(c)), state=6))
 
 
 def mamba2(path: str = "mamba", *, norms_if: bool | str = True, output_bias: str = "mamba_proj_bias") -> Mixer:
@@ -181,7 +181,11 @@ def mamba2(path: str = "mamba", *, norms_if: bool | str = True, output_bias: str
         state = heads * width * c.size("mamba_d_state")
         return _recurrent(c, state, channels(c) * columns, columns)
 
-    return Mixer(tensors, cache, _of_states(cache, state=6))
+    def heads(c: Configuration) -> Recurrent:
+        groups = c.size("mamba_n_groups")
+        return Recurrent(c.size("mamba_n_heads"), groups=groups, group_width=2 * c.size("mamba_d_state"))
+
+    return Mixer(tensors, cache, _of_states(cache, heads, state=6))
 
 
 def gated_delta(path: str = "linear_attn", *, split: bool = False) -> Mixer:
@@ -206,7 +210,10 @@ def gated_delta(path: str = "linear_attn", *, split: bool = False) -> Mixer:
         state = heads * c.size("linear_key_head_dim") * value_width
         return _recurrent(c, state, (2 * keys + values) * columns, columns)
 
-    return Mixer(tensors, cache, _of_states(cache, state=8, convolution=2))
+    def heads(c: Configuration) -> Recurrent:
+        return Recurrent(c.size("linear_num_value_heads"), c.size("linear_num_key_heads"))
+
+    return Mixer(tensors, cache, _of_states(cache, heads, state=8, convolution=2))
 
 
 def delta_attention(path: str = "self_attn") -> Mixer:
@@ -233,7 +240,7 @@ def delta_attention(path: str = "self_attn") -> Mixer:
         columns = c.size("linear_conv_kernel_dim")
         return _recurrent(c, heads * width * width, 3 * heads * width * columns, columns)
 
-    return Mixer(tensors, cache, _of_states(cache, state=8, convolution=2))
+    return Mixer(tensors, cache, _of_states(cache, lambda c: Recurrent(sizes(c)[0]), state=8, convolution=2))
 
 
 def lightning_attention(path: str = "self_attn") -> Mixer:
@@ -247,7 +254,7 @@ def lightning_attention(path: str = "self_attn") -> Mixer:
     def cache(c: Configuration, layer: int) -> LayerCache:
         return _recurrent(c, c.heads * c.head_dim() ** 2, 0, 0)
 
-    return Mixer(tensors, cache, _of_states(cache, state=6))
+    return Mixer(tensors, cache, _of_states(cache, lambda c: Recurrent(c.heads), state=6))
 
 
 def short_convolution(path: str = "conv") -> Mixer:
@@ -265,7 +272,7 @@ def short_convolution(path: str = "conv") -> Mixer:
         columns = c.size("conv_L_cache")
         return _recurrent(c, 0, c.hidden * columns, columns)
 
-    return Mixer(tensors, cache, _of_states(cache, state=0, convolution=2))
+    return Mixer(tensors, cache, _of_states(cache, lambda c: Recurrent(c.hidden), state=0, convolution=2))
 
 
 def both(first: Mixer, second: Mixer) -> Mixer:
@@ -279,7 +286,8 @@ def both(first: Mixer, second: Mixer) -> Mixer:
         )  # fmt: skip
 
     def work(c: Configuration, layer: int) -> LayerWork:
-        return replace(first.work(c, layer), recurrence=second.work(c, layer).recurrence)
+        states = second.work(c, layer)
+        return replace(first.work(c, layer), recurrence=states.recurrence, recurrent=states.recurrent)
 
     return Mixer(together(second.tensors, first.tensors), cache, work)
 
@@ -303,13 +311,18 @@ def _convolution(path: str, channels: int, c: Configuration) -> Shapes:
 
 
 def _of_states(
-    cache: Callable[[Configuration, int], LayerCache], *, state: int, convolution: int = 0
+    cache: Callable[[Configuration, int], LayerCache],
+    heads: Callable[[Configuration], Recurrent],
+    *,
+    state: int,
+    convolution: int = 0,
 ) -> Callable[[Configuration, int], LayerWork]:
     """Return the work on states: FLOPs of a token for each element of state and convolution."""
 
     def work(c: Configuration, layer: int) -> LayerWork:
         kept = cache(c, layer)
-        return LayerWork(recurrence=state * kept.state + convolution * kept.convolution)
+        flops = state * kept.state + convolution * kept.convolution
+        return LayerWork(recurrence=flops, recurrent=heads(c))
 
     return work
 

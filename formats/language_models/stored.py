@@ -17,8 +17,9 @@ from mtpp.formats.language_models.gguf_keys import architecture_of, configuratio
 from mtpp.formats.language_models.packed_weights import PackedWeights, quantization_of
 from mtpp.formats.language_models.patterns import everywhere
 from mtpp.formats.language_models.skeleton import Skeleton, skeleton
-from mtpp.formats.language_models.tensor_parts import Place, by_number, by_place, holds_experts, predicts_further
+from mtpp.formats.language_models.tensor_parts import Place, by_number, by_place, predicts_further
 from mtpp.language_models.language_model import DecoderLayer, LanguageModel, Part, Weight
+from mtpp.language_models.tensor_division import holds_experts
 from mtpp.units import format_bytes
 from mtpp.wording import counted
 

@@ -86,14 +86,6 @@ def by_number(placed: Mapping[Place, list[Weight]], part: str) -> dict[int, tupl
     return numbered
 
 
-_EXPERTS = re.compile(r"(?:^|\.)experts(?:\.|$)|_exps?\.")
-
-
-def holds_experts(name: str, shape: tuple[int, ...], count: int) -> bool:
-    """Say whether a tensor is of one of several experts that tokens choose, or of them all; shared ones are none."""
-    return _EXPERTS.search(name) is not None or (len(shape) == 3 and shape[0] == count)
-
-
 _FURTHER = frozenset(("eh_proj", "enorm", "hnorm", "shared_head", "nextn", "mtp", "mtp_block"))
 """Modules of a layer for further tokens that no other layer has."""
 

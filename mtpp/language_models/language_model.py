@@ -117,6 +117,12 @@ class LanguageModel:
         return [self.embedding, *self.layers, self.other, self.head, *self.mtp]
 
     @property
+    def hidden(self) -> int:
+        """Width of a row of the embedding; 0 without one."""
+        table = max(self.embedding.weights, key=lambda weight: weight.parameters, default=None)
+        return 0 if table is None or not table.shape[0] else table.parameters // table.shape[0]
+
+    @property
     def head_parameters(self) -> int:
         """Parameters of the head; of a tied one those of the embedding, and of its bias."""
         own, shared = self.head.parameters, self.embedding.parameters

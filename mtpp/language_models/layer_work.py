@@ -31,6 +31,11 @@ class Attention:
     window: int | None = None
 
     @property
+    def kv_heads(self) -> int:
+        """Heads of keys and values; of a latent cache as many as of queries."""
+        return self.heads if self.latent else self.cached // (self.key_width + self.value_width)
+
+    @property
     def expansion(self) -> int:
         """Weights that expand a latent to keys and values; 0 without one."""
         rotated = self.cached - self.latent
@@ -55,6 +60,28 @@ class Experts:
 
 
 @dataclass(frozen=True)
+class Recurrent:
+    """Heads of a recurrence, or its channels where it has no heads.
+
+    Attributes
+    ----------
+    heads
+        Of values.
+    key_heads
+        Of keys, where they are fewer; 0 otherwise.
+    groups
+        Of Mamba-2, whose heads share projections to the state; 0 for others.
+    group_width
+        Channels of a group in projection and convolution.
+    """
+
+    heads: int
+    key_heads: int = 0
+    groups: int = 0
+    group_width: int = 0
+
+
+@dataclass(frozen=True)
 class LayerWork:
     """Arithmetic of a layer.
 
@@ -68,6 +95,8 @@ class LayerWork:
         Attention to the tokens of an encoder.
     recurrence
         FLOPs of a token beside projections: updates of states, and convolutions where they count.
+    recurrent
+        Heads of the recurrence; None without one.
     """
 
     projections: int = 0
@@ -76,6 +105,7 @@ class LayerWork:
     attention: Attention | None = None
     cross: Attention | None = None
     recurrence: int = 0
+    recurrent: Recurrent | None = None
 
     @property
     def of_token(self) -> int:
