@@ -36,6 +36,7 @@ _EXPORTS = {
     "compare": "mtpp.api.compare",
     "convert": "mtpp.api.convert",
     "describe_machine": "mtpp.api.inputs.described_machine",
+    "device_map": "mtpp.api.language_models.device_map",
     "emit": "mtpp.api.emit",
     "evaluate": "mtpp.api.evaluate",
     "generate": "mtpp.api.generate",
@@ -101,6 +102,7 @@ __all__ = [
     "convert",
     "datasets",
     "describe_machine",
+    "device_map",
     "emit",
     "evaluate",
     "generate",
@@ -136,6 +138,7 @@ if TYPE_CHECKING:
     from mtpp.api.inputs.described_machine import describe_machine
     from mtpp.api.inputs.reading import read
     from mtpp.api.inspect import inspect
+    from mtpp.api.language_models.device_map import device_map
     from mtpp.api.language_models.read_layout import read_layout
     from mtpp.api.load import load
     from mtpp.api.observer import MtppWarning, Observer

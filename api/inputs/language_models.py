@@ -38,6 +38,26 @@ def language_model(path: str | os.PathLike[str]) -> LanguageModel:
     return read_language_model(Path(os.fsdecode(path)), _counted)
 
 
+def described_language_model(values: Mapping[str, Any], source: str) -> LanguageModel:
+    """Return the language model that keys of a configuration describe.
+
+    Parameters
+    ----------
+    source
+        Name of the configuration in messages.
+
+    Raises
+    ------
+    InputError
+        As :func:`language_model`.
+    """
+    from mtpp.formats.language_models.described import described_model
+    from mtpp.formats.language_models.reader import text_configuration
+
+    text, towers = text_configuration(values)
+    return described_model(source, str(text.get("model_type", ""))[:80], text, source, towers, _counted)
+
+
 def _counted(values: Mapping[str, Any], source: str, element_bytes: int) -> tuple[Skeleton, str] | None:
     from mtpp.runtime.pytorch.transformers_models import counted
 

@@ -7,6 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mtpp.api.language_models.model_modules import (
+    configuration_in,
+    modules_of_architecture,
+    modules_of_gguf,
+    modules_of_module,
+)
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
@@ -15,8 +21,6 @@ if TYPE_CHECKING:
     from mtpp.language_models.layout import Layout
     from mtpp.language_models.modules import Modules
 
-_MOST_BYTES = 2**24
-"""Of a config.json."""
 _MOST_LAYERS = 100_000
 
 
@@ -106,59 +110,15 @@ def facts_of_model(model: Any) -> dict[str, Any]:
     if isinstance(model, Modules):
         return {"modules": lambda: model}
     if hasattr(model, "named_modules"):
-        return {"modules": lambda: _of_module(model)}
+        return {"modules": lambda: modules_of_module(model)}
     path = path_text(model, "model")
     architecture = gguf_architecture(Path(path))
     if architecture is not None:
-        return {"model_type": architecture, "modules": lambda: _of_gguf(path)}
-    configuration, source = _configuration(path)
+        return {"model_type": architecture, "modules": lambda: modules_of_gguf(path)}
+    configuration, source = configuration_in(path)
 
     def modules() -> Modules:
-        return _of_configuration(configuration, source)
+        return modules_of_architecture(configuration, source)
 
     kind, vision = str(configuration.get("model_type", "")), "vision_config" in configuration
     return {"model_type": kind, "vision": vision, "modules": modules}
-
-
-def _of_configuration(configuration: dict[str, Any], source: str) -> Modules:
-    """Return modules by the table of architectures; of others as transformers builds them, where that is installed."""
-    from mtpp.formats.language_models.module_trees import is_known, modules_of_configuration
-
-    if not is_known(configuration):
-        from mtpp.runtime.pytorch.meta_model import meta_model
-
-        model = meta_model(configuration, source)
-        if model is not None:
-            return _of_module(model)
-    return modules_of_configuration(configuration, source)
-
-
-def _of_module(model: Any) -> Modules:
-    from mtpp.runtime.pytorch.module_tree import modules_of
-
-    return modules_of(model)
-
-
-def _configuration(path: str) -> tuple[dict[str, Any], str]:
-    """Read the configuration in a folder, beside weights, or in a file."""
-    from mtpp.formats.io.json_text import parse_json
-    from mtpp.formats.io.source import read_source
-    from mtpp.formats.language_models.reader import CONFIGURATION, configuration_at
-
-    place = configuration_at(Path(path))
-    beside = place != Path(path)
-    if beside and not place.exists():
-        raise InputError("has no config.json", source=path, remedy="names and classes of modules come from it")
-    source = read_source(str(place) if beside else path, max_bytes=_MOST_BYTES, expected=f"a {CONFIGURATION}")
-    found = parse_json(source.data, source.display)
-    if not isinstance(found, dict):
-        raise InputError("is no JSON object", source=source.display)
-    return found, source.display
-
-
-def _of_gguf(path: str) -> Modules:
-    raise InputError(
-        "a GGUF file has no names and classes of modules",
-        source=path,
-        remedy="give the folder or the config.json that it was made from",
-    )

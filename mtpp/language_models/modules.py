@@ -96,7 +96,7 @@ class Modules:
     undividable
         Names of classes whose modules stay on one device.
     layer_prefix
-        Full name of the list of decoder layers: ``model.layers``.
+        Full name of the list of decoder layers: ``model.layers``; empty where there is none.
     embedding, final_norm, head
         Full names of these modules, None where the model has none.
     """

@@ -12,8 +12,13 @@ if TYPE_CHECKING:
     import torch
 
 
-def modules_of(model: torch.nn.Module) -> Modules:
+def modules_of(model: torch.nn.Module, *, with_layers: bool = True) -> Modules:
     """Tree of a model, with the parts and the classes that transformers says of it.
+
+    Parameters
+    ----------
+    with_layers
+        Whether it must have a list of decoder layers; of a model without one, their prefix is empty.
 
     Raises
     ------
@@ -23,14 +28,16 @@ def modules_of(model: torch.nn.Module) -> Modules:
     undividable = tuple(sorted(getattr(model, "_no_split_modules", None) or ()))
     root = _tree("", model)
     prefix = _layer_prefix(root, undividable)
+    if prefix is None and with_layers:
+        raise InputError("the model has no list of decoder layers", parameter="model")
     names = {id(module): name for name, module in model.named_modules()}
     return Modules(
         root=root,
         tied=_tied(model),
         undividable=undividable,
-        layer_prefix=prefix,
+        layer_prefix=prefix or "",
         embedding=_part(model, "get_input_embeddings", names),
-        final_norm=_after(root, prefix),
+        final_norm=_after(root, prefix) if prefix else None,
         head=_part(model, "get_output_embeddings", names),
     )
 
@@ -71,8 +78,8 @@ def _tied(model: Any) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(sorted(names)) for names in groups.values() if len(names) > 1)
 
 
-def _layer_prefix(root: ModuleTree, undividable: tuple[str, ...]) -> str:
-    """Name of the longest list of modules of an undividable class; of any one class where there is none."""
+def _layer_prefix(root: ModuleTree, undividable: tuple[str, ...]) -> str | None:
+    """Name of the longest list of modules of an undividable class; of any one class where there is none; or None."""
     lists = [
         (name, module)
         for name, module in root.walk()
@@ -80,9 +87,7 @@ def _layer_prefix(root: ModuleTree, undividable: tuple[str, ...]) -> str:
     ]
     of_blocks = [(name, module) for name, module in lists if module.children[0].class_name in undividable]
     numbered = [(name, m) for name, m in of_blocks or lists if all(child.name.isdecimal() for child in m.children)]
-    if not numbered:
-        raise InputError("the model has no list of decoder layers", parameter="model")
-    return max(numbered, key=lambda named: len(named[1].children))[0]
+    return max(numbered, key=lambda named: len(named[1].children), default=(None,))[0]
 
 
 def _part(model: Any, getter: str, names: dict[int, str]) -> str | None:

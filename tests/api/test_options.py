@@ -50,6 +50,7 @@ KEYWORDS: dict[str, tuple[tuple[type[Options], ...], tuple[str, ...]]] = {
     "compare": ((Comparing,), ("k",)),
     "convert": ((Converting,), ()),
     "describe_machine": ((Describing,), ()),
+    "device_map": ((), ()),
     "emit": ((Planned,), ()),
     "evaluate": ((Scoring,), ("assignment",)),
     "generate": ((Drawing,), ()),

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from device_maps import configuration
 from graph_strategies import chain
 from planning import of_planner, plan_with
 
@@ -46,6 +47,7 @@ def _right(tmp_path: Path) -> dict[str, dict[str, Any]]:
         "compare": {"models": path, "k": 2, "algorithms": "slice"},
         "convert": {"model": path, "to": "csv", "plan": STAGES},
         "describe_machine": {"listing": listing},
+        "device_map": {"model": configuration("olmo2"), "max_memory": {0: "24GiB", 1: "24GiB"}},
         "emit": {"model": path, "plan": STAGES, "form": "cut-names"},
         "evaluate": {"model": path, "assignment": STAGES},
         "generate": {"recipe": Chain(n=9)},

@@ -13,7 +13,7 @@ from processes import ROOT, environment, environment_with_libraries
 
 from mtpp.datasets import sample_path
 
-PAGES = [ROOT / "docs" / f"{page}.md" for page in ("python", "pytorch", "layouts")]
+PAGES = [ROOT / "docs" / f"{page}.md" for page in ("python", "pytorch", "layouts", "device_maps")]
 BLOCKS = [
     block
     for page in PAGES

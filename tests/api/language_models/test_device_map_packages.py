@@ -1,0 +1,94 @@
+"""``mtpp.device_map`` of PyTorch modules; maps against accelerate and transformers, where these are installed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from device_maps import CONFIGURATIONS, SHARES, configuration, fullest, limits_of, modules
+
+import mtpp
+
+torch = pytest.importorskip("torch")
+
+
+class Layer(torch.nn.Module):
+    """A layer with an own parameter."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = torch.nn.Parameter(torch.empty(8))
+        self.linear = torch.nn.Linear(8, 8)
+
+
+class Plain(torch.nn.Module):
+    """No model of transformers: parameters of its own, a tied head, a list of layers or none."""
+
+    def __init__(self, layers: int) -> None:
+        super().__init__()
+        self.start = torch.nn.Parameter(torch.empty(4))
+        self.register_buffer("seen", torch.zeros(3))
+        self.embedding = torch.nn.Embedding(20, 8)
+        self.layers = torch.nn.ModuleList(Layer() for _ in range(layers))
+        self.head = torch.nn.Linear(8, 20, bias=False)
+        self.head.weight = self.embedding.weight
+
+
+def test_modules_on_the_meta_device() -> None:
+    """Layers stay whole, own parameters and buffers have a device, ties stay together."""
+    with torch.device("meta"):
+        model = Plain(5)
+    placed = mtpp.device_map(model, {0: 1800, 1: 1200})
+    assert placed["embedding"] == placed["head"]
+    assert {"start", "seen", "layers.0", "layers.4"} <= set(placed)
+    assert set(placed.values()) == {0, 1}
+
+
+def test_modules_without_a_list_of_layers() -> None:
+    """All modules without children are blocks."""
+    model = torch.nn.Sequential(*(torch.nn.Linear(10, 10, bias=False) for _ in range(5)))
+    assert mtpp.device_map(model, {0: 800, 1: 1200}) == {"0": 0, "1": 0, "2": 1, "3": 1, "4": 1}
+    assert mtpp.device_map(torch.nn.Linear(4, 4), {3: "1KB"}) == {"": 3}
+    with pytest.raises(mtpp.InputError, match="caches of a module without a configuration are not known"):
+        mtpp.device_map(model, {0: 800, 1: 1200}, context=5)
+
+
+def _built(name: str) -> Any:
+    transformers = pytest.importorskip("transformers", minversion="5")
+    values = configuration(name)
+    kind = getattr(torch, values.pop("dtype"))
+    with torch.device("meta"):
+        return transformers.AutoModelForCausalLM.from_config(transformers.CONFIG_MAPPING[name](**values), dtype=kind)
+
+
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_packages_take_the_maps_and_their_own_are_no_emptier(name: str) -> None:
+    """``check_device_map`` accepts each; neither accelerate's rule nor ``auto`` of transformers has an emptier one."""
+    accelerate = pytest.importorskip("accelerate.utils.modeling")
+    model = _built(name)
+    integration = pytest.importorskip("transformers.integrations.accelerate")
+    whole = list(model._no_split_modules)
+    for shares in SHARES:
+        limits = limits_of(name, shares)
+        placed = mtpp.device_map(model, limits)
+        assert placed == mtpp.device_map(configuration(name), limits)
+        accelerate.check_device_map(model, placed)
+        share = fullest(modules(name), placed, limits)
+        assert share <= 1
+        balanced = accelerate.get_balanced_memory(model, dict(limits), whole)
+        theirs = [
+            accelerate.infer_auto_device_map(model, dict(limits), whole),
+            accelerate.infer_auto_device_map(model, balanced, whole),
+            accelerate.infer_auto_device_map(model, dict(limits), whole, fallback_allocation=True),
+            integration._get_device_map(model, "auto", dict(limits), None),
+        ]
+        for found in theirs:
+            if not {"cpu", "disk"} & set(found.values()):
+                assert share <= fullest(modules(name), found, limits), shares
+
+
+@pytest.mark.parametrize("name", ["llama", "gemma2"])
+def test_caches_of_a_module_are_those_of_its_configuration(name: str) -> None:
+    """A module and the configuration that it was built from have one map."""
+    model, limits = _built(name), limits_of(name, "two equal")
+    assert mtpp.device_map(model, limits, context=1000) == mtpp.device_map(configuration(name), limits, context=1000)
