@@ -92,10 +92,17 @@ def _system_of(models: Sequence[str | Model], reading: Reading) -> Device:
     """Return the machine of all models; raise InputError if there are several."""
     from mtpp.api.inputs.model import Model
 
-    first, *others = (one.system if isinstance(one, Model) else reading.device for one in models)
+    first, *others = (one.system if isinstance(one, Model) else _device_of(one, reading) for one in models)
     if any(system != first for system in others):
         raise InputError("are not all for one system", parameter="models", remedy="compare on one at a time")
     return first
+
+
+def _device_of(path: str, reading: Reading) -> Device:
+    from mtpp.api.inputs.language_models import names_language_model
+    from mtpp.api.inputs.serving import in_order
+
+    return in_order(reading.device, reading.peak) if names_language_model(path) else reading.device
 
 
 class _Runs(Session["RunCell", "Run"]):

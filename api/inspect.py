@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+import os
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from mtpp.api.options.graphs import Inspecting
@@ -99,6 +100,8 @@ def inspect(
     sequences: int | None = None,
     phase: str | None = None,
     batch: int | None = None,
+    mtp: int | None = None,
+    adapters: Iterable[str | os.PathLike[str]] = (),
     observer: Observer | None = None,
 ) -> Inspection | LanguageModelInspection:
     """Say what a model is made of, what its ops cost, and what the cost model does not know.
@@ -130,10 +133,11 @@ def inspect(
     """
     from mtpp.api.inputs.language_models import names_language_model
     from mtpp.api.inputs.reading import as_model
-    from mtpp.api.language_models.inspection import language_model_inspection, refuse_serving
+    from mtpp.api.inputs.serving import refuse_serving
+    from mtpp.api.language_models.inspection import language_model_inspection
 
     asked = Inspecting(ops=ops, modules=modules)  # refused before the model is read
-    serving = Serving(kv_dtype=kv_dtype, context=context, phase=phase, batch=batch)
+    serving = Serving.of(kv_dtype=kv_dtype, context=context, phase=phase, batch=batch, mtp=mtp, adapters=adapters)
     if names_language_model(model):
         held = None if sequences is None else Whole(1, MOST_SEQUENCES).read(sequences, "sequences")
         return language_model_inspection(model, asked, serving, held)

@@ -318,6 +318,7 @@ def partition(
     >>> round(plan.bottleneck_s * 1e6, 1)
     559.4
     """
+    from mtpp.api.inputs.model import for_stages
     from mtpp.api.inputs.reading import as_model
     from mtpp.api.inputs.reading_in_time import reading_given
 
@@ -329,7 +330,7 @@ def partition(
         if asked.lacks_stages(on_machine=read.machine is not None):
             either = "give ‹k›" if asked.counts_latency else "give either ‹k› or ‹max_bottleneck›"
             raise InputError(either, parameter="k")
-        prepared = prepare(read, asked)
+        prepared = prepare(for_stages(read, asked.k), asked)
     return find_partition(prepared, deadline, heard, spent_s=time.monotonic() - begin)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -125,6 +125,7 @@ def verify(
     system: Device | str | os.PathLike[str] | None = None,
     machine: Machine | str | os.PathLike[str] | None = None,
     dims: SizeTerms | str | None = None,
+    adapters: Iterable[str | os.PathLike[str]] = (),
     costs: str | os.PathLike[str] | None = None,
     time_unit: str | None = None,
     shallow: bool = False,

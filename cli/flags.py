@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 _OTHERS = {
+    "adapters": "--with",
     "auto_dims": "--dims",
     "commands": "--for",
     "data_parallel": "--no-data-parallel",

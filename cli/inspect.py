@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import click
 
 from mtpp.api.options.graphs import Inspecting
-from mtpp.api.options.language_models import Serving
 from mtpp.api.options.reading import ModelReading
 from mtpp.cli.options.file_types import MODEL
 from mtpp.cli.options.made import options
@@ -19,14 +18,13 @@ if TYPE_CHECKING:
 
 @click.command("inspect")
 @click.argument("model", type=MODEL)
-@options(Inspecting, Serving)
+@options(Inspecting)
 @memory_limit_option()
 @options(ModelReading)
 @output_options("table", "json", "csv", "markdown")
 def command(
     model: str,
     inspecting: Inspecting,
-    serving: Serving,
     modelreading: ModelReading,
     output_format: str,
     console: Console,
@@ -38,13 +36,13 @@ def command(
     from mtpp.api.inputs.language_models import names_language_model
     from mtpp.api.inputs.model import read_model
     from mtpp.api.inspect import inspection
-    from mtpp.api.language_models.inspection import language_model_inspection, refuse_reading, refuse_serving
+    from mtpp.api.language_models.inspection import language_model_inspection, refuse_reading
     from mtpp.cli.terminal.output import write_stdout
 
     if modelreading.from_format is None and names_language_model(model):
         refuse_reading(modelreading)
-        write_stdout(language_model_inspection(model, inspecting, serving, modelreading.sequences).text(output_format))
+        found = language_model_inspection(model, inspecting, modelreading, modelreading.sequences)
+        write_stdout(found.text(output_format))
         return
-    refuse_serving(serving)
     read = read_model(model, modelreading, console.warn)
     write_stdout(inspection(read, inspecting).text(output_format))

@@ -81,7 +81,7 @@ def command(
     if report is not None:
         _check_page(report)
     with being_read(model, deadline_from_start(limit_s)):
-        read = read_model(model, reading, console.warn)
+        read = read_model(model, reading, console.warn, stages=asked.k)
         prepared = prepare(read, asked)
     refuse_too_late(read.source.display, limit_s, process_age_s(), read.graph, ProcessOverheads())
     plan = find_partition(prepared, deadline_from_start(searching_s(limit_s, read.graph.op_count)), console)

@@ -34,10 +34,13 @@ SIMPLE, _, NODE, CROSSINGS, FRACTION, CAPACITY, NO_DAG, NO_CUT_IO, BOTTLENECK, *
 BOTTLENECK_GUESS, RELAXATION, NODE_CONVEX, CONFIGURATION, BRANCH_AND_BOUND, EXACT_MIP = _STRONG
 """Lower bounds, from cheap to strong."""
 
-NATIVE, PLACEMENT, _, NODE_LINK, GRAPHML, PIPEDREAM, TENSORFLOW, TORCH_EXPORT, TORCH, ONNX = FORMATS_READ = (
-    *("native", "placement", PIPER, "node-link", "graphml", "pipedream", "tensorflow", "torch-export", "torch", "onnx"),
+NATIVE, PLACEMENT, _, NODE_LINK, GRAPHML, PIPEDREAM, TENSORFLOW, *_MODELS = FORMATS_READ = (
+    *("native", "placement", PIPER, "node-link", "graphml", "pipedream", "tensorflow"),
+    *("torch-export", "torch", "onnx", "language-model"),
 )
 """Formats of graphs that are read, in the order in which they are tried."""
+
+TORCH_EXPORT, TORCH, ONNX, LANGUAGE_MODEL = _MODELS
 
 DOT, CSV, MODEL_EXPLORER = "dot", "csv", "model-explorer"
 FORMATS_WRITTEN = (NATIVE, NODE_LINK, GRAPHML, DOT, CSV, MODEL_EXPLORER)

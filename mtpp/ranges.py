@@ -28,6 +28,9 @@ MOST_DEVICES = 1_000_000
 MOST_SEQUENCES = 10**9
 """Served at a time: bytes of states are multiplied by them."""
 
+MOST_MTP = 64
+"""Layers of a language model for further tokens."""
+
 MOST_SPLIT_DEVICES, MOST_SPLIT_MICRO_BATCHES = 10_000, 10**6
 """Of a plan with a schedule; all its passes together have a limit of their own."""
 

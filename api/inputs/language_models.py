@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,8 +24,8 @@ def names_language_model(source: Any) -> bool:
         return False
 
 
-def language_model(path: str | os.PathLike[str]) -> LanguageModel:
-    """Read a language model.
+def language_model(path: str | os.PathLike[str], adapters: Iterable[str] = ()) -> LanguageModel:
+    """Read a language model, and the weights of adapters with it.
 
     Raises
     ------
@@ -33,9 +33,13 @@ def language_model(path: str | os.PathLike[str]) -> LanguageModel:
         If headers or configuration are broken or incomplete, or its architecture is unknown and transformers is not
         installed or does not know it either.
     """
+    from mtpp.formats.language_models.adapters import with_adapter
     from mtpp.formats.language_models.reader import read_language_model
 
-    return read_language_model(Path(os.fsdecode(path)), _counted)
+    model = read_language_model(Path(os.fsdecode(path)), _counted)
+    for adapter in adapters:
+        model = with_adapter(model, Path(adapter))
+    return model
 
 
 def described_language_model(values: Mapping[str, Any], source: str) -> LanguageModel:

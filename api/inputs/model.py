@@ -53,6 +53,10 @@ class Model:
         For each class of devices the times of its ops, None where they are the graph's own at the class's speed.
     times_sha256
         For each class the SHA-256 of the file that these were measured in, if they were.
+    adapters
+        Paths of adapters of a language model.
+    how
+        Of a language model whose step depends on the number of stages: how it is read; None of others.
     """
 
     source: Source
@@ -67,6 +71,8 @@ class Model:
     times: Sequence[Sequence[Exact] | None] = ()
     times_sha256: Sequence[str | None] = ()
     keep_state: Mapping[str, str] = field(default_factory=dict)
+    adapters: Sequence[str] = ()
+    how: ModelReading | None = None
 
     def __repr__(self) -> str:
         graph = self.graph
@@ -144,11 +150,11 @@ class Model:
         InputError
             If the file is gone, or its content is another one by now.
         """
-        from mtpp.formats.io.source import read_source
+        from mtpp.api.inputs.model_source import model_source
 
         if self.source.path is None:
             return self.source
-        source = read_source(self.source.display, max_bytes=self.max_input_bytes)
+        source = model_source(self.source.display, self.max_input_bytes, adapters=self.adapters)
         if source.sha256 != self.source.sha256:
             raise InputError("has changed since it was read", source=source.display, remedy="read it again")
         return source
@@ -184,6 +190,7 @@ def read_model(
     source: Source | None = None,
     spare_dims: bool = False,
     assignment: str | None = None,
+    stages: int | None = None,
 ) -> Model:
     """Read the model at *path*, ``-`` for standard input; of the format ``torch``, what a function builds.
 
@@ -195,6 +202,8 @@ def read_model(
         Whether *how* may name dimensions that this model, one of several, has not; it takes those it has.
     assignment
         Path of a plan for it, whose sizes it takes where it leaves some open.
+    stages
+        Number of stages, which share the sequences of a language model; by default the devices of the machine.
 
     Raises
     ------
@@ -202,13 +211,21 @@ def read_model(
         If it is no graph, broken, or does not fit its measured costs.
     """
     from mtpp.api.inputs.python_models import source_at
+    from mtpp.api.inputs.serving import batch_is_open, in_order, load_sizes, refuse_serving
+    from mtpp.formats.graphs.language_model import looks_like_description
     from mtpp.formats.graphs.recognise import read_graph, takes_sizes
     from mtpp.formats.modelled.open_sizes import OpenSizes
     from mtpp.inference.frozen import frozen
 
     values: dict[str, Any] = how.values()
     largest, given = values["max_input_size"], values["dims"] or {}
-    source = source or source_at(path, how.from_format, largest)
+    source = source or source_at(path, how.from_format, largest, how.adapters)
+    system, machine = how.device, how.placed
+    if looks_like_description(source.data):
+        given = {**load_sizes(how, stages or (None if machine is None else machine.count)), **given}
+        system, machine = in_order(system, how.peak), None if machine is None else in_order(machine, how.peak)
+    elif not spare_dims:
+        refuse_serving(how)
     read = partial(
         read_graph,
         source,
@@ -219,7 +236,7 @@ def read_model(
         backward=how.backward,
         loading_time=how.loading_time,
     )
-    device = how.device
+    device = system
     if None in device.rates:  # of a machine: refused below, by the device's name, where they are needed
         device = replace(device, peak_flops_per_s=1, memory_bandwidth_bytes_per_s=1)
     on_system = partial(read, system=replace(device, speed=1))
@@ -230,7 +247,6 @@ def read_model(
         if not planned:
             raise
         graph = on_system(dims={**planned, **given})
-    machine = how.placed
     kept = values["keep_state"] or {}
     if kept:
         from mtpp.api.inputs.kept_states import keep_states
@@ -258,7 +274,7 @@ def read_model(
     return Model(
         again,
         graph,
-        how.device,
+        system,
         frozen(said.get("dims", {})),
         read_as_told=told,
         costs=costs,
@@ -268,7 +284,16 @@ def read_model(
         times=times,
         times_sha256=digests,
         keep_state=frozen(kept),
+        adapters=how.adapters,
+        how=how if looks_like_description(source.data) and batch_is_open(how) else None,
     )
+
+
+def for_stages(model: Model, stages: int | None) -> Model:
+    """Return a model for so many stages: of a language model, which share the sequences where nobody says otherwise."""
+    if model.how is None or stages is None:
+        return model
+    return read_model(model.source.display, model.how, lambda text: None, stages=stages)
 
 
 def _useless_devices(machine: Machine, graph: CostGraph) -> list[str]:

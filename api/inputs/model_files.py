@@ -13,6 +13,7 @@ from mtpp.api.cells.overheads import Overheads
 from mtpp.api.inputs.model import Model, read_model
 from mtpp.api.inputs.python_models import TORCH, source_at
 from mtpp.api.inputs.reading_in_time import reading, refuse_too_late
+from mtpp.api.inputs.serving import is_load, refuse_serving
 from mtpp.api.options.reading import ModelReading, Reading
 from mtpp.errors import InputError, UnrecognisedInput
 from mtpp.formats.io.source import Source
@@ -76,6 +77,7 @@ class ModelFiles:
         self._limits = limits or ReadingLimits()
         self._since: float | None = None
         self._kept: tuple[str, Model] | None = None
+        self._most_stages: int | None = None
         self._at_hand: dict[str, Model] = {}
         self._named: set[str] = set()
         self._sources: dict[str, Source] = {}
@@ -98,6 +100,7 @@ class ModelFiles:
         LimitReached
             If the time is up before all are read.
         """
+        self._most_stages = most_stages
         self._named = {_place(source) for source in sources if not isinstance(source, Model)}
         found: dict[str, ModelFile] = {}
         for source in sources:
@@ -108,6 +111,8 @@ class ModelFiles:
                 raise InputError(
                     f"no model has a dimension {name!r}", parameter="dims", remedy="`mtpp inspect` lists them"
                 )
+        if not any(is_load(file.dims) for file in found.values()):
+            refuse_serving(self._how)
         for name in self._how.values()["keep_state"] or {}:
             if not any(name in file.keep_state for file in found.values()):
                 raise InputError(f"no model has an input {name!r}", parameter="keep_state")
@@ -141,7 +146,7 @@ class ModelFiles:
         if isinstance(source, Model):
             if not any(source is model for model in self._at_hand.values()):
                 yield self._check_model(source, most_stages, found)
-        elif self._how.from_format != TORCH and source != STDIN and Path(source).is_dir():
+        elif self._how.from_format != TORCH and source != STDIN and _is_folder_of_models(source):
             yield from self._check_folder(Path(source), most_stages, found)
         elif _place(source) not in found:
             yield self._check_file(source, most_stages)
@@ -214,7 +219,8 @@ class ModelFiles:
         once = path == STDIN or self._how.from_format == TORCH  # cannot be read, or is not built, a second time
         if once and path not in self._sources:
             self._sources[path] = source_at(path, self._how.from_format, int(self._how.max_input_size))
-        return read_model(path, self._how, warn, source=self._sources.get(path), spare_dims=True)
+        source, stages = self._sources.get(path), self._most_stages
+        return read_model(path, self._how, warn, source=source, spare_dims=True, stages=stages)
 
 
 def counts_of(asked: tuple[int, ...] | None, models: Sequence[str | Model], reading: ModelReading) -> tuple[int, ...]:
@@ -254,6 +260,13 @@ def _file_of(model: Model, path: str, most_stages: int) -> ModelFile:
         assumptions=tuple(map(str, graph.metadata.get("assumptions", ()))),
         machine=None if model.machine is None else model.machine_document(),
     )
+
+
+def _is_folder_of_models(path: str) -> bool:
+    """Tell whether a path is a folder, and not that of one language model."""
+    from mtpp.api.inputs.language_models import names_language_model
+
+    return Path(path).is_dir() and not names_language_model(path)
 
 
 def _place(path: str | Path) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mtpp.errors import InputError
+from mtpp.names import LANGUAGE_MODEL
 
 if TYPE_CHECKING:
     from mtpp.formats.io.source import Source
@@ -81,7 +82,7 @@ def exported_source(value: Any, terms: ExportTerms, parameter: str, max_bytes: i
     return source_of_bytes(archive_of(exported, display), display, max_bytes=max_bytes)
 
 
-def source_at(path: str, from_format: str | None, max_bytes: int) -> Source:
+def source_at(path: str, from_format: str | None, max_bytes: int, adapters: Sequence[str] = ()) -> Source:
     """Return the content of a file; of the format :data:`TORCH`, the program that a function builds.
 
     Parameters
@@ -89,10 +90,17 @@ def source_at(path: str, from_format: str | None, max_bytes: int) -> Source:
     path
         Of a file, of a folder with one model in it, or ``package.module:function``. Nothing is imported unless the
         format says so.
+    adapters
+        Of a language model.
     """
+    from mtpp.api.inputs.model_source import described_source, model_source
     from mtpp.formats.io.folder import model_at
     from mtpp.formats.io.source import read_source, source_of_bytes
 
+    if from_format == LANGUAGE_MODEL:
+        return described_source(path, adapters)
+    if from_format is None:
+        return model_source(path, max_bytes, adapters=adapters)
     if from_format != TORCH:
         return read_source(model_at(path), max_bytes=max_bytes)
     from mtpp.runtime.pytorch.exporting import archive_of, built_program

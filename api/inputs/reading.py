@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mtpp.api.inputs.model import Model, read_model
@@ -11,6 +11,7 @@ from mtpp.api.inputs.python_models import TORCH, ExportTerms, exported_source, i
 from mtpp.api.options.reading import Reading
 from mtpp.api.parameters import path_text, shortened
 from mtpp.errors import InputError
+from mtpp.names import LANGUAGE_MODEL
 
 if TYPE_CHECKING:
     from mtpp.api.observer import Observer
@@ -36,6 +37,12 @@ def read(
     peak: str | None = None,
     stage_memory: int | str | None = None,
     sequences: int | None = None,
+    kv_dtype: str | None = None,
+    context: int | str | None = None,
+    phase: str | None = None,
+    batch: int | None = None,
+    mtp: int | None = None,
+    adapters: Iterable[str | os.PathLike[str]] = (),
     costs: str | os.PathLike[str] | None = None,
     machine: str | os.PathLike[str] | Machine | None = None,
     from_format: str | None = None,
@@ -50,7 +57,8 @@ def read(
     Parameters
     ----------
     source
-        Path of a file (``"-"`` is standard input) or of a folder with one model in it, its bytes, a cost graph, an
+        Path of a file (``"-"`` is standard input), of a folder with one model in it, or of a language model (its
+        folder, ``config.json``, a ``.gguf``, a ``.safetensors`` or an index of such); its bytes, a cost graph, an
         ``onnx.ModelProto``, a ``torch.nn.Module`` with *args*, a ``torch.export.ExportedProgram``, a
         ``networkx.DiGraph`` with the attributes of a node-link graph, or a parsed JSON document of a graph; with
         *from_format* ``"torch"``, ``"package.module:function"``, which is imported and called, and returns a module
@@ -91,7 +99,12 @@ def read(
     else:
         terms.refuse("what is no module of PyTorch")
         built = from_format == TORCH and isinstance(source, str)
-        found = source_at(source, TORCH, limit) if built else source_of(source, limit, "source", folders=True)
+        if built:
+            found = source_at(source, TORCH, limit)
+        elif from_format == LANGUAGE_MODEL:
+            found = source_at(path_text(source, "source"), LANGUAGE_MODEL, limit, how.adapters)
+        else:
+            found = source_of(source, limit, "source", folders=True, adapters=how.adapters)
     return read_model(found.display, how, listener(observer).warn, source=found)
 
 
@@ -135,21 +148,26 @@ def source_of(
     *,
     expected: str = "an ONNX model or a graph",
     folders: bool = False,
+    adapters: Sequence[str] = (),
 ) -> Source:
     """Return the bytes of a path, of bytes, or of an object that stands for a model.
 
     Parameters
     ----------
     folders
-        Whether a path may be that of a folder with one model in it.
+        Whether a path may be that of a folder with one model in it, or of a language model.
+    adapters
+        Of a language model.
     """
-    from mtpp.formats.io.folder import model_at
+    from mtpp.api.inputs.model_source import model_source
     from mtpp.formats.io.source import DEFAULT_MAX_BYTES, read_source, source_of_bytes
 
     limit = DEFAULT_MAX_BYTES if max_bytes is None else max_bytes
     if isinstance(source, str | os.PathLike):
         path = path_text(source, parameter)
-        return read_source(model_at(path) if folders else path, max_bytes=limit, expected=expected)
+        if folders:
+            return model_source(path, limit, adapters=adapters, expected=expected)
+        return read_source(path, max_bytes=limit, expected=expected)
     if isinstance(source, bytes | bytearray | memoryview):
         return source_of_bytes(bytes(source), "<bytes>", max_bytes=limit)
     if isinstance(source, Mapping):

@@ -81,7 +81,7 @@ def language_model_inspection(
     if asked.ops or asked.modules is not None:
         name = "ops" if asked.ops else "modules"
         raise InputError("has no effect on a language model's files", parameter=name, remedy="leave it out")
-    found = language_model(path)
+    found = language_model(path, serving.adapters)
     context = 4096 if serving.context is None else int(serving.context)
     kv_dtype = serving.kv_dtype or "bf16"
     if serving.batch is not None and serving.phase is None:
@@ -97,14 +97,9 @@ def language_model_inspection(
     return LanguageModelInspection(document)
 
 
-def refuse_serving(serving: Serving) -> None:
-    """Refuse options of language models where there is none."""
-    for name in (name for name, value in serving.values().items() if value is not None):
-        raise InputError("is of language models", parameter=name, remedy="leave it out")
-
-
 def refuse_reading(reading: ModelReading) -> None:
     """Refuse options of graphs where there is a language model."""
+    own = {"sequences", "max_input_size", *options_of(Serving)}
     for name, one in options_of(type(reading)).items():
-        if name not in ("sequences", "max_input_size") and (getattr(reading, name) or None) != (one.default or None):
+        if name not in own and (getattr(reading, name) or None) != (one.default or None):
             raise InputError("has no effect on a language model's files", parameter=name, remedy="leave it out")

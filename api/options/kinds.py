@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -152,6 +153,9 @@ class Repeated(Kind):
         self.names = one.names
 
     def _read(self, value: Any, parameter: str) -> tuple[Any, ...]:
+        if isinstance(value, str | bytes | os.PathLike) or not isinstance(value, Iterable):
+            problem = f"{given.shortened(value)} is not a list"
+            raise InputError(problem, parameter=parameter, remedy="give a list, of one where there is one")
         return tuple(self.one.read(one, parameter) for one in value)
 
 

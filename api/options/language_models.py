@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from mtpp.api.options.kinds import Choice, Tokens, Whole
+from typing import Any
+
+from mtpp.api.options.kinds import Choice, Repeated, Tokens, Whole
 from mtpp.api.options.option import Options, option
+from mtpp.api.options.path_kinds import InputPath
 from mtpp.names import CACHE_TYPES, PHASES
-from mtpp.ranges import MOST_SEQUENCES
+from mtpp.ranges import MOST_MTP, MOST_SEQUENCES
+
+
+def adapters_option() -> Any:
+    """Declare the option of adapters."""
+    return option(
+        (), Repeated(InputPath("an adapter")), "Add the weights of an adapter to a language model; may be repeated.",
+        "FOLDER", more="Folders with safetensors, or such files.",
+    )  # fmt: skip
 
 
 class Serving(Options):
-    """Caches of a language model."""
+    """Load of a language model, and all that its folder does not say."""
 
     kv_dtype: str | None = option(
         None, Choice(CACHE_TYPES, "type"),
@@ -21,8 +32,13 @@ class Serving(Options):
     )  # fmt: skip
     phase: str | None = option(
         None, Choice(PHASES, "phase"),
-        "Show FLOPs and bytes of a step of a language model: of a further token, of a prompt, or of each.",
+        "Step of a language model: a further token of each sequence, a prompt of each, or both [default: decode].",
     )  # fmt: skip
     batch: int | None = option(
-        None, Whole(1, MOST_SEQUENCES), "Sequences in a step of a language model [default: --sequences].",
+        None, Whole(1, MOST_SEQUENCES),
+        "Sequences in a step of a language model [default: ‹sequences› over the number of stages, rounded up].",
     )  # fmt: skip
+    mtp: int | None = option(
+        None, Whole(0, MOST_MTP), "Layers of a language model for further tokens [default: those that it has].", "N",
+    )  # fmt: skip
+    adapters: tuple[str, ...] = adapters_option()

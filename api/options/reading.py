@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from mtpp.api.options.kinds import Choice, Flag, Pairs, Quantity, Sizes, Text
+from mtpp.api.options.language_models import Serving
 from mtpp.api.options.machine import OnMachine, System
 from mtpp.api.options.option import Options, option
 from mtpp.api.options.path_kinds import InputPath
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from mtpp.machine.machine import Machine
 
 
-class Measured(System):
+class Measured(Serving, System):
     """Costs and sizes that a file leaves open, or that take the place of its own."""
 
     costs: str | os.PathLike[str] | None = option(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mtpp.api.options.kinds import Flag, MemoryLimit, Quantity, Seconds, Sizes
+from mtpp.api.options.language_models import adapters_option
 from mtpp.api.options.option import Options, option
 from mtpp.api.options.path_kinds import InputPath
 
@@ -34,6 +35,7 @@ class Verifying(Options):
         None, Quantity(), "Refuse larger inputs.", "SIZE", shown="2GiB for models, 256MiB for FILE",
         more="By default 2GiB for models, 256MiB for the result.",
     )  # fmt: skip
+    adapters: tuple[str, ...] = adapters_option()
     dims: SizeTerms | None = option(
         None, Sizes("All others have to be what is proposed for the model."),
         "A dimension has to be that; '*=1': all others.", more="By default those of a model that is given as read.",

@@ -43,7 +43,8 @@ def verify_plan_document(plan: Any, source: Source, request: VerifyRequest, obse
         check_plan(plan, ())
         if request.unfound is not None and "graph" not in plan:
             named = named_sizes(request.dims_due)
-            return unchecked_plan(plan, request.unfound, system_due=request.system_due, dims_due=named)
+            system_due = request.system_due_for(plan["model"]["dims"])
+            return unchecked_plan(plan, request.unfound, system_due=system_due, dims_due=named)
         graph, digest, costs_digest = None, None, None
         costs = costs_for(request)
         times = None
@@ -61,9 +62,9 @@ def verify_plan_document(plan: Any, source: Source, request: VerifyRequest, obse
             model_given=digest is not None,
             model_unfound=request.unfound,
             search=None if request.asked.shallow else downset_search(observer, request.memory_bytes, request.deadline),
-            system_due=request.system_due,
+            system_due=request.system_due_for(plan["model"]["dims"]),
             dims_due=due_sizes(request.dims_due, plan["model"]["dims"], model, plan["system"], request),
-            machine_due=request.machine_due,
+            machine_due=request.machine_due_for(plan["model"]["dims"]),
             times_due=times,
             measured_due=measured_times(model, plan, request) if "machine" in plan else None,
             ended_by=(TimeIsUp,),
@@ -142,11 +143,12 @@ def times_of(
 
 def _source_of(model: str | SuppliedModel | None, request: VerifyRequest) -> Source | None:
     """Return the file of a model; None where there is none to read again."""
-    from mtpp.formats.io.folder import model_at
-    from mtpp.formats.io.source import read_source
+    from mtpp.api.inputs.model_source import model_source
 
     again = model if model is None or isinstance(model, str) else model.again
-    return read_source(model_at(again), max_bytes=request.max_model_bytes) if isinstance(again, str) else again
+    if not isinstance(again, str):
+        return again
+    return model_source(again, request.max_model_bytes, adapters=request.asked.adapters)
 
 
 def _device_of(stated: Mapping[str, Any], i: int) -> Device:

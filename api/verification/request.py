@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from mtpp.api.inputs.model import MAX_INPUT_BYTES
+from mtpp.api.inputs.serving import in_order, is_load
 from mtpp.api.options.machine import OnMachine, System
 from mtpp.api.options.reading import Formats
 from mtpp.api.options.verifying import Verifying
@@ -19,6 +20,7 @@ from mtpp.host.memory_limit import memory_left
 if TYPE_CHECKING:
     from mtpp.api.verification.supplied_model import SuppliedModel
     from mtpp.formats.io.source import Source
+    from mtpp.machine.machine import Machine
 
 MAX_RESULT_BYTES = 256 * 2**20
 """Size beyond which a result is refused unless told otherwise: it has many more objects than a model of that size."""
@@ -63,15 +65,26 @@ class VerifyRequest:
         """Values that the result's system has to have, by their names in documents."""
         return self.system.due if self.machine.machine is None else {}
 
+    def system_due_for(self, sizes: Mapping[str, int]) -> dict[str, Any]:
+        """Return the same for a model with such sizes: stages of a language model run their layers in order."""
+        due = self.system_due
+        return {**due, "peak": in_order(self.system.device, self.system.peak).peak} if is_load(sizes) and due else due
+
     @cached_property
     def machine_due(self) -> dict[str, Any] | None:
         """Machine that the result has to be for, as documents have it; None: its own choice."""
+        machine = self.machine.placed_for(self.system)
+        return None if machine is None else self._documented(machine)
+
+    def machine_due_for(self, sizes: Mapping[str, int]) -> dict[str, Any] | None:
+        """Return the same for a model with such sizes: stages of a language model run their layers in order."""
+        machine = self.machine.placed_for(self.system) if is_load(sizes) else None
+        return self.machine_due if machine is None else self._documented(in_order(machine, self.system.peak))
+
+    def _documented(self, machine: Machine) -> dict[str, Any]:
         from mtpp.api.inputs.device_costs import named_by
         from mtpp.formats.io.source import read_source
 
-        machine = self.machine.placed_for(self.system)
-        if machine is None:
-            return None
         digests: list[str | None] = []
         for device in machine.classes:
             with named_by(machine, device.costs, self.machine.machine):
@@ -157,15 +170,15 @@ def due_sizes(
 def _proposed(
     sizes: Mapping[str, int], model: str | SuppliedModel | None, system: Mapping[str, Any], request: VerifyRequest
 ) -> dict[str, int]:
+    from mtpp.api.inputs.model_source import model_source
     from mtpp.formats.graphs.recognise import read_graph
-    from mtpp.formats.io.folder import model_at
-    from mtpp.formats.io.source import read_source
     from mtpp.machine.device import Device
 
     again = model if model is None or isinstance(model, str) else model.again
     if again is None:
         raise InputError("are proposed for a file", parameter="auto_dims", remedy="give the model with ‹model›")
-    source = read_source(model_at(again), max_bytes=request.max_model_bytes) if isinstance(again, str) else again
+    adapters = request.asked.adapters
+    source = model_source(again, request.max_model_bytes, adapters=adapters) if isinstance(again, str) else again
     graph = read_graph(
         source,
         dims={**sizes, OTHERS: "auto"},

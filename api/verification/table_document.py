@@ -74,9 +74,10 @@ def _unseen(rows: Sequence[dict[str, Any]], request: VerifyRequest) -> list[Repo
     shared: dict[Any, Report] = {}
     reports = []
     for row in rows:
-        kind = kind_of_row(row, request.system_due)
+        due = request.system_due_for(row["dims"])
+        kind = kind_of_row(row, due)
         if kind not in shared:
-            shared[kind] = unseen_report(row, OUT_OF_TIME, request.system_due)
+            shared[kind] = unseen_report(row, OUT_OF_TIME, due)
         reports.append(shared[kind])
     return reports
 
@@ -94,7 +95,7 @@ def _verify_row(
     dims_due = due_sizes(own, row["dims"], model, row["system"], request)
     if model is None:
         why = "no model with its SHA-256, nor a file where it says"
-        return unchecked_row(row, why, system_due=request.system_due, dims_due=dims_due)
+        return unchecked_row(row, why, system_due=request.system_due_for(row["dims"]), dims_due=dims_due)
     graph, sha256, costs_sha256 = models.read(model, row)
     assert sha256 is not None  # it was found by that
     try:
@@ -105,7 +106,7 @@ def _verify_row(
             sha256,
             costs_sha256,
             search=None if request.asked.shallow else downset_search(observer, request.memory_bytes, request.deadline),
-            system_due=request.system_due,
+            system_due=request.system_due_for(row["dims"]),
             dims_due=dims_due,
             machine_due=models.machine_due(model, row),
             ended_by=(TimeIsUp,),
@@ -143,9 +144,9 @@ class TableModels:
         """Return the model with a row's SHA-256, or any file that is where the row says, or None."""
         wanted = row["sha256"]
         while wanted not in self._by_digest and (path := next(self._unseen, None)) is not None:
-            from mtpp.formats.io.source import file_sha256
+            from mtpp.api.inputs.model_source import model_sha256
 
-            self._by_digest.setdefault(file_sha256(path), path)
+            self._by_digest.setdefault(model_sha256(path, self._request.asked.adapters), path)
         if wanted in self._by_digest:
             return self._by_digest[wanted]
         named = [str(folder / row["path"]) for folder in self._folders]
@@ -170,35 +171,36 @@ class TableModels:
         from mtpp.checker.tables.row_claims import MachineDue
 
         if "machine" not in row:
-            return MachineDue(self._request.machine_due)
+            return MachineDue(self._request.machine_due_for(row["dims"]))
         as_plan = {"machine": row["machine"], "model": {"dims": row["dims"]}}
         key = (model, row["sha256"], row["dims"], row["machine"])
         if self._times is None or self._times[0] != key:
             times = times_of(model, as_plan, self._request, self._costs)
-            self._times = (
-                key,
-                MachineDue(self._request.machine_due, times, measured_times(model, as_plan, self._request)),
-            )
+            due = self._request.machine_due_for(row["dims"])
+            self._times = (key, MachineDue(due, times, measured_times(model, as_plan, self._request)))
         return self._times[1]
 
     def _digest(self, path: str) -> str | None:
         """Return the SHA-256 of a file, None if there is no such file."""
         if path not in self._digests:
-            from mtpp.formats.io.source import file_sha256
+            from mtpp.api.inputs.language_models import names_language_model
+            from mtpp.api.inputs.model_source import model_sha256
 
             self._digests[path] = None
             with suppress(InputError, OSError, ValueError):
                 file = Path(path)  # named by the table: a device or a pipe may never come to an end
-                if file.is_file() and file.stat().st_size <= self._request.max_model_bytes:
-                    self._digests[path] = file_sha256(path)
+                small = file.is_file() and file.stat().st_size <= self._request.max_model_bytes
+                if small or (file.exists() and names_language_model(path)):
+                    self._digests[path] = model_sha256(path, self._request.asked.adapters)
         return self._digests[path]
 
     @staticmethod
     def _files(given: list[str]) -> Iterator[str]:
+        from mtpp.api.inputs.language_models import names_language_model
         from mtpp.formats.io.folder import files_of, may_be_graph
 
         for path in given:
-            if Path(path).is_dir():
+            if Path(path).is_dir() and not names_language_model(path):
                 yield from (str(file) for file in files_of(Path(path)) if may_be_graph(file))
             else:
                 yield path

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mtpp.api.inputs.language_models import names_language_model
 from mtpp.api.output import ShownResult
 from mtpp.api.verification.reporting import read_result, report_on, within_time
 from mtpp.api.verification.request import MAX_RESULT_BYTES
@@ -251,7 +252,7 @@ class FilesBeside:
         name
             Of the model: files called so are read before the others.
         """
-        folders = [path for path in self._given if path.is_dir()]
+        folders = [path for path in self._given if path.is_dir() and not names_language_model(path)]
         folders += [folder for folder in folders_of(result) if folder not in folders]
         pointer = None
         for path in self._candidates(folders, name):
@@ -273,20 +274,24 @@ class FilesBeside:
     def _candidates(self, folders: Sequence[Path], name: str) -> Iterator[Path]:
         from mtpp.formats.io.folder import files_of
 
-        yield from (path for path in self._given if path.is_file())
+        yield from (path for path in self._given if path.is_file() or names_language_model(path))
         for folder in folders:
             with suppress(InputError):  # one that may not be listed holds nothing for us
+                inner = folder / name
+                if name and "/" not in name and inner.is_dir() and names_language_model(inner):
+                    yield inner
                 yield from sorted(files_of(folder), key=lambda path: not path.name.startswith(name))
 
     def _digest(self, path: Path) -> str | None:
         """Return the SHA-256 of a file that may be a model or measured costs, None for others."""
-        from mtpp.formats.io.source import file_sha256
+        from mtpp.api.inputs.model_source import model_sha256
 
         if path not in self._digests:
             self._digests[path] = None
             with suppress(InputError, OSError, ValueError):
-                if path.stat().st_size <= self._max_bytes and _may_be_meant(path):
-                    self._digests[path] = file_sha256(str(path))
+                small = path.stat().st_size <= self._max_bytes
+                if (small and _may_be_meant(path)) or names_language_model(path):
+                    self._digests[path] = model_sha256(str(path))
         return self._digests[path]
 
 

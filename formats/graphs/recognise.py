@@ -8,6 +8,7 @@ from pathlib import PurePath
 from mtpp.errors import InputError, UnrecognisedInput
 from mtpp.formats.graphs import native, placement_split
 from mtpp.formats.graphs.graph_format import Content, GraphFormat, ReadOptions
+from mtpp.formats.graphs.language_model import looks_like_description
 from mtpp.formats.graphs.registry import FORMATS
 from mtpp.formats.io.json_shape import shown
 from mtpp.formats.io.source import Source
@@ -90,7 +91,7 @@ def _check_effect(chosen: GraphFormat, options: ReadOptions, source: Source) -> 
 def takes_sizes(source: Source) -> bool:
     """Say whether a file that was read has symbolic sizes of its own, as graphs made of it have not."""
     content = Content(source)
-    if content.is_json:
+    if content.is_json and not looks_like_description(source.data):
         return False
     return any("dims" in candidate.takes and candidate.recognises(content) for candidate in FORMATS)
 

@@ -9,6 +9,7 @@ from mtpp import names
 from mtpp.formats.graphs import (
     dot,
     graphml,
+    language_model,
     native,
     node_link,
     pipedream,
@@ -59,6 +60,12 @@ def _read_torch_export(content: Content, *, system: Device | None, **terms: Any)
 
     source, system = content.source, system or load_device()
     return read_program(source.stored, source=source.display, name=source.stem, system=system, **terms)
+
+
+def _read_language_model(content: Content, **terms: Any) -> CostGraph:
+    from mtpp.formats.language_models.graph import read_language_model_graph
+
+    return read_language_model_graph(content, **terms)
 
 
 def _recognises_data(looks_like: Callable[[bytes], bool]) -> Callable[[Content], bool]:
@@ -185,6 +192,13 @@ FORMATS = (
         suffixes=(".onnx",),
         recognises=_recognises_data(_looks_like_onnx),
         read=_read_onnx,
+        takes=_OF_MODELS,
+    ),
+    GraphFormat(  # no file: what headers and configuration of one say, put together before it comes here
+        name=names.LANGUAGE_MODEL,
+        suffixes=(),
+        recognises=lambda content: language_model.looks_like_description(content.source.data),
+        read=_read_language_model,
         takes=_OF_MODELS,
     ),
 )

@@ -181,7 +181,7 @@ def _has_model_type(path: Path) -> bool:
     if path.suffix != ".json":
         return False
     try:
-        if path.stat().st_size > _MOST_CONFIGURATION_BYTES:
+        if not path.is_file() or path.stat().st_size > _MOST_CONFIGURATION_BYTES:
             return False
         text = path.read_bytes()
         if b'"model_type"' not in text:
@@ -193,6 +193,8 @@ def _has_model_type(path: Path) -> bool:
 
 def _is_gguf(path: Path) -> bool:
     try:
+        if not path.is_file():  # a pipe may never come to an end
+            return False
         with path.open("rb") as file:
             return file.read(4) == MAGIC
     except (OSError, ValueError):  # a null byte

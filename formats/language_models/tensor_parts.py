@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from mtpp.language_models.language_model import Weight
+from mtpp.language_models.outer_parts import TOWERS
 
 
 class Place(NamedTuple):
@@ -17,15 +18,6 @@ class Place(NamedTuple):
     layer: int | None = None
     path: str = ""
 
-
-TOWERS = frozenset(
-    (
-        "visual", "vision_tower", "vision_model", "vision_encoder", "vision", "vision_embed_tokens", "img_projection",
-        "image_newline", "audio_tower", "audio_encoder", "audio", "audio_embed", "multi_modal_projector",
-        "mm_projector", "mm", "connector", "aligner", "embed_vision", "embed_audio", "patch_merger", "vit", "v", "a",
-    )
-)  # fmt: skip
-"""Modules of towers for images and sound, and of projections from them."""
 
 MTP = frozenset(("mtp", "mtp_layers", "nextn", "model_mtp"))
 
