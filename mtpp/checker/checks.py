@@ -27,7 +27,10 @@ from mtpp.errors import InputError
 
 STAGE_LENGTH = "stage times"
 
-PARTITION = ("assignment", "edges", "together", "stage memory", STAGE_LENGTH)
+PARTITION = (
+    *("assignment", "edges", "together", "stage memory", STAGE_LENGTH),
+    *("tensor parallelism", "intervals", "no stage empty"),
+)
 """Rows on a partition being one at all, on which all that is said of its bottleneck rests."""
 
 
@@ -200,6 +203,7 @@ def partition_bottleneck(
     on_stages: Callable[[dict[int, StageFigures]], Sequence[Check]] = lambda stages: (),
     placed: PlacedStages | None = None,
     between: Between | None = None,
+    figures_of: Callable[[list[int]], dict[int, StageFigures]] | None = None,
 ) -> int | None:
     """Add the rows on an assignment, and return its bottleneck if that could be derived.
 
@@ -213,6 +217,8 @@ def partition_bottleneck(
         Ticks and device of each stage of a plan for a machine.
     between
         As of :func:`~mtpp.checker.stages.stage_figures`.
+    figures_of
+        Figures of stages by the stage of each op, where these are not those of *graph* and *placed*.
     """
     assigned = check_assignment(document["assignment"], document["k"] if placed is None else len(placed), graph)
     checks.append(assigned)
@@ -220,7 +226,7 @@ def partition_bottleneck(
         checks[:] = complete(checks, claims, "the assignment is wrong")
         return None
     stage_of = [document["assignment"][name] for name in graph.op_names]
-    stages = stage_figures(graph, stage_of, document["system"], placed, between)
+    stages = figures_of(stage_of) if figures_of else stage_figures(graph, stage_of, document["system"], placed, between)
     needs = {s: figures.param_bytes + figures.state_bytes + figures.peak_bytes for s, figures in stages.items()}
     bottleneck = max(stage.cost for stage in stages.values())
     checks += [

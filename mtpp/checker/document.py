@@ -145,7 +145,8 @@ def check_plan(value: Any, path: Path) -> None:
     with_machine = isinstance(value, dict) and "machine" in value
     with_replicas = isinstance(value, dict) and "replicas" in value
     rules = {True: (_replicated, _replicated_on_machine), False: (_on_equal_devices, _on_machine)}
-    rules[with_replicas][with_machine](value, path)
+    with_degrees = isinstance(value, dict) and "degrees" in value
+    (_at_degrees if with_degrees else rules[with_replicas][with_machine])(value, path)
     if with_replicas and value["replicas"] is not True:
         refuse("a plan without replicas does not have the key", (*path, "replicas"))
     if with_machine and not value["machine"]["devices"]:
@@ -210,6 +211,25 @@ _on_machine = tagged(
         "stages": array(record({**_STAGE, "device": record({"name": text, "index": whole()})}, _STATES)),
     },
     {**_MORE, "fewest_devices": _FEWEST, **_ON_MACHINE_MORE},
+)
+_share = record({"graph": check_model_graph, "times": array(nullable(array(exact_cost)))})
+_at_degrees = tagged(
+    "mtpp-plan",
+    {
+        **_PLAN,
+        "system": system_of_devices,
+        "machine": machine,
+        "degrees": array(whole(1)),
+        "stages": array(
+            record({**_STAGE, "device": record({"name": text, "index": whole()}), "tensor_parallel": whole(1)}, _STATES)
+        ),
+    },
+    {
+        **{key: rule for key, rule in _MORE.items() if key != "frontier"},
+        "graph": check_model_graph,
+        "graphs": mapping(_share),
+        "none_empty": flag,
+    },
 )
 
 _each = record({"name": text, "index": whole(), "cost": nullable(whole())})

@@ -43,6 +43,15 @@ from mtpp.checker.facts import counted, dims_rows, groups_row, system_rows
 from mtpp.checker.frontier import check_frontier
 from mtpp.checker.goal import PlanGoal, claim_of_bound
 from mtpp.checker.graph import TickGraph, embedded_in_ticks, first_difference
+from mtpp.checker.intervals.bound import check_interval_bound
+from mtpp.checker.intervals.degree_graphs import (
+    DEGREES,
+    STAGES,
+    DegreeGraphs,
+    DegreesDue,
+    intervals_row,
+    none_empty_row,
+)
 from mtpp.checker.machine import (
     PlacedGraph,
     Times,
@@ -87,6 +96,7 @@ def verify_plan(
     machine_due: Mapping[str, Any] | None = None,
     times_due: Sequence[Times | None] | None = None,
     measured_due: Sequence[Times | None] | None = None,
+    degrees_due: DegreesDue | None = None,
     ended_by: Interrupts = (),
 ) -> Report:
     """Re-derive what *plan* says and compare.
@@ -117,6 +127,8 @@ def verify_plan(
         at the device's speed, or measured ones that the plan states.
     measured_due
         For each device of the machine that the user holds it to the times in its file, None where it has none.
+    degrees_due
+        Shares of the model at each degree of tensor parallelism above 1, where *graph* is the model and can be divided.
     ended_by
         Exceptions that end work: what was not checked by then is unchecked.
 
@@ -148,6 +160,9 @@ def verify_plan(
     refuse_impossible_system(plan["system"], subject, ("system",))
 
     devices = DeviceList.of(plan, subject, placed) if REPLICAS in plan else None
+    degrees, on_degrees = None, list[Check]()
+    if DEGREES in plan and placed is not None:
+        degrees, on_degrees = DegreeGraphs.of(plan, placed, degrees_due if graph is not None else None)
     checks = [
         *system_rows(plan["system"], system_due or {}, _PLAN),
         *([] if placed is None else machine_rows(plan, placed, machine_due)),
@@ -158,6 +173,7 @@ def verify_plan(
         _check_file(plan, graph_sha256, model_given=model_given, unfound=model_unfound),
         *_check_costs(plan, costs_sha256, model_given=model_given),
         *_check_embedded(plan, embedded, model),
+        *on_degrees,
         check_counts(plan["model"], subject, _PLAN),
         _check_ticks(plan, model if placed is None or (model is None and subject.time_unit == "ps") else subject),
         *plan_name_rows(plan, subject),
@@ -165,15 +181,16 @@ def verify_plan(
     if placed is None and machine_due is not None:
         checks.append(Check("machine", False, "the plan is for equal devices, it has to be for a machine"))
     goal = PlanGoal.of(plan)
-    reached_there, ended = _check_partition(plan, subject, devices or placed, checks, ended_by)
+    reached_there, ended = _check_partition(plan, subject, devices or placed, checks, ended_by, degrees)
     stated = plan["lower_bound"]
     method, tier, value = stated["method"], Tier(stated["tier"]), stated["value"]
     bound = Check(BOUND_CHECK, None, f"{method}: {OUT_OF_TIME}")
     if not ended:
         with suppress(*ended_by):
             upper = reached_there if hold(checks, (*PARTITION, *goal.rows)) else None
-            claim = claim_of_bound(plan, subject, devices or placed, stated, goal)
-            if isinstance(claim, Check):
+            if degrees is not None and placed is not None:
+                bound, tier = check_interval_bound(plan, placed, degrees, goal, upper)
+            elif isinstance(claim := claim_of_bound(plan, subject, devices or placed, stated, goal), Check):
                 bound, tier = claim, Tier.NONE
             else:
                 bound, tier = check_bound(claim, method, tier, upper, search)
@@ -195,16 +212,20 @@ def verify_plan(
             plan["k"],
             together=bool(plan["together"]),
             embedded=model is None,
-            devices=_on(plan, placed, devices),
+            devices=_on(plan, placed, devices, degrees),
             objective=goal.objective,
             within=goal.words,
         ),
     )
 
 
-def _on(plan: dict[str, Any], placed: PlacedGraph | None, devices: DeviceList | None) -> str:
+def _on(
+    plan: dict[str, Any], placed: PlacedGraph | None, devices: DeviceList | None, degrees: DegreeGraphs | None
+) -> str:
     """Say which devices stages stand on; nothing for one of k equal devices each."""
     where = "" if placed is None else on_devices(plan["machine"])
+    if degrees is not None:
+        return f" of consecutive ops at degrees {degrees.words}{where}"
     return where if devices is None else f"{where}, each on one or more,"
 
 
@@ -238,11 +259,13 @@ def _check_partition(
     placed: PlacedGraph | DeviceList | None,
     checks: list[Check],
     ended_by: Interrupts,
+    degrees: DegreeGraphs | None = None,
 ) -> tuple[int | None, bool]:
     """Add the rows on stages; return the objective if it could be derived, and whether work was ended."""
     on, between, goal, derived = None, None, PlanGoal.of(plan), []
+    claims = (*_ON_STAGES, *goal.rows, *(() if degrees is None else (STAGES,)))
     if placed is not None and not hold(checks, ("devices",)):
-        checks[:] = complete(checks, ("assignment", *_ON_STAGES, *goal.rows), "the devices are wrong")
+        checks[:] = complete(checks, ("assignment", *claims), "the devices are wrong")
         return None, False
     if isinstance(placed, DeviceList):
         try:
@@ -250,6 +273,11 @@ def _check_partition(
         except ended_by:
             checks[:] = complete(checks, ("assignment", *_ON_STAGES), OUT_OF_TIME)
             return None, True
+    if degrees is not None:
+        checks.append(degrees.degrees_row(plan))
+        if not checks[-1].passed:
+            checks[:] = complete(checks, ("assignment", *claims), "the degrees are wrong")
+            return None, False
     if placed is not None:
         numbers = [stage["device"]["index"] for stage in plan["stages"]]
         on = [(placed.by_device[i], placed.devices[i]) for i in numbers]
@@ -258,14 +286,20 @@ def _check_partition(
     def rows(stages: dict[int, StageFigures]) -> list[Check]:
         costs = [stage.cost for stage in stages.values()]
         derived.append(sum(costs) if goal.objective == LATENCY else max(costs))
-        return [*_stage_rows(plan, stages), *goal.limit_rows(max(costs), sum(costs))]
+        own = []
+        if degrees is not None:
+            stage_of = [plan["assignment"][name] for name in subject.op_names]
+            own = [intervals_row(subject, stage_of), *none_empty_row(plan)]
+        return [*own, *_stage_rows(plan, stages), *goal.limit_rows(max(costs), sum(costs))]
 
     try:
-        claims = (*_ON_STAGES, *goal.rows)
-        found = partition_bottleneck(plan, "bottleneck", subject, checks, _PLAN, claims, rows, on, between)
+        found = partition_bottleneck(
+            plan, "bottleneck", subject, checks, _PLAN, claims, rows, on, between,
+            None if degrees is None else lambda stage_of: degrees.figures(plan, stage_of),
+        )  # fmt: skip
         return None if found is None else derived[0], False
     except ended_by:
-        checks[:] = complete(checks, ("assignment", *_ON_STAGES, *goal.rows), OUT_OF_TIME)
+        checks[:] = complete(checks, ("assignment", *claims), OUT_OF_TIME)
         return None, True
 
 

@@ -10,6 +10,7 @@ from mtpp.checker.document import check_plan
 from mtpp.checker.facts import dims_rows, groups_row, system_rows
 from mtpp.checker.frontier import FRONTIER_ROWS
 from mtpp.checker.goal import PlanGoal
+from mtpp.checker.intervals.degree_graphs import DEGREES, ROW, STAGES
 from mtpp.checker.names import any_training_name_rows, plan_name_rows
 from mtpp.checker.report import BOUND_CHECK, Check, Report, Tier, complete
 from mtpp.checker.training.plan_rows import BANDWIDTH, bandwidth_row
@@ -65,7 +66,8 @@ def unchecked_plan(
         )
         tier = Tier.NONE
     of_frontier = FRONTIER_ROWS if "frontier" in plan else ()
-    checks = list(complete(checks, (*_OF_PLAN, *goal.rows, *of_frontier), _WHY))
+    of_degrees = (ROW, STAGES) if DEGREES in plan else ()
+    checks = list(complete(checks, (*_OF_PLAN, *goal.rows, *of_frontier, *of_degrees), _WHY))
     rests_on = rows_named(checks, (*PARTITION, BOUND_CHECK))
     checks += gap_rows(plan, reached, stated["value"], Tier(stated["tier"]), rests_on, _PLAN)
     words = proven_words(

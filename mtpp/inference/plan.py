@@ -12,6 +12,7 @@ import numpy as np
 
 from mtpp.host.stop_reason import StopReason
 from mtpp.inference.certificate import Certificate, LowerBound
+from mtpp.inference.degrees.stage_degrees import StageDegrees
 from mtpp.inference.goal import Goal
 from mtpp.inference.graph import CostGraph, Int32Array
 from mtpp.inference.instance import Instance
@@ -106,6 +107,8 @@ class Plan:
         asked for them.
     fewest
         Proof that no fewer devices keep to a bottleneck; None where nobody asked, or there is none.
+    degrees
+        Degrees of tensor parallelism of the stages, intervals of the graph's order; None where devices have none.
     """
 
     graph: CostGraph
@@ -123,6 +126,7 @@ class Plan:
     goal: Goal = field(default=Goal())
     frontier: tuple[FrontierPoint, ...] = ()
     fewest: FewestDevicesProof | None = None
+    degrees: StageDegrees | None = None
 
     @property
     def bottleneck(self) -> int:
@@ -139,6 +143,8 @@ class Plan:
         """Cost of every stage and its parts."""
         if isinstance(self.partition, ReplicatedPartition):
             return replica_costs(self.instance, self.partition)
+        if self.degrees is not None:
+            return self.degrees.costs(self.partition)
         return stage_costs(self.instance, self.partition)
 
     @cached_property
@@ -178,6 +184,7 @@ class Plan:
             {
                 "index": b,
                 **on[b],
+                **({} if self.degrees is None else {"tensor_parallel": self.degrees.of_stage[b]}),
                 "ops": int(costs.ops[b]),
                 "first": self.ends[b][0],
                 "last": self.ends[b][1],
@@ -223,6 +230,7 @@ class Plan:
         costs_sha256: str | None = None,
         graph_document: Mapping[str, Any] | None = None,
         machine: Mapping[str, Any] | None = None,
+        graphs: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
         """Return the ``mtpp-plan`` document, version 1.
 
@@ -242,6 +250,8 @@ class Plan:
             The graph in ticks, to embed; with a machine in its own unit.
         machine
             The devices, as :meth:`Machine.to_document` writes them.
+        graphs
+            Graph and times of each degree above one, to embed.
         """
         graph = self.graph
         document: dict[str, Any] = {
@@ -262,6 +272,7 @@ class Plan:
             **({} if machine is None else {"machine": machine}),
             "k": self.instance.most_used,
             **({"replicas": True} if isinstance(self.partition, ReplicatedPartition) else {}),
+            **({} if self.degrees is None else self.degrees.to_document()),
             "algorithm": self.algorithm,
             "found_by": self.found_by,
             "seed": self.seed,
@@ -279,7 +290,7 @@ class Plan:
             "stages": self.stage_rows(),
             "assignment": dict(zip(graph.op_names, self.partition.assignment.tolist(), strict=True)),
         }
-        if machine is not None and len(self.instance.machine.classes) > 1:
+        if machine is not None and len(self.instance.machine.classes) > 1 and self.degrees is None:
             one = self.alone
             document["one_device"] = None if one is None else {"index": one.device, "cost": one.ticks}
         if self.frontier:
@@ -288,5 +299,7 @@ class Plan:
             document["fewest_devices"] = self.fewest.to_document()
         if graph_document is not None:
             document["graph"] = graph_document
+        if graphs is not None:
+            document["graphs"] = dict(graphs)
         document["elapsed_s"] = round(elapsed_s, 3)
         return document

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -137,7 +138,8 @@ def _step_back(least: Int64Array, latency: Int64Array, cell: tuple[int, ...], st
     for c, count in enumerate(cell):
         if not count:
             continue
-        before = least[:stop][(..., *cell[:c], count - 1, *cell[c + 1 :])]
+        fewer: tuple[Any, ...] = (slice(stop), *cell[:c], count - 1, *cell[c + 1 :])
+        before = least[fewer]
         hits = np.flatnonzero((before < NEVER) & (before + latency[c, :stop, stop] == least[(stop, *cell)]))
         if len(hits):
             return int(hits[0]), c

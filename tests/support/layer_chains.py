@@ -6,17 +6,25 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations, permutations, product
 from random import Random
+from typing import Any
 
+import numpy as np
+
+from mtpp.checker.machine import classes_of, digest_of
+from mtpp.formats.graphs.native import plain_document
+from mtpp.inference.goal import Goal
 from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import stage_costs
 from mtpp.inference.partition import Partition
+from mtpp.inference.plan import Plan
 from mtpp.inference.states import State
 from mtpp.inference.weights import Weight
 from mtpp.machine.device import Device, DeviceGroup
 from mtpp.machine.link import Level, Link
 from mtpp.machine.machine import Machine
 from mtpp.solvers.layer_chains.devices import ChainDevices
+from mtpp.solvers.layer_chains.solve import DegreeProblem
 from mtpp.solvers.layer_chains.tables import Alternative, Choice
 
 
@@ -138,7 +146,7 @@ def all_plans(case: DegreeCase, most: int, least: int) -> Iterator[tuple[int, in
             for i, v in enumerate(order):
                 stages[v] = 0 if i < start else 1 if i < stop else 2
             whole = Instance.build(case.graphs[degree], Machine.uniform(3, machine.classes[c]))
-            costs = stage_costs(whole, Partition(_int32(stages), 3))
+            costs = stage_costs(whole, Partition(np.array(stages, dtype=np.int32), 3))
             limit = own.machine.classes[0].memory_bytes
             figures[key] = int(costs.cost[1]), limit is None or int(costs.held_bytes[1]) <= limit
         return figures[key]
@@ -158,7 +166,30 @@ def all_plans(case: DegreeCase, most: int, least: int) -> Iterator[tuple[int, in
                         yield max(cost for cost, _ in found), sum(cost for cost, _ in found)
 
 
-def _int32(values: list[int]):  # type: ignore[no-untyped-def]
-    import numpy as np
+def problem_of(case: DegreeCase, goal: Goal, most: int | None = None, *, none_empty: bool = False) -> DegreeProblem:
+    """Return the problem of a case; its whole model is the graph of the least degree."""
+    built = {degree: Instance.build(graph, case.machine, most_used=most) for degree, graph in case.graphs.items()}
+    whole = case.graphs[min(case.graphs)]
+    return DegreeProblem(whole, built[min(built)], built, case.degrees, case.groups, goal, none_empty)
 
-    return np.array(values, dtype=np.int32)
+
+def document_of(case: DegreeCase, plan: Plan) -> dict[str, Any]:
+    """Return the document of a plan with its graphs, as times of each class of devices."""
+    machine = case.machine.to_document()
+    for row, c in zip(machine["devices"], case.machine.class_of, strict=True):
+        row["tensor_parallel"] = list(case.degrees[c])
+    machine["sha256"] = digest_of(machine)
+    number = classes_of(machine)
+    first = [case.machine.class_of[number.index(c)] for c in range(max(number) + 1)]
+    graphs = {
+        str(degree): {
+            "graph": plain_document(graph),
+            "times": [Instance.build(graph, case.machine).cost.work[c].tolist() for c in first],
+        }
+        for degree, graph in case.graphs.items()
+        if degree > 1
+    }
+    whole = plain_document(case.graphs[min(case.graphs)])
+    return plan.to_document(
+        sha256="0" * 64, dims={}, elapsed_s=1.0, graph_document=whole, machine=machine, graphs=graphs
+    )

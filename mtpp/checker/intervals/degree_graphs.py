@@ -1,0 +1,195 @@
+"""Graphs of a plan's degrees of tensor parallelism, on the devices of its machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mtpp.checker.facts import counted
+from mtpp.checker.graph import TickGraph, first_difference
+from mtpp.checker.machine import PlacedGraph, Times, classes_of, placed_graph
+from mtpp.checker.report import Check, fact
+from mtpp.checker.stages import StageFigures, stage_figures
+from mtpp.document_shape import refuse
+from mtpp.errors import InputError
+
+DEGREE, DEGREES, GRAPHS, NONE_EMPTY = "tensor_parallel", "degrees", "graphs", "none_empty"
+"""Keys of plans: of a stage and of a device; the degrees considered; their graphs; whether no device is left out."""
+
+ROW, STAGES = "tensor parallelism", "intervals"
+"""Names of rows: degrees of stages, and that stages are intervals."""
+
+DegreesDue = Mapping[int, tuple[Any, Sequence[Times | None]]]
+"""For each degree above 1 the graph of a GPU's share, and the times of its ops on each device."""
+
+
+@dataclass(frozen=True)
+class DegreeGraphs:
+    """Graphs by degree, each on the machine of a plan.
+
+    Attributes
+    ----------
+    placed
+        Of each degree that a stage could have had.
+    of_device
+        Degrees of each device, of those that could have been.
+    embedded
+        Whether all graphs above degree 1 are the plan's own.
+    """
+
+    placed: Mapping[int, PlacedGraph]
+    of_device: Sequence[Sequence[int]]
+    embedded: bool
+
+    @classmethod
+    def of(
+        cls, plan: Mapping[str, Any], whole: PlacedGraph, due: DegreesDue | None
+    ) -> tuple[DegreeGraphs, list[Check]]:
+        """Return the graphs of a plan that has degrees, and the row on the graphs that it embeds.
+
+        Parameters
+        ----------
+        whole
+            The graph of degree 1.
+        due
+            Of the model, where it is at hand.
+
+        Raises
+        ------
+        InputError
+            If a graph is missing or malformed.
+        """
+        machine, k = plan["machine"], plan["k"]
+        if machine["transport"] != "direct":
+            refuse("degrees of tensor parallelism go with direct transport", ("machine", "transport"))
+        degrees = plan[DEGREES]
+        allowed = [device.get(DEGREE, [1]) for device in machine["devices"]]
+        for i, degree in enumerate(degrees):
+            if (i and degree <= degrees[i - 1]) or not any(degree in row for row in allowed):
+                refuse("the degrees are not ascending ones of devices", (DEGREES, i))
+        own = _embedded(plan, k)
+        given = {} if due is None else _given(machine, k, due)
+        found, rows = {1: whole}, []
+        for degree in degrees:
+            if degree == 1:
+                continue
+            graph = given.get(degree) or own.get(degree)
+            if graph is None:
+                refuse(f"the plan embeds no graph of degree {degree}", (GRAPHS,), "give the model with ‹model›")
+            found[degree] = graph
+        rows.append(_considered_row(allowed, degrees) if due is None else _embedded_row(allowed, degrees, own, given))
+        of_device = [[degree for degree in row if degree in degrees] for row in allowed]
+        placed = {degree: found[degree] for degree in degrees}
+        for degree, one in placed.items():
+            if [one.by_device[0].op_names[v] for v in one.by_device[0].order] != [
+                whole.by_device[0].op_names[v] for v in whole.by_device[0].order
+            ]:
+                refuse(f"the graph of degree {degree} has other ops than the whole model", (GRAPHS, str(degree)))
+        return cls(placed, of_device, due is None), rows
+
+    def degrees_row(self, plan: Mapping[str, Any]) -> Check:
+        """Check that each stage has a degree of its device."""
+        for s, stage in enumerate(plan["stages"]):
+            degree, device = stage[DEGREE], stage["device"]["index"]
+            if degree not in self.of_device[device] and (
+                stage["ops"] or degree not in (1, *self._listed(plan, device))
+            ):
+                return Check(ROW, False, f"stage {s} has degree {degree}, its device {self._listed(plan, device)}")
+        return Check(ROW, True, f"each stage has one of the degrees of its device, of {self.words}")
+
+    @staticmethod
+    def _listed(plan: Mapping[str, Any], device: int) -> list[int]:
+        listed: list[int] = plan["machine"]["devices"][device].get(DEGREE, [1])
+        return listed
+
+    @property
+    def words(self) -> str:
+        """The degrees in words."""
+        return ", ".join(map(str, self.placed))
+
+    def figures(self, plan: Mapping[str, Any], stage_of: list[int]) -> dict[int, StageFigures]:
+        """Return the figures of each stage that has ops, at its own degree."""
+        found: dict[int, StageFigures] = {}
+        for degree, placed in self.placed.items():
+            numbers = [stage["device"]["index"] for stage in plan["stages"]]
+            on = [(placed.by_device[i], placed.devices[i]) for i in numbers]
+            rows = stage_figures(placed.by_device[0], stage_of, plan["system"], on)
+            found |= {s: row for s, row in rows.items() if plan["stages"][s][DEGREE] == degree}
+        return dict(sorted(found.items()))
+
+
+def intervals_row(graph: TickGraph, stage_of: Sequence[int]) -> Check:
+    """Check that the ops of each stage stand together in the graph's order, and stages in theirs."""
+    in_order = [stage_of[v] for v in graph.order]
+    for position in range(1, len(in_order)):
+        if in_order[position] < in_order[position - 1]:
+            name = graph.op_names[graph.order[position]]
+            return Check(STAGES, False, f"op {name!r} stands behind a later stage in the graph's order")
+    return Check(STAGES, True, f"{counted(len(set(in_order)), 'stage')} of consecutive ops")
+
+
+def none_empty_row(plan: Mapping[str, Any]) -> list[Check]:
+    """Check that as many devices as may be used have a stage, where the plan says so."""
+    if not plan.get(NONE_EMPTY):
+        return []
+    busy = sum(stage["ops"] > 0 for stage in plan["stages"])
+    return [Check("no stage empty", busy == plan["k"], f"{counted(busy, 'stage')} of {plan['k']} have ops")]
+
+
+def _embedded(plan: Mapping[str, Any], k: int) -> dict[int, PlacedGraph]:
+    """Return the graphs that a plan embeds."""
+    machine, found = plan["machine"], {}
+    class_of = classes_of(machine)
+    for degree, one in plan.get(GRAPHS, {}).items():
+        if not degree.isdecimal() or str(int(degree)) != degree or int(degree) < 2:
+            refuse("is no degree above 1", (GRAPHS, degree))
+        if len(one["times"]) != max(class_of) + 1:
+            refuse("there is not a row of times for each class of devices", (GRAPHS, degree, "times"))
+        times = [one["times"][c] for c in class_of]
+        try:
+            found[int(degree)] = placed_graph(machine, one["graph"], k, times, embedded=False)
+        except InputError as error:
+            raise InputError(error.problem, where=f"/{GRAPHS}/{degree}{error.where or ''}") from None
+    return found
+
+
+def _given(machine: Mapping[str, Any], k: int, due: DegreesDue) -> dict[int, PlacedGraph]:
+    return {degree: placed_graph(machine, graph, k, times, embedded=False) for degree, (graph, times) in due.items()}
+
+
+def _considered_row(allowed: Sequence[Sequence[int]], degrees: Sequence[int]) -> Check:
+    """Say which degrees of devices were considered: degree 1 has to be, others a model need not be divisible by."""
+    left_out = sorted({degree for row in allowed for degree in row} - set(degrees))
+    if 1 in left_out:
+        return Check(DEGREES, False, "degree 1 is left out, and devices have it")
+    said = f"; not {', '.join(map(str, left_out))}" if left_out else ""
+    return fact(DEGREES, f"{', '.join(map(str, degrees))}{said}")
+
+
+def _embedded_row(
+    allowed: Sequence[Sequence[int]],
+    degrees: Sequence[int],
+    own: Mapping[int, PlacedGraph],
+    given: Mapping[int, PlacedGraph],
+) -> Check:
+    """Compare the degrees and their graphs with those of the model."""
+    considered = _considered_row(allowed, degrees)
+    if considered.passed is False:
+        return considered
+    name = DEGREES
+    above = [degree for degree in degrees if degree > 1]
+    if above != sorted(given):
+        said = ", ".join(map(str, above)) or "none"
+        return Check(
+            name, False, f"the plan has {said} above 1, the model {', '.join(map(str, sorted(given))) or 'none'}"
+        )
+    for degree, graph in own.items():
+        if degree not in given:
+            return Check(name, False, f"the plan embeds a graph of degree {degree}, which the model has not")
+        pairs = zip(graph.by_device, given[degree].by_device, strict=True)
+        for mine, due in {(id(one), id(other)): (one, other) for one, other in pairs}.values():
+            difference = first_difference(mine, due)
+            if difference is not None:
+                return Check(name, False, f"degree {degree}: {difference}")
+    return Check(name, True, f"{counted(len(degrees), 'degree')}, as the model may be divided")

@@ -1,0 +1,212 @@
+"""From a model with degrees of tensor parallelism to a plan, proven best of all whose stages are intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from mtpp.errors import InconsistentResult, Infeasible, InvalidPartition
+from mtpp.host.stop_reason import StopReason
+from mtpp.inference.certificate import LowerBound, Tier
+from mtpp.inference.degrees.stage_degrees import StageDegrees
+from mtpp.inference.goal import Goal
+from mtpp.inference.graph import CostGraph
+from mtpp.inference.instance import Instance
+from mtpp.inference.objective import keeps_stage_memory, stage_costs
+from mtpp.inference.partition import Partition
+from mtpp.inference.plan import Plan
+from mtpp.names import DOWNSET, FIXED, FREE
+from mtpp.solvers.last_look.partition import look_at_bounds, look_at_groups, look_at_sums
+from mtpp.solvers.layer_chains.devices import ChainDevices
+from mtpp.solvers.layer_chains.prices import prices_above
+from mtpp.solvers.layer_chains.search import ChainResult, fastest_plan, least_latency_plan
+from mtpp.solvers.layer_chains.tables import Alternative, ChainTables, Choice
+
+INTERVALS = "intervals"
+"""Rule of proofs of plans whose stages are intervals of the graph's order."""
+
+
+@dataclass(frozen=True, eq=False)
+class DegreeProblem:
+    """A model on a machine whose devices may run a stage at several degrees.
+
+    Attributes
+    ----------
+    graph, instance
+        The whole model, on all devices of the machine, of which at most k − spare may be used.
+    instances
+        Of each degree, on the same devices.
+    degrees
+        For each class of devices the degrees that it may run a stage at, ascending.
+    together
+        Groups of op names that one stage has to hold.
+    goal
+        Objective, and the limit on the other figure.
+    none_empty
+        Whether as many devices as may be used have to have a stage.
+    """
+
+    graph: CostGraph
+    instance: Instance
+    instances: Mapping[int, Instance]
+    degrees: Sequence[Sequence[int]]
+    together: Sequence[Sequence[str]] = ()
+    goal: Goal = field(default=Goal())
+    none_empty: bool = False
+
+    @property
+    def choices(self) -> list[Choice]:
+        """All alternatives of the devices."""
+        return [
+            Choice(Alternative(c, degree), self.instances[degree])
+            for c, degrees in enumerate(self.degrees)
+            for degree in degrees
+        ]
+
+    @property
+    def tables(self) -> ChainTables:
+        """Costs of all intervals."""
+        return ChainTables.of(self.choices, self.together)
+
+    @property
+    def devices(self) -> ChainDevices:
+        """Devices, and how many may be used."""
+        machine = self.instance.machine
+        return ChainDevices.of(
+            machine.class_of, free=machine.free, most_used=self.instance.most_used, none_empty=self.none_empty
+        )
+
+
+def solve_with_degrees(
+    problem: DegreeProblem, *, algorithm: str, seed: int = 0, tables: ChainTables | None = None
+) -> Plan:
+    """Return the best plan, with the proof that there is none better.
+
+    Parameters
+    ----------
+    algorithm
+        Name that was asked for.
+    tables
+        Of the problem, where they are at hand; the plan's latency is theirs.
+
+    Raises
+    ------
+    Infeasible
+        Proven: no plan keeps to the memories and the limit.
+    InconsistentResult
+        If the plan, derived again from its stages, is another: a bug.
+
+    Notes
+    -----
+    As :func:`~mtpp.solvers.layer_chains.search.fastest_plan`.
+    """
+    goal, devices = problem.goal, problem.devices
+    tables = tables or problem.tables
+    if goal.of_latency:
+        found = least_latency_plan(tables, devices, max_bottleneck=goal.limit)
+    else:
+        found = fastest_plan(tables, devices, max_latency=goal.limit)
+    if found is None:
+        raise _infeasible(problem, tables, devices)
+    value = found.latency if goal.of_latency else found.bottleneck
+    plan = _plan(
+        problem, found, LowerBound(value, DOWNSET, Tier.EXACT, _proof(problem, tables, value)), algorithm, seed
+    )
+    _look(problem, plan, found)
+    return plan
+
+
+def _proof(problem: DegreeProblem, tables: ChainTables, value: int) -> dict[str, Any]:
+    """Return what a verifier has to know to repeat the decision that nothing is below a value."""
+    goal, devices, instance = problem.goal, problem.devices, problem.instance
+    prices = {} if goal.plain else prices_above(tables, devices, goal, value)
+    return {
+        "rule": INTERVALS,
+        "cutoff": value,
+        "k": instance.most_used,
+        "order": FREE if instance.machine.free else FIXED,
+        **prices,
+    }
+
+
+def _plan(problem: DegreeProblem, found: ChainResult, lower: LowerBound, algorithm: str, seed: int) -> Plan:
+    """Return a plan with a stage for each device: in free order those with ops first, as in the pipeline."""
+    whole, free = problem.instance, problem.instance.machine.free
+    busy = [one.device for one in found.stages]
+    devices = [*busy, *(i for i in range(whole.k) if i not in busy)] if free else list(range(whole.k))
+    alternatives = [choice.alternative for choice in problem.choices]
+    degree_of = {one.device: alternatives[one.alternative].degree for one in found.stages}
+    of_stage = tuple(degree_of.get(i, problem.degrees[whole.machine.class_of[i]][0]) for i in devices)
+    stage = np.empty(whole.op_count, dtype=np.int32)
+    for one in found.stages:
+        stage[whole.order[one.start : one.stop]] = devices.index(one.device)
+    placed = whole.on(devices) if free else whole
+    degrees = StageDegrees(
+        of_stage,
+        {degree: one.on(devices) if free else one for degree, one in problem.instances.items()},
+        tuple(sorted({degree for degrees in problem.degrees for degree in degrees})),
+        problem.none_empty,
+    )
+    try:
+        partition = Partition.from_stages(placed, stage)
+    except InvalidPartition as error:
+        raise InconsistentResult(f"intervals of layers are no partition: {error.problem}") from None
+    return Plan(
+        graph=problem.graph,
+        instance=placed,
+        partition=partition,
+        lower=lower,
+        algorithm=algorithm,
+        found_by=DOWNSET,
+        seed=seed,
+        evaluations=1,
+        stopped=StopReason.OPTIMAL,
+        together=problem.together,
+        devices=tuple(devices),
+        goal=problem.goal,
+        degrees=degrees,
+    )
+
+
+def _look(problem: DegreeProblem, plan: Plan, found: ChainResult) -> None:
+    """Derive a plan's figures again from its stages, and hold it to memory, groups, goal and bound."""
+    costs = plan.costs
+    if costs.bottleneck != found.bottleneck:
+        raise InconsistentResult(
+            f"tables of intervals say a bottleneck of {found.bottleneck} ticks, and the slowest stage costs "
+            f"{costs.bottleneck}"
+        )
+    assert plan.degrees is not None
+    for degree in sorted(set(plan.degrees.of_stage)):
+        instance = plan.degrees.instances[degree]
+        look_at_sums(instance, plan.partition, stage_costs(instance, plan.partition))
+    if not keeps_stage_memory(plan.instance, costs):
+        raise InconsistentResult("a stage of intervals of layers needs more memory than its device has")
+    look_at_groups(plan.instance, plan.partition, problem.together, DOWNSET)
+    if not plan.goal.keeps(costs):
+        raise InconsistentResult("a plan of intervals of layers does not keep to its limit")
+    look_at_bounds(plan.goal.value(costs), [(DOWNSET, plan.lower.value)])
+
+
+def _infeasible(problem: DegreeProblem, tables: ChainTables, devices: ChainDevices) -> Infeasible:
+    """Return the error of a problem that no plan solves, with the first layers that no device holds, if any."""
+    goal, instance = problem.goal, problem.instance
+    if goal.limit is not None and least_latency_plan(tables, devices) is not None:
+        other = "bottleneck" if goal.of_latency else "latency"
+        text = f"proven infeasible: no plan has a {other} of at most {instance.describe(goal.limit)}"
+        return Infeasible(text, parameter=goal.limited, remedy="allow more")
+    names = [instance.op_names[v] for v in instance.order.tolist()]
+    held = np.array(tables.feasible.any(axis=0))
+    n = tables.op_count
+    for position, name in enumerate(names):
+        if not held[: position + 1, position + 1 :].any():
+            text = f"proven infeasible: no device holds a stage with {name!r}"
+            return Infeasible(text, source="‹machine›")
+    used = devices.most_used
+    return Infeasible(
+        f"proven infeasible: no cut of the {n:,} layers keeps to the memory of {used:,} of the devices",
+        source="‹machine›",
+    )
