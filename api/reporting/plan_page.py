@@ -32,13 +32,29 @@ def refuse_missing_graph(document: Mapping[str, Any], request: VerifyRequest) ->
 
 def plan_report_page(document: Mapping[str, Any], report: Report, request: VerifyRequest) -> Page:
     """Return the page of a plan that has been verified."""
+    from mtpp.api.reporting.context_figures import context_figures, is_served
     from mtpp.views.report.plan_report import plan_page
 
-    graph, modules = _graph(document, request)
-    return plan_page(document, report, graph, modules)
+    source = _source(request)
+    graph, modules = _graph(document, request, source)
+    contexts = context_figures(document, source) if source is not None and is_served(document, source) else None
+    return plan_page(document, report, graph, modules, contexts)
 
 
-def _graph(document: Mapping[str, Any], request: VerifyRequest) -> tuple[CostGraph, Modules | None]:
+def _source(request: VerifyRequest) -> Source | None:
+    """Return the content of the model that a plan was verified with; None where it is in memory alone."""
+    from mtpp.api.inputs.model_source import model_source
+
+    supplied = next(iter(request.models), None)
+    path = supplied if supplied is None or isinstance(supplied, str) else supplied.again
+    if not isinstance(path, str):
+        return path
+    return model_source(path, request.max_model_bytes, adapters=request.asked.adapters)
+
+
+def _graph(
+    document: Mapping[str, Any], request: VerifyRequest, source: Source | None
+) -> tuple[CostGraph, Modules | None]:
     """Return the graph that a plan was verified with, with the costs that it was made with."""
     from mtpp.api.verification.plan_document import costs_for
     from mtpp.formats.graphs.native import graph_from_document
@@ -48,27 +64,24 @@ def _graph(document: Mapping[str, Any], request: VerifyRequest) -> tuple[CostGra
         return graph_from_document(document["graph"], request.display), None
     supplied = request.models[0]
     costs = costs_for(request)
-    if isinstance(supplied, str):
-        graph, modules = _read(supplied, document, request)
-    else:
+    if not isinstance(supplied, str):
         costs = costs or supplied.costs
-        if supplied.again is not None:
-            graph, modules = _read(supplied.again, document, request)
-        else:
-            assert supplied.graph is not None
-            graph, modules = supplied.graph, None
-            costs = None if costs is supplied.costs else costs
+    if source is not None:
+        graph, modules = _read(source, document, request)
+    else:
+        assert not isinstance(supplied, str)
+        assert supplied.graph is not None
+        graph, modules = supplied.graph, None
+        costs = None if costs is supplied.costs else costs
     return graph if costs is None else with_costs(graph, costs), modules
 
 
-def _read(model: str | Source, document: Mapping[str, Any], request: VerifyRequest) -> tuple[CostGraph, Modules | None]:
+def _read(source: Source, document: Mapping[str, Any], request: VerifyRequest) -> tuple[CostGraph, Modules | None]:
     """Read a model for the sizes and the system of a plan, with its modules where its format has them."""
     from mtpp.api.inputs.module_paths import graph_with_modules
     from mtpp.formats.graphs.recognise import read_graph
-    from mtpp.formats.io.source import read_source
     from mtpp.machine.device import Device
 
-    source = read_source(model, max_bytes=request.max_model_bytes) if isinstance(model, str) else model
     dims, system = document["model"]["dims"], Device.from_document(document["system"])
     if request.read_as.from_format in (None, "onnx", "torch-export"):
         found = graph_with_modules(source, dims, system)

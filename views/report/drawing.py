@@ -53,6 +53,8 @@ class Drawing:
         Names at 0, 1, … of an axis in place of numbers.
     axes
         Whether there are axes and a grid at all.
+    sparse
+        Whether names of columns and rows that would overlap are left out.
     zoom
         Directions in which a reader zooms and pans: ``""``, ``"x"`` or ``"both"``.
     """
@@ -68,6 +70,7 @@ class Drawing:
         rows: Sequence[str] | None = None,
         columns: Sequence[str] | None = None,
         axes: bool = True,
+        sparse: bool = False,
         zoom: str = "",
     ) -> None:
         from bokeh.models import Range1d
@@ -93,6 +96,8 @@ class Drawing:
             self._figure.axis.visible = False
             self._figure.grid.visible = False
         self._label_axes(x_label, rows, columns)
+        if sparse:
+            self._leave_out_overlapping()
         if zoom:
             self._zoom(zoom)
 
@@ -123,6 +128,11 @@ class Drawing:
             grid.tags = [f"grid_line_color={GRID}"]
             if names is not None:
                 grid.visible = False
+
+    def _leave_out_overlapping(self) -> None:
+        from bokeh.models import NoOverlap
+
+        self._figure.axis.major_label_policy = NoOverlap(min_distance=8)
 
     def _zoom(self, directions: str) -> None:
         from bokeh.models import PanTool, WheelZoomTool

@@ -13,10 +13,12 @@ from mtpp.errors import MtppError
 from mtpp.inference.cost_columns import CostColumns
 from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph
 from mtpp.inference.instance import Instance
+from mtpp.language_models.serving_load import BATCH, CONTEXT, PROMPT, SIZES, ServingLoad
 from mtpp.machine.machine import Machine
 from mtpp.units import format_bandwidth, format_bytes, format_share
 from mtpp.views.report.claims import claims_section, origin_section, plan_verdict, with_verdict
 from mtpp.views.report.colours import PARTS as PART_COLOURS
+from mtpp.views.report.context_section import CONTEXTS, ContextCurve, context_section, rate_text
 from mtpp.views.report.graph_section import graph_section
 from mtpp.views.report.memory_section import STATES, memory_section, says_memory
 from mtpp.views.report.page import Block, Cell, Chart, Page, Prose, Section, Switch, TableBlock
@@ -36,7 +38,13 @@ _FIRST_COST = 4
 """Column of the table with the work."""
 
 
-def plan_page(document: Mapping[str, Any], report: Report, graph: CostGraph, modules: Mapping[str, str] | None) -> Page:
+def plan_page(
+    document: Mapping[str, Any],
+    report: Report,
+    graph: CostGraph,
+    modules: Mapping[str, str] | None,
+    contexts: ContextCurve | str | None = None,
+) -> Page:
     """Return the report on a well-formed plan.
 
     Parameters
@@ -47,8 +55,10 @@ def plan_page(document: Mapping[str, Any], report: Report, graph: CostGraph, mod
         The model that it is for, or the graph that it embeds.
     modules
         Path of the module of each op, by name, where they are known.
+    contexts
+        Figures at other contexts, of a plan of a language model, or why there are none.
     """
-    stated = StatedPlan.of(document)
+    stated, load = StatedPlan.of(document), _load(document["model"]["dims"])
     graph = bytes_over_link(graph, stated.system)
     stages = _stages(document, graph)
     instance, why_not = _instance(graph, stated, stages)
@@ -60,7 +70,15 @@ def plan_page(document: Mapping[str, Any], report: Report, graph: CostGraph, mod
     bandwidths = f"Other bandwidths are left out: {why_not}." if why_not else ""
     sections = [claims_section(report.checks), stages_section(stated, computed, bandwidths, charts, data)]
     if says_memory(stated):
-        sections.append(memory_section(stated, None if stages is None else graph, stages, states=_states(document)))
+        sections.append(
+            memory_section(
+                stated, None if stages is None else graph, stages, states=STATES if load is None else "caches"
+            )
+        )
+    if isinstance(contexts, ContextCurve):
+        sections.append(context_section(contexts, charts))
+    elif contexts is not None:
+        sections.append(Section("context-part", CONTEXTS, [Prose(f"Not drawn: {contexts}.")]))
     if stated.frontier:
         sections.append(frontier_section(stated, report))
     if instance is None or stages is None:
@@ -73,16 +91,18 @@ def plan_page(document: Mapping[str, Any], report: Report, graph: CostGraph, mod
         title=stated.name,
         kind=f"plan for {stated.seats}",
         verdict=plan_verdict(report, _headline(stated, grouped=bool(document["together"]))),
-        figures=_figures(stated, report),
+        figures=_figures(stated, report, load),
         sections=sections,
         charts=charts,
         data=data,
     )
 
 
-def _states(document: Mapping[str, Any]) -> str:
-    """Return the name of states: caches, of language models."""
-    return "caches" if "serving" in document["model"] else STATES
+def _load(sizes: Mapping[str, int]) -> ServingLoad | None:
+    """Return the load of a language model; None where sizes are those of another model."""
+    if BATCH not in sizes or not sizes.keys() & {CONTEXT, PROMPT} or sizes.keys() - set(SIZES):
+        return None
+    return ServingLoad.of_sizes(sizes)
 
 
 def _stages(document: Mapping[str, Any], graph: CostGraph) -> list[int] | None:
@@ -143,7 +163,7 @@ _WORDS = {"ok": "proven", "unchecked": "claimed, not checked in full", "false": 
 """What is said of a ratio, by the verdict on the plan."""
 
 
-def _figures(stated: StatedPlan, report: Report) -> list[tuple[str, str, str]]:
+def _figures(stated: StatedPlan, report: Report, load: ServingLoad | None) -> list[tuple[str, str, str]]:
     upper, busy = stated.bottleneck, len(stated.stages) - stated.empty_count
     slowest = "" if stated.slowest is None else f"stage {stated.slowest}"
     found_by = f"{stated.method}, tier {stated.tier}"
@@ -153,9 +173,11 @@ def _figures(stated: StatedPlan, report: Report) -> list[tuple[str, str, str]]:
         (bound, stated.describe(stated.lower), with_verdict(found_by, report, BOUND_CHECK)),
         ("Ratio", ratio_text(stated.ratio), _WORDS[str(report.verdict)]),
     ]
-    if upper and stated.timed:
-        rate = 10**12 / upper
-        figures.append(("Throughput", f"{rate:,.0f}/s" if rate >= 100 else f"{rate:.3g}/s", "inferences"))
+    if upper and stated.timed and load is not None:
+        told = f"{load.phase}, {counted(load.batch, 'sequence')} in a step"
+        figures.append(("Tokens per second", rate_text(load.tokens * 10**12 / upper), told))
+    elif upper and stated.timed:
+        figures.append(("Throughput", f"{rate_text(10**12 / upper)}/s", "inferences"))
     figures.append(("Latency", stated.describe(stated.latency), "of one request on an idle pipeline"))
     if not stated.replicated:
         full = stated.describe(busy * upper)
