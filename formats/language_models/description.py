@@ -14,7 +14,7 @@ from mtpp.formats.graphs.language_model import FORMAT
 from mtpp.formats.io.json_text import dump_json
 from mtpp.language_models.cache import LayerCache
 from mtpp.language_models.language_model import DecoderLayer, LanguageModel, Part, Weight
-from mtpp.language_models.layer_work import Attention, Experts, LayerWork
+from mtpp.language_models.layer_work import Attention, Experts, LayerWork, Recurrent
 
 VERSION = 1
 
@@ -80,6 +80,7 @@ def _read_layer(entry: Mapping[str, Any]) -> DecoderLayer:
             "attention": _made(Attention, work["attention"]),
             "cross": _made(Attention, work["cross"]),
             "experts": _made(Experts, work["experts"]),
+            "recurrent": _made(Recurrent, work["recurrent"]),
         }
         given["work"] = LayerWork(**{**work, **inner})
     return DecoderLayer(**given)

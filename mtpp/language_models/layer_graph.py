@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from math import ceil
 
+from mtpp.errors import InputError
 from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.states import State
 from mtpp.inference.weights import Weight
@@ -19,7 +21,9 @@ from mtpp.language_models.language_model import DecoderLayer, LanguageModel, Par
 from mtpp.language_models.language_model import Weight as Stored
 from mtpp.language_models.outer_parts import multiplied, outer_parts
 from mtpp.language_models.serving_load import DECODE, ServingLoad
+from mtpp.language_models.tensor_parallel import divided, sent_in_layer
 from mtpp.machine.device import Device
+from mtpp.machine.tensor_group import all_reduced_bytes, gathered_bytes
 
 EMBEDDING, DECODER_EMBEDDING, HEAD = "embedding", "decoder_embedding", "head"
 
@@ -50,6 +54,8 @@ class LayerOp:
         Of cache and states of one sequence.
     activation_bytes
         Of intermediate tensors of a step, beside those that come and go.
+    sent_bytes
+        Sent by each of several GPUs that share the op to the others.
     """
 
     name: str
@@ -59,6 +65,11 @@ class LayerOp:
     param_bytes: int
     cache_bytes: int = 0
     activation_bytes: int = 0
+    sent_bytes: Fraction = Fraction(0)
+
+    def time_ps(self, device: Device) -> int:
+        """Return max(FLOPs / peak, bytes / memory bandwidth), and the time to send, each rounded up."""
+        return device.modelled_work_ps(self.flops, self.traffic_bytes) + device.tensor.exchange_ps(self.sent_bytes)
 
 
 @dataclass(frozen=True)
@@ -88,7 +99,7 @@ class LayerGraph:
     assumptions: Sequence[str]
 
     def cost_graph(self, device: Device, **metadata: object) -> CostGraph:
-        """Return the graph with times on a device, in picoseconds: max(FLOPs / peak, bytes / memory bandwidth).
+        """Return the graph with times on a device, in picoseconds: :meth:`LayerOp.time_ps`.
 
         Parameters
         ----------
@@ -98,11 +109,11 @@ class LayerGraph:
         Raises
         ------
         InputError
-            If the device has no rates.
+            If the device has no rates, or no link between GPUs that share a stage.
         """
-        ops = [
-            Op(op.name, device.modelled_work_ps(op.flops, op.traffic_bytes), op.kind, op.param_bytes) for op in self.ops
-        ]
+        if self.load.degree > 1 and device.tensor.link_bytes_per_s is None:
+            raise InputError("has no tensor_link, between the GPUs of a stage", source=device.name)
+        ops = [Op(op.name, op.time_ps(device), op.kind, op.param_bytes) for op in self.ops]
         rows = [(op.name, op.cache_bytes) for op in self.ops if op.cache_bytes]
         return CostGraph.build(
             name=self.model.name,
@@ -136,8 +147,14 @@ def layer_graph(model: LanguageModel, load: ServingLoad) -> LayerGraph:
     Notes
     -----
     O(tensors of the model) time and memory.
+
+    Raises
+    ------
+    Undividable
+        If engines do not divide the model over so many GPUs.
     """
-    return _Graph(_with_further_layers(model, load.mtp), load).built()
+    whole = _with_further_layers(model, load.mtp)
+    return _Graph(divided(whole, load.degree), load, _rows(whole)).built()
 
 
 def _with_further_layers(model: LanguageModel, count: int | None) -> LanguageModel:
@@ -153,10 +170,19 @@ def _with_further_layers(model: LanguageModel, count: int | None) -> LanguageMod
 
 @dataclass
 class _Graph:
-    """A layer graph in the making."""
+    """A layer graph in the making.
+
+    Attributes
+    ----------
+    model
+        Of several GPUs that share it, the share of one.
+    rows
+        Tokens of the whole vocabulary.
+    """
 
     model: LanguageModel
     load: ServingLoad
+    rows: int
     ops: list[LayerOp] = field(default_factory=list)
     tensors: list[Tensor] = field(default_factory=list)
     unknown: int = 0
@@ -169,7 +195,10 @@ class _Graph:
         shared = self._shared_weights(bool(encoder))
         once = {weight.name for weight in shared}
         before = Part([*model.embedding.weights, *outer.first])
-        self._add(EMBEDDING, "embedding", self._lookup(before, bool(encoder)), _without(before, once), 0)
+        idle = bool(encoder) and load.phase == DECODE
+        summed = all_reduced_bytes(self._state_bytes, load.degree)
+        first = _without(before, once)
+        self._add(EMBEDDING, "embedding", self._lookup(before, idle), first, sent=Fraction(0) if idle else summed)
         previous = EMBEDDING
         for number, layer in enumerate(encoder):
             own = Part([*layer.weights, *(outer.encoder if number == len(encoder) - 1 else ())])
@@ -179,7 +208,7 @@ class _Graph:
         if encoder:
             self._pass(previous, [layer.name for layer in decoder], prompts_only=True)
             step = arithmetic.embedding(model, load.tokens)
-            self._add(DECODER_EMBEDDING, "embedding", step, Part(), 0)
+            self._add(DECODER_EMBEDDING, "embedding", step, Part(), sent=summed)
             previous = DECODER_EMBEDDING
         for layer in decoder:
             self._pass(previous, [layer.name])
@@ -188,8 +217,9 @@ class _Graph:
         self._inputs_of_layers(decoder)
         after = Part([*model.head.weights, *outer.last])
         self._pass(previous, [HEAD, *(layer.name for layer in model.mtp[:1])])
-        rows = LOGIT_BYTES * load.batch * _rows(model)
-        self._add(HEAD, "head", self._logits(outer.last), after, 0, rows)
+        logits = load.batch * self.rows
+        sent = gathered_bytes(ELEMENT_BYTES * logits, load.degree)
+        self._add(HEAD, "head", self._logits(outer.last), after, activations=LOGIT_BYTES * logits, sent=sent)
         for number, layer in enumerate(model.mtp):
             if number:
                 self._pass(model.mtp[number - 1].name, [layer.name])
@@ -205,13 +235,21 @@ class _Graph:
         width = hidden_size(self.model) * (streams if isinstance(streams, int) and streams > 0 else 1)
         return self.load.tokens * width * ELEMENT_BYTES
 
+    @property
+    def _state_bytes(self) -> int:
+        """Bytes of what blocks of layers put out in a step."""
+        return self.load.tokens * hidden_size(self.model) * ELEMENT_BYTES
+
     def _pass(self, producer: str, consumers: Sequence[str], *, prompts_only: bool = False) -> None:
         """Add the hidden states behind an op."""
         size = 0 if prompts_only and self.load.phase == DECODE else self._hidden_bytes
         self.tensors.append(Tensor(f"{producer}.out", producer, tuple(consumers), size))
 
-    def _add(self, name: str, kind: str, step: Step, part: Part, cache: int, activations: int = 0) -> None:
-        self.ops.append(LayerOp(name, kind, step.flops, ceil(step.bytes), part.bytes, cache, activations))
+    def _add(
+        self, name: str, kind: str, step: Step, part: Part, *, cache: int = 0, activations: int = 0,
+        sent: Fraction = Fraction(0),
+    ) -> None:  # fmt: skip
+        self.ops.append(LayerOp(name, kind, step.flops, ceil(step.bytes), part.bytes, cache, activations, sent))
 
     def _layer(self, layer: DecoderLayer, part: Part) -> None:
         load = self.load
@@ -220,13 +258,12 @@ class _Graph:
         cache = layer.cache.bytes(load.context, load.kv_dtype, load.context if layer.cache.per_source_token else 0)
         if layer.part == "encoder":
             cache = 0
-        activations = 2 * ELEMENT_BYTES * self._tokens_of(layer) * _widest(layer)
-        self._add(layer.name, layer.kind or layer.part, step, part, cache, activations)
-
-    def _tokens_of(self, layer: DecoderLayer) -> int:
-        if layer.part == "encoder" and self.load.phase == DECODE:
-            return 0
-        return self.load.tokens
+        tokens = 0 if layer.part == "encoder" and load.phase == DECODE else load.tokens
+        hidden = hidden_size(self.model)
+        activations = 2 * ELEMENT_BYTES * tokens * _widest(layer, hidden)
+        sent = sent_in_layer(layer, ELEMENT_BYTES * tokens * hidden, load.degree)
+        kind = layer.kind or layer.part
+        self._add(layer.name, kind, step, part, cache=cache, activations=activations, sent=sent)
 
     def _step(self, layer: DecoderLayer, source: int) -> Step:
         load = self.load
@@ -247,9 +284,9 @@ class _Graph:
             written_bytes=load.batch * (0 if load.phase == DECODE else kept),
         )
 
-    def _lookup(self, part: Part, encoder: bool) -> Step:
-        """Return the step of the embedding, and of projections beside it; with an encoder it embeds the source."""
-        if encoder and self.load.phase == DECODE:
+    def _lookup(self, part: Part, idle: bool) -> Step:
+        """Return the step of the embedding, and of projections beside it; idle is one of a source, at decode."""
+        if idle:
             return Step()
         tokens = self.load.tokens
         step, projected = arithmetic.embedding(self.model, tokens), multiplied(part.weights)
@@ -303,7 +340,7 @@ class _Graph:
             texts.append(f"source of {load.context:,} tokens; at decode the encoder does nothing")
         texts.append("working memory: tensors between layers, and twice the widest matrix of a layer for each token, "
                      f"at {ELEMENT_BYTES} bytes; logits at {LOGIT_BYTES}")  # fmt: skip
-        texts.append("time of a layer: the longer of FLOPs and bytes of weights, caches and states; collectives, "
+        texts.append("time of a layer: the longer of FLOPs and bytes of weights, caches and states; "
                      "sampling and kernel launches are not modelled")  # fmt: skip
         if any(layer.work is not None and layer.work.experts is not None for layer in model.layers):
             texts.append("experts are chosen uniformly: the expected number of distinct ones is read")
@@ -336,14 +373,13 @@ def _without(part: Part, names: set[str]) -> Part:
     return Part([weight for weight in part.weights if weight.name not in names])
 
 
-def _widest(layer: DecoderLayer) -> int:
+def _widest(layer: DecoderLayer, hidden: int) -> int:
     """Return the most elements that a token has behind a matrix of a layer, those of its experts together."""
     experts = None if layer.work is None else layer.work.experts
     shapes = [weight.shape for weight in layer.weights if len(weight.shape) == 2 and "expert" not in weight.name]
     widest = max((max(shape) for shape in shapes), default=0)
     if experts is None:
         return widest
-    hidden = min((min(shape) for shape in shapes), default=1)
     return max(widest, experts.chosen * experts.weights // (3 * max(1, hidden)))
 
 

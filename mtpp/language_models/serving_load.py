@@ -14,9 +14,11 @@ DEFAULT_CONTEXT = 4096
 """Tokens of a sequence where nobody says how many."""
 
 CONTEXT, PROMPT, BATCH, BLOCK, MTP, NO_MTP = "context", "prompt", "batch", "cache_block_bytes", "mtp", "no_mtp"
-SIZES = (CONTEXT, PROMPT, BATCH, BLOCK, MTP, NO_MTP)
+GPUS = "tensor_parallel"
+SIZES = (CONTEXT, PROMPT, BATCH, BLOCK, MTP, NO_MTP, GPUS)
 """Names of sizes in documents: *context* of a decoding step, *prompt* of a prefill; bytes of 32 elements of the cache
-where they are not 64; layers for further tokens where the caller has another number than the model."""
+where they are not 64; layers for further tokens where the caller has another number than the model; GPUs of a stage
+where they are several."""
 
 _BLOCK = 32
 _USUAL_BLOCK = 64
@@ -39,6 +41,8 @@ class ServingLoad:
         Type of an element of the cache.
     mtp
         Layers for further tokens; None: as many as the model has.
+    degree
+        GPUs that share each stage: costs and sizes are of one of them.
     """
 
     phase: str = DECODE
@@ -46,6 +50,7 @@ class ServingLoad:
     batch: int = 1
     kv_dtype: str = DEFAULT_TYPE
     mtp: int | None = None
+    degree: int = 1
 
     @property
     def tokens(self) -> int:
@@ -60,6 +65,7 @@ class ServingLoad:
             BATCH: self.batch,
             **({} if block == _USUAL_BLOCK else {BLOCK: block}),
             **({} if self.mtp is None else {MTP: self.mtp} if self.mtp else {NO_MTP: 1}),
+            **({} if self.degree == 1 else {GPUS: self.degree}),
         }
 
     @classmethod
@@ -86,6 +92,7 @@ class ServingLoad:
             sizes.get(BATCH, 1),
             types[block],
             0 if NO_MTP in sizes else sizes.get(MTP),
+            sizes.get(GPUS, 1),
         )
 
     def told(self) -> str:
@@ -95,4 +102,5 @@ class ServingLoad:
             step = f"a further token of {of} at a context of {self.context:,} tokens"
         else:
             step = f"prompts of {self.context:,} tokens, {of} at a time"
-        return f"{self.phase}: {step}, cache in {self.kv_dtype}"
+        shared = "" if self.degree == 1 else f", figures of one of {self.degree} GPUs that share a stage"
+        return f"{self.phase}: {step}, cache in {self.kv_dtype}{shared}"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from fractions import Fraction
+from math import ceil
 from typing import Any
 
 import pytest
@@ -13,6 +16,7 @@ from mtpp.language_models.language_model import LanguageModel
 from mtpp.language_models.layer_graph import LayerGraph, layer_graph
 from mtpp.language_models.serving_load import ServingLoad
 from mtpp.machine.presets import load_device
+from mtpp.machine.tensor_group import TensorGroup
 from tests.support.language_models import LAYER_PARAMETERS, LLAMA, T5
 
 GEMMA3N: dict[str, Any] = {
@@ -115,10 +119,56 @@ def test_an_encoder_works_on_prompts_alone() -> None:
         assert shared == [("shared.weight", ["embedding", "decoder_embedding", "head"])]
 
 
+NODE = replace(load_device("a100"), tensor=TensorGroup((1, 2), 7 * 10**9))
+
+
+@pytest.mark.parametrize("phase", ["decode", "prefill"])
+def test_a_share_of_the_layers_and_the_time_to_send(phase: str) -> None:
+    """Two sums a layer and one behind the embedding, of the hidden states; logits are gathered; sizes between stay."""
+    load = ServingLoad(phase, context=64, batch=3)
+    model, tokens = _model(LLAMA), 3 if phase == "decode" else 3 * 64
+    whole, share = layer_graph(model, load), layer_graph(model, replace(load, degree=2))
+    summed = Fraction(2 * 1 * tokens * 8 * 2, 2)
+    assert [op.sent_bytes for op in share.ops] == [summed, 2 * summed, 2 * summed, Fraction(3 * 10 * 2, 2)]
+    assert [op.sent_bytes for op in whole.ops] == [0, 0, 0, 0]
+    assert [op.param_bytes for op in share.ops] == [80, 592 + 2 * 8, 592 + 2 * 8, 80 + 16]  # norms are whole
+    assert [op.cache_bytes * 2 for op in share.ops] == [op.cache_bytes for op in whole.ops]
+    assert [(t.name, t.bytes) for t in share.tensors] == [(t.name, t.bytes) for t in whole.tensors]
+    assert [op.activation_bytes for op in share.ops] == [0, 2 * tokens * 8 * 2, 2 * tokens * 8 * 2, 3 * 10 * 4]
+    costs = share.cost_graph(NODE)
+    assert list(costs.work) == [
+        NODE.modelled_work_ps(op.flops, op.traffic_bytes)
+        + ceil(op.sent_bytes * 10**12 / (7 * 10**9)) for op in share.ops
+    ]  # fmt: skip
+    with pytest.raises(InputError, match="tensor_link"):
+        share.cost_graph(load_device("a100"))
+    with pytest.raises(InputError, match="3 GPUs do not divide the 4 attention heads"):
+        layer_graph(model, replace(load, degree=3))
+
+
+def test_a_source_is_embedded_and_summed_on_prompts_alone() -> None:
+    """At decode the encoder and its embedding send nothing; layers of the decoder have three sums."""
+    for phase, tokens in (("decode", 1), ("prefill", 6)):
+        graph = layer_graph(_model(T5), ServingLoad(phase, context=6, degree=2))
+        sent = {op.name: op.sent_bytes for op in graph.ops}
+        summed = tokens * 8 * 2
+        of_source = summed if phase == "prefill" else 0
+        assert (sent["embedding"], sent["encoder.block.0"]) == (of_source, 2 * of_source)
+        assert (sent["decoder_embedding"], sent["decoder.block.0"]) == (summed, 3 * summed)
+
+
+def test_experts_of_a_token_stand_beside_each_other() -> None:
+    """The widest of a layer is what its chosen experts put out together, not the width by the router's rows."""
+    values = LLAMA | {"model_type": "mixtral", "num_local_experts": 4, "num_experts_per_tok": 3}
+    graph = _graph(values, ServingLoad(batch=5))
+    assert graph.ops[1].activation_bytes == 5 * 2 * 2 * 3 * 16
+
+
 @pytest.mark.parametrize(
     "load",
     [
         ServingLoad(),
+        ServingLoad(degree=4),
         ServingLoad("prefill", 7, 3, "q8_0"),
         ServingLoad(kv_dtype="fp8", mtp=0),
         ServingLoad(kv_dtype="int4", mtp=3),
