@@ -30,6 +30,8 @@ MOST_SEQUENCES = 10**9
 
 MOST_MTP = 64
 """Layers of a language model for further tokens."""
+MOST_CONTEXT = 2**40
+"""Tokens of a sequence that devices are asked to hold."""
 
 MOST_SPLIT_DEVICES, MOST_SPLIT_MICRO_BATCHES = 10_000, 10**6
 """Of a plan with a schedule; all its passes together have a limit of their own."""

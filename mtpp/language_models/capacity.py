@@ -108,18 +108,26 @@ def _most_sequences(stage: StageRoom, context: int, kv_dtype: str, source: int) 
     return max(0, stage.free_bytes // one)
 
 
-def settled_context(caches: Sequence[LayerCache], free_bytes: int, kv_dtype: str = DEFAULT_TYPE) -> int:
-    """Return a context beyond which nothing changes in *free_bytes*: windows are full, growing caches do not fit."""
-    windows = [cache.window for cache in caches if cache.window is not None]
-    settled = max([1, *windows])
-    growing = [cache for cache in caches if cache.per_token and cache.window is None]
-    if not growing:
-        return settled
-    least = min(growing, key=lambda cache: cache.per_token)
-    # 2^20 tokens at a time: types of elements have fractions of bytes
+def settled_context(
+    caches: Sequence[LayerCache], free_bytes: int, kv_dtype: str = DEFAULT_TYPE, *, source_grows: bool = False
+) -> int:
+    """Return a context from which on nothing changes in *free_bytes*: windows are full, growing caches do not fit.
+
+    Parameters
+    ----------
+    source_grows
+        Whether an encoder reads as many tokens.
+    """
+
+    def size(cache: LayerCache, context: int) -> int:
+        return cache.bytes(context, kv_dtype, context if source_grows else 0)
+
+    settled = max([1, *(cache.window for cache in caches if cache.window is not None)])
+    # types of elements have fractions of bytes
     many = 2**20
-    step = least.bytes(many, kv_dtype) - least.bytes_of_states
-    return max(settled, many * (max(0, free_bytes) // step + 1))
+    growth = [size(cache, settled + many) - size(cache, settled) for cache in caches]
+    least = min((one for one in growth if one), default=0)
+    return settled + many * (max(0, free_bytes) // least + 1) if least else settled
 
 
 def largest(holds: Callable[[int], bool], settled: int) -> int | None:

@@ -1,126 +1,109 @@
-"""Memory that every range of consecutive ops of a chain needs, on each class of devices."""
+"""Memory that every range of consecutive layers needs, at any context and number of sequences."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from functools import cached_property
 
 import numpy as np
 
 from mtpp.array_types import Int64Array
-from mtpp.inference.graph import CostGraph
-from mtpp.inference.weights import Weights
-from mtpp.machine.device import Device
+from mtpp.errors import InputError
+from mtpp.language_models.layer_memory import LayerMemory
+
+_LARGEST = 2**62
 
 
-def memory_needs(graph: CostGraph, device: Device) -> Int64Array:
-    """Return the bytes of weights, states and working memory of stages of consecutive ops.
+class RangeMemory:
+    """Memory of ranges [start, stop) of a chain of n layers; arrays are int64, of shape (n + 1, n + 1).
 
-    Parameters
-    ----------
-    graph
-        Whose tensors all lead from an op to later ones of the file's order.
-
-    Returns
-    -------
-    int64, shape (n, n + 1): of the ops from the first index to before the second; 0 where there are none. The memory of
-    a range is no less than that of any range inside it.
-
-    Notes
-    -----
-    O(n²·(1 + t)) time with t tensors that are read later than by the next op, or inputs that several ops read.
+    The memory of a range is no less than that of any range inside it.
     """
-    n = len(graph.op_names)
-    needs = (
-        _sums(graph.param_bytes) + _read_once(graph.weights, n) + device.sequences * _read_once(graph.states.held, n)
-    )
-    peaks = device.activation_reserve_bytes if device.peak == "reserve" else _peaks(graph)
-    stop = np.arange(n + 1)
-    return np.where(stop > np.arange(n)[:, None], needs + peaks, 0)
+
+    def __init__(self, memory: LayerMemory) -> None:
+        self._memory = memory
+        self._n = len(memory.weights)
+        self._peaks: tuple[tuple[int, ...], Int64Array] | None = None
+
+    @cached_property
+    def weights(self) -> Int64Array:
+        """Bytes of weights, those that several layers read once."""
+        total = _sums(np.array(self._memory.weights, dtype=np.int64))
+        stop = np.arange(self._n + 1)
+        for size, readers in self._memory.shared:
+            total = total + size * (_next(readers, self._n)[:, None] < stop)
+        return total
+
+    def caches(self, context: int, sequences: int) -> Int64Array:
+        """Return the bytes of caches and states of all sequences.
+
+        Raises
+        ------
+        InputError
+            If they reach 2^62 bytes.
+        """
+        sizes = [sequences * size for size in self._memory.cache_bytes(context)]
+        if sum(sizes) + int(self.weights[0, -1]) >= _LARGEST:
+            raise InputError("caches are too large: their total reaches 2^62 bytes", parameter="memory")
+        return _sums(np.array(sizes, dtype=np.int64))
+
+    def peaks(self, context: int, batch: int) -> Int64Array:
+        """Return the most bytes that are live at once while layers run in order.
+
+        A tensor between neighbours, and one inside a layer, is live where it is touched, whatever the range. Others are
+        live from their first layer in the range to the last, or to the end of the range where it makes them and they
+        are needed behind it.
+
+        Notes
+        -----
+        O(n²), and for each tensor that skips a layer O(n³).
+        """
+        sizes = tuple(self._memory.passing_bytes(context, batch))
+        if self._peaks is None or self._peaks[0] != sizes:
+            self._peaks = sizes, self._of_sizes(sizes)
+        return self._peaks[1]
+
+    def _of_sizes(self, sizes: Iterable[int]) -> Int64Array:
+        n, steady = self._n, np.zeros(self._n, dtype=np.int64)
+        spans = []
+        for size, (*_, maker, readers) in zip(sizes, self._memory.passing, strict=True):
+            touched = readers if maker < 0 else (maker, *readers)
+            if touched[-1] - touched[0] <= 1:
+                steady[list(touched)] += size
+            elif size:
+                spans.append((size, maker, touched[-1], _next(touched, n), _last(touched, n)))
+        found = np.zeros((n + 1, n + 1), dtype=np.int64)
+        if not spans:
+            found[:n, 1:] = np.maximum.accumulate(np.triu(np.broadcast_to(steady, (n, n))), axis=1)
+            return found
+        place, stop = np.arange(n)[None, :], np.arange(n + 1)[:, None]
+        for start in range(n):
+            live = np.broadcast_to(steady, (n + 1, n)).copy()
+            for size, maker, end, following, before in spans:
+                until = before[:, None]
+                if maker >= start:
+                    until = np.where((stop > maker) & (stop <= end), stop - 1, until)
+                live += size * ((place >= following[start]) & (place <= until))
+            found[start] = np.where((place >= start) & (place < stop), live, 0).max(axis=1)
+        return found
 
 
 def _sums(sizes: Int64Array) -> Int64Array:
-    """Return the sums over ranges, int64, shape (n, n + 1)."""
-    until = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
-    return until[None, :] - until[:-1, None]
-
-
-def _read_once(held: Weights, n: int) -> Int64Array:
-    """Return the bytes of what several ops may read, each once for a range, int64, shape (n, n + 1)."""
-    own, total = np.zeros(n, dtype=np.int64), np.zeros((n, n + 1), dtype=np.int64)
-    stop = np.arange(n + 1)
-    for size, readers in zip(held.bytes.tolist(), held.reader_lists(), strict=True):
-        if len(readers) == 1:
-            own[readers[0]] += size
-        else:
-            total += size * (_next(readers, n)[:, None] < stop)
-    return total + _sums(own)
+    """Return the sum of each range."""
+    until = np.concatenate(([0], np.cumsum(sizes)))
+    sums: Int64Array = until[None, :] - until[:, None]
+    return sums
 
 
 def _next(places: Iterable[int], n: int) -> Int64Array:
-    """Return the first of some ops at or after each op, int64, shape (n,); n + 1 where there is none."""
+    """Return the first of some places at or after each from 0 to n, n + 1 where there is none."""
     found = np.full(n + 1, n + 1, dtype=np.int64)
     found[list(places)] = list(places)
-    return np.minimum.accumulate(found[::-1])[::-1][:n]
+    return np.minimum.accumulate(found[::-1])[::-1]
 
 
 def _last(places: Iterable[int], n: int) -> Int64Array:
-    """Return the last of some ops before each place from 0 to n, int64, shape (n + 1,); -1 where there is none."""
+    """Return the last of some places before each from 0 to n, -1 where there is none."""
     found = np.full(n + 1, -1, dtype=np.int64)
     found[[place + 1 for place in places]] = list(places)
     return np.maximum.accumulate(found)
-
-
-def _peaks(graph: CostGraph) -> Int64Array:
-    """Return the most bytes live at once, int64, shape (n, n + 1).
-
-    A tensor between neighbours, and an input of one op, is live where it is touched, whatever the range. Others are
-    live from their first op in the range to the last, or to the end of the range where they are needed behind it.
-    """
-    n = len(graph.op_names)
-    steady, spans = _live(graph)
-    if not spans:
-        rows = np.triu(np.broadcast_to(steady, (n, n)))
-        return np.concatenate([np.zeros((n, 1), dtype=np.int64), np.maximum.accumulate(rows, axis=1)], axis=1)
-    found = np.zeros((n, n + 1), dtype=np.int64)
-    op, stop = np.arange(n)[None, :], np.arange(n + 1)[:, None]
-    ends = [(size, _next(pins, n), _last(pins, n), made, last) for size, pins, made, last in spans]
-    for start in range(n):
-        live = np.broadcast_to(steady, (n + 1, n)).copy()
-        for size, following, before, made, last in ends:
-            until = before[:, None]
-            if made >= start:  # kept to the end where it is made here and needed behind the range
-                until = np.where((stop > made) & (stop <= last), stop - 1, until)
-            live += size * ((op >= following[start]) & (op <= until))
-        found[start] = np.where((op >= start) & (op < stop), live, 0).max(axis=1)
-    return found
-
-
-def _live(graph: CostGraph) -> tuple[Int64Array, list[tuple[int, Sequence[int], int, int]]]:
-    """Return the bytes of each op that do not depend on the range, and the spans of those that do.
-
-    Each of the latter with its size, the ops that touch it, the op that makes it or -1, and its last reader: n for a
-    result.
-    """
-    n = len(graph.op_names)
-    steady = np.zeros(n, dtype=np.int64)
-    spans: list[tuple[int, Sequence[int], int, int]] = []
-    results = set(graph.results)
-    offsets, readers = graph.consumer_offsets.tolist(), graph.consumers.tolist()
-    sizes, makers = np.maximum(graph.tensor_bytes, 0).tolist(), graph.tensor_producer.tolist()
-    for t, (size, made) in enumerate(zip(sizes, makers, strict=True)):
-        pins = sorted([made, *readers[offsets[t] : offsets[t + 1]]])
-        last = n if t in results else pins[-1]
-        if last - made <= 1:
-            steady[pins] += size
-        else:
-            spans.append((size, pins, made, last))
-    kept = set(graph.states.inputs)
-    inputs = graph.inputs
-    for name, size, touched in zip(inputs.names, inputs.bytes.tolist(), inputs.reader_lists(), strict=True):
-        if name in kept:
-            continue
-        if len(touched) == 1:
-            steady[touched] += size
-        else:
-            spans.append((size, sorted(touched), -1, max(touched)))
-    return steady, spans
