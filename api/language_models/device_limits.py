@@ -19,10 +19,17 @@ def limits_of(max_memory: Any) -> Limits:
     max_memory
         None: the free memory of the GPUs that are present.
     """
+    limits = _of_present_gpus() if max_memory is None else given_limits(max_memory)
+    if not any(limit for device, limit in limits.items() if device != "disk"):
+        remedy = "give {0: '24GiB', 1: '24GiB'}"
+        raise InputError("no device that runs modules has any memory", parameter="max_memory", remedy=remedy)
+    return limits
+
+
+def given_limits(max_memory: Any) -> Limits:
+    """Bytes by device of a mapping, which may be zero."""
     from mtpp.formats.layouts.balancing import limits_in_order
 
-    if max_memory is None:
-        return _of_present_gpus()
     if not isinstance(max_memory, Mapping):
         problem = f"is {type(max_memory).__name__}, not a map of devices to bytes"
         raise InputError(problem, parameter="max_memory", remedy="give {0: '24GiB', 1: '24GiB'}")
@@ -32,9 +39,6 @@ def limits_of(max_memory: Any) -> Limits:
         raise InputError(error.problem, parameter="max_memory") from None
     if any(isinstance(device, int) and device < 0 for device in limits):
         raise InputError("a device has a negative number", parameter="max_memory")
-    if not any(limit for device, limit in limits.items() if device != "disk"):
-        remedy = "give {0: '24GiB', 1: '24GiB'}"
-        raise InputError("no device that runs modules has any memory", parameter="max_memory", remedy=remedy)
     return limits
 
 

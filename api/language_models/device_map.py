@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from mtpp.api.language_models.device_limits import Limits
     from mtpp.language_models.module_blocks import ModuleBlock
     from mtpp.language_models.modules import Modules
+    from mtpp.machine.machine import Machine
 
 _MOST_BYTES = 2**62
 _MOST_TOKENS = 2**40
@@ -27,6 +28,7 @@ def device_map(
     *,
     context: int = 0,
     sequences: int = 1,
+    machine: str | os.PathLike[str] | Machine | None = None,
 ) -> dict[str, int | str]:
     """Map modules to devices so that the fullest device, as a share of its limit, is as empty as can be.
 
@@ -42,6 +44,10 @@ def device_map(
         Tokens of each sequence whose caches and states count; with 0 weights alone count.
     sequences
         Sequences held at a time.
+    machine
+        A machine file, or an :class:`mtpp.Machine`: the bottleneck of a decoding step is least, instead of the share of
+        the fullest device. Limits are those of its devices, but for the ones in *max_memory*; a device is the GPU that
+        its ``place`` names, such as ``cuda:0``, or else its number.
 
     Returns
     -------
@@ -60,7 +66,8 @@ def device_map(
     Modules are consecutive on each device, in the order of their definition, with devices in any order; among these
     maps the least share is proven. Where none of them keeps the limits, the search is among all maps, and ends with the
     least share of all or with the proof that there is no map. ``cpu`` and ``disk`` take weights only where no map
-    without them keeps the limits.
+    without them keeps the limits. On a machine the same maps are searched, with devices in the order that it says, for
+    the least bottleneck; where none of them keeps the limits, all maps for the least share.
 
     Examples
     --------
@@ -71,17 +78,24 @@ def device_map(
     1
     """
     from mtpp.api.language_models.device_limits import limits_of
+    from mtpp.api.language_models.machine_maps import fastest_map, keys_of, limits_on, machine_at
     from mtpp.api.language_models.placed_modules import placed_model
     from mtpp.api.parameters import whole
 
     context = whole(context, "context", least=0, most=_MOST_TOKENS)
     sequences = whole(sequences, "sequences", most=_MOST_TOKENS)
     placed = placed_model(model)
-    limits = limits_of(max_memory)
+    devices = None if machine is None else machine_at(machine)
+    keys = [] if devices is None else keys_of(devices)
+    limits = limits_of(max_memory) if devices is None else limits_on(devices, keys, max_memory)
     blocks = placed.blocks(context, sequences)
     if sum(block.held_bytes for block in blocks) >= _MOST_BYTES:
         raise InputError("caches of so many tokens are beyond 2^62 bytes", parameter="context")
-    return _named(placed.modules, blocks, _devices(blocks, limits))
+    found = None
+    if devices is not None:
+        numbers = fastest_map(placed, blocks, devices, [limits[key] for key in keys], context, sequences)
+        found = None if numbers is None else [keys[number] for number in numbers]
+    return _named(placed.modules, blocks, found or _devices(blocks, limits))
 
 
 def _devices(blocks: Sequence[ModuleBlock], limits: Limits) -> list[int | str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,8 +44,9 @@ class PlacedModel:
     path: Path | None
     source: str
 
+    @cached_property
     def language_model(self) -> LanguageModel:
-        """Return layers with weights and caches.
+        """Layers with weights and caches.
 
         Raises
         ------
@@ -56,49 +58,51 @@ class PlacedModel:
         if self.path is not None:
             return language_model(self.path)
         if self.configuration is None:
-            remedy = "give a model with a configuration, or no ‹context›"
-            raise InputError(
-                "caches of a module without a configuration are not known", parameter="model", remedy=remedy
-            )
+            remedy = "give a model of transformers, or its configuration"
+            raise InputError("has no configuration that its layers are known by", parameter="model", remedy=remedy)
         return described_language_model(self.configuration, self.source)
 
-    def blocks(self, context: int, sequences: int) -> list[ModuleBlock]:
-        """Return what stays on one device, with caches of sequences of *context* tokens; without any at 0 tokens."""
-        packed = bool((self.configuration or {}).get("quantization_config")) and self.path is not None
-        if not packed and not context:
-            return blocks_of(self.modules, {})
-        model = self.language_model()
-        names = self._names_of(model)
-        caches = {} if not context else self._caches(model, names, context, sequences)
-        blocks = blocks_of(self.modules, caches)
-        return self._as_stored(blocks, model, names) if packed and model.files else blocks
-
-    def _names_of(self, model: LanguageModel) -> list[str]:
-        """Full names of the modules of all layers: by their paths in files, or by number."""
-        decoder = [layer.name for layer in model.layers if layer.part == "decoder"]
+    @cached_property
+    def layer_names(self) -> dict[str, str]:
+        """Full names of the modules of layers by their names in files: the same, or by number."""
+        layers = self.language_model.layers
+        decoder = [layer.name for layer in layers if layer.part == "decoder"]
         number = {name: f"{self.modules.layer_prefix}.{i}" for i, name in enumerate(decoder)}
         known = self.modules.by_name
-        names = [layer.name if layer.name in known else number.get(layer.name, "") for layer in model.layers]
-        if any(name not in known for name in names):
+        names = {layer.name: layer.name if layer.name in known else number.get(layer.name, "") for layer in layers}
+        if any(name not in known for name in names.values()):
             raise InputError(f"its modules have other layers than {self.source}", parameter="model")
         return names
 
-    def _caches(self, model: LanguageModel, names: list[str], context: int, sequences: int) -> dict[str, int]:
+    @property
+    def cache_type(self) -> str:
+        """Type of an element of caches: that of the model, single or half precision."""
+        single = max((t.element_bytes for _, t in self.modules.root.named_tensors() if not t.fixed), default=2) >= 4
+        return "fp32" if single else "bf16"
+
+    def blocks(self, context: int, sequences: int) -> list[ModuleBlock]:
+        """Return what stays on one device, with caches of sequences of *context* tokens; without any at 0 tokens."""
+        caches = self._caches(context, sequences) if context else {}
+        blocks = blocks_of(self.modules, caches)
+        packed = bool((self.configuration or {}).get("quantization_config")) and self.path is not None
+        return self._as_stored(blocks) if packed and self.language_model.files else blocks
+
+    def _caches(self, context: int, sequences: int) -> dict[str, int]:
+        model = self.language_model
         if not model.caches_known or not any(layer.cache.bytes(1, source=1) for layer in model.layers):
             raise InputError("caches of its layers are not known", parameter="model", remedy="give no ‹context›")
-        single = max((t.element_bytes for _, t in self.modules.root.named_tensors() if not t.fixed), default=2) >= 4
-        kind = "fp32" if single else "bf16"
+        kind = self.cache_type
         return {
-            name: sequences * layer.cache.bytes(context, kind, source=context)
-            for name, layer in zip(names, model.layers, strict=True)
+            self.layer_names[layer.name]: sequences * layer.cache.bytes(context, kind, source=context)
+            for layer in model.layers
         }
 
-    def _as_stored(self, blocks: list[ModuleBlock], model: LanguageModel, names: list[str]) -> list[ModuleBlock]:
+    def _as_stored(self, blocks: list[ModuleBlock]) -> list[ModuleBlock]:
         """Give blocks that are layers their bytes in the files."""
-        stored = {name: layer.bytes for name, layer in zip(names, model.layers, strict=True)}
+        stored = {self.layer_names[layer.name]: layer.bytes for layer in self.language_model.layers}
         return [
             replace(block, bytes=stored[block.names[0]])
-            if block.names[0] in stored and len(block.names) == 1
+            if len(block.names) == 1 and block.names[0] in stored
             else block
             for block in blocks
         ]
