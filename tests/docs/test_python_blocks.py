@@ -13,7 +13,8 @@ from processes import ROOT, environment, environment_with_libraries
 
 from mtpp.datasets import sample_path
 
-PAGES = [ROOT / "docs" / f"{page}.md" for page in ("python", "pytorch", "layouts", "device_maps")]
+NAMES = ("python", "pytorch", "layouts", "device_maps", "replace-device-map-auto")
+PAGES = [ROOT / "docs" / f"{page}.md" for page in NAMES]
 BLOCKS = [
     block
     for page in PAGES
@@ -28,12 +29,13 @@ COMMANDS = (
 
 @pytest.mark.parametrize("block", BLOCKS, ids=[re.findall(r"mtpp\.(\w+)\(", block)[0] for block in BLOCKS])
 def test_blocks_run(block: str, tmp_path: Path) -> None:
-    """In a process of its own, in a folder with the sample model; what a block asserts holds."""
+    """In a process of its own, in a folder with the sample model and the pages; what a block asserts holds."""
     needs_torch = "import torch" in block
     if needs_torch:
         pytest.importorskip("torch", reason="needs PyTorch")
     env = environment_with_libraries() if needs_torch else environment()
     os.symlink(sample_path("resnet50"), tmp_path / "resnet50.onnx")
+    os.symlink(ROOT / "docs", tmp_path / "docs")
     (tmp_path / "block.py").write_text(f'if __name__ == "__main__":\n{re.sub("(?m)^", "    ", block)}')
     done = subprocess.run(
         [sys.executable, "block.py"], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=900
