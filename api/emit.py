@@ -1,4 +1,4 @@
-"""Plans in the forms that other programs take: PyTorch, vLLM, Megatron-LM, Coral's Edge TPUs."""
+"""Plans in the forms that other programs take: engines of language models, PyTorch, Coral's Edge TPUs."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from mtpp.api.observer import Observer, listener
+from mtpp.api.options.emitting import Emitting
 from mtpp.api.options.splitting import Planned
 from mtpp.api.parameters import names
 from mtpp.errors import InputError
@@ -23,6 +24,7 @@ def emit(
     plan: Any,
     form: str | Sequence[str],
     *,
+    virtual_stages: int = 1,
     dims: SizeTerms | str | None = None,
     max_input_size: int | str = "2GiB",
     observer: Observer | None = None,
@@ -34,11 +36,16 @@ def emit(
     Parameters
     ----------
     model
-        Path of the model that the plan is about, in any format, or a model as read.
+        Path of the model that the plan is about, in any format, or a model as read: the folder, configuration or
+        checkpoint of a language model, too.
     plan
         A plan: a path, bytes, a parsed document, an object that has one, or the stages of ops by name.
     form
-        ``"cut-names"``, ``"torch"``, ``"vllm"``, ``"megatron"`` or ``"tflite-segments"``; several give one text.
+        ``"cut-names"``, ``"torch"``, ``"vllm"``, ``"megatron"`` or ``"tflite-segments"``; several give one text. Of a
+        language model an engine: ``"vllm"``, ``"sglang"``, ``"tensorrt-llm"``, ``"megatron"``, ``"torchtitan"``,
+        ``"deepspeed"``, ``"accelerate"``, ``"llama.cpp"`` or ``"exo"``.
+    virtual_stages
+        Stages of each rank of a pipeline of Megatron or torchtitan.
     observer
         Listener to warnings.
 
@@ -61,15 +68,23 @@ def emit(
     from mtpp.api.inputs.stage_plan import plan_files
     from mtpp.api.inputs.user_assignment import brought_along
 
-    forms, asked = names(form, "form"), Planned.of(dims=dims, max_input_size=max_input_size)
+    asked = Emitting.of(form=names(form, "form"), virtual_stages=virtual_stages)
+    planned = Planned.of(dims=dims, max_input_size=max_input_size)
     with brought_along(plan, "plan"):
-        return emit_files(plan_files(model, plan, asked), forms, listener(observer))
+        return emit_files(plan_files(model, plan, planned), asked, listener(observer))
 
 
-def emit_files(files: PlanFiles, forms: Sequence[str], observer: Observer) -> str:
+def emit_files(files: PlanFiles, asked: Emitting, observer: Observer) -> str:
     """Return a plan in each of the forms asked for, one after the other; the model may be a graph in any format."""
-    check_forms(forms)
-    return forms_text(_read_request(files, observer), forms)
+    from mtpp.api.inputs.language_models import names_language_model
+    from mtpp.api.language_models.emission import emit_language_model
+
+    check_forms(asked.form)
+    path = files.model if isinstance(files.model, str) else files.model.path
+    if names_language_model(path):
+        return emit_language_model(str(path), files.read(files.plan), asked)
+    check_form_of_graphs(asked)
+    return forms_text(_read_request(files, observer), asked.form)
 
 
 def check_forms(forms: Sequence[str]) -> None:
@@ -80,11 +95,30 @@ def check_forms(forms: Sequence[str]) -> None:
     InputError
         If one does not.
     """
-    from mtpp.names import EXPORTERS
+    from mtpp.names import FORMS_EMITTED
 
     for name in forms:
+        if name not in FORMS_EMITTED:
+            remedy = f"use one of {', '.join(FORMS_EMITTED)}"
+            raise InputError(f"unknown form {name!r}", parameter="form", remedy=remedy)
+
+
+def check_form_of_graphs(asked: Emitting) -> None:
+    """Check that every form asked for is one of plans of graphs.
+
+    Raises
+    ------
+    InputError
+        If one is of language models alone.
+    """
+    from mtpp.names import EXPORTERS
+
+    if asked.virtual_stages > 1:
+        raise InputError("are of language models", parameter="virtual_stages", remedy="leave them out")
+    for name in asked.form:
         if name not in EXPORTERS:
-            raise InputError(f"unknown form {name!r}", parameter="form", remedy=f"use one of {', '.join(EXPORTERS)}")
+            remedy = f"give its folder or config.json, or use one of {', '.join(EXPORTERS)}"
+            raise InputError(f"{name!r} is a form of plans of language models", parameter="form", remedy=remedy)
 
 
 def request_of(model: PlannedModel) -> Request:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mtpp.api.observer import Observer, listener
+from mtpp.api.options.emitting import NOT_EMITTED, Emitting
 from mtpp.api.options.splitting import Planned, Splitting
 from mtpp.api.output import ShownResult
 from mtpp.api.parameters import path_text
@@ -135,20 +136,25 @@ def split(
 
 
 def split_files(
-    files: PlanFiles, folder: str | None, asked: Splitting, observer: Observer, forms: Sequence[str] = ()
+    files: PlanFiles, folder: str | None, asked: Splitting, observer: Observer, emitting: Emitting = NOT_EMITTED
 ) -> SplitResult:
     """Split a model; write the stages, all or nothing, and check them if asked to."""
-    from mtpp.api.emit import check_forms, forms_text, request_of
+    from mtpp.api.emit import check_form_of_graphs, check_forms, forms_text, request_of
+    from mtpp.api.inputs.language_models import names_language_model
     from mtpp.api.inputs.stage_plan import read_planned_model
     from mtpp.formats.io.new_folder import check_folder
     from mtpp.formats.results.stage_manifest import OURS
 
     if folder is not None:
         check_folder(folder, OURS, force=asked.force)
-    check_forms(forms)
+    check_forms(emitting.form)
+    if isinstance(files.model, str) and names_language_model(files.model):
+        problem = "layers of a language model are not written as files"
+        raise InputError(problem, source=files.model, remedy="give ‹form› alone: an engine cuts the model itself")
     try:
         planned = read_planned_model(files, observer)
-        text = forms_text(request_of(planned), forms) if forms else None
+        check_form_of_graphs(emitting)
+        text = forms_text(request_of(planned), emitting.form) if emitting.form else None
         return SplitResult(_split(planned, folder, asked, observer), text)
     except KeyboardInterrupt:
         raise Interrupted("the split was interrupted") from None

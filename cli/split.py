@@ -6,13 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mtpp.api.options.kinds import Repeated, Text
+from mtpp.api.options.emitting import Emitting
 from mtpp.api.options.splitting import Planned, Splitting
 from mtpp.cli.options.file_types import ASSIGNMENT, MODEL
-from mtpp.cli.options.made import fields, options, single
+from mtpp.cli.options.made import fields, options
 from mtpp.cli.options.shared import memory_limit_option, output_options, output_path
-from mtpp.names import EXPORTERS
-from mtpp.wording import one_of
 
 if TYPE_CHECKING:
     from mtpp.cli.terminal.console import Console
@@ -25,10 +23,7 @@ UNCHECKED = 3
 @click.argument("model", type=MODEL)
 @click.argument("plan", type=ASSIGNMENT)
 @output_path("Write the stages and their manifest there, all or nothing.", "FOLDER", folder=True)
-@options(Splitting)
-@single(
-    "form", Repeated(Text(EXPORTERS)), f"Print the plan for another program: {one_of(EXPORTERS)} (repeatable).", "NAME"
-)
+@options(Splitting, Emitting)
 @fields(Planned, "dims")
 @memory_limit_option()
 @fields(Planned, "max_input_size")
@@ -41,7 +36,7 @@ def command(
     plan: str,
     output: str | None,
     splitting: Splitting,
-    form: tuple[str, ...],
+    emitting: Emitting,
     dims: dict[str, int | str] | None,
     max_input_size: int,
     output_format: str,
@@ -52,7 +47,7 @@ def command(
     Stages of an ONNX model are ONNX models, those of an exported PyTorch program (.pt2) are such programs. PLAN may
     also be JSON {"op": stage, …}. The stages are for the sizes that the plan was made for. External weights are copied
     once, and shared by the stages. Each stage reads what earlier ones made: see manifest.json. For --emit alone, MODEL
-    may be a graph in any format.
+    may be a graph in any format, or a language model's folder, configuration or checkpoint.
 
     --check runs whole and split on several sets of inputs, which lean to different sides, so that sizes and branches
     that depend on data differ. It warns of branches that none of them reaches. Exit codes: 1 results differ; 3 the
@@ -63,7 +58,7 @@ def command(
     from mtpp.api.split import split_files
     from mtpp.cli.terminal.output import write_stdout
 
-    if output is None and not splitting.check and not form:
+    if output is None and not splitting.check and not emitting.form:
         raise click.UsageError("give -o FOLDER, --check or --emit NAME", ctx)
     if model == plan == "-":
         raise click.UsageError("model and plan cannot both be standard input", ctx)
@@ -71,9 +66,9 @@ def command(
         raise click.UsageError("stages go to a folder, not to standard output", ctx)
     files = PlanFiles(model, plan, dims or {}, max_input_size)
     if output is None and not splitting.check:
-        write_stdout(emit_files(files, form, console))
+        write_stdout(emit_files(files, emitting, console))
         return
-    result = split_files(files, output, splitting, console, form)
+    result = split_files(files, output, splitting, console, emitting)
     write_stdout(result.text(output_format) if result.emitted is None else result.emitted)
     if result.passed is False:
         failure = result.stages.check.failure if result.stages.check is not None else None

@@ -46,7 +46,12 @@ DOT, CSV, MODEL_EXPLORER = "dot", "csv", "model-explorer"
 FORMATS_WRITTEN = (NATIVE, NODE_LINK, GRAPHML, DOT, CSV, MODEL_EXPLORER)
 
 CUT_NAMES, _, VLLM, MEGATRON, TFLITE_SEGMENTS = EXPORTERS = ("cut-names", TORCH, "vllm", "megatron", "tflite-segments")
-"""Programs that plans are handed over to."""
+"""Programs that plans of graphs are handed over to."""
+
+ENGINES = (VLLM, "sglang", "tensorrt-llm", MEGATRON, "torchtitan", "deepspeed", "accelerate", "llama.cpp", "exo")
+"""Engines that plans of language models are handed over to."""
+
+FORMS_EMITTED = (CUT_NAMES, TORCH, *ENGINES, TFLITE_SEGMENTS)
 
 RANDOM_GRAPHS = ("er", "ba", "ws", "sbm")
 """Erdős-Rényi, Barabási-Albert, Watts-Strogatz, stochastic block model: a new one goes to the end, for seeds count."""

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 def model_file(model: Any, parameter: str = "model") -> tuple[str | Source, dict[str, int]]:
     """Return the path of a model, or its content if it is in no file, and the sizes that it was read for."""
+    from mtpp.api.inputs.language_models import names_language_model
     from mtpp.api.inputs.model import Model
     from mtpp.api.inputs.reading import source_of
     from mtpp.formats.io.folder import model_at
@@ -22,7 +23,8 @@ def model_file(model: Any, parameter: str = "model") -> tuple[str | Source, dict
         source = model.source_with_data()  # raises if the file has changed since
         return (source if source.path is None else source.display), dict(model.dims)
     if isinstance(model, str | os.PathLike):
-        return model_at(path_text(model, parameter)), {}
+        path = path_text(model, parameter)
+        return (path if names_language_model(path) else model_at(path)), {}
     return source_of(model, None, parameter), {}
 
 

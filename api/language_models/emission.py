@@ -7,14 +7,87 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mtpp.errors import InputError
+from mtpp.names import ENGINES
 
 if TYPE_CHECKING:
+    from mtpp.api.options.emitting import Emitting
+    from mtpp.formats.io.source import Source
     from mtpp.formats.layouts.request import LayoutRequest
     from mtpp.language_models.language_model import LanguageModel
-    from mtpp.language_models.layer_stages import LayerStage
+    from mtpp.language_models.layer_stages import LayerStage, StageDevice
     from mtpp.language_models.modules import Modules
 
 _OF_WEIGHTS = (".safetensors", ".json")
+
+
+def emit_language_model(path: str, plan: Source, asked: Emitting) -> str:
+    """Return a plan of a language model in each of the forms asked for, one after the other.
+
+    Parameters
+    ----------
+    path
+        Of the model.
+    plan
+        A plan, or the stage of each op in another form that is read.
+    asked
+        Engines, and the number of stages of each rank.
+
+    Raises
+    ------
+    InputError
+        If the plan is about another model, or an engine cannot express it.
+    """
+    from mtpp.api.inputs.language_models import language_model
+
+    for form in asked.form:
+        if form not in ENGINES:
+            remedy = f"use one of {', '.join(ENGINES)}"
+            raise InputError(f"{form!r} is no form of plans of language models", parameter="form", remedy=remedy)
+    model = language_model(path)
+    stages = planned_stages(model, plan)
+    forms = dict.fromkeys(asked.form)
+    return "".join(engine_text(form, model, path, stages, asked.virtual_stages) for form in forms)
+
+
+def planned_stages(model: LanguageModel, plan: Source) -> list[LayerStage]:
+    """Return the stages of a plan that have ops, with their devices."""
+    from mtpp.api.inputs.user_assignment import assignment_document, labels_of_document
+    from mtpp.inference.graph import CostGraph, Op
+    from mtpp.language_models.layer_stages import layer_stages, ops_of_layers
+
+    document = assignment_document(plan)
+    names = ops_of_layers(model)
+    names += [name for name in _further(document, model) if name not in names]
+    graph = CostGraph.build(name=model.name, time_unit="ps", ops=[Op(name, 0) for name in names], tensors=[])
+    labels = labels_of_document(graph, document, plan.display)
+    return layer_stages(model, dict(zip(names, labels, strict=True)), _devices(document, plan.display))
+
+
+def _further(document: Any, model: LanguageModel) -> list[str]:
+    """Return the names of layers for further tokens that a plan has."""
+    stated = document.get("assignment", document) if isinstance(document, dict) else None
+    own = {layer.name for layer in model.mtp}
+    return [name for name in stated if name in own or name.startswith("mtp.")] if isinstance(stated, dict) else []
+
+
+def _devices(document: Any, display: str) -> list[StageDevice]:
+    """Return the device of each stage of a plan for a machine, with the degree of the stage; none of other plans."""
+    from mtpp.api.inputs.stage_plan import devices_of_plan
+    from mtpp.document_shape import anything, array
+    from mtpp.formats.io.json_shape import attributed, shaped, whole_number
+    from mtpp.language_models.layer_stages import StageDevice
+
+    if not isinstance(document, dict) or "stages" not in document:
+        return []
+    with attributed(display):
+        rows = shaped(array(anything), document["stages"], "stages")
+        named = devices_of_plan(document)
+        found = []
+        for i, row in enumerate(rows):
+            degree = shaped(whole_number, row.get("tensor_parallel", 1), "stages", i, "tensor_parallel")
+            name, place = named[i] if named else ("", "")
+            found.append(StageDevice(row["device"]["index"] if named else None, name, place, degree))
+        return found
 
 
 def engine_text(

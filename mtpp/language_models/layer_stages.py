@@ -66,7 +66,7 @@ class LayerStage:
 class StageDevice:
     """Device of a stage, as the attributes of :class:`LayerStage` of the same names."""
 
-    device: int
+    device: int | None
     name: str = ""
     place: str = ""
     tensor_parallel: int = 1
@@ -87,6 +87,13 @@ def stages_of_counts(counts: Sequence[int], mtp: int = 0) -> list[LayerStage]:
     ]
 
 
+def ops_of_layers(model: LanguageModel) -> list[str]:
+    """Return the names of a model's ops in order, those of layers for further tokens left out."""
+    encoder = [layer.name for layer in model.layers if layer.part == "encoder"]
+    decoder = [layer.name for layer in model.layers if layer.part != "encoder"]
+    return [EMBEDDING, *encoder, *([DECODER_EMBEDDING] if encoder else []), *decoder, HEAD]
+
+
 def layer_stages(
     model: LanguageModel, stage_of: Mapping[str, int], devices: Sequence[StageDevice] = ()
 ) -> list[LayerStage]:
@@ -95,7 +102,7 @@ def layer_stages(
     Parameters
     ----------
     stage_of
-        Stage of each op by its name: ``embedding``, layers by their own names, ``decoder_embedding``, ``head``.
+        Stage of each op by its name: those of :func:`ops_of_layers`; others are layers for further tokens.
     devices
         Of each stage, those without ops included; empty without a machine.
 
@@ -106,12 +113,11 @@ def layer_stages(
     """
     encoder = [layer.name for layer in model.layers if layer.part == "encoder"]
     decoder = [layer.name for layer in model.layers if layer.part != "encoder"]
-    further = [layer.name for layer in model.mtp if layer.name in stage_of]
-    ends = [EMBEDDING, HEAD] + [DECODER_EMBEDDING] * bool(encoder)
-    for name in (*ends, *encoder, *decoder):
+    for name in ops_of_layers(model):
         if name not in stage_of:
             raise InputError(f"no stage is known of {name!r}", source=model.name, remedy="plan anew")
-    used = sorted({stage_of[name] for name in (*ends, *encoder, *decoder, *further)})
+    further = stage_of.keys() - {*ops_of_layers(model)}
+    used = sorted(set(stage_of.values()))
     held = _ranges(decoder, stage_of, used, model.name)
     before = _ranges(encoder, stage_of, used, model.name)
     stages = [

@@ -1,0 +1,114 @@
+"""Plans of language models handed over to engines, from documents and from maps of ops."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from language_models import LLAMA
+from processes import refused, run
+from refusals import refusal
+
+import mtpp
+
+OPS = ["embedding", "model.layers.0", "model.layers.1", "model.layers.2", "model.layers.3", "head"]
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    """Return the folder of a model of four layers, without weights."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(LLAMA | {"num_hidden_layers": 4}))
+    return folder
+
+
+def _assignment(*stages: int) -> dict[str, int]:
+    return dict(zip(OPS, stages, strict=True))
+
+
+def _document(order: list[int], stages: list[int], degrees: list[int] | None = None) -> dict[str, Any]:
+    """Return as much of a plan for three devices as is looked at."""
+    names = ["a100", "l4", "h100"]
+    rows: list[dict[str, Any]] = [{"index": i, "device": {"name": names[j], "index": j}} for i, j in enumerate(order)]
+    for row, degree in zip(rows, degrees or [], strict=False):
+        row["tensor_parallel"] = degree
+    machine = {"devices": [{"name": name} for name in names]}
+    return {
+        "format": "mtpp-plan", "version": 1, "machine": machine, "stages": rows, "assignment": _assignment(*stages),
+    }  # fmt: skip
+
+
+def test_maps_of_ops_are_plans(model: Path) -> None:
+    """Stages without ops are left out."""
+    text = mtpp.emit(model, _assignment(0, 0, 0, 2, 2, 2), "vllm")
+    sizes = "--pipeline-parallel-size 2 --tensor-parallel-size 1"
+    assert text == f"VLLM_PP_LAYER_PARTITION=2,2 vllm serve {model} {sizes}\n"
+    several = mtpp.emit(model / "config.json", _assignment(0, 0, 0, 1, 1, 1), ["tensorrt-llm", "llama.cpp"])
+    assert several.startswith("pipeline_parallel_size: 2\n")
+    assert several.endswith("-dev CUDA0,CUDA1 -ngl 5 -ts 2,3\n")
+
+
+def test_plans_say_the_devices(model: Path) -> None:
+    """In the order of the stages; those without a stage are left out."""
+    text = mtpp.emit(model, _document([2, 0, 1], [0, 0, 0, 0, 1, 1]), "sglang")
+    assert text.startswith("# devices of the stages in order: h100, a100\n")
+    assert "\nCUDA_VISIBLE_DEVICES=2,0 SGLANG_PP_LAYER_PARTITION=3,1 python" in text
+
+
+def test_plans_say_the_tensor_degrees(model: Path) -> None:
+    """Only those of stages with ops count."""
+    text = mtpp.emit(model, _document([0, 1, 2], [0, 0, 0, 1, 1, 1], [2, 2, 1]), "vllm")
+    assert text.endswith(" --tensor-parallel-size 2\n")
+    mixed = _document([0, 1, 2], [0, 0, 0, 1, 1, 1], [2, 4, 1])
+    assert "stages have tensor degrees 2 and 4" in str(refusal(mtpp.emit, model, mixed, "vllm"))
+
+
+def test_virtual_stages(model: Path) -> None:
+    """Of Megatron and torchtitan."""
+    plan = _assignment(0, 0, 1, 2, 3, 3)
+    text = mtpp.emit(model, plan, "megatron", virtual_stages=2)
+    assert text == '--pipeline-model-parallel-size 2\n--pipeline-model-parallel-layout "Et|t|t|tL"\n'
+    assert 'pipeline_parallel_schedule = "Interleaved1F1B"' in mtpp.emit(model, plan, "torchtitan", virtual_stages=2)
+    onnx = mtpp.datasets.sample_path("resnet50")
+    assert "virtual_stages: are of language models" in str(refusal(mtpp.emit, onnx, {}, "vllm", virtual_stages=2))
+
+
+@pytest.mark.parametrize(
+    ("plan", "form", "said"),
+    [
+        (_assignment(0, 0, 0, 1, 1, 1), "cut-names", "'cut-names' is no form of plans of language models"),
+        (_assignment(0, 0, 0, 1, 1, 1), "x", "unknown form 'x'"),
+        (_assignment(0, 0, 0, 1, 1, 1) | {"model.layers.4": 1}, "vllm", "the model has no such op"),
+        (_assignment(0, 1, 1, 1, 1, 1), "vllm", "stage 0 has the embedding alone"),
+        (_assignment(0, 0, 1, 0, 1, 1), "vllm", "'model.layers.2' is in stage 0"),
+        ({"embedding": 0}, "vllm", "no stage"),
+    ],
+)
+def test_plans_that_are_refused(model: Path, plan: dict[str, int], form: str, said: str) -> None:
+    """In one line with the reason."""
+    with pytest.raises((mtpp.InputError, mtpp.InvalidPartition), match=said):
+        mtpp.emit(model, plan, form)
+
+
+def test_engines_of_language_models_take_no_graphs() -> None:
+    """But for the two whose text needs numbers of layers alone."""
+    onnx = mtpp.datasets.sample_path("gpt2")
+    assert "'sglang' is a form of plans of language models" in str(refusal(mtpp.emit, onnx, {}, "sglang"))
+
+
+def test_the_command_prints_the_text(model: Path, tmp_path: Path) -> None:
+    """And ends with 2 where the engine cannot have the plan, or stages are to be files."""
+    plan = tmp_path / "plan.json"
+    plan.write_text(json.dumps(_assignment(0, 0, 0, 1, 1, 1)))
+    done = run("split", str(model), str(plan), "--emit", "accelerate")
+    placed = json.loads(done.stdout.splitlines()[-1].removeprefix("device_map = "))
+    assert mtpp.read_layout("accelerate", placed, layers=4, model=model).ranges == [[0, 2], [2, 4]]
+    plan.write_text(json.dumps(_assignment(0, 1, 1, 1, 1, 1)))
+    assert (
+        "--emit: stage 0 has the embedding alone, and vLLM gives each stage a layer; plan with --layers-only"
+        in refused("split", str(model), str(plan), "--emit", "vllm")
+    )
+    assert "give --emit alone" in refused("split", str(model), str(plan), "-o", str(tmp_path / "out"))
