@@ -15,6 +15,7 @@ from mtpp.errors import InputError
 if TYPE_CHECKING:
     from mtpp.api.inputs.model import Model
     from mtpp.api.inputs.stage_plan import PlanFiles, PlannedModel
+    from mtpp.api.partition_plan import PartitionPlan
     from mtpp.formats.exporters.request import Request
     from mtpp.formats.modelled.size_terms import SizeTerms
 
@@ -85,6 +86,13 @@ def emit_files(files: PlanFiles, asked: Emitting, observer: Observer) -> str:
         return emit_language_model(str(path), files.read(files.plan), asked)
     check_form_of_graphs(asked)
     return forms_text(_read_request(files, observer), asked.form)
+
+
+def emit_plan(plan: PartitionPlan, model: Model, asked: Emitting, observer: Observer) -> str:
+    """Return a plan as it was found, in each of the forms asked for."""
+    from mtpp.api.inputs.stage_plan import plan_files
+
+    return emit_files(plan_files(model, plan, Planned()), asked, observer)
 
 
 def check_forms(forms: Sequence[str]) -> None:

@@ -103,6 +103,8 @@ def prepare(model: Model, asked: Partitioning) -> Prepared:
         together += engine_groups(model)
     if asked.together_blocks:
         together += block_groups(model)
+    if asked.layers_only:
+        together += layer_groups(model)
     if not variant.entry.evolves and (asked.population or asked.generations):
         raise InputError(
             f"{variant.entry.name} has no population",
@@ -164,6 +166,8 @@ def search(prepared: Prepared, deadline: Deadline, observer: Observer) -> Plan:
                 contraction=prepared.contraction,
                 start=start,
             )
+            if prepared.asked.layers_only:
+                found = _even(found, prepared.instance)
             return found if fewest is None else replace(found, fewest=fewest)
         except Infeasible as error:
             told = error
@@ -173,6 +177,15 @@ def search(prepared: Prepared, deadline: Deadline, observer: Observer) -> Plan:
             if interruption.requested:  # there was more to try
                 raise Interrupted from None
             raise told from None
+
+
+def _even(plan: Plan, instance: Instance) -> Plan:
+    """Return a plan of layers on as many devices as there are; as it is where stages need not be intervals."""
+    from mtpp.solvers.layer_chains.evening import evened
+    from mtpp.solvers.layer_chains.tables import LONGEST
+
+    plain = not instance.replicas and instance.cost.boundary is None and instance.op_count <= LONGEST
+    return evened(plan, instance) if plain else plan
 
 
 def find_partition(
@@ -266,6 +279,7 @@ def partition(
     algorithm: str = "auto",
     together: Sequence[str | Sequence[str]] = (),
     together_blocks: bool = False,
+    layers_only: bool = False,
     ignore_engine: bool = False,
     time_limit_s: float | None = None,
     work_limit: int | None = None,
@@ -332,6 +346,26 @@ def partition(
             raise InputError(either, parameter="k")
         prepared = prepare(for_stages(read, asked.k), asked)
     return find_partition(prepared, deadline, heard, spent_s=time.monotonic() - begin)
+
+
+def layer_groups(model: Model) -> tuple[tuple[str, ...], ...]:
+    """Return the ops of a language model that engines keep beside its layers: embedding and first layer, last and head.
+
+    Raises
+    ------
+    InputError
+        If it is no language model.
+    """
+    from mtpp.language_models.layer_graph import DECODER_EMBEDDING, EMBEDDING, HEAD
+
+    names = list(model.graph.op_names)
+    if "serving" not in model.graph.metadata:
+        remedy = "keep ops ‹together›, or blocks with ‹together_blocks›"
+        raise InputError("is of language models", parameter="layers_only", remedy=remedy)
+    places = {name: names.index(name) for name in (EMBEDDING, DECODER_EMBEDDING, HEAD) if name in names}
+    return tuple(
+        (names[place - 1], name) if name == HEAD else (name, names[place + 1]) for name, place in places.items()
+    )
 
 
 def block_groups(model: Model) -> tuple[tuple[str, ...], ...]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mtpp.api.options.emitting import Emitting
 from mtpp.api.options.kinds import Flag, Ratio
 from mtpp.api.options.option import Options, option
 from mtpp.api.options.path_kinds import OutputPath
@@ -45,7 +46,7 @@ class Written(Options):
 
 @click.command("partition")
 @click.argument("model", type=MODEL)
-@options(Partitioning, Required, Written, Reading)
+@options(Partitioning, Emitting, Required, Written, Reading)
 @output_options("table", "json", "csv", "markdown")
 @warm_up_behind_option("partition")
 @click.pass_context
@@ -54,6 +55,7 @@ def command(
     /,
     model: str,
     partitioning: Partitioning,
+    emitting: Emitting,
     required: Required,
     written: Written,
     reading: Reading,
@@ -62,8 +64,11 @@ def command(
 ) -> None:
     """Cut MODEL into k pipeline stages and prove how good the cut is.
 
-    MODEL is an ONNX file, a JSON graph with costs (see `mtpp convert`), or - for standard input.
+    MODEL is an ONNX file, a JSON graph with costs (see `mtpp convert`), the folder, configuration or checkpoint of a
+    language model, or - for standard input. --emit prints the plan for an engine in place of the table; where that
+    cannot express it, the exit code is 2, and -o is written all the same.
     """
+    from mtpp.api.emit import check_forms, emit_plan
     from mtpp.api.inputs.model import read_model
     from mtpp.api.inputs.reading_in_time import reading as being_read
     from mtpp.api.inputs.reading_in_time import refuse_too_late
@@ -78,6 +83,7 @@ def command(
     if asked.lacks_stages(on_machine=reading.machine is not None):
         raise click.UsageError("give -k" if asked.counts_latency else "give either -k or --max-bottleneck", ctx)
     check_output(output)
+    check_forms(emitting.form)
     if report is not None:
         _check_page(report)
     with being_read(model, deadline_from_start(limit_s)):
@@ -85,7 +91,8 @@ def command(
         prepared = prepare(read, asked)
     refuse_too_late(read.source.display, limit_s, process_age_s(), read.graph, ProcessOverheads())
     plan = find_partition(prepared, deadline_from_start(searching_s(limit_s, read.graph.op_count)), console)
-    deliver_plan(plan, console, output, output_format, embed=written.embed)
+    emitted = (lambda: emit_plan(plan, read, emitting, console)) if emitting.form else None
+    deliver_plan(plan, console, output, output_format, embed=written.embed, emitted=emitted)
     if report is not None:
         _deliver_page(
             plan, read, report, console, shallow=limit_s is not None or plan.stopped == StopReason.INTERRUPTED

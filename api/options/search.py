@@ -80,6 +80,11 @@ class _Cut(Goals, _Stages):
         more='Each group a list of names, or ``"a,b"``.',
     )  # fmt: skip
     together_blocks: bool = option(False, Flag(), "Keep each repeated block of an ONNX model, as layers.7, in one.")
+    layers_only: bool = option(
+        False, Flag(),
+        "Keep the embedding of a language model with its first layer, the head with its last; no stage is empty.",
+        more="Where that costs nothing; engines that cut between layers alone take such plans.",
+    )  # fmt: skip
     ignore_engine: bool = option(False, Flag(), "Cut where `mtpp split` cannot, too: for who only wants the number.")
 
 

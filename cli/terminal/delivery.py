@@ -77,14 +77,17 @@ def deliver_plan(
     *,
     embed: bool,
     instead: ComparedStages | None = None,
+    emitted: Callable[[], str] | None = None,
 ) -> None:
-    """Write and print a plan, and warn of what its reader should know; *instead* is printed in its place."""
+    """Write and print a plan, and warn of what its reader should know; *instead* or *emitted* are in its place."""
     from mtpp.host.deadline import process_age_s
 
     def json_text() -> str:
         return plan.json_text(elapsed_s=process_age_s(), embed=embed)
 
     def shown() -> str:
+        if emitted is not None:
+            return emitted()
         if instead is not None:
             return instead.text(output_format)
         return json_text() if output_format == "json" else plan.text(output_format)

@@ -112,3 +112,51 @@ def test_the_command_prints_the_text(model: Path, tmp_path: Path) -> None:
         in refused("split", str(model), str(plan), "--emit", "vllm")
     )
     assert "give --emit alone" in refused("split", str(model), str(plan), "-o", str(tmp_path / "out"))
+
+
+def test_whole_layers_with_the_ends_beside_them(shared_data: Path) -> None:
+    """42 layers on 16 stages: the head of a large vocabulary would be alone, and leave stages empty."""
+    path = shared_data / "llm" / "gemma2-9b"
+    plan = mtpp.partition(path, 16, layers_only=True)
+    assert plan.optimal
+    layout = mtpp.read_layout("vllm", mtpp.emit(path, plan, "vllm"), layers=42, stages=16, model=path)
+    assert (len(layout.layers or []), layout.findings) == (16, [])
+    free = mtpp.partition(path, 16)
+    assert "the head alone" in str(refusal(mtpp.emit, path, free, "vllm"))
+    assert free.bottleneck < plan.bottleneck
+    assert mtpp.verify(plan, model=path).passed
+
+
+@pytest.mark.parametrize("name", ["configs/deepseek-v3.json", "configs/gemma3n-e4b-text.json", "configs/t5-large.json"])
+def test_groups_of_other_kinds_stay(shared_data: Path, name: str) -> None:
+    """MTP layers with the head, layers of one cache with each other; ends of an encoder and of its decoder."""
+    plan = mtpp.partition(shared_data / "llm" / name, 4, layers_only=True)
+    ops = list(plan.assignment)
+    assert plan.assignment["embedding"] == plan.assignment[ops[1]]
+    before = ops[ops.index("head") - 1]
+    assert len({plan.assignment[op] for op in ops[ops.index(before) :]}) == 1
+
+
+def test_graphs_have_no_layers_to_keep() -> None:
+    """Their blocks can be kept whole."""
+    said = str(refusal(mtpp.partition, mtpp.datasets.sample_path("resnet50"), 2, layers_only=True))
+    assert "layers_only: is of language models" in said
+
+
+def test_plans_are_printed_for_an_engine_at_once(model: Path, tmp_path: Path) -> None:
+    """In place of the table; the document is written whether or not the engine can have the plan."""
+    written = tmp_path / "plan.json"
+    done = run("partition", str(model), "-k", "2", "--layers-only", "--emit", "vllm", "-o", str(written))
+    assert done.stdout == run("split", str(model), str(written), "--emit", "vllm").stdout
+    assert mtpp.read_layout("vllm", done.stdout, layers=4, stages=2).findings == []
+    other = tmp_path / "other.json"
+    assert "'torch' is no form" in refused("partition", str(model), "-k", "2", "--emit", "torch", "-o", str(other))
+    assert json.loads(other.read_text())["k"] == 2
+    assert "unknown form 'x'" in refused("partition", str(model), "-k", "2", "--emit", "x")
+
+
+def test_graphs_are_printed_as_well() -> None:
+    """For the programs that take plans of graphs."""
+    onnx = mtpp.datasets.sample_path("resnet50")
+    done = run("partition", str(onnx), "-k", "2", "--emit", "cut-names")
+    assert json.loads(done.stdout)["format"] == "mtpp-cuts"
