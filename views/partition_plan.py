@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mtpp.inference.cost_columns import CostColumns, Ticks
+from mtpp.names import PHASES
 from mtpp.units import format_bytes, format_share
 from mtpp.views.renderer import view
 from mtpp.views.shown_plan import ShownPlan, devices_text, each_cost, fullest_stage
@@ -139,6 +140,16 @@ def unit_text(ticks: Ticks, costs: CostColumns) -> str:
     return f" ({what} in {costs.unit})" if costs.unit else ""
 
 
+def _throughput(plan: ShownPlan) -> str:
+    """Return what a pipeline that is full does in a second: inferences, or tokens of a language model."""
+    steps = 10**12 / plan.bottleneck
+    if not plan.serving:
+        return f"{_rate(steps)} inferences/s"
+    step = f"{counted(plan.serving['batch'], 'sequence')} a step, {plan.describe(plan.bottleneck)} apart"
+    what = "tokens" if plan.serving["phase"] == PHASES[0] else "tokens of prompts"
+    return f"{_rate(steps * plan.serving['tokens'])} {what}/s ({step})"
+
+
 def _figures(plan: ShownPlan) -> list[tuple[str, str]]:
     upper, empty = plan.bottleneck, plan.empty_count
     busy = plan.k - empty
@@ -148,7 +159,7 @@ def _figures(plan: ShownPlan) -> list[tuple[str, str]]:
     of_stage = f"{plan.describe(upper)} (stage {plan.slowest})"
     figures += [("bottleneck", of_stage + (within if plan.of_latency else found_by))]
     if upper and plan.timed:
-        figures.append(("throughput", f"{_rate(10**12 / upper)} inferences/s"))
+        figures.append(("throughput", _throughput(plan)))
     told = plan.devices is not None or plan.replicated or plan.of_latency or plan.limit is not None or plan.frontier
     request = f"{plan.describe(plan.latency)} on an idle pipeline{found_by if plan.of_latency else within}"
     full = f"{plan.describe(busy * upper)} ({counted(busy, 'busy stage')} × bottleneck)"

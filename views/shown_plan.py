@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -76,6 +76,8 @@ class ShownPlan(InTicks):
         Devices that may be used at most; None: all.
     fewest_for
         Ticks of a bottleneck that no fewer devices than *most_used* keep to; None where that is not said.
+    serving
+        Load of a language model, as its plan's document has it; empty for other graphs.
     """
 
     name: str
@@ -100,6 +102,7 @@ class ShownPlan(InTicks):
     frontier: Sequence[ShownPoint] = ()
     most_used: int | None = None
     fewest_for: int | None = None
+    serving: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def latency(self) -> int:
@@ -204,6 +207,7 @@ def shown_plan(plan: Plan, assumptions: Sequence[str]) -> ShownPlan:
             for point in plan.frontier
         ],
         most_used=instance.most_used,
+        serving=plan.serving,
         fewest_for=None if plan.fewest is None else plan.fewest.max_bottleneck,
     )
 
@@ -259,6 +263,7 @@ def shown_document(document: Mapping[str, Any], assumptions: Sequence[str] = ())
             for point in document.get("frontier", ())
         ],
         most_used=document["k"],
+        serving=document["model"].get("serving", {}),
         fewest_for=document["fewest_devices"]["max_bottleneck"] if "fewest_devices" in document else None,
     )
 

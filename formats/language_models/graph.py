@@ -76,7 +76,14 @@ def graph_of(layers: LayerGraph, device: Device, given: Collection[str]) -> Cost
     metadata: dict[str, Any] = {
         "dims": sizes,
         "proposed_dims": [name for name in sizes if name not in given],
-        "serving": {"model_type": layers.model.model_type, "phase": load.phase, "tokens": load.tokens},
+        "serving": {
+            "model_type": layers.model.model_type,
+            "phase": load.phase,
+            "context": load.context,
+            "batch": load.batch,
+            "kv_dtype": load.kv_dtype,
+            "tokens": load.tokens,
+        },
         **kept_together(layers.groups),
     }
     return layers.cost_graph(device, **metadata)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from mtpp.checker.report import STATED_TIERS
+from mtpp.checker.serving import SERVING
 from mtpp.document_shape import (
     Path,
     Rule,
@@ -164,7 +165,13 @@ _PLAN: dict[str, Rule] = {
             "tensors": whole(),
             "dims": mapping(whole(1)),
         },
-        {"costs_sha256": sha256, "proposed_dims": array(text), "keep_state": mapping(text), "param_bytes": whole()},
+        {
+            "costs_sha256": sha256,
+            "proposed_dims": array(text),
+            "keep_state": mapping(text),
+            "param_bytes": whole(),
+            "serving": SERVING,
+        },
     ),
     "system": system,
     "k": whole(1),

@@ -73,6 +73,7 @@ from mtpp.checker.report import (
     fact,
     meets_tier,
 )
+from mtpp.checker.serving import serving_rows
 from mtpp.checker.stages import StageFigures
 from mtpp.errors import InputError
 
@@ -169,6 +170,7 @@ def verify_plan(
         *([] if devices is None else [devices_row(plan, devices.names, devices.order)]),
         *([] if placed is None else times_row(plan["machine"], times_due if graph is not None else None, measured_due)),
         *dims_rows(plan["model"], dims_due, _PLAN),
+        *serving_rows(plan),
         groups_row(plan["together"], subject.op_count),
         _check_file(plan, graph_sha256, model_given=model_given, unfound=model_unfound),
         *_check_costs(plan, costs_sha256, model_given=model_given),

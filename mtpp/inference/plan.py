@@ -214,10 +214,17 @@ class Plan:
             return [{}] * self.partition.k
         return [{"device": {"name": names[b], "index": self.devices[b]}} for b in range(self.partition.k)]
 
+    @property
+    def serving(self) -> dict[str, Any]:
+        """Load of a language model; empty for other graphs."""
+        load = self.graph.metadata.get("serving")
+        return {**load, "sequences": self.instance.device.sequences} if isinstance(load, Mapping) else {}
+
     def _system(self) -> dict[str, Any]:
         """Return the system, with the number of sequences if stages keep any states of them."""
         device = self.instance.device
-        return device.to_document() | ({"sequences": device.sequences} if self.graph.states.inputs else {})
+        held = bool(self.graph.states.inputs) or bool(self.serving)
+        return device.to_document() | ({"sequences": device.sequences} if held else {})
 
     def to_document(
         self,
@@ -267,6 +274,7 @@ class Plan:
                 **({"keep_state": dict(keep_state)} if keep_state else {}),
                 **({} if costs_sha256 is None else {"costs_sha256": costs_sha256}),
                 **({"param_bytes": graph.all_bytes} if graph.weights.names else {}),
+                **({"serving": self.serving} if self.serving and dims else {}),
             },
             "system": self._system(),
             **({} if machine is None else {"machine": machine}),

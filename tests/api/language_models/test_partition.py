@@ -41,6 +41,24 @@ def test_a_folder_is_partitioned_and_verified(folder: str, tmp_path: Path) -> No
     assert not mtpp.verify(document, str(other)).passed
 
 
+def test_the_load_is_stated_and_checked(folder: str, tmp_path: Path) -> None:
+    """Tokens per second are those of a batch per bottleneck; a page shows the plan; another load is false."""
+    model = mtpp.read(folder, sequences=8, context=128, phase="prefill", batch=2, kv_dtype="fp8")
+    plan = mtpp.partition(model, 2)
+    document = plan.document()
+    load = {"model_type": "llama", "phase": "prefill", "context": 128, "batch": 2, "kv_dtype": "fp8", "tokens": 256}
+    assert document["model"]["serving"] == load | {"sequences": 8}
+    rate = 256 / (plan.bottleneck / 1e12)
+    said = next(line for line in plan.text("table").splitlines() if line.startswith("throughput"))
+    assert float(said.split()[1].replace(",", "")) == pytest.approx(rate, rel=0.01)
+    assert "tokens of prompts/s (2 sequences a step" in said
+    assert mtpp.report(document, model=folder).passed
+    for key, wrong in {"tokens": 255, "phase": "decode", "batch": 1, "kv_dtype": "bf16", "sequences": 9}.items():
+        forged = json.loads(json.dumps(document))
+        forged["model"]["serving"][key] = wrong
+        assert mtpp.verify(forged, folder).verdict == "false", key
+
+
 def _least_bottleneck(model: Any, k: int) -> int:
     """Try all cuts of a chain."""
     names, best = list(model.graph.op_names), None
