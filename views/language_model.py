@@ -16,6 +16,7 @@ _KEYS = (
 )  # fmt: skip
 _STEP_KEYS = ("flops", "weight_bytes", "cache_bytes_read", "cache_bytes_written")
 _LISTED = 3
+_DEGREES = 8
 
 
 @view
@@ -106,9 +107,16 @@ def _summary(document: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("model", f"{document['model_type']}: {document['parameters']:,} parameters ({source})"),
         ("weights", f"{document['bytes']:,} B: {types}{', head tied' if document['tied'] else ''}"),
         *_caches(document),
+        ("degrees", _degrees(document["tensor_parallel"])),
         *_steps(document),
         *(("note", note) for note in document["notes"]),
     ]
+
+
+def _degrees(degrees: Sequence[int]) -> str:
+    """Write the numbers of GPUs over which engines divide the model."""
+    listed = ", ".join(map(str, degrees[:_DEGREES])) + (f", …, {degrees[-1]}" if len(degrees) > _DEGREES else "")
+    return f"{listed} GPUs a stage (tensor parallelism)" if len(degrees) > 1 else "one GPU a stage"
 
 
 def _caches(document: Mapping[str, Any]) -> list[tuple[str, str]]:

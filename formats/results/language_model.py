@@ -7,6 +7,7 @@ from typing import Any
 
 from mtpp.language_models.cache import cache_bytes
 from mtpp.language_models.language_model import DecoderLayer, LanguageModel, Part
+from mtpp.language_models.tensor_degrees import possible_degrees
 from mtpp.wording import counted
 
 FORMAT = "mtpp-language-model"
@@ -46,6 +47,7 @@ def language_model_document(
         "bytes": model.bytes,
         "bytes_by_type": dict(model.types),
         "tied": model.tied,
+        "tensor_parallel": possible_degrees(model),
         "kv_dtype": kv_dtype,
         "context": context,
         "sequences": sequences,

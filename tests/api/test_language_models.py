@@ -35,6 +35,8 @@ def test_the_document_has_layers_and_parts(folder: Path) -> None:
     assert document["embedding"] == document["head"] == {"parameters": 80, "bytes": 160}
     assert document["other"] == {"parameters": 8, "bytes": 16}
     assert (document["tied"], document["mtp"], document["notes"]) == (False, [], [])
+    assert document["tensor_parallel"] == [1, 2, 4]  # heads
+    assert "degrees  1, 2, 4 GPUs a stage (tensor parallelism)" in mtpp.inspect(folder).text().splitlines()
     assert (document["parameters"], document["bytes"]) == (2 * LAYER_PARAMETERS + 168, 4 * LAYER_PARAMETERS + 336)
 
 
