@@ -111,6 +111,13 @@ def prepare(model: Model, asked: Partitioning) -> Prepared:
             parameter="population" if asked.population else "generations",
             remedy="it goes with " + ", ".join(one.name for one in registry.PARTITIONERS.values() if one.evolves),
         )
+    if model.degrees is not None:
+        from mtpp.api.language_models.degrees import refuse_beside_degrees
+
+        refuse_beside_degrees(asked)
+        prepared = Prepared(model, asked, variant, together, model.whole_instance(asked.k), None)
+        asked.goal(prepared.instance)
+        return prepared
     instance = model.instance(asked.k if model.machine is not None else asked.k or 1)
     instance = asked.applied(instance, variant.name)
     prepared = Prepared(model, asked, variant, together, instance, contract_groups(instance, together))
@@ -130,6 +137,10 @@ def search(prepared: Prepared, deadline: Deadline, observer: Observer) -> Plan:
     from mtpp.solvers.memory_growth import with_growth
     from mtpp.solvers.solve import solve
 
+    if prepared.model.degrees is not None:
+        from mtpp.api.language_models.degrees import search_with_degrees
+
+        return search_with_degrees(prepared)
     start: SearchResult | None = None
     fewest: FewestDevicesProof | None = None
     variant, graph = prepared.variant, prepared.model.graph
@@ -203,7 +214,9 @@ def on_machine(plan: Plan, model: Model) -> Plan:
     """Return a plan with a stage for each device of the model's machine, where it has one."""
     from mtpp.inference.placement import on_whole_machine
 
-    return plan if model.machine is None else on_whole_machine(plan, model.whole_instance(plan.instance.most_used))
+    if model.machine is None or plan.degrees is not None:
+        return plan
+    return on_whole_machine(plan, model.whole_instance(plan.instance.most_used))
 
 
 def _fewest(

@@ -43,6 +43,11 @@ def plan_document(plan: Plan, model: Model, *, elapsed_s: float, embed: bool = F
         graph = plain_document(model.graph)
     if model.machine is not None:
         machine = model.machine_document(alone=alone)
+    graphs = None
+    if alone and plan.degrees is not None:
+        from mtpp.api.inputs.degrees import graph_documents
+
+        graph, graphs = plain_document(model.graph), graph_documents(model)
     return plan.to_document(
         sha256=model.source.sha256,
         dims=model.dims,
@@ -52,6 +57,7 @@ def plan_document(plan: Plan, model: Model, *, elapsed_s: float, embed: bool = F
         costs_sha256=model.costs_sha256,
         graph_document=graph,
         machine=machine,
+        graphs=graphs,
     )
 
 
@@ -84,6 +90,8 @@ class Stage:
         Ticks in a second; None where the graph's costs have no unit of time.
     devices
         Names of the devices that it stands on, where the plan lists them.
+    tensor_parallel
+        GPUs of its device that share it: costs and bytes are of one of them.
     """
 
     index: int
@@ -98,6 +106,7 @@ class Stage:
     ticks_per_s: int | None
     state_bytes: int = 0
     devices: tuple[str, ...] = ()
+    tensor_parallel: int = 1
 
     @property
     def cost_s(self) -> float | None:
@@ -353,6 +362,7 @@ class PartitionPlan(SavedResult):
                 ticks_per_s=ticks_per_s,
                 state_bytes=row.get("state_bytes", 0),
                 devices=tuple(one["name"] for one in row.get("devices", [row["device"]] if "device" in row else [])),
+                tensor_parallel=row.get("tensor_parallel", 1),
                 **{figure: row[figure] for figure in figures},
             )
             for b, row in enumerate(self._document["stages"])

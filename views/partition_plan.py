@@ -93,9 +93,11 @@ def _columns(plan: ShownPlan) -> list[Column]:
     if plan.replicated:
         device = [Column("devices", left=True)]
         each = [Column("each", lambda ticks: " / ".join(costs.text(one) for one in ticks))]
+    degree = [Column("GPUs")] if plan.has_degrees else []
     return [
         Column("stage"),
         *device,
+        *degree,
         Column("ops"),
         Column("first op", left=True),
         Column("last op", left=True),
@@ -113,6 +115,7 @@ def _rows(plan: ShownPlan) -> list[list[Any]]:
         [
             row["index"],
             *([devices_text(row)] if plan.replicated or plan.devices is not None else []),
+            *([row["tensor_parallel"] if row["ops"] else None] if plan.has_degrees else []),
             *(row["ops"], row["first"] or None, row["last"] or None),
             *(None if part in hidden or not row["ops"] else row[part] for part in _PARTS),
             *([tuple(dict.fromkeys(each_cost(row))) if row["ops"] else None] if plan.replicated else []),

@@ -125,6 +125,11 @@ class ShownPlan(InTicks):
         return any("devices" in row for row in self.stages)
 
     @property
+    def has_degrees(self) -> bool:
+        """Whether several GPUs of a device may share a stage."""
+        return any("tensor_parallel" in row for row in self.stages)
+
+    @property
     def device_count(self) -> int:
         """Number of devices of all stages."""
         return sum(len(row.get("devices", (None,))) for row in self.stages)
@@ -173,7 +178,7 @@ def shown_plan(plan: Plan, assumptions: Sequence[str]) -> ShownPlan:
     if system.peak == "order" and system.limits_memory:
         peak = int(peaks_in_order(instance, plan.partition.assignment * 0, 1)[0])
     one_stage, alone_on = _one_stage(system, int(instance.work.sum()), int(instance.param_bytes.sum()), peak), ""
-    differ = len(instance.machine.classes) > 1
+    differ = len(instance.machine.classes) > 1 and plan.degrees is None
     if differ:
         one_stage = None if plan.alone is None else plan.alone.ticks
         alone_on = "" if plan.alone is None else _name_of_device(plan, plan.alone.device)
@@ -189,7 +194,7 @@ def shown_plan(plan: Plan, assumptions: Sequence[str]) -> ShownPlan:
         bottleneck=plan.bottleneck,
         found_by=plan.found_by,
         one_stage=one_stage,
-        one_stage_known=differ or not instance.cost.counts_ops,
+        one_stage_known=plan.degrees is None and (differ or not instance.cost.counts_ops),
         alone_on=alone_on,
         crossing=Crossing(len(plan.crossing), instance.tensor_count, sum(sizes)),
         coverage=plan.coverage,
@@ -220,7 +225,7 @@ def shown_document(document: Mapping[str, Any], assumptions: Sequence[str] = ())
     objective = document.get("objective", BOTTLENECK_OBJECTIVE)
     stages, bound = document["stages"], document["lower_bound"]
     devices = _devices_of(document)
-    known = system.peak == "reserve" or not system.limits_memory
+    known = "degrees" not in document and (system.peak == "reserve" or not system.limits_memory)
     listed = {Device.from_figures(one) for one in document["machine"]["devices"]} if devices else set()
     known = known and len(listed) <= 1 and not any(device.stage_times_ps for device in listed)
     work, params = (sum(row[figure] for row in stages) for figure in ("work", "param_bytes"))

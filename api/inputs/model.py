@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mtpp.api.options.reading import ModelReading
     from mtpp.formats.io.source import Source as Source
     from mtpp.formats.measured.measured_costs import MeasuredCosts
+    from mtpp.inference.degrees.stage_degrees import DegreeGraph
     from mtpp.inference.graph import CostGraph
     from mtpp.inference.instance import Instance
     from mtpp.machine.device import Device as Device
@@ -55,6 +56,8 @@ class Model:
         For each class the SHA-256 of the file that these were measured in, if they were.
     adapters
         Paths of adapters of a language model.
+    degrees
+        Shares of a language model at degrees of tensor parallelism above 1; None where no device has any.
     how
         Of a language model whose step depends on the number of stages: how it is read; None of others.
     """
@@ -73,6 +76,7 @@ class Model:
     keep_state: Mapping[str, str] = field(default_factory=dict)
     adapters: Sequence[str] = ()
     how: ModelReading | None = None
+    degrees: Mapping[int, DegreeGraph] | None = None
 
     def __repr__(self) -> str:
         graph = self.graph
@@ -96,6 +100,12 @@ class Model:
         from mtpp.inference.instance import Instance
         from mtpp.machine.machine import Machine
 
+        if self.degrees is not None:
+            raise InputError(
+                "devices have tensor_parallel, whose degrees `mtpp partition` alone searches",
+                parameter="machine",
+                remedy="leave it out, or use `mtpp partition`",
+            )
         one_by_one = self.machine is not None and (
             len(self.machine.classes) > 1 or self.machine.neighbours or bool(self.machine.classes[0].stage_times_ps)
         )
@@ -269,6 +279,13 @@ def read_model(
     for name in () if machine is None else _useless_devices(machine, graph):
         warn(f"device {name} can hold no op: its memory is too small for any, and no stage stands there")
     times, digests = ((), ()) if machine is None else _times_on(machine, graph, source, read, how, path)
+    degrees = None
+    if machine is not None and looks_like_description(source.data):
+        from mtpp.api.inputs.degrees import shared_graphs
+
+        degrees = shared_graphs(machine, read, graph.metadata.get("dims", {}), how.given_machine, warn)
+    if degrees is not None and costs is not None:
+        raise InputError("are of one GPU, and devices have tensor_parallel", parameter="costs", remedy="leave them out")
     again = source if source.is_stdin else replace(source, data=b"")  # a file can be read again
     told = how.time_unit is not None or how.backward or how.loading_time
     return Model(
@@ -286,6 +303,7 @@ def read_model(
         keep_state=frozen(kept),
         adapters=how.adapters,
         how=how if looks_like_description(source.data) and batch_is_open(how) else None,
+        degrees=degrees,
     )
 
 
@@ -319,11 +337,13 @@ def _times_on(
         Reads the model's file for a system and sizes.
     """
     from mtpp.api.inputs.device_costs import at_device, named_by, refuse_other_than_chain, refuse_shared_stages
+    from mtpp.formats.graphs.language_model import looks_like_description
     from mtpp.formats.graphs.recognise import takes_sizes
     from mtpp.machine.boards import RATES
 
     refuse_other_than_chain(graph, machine, how.given_machine)
-    refuse_shared_stages(graph, machine, how.given_machine)
+    if not looks_like_description(source.data):
+        refuse_shared_stages(graph, machine, how.given_machine)
     modelled = takes_sizes(source) and how.costs is None
     sizes = dict(graph.metadata.get("dims", {}))
     times: list[Sequence[Exact] | None] = []

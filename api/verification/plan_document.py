@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from mtpp.checker.plan import Report
     from mtpp.formats.io.source import Source
     from mtpp.formats.measured.measured_costs import MeasuredCosts
+    from mtpp.inference.graph import CostGraph
     from mtpp.machine.device import Device
 
 Graph = tuple[dict[str, Any], str | None, str | None]
@@ -67,6 +69,7 @@ def verify_plan_document(plan: Any, source: Source, request: VerifyRequest, obse
             machine_due=request.machine_due_for(plan["model"]["dims"]),
             times_due=times,
             measured_due=measured_times(model, plan, request) if "machine" in plan else None,
+            degrees_due=None if model is None or "degrees" not in plan else degrees_of(model, plan, request),
             ended_by=(TimeIsUp,),
         )
     except InputError as error:
@@ -141,6 +144,43 @@ def times_of(
     return times
 
 
+def degrees_of(
+    model: str | SuppliedModel, plan: Mapping[str, Any], request: VerifyRequest
+) -> dict[int, tuple[dict[str, Any], list[Sequence[Any] | None]]] | None:
+    """Return the share of a model at each degree above 1 of a plan's devices, and the times of its ops on each of them.
+
+    Degrees that the model is not divided by are left out. None for what is no language model.
+    """
+    from mtpp.formats.graphs.language_model import looks_like_description
+    from mtpp.formats.graphs.native import to_document
+    from mtpp.formats.graphs.recognise import read_graph
+    from mtpp.language_models.serving_load import GPUS
+    from mtpp.language_models.tensor_degrees import Undividable
+
+    source, devices = _source_of(model, request), plan["machine"]["devices"]
+    if source is None or not looks_like_description(source.data):
+        return None
+    found: dict[int, tuple[dict[str, Any], list[Sequence[Any] | None]]] = {}
+    listed = {degree for stated in devices for degree in stated.get(GPUS, [])}
+    for degree in sorted(listed - {1}):
+        graphs: dict[Device, CostGraph] = {}
+        times: list[Sequence[Any] | None] = []
+        try:
+            for i, stated in enumerate(devices):
+                if degree not in stated.get(GPUS, []):
+                    times.append(None)
+                    continue
+                device = _device_of(stated, i)
+                if device not in graphs:
+                    sizes = {**plan["model"]["dims"], GPUS: degree}
+                    graphs[device] = read_graph(source, dims=sizes, system=device, **request.read_as.values())
+                times.append(graphs[device].work)
+        except Undividable:
+            continue
+        found[degree] = to_document(next(iter(graphs.values()))), times
+    return found
+
+
 def _source_of(model: str | SuppliedModel | None, request: VerifyRequest) -> Source | None:
     """Return the file of a model; None where there is none to read again."""
     from mtpp.api.inputs.model_source import model_source
@@ -152,18 +192,23 @@ def _source_of(model: str | SuppliedModel | None, request: VerifyRequest) -> Sou
 
 
 def _device_of(stated: Mapping[str, Any], i: int) -> Device:
-    """Return a device of a plan's machine, by rates and speed alone."""
+    """Return a device of a plan's machine, by rates, speed, and GPUs that share a stage alone."""
     from mtpp.document_shape import refuse
     from mtpp.machine.device import Device
     from mtpp.machine.link import Link
+    from mtpp.machine.tensor_group import TensorGroup
 
     try:
         speed = Fraction(stated["speed"])
-        return Device(
+        device = Device(
             "device", stated["peak_flops_per_s"], stated["memory_bandwidth_bytes_per_s"], Link(1), speed=speed
         )
     except (ValueError, ZeroDivisionError, InputError):
         refuse("is no speed", ("machine", "devices", i, "speed"))
+    try:
+        return replace(device, tensor=TensorGroup.from_figures(stated))
+    except InputError as error:
+        refuse(error.problem, ("machine", "devices", i, "tensor_parallel"))
 
 
 def costs_for(request: VerifyRequest) -> MeasuredCosts | None:

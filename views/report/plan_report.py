@@ -304,7 +304,8 @@ def frontier_section(shown: StatedPlan, report: Report) -> Section:
 
 def _on(row: Mapping[str, Any], between: str) -> str:
     """Return the name of a stage's device, or of several, where a plan says them."""
-    return f"{between}{devices_text(row)}" if row.keys() & {"device", "devices"} else ""
+    shared = f" ({row['tensor_parallel']} GPUs)" if row.get("tensor_parallel", 1) > 1 else ""
+    return f"{between}{devices_text(row)}{shared}" if row.keys() & {"device", "devices"} else ""
 
 
 def _table(shown: StatedPlan, listed: Sequence[Mapping[str, Any]], costs: CostColumns) -> TableBlock:

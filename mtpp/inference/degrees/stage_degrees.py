@@ -30,10 +30,6 @@ class DegreeGraph:
     graph: CostGraph
     times: Sequence[Sequence[Exact] | None]
 
-    def to_document(self, graph: Mapping[str, Any], times: Sequence[Sequence[Any] | None]) -> dict[str, Any]:
-        """Return what a plan's ``graphs`` holds of it, given both as plain values."""
-        return {"graph": dict(graph), "times": [None if row is None else list(row) for row in times]}
-
 
 @dataclass(frozen=True, eq=False)
 class StageDegrees:

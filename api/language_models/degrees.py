@@ -1,0 +1,56 @@
+"""Plans of language models on devices that may run a stage at several degrees of tensor parallelism."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mtpp.errors import InputError
+from mtpp.names import AUTO, DOWNSET, PIPER
+
+if TYPE_CHECKING:
+    from mtpp.api.options.search import Partitioning
+    from mtpp.api.partition import Prepared
+    from mtpp.inference.plan import Plan
+
+_SEARCHES = (AUTO, DOWNSET, PIPER)
+
+
+def refuse_beside_degrees(asked: Partitioning) -> None:
+    """Raise InputError for options that do not go with degrees of tensor parallelism."""
+    if asked.algorithm not in _SEARCHES:
+        problem = "does not know of degrees of tensor parallelism"
+        raise InputError(f"{asked.algorithm} {problem}", parameter="algorithm", remedy="leave it out")
+    for given, name in ((asked.frontier, "frontier"), (asked.replicas, "replicas")):
+        if given:
+            raise InputError("does not go with degrees of tensor parallelism", parameter=name, remedy="leave it out")
+    if asked.max_bottleneck is not None and not asked.counts_latency:
+        problem = "does not go with degrees of tensor parallelism in place of ‹k›"
+        raise InputError(
+            problem, parameter="max_bottleneck", remedy='give it with ‹objective› "latency", or leave it out'
+        )
+
+
+def search_with_degrees(prepared: Prepared) -> Plan:
+    """Return the best plan whose stages are intervals of the layers, each at one of the degrees of its device.
+
+    Layers form a chain of little more than a hundred ops, all of whose intervals are looked at: no limit on time or
+    memory is of use, and all other searches know of one graph alone.
+
+    Raises
+    ------
+    Infeasible
+        Proven.
+    """
+    from mtpp.api.inputs.degrees import degree_instances, degrees_of_classes
+    from mtpp.solvers.layer_chains.solve import DegreeProblem, solve_with_degrees
+
+    model, asked = prepared.model, prepared.asked
+    problem = DegreeProblem(
+        model.graph,
+        prepared.instance,
+        degree_instances(model, prepared.instance.most_used),
+        degrees_of_classes(model),
+        prepared.together,
+        prepared.goal,
+    )
+    return solve_with_degrees(problem, algorithm=prepared.variant.name, seed=asked.seed)
