@@ -47,7 +47,13 @@ class ComparedStages(ShownResult):
         return compared_text(self.comparison, medium, self.assumptions)
 
 
-def plan_of_labels(model: Model, labels: Sequence[int], k: int | None, devices: Sequence[int] | None = None) -> Plan:
+def plan_of_labels(
+    model: Model,
+    labels: Sequence[int],
+    k: int | None,
+    devices: Sequence[int] | None = None,
+    degrees: Sequence[int] | None = None,
+) -> Plan:
     """Score a partition; *k* defaults to the number of stages that the labels span, or of devices.
 
     Parameters
@@ -55,12 +61,18 @@ def plan_of_labels(model: Model, labels: Sequence[int], k: int | None, devices: 
     devices
         Device of each stage, where the machine's may stand anywhere; None: those of the least bottleneck for these
         stages. With transport between neighbours the order of the list.
+    degrees
+        Of tensor parallelism of each stage, where devices have any; None: the fastest.
     """
     from mtpp.api.partition import on_machine
     from mtpp.solvers.bounds.device_room import first_bound
     from mtpp.solvers.last_look.partition import look_at_partition
     from mtpp.solvers.local_search.device_matching import best_devices
 
+    if model.degrees is not None:
+        from mtpp.api.language_models.degrees import scored_with_degrees
+
+        return scored_with_degrees(model, labels, k, devices, degrees)
     instance = model.instance(k or max(labels) + 1) if model.machine is None else model.whole_instance(k)
     lower = first_bound(instance)
     if devices is not None:
@@ -106,10 +118,15 @@ def refuse_cuts(model: Model, labels: Sequence[int], k: int | None) -> None:
 
 
 def scored(
-    model: Model, labels: Sequence[int], k: int | None, observer: Observer, devices: Sequence[int] | None = None
+    model: Model,
+    labels: Sequence[int],
+    k: int | None,
+    observer: Observer,
+    devices: Sequence[int] | None = None,
+    degrees: Sequence[int] | None = None,
 ) -> Plan:
     """Score a partition, and warn where its stages had to be numbered anew."""
-    plan = plan_of_labels(model, labels, k, devices)
+    plan = plan_of_labels(model, labels, k, devices, degrees)
     if devices is None and _any_order(model) and plan.instance.machine.neighbours:
         observer.warn(LISTED)
     if plan.partition.assignment.tolist() != list(labels):
@@ -118,13 +135,18 @@ def scored(
 
 
 def score(
-    model: Model, labels: Sequence[int], k: int | None, observer: Observer, devices: Sequence[int] | None = None
+    model: Model,
+    labels: Sequence[int],
+    k: int | None,
+    observer: Observer,
+    devices: Sequence[int] | None = None,
+    degrees: Sequence[int] | None = None,
 ) -> PartitionPlan:
     """Do the same, and return a plan that shows and saves itself."""
     from mtpp.api.partition_plan import PartitionPlan
 
     begin = time.monotonic()
-    record = scored(model, labels, k, observer, devices)
+    record = scored(model, labels, k, observer, devices, degrees)
     return PartitionPlan.of(record, model, elapsed_s=time.monotonic() - begin)
 
 
@@ -148,6 +170,7 @@ def compare_stages(
     -------
     The given partition with the better lower bound of the two, and the comparison.
     """
+    from mtpp.api.inputs.degrees import degrees_given
     from mtpp.api.inputs.model import devices_given
     from mtpp.api.inputs.user_assignment import labels_of_assignment
     from mtpp.api.options.search import Partitioning
@@ -168,7 +191,8 @@ def compare_stages(
     else:
         labels = labels_of_assignment(model.graph, against)
         most = k if model.machine is not None else max(k, max(labels) + 1)
-        other = plan_of_labels(model, labels, most, devices_given(model, against))
+        devices, degrees = devices_given(model, against), degrees_given(model, against)
+        other = plan_of_labels(model, labels, most, devices, degrees)
     if other.partition.k == k and other.lower.value > record.lower.value:
         record = replace(record, lower=other.lower)
     comparison = StageComparison(record, other, name, PurePath(against).name)
@@ -220,6 +244,7 @@ def evaluate(
     >>> plan.bottleneck_s, [stage.work_s for stage in plan.stages]
     (0.003, [0.001, 0.0025])
     """
+    from mtpp.api.inputs.degrees import degrees_given
     from mtpp.api.inputs.model import devices_given
     from mtpp.api.inputs.reading import as_model
     from mtpp.api.inputs.user_assignment import brought_along, labels_of_cuts, stage_labels
@@ -234,4 +259,5 @@ def evaluate(
         own = stage_labels(read.graph, assignment) if asked.cuts is None else labels_of_cuts(read.graph, asked.cuts)
         if asked.cuts is not None:
             refuse_cuts(read, own, asked.k)
-        return score(read, own, asked.k, heard, devices_given(read, assignment))
+        devices, degrees = devices_given(read, assignment), degrees_given(read, assignment)
+        return score(read, own, asked.k, heard, devices, degrees)

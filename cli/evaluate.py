@@ -56,6 +56,7 @@ def command(
     invalid: exit code 1. With --against, what is printed is the comparison; -o still writes the scored plan.
     """
     from mtpp.api.evaluate import compare_stages, refuse_cuts, score
+    from mtpp.api.inputs.degrees import degrees_given
     from mtpp.api.inputs.model import devices_given, read_model
     from mtpp.api.inputs.user_assignment import labels_of_assignment, labels_of_cuts
     from mtpp.cli.terminal.delivery import check_output, deliver_plan
@@ -72,7 +73,8 @@ def command(
     else:
         labels = labels_of_cuts(read.graph, scoring.cuts or [""])  # as an empty text says
         refuse_cuts(read, labels, scoring.k)
-    plan = score(read, labels, scoring.k, console, devices_given(read, assignment))
+    devices, degrees = devices_given(read, assignment), degrees_given(read, assignment)
+    plan = score(read, labels, scoring.k, console, devices, degrees)
     comparison = None
     if against is not None:
         name = PurePath(assignment or "cuts").name

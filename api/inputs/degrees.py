@@ -71,10 +71,10 @@ def shared_graphs(
         found[degree] = DegreeGraph(graph, tuple(times))
     for name, device in zip(machine.names, machine.devices, strict=True):
         if not any(degree == 1 or degree in found for degree in device.tensor.degrees):
-            error = refused[device.tensor.degrees[0]]
-            raise at_device(machine, name, "tensor_parallel", given, f"device {name}: {error.problem}", error.remedy)
-    for degree, error in refused.items():
-        warn(f"degree {degree} is left out: {error.problem}")
+            why = refused[device.tensor.degrees[0]]
+            raise at_device(machine, name, "tensor_parallel", given, f"device {name}: {why.problem}", why.remedy)
+    for degree, why in refused.items():
+        warn(f"degree {degree} is left out: {why.problem}")
     return found
 
 
@@ -116,3 +116,20 @@ def graph_documents(model: Model) -> dict[str, Any]:
         }
         for degree, one in (model.degrees or {}).items()
     }
+
+
+def degrees_given(model: Model, assignment: Any) -> list[int] | None:
+    """Return the degree of each stage that a plan says, where devices have degrees; None where it says none.
+
+    Parameters
+    ----------
+    assignment
+        As :func:`mtpp.api.inputs.user_assignment.stage_labels` takes it.
+    """
+    from mtpp.api.inputs.model import assignment_mapping
+
+    stages = None if model.degrees is None else assignment_mapping(assignment).get("stages")
+    if not isinstance(stages, list) or not all(isinstance(row, Mapping) and GPUS in row for row in stages):
+        return None
+    found: list[Any] = [row[GPUS] for row in stages]
+    return found if all(type(degree) is int for degree in found) else None

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mtpp.errors import InputError
 from mtpp.names import AUTO, DOWNSET, PIPER
 
 if TYPE_CHECKING:
+    from mtpp.api.inputs.model import Model
     from mtpp.api.options.search import Partitioning
     from mtpp.api.partition import Prepared
+    from mtpp.inference.instance import Instance
     from mtpp.inference.plan import Plan
+    from mtpp.solvers.layer_chains.solve import DegreeProblem
 
 _SEARCHES = (AUTO, DOWNSET, PIPER)
 
@@ -41,16 +46,38 @@ def search_with_degrees(prepared: Prepared) -> Plan:
     Infeasible
         Proven.
     """
-    from mtpp.api.inputs.degrees import degree_instances, degrees_of_classes
-    from mtpp.solvers.layer_chains.solve import DegreeProblem, solve_with_degrees
+    from mtpp.solvers.layer_chains.solve import solve_with_degrees
 
-    model, asked = prepared.model, prepared.asked
-    problem = DegreeProblem(
-        model.graph,
-        prepared.instance,
-        degree_instances(model, prepared.instance.most_used),
-        degrees_of_classes(model),
-        prepared.together,
-        prepared.goal,
-    )
-    return solve_with_degrees(problem, algorithm=prepared.variant.name, seed=asked.seed)
+    problem = replace(_problem(prepared.model, prepared.instance), together=prepared.together, goal=prepared.goal)
+    return solve_with_degrees(problem, algorithm=prepared.variant.name, seed=prepared.asked.seed)
+
+
+def scored_with_degrees(
+    model: Model,
+    labels: Sequence[int],
+    k: int | None,
+    devices: Sequence[int] | None = None,
+    degrees: Sequence[int] | None = None,
+) -> Plan:
+    """Score stages of layers that were brought along, as :func:`mtpp.api.evaluate.plan_of_labels` does.
+
+    Parameters
+    ----------
+    degrees
+        Of each stage; None: the fastest for each.
+
+    Returns
+    -------
+    A plan whose lower bound is the least bottleneck of any plan.
+    """
+    from mtpp.solvers.layer_chains.score import score_with_degrees
+
+    return score_with_degrees(_problem(model, model.whole_instance(k)), labels, devices, degrees)
+
+
+def _problem(model: Model, instance: Instance) -> DegreeProblem:
+    from mtpp.api.inputs.degrees import degree_instances, degrees_of_classes
+    from mtpp.solvers.layer_chains.solve import DegreeProblem
+
+    instances = degree_instances(model, instance.most_used)
+    return DegreeProblem(model.graph, instance, instances, degrees_of_classes(model))

@@ -112,11 +112,12 @@ def solve_with_degrees(
     if found is None:
         raise _infeasible(problem, tables, devices)
     value = found.latency if goal.of_latency else found.bottleneck
-    plan = _plan(
-        problem, found, LowerBound(value, DOWNSET, Tier.EXACT, _proof(problem, tables, value)), algorithm, seed
-    )
-    _look(problem, plan, found)
-    return plan
+    return plan_of_stages(problem, found, proven_bound(problem, tables, value), algorithm, seed)
+
+
+def proven_bound(problem: DegreeProblem, tables: ChainTables, value: int) -> LowerBound:
+    """Return the optimum of the objective as a bound, with its proof."""
+    return LowerBound(value, DOWNSET, Tier.EXACT, _proof(problem, tables, value))
 
 
 def _proof(problem: DegreeProblem, tables: ChainTables, value: int) -> dict[str, Any]:
@@ -132,8 +133,14 @@ def _proof(problem: DegreeProblem, tables: ChainTables, value: int) -> dict[str,
     }
 
 
-def _plan(problem: DegreeProblem, found: ChainResult, lower: LowerBound, algorithm: str, seed: int) -> Plan:
-    """Return a plan with a stage for each device: in free order those with ops first, as in the pipeline."""
+def plan_of_stages(problem: DegreeProblem, found: ChainResult, lower: LowerBound, algorithm: str, seed: int) -> Plan:
+    """Return a plan with a stage for each device: in free order those with ops first, as in the pipeline.
+
+    Raises
+    ------
+    InconsistentResult
+        If the plan, derived again from its stages, is another: a bug.
+    """
     whole, free = problem.instance, problem.instance.machine.free
     busy = [one.device for one in found.stages]
     devices = [*busy, *(i for i in range(whole.k) if i not in busy)] if free else list(range(whole.k))
@@ -154,7 +161,7 @@ def _plan(problem: DegreeProblem, found: ChainResult, lower: LowerBound, algorit
         partition = Partition.from_stages(placed, stage)
     except InvalidPartition as error:
         raise InconsistentResult(f"intervals of layers are no partition: {error.problem}") from None
-    return Plan(
+    plan = Plan(
         graph=problem.graph,
         instance=placed,
         partition=partition,
@@ -169,6 +176,8 @@ def _plan(problem: DegreeProblem, found: ChainResult, lower: LowerBound, algorit
         goal=problem.goal,
         degrees=degrees,
     )
+    _look(problem, plan, found)
+    return plan
 
 
 def _look(problem: DegreeProblem, plan: Plan, found: ChainResult) -> None:
