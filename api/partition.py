@@ -140,7 +140,7 @@ def search(prepared: Prepared, deadline: Deadline, observer: Observer) -> Plan:
     if prepared.model.degrees is not None:
         from mtpp.api.language_models.degrees import search_with_degrees
 
-        return search_with_degrees(prepared)
+        return search_with_degrees(prepared.model, prepared.instance, prepared.asked, prepared.together)
     start: SearchResult | None = None
     fewest: FewestDevicesProof | None = None
     variant, graph = prepared.variant, prepared.model.graph

@@ -281,7 +281,7 @@ def read_model(
     times, digests = ((), ()) if machine is None else _times_on(machine, graph, source, read, how, path)
     degrees = None
     if machine is not None and looks_like_description(source.data):
-        from mtpp.api.inputs.degrees import shared_graphs
+        from mtpp.api.inputs.shared_graphs import shared_graphs
 
         degrees = shared_graphs(machine, read, graph.metadata.get("dims", {}), how.given_machine, warn)
     if degrees is not None and costs is not None:
@@ -322,6 +322,7 @@ def _useless_devices(machine: Machine, graph: CostGraph) -> list[str]:
         name
         for name, device in dict(zip(machine.names, machine.devices, strict=True)).items()
         if device.memory_bytes is not None
+        and not device.tensor  # at another degree an op is smaller
         and least + (device.activation_reserve_bytes if device.peak == "reserve" else 0) > device.memory_bytes
     ]
 

@@ -12,7 +12,6 @@ from mtpp.names import AUTO, DOWNSET, PIPER
 if TYPE_CHECKING:
     from mtpp.api.inputs.model import Model
     from mtpp.api.options.search import Partitioning
-    from mtpp.api.partition import Prepared
     from mtpp.inference.instance import Instance
     from mtpp.inference.plan import Plan
     from mtpp.solvers.layer_chains.solve import DegreeProblem
@@ -35,11 +34,18 @@ def refuse_beside_degrees(asked: Partitioning) -> None:
         )
 
 
-def search_with_degrees(prepared: Prepared) -> Plan:
+def search_with_degrees(
+    model: Model, instance: Instance, asked: Partitioning, together: Sequence[Sequence[str]]
+) -> Plan:
     """Return the best plan whose stages are intervals of the layers, each at one of the degrees of its device.
 
     Layers form a chain of little more than a hundred ops, all of whose intervals are looked at: no limit on time or
     memory is of use, and all other searches know of one graph alone.
+
+    Parameters
+    ----------
+    instance
+        Of the whole model.
 
     Raises
     ------
@@ -48,8 +54,8 @@ def search_with_degrees(prepared: Prepared) -> Plan:
     """
     from mtpp.solvers.layer_chains.solve import solve_with_degrees
 
-    problem = replace(_problem(prepared.model, prepared.instance), together=prepared.together, goal=prepared.goal)
-    return solve_with_degrees(problem, algorithm=prepared.variant.name, seed=prepared.asked.seed)
+    problem = replace(_problem(model, instance), together=together, goal=asked.goal(instance))
+    return solve_with_degrees(problem, algorithm=asked.algorithm, seed=asked.seed)
 
 
 def scored_with_degrees(

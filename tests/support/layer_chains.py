@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations, permutations, product
 from random import Random
 from typing import Any
@@ -30,12 +30,16 @@ from mtpp.solvers.layer_chains.tables import Alternative, Choice
 
 @dataclass(frozen=True)
 class DegreeCase:
-    """A graph for each degree, a machine, the degrees of each class of its devices, and groups of ops."""
+    """A graph for each degree, a machine, the degrees of each class of its devices, and groups of ops.
+
+    Times of each degree are by class of devices; without them they are the graph's own work at the device's speed.
+    """
 
     graphs: dict[int, CostGraph]
     machine: Machine
     degrees: tuple[tuple[int, ...], ...]
-    groups: tuple[tuple[str, ...], ...]
+    groups: tuple[tuple[str, ...], ...] = ()
+    times: dict[int, Any] = field(default_factory=dict)
 
     def choices(self) -> list[Choice]:
         """All alternatives."""
@@ -134,20 +138,19 @@ def all_plans(case: DegreeCase, most: int, least: int) -> Iterator[tuple[int, in
     n = first.op_count
     order = first.order.tolist()
     position = {first.op_names[v]: i for i, v in enumerate(order)}
-    built = {degree: Instance.build(graph, machine) for degree, graph in case.graphs.items()}
     figures: dict[tuple[int, int, int, int], tuple[int, bool]] = {}
 
     def stage(device: int, degree: int, start: int, stop: int) -> tuple[int, bool]:
         c = machine.class_of[device]
         key = c, degree, start, stop
         if key not in figures:
-            own = built[degree].of_class(c)
             stages = [0] * n
             for i, v in enumerate(order):
                 stages[v] = 0 if i < start else 1 if i < stop else 2
-            whole = Instance.build(case.graphs[degree], Machine.uniform(3, machine.classes[c]))
+            own = [case.times[degree][c]] if degree in case.times else None
+            whole = Instance.build(case.graphs[degree], Machine.uniform(3, machine.classes[c]), own)
             costs = stage_costs(whole, Partition(np.array(stages, dtype=np.int32), 3))
-            limit = own.machine.classes[0].memory_bytes
+            limit = machine.classes[c].memory_bytes
             figures[key] = int(costs.cost[1]), limit is None or int(costs.held_bytes[1]) <= limit
         return figures[key]
 
