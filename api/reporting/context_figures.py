@@ -78,6 +78,12 @@ class _StagedModel:
         Stage of each op by its name.
     machine, devices
         Devices in the order of the file, and the number of that of each stage.
+    degrees, considered
+        GPUs that share each stage, and numbers of GPUs that could have shared one.
+    together
+        Groups of ops that had to share a stage.
+    most_used, none_empty
+        Devices that may be used at most, and whether so many have to be.
     """
 
     model: LanguageModel
@@ -85,8 +91,11 @@ class _StagedModel:
     stage_of: Mapping[str, int]
     machine: Machine
     devices: Sequence[int]
+    degrees: tuple[int, ...]
+    considered: tuple[int, ...]
     together: Sequence[Sequence[str]]
     most_used: int
+    none_empty: bool
 
     @classmethod
     def of(cls, model: LanguageModel, document: Mapping[str, Any]) -> _StagedModel:
@@ -101,7 +110,18 @@ class _StagedModel:
             machine = Machine.uniform(len(stages), Device.from_document(document["system"]))
             devices = list(range(len(stages)))
         load = ServingLoad.of_sizes(document["model"]["dims"])
-        return cls(model, load, document["assignment"], machine, devices, document["together"], document["k"])
+        return cls(
+            model,
+            load,
+            document["assignment"],
+            machine,
+            devices,
+            tuple(row.get("tensor_parallel", 1) for row in stages),
+            tuple(document.get("degrees", (1,))),
+            document["together"],
+            document["k"],
+            document.get("none_empty", False),
+        )
 
     @cached_property
     def sequences(self) -> int:
@@ -115,26 +135,35 @@ class _StagedModel:
 
     def at(self, context: int) -> StageCosts:
         """Return costs and memory of the stages at a context."""
-        return self._costs(self._instance(self._layers(context)))
+        used = sorted(set(self.degrees))
+        return self._costs({degree: self._instance(self._layers(context, degree)) for degree in used})
 
-    def _layers(self, context: int) -> LayerGraph:
+    def _layers(self, context: int, degree: int = 1) -> LayerGraph:
         from mtpp.language_models.layer_graph import layer_graph
 
-        return layer_graph(self.model, replace(self.load, context=context))
+        return layer_graph(self.model, replace(self.load, context=context, degree=degree))
 
     def _instance(self, layers: LayerGraph) -> Instance:
-        """Return the instance of layers on the devices in the order of the file."""
+        """Return the instance of layers on the devices in the order of the file, at the degree of the layers."""
         from mtpp.inference.instance import Instance
 
-        graphs = [layers.cost_graph(device) for device in self.machine.classes]
-        return Instance.build(graphs[0], self.machine, [graph.work for graph in graphs])
+        degree = layers.load.degree
+        graphs = [
+            layers.cost_graph(device) if degree == 1 or degree in device.tensor.degrees else None
+            for device in self.machine.classes
+        ]
+        first = next(graph for graph in graphs if graph is not None)
+        return Instance.build(first, self.machine, [None if graph is None else graph.work for graph in graphs])
 
-    def _costs(self, instance: Instance) -> StageCosts:
-        from mtpp.inference.objective import stage_costs
+    def _costs(self, instances: Mapping[int, Instance]) -> StageCosts:
+        """Return costs and memory of the stages, each with the instance of its degree."""
+        from mtpp.inference.degrees.stage_degrees import StageDegrees
         from mtpp.inference.partition import Partition
 
-        placed = instance.on(self.devices)
-        return stage_costs(placed, Partition.from_stages(placed, [self.stage_of[name] for name in placed.op_names]))
+        placed = {degree: instances[degree].on(self.devices) for degree in set(self.degrees)}
+        one = placed[self.degrees[0]]
+        partition = Partition.from_stages(one, [self.stage_of[name] for name in one.op_names])
+        return StageDegrees(self.degrees, placed, self.considered).costs(partition)
 
     def fits(self, costs: StageCosts) -> bool:
         """Whether every stage keeps to its limit."""
@@ -177,9 +206,10 @@ class _StagedModel:
     def _point(self, context: int, *, searched: bool) -> ContextPoint:
         from mtpp.views.report.context_section import ContextPoint
 
-        layers = self._layers(context)
-        instance = self._instance(layers)
-        costs = self._costs(instance)
+        degrees = self.considered if searched else sorted(set(self.degrees))
+        layers = {degree: self._layers(context, degree) for degree in degrees}
+        instances = {degree: self._instance(own) for degree, own in layers.items()}
+        costs = self._costs(instances)
         held, limits, cost = costs.held_bytes.tolist(), self.limits, costs.cost.tolist()
         fullest = max(range(len(held)), key=lambda s: (held[s] / limits[s] if limits[s] else 0.0, held[s]))
         return ContextPoint(
@@ -191,7 +221,7 @@ class _StagedModel:
             limits[fullest],
             self.fits(costs),
             self._most_sequences(costs),
-            self._best_rate(layers, instance) if searched else None,
+            self._best_rate(layers[degrees[0]], instances) if searched else None,
         )
 
     def _rate(self, context: int, ticks: int) -> float:
@@ -209,16 +239,29 @@ class _StagedModel:
                 found.append(0)
         return min(found, default=None)
 
-    def _best_rate(self, layers: LayerGraph, instance: Instance) -> float | None:
-        """Return tokens per second of the fastest plan at a context; None where nothing fits."""
+    def _best_rate(self, layers: LayerGraph, instances: Mapping[int, Instance]) -> float | None:
+        """Return tokens per second of the fastest plan at a context; None where nothing fits.
+
+        Parameters
+        ----------
+        layers
+            At any degree, for the groups that a stage has to hold.
+        """
         from mtpp.solvers.layer_chains.devices import ChainDevices
         from mtpp.solvers.layer_chains.search import fastest_plan
         from mtpp.solvers.layer_chains.tables import Alternative, ChainTables, Choice
 
         groups = [*self.together, *(group for some in layers.groups.values() for group in some)]
-        choices = [Choice(Alternative(c), instance) for c in range(len(self.machine.classes))]
+        choices = [
+            Choice(Alternative(c, degree), instance)
+            for c, device in enumerate(self.machine.classes)
+            for degree, instance in instances.items()
+            if degree in device.tensor.degrees
+        ]
         tables = ChainTables.of(choices, groups)
-        devices = ChainDevices.of(self.machine.class_of, free=self.machine.free, most_used=self.most_used)
+        devices = ChainDevices.of(
+            self.machine.class_of, free=self.machine.free, most_used=self.most_used, none_empty=self.none_empty
+        )
         found = fastest_plan(tables, devices)
         return None if found is None else self._rate(layers.load.context, found.bottleneck)
 

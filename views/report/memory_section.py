@@ -100,8 +100,9 @@ def memory_section(
         )
         for row in rows
     ]
+    shared = any(row.get("tensor_parallel", 1) > 1 for row in shown.stages)
     legend = [*titles.items(), *([(FREE, "free below the limit")] if drawn else [])]
-    chart = MemoryBars("memory-bars", _caption(rows, titles, drawn=drawn), legend, bars)
+    chart = MemoryBars("memory-bars", _caption(rows, titles, drawn=drawn, shared=shared), legend, bars)
     return Section("memory-part", "Memory of stages", [chart, _table(rows, titles)])
 
 
@@ -134,6 +135,11 @@ def _rows(shown: StatedPlan, graph: CostGraph | None, stages: Sequence[int] | No
 
 def _on(row: Mapping[str, Any], machine: Machine | None) -> str:
     """Return the device of a stage, with its place or number where others have its name, or its devices."""
+    degree = row.get("tensor_parallel", 1)
+    return f"{_device(row, machine)}{f', on {degree} GPUs' if degree > 1 else ''}"
+
+
+def _device(row: Mapping[str, Any], machine: Machine | None) -> str:
     if "device" not in row or machine is None:
         return f" on {devices_text(row)}" if row.keys() & {"device", "devices"} else ""
     name, index = row["device"]["name"], row["device"]["index"]
@@ -186,11 +192,13 @@ def _told(row: StageMemory) -> str:
     return f"{text}, {format_bytes(excess)} too much" if excess > 0 else text
 
 
-def _caption(rows: Sequence[StageMemory], titles: Mapping[str, str], *, drawn: bool) -> str:
+def _caption(rows: Sequence[StageMemory], titles: Mapping[str, str], *, drawn: bool, shared: bool) -> str:
     *first, last = titles.values()
     text = f"Memory of each stage as the plan says: {', '.join(first)} and {last}" if first else "Weights of each stage"
     if any(row.pieces for row in rows):
         text += f"; lines inside {WEIGHTS} separate ops"
+    if shared:
+        text += "; of one GPU where several share a stage"
     if drawn:
         return f"{text}; the mark is the limit of the device"
     if any(row.limit is not None for row in rows):
