@@ -34,11 +34,13 @@ _EXPORTS = {
     "bound": "mtpp.api.bound",
     "certify": "mtpp.api.certify",
     "compare": "mtpp.api.compare",
+    "compare_layouts": "mtpp.api.language_models.compare_layouts",
     "convert": "mtpp.api.convert",
     "describe_machine": "mtpp.api.inputs.described_machine",
     "device_map": "mtpp.api.language_models.device_map",
     "emit": "mtpp.api.emit",
     "evaluate": "mtpp.api.evaluate",
+    "evaluate_layout": "mtpp.api.language_models.layout_evaluation",
     "generate": "mtpp.api.generate",
     "inspect": "mtpp.api.inspect",
     "load": "mtpp.api.load",
@@ -99,12 +101,14 @@ __all__ = [
     "bound",
     "certify",
     "compare",
+    "compare_layouts",
     "convert",
     "datasets",
     "describe_machine",
     "device_map",
     "emit",
     "evaluate",
+    "evaluate_layout",
     "generate",
     "inspect",
     "load",
@@ -138,7 +142,9 @@ if TYPE_CHECKING:
     from mtpp.api.inputs.described_machine import describe_machine
     from mtpp.api.inputs.reading import read
     from mtpp.api.inspect import inspect
+    from mtpp.api.language_models.compare_layouts import compare_layouts
     from mtpp.api.language_models.device_map import device_map
+    from mtpp.api.language_models.layout_evaluation import evaluate_layout
     from mtpp.api.language_models.read_layout import read_layout
     from mtpp.api.load import load
     from mtpp.api.observer import MtppWarning, Observer

@@ -108,3 +108,15 @@ CACHE_TYPES = ("bf16", "fp16", "fp32", "fp8", "int8", "int4", "q8_0", "q4_0")
 
 PHASES = ("decode", "prefill", "both")
 """Steps of a language model: a further token of each sequence, a prompt of each."""
+
+LAYOUT_ENGINES = (
+    *("vllm", "sglang", "tensorrt-llm", "megatron", "megatron-flags", "megatron-bridge", "torchtitan", "deepspeed"),
+    *("accelerate", "transformers", "llama.cpp", "exo", "petals"),
+)
+"""Engines whose layouts of layers are read."""
+
+LAYOUT_RULES = (
+    *("vllm", "sglang", "tensorrt-llm", "megatron-flags", "torchtitan", "deepspeed"),
+    *("accelerate", "transformers", "llama.cpp", "exo"),
+)
+"""Engines that have a rule for all stages of a model."""

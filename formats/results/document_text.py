@@ -11,6 +11,8 @@ from mtpp.formats.io.json_text import dump_json, dump_lines
 _BY_LINE: Mapping[str, tuple[str, ...]] = {
     "mtpp-certificates": ("rows", "summary"),
     "mtpp-comparison": ("models", "rows", "summary"),
+    "mtpp-layout-comparison": ("rows", "summary"),
+    "mtpp-layout-evaluation": ("stages",),
     "mtpp-language-model": ("layers", "mtp"),
     native.FORMAT: native.ROWS,
     "mtpp-plan": ("stages", "assignment", "frontier", *(f"graph.{key}" for key in native.ROWS)),

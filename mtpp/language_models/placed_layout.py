@@ -182,13 +182,13 @@ def _named_holders(layout: Layout, layers: int, mtp: int) -> list[Holder]:
     assert layout.devices_of_layers is not None
     names = [str(device) for device in layout.devices_of_layers][: layers + mtp]
     around = {"embedding": layout.embedding_on, "final_norm": layout.final_norm_on, "head": layout.head_on}
-    parts = {part: str(on).split("+") if on is not None else [] for part, on in around.items()}
+    parts = {part: [] if on is None else list(_names_in(str(on))) for part, on in around.items()}
     held: dict[str, list[int]] = {}
     for layer, name in enumerate(names):
         for device in _names_in(name):
             held.setdefault(device, []).append(layer)
     listed = [*(layout.layers if isinstance(layout.layers, dict) else ()), *(layout.devices or ()), *held]
-    listed += [_own_name(name) for on in parts.values() for name in on]
+    listed += [name for on in parts.values() for name in on]
     own = dict.fromkeys(_own_name(device) for name in listed for device in _names_in(name))
     shares = _shares(layout.divided_layers or {})
     holders = [
@@ -196,7 +196,9 @@ def _named_holders(layout: Layout, layers: int, mtp: int) -> list[Holder]:
             name,
             place_of_name(name),
             held.get(name, ()),
-            **{part: name in map(_own_name, on) for part, on in parts.items()},
+            embedding=name in parts["embedding"],
+            final_norm=name in parts["final_norm"],
+            head=name in parts["head"],
             shares=shares.get(name, {}),
         )
         for name in own

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 from device_maps import configuration
 from graph_strategies import chain
+from language_models import LLAMA
 from planning import of_planner, plan_with
 
 import mtpp
@@ -39,17 +41,21 @@ def _right(tmp_path: Path) -> dict[str, dict[str, Any]]:
     resnet, stages = sample_path("resnet50"), tmp_path / "stages"
     listing = tmp_path / "gpus.csv"
     listing.write_text("NVIDIA L4, 23034 MiB, 4 MiB")
+    llama = tmp_path / "config.json"
+    llama.write_text(json.dumps(LLAMA))
     model = transformer_training(2, hidden=64, heads=4)
     training = plan_with(model, **TRAINING).document()
     return {
         "bound": {"models": path, "k": 2, "bounds": "simple"},
         "certify": {"models": path, "k": 2, "jobs": 1},
         "compare": {"models": path, "k": 2, "algorithms": "slice"},
+        "compare_layouts": {"models": llama, "k": 2, "layouts": "vllm"},
         "convert": {"model": path, "to": "csv", "plan": STAGES},
         "describe_machine": {"listing": listing},
         "device_map": {"model": configuration("olmo2"), "max_memory": {0: "24GiB", 1: "24GiB"}},
         "emit": {"model": path, "plan": STAGES, "form": "cut-names"},
         "evaluate": {"model": path, "assignment": STAGES},
+        "evaluate_layout": {"model": llama, "engine": "vllm", "layout": "1,1"},
         "generate": {"recipe": Chain(n=9)},
         "inspect": {"model": path},
         "load": {"plan": plan},
@@ -120,7 +126,7 @@ FLAGS = {
 TIMES = {"time_limit_s", "total_time_limit_s"}
 ANY_TEXT = {
     *("model", "models", "source", "plan", "result", "assignment", "path", "pipeline", "folder", "costs", "inputs"),
-    *("store", "scheduler", "topology", "device", "listing", "machine"),
+    *("store", "scheduler", "topology", "device", "listing", "machine", "machines"),
 }
 """Parameters for which any text is of the right type: paths, mostly."""
 

@@ -1,0 +1,187 @@
+"""Language models as read, with their layers: layouts read and audited on the machine."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from mtpp.errors import InputError
+from mtpp.language_models.layer_names import LayerNames
+from mtpp.language_models.serving_load import DECODE, ServingLoad
+
+if TYPE_CHECKING:
+    from mtpp.api.inputs.model import Model
+    from mtpp.api.language_models.given_layout import GivenLayout
+    from mtpp.inference.instance import Instance
+    from mtpp.language_models.audit_records import LayoutAudit
+    from mtpp.language_models.language_model import LanguageModel
+
+_CUDA = re.compile(r"cuda(?::([0-9]{1,6}))?", re.ASCII)
+
+
+@dataclass(frozen=True)
+class ServedModel:
+    """A language model as read, with its layers.
+
+    Attributes
+    ----------
+    model
+        Its graph and the machine.
+    described
+        Layers with caches and weights, those for further tokens as many as the load has.
+    """
+
+    model: Model
+    described: LanguageModel
+
+    @classmethod
+    def of(cls, model: Model) -> ServedModel:
+        """Look up the layers that a graph is made of.
+
+        Raises
+        ------
+        InputError
+            If the graph is of something else.
+        """
+        from mtpp.formats.graphs.language_model import looks_like_description
+        from mtpp.formats.io.json_text import parse_json
+        from mtpp.formats.language_models.description import described
+        from mtpp.language_models.layer_graph import layer_graph
+
+        source = model.source_with_data()
+        if not looks_like_description(source.data):
+            problem = "is no language model, and layouts are of their layers"
+            raise InputError(problem, source=source.display, remedy="give its folder or config.json")
+        found = described(parse_json(source.data, source.display), source.display)
+        return cls(model, layer_graph(found, ServingLoad.of_sizes(model.dims)).model)
+
+    @cached_property
+    def names(self) -> LayerNames:
+        """Ops of the layers."""
+        return LayerNames.of(self.model.graph.op_names)
+
+    def for_stages(self, count: int) -> ServedModel:
+        """Return the model for so many stages, which share the sequences where nobody says otherwise."""
+        from mtpp.api.inputs.model import for_stages
+
+        return ServedModel(for_stages(self.model, count), self.described)
+
+    def layout(self, engine: str, layout: Any, k: int | None) -> GivenLayout:
+        """Read a layout for the model on its machine.
+
+        Raises
+        ------
+        InputError
+            If the engine refuses it, or the number of stages is not known.
+        """
+        from mtpp.api.language_models.given_layout import pasted, read_given
+        from mtpp.api.language_models.read_layout import facts_of_model
+        from mtpp.formats.layouts.request import LayoutRequest
+
+        found, machine, path = pasted(engine, layout), self.model.machine, self.model.source.path
+        request = LayoutRequest(
+            layers=len(self.names.decoder),
+            stages=k,
+            mtp=len(self.names.mtp),
+            tied=self.described.tied,
+            **({} if path is None else facts_of_model(path)),
+        )
+        devices = None
+        if machine is not None:
+            numbers = self.gpus
+            seen = numbers.values() if found.devices is None else (numbers[n] for n in found.devices if n in numbers)
+            devices = [machine.devices[number] for number in seen]
+        return read_given(found, request, devices)
+
+    def places(self, given: GivenLayout) -> list[int]:
+        """Return the numbers of devices that a layout names."""
+        from mtpp.language_models.placed_layout import placed_layout
+
+        placed = placed_layout(given.layout, len(self.names.decoder), len(self.names.mtp))
+        return [holder.place for holder in placed.holders if holder.place is not None]
+
+    @cached_property
+    def gpus(self) -> dict[int, int]:
+        """Number of the device of each GPU: by places such as ``cuda:1``, or else as the machine lists them."""
+        machine = self.model.machine
+        assert machine is not None
+        matches = [_CUDA.fullmatch(place) for place in machine.places]
+        numbers = [int(match[1] or 0) for match in matches if match is not None]
+        if not numbers or len(set(numbers)) < len(numbers):
+            return {i: i for i in range(machine.count)}
+        return {int(match[1] or 0): i for i, match in enumerate(matches) if match is not None}
+
+    @property
+    def cpu(self) -> int | None:
+        """Number of the device that is the CPU beside GPUs; None where there is none."""
+        machine = self.model.machine
+        if machine is None or len(self.gpus) != machine.count - 1:
+            return None
+        return next(i for i in range(machine.count) if i not in self.gpus.values())
+
+    def audit(
+        self, given: GivenLayout, k: int | None, order: Sequence[int] | None = None
+    ) -> tuple[Instance, LayoutAudit]:
+        """Audit a layout on the machine, or on as many equal devices as it has stages.
+
+        Parameters
+        ----------
+        order
+            Number of the device of each stage, where the text does not say it.
+
+        Raises
+        ------
+        InputError
+            If it has more stages than there are devices.
+        """
+        from mtpp.formats.layouts.tensor_overrides import moved_bytes
+        from mtpp.language_models.layout_audit import audited
+
+        moved = moved_bytes(self.described, given.layout.overrides or ())
+        if self.model.machine is None:
+            visible = given.pasted.devices
+            devices = None if visible is None else dict(enumerate(visible))
+            count = max([k or 1, *(place + 1 for place in [*self.places(given), *(visible or ())])])
+            instance = self.model.instance(count)
+            return instance, audited(instance, given.layout, devices=devices, moved=moved)
+        instance = self.model.whole_instance(None)
+        return instance, audited(instance, given.layout, devices=self._devices(given, order), cpu=self.cpu, moved=moved)
+
+    def _devices(self, given: GivenLayout, order: Sequence[int] | None) -> dict[int, int]:
+        """Return the device in the machine of each device that the engine sees."""
+        visible = given.pasted.devices
+        if order is not None:
+            return dict(enumerate(order))
+        if visible is None:
+            return self.gpus if given.layout.devices_of_layers is not None else dict(enumerate(self.gpus.values()))
+        missing = [number for number in visible if number not in self.gpus]
+        if missing:
+            raise InputError(f"names GPU {missing[0]}, which the machine has not", parameter="layout")
+        return {i: self.gpus[number] for i, number in enumerate(visible)}
+
+    def capacity(self, instance: Instance, audit: LayoutAudit) -> dict[str, Any] | None:
+        """Return the largest context that stages hold; None without a limit on memory, and of a prefill."""
+        from mtpp.language_models.capacity import StageRoom, capacity_of_stages
+
+        load = ServingLoad.of_sizes(self.model.dims)
+        limited = any(stage.limit_bytes is not None for stage in audit.stages)
+        if load.phase != DECODE or not limited or any(stage.holder.encoder for stage in audit.stages):
+            return None
+        caches = {layer.name: layer.cache for layer in [*self.described.layers, *self.described.mtp]}
+        rooms = []
+        for stage in audit.stages:
+            kept = stage.cost.param_bytes + stage.cost.peak_bytes
+            free = None if stage.limit_bytes is None else stage.limit_bytes - kept
+            rooms.append(StageRoom([caches[name] for name in stage.layers if name in caches], free))
+        sequences = instance.device.sequences
+        found = capacity_of_stages(rooms, sequences=sequences, kv_dtype=load.kv_dtype)
+        return {
+            "objective": found.objective,
+            "sequences": sequences,
+            "value": found.value,
+            "deciding_stage": found.deciding,
+            "of_stages": list(found.of_stages),
+        }

@@ -1,0 +1,1 @@
+"""Audits of layouts of engines, and comparisons of their rules."""
