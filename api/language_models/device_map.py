@@ -23,7 +23,7 @@ _CPU, _DISK = "cpu", "disk"
 
 
 def device_map(
-    model: torch.nn.Module | str | os.PathLike[str] | Mapping[str, Any],
+    model: torch.nn.Module | Modules | str | os.PathLike[str] | Mapping[str, Any],
     max_memory: Mapping[int | str, int | str] | None = None,
     *,
     context: int = 0,
@@ -103,30 +103,32 @@ def _devices(blocks: Sequence[ModuleBlock], limits: Limits) -> list[int | str]:
 
     GPUs alone come first, then GPUs with weights elsewhere, then the CPU alone, then the CPU with weights on disk.
     """
+    from mtpp.solvers.device_maps.least_fullest import Undecided
+
     gpus = [device for device, limit in limits.items() if device not in (_CPU, _DISK) and limit > 0]
-    running = [gpus] if gpus else []
+    running, decided = [gpus] if gpus else [], True
     if limits.get(_CPU):
         running.append([_CPU])
     for devices in running:
         room = [limits[device] for device in devices]
         keeping = [place for place in (_CPU, _DISK) if place in limits and place not in devices]
-        found = _whole(blocks, room) or _offloaded(blocks, room, limits, keeping)
+        try:
+            found = _whole(blocks, room)
+        except Undecided:
+            found, decided = None, False
+        found = found or _offloaded(blocks, room, limits, keeping)
         if found is not None:
             return [device if isinstance(device, str) else devices[device] for device in found]
-    raise _infeasible(blocks, limits)
+    raise _infeasible(blocks, limits, decided)
 
 
 def _whole(blocks: Sequence[ModuleBlock], room: Sequence[int]) -> Sequence[int | str] | None:
     """Map without weights elsewhere."""
     from mtpp.solvers.device_maps.anywhere import least_fullest_anywhere
     from mtpp.solvers.device_maps.in_order import least_fullest_in_order
-    from mtpp.solvers.device_maps.least_fullest import Undecided
 
     sizes = [block.held_bytes for block in blocks]
-    try:
-        found = least_fullest_in_order(sizes, room) or least_fullest_anywhere(sizes, room)
-    except Undecided:
-        return None
+    found = least_fullest_in_order(sizes, room) or least_fullest_anywhere(sizes, room)
     return None if found is None else found[0]
 
 
@@ -154,7 +156,7 @@ def _offloaded(
     return placed
 
 
-def _infeasible(blocks: Sequence[ModuleBlock], limits: Limits) -> Infeasible:
+def _infeasible(blocks: Sequence[ModuleBlock], limits: Limits, decided: bool) -> Infeasible:
     running = {device: limit for device, limit in limits.items() if device != _DISK}
     held, room = sum(block.held_bytes for block in blocks), sum(running.values())
     largest = max(blocks, key=lambda block: block.held_bytes)
@@ -165,7 +167,7 @@ def _infeasible(blocks: Sequence[ModuleBlock], limits: Limits) -> Infeasible:
         names = " and ".join(largest.names[:3])
         problem = f"{names} takes {format_bytes(largest.held_bytes)}, the largest limit is {format_bytes(most)}"
     else:
-        problem = "no map of whole blocks keeps the limits"
+        problem = "no map of whole blocks keeps the limits" if decided else "no map that keeps the limits was found"
     remedy = "raise a limit" if _DISK in limits else "raise a limit, or name 'cpu' or 'disk' to offload weights"
     return Infeasible(problem, parameter="max_memory", remedy=remedy)
 

@@ -35,19 +35,13 @@ def modules_of_architecture(configuration: Mapping[str, Any], source: str) -> Mo
 
 def configuration_in(path: str) -> tuple[dict[str, Any], str]:
     """Read the configuration in a folder, beside weights, or in a file; with its name in messages."""
-    from mtpp.formats.io.json_text import parse_json
-    from mtpp.formats.io.source import read_source
-    from mtpp.formats.language_models.reader import CONFIGURATION, configuration_at
+    from mtpp.formats.checkpoints.folder import read_json_object
+    from mtpp.formats.language_models.reader import configuration_at
 
     place = configuration_at(Path(path))
-    beside = place != Path(path)
-    if beside and not place.exists():
+    if place != Path(path) and not place.exists():
         raise InputError("has no config.json", source=path, remedy="names and classes of modules come from it")
-    source = read_source(str(place) if beside else path, max_bytes=_MOST_BYTES, expected=f"a {CONFIGURATION}")
-    found = parse_json(source.data, source.display)
-    if not isinstance(found, dict):
-        raise InputError("is no JSON object", source=source.display)
-    return found, source.display
+    return read_json_object(place, _MOST_BYTES), str(place)
 
 
 def modules_of_gguf(path: str) -> Modules:

@@ -76,9 +76,10 @@ class PlacedModel:
 
     @property
     def cache_type(self) -> str:
-        """Type of an element of caches: that of the model, single or half precision."""
-        single = max((t.element_bytes for _, t in self.modules.root.named_tensors() if not t.fixed), default=2) >= 4
-        return "fp32" if single else "bf16"
+        """Type of an element of caches: that of most parameters, of single or of half precision."""
+        tensors = [t for _, t in self.modules.root.named_tensors() if not t.buffer and t.floating]
+        single = sum(t.nbytes for t in tensors if t.element_bytes >= 4)
+        return "fp32" if 2 * single > sum(t.nbytes for t in tensors) else "bf16"
 
     def blocks(self, context: int, sequences: int) -> list[ModuleBlock]:
         """Return what stays on one device, with caches of sequences of *context* tokens; without any at 0 tokens."""

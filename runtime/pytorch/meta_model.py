@@ -33,7 +33,7 @@ def meta_model(values: Mapping[str, Any], source: str) -> torch.nn.Module | None
     """
     try:
         import torch
-        from transformers import CONFIG_MAPPING, AutoModelForCausalLM
+        from transformers import CONFIG_MAPPING
     except ImportError:
         return None
     model_type = str(values.get("model_type", ""))
@@ -43,12 +43,23 @@ def meta_model(values: Mapping[str, Any], source: str) -> torch.nn.Module | None
     try:
         configuration = CONFIG_MAPPING[model_type](**given)
         with torch.device("meta"):
-            model: torch.nn.Module = AutoModelForCausalLM.from_config(
+            model: torch.nn.Module = _class_for(configuration).from_config(
                 configuration, dtype=getattr(torch, type_as_built(values)), trust_remote_code=False
             )
     except Exception as error:  # any of transformers
         raise InputError(f"transformers refuses it: {str(error)[:200]}", source=source) from None
     return model
+
+
+def _class_for(configuration: Any) -> Any:
+    """Class that builds the model: a causal one, of an encoder and a decoder, with towers, or without a head."""
+    import transformers
+
+    first = transformers.AutoModelForCausalLM
+    others = ("AutoModelForSeq2SeqLM", "AutoModelForImageTextToText", "AutoModel")
+    classes = [first, *(getattr(transformers, name) for name in others if hasattr(transformers, name))]
+    known = (one for one in classes if type(configuration) in getattr(one, "_model_mapping", ()))
+    return next(known, first)
 
 
 def _plain(value: Any) -> Any:

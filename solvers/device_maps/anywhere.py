@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from itertools import product
+from collections.abc import Sequence
 from math import prod
-from typing import Any
 
 import numpy as np
 
 from mtpp.array_types import Array
 from mtpp.solvers.device_maps.least_fullest import Undecided, least_fullest
 
-_MOST_COUNTS = 4096
+_MOST_COUNTS = 2**15
 """Numbers of blocks of each size but the most frequent, as combinations."""
 _MOST_STEPS = 300_000
 """Of the search for models with blocks of too many sizes."""
@@ -42,7 +40,8 @@ def least_fullest_anywhere(sizes: Sequence[int], limits: Sequence[int]) -> tuple
     Notes
     -----
     Blocks of one size are alike. For each number of blocks of the other sizes on the first devices, the most blocks of
-    the most frequent size beside them are all that counts: O(devices · combinations²) for each decision.
+    the most frequent size beside them are all that counts: O(devices · combinations · fills) for each
+    decision, a fill being what a device holds without room for more.
     """
     packing = _Packing(sizes)
     return least_fullest(packing.decide, sizes, limits)
@@ -69,24 +68,30 @@ class _Packing:
             return None
         return self._placed(self._counts(tables, caps))
 
-    def _fills(self, cap: int) -> Iterator[tuple[tuple[int, ...], int]]:
-        """Yield numbers of blocks of other sizes that fit, and the number of the most frequent size beside them."""
-        for counts in product(*(range(bound) for bound in self.shape)):
-            left = cap - sum(count * size for count, (size, _) in zip(counts, self.others, strict=True))
-            if left >= 0:
-                yield counts, left // self.main
+    def _fills(self, cap: int) -> list[tuple[tuple[int, ...], int]]:
+        """Numbers of blocks of other sizes, and of the most frequent one beside them, to which none can be added."""
+        counts = np.indices(self.shape, dtype=np.int64).reshape(len(self.shape), prod(self.shape))
+        left = min(cap, sum(self.sizes)) - sum(
+            (row * size for row, (size, _) in zip(counts, self.others, strict=True)), 0
+        )
+        left = np.broadcast_to(left, counts.shape[1:])
+        beside = np.minimum(left // self.main, self.most)
+        full = left >= 0
+        for row, (size, most) in zip(counts, self.others, strict=True):
+            full = full & ((row == most) | (left - beside * self.main < size))
+        return [(tuple(counts[:, at].tolist()), int(beside[at])) for at in full.nonzero()[0].tolist()]
 
     def _tables(self, caps: Sequence[int]) -> list[Array]:
-        """Most blocks of the most frequent size on the first devices, by numbers of the others; -1: impossible."""
+        """Most blocks of the most frequent size on the first devices beside at least so many others; -1: impossible."""
+        fills = {cap: self._fills(cap) for cap in set(caps)}
         tables = [np.full(self.shape, -1, dtype=np.int64)]
         tables[0][(0,) * len(self.shape)] = 0
         for cap in caps:
             before, after = tables[-1], np.full(self.shape, -1, dtype=np.int64)
-            for counts, beside in self._fills(min(cap, sum(self.sizes))):
-                later: list[Any] = [slice(count, None) for count in counts]
-                sooner: list[Any] = [slice(stop - count) for count, stop in zip(counts, self.shape, strict=True)]
-                here, there = after[(*later, ...)], before[(*sooner, ...)]
-                np.maximum(here, np.where(there < 0, -1, there + beside), out=here)
+            for counts, beside in fills[cap]:
+                less = [np.maximum(np.arange(n) - count, 0) for n, count in zip(self.shape, counts, strict=True)]
+                there = before[np.ix_(*less)] if less else before
+                after = np.maximum(after, np.where(there < 0, -1, there + beside))
             tables.append(after)
         return tables
 
@@ -96,14 +101,12 @@ class _Packing:
         found = []
         for device in reversed(range(len(caps))):
             for counts, beside in self._fills(caps[device]):
-                rest = [have - count for have, count in zip(left, counts, strict=True)]
-                if min(rest, default=0) >= 0 and tables[device][tuple(rest)] >= max(0, most - beside):
+                rest = [max(0, have - count) for have, count in zip(left, counts, strict=True)]
+                if tables[device][tuple(rest)] >= max(0, most - beside):
                     break
-            before = int(tables[device][tuple(rest)])
-            here = max(0, most - before)
-            found.append(
-                {size: count for (size, _), count in zip(self.others, counts, strict=True)} | {self.main: here}
-            )
+            here = max(0, most - int(tables[device][tuple(rest)]))
+            placed = {size: have - after for (size, _), have, after in zip(self.others, left, rest, strict=True)}
+            found.append(placed | {self.main: here})
             left, most = rest, most - here
         return found[::-1]
 

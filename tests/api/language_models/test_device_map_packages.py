@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -92,3 +93,40 @@ def test_caches_of_a_module_are_those_of_its_configuration(name: str) -> None:
     """A module and the configuration that it was built from have one map."""
     model, limits = _built(name), limits_of(name, "two equal")
     assert mtpp.device_map(model, limits, context=1000) == mtpp.device_map(configuration(name), limits, context=1000)
+
+
+@pytest.mark.parametrize("name", ["llama", "gemma2"])
+def test_a_model_that_is_loaded_with_a_map_runs_as_before(name: str, tmp_path: Path) -> None:
+    """``from_pretrained`` on the CPU and the disk: the same logits."""
+    transformers = pytest.importorskip("transformers", minversion="5")
+    sizes = {"num_hidden_layers": 4, "hidden_size": 64, "intermediate_size": 96, "vocab_size": 300, "head_dim": 16}
+    values = configuration(name) | sizes | {"num_attention_heads": 4, "num_key_value_heads": 2}
+    del values["dtype"]
+    torch.manual_seed(1)
+    model = transformers.AutoModelForCausalLM.from_config(transformers.CONFIG_MAPPING[name](**values)).eval()
+    model.save_pretrained(tmp_path / "model")
+    size = sum(4 * parameter.numel() for parameter in model.parameters())
+    placed = mtpp.device_map(tmp_path / "model", {"cpu": size * 4 // 5, "disk": 0}, context=9)
+    assert set(placed.values()) == {"cpu", "disk"}
+    loaded = transformers.AutoModelForCausalLM.from_pretrained(
+        tmp_path / "model", device_map=placed, offload_folder=tmp_path / "offloaded"
+    )
+    tokens = torch.arange(9)[None]
+    with torch.no_grad():
+        assert torch.equal(loaded.eval()(tokens).logits, model(tokens).logits)
+
+
+def test_models_of_an_encoder_and_a_decoder() -> None:
+    """Embeddings of T5 share a device; only its decoder keeps caches, of the source too."""
+    transformers = pytest.importorskip("transformers", minversion="5")
+    with torch.device("meta"):
+        config = transformers.T5Config(d_model=64, num_layers=4, num_heads=4, d_ff=128, vocab_size=300)
+        model = transformers.T5ForConditionalGeneration(config)
+    weights = sum(4 * parameter.numel() for parameter in model.parameters())
+    caches = 4 * 2 * (64 * 4 * 2 * 4 * 1000)  # layers · (own and source) · keys and values of 4 heads in 4 bytes
+    with pytest.raises(mtpp.Infeasible):
+        mtpp.device_map(model, {0: weights + 2 * caches - 1}, context=1000, sequences=2)
+    limits = dict.fromkeys(range(2), (weights + caches) * 2 // 3)
+    placed = mtpp.device_map(model, limits, context=1000)
+    assert len({placed[key] for key in ("shared", "decoder.embed_tokens", "lm_head")}) == 1
+    assert set(placed.values()) == {0, 1}
