@@ -36,11 +36,11 @@ BOTTLENECK_GUESS, RELAXATION, NODE_CONVEX, CONFIGURATION, BRANCH_AND_BOUND, EXAC
 
 NATIVE, PLACEMENT, _, NODE_LINK, GRAPHML, PIPEDREAM, TENSORFLOW, *_MODELS = FORMATS_READ = (
     *("native", "placement", PIPER, "node-link", "graphml", "pipedream", "tensorflow"),
-    *("torch-export", "torch", "onnx", "language-model"),
+    *("torch-export", "torch", "onnx", "language-model", "transformers"),
 )
 """Formats of graphs that are read, in the order in which they are tried."""
 
-TORCH_EXPORT, TORCH, ONNX, LANGUAGE_MODEL = _MODELS
+TORCH_EXPORT, TORCH, ONNX, LANGUAGE_MODEL, FROM_TRANSFORMERS = _MODELS
 
 DOT, CSV, MODEL_EXPLORER = "dot", "csv", "model-explorer"
 FORMATS_WRITTEN = (NATIVE, NODE_LINK, GRAPHML, DOT, CSV, MODEL_EXPLORER)

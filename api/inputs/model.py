@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from mtpp.api.inputs.file_contents import holds_weights, refuse_inputs
 from mtpp.errors import InputError
 from mtpp.formats.modelled.kept_together import groups_of
+from mtpp.names import FROM_TRANSFORMERS
 from mtpp.ranges import MOST_UNEQUAL
 from mtpp.wording import counted
 
@@ -229,12 +230,12 @@ def read_model(
 
     values: dict[str, Any] = how.values()
     largest, given = values["max_input_size"], values["dims"] or {}
-    source = source or source_at(path, how.from_format, largest, how.adapters)
+    source = source or source_at(path, how.from_format, largest, how)
     system, machine = how.device, how.placed
     if looks_like_description(source.data):
         given = {**load_sizes(how, stages or (None if machine is None else machine.count)), **given}
         system, machine = in_order(system, how.peak), None if machine is None else in_order(machine, how.peak)
-    elif not spare_dims:
+    elif not spare_dims and how.from_format != FROM_TRANSFORMERS:
         refuse_serving(how)
     read = partial(
         read_graph,

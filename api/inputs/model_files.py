@@ -20,6 +20,7 @@ from mtpp.formats.io.source import Source
 from mtpp.formats.modelled.size_terms import named_sizes
 from mtpp.host.deadline import Deadline
 from mtpp.inference.model_file import ModelFile
+from mtpp.names import FROM_TRANSFORMERS
 
 STDIN = "-"
 _LISTED = 8
@@ -216,9 +217,12 @@ class ModelFiles:
             self._warn(f"{folder}: not graphs, left out: {listed}")
 
     def _read(self, path: str, warn: Callable[[str], None]) -> Model:
-        once = path == STDIN or self._how.from_format == TORCH  # cannot be read, or is not built, a second time
+        once = path == STDIN or self._how.from_format in (
+            TORCH,
+            FROM_TRANSFORMERS,
+        )  # cannot be read, or is not built, a second time
         if once and path not in self._sources:
-            self._sources[path] = source_at(path, self._how.from_format, int(self._how.max_input_size))
+            self._sources[path] = source_at(path, self._how.from_format, int(self._how.max_input_size), self._how)
         source, stages = self._sources.get(path), self._most_stages
         return read_model(path, self._how, warn, source=source, spare_dims=True, stages=stages)
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mtpp.errors import InputError
-from mtpp.names import LANGUAGE_MODEL
+from mtpp.names import FROM_TRANSFORMERS, LANGUAGE_MODEL
 
 if TYPE_CHECKING:
+    from mtpp.api.options.language_models import Serving
     from mtpp.formats.io.source import Source
 
 TORCH = "torch"
@@ -82,21 +83,26 @@ def exported_source(value: Any, terms: ExportTerms, parameter: str, max_bytes: i
     return source_of_bytes(archive_of(exported, display), display, max_bytes=max_bytes)
 
 
-def source_at(path: str, from_format: str | None, max_bytes: int, adapters: Sequence[str] = ()) -> Source:
+def source_at(path: str, from_format: str | None, max_bytes: int, serving: Serving | None = None) -> Source:
     """Return the content of a file; of the format :data:`TORCH`, the program that a function builds.
+
+    Of ``transformers`` it is the program of a language model, built from its configuration without weights.
 
     Parameters
     ----------
     path
         Of a file, of a folder with one model in it, or ``package.module:function``. Nothing is imported unless the
         format says so.
-    adapters
-        Of a language model.
+    serving
+        Load of a language model, and its adapters.
     """
     from mtpp.api.inputs.model_source import described_source, model_source
     from mtpp.formats.io.folder import model_at
     from mtpp.formats.io.source import read_source, source_of_bytes
 
+    adapters = () if serving is None else serving.adapters
+    if from_format == FROM_TRANSFORMERS:
+        return _program_of_transformers(path, max_bytes, serving)
     if from_format == LANGUAGE_MODEL:
         return described_source(path, adapters)
     if from_format is None:
@@ -106,3 +112,26 @@ def source_at(path: str, from_format: str | None, max_bytes: int, adapters: Sequ
     from mtpp.runtime.pytorch.exporting import archive_of, built_program
 
     return source_of_bytes(archive_of(built_program(path), path), path, max_bytes=max_bytes)
+
+
+def _program_of_transformers(path: str, max_bytes: int, serving: Serving | None) -> Source:
+    """Return the program of a language model on prompts, without weights: of ``context`` tokens, ``batch`` of them."""
+    from pathlib import Path
+
+    from mtpp.api.inputs.serving import DEFAULT_PROMPT
+    from mtpp.formats.io.source import source_of_bytes
+    from mtpp.formats.language_models.reader import find_sources
+    from mtpp.runtime.pytorch.exporting import archive_of
+    from mtpp.runtime.pytorch.transformers_program import program_of
+
+    for name in ("kv_dtype", "mtp", "adapters") if serving is not None else ():
+        if getattr(serving, name) not in (None, ()):
+            raise InputError("has no effect on a program that transformers builds", parameter=name)
+    if serving is not None and serving.phase not in (None, "prefill"):
+        raise InputError("is of layers; a program is exported for prompts", parameter="phase", remedy="leave it out")
+    tokens = DEFAULT_PROMPT if serving is None or serving.context is None else int(serving.context)
+    batch = 1 if serving is None else serving.batch or 1
+    found = find_sources(Path(path))
+    if not found.values:
+        raise InputError("has no configuration, which transformers builds a model from", source=path)
+    return source_of_bytes(archive_of(program_of(found.values, path, tokens, batch), path), path, max_bytes=max_bytes)

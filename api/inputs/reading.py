@@ -11,7 +11,7 @@ from mtpp.api.inputs.python_models import TORCH, ExportTerms, exported_source, i
 from mtpp.api.options.reading import Reading
 from mtpp.api.parameters import path_text, shortened
 from mtpp.errors import InputError
-from mtpp.names import LANGUAGE_MODEL
+from mtpp.names import FROM_TRANSFORMERS, LANGUAGE_MODEL
 
 if TYPE_CHECKING:
     from mtpp.api.observer import Observer
@@ -101,8 +101,8 @@ def read(
         built = from_format == TORCH and isinstance(source, str)
         if built:
             found = source_at(source, TORCH, limit)
-        elif from_format == LANGUAGE_MODEL:
-            found = source_at(path_text(source, "source"), LANGUAGE_MODEL, limit, how.adapters)
+        elif from_format in (LANGUAGE_MODEL, FROM_TRANSFORMERS):
+            found = source_at(path_text(source, "source"), from_format, limit, how)
         else:
             found = source_of(source, limit, "source", folders=True, adapters=how.adapters)
     return read_model(found.display, how, listener(observer).warn, source=found)

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 D = TypeVar("D", "Device", "Machine")
 
+DEFAULT_PROMPT = 4096
+"""Tokens of a prompt that a program is exported for."""
+
 _OPTIONS = ("kv_dtype", "context", "phase", "batch", "mtp", "adapters")
 
 

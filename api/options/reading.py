@@ -47,7 +47,8 @@ class Formats(Options):
     from_format: str | None = option(
         None, Text(FORMATS_READ),
         f"Read as {one_of(FORMATS_READ)}. torch: MODEL is package.module:function, which is imported and called; it "
-        "returns a PyTorch module and its args.", "FORMAT", more="By default the content decides.",
+        "returns a PyTorch module and its args. transformers: a language model op by op, from its configuration.",
+        "FORMAT", more="By default the content decides.",
     )  # fmt: skip
     time_unit: str | None = option(
         None, Choice(TIME_UNITS, "unit of time"), f"Of times in a file that names none: {one_of(TIME_UNITS)}.", "UNIT"

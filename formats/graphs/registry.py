@@ -201,5 +201,12 @@ FORMATS = (
         read=_read_language_model,
         takes=_OF_MODELS,
     ),
+    GraphFormat(  # no file: a language model op by op, built and exported before it comes here
+        name=names.FROM_TRANSFORMERS,
+        suffixes=(),
+        recognises=lambda content: False,
+        read=_read_torch_export,
+        takes=_OF_MODELS,
+    ),
 )
 """In the order in which they are tried."""
