@@ -284,7 +284,7 @@ def read_model(
     if machine is not None and looks_like_description(source.data):
         from mtpp.api.inputs.shared_graphs import shared_graphs
 
-        degrees = shared_graphs(machine, read, graph.metadata.get("dims", {}), how.given_machine, warn)
+        degrees = shared_graphs(machine, source, graph.metadata.get("dims", {}), how.given_machine, warn)
     if degrees is not None and costs is not None:
         raise InputError("are of one GPU, and devices have tensor_parallel", parameter="costs", remedy="leave them out")
     again = source if source.is_stdin else replace(source, data=b"")  # a file can be read again
@@ -341,6 +341,7 @@ def _times_on(
     from mtpp.api.inputs.device_costs import at_device, named_by, refuse_other_than_chain, refuse_shared_stages
     from mtpp.formats.graphs.language_model import looks_like_description
     from mtpp.formats.graphs.recognise import takes_sizes
+    from mtpp.formats.language_models.graph import layers_of
     from mtpp.machine.boards import RATES
 
     refuse_other_than_chain(graph, machine, how.given_machine)
@@ -348,10 +349,12 @@ def _times_on(
         refuse_shared_stages(graph, machine, how.given_machine)
     modelled = takes_sizes(source) and how.costs is None
     sizes = dict(graph.metadata.get("dims", {}))
+    layers = layers_of(source, sizes) if looks_like_description(source.data) and len(machine.classes) > 1 else None
     times: list[Sequence[Exact] | None] = []
     digests: list[str | None] = []
     for device in machine.classes:
         measurement, found = None, graph
+        own: Sequence[Exact] | None = None
         if device.costs:
             with named_by(machine, device.costs, how.given_machine):
                 measurement, found = measured(graph, device.costs, int(how.max_input_size), path)
@@ -362,8 +365,8 @@ def _times_on(
             problem = f"device {name}: {problem}"
             raise at_device(machine, name, "system", how.given_machine, problem, "fill it in")
         elif modelled and not device.stage_times_ps and (device.speed != 1 or device.rates != how.device.rates):
-            found = read(dims=sizes, system=device)
-        times.append(None if found is graph else found.work)
+            own = read(dims=sizes, system=device).work if layers is None else layers.times_ps(device)
+        times.append(found.work if found is not graph else own)
         digests.append(None if measurement is None else measurement.sha256)
     return (tuple(times), tuple(digests)) if any(times) else ((), ())
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from mtpp.errors import InputError
 from mtpp.inference.degrees.stage_degrees import DegreeGraph
 from mtpp.language_models.serving_load import GPUS
-from mtpp.language_models.tensor_degrees import Undividable
 
 if TYPE_CHECKING:
-    from mtpp.inference.graph import CostGraph
+    from mtpp.formats.io.source import Source
     from mtpp.machine.machine import Machine
-    from mtpp.units import Exact
 
 
 def listed_degrees(machine: Machine) -> list[int]:
@@ -23,7 +21,7 @@ def listed_degrees(machine: Machine) -> list[int]:
 
 def shared_graphs(
     machine: Machine,
-    read: Callable[..., CostGraph],
+    source: Source,
     sizes: Mapping[str, int],
     given: object,
     warn: Callable[[str], None],
@@ -32,8 +30,8 @@ def shared_graphs(
 
     Parameters
     ----------
-    read
-        Reads the model for a system and sizes.
+    source
+        Description of the model.
     sizes
         Of the whole model.
     given
@@ -45,6 +43,7 @@ def shared_graphs(
         If a device has no degree that the model may be divided by, or the sizes are those of a degree themselves.
     """
     from mtpp.api.inputs.device_costs import at_device
+    from mtpp.formats.language_models.graph import graph_of, shares
 
     if not any(device.tensor for device in machine.classes):
         return None
@@ -52,21 +51,14 @@ def shared_graphs(
         raise InputError(f"{GPUS} is searched where devices list degrees", parameter="dims", remedy="leave it out")
     found: dict[int, DegreeGraph] = {}
     refused: dict[int, InputError] = {}
-    for degree in listed_degrees(machine):
-        times: list[Sequence[Exact] | None] = []
-        graph = None
-        try:
-            for device in machine.classes:
-                own = None
-                if degree in device.tensor.degrees:
-                    own = read(dims={**sizes, GPUS: degree}, system=device)
-                    graph = graph or own
-                times.append(None if own is None else own.work)
-        except Undividable as error:
-            refused[degree] = error
+    for degree, layers in shares(source, sizes, listed_degrees(machine)).items():
+        if isinstance(layers, InputError):
+            refused[degree] = layers
             continue
-        assert graph is not None
-        found[degree] = DegreeGraph(graph, tuple(times))
+        runs = [device if degree in device.tensor.degrees else None for device in machine.classes]
+        graph = graph_of(layers, next(device for device in runs if device is not None), layers.load.sizes())
+        times = [None if device is None else layers.times_ps(device) for device in runs]
+        found[degree] = DegreeGraph(graph, times)
     for name, device in zip(machine.names, machine.devices, strict=True):
         if not any(degree == 1 or degree in found for degree in device.tensor.degrees):
             why = refused[device.tensor.degrees[0]]

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from mtpp.checker.plan import Report
     from mtpp.formats.io.source import Source
     from mtpp.formats.measured.measured_costs import MeasuredCosts
-    from mtpp.inference.graph import CostGraph
     from mtpp.machine.device import Device
 
 Graph = tuple[dict[str, Any], str | None, str | None]
@@ -153,31 +152,21 @@ def degrees_of(
     """
     from mtpp.formats.graphs.language_model import looks_like_description
     from mtpp.formats.graphs.native import to_document
-    from mtpp.formats.graphs.recognise import read_graph
+    from mtpp.formats.language_models.graph import graph_of, shares
     from mtpp.language_models.serving_load import GPUS
-    from mtpp.language_models.tensor_degrees import Undividable
 
-    source, devices = _source_of(model, request), plan["machine"]["devices"]
+    source = _source_of(model, request)
     if source is None or not looks_like_description(source.data):
         return None
+    devices = [(_device_of(stated, i), stated.get(GPUS, [])) for i, stated in enumerate(plan["machine"]["devices"])]
     found: dict[int, tuple[dict[str, Any], list[Sequence[Any] | None]]] = {}
-    listed = {degree for stated in devices for degree in stated.get(GPUS, [])}
-    for degree in sorted(listed - {1}):
-        graphs: dict[Device, CostGraph] = {}
-        times: list[Sequence[Any] | None] = []
-        try:
-            for i, stated in enumerate(devices):
-                if degree not in stated.get(GPUS, []):
-                    times.append(None)
-                    continue
-                device = _device_of(stated, i)
-                if device not in graphs:
-                    sizes = {**plan["model"]["dims"], GPUS: degree}
-                    graphs[device] = read_graph(source, dims=sizes, system=device, **request.read_as.values())
-                times.append(graphs[device].work)
-        except Undividable:
+    listed = {degree for _, degrees in devices for degree in degrees} - {1}
+    for degree, layers in shares(source, plan["model"]["dims"], sorted(listed)).items():
+        if isinstance(layers, InputError):
             continue
-        found[degree] = to_document(next(iter(graphs.values()))), times
+        first = next(device for device, degrees in devices if degree in degrees)
+        graph = to_document(graph_of(layers, first, layers.load.sizes()))
+        found[degree] = graph, [layers.times_ps(device) if degree in degrees else None for device, degrees in devices]
     return found
 
 

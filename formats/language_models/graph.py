@@ -70,6 +70,11 @@ def shares(source: Source, sizes: Mapping[str, int], degrees: Iterable[int]) -> 
     return found
 
 
+def layers_of(source: Source, sizes: Mapping[str, int]) -> LayerGraph:
+    """Return the layers of a described model for a load."""
+    return layer_graph(described(Content(source).document, source.display), _load(sizes))
+
+
 def graph_of(layers: LayerGraph, device: Device, given: Collection[str]) -> CostGraph:
     """Return layers as a graph with times on a device; sizes that are not *given* are said to be proposed."""
     load, sizes = layers.load, layers.load.sizes()

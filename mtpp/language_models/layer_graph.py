@@ -98,6 +98,12 @@ class LayerGraph:
     groups: Mapping[str, Sequence[Sequence[str]]]
     assumptions: Sequence[str]
 
+    def times_ps(self, device: Device) -> list[int]:
+        """Return the time of each op on a device; raises as :meth:`cost_graph`."""
+        if self.load.degree > 1 and device.tensor.link_bytes_per_s is None:
+            raise InputError("has no tensor_link, between the GPUs of a stage", source=device.name)
+        return [op.time_ps(device) for op in self.ops]
+
     def cost_graph(self, device: Device, **metadata: object) -> CostGraph:
         """Return the graph with times on a device, in picoseconds: :meth:`LayerOp.time_ps`.
 
@@ -111,9 +117,8 @@ class LayerGraph:
         InputError
             If the device has no rates, or no link between GPUs that share a stage.
         """
-        if self.load.degree > 1 and device.tensor.link_bytes_per_s is None:
-            raise InputError("has no tensor_link, between the GPUs of a stage", source=device.name)
-        ops = [Op(op.name, op.time_ps(device), op.kind, op.param_bytes) for op in self.ops]
+        times = zip(self.ops, self.times_ps(device), strict=True)
+        ops = [Op(op.name, time, op.kind, op.param_bytes) for op, time in times]
         rows = [(op.name, op.cache_bytes) for op in self.ops if op.cache_bytes]
         return CostGraph.build(
             name=self.model.name,

@@ -123,8 +123,14 @@ def rule_of(name: str) -> Rule:
 
 def within(layer: DecoderLayer, weight: Weight) -> str:
     """Return the name of a weight within its layer."""
-    name, path = weight.name, layer.name
-    return name[len(path) + 1 :] if name.startswith(path) else name
+    return weight.name[len(layer.name) + 1 :] if weight.name.startswith(layer.name) else weight.name
+
+
+@lru_cache(maxsize=2**14)
+def summed_block(name: str) -> str:
+    """Return the block whose output is summed over the GPUs behind a weight; empty where none is."""
+    rule = rule_of(name)
+    return rule.block.value if rule.division is Division.ROWS and rule.block is not None else ""
 
 
 _EXPERTS = re.compile(r"(?:^|\.)experts(?:\.|$)|_exps?\.")

@@ -11,7 +11,7 @@ from mtpp.language_models.cache import LayerCache
 from mtpp.language_models.language_model import DecoderLayer, LanguageModel, Part, Weight
 from mtpp.language_models.layer_work import Attention, LayerWork
 from mtpp.language_models.tensor_degrees import Undividable, possible_degrees, refusal
-from mtpp.language_models.tensor_division import Block, Division, Rule, holds_experts, rule_of, within
+from mtpp.language_models.tensor_division import Block, Division, Rule, holds_experts, rule_of, summed_block, within
 from mtpp.machine.tensor_group import all_reduced_bytes
 
 _ONE = Fraction(1)
@@ -40,7 +40,7 @@ def divided(model: LanguageModel, degree: int) -> LanguageModel:
     reason = refusal(model, degree)
     if reason is not None:
         listed = ", ".join(map(str, possible_degrees(model)))
-        raise Undividable(reason, parameter="tensor_parallel", remedy=f"degrees of {model.name}: {listed}")
+        raise Undividable(reason, parameter="tensor_parallel", remedy=f"use one of {listed}")
     shares = _Shares(degree, model.hidden)
     return replace(
         model,
@@ -59,9 +59,15 @@ def all_reduces(layer: DecoderLayer) -> int:
     Attention, attention to an encoder, a recurrence and a feed-forward network are blocks; experts, shared ones
     included, are one.
     """
-    rules = {rule_of(within(layer, weight)) for weight in layer.weights if len(weight.shape) > 1}
-    blocks = {rule.block for rule in rules if rule.division is Division.ROWS and rule.block is not None}
-    return len(blocks) if layer.work is not None else 0
+    if layer.work is None:
+        return 0
+    path, at = layer.name, len(layer.name) + 1
+    names = {
+        weight.name[at:] if weight.name.startswith(path) else weight.name
+        for weight in layer.weights
+        if len(weight.shape) > 1
+    }
+    return len({block for name in names if (block := summed_block(name))})
 
 
 def sent_in_layer(layer: DecoderLayer, hidden_bytes: int, degree: int) -> Fraction:

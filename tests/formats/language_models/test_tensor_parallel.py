@@ -128,8 +128,7 @@ def test_other_degrees_are_refused(changes: dict[str, Any], degree: int, reason:
         divided(model, degree)
     assert caught.value.problem.startswith(reason)
     assert caught.value.parameter == "tensor_parallel"
-    assert caught.value.remedy is not None
-    assert caught.value.remedy.startswith("degrees of model: 1")
+    assert str(caught.value.remedy).startswith("use one of 1")
     assert isinstance(caught.value, InputError)
 
 
