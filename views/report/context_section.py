@@ -20,7 +20,7 @@ CONTEXTS = "Tokens per second and context"
 _PLAN, _BEST = "#2c69bd", "#d07a0c"
 """Colours of lines, as distinct to readers who see few colours; lines differ in dashes too."""
 
-_HEIGHT = 300
+_HEIGHT = 280
 _HEADROOM = 1.22
 """Room above the highest point, for names of lines."""
 
@@ -168,7 +168,6 @@ def _chart(
         height=_HEIGHT,
         x=(-0.02 * width, 1.02 * width),
         y=y,
-        x_label="context in tokens",
         rows=rows,
         columns=columns,
         sparse=True,

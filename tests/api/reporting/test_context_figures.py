@@ -32,6 +32,20 @@ memory = "8MB"
 """
 
 
+NODES = """
+order = "free"
+[[device]]
+name = "node"
+count = 2
+memory = "6MB"
+tensor_parallel = [1, 2]
+tensor_link = "20GB/s"
+[[device]]
+name = "alone"
+memory = "9MB"
+"""
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Folder with a configuration, and a machine file."""
@@ -56,9 +70,10 @@ def curve_of(plan: Any, folder: Path) -> ContextCurve:
     return found
 
 
-@pytest.mark.parametrize("phase", ["decode", "prefill"])
-def test_points_are_what_reading_anew_gives(folder: Path, phase: str) -> None:
+@pytest.mark.parametrize(("phase", "machine"), [("decode", MACHINE), ("prefill", MACHINE), ("decode", NODES)])
+def test_points_are_what_reading_anew_gives(folder: Path, phase: str, machine: str) -> None:
     """Bottleneck, slowest and fullest stage, sequences that fit, and the best plan, at every context of the chart."""
+    (folder.parent / "machine.toml").write_text(machine)
     plan = mtpp.partition(read(folder, 2048, phase=phase))
     curve = curve_of(plan, folder)
     assert (curve.planned, curve.batch, curve.sequences, curve.phase) == (2048, 2, 6, phase)
