@@ -21,6 +21,7 @@ from mtpp.formats.layouts.balancing import (
 )
 from mtpp.formats.layouts.counts import check_counts
 from mtpp.formats.layouts.filling import CPU, DISK, Device, Filling, merged
+from mtpp.formats.layouts.named_modules import map_by_names
 from mtpp.formats.layouts.placed_stages import device_notes, gpus, refuse_tensor_degrees, refused
 from mtpp.formats.layouts.request import (
     LayoutRequest,
@@ -279,10 +280,24 @@ def write(stages: Sequence[LayerStage], request: LayoutRequest) -> WrittenLayout
     """Map of modules to GPUs for a plan; a tied head stays with the embedding."""
     refuse_tensor_degrees(stages, "accelerate", "keeps each layer on one GPU")
     check_counts([stage.count for stage in stages], LayoutRequest(layers=request.layers), least=0)
-    if any(stage.encoder_count for stage in stages):
+    on, model = gpus(stages), request.described
+    try:
+        modules = None if any(stage.encoder_count for stage in stages) else _modules(request, {})
+    except InputError:
+        if model is None or model.source == "gguf":
+            raise
+        modules = None
+    if modules is not None:
+        placed, tied = _map(stages, on, modules), bool(modules.tied)
+    elif model is not None:
+        placed, tied = map_by_names(model, stages, on), model.tied
+    else:
         raise refused("names of modules of an encoder and its decoder are not known")
-    modules = _modules(request, {})
-    on = gpus(stages)
+    notes = _notes(stages, request, tied=tied)
+    return WrittenLayout({_MAP: placed}, f"device_map = {json.dumps(placed)}\n", notes)
+
+
+def _map(stages: Sequence[LayerStage], on: Sequence[int], modules: Modules) -> dict[str, int]:
     first, last = (next(i for i, stage in enumerate(stages) if getattr(stage, part)) for part in ("embedding", "head"))
     prefix = f"{modules.layer_prefix}."
     devices = iter([device for device, stage in zip(on, stages, strict=True) for _ in range(stage.count)])
@@ -294,16 +309,14 @@ def write(stages: Sequence[LayerStage], request: LayoutRequest) -> WrittenLayout
         else:
             with_embedding = not seen_layers or (bool(modules.tied) and name == modules.head)
             placed[name] = on[first if with_embedding else last]
-    return WrittenLayout(
-        {_MAP: placed}, f"device_map = {json.dumps(placed)}\n", _notes(stages, modules, request, first == last)
-    )
+    return placed
 
 
-def _notes(stages: Sequence[LayerStage], modules: Modules, request: LayoutRequest, together: bool) -> list[str]:
+def _notes(stages: Sequence[LayerStage], request: LayoutRequest, *, tied: bool) -> list[str]:
     notes = device_notes(stages, started=True)
     if len(stages) > 1:
         notes.append("devices compute one after the other: requests do not overlap as in a pipeline")
-    if modules.tied and not together:
+    if tied and not any(stage.embedding and stage.head for stage in stages):
         notes.append("the tied head is with the embedding, once, not with the final norm")
     if request.mtp:
         notes.append("transformers leaves MTP layers out")

@@ -17,6 +17,12 @@ from mtpp.language_models.layer_stages import LayerStage
 from mtpp.language_models.layout import Layout
 
 VARIABLE = "SGLANG_PP_LAYER_PARTITION"
+_NOT_PIPELINED = frozenset((
+    "cohere", "cohere2", "ernie4_5", "falcon_h1", "falcon_mamba", "gemma", "gemma2", "gemma3", "gemma3_text", "gemma3n",
+    "gemma3n_text", "gpt2", "gpt_bigcode", "gptj", "granite", "granitemoe", "granitemoeshared", "lfm2", "mamba",
+    "mamba2", "olmo", "olmo2", "olmoe", "phi", "qwen3_next", "stablelm", "starcoder2",
+))  # fmt: skip
+"""Architectures whose ``forward`` takes nothing from another stage, in SGLang's ``models``."""
 _TIED = "the tied embedding is copied into a head of its own on the last stage"
 
 
@@ -55,6 +61,10 @@ def write(stages: Sequence[LayerStage], request: LayoutRequest) -> WrittenLayout
     sizes = f"--pipeline-parallel-size {len(stages)} --tensor-parallel-size {tensor_degree(stages, 'SGLang')}"
     server = f"python -m sglang.launch_server --model-path {served(request)}"
     notes = device_notes(stages, started=True) + ([_TIED] if request.tied and len(stages) > 1 else [])
+    if len(stages) > 1 and request.model_type in _NOT_PIPELINED:
+        notes.append(
+            f'SGLang 0.5.23 refuses {request.model_type} at start: "Pipeline Parallel is not compatible with this model."'
+        )
     if request.mtp:
         notes.append("MTP layers are those of a drafter on the last stage, and are not counted")
     return WrittenLayout(dict(setting), f"{environment(stages, **setting)}{server} {sizes}\n", notes)

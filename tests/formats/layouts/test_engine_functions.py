@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+import warnings
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
 import mtpp
+from mtpp.api.language_models.emission import engine_text
+from mtpp.formats.language_models.reader import read_language_model
 from mtpp.formats.layouts.deepspeed import balanced_bounds, uniform_bounds
+from mtpp.language_models.language_model import LanguageModel
+from mtpp.language_models.layer_stages import layer_stages
 
 WORDS = ["-1", "+3", "1_0", " 4 ", "x", "", "5;5", "1.0", "1__0"]
 
@@ -123,3 +131,68 @@ def test_names_of_torchtitan() -> None:
             layout = _read("torchtitan", setting, layers=layers, stages=stages)
             own = _own(lambda: names(stages, layers, stages % 3, stages % 3))  # noqa: B023
             assert own in layout if isinstance(own, str) else layout.module_fqns_per_model_part == own
+
+
+def _texts(engine: str, shared_data: Path, names: list[str]) -> Iterator[tuple[LanguageModel, Path, list[int], str]]:
+    """Yield plans that are written for an engine: model, its path, layers of stages, text."""
+    draw = Random(engine)
+    for name in names:
+        path = shared_data / "llm" / name
+        model = read_language_model(path)
+        layers = [layer.name for layer in model.layers]
+        for stages in range(1, 9):
+            ends = [0, *sorted(draw.sample(range(1, len(layers)), stages - 1)), len(layers)]
+            counts = [end - start for start, end in pairwise(ends)]
+            of_layers = [i for i, count in enumerate(counts) for _ in range(count)]
+            stage_of = {"embedding": 0, **dict(zip(layers, of_layers, strict=True)), "head": stages - 1}
+            yield model, path, counts, engine_text(engine, model, str(path), layer_stages(model, stage_of))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("engine", "module"), [("vllm", "vllm.distributed.utils"), ("sglang", "sglang.srt.distributed.utils")]
+)
+def test_written_commands(engine: str, module: str, shared_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their variables give the same stages."""
+    indices = _function(module, "get_pp_indices")
+    for model, _, counts, text in _texts(engine, shared_data, ["llama-8b", "gemma2-9b", "qwen3-30b-a3b"]):
+        with monkeypatch.context() as patched:
+            for word in text.splitlines()[-1].split():
+                if "=" in word:
+                    patched.setenv(*word.split("=", 1))
+            own = [indices(len(model.layers), stage, len(counts)) for stage in range(len(counts))]
+        assert [end - start for start, end in own] == counts
+
+
+@pytest.mark.slow
+def test_written_layouts_of_megatron(shared_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Layers of each rank."""
+    layout_class = _function("megatron.core.transformer.pipeline_parallel_layer_layout", "PipelineParallelLayerLayout")
+    state = pytest.importorskip("megatron.core.parallel_state", exc_type=ImportError)
+    monkeypatch.setattr(state, "get_virtual_pipeline_model_parallel_world_size", lambda: None)
+    for model, _, counts, text in _texts("megatron", shared_data, ["llama-8b", "qwen3-30b-a3b"]):
+        theirs = layout_class(text.split('"')[1], len(counts))
+        theirs.validate_layer_layout(len(model.layers), 0)
+        own = [theirs.get_layer_id_list(vp_stage=0, pp_rank=rank) for rank in range(len(counts))]
+        assert [len(ids) for ids in own] == counts
+
+
+@pytest.mark.slow
+def test_written_maps(shared_data: Path) -> None:
+    """Every parameter of transformers' modules has a device, and every key is a module; accelerate says so itself."""
+    check = _function("accelerate.utils.modeling", "check_device_map")
+    pytest.importorskip("transformers")
+    from mtpp.runtime.pytorch.meta_model import meta_model
+
+    names = ["llama-8b", "gemma2-9b", "gpt2-xl", "mixtral-8x7b", "configs/mamba2-2.7b.json"]
+    names += ["configs/qwen3-next-80b.json", "configs/deepseek-v3.json", "configs/gemma3n-e4b-text.json"]
+    for name in names:
+        place = shared_data / "llm" / name
+        built = meta_model(json.loads((place / "config.json" if place.is_dir() else place).read_text()), name)
+        assert built is not None
+        for _, _, counts, text in _texts("accelerate", shared_data, [name]):
+            placed = json.loads(text.splitlines()[-1].removeprefix("device_map = "))
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                check(built, placed)
+            assert len(set(placed.values())) == len(counts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
@@ -60,6 +61,8 @@ def _is_plain(stages: Sequence[LayerStage]) -> bool:
 
 def _reason(engine: str, model: LanguageModel, path: Path, stages: Sequence[LayerStage]) -> str | None:
     """Return a part of the reason for which an engine cannot have a plan; None where it can."""
+    if engine == "accelerate":
+        return "has no names and classes of modules" if path.suffix == ".gguf" else None
     if any(stage.encoder_count or stage.decoder_embedding for stage in stages):
         return "an encoder"
     if engine == "vllm" and model.model_type in NOT_PIPELINED and len(stages) > 1:
@@ -70,10 +73,6 @@ def _reason(engine: str, model: LanguageModel, path: Path, stages: Sequence[Laye
         return "keeps it on the CPU"
     if engine == "megatron" and any((layer.kind or "").startswith("mamba") for layer in model.layers):
         return "hybrid-layer-pattern"
-    if engine == "accelerate" and path.suffix == ".gguf":
-        return "has no names and classes of modules"
-    if engine == "accelerate" and model.model_type in NO_MODULES:
-        return "are not known"
     if engine == "deepspeed" and any(stage.mtp for stage in stages):
         return "no MTP layers"
     return None
@@ -111,7 +110,7 @@ def test_plans_of_all_models_are_read_back(shared_data: Path, engine: str) -> No
             text = _text(engine, model, path, stages)
             if text is None:
                 continue
-            if engine == "deepspeed" and (path.suffix == ".gguf" or model.model_type in NO_MODULES):
+            if engine in ("accelerate", "deepspeed") and (path.suffix == ".gguf" or model.model_type in NO_MODULES):
                 continue
             layout = _read(engine, text, model, path, stages)
             _check(engine, layout, stages)
@@ -133,6 +132,21 @@ def _check(engine: str, layout: Any, stages: Sequence[LayerStage]) -> None:
         assert layout.ranges == expected
         assert (layout.embedding_on[0], layout.head_on) == (0, [len(stages) - 1])
     assert layout.findings == []
+
+
+@pytest.mark.parametrize(("name", "first"), [("mamba2-2.7b", "backbone.embeddings"), ("t5-large", "shared")])
+def test_maps_by_names_of_weights(shared_data: Path, name: str, first: str) -> None:
+    """Of models whose trees of modules the table does not have, an encoder's layers included."""
+    path = shared_data / "llm" / "configs" / f"{name}.json"
+    model = read_language_model(path)
+    stages = _plan(model, Random(3), 3)
+    placed = json.loads(engine_text("accelerate", model, str(path), stages).splitlines()[-1].partition(" = ")[2])
+    assert (placed[first], placed["lm_head"]) == (0, 0)
+    layers = [placed[layer.name] for layer in model.layers]
+    encoder = [i for i, stage in enumerate(stages) for _ in range(stage.encoder_count)]
+    assert layers == encoder + [i for i, stage in enumerate(stages) for _ in range(stage.count)]
+    weights = [weight.name for part in (model.embedding, model.other, *model.layers) for weight in part.weights]
+    assert all(any(weight.startswith(f"{module}.") for module in placed) for weight in weights)
 
 
 def test_tied_heads_of_accelerate_are_with_the_embedding(shared_data: Path) -> None:
