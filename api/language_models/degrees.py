@@ -54,7 +54,10 @@ def search_with_degrees(
     """
     from mtpp.solvers.layer_chains.solve import solve_with_degrees
 
-    problem = replace(_problem(model, instance), together=together, goal=asked.goal(instance))
+    whole = asked.layers_only
+    problem = replace(
+        _problem(model, instance), together=together, goal=asked.goal(instance), one_degree=whole, even=whole
+    )
     return solve_with_degrees(problem, algorithm=asked.algorithm, seed=asked.seed)
 
 

@@ -82,8 +82,8 @@ class _Cut(Goals, _Stages):
     together_blocks: bool = option(False, Flag(), "Keep each repeated block of an ONNX model, as layers.7, in one.")
     layers_only: bool = option(
         False, Flag(),
-        "Keep the embedding of a language model with its first layer, the head with its last; no stage is empty.",
-        more="Where that costs nothing; engines that cut between layers alone take such plans.",
+        "For engines that cut between layers alone: the embedding of a language model stays with its first layer, the "
+        "head with its last, stages have one tensor degree, and none is empty where that costs nothing.",
     )  # fmt: skip
     ignore_engine: bool = option(False, Flag(), "Cut where `mtpp split` cannot, too: for who only wants the number.")
 

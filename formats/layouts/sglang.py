@@ -23,6 +23,7 @@ _NOT_PIPELINED = frozenset((
     "mamba2", "olmo", "olmo2", "olmoe", "phi", "qwen3_next", "stablelm", "starcoder2",
 ))  # fmt: skip
 """Architectures whose ``forward`` takes nothing from another stage, in SGLang's ``models``."""
+_REFUSED = "Pipeline Parallel is not compatible with this model."
 _TIED = "the tied embedding is copied into a head of its own on the last stage"
 
 
@@ -62,9 +63,7 @@ def write(stages: Sequence[LayerStage], request: LayoutRequest) -> WrittenLayout
     server = f"python -m sglang.launch_server --model-path {served(request)}"
     notes = device_notes(stages, started=True) + ([_TIED] if request.tied and len(stages) > 1 else [])
     if len(stages) > 1 and request.model_type in _NOT_PIPELINED:
-        notes.append(
-            f'SGLang 0.5.23 refuses {request.model_type} at start: "Pipeline Parallel is not compatible with this model."'
-        )
+        notes.append(f"SGLang 0.5.23 refuses {request.model_type} at start: {_REFUSED!r}")
     if request.mtp:
         notes.append("MTP layers are those of a drafter on the last stage, and are not counted")
     return WrittenLayout(dict(setting), f"{environment(stages, **setting)}{server} {sizes}\n", notes)

@@ -236,6 +236,7 @@ _at_degrees = tagged(
         "graph": check_model_graph,
         "graphs": mapping(_share),
         "none_empty": flag,
+        "one_degree": flag,
     },
 )
 

@@ -46,11 +46,13 @@ from mtpp.checker.graph import TickGraph, embedded_in_ticks, first_difference
 from mtpp.checker.intervals.bound import check_interval_bound
 from mtpp.checker.intervals.degree_graphs import (
     DEGREES,
+    ONE_DEGREE,
     STAGES,
     DegreeGraphs,
     DegreesDue,
     intervals_row,
     none_empty_row,
+    one_degree_row,
 )
 from mtpp.checker.machine import (
     PlacedGraph,
@@ -227,7 +229,8 @@ def _on(
     """Say which devices stages stand on; nothing for one of k equal devices each."""
     where = "" if placed is None else on_devices(plan["machine"])
     if degrees is not None:
-        return f" of consecutive ops at degrees {degrees.words}{where}"
+        which = "one of degrees" if plan.get(ONE_DEGREE) else "degrees"
+        return f" of consecutive ops at {which} {degrees.words}{where}"
     return where if devices is None else f"{where}, each on one or more,"
 
 
@@ -291,7 +294,7 @@ def _check_partition(
         own = []
         if degrees is not None:
             stage_of = [plan["assignment"][name] for name in subject.op_names]
-            own = [intervals_row(subject, stage_of), *none_empty_row(plan)]
+            own = [intervals_row(subject, stage_of), *none_empty_row(plan), *one_degree_row(plan)]
         return [*own, *_stage_rows(plan, stages), *goal.limit_rows(max(costs), sum(costs))]
 
     try:

@@ -42,7 +42,7 @@ def evened(plan: Plan, instance: Instance) -> Plan:
     machine = instance.machine
     choices = [Choice(Alternative(c), instance) for c in range(len(machine.classes))]
     tables = ChainTables.of(choices, plan.together)
-    found = _evenest(_squared(tables), instance, plan.bottleneck)
+    found = evenest(tables, instance, plan.bottleneck)
     if found is None:
         return plan
     busy = [one.device for one in found]
@@ -61,9 +61,9 @@ def evened(plan: Plan, instance: Instance) -> Plan:
     return even if even.bottleneck <= plan.bottleneck else plan
 
 
-def _evenest(tables: ChainTables, instance: Instance, bottleneck: int) -> tuple[ChainStage, ...] | None:
-    """Return the stages on as many devices as may have one; None where a stage is not an interval."""
-    machine = instance.machine
+def evenest(tables: ChainTables, instance: Instance, bottleneck: int) -> tuple[ChainStage, ...] | None:
+    """Return the stages on as many devices as may have one, of even costs; None where there is no such plan."""
+    machine, tables = instance.machine, _squared(tables)
     for used in range(min(instance.most_used, tables.op_count), 0, -1):
         devices = ChainDevices.of(machine.class_of, free=machine.free, most_used=used, none_empty=True)
         if is_feasible(tables, devices, bottleneck):

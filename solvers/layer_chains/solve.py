@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +21,7 @@ from mtpp.inference.plan import Plan
 from mtpp.names import DOWNSET, FIXED, FREE
 from mtpp.solvers.last_look.partition import look_at_bounds, look_at_groups, look_at_sums
 from mtpp.solvers.layer_chains.devices import ChainDevices
+from mtpp.solvers.layer_chains.evening import evenest
 from mtpp.solvers.layer_chains.prices import prices_above
 from mtpp.solvers.layer_chains.search import ChainResult, fastest_plan, least_latency_plan
 from mtpp.solvers.layer_chains.tables import Alternative, ChainTables, Choice
@@ -47,6 +48,10 @@ class DegreeProblem:
         Objective, and the limit on the other figure.
     none_empty
         Whether as many devices as may be used have to have a stage.
+    one_degree
+        Whether all stages have to have the same degree.
+    even
+        Whether of all plans of the least bottleneck the one with most stages, of even costs, is wanted.
     """
 
     graph: CostGraph
@@ -56,6 +61,8 @@ class DegreeProblem:
     together: Sequence[Sequence[str]] = ()
     goal: Goal = field(default=Goal())
     none_empty: bool = False
+    one_degree: bool = False
+    even: bool = False
 
     @property
     def choices(self) -> list[Choice]:
@@ -105,14 +112,31 @@ def solve_with_degrees(
     """
     goal, devices = problem.goal, problem.devices
     tables = tables or problem.tables
-    if goal.of_latency:
-        found = least_latency_plan(tables, devices, max_bottleneck=goal.limit)
-    else:
-        found = fastest_plan(tables, devices, max_latency=goal.limit)
+    parts = [tables.at(degree) for degree in tables.degrees] if problem.one_degree else [tables]
+    found = min(filter(None, (_best(problem, part, devices) for part in parts)), key=_order(goal), default=None)
     if found is None:
         raise _infeasible(problem, tables, devices)
     value = found.latency if goal.of_latency else found.bottleneck
     return plan_of_stages(problem, found, proven_bound(problem, tables, value), algorithm, seed)
+
+
+def _best(problem: DegreeProblem, tables: ChainTables, devices: ChainDevices) -> ChainResult | None:
+    """Return the best plan of some alternatives; None if there is none: proven."""
+    goal = problem.goal
+    if goal.of_latency:
+        return least_latency_plan(tables, devices, max_bottleneck=goal.limit)
+    found = fastest_plan(tables, devices, max_latency=goal.limit)
+    if found is None or not problem.even or not goal.plain:
+        return found
+    stages = evenest(tables, problem.instance, found.bottleneck)
+    return found if stages is None else ChainResult.of(tables, stages)
+
+
+def _order(goal: Goal) -> Callable[[ChainResult], tuple[int, int]]:
+    """Return the figures of a plan by which plans are compared, the objective first."""
+    if goal.of_latency:
+        return lambda found: (found.latency, found.bottleneck)
+    return lambda found: (found.bottleneck, found.latency)
 
 
 def proven_bound(problem: DegreeProblem, tables: ChainTables, value: int) -> LowerBound:
@@ -156,6 +180,7 @@ def plan_of_stages(problem: DegreeProblem, found: ChainResult, lower: LowerBound
         {degree: one.on(devices) if free else one for degree, one in problem.instances.items()},
         tuple(sorted({degree for degrees in problem.degrees for degree in degrees})),
         problem.none_empty,
+        problem.one_degree,
     )
     try:
         partition = Partition.from_stages(placed, stage)

@@ -127,6 +127,16 @@ class ChainTables:
             raise InputError("the phases differ in layers or alternatives", parameter="phase")
         return replace(self, latency=other.latency, feasible=self.feasible & other.feasible)
 
+    def at(self, degree: int) -> ChainTables:
+        """Return the tables with alternatives of one degree alone; others keep their places and can have no stage."""
+        own = np.array([one.degree == degree for one in self.alternatives])
+        return replace(self, feasible=self.feasible & own[:, np.newaxis, np.newaxis])
+
+    @property
+    def degrees(self) -> list[int]:
+        """Degrees of the alternatives, ascending."""
+        return sorted({one.degree for one in self.alternatives})
+
     def allowed(self, most: int) -> BoolArray:
         """Return which intervals can be stages of at most so many ticks, bool, by alternative."""
         return self.feasible & (self.cost <= most)

@@ -169,11 +169,13 @@ def all_plans(case: DegreeCase, most: int, least: int) -> Iterator[tuple[int, in
                         yield max(cost for cost, _ in found), sum(cost for cost, _ in found)
 
 
-def problem_of(case: DegreeCase, goal: Goal, most: int | None = None, *, none_empty: bool = False) -> DegreeProblem:
+def problem_of(
+    case: DegreeCase, goal: Goal, most: int | None = None, *, none_empty: bool = False, one_degree: bool = False
+) -> DegreeProblem:
     """Return the problem of a case; its whole model is the graph of the least degree."""
     built = {degree: Instance.build(graph, case.machine, most_used=most) for degree, graph in case.graphs.items()}
     whole = case.graphs[min(case.graphs)]
-    return DegreeProblem(whole, built[min(built)], built, case.degrees, case.groups, goal, none_empty)
+    return DegreeProblem(whole, built[min(built)], built, case.degrees, case.groups, goal, none_empty, one_degree)
 
 
 def document_of(case: DegreeCase, plan: Plan) -> dict[str, Any]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mtpp.checker.claim import LATENCY
 from mtpp.checker.facts import counted
 from mtpp.checker.goal import PlanGoal
 from mtpp.checker.intervals.decision import Line, Stages, plan_exists
-from mtpp.checker.intervals.degree_graphs import NONE_EMPTY, DegreeGraphs
+from mtpp.checker.intervals.degree_graphs import NONE_EMPTY, ONE_DEGREE, DegreeGraphs
 from mtpp.checker.intervals.interval_costs import Costs, cuts_allowed, interval_costs
 from mtpp.checker.machine import PlacedGraph
 from mtpp.checker.report import BOUND_CHECK, Check, Tier
@@ -67,18 +67,19 @@ def check_interval_bound(
         return Check(BOUND_CHECK, False, "intervals: there is not one price for each class of devices"), Tier.NONE
     if value == 0:
         return Check(BOUND_CHECK, True, f"intervals: no {goal.objective} is below 0 ticks"), tier
-    stages = _stages(plan, whole_model, degrees)
     of_latency = goal.objective == LATENCY
     most, latency = (goal.limit, value - 1) if of_latency else (value - 1, goal.limit)
-    found = plan_exists(
-        stages, line, most=most, latency=latency, prices=prices, price_of_any=proof.get("price_of_any", 0)
-    )
-    if found:
+    limits = {"most": most, "latency": latency, "price_of_any": proof.get("price_of_any", 0)}
+    one_degree = plan.get(ONE_DEGREE, False)
+    considered = [[degree] for degree in degrees.placed] if one_degree else [list(degrees.placed)]
+    parts = (_stages(plan, whole_model, degrees, part) for part in considered)
+    if any(plan_exists(stages, line, prices=prices, **limits) for stages in parts):
         return Check(
             BOUND_CHECK, False, f"intervals: there is a plan with a {goal.objective} below {value} ticks"
         ), Tier.NONE
     where = f"{counted(line.most, 'device')} in {'any order' if line.free else 'order'}"
-    detail = f"intervals: no plan of consecutive ops on {where}, at degrees {degrees.words}{goal.words.rstrip(',')}"
+    which = f"at {'one of ' if one_degree else ''}degrees {degrees.words}"
+    detail = f"intervals: no plan of consecutive ops on {where}, {which}{goal.words.rstrip(',')}"
     detail += f", stays below {value} ticks"
     if plan["together"]:
         detail += "; among partitions that keep the groups together"
@@ -96,8 +97,10 @@ def _fault(plan: Mapping[str, Any], proof: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _stages(plan: Mapping[str, Any], whole_model: PlacedGraph, degrees: DegreeGraphs) -> Stages:
-    """Return what stages cost on each class of devices, as each of its alternatives."""
+def _stages(
+    plan: Mapping[str, Any], whole_model: PlacedGraph, degrees: DegreeGraphs, considered: Sequence[int]
+) -> Stages:
+    """Return what stages cost on each class of devices, as each of its alternatives of the degrees considered."""
     graph = whole_model.by_device[0]
     allowed = cuts_allowed(graph, plan["together"])
     ticks: list[list[Costs]] = []
@@ -110,6 +113,7 @@ def _stages(plan: Mapping[str, Any], whole_model: PlacedGraph, degrees: DegreeGr
                     degrees.placed[degree].by_device[device], whole_model.devices[device], sequences, allowed
                 )
                 for degree in degrees.of_device[device]
+                if degree in considered
             ]
         )
     return Stages(graph.op_count, ticks, ticks)

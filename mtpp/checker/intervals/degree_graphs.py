@@ -17,6 +17,9 @@ from mtpp.errors import InputError
 DEGREE, DEGREES, GRAPHS, NONE_EMPTY = "tensor_parallel", "degrees", "graphs", "none_empty"
 """Keys of plans: of a stage and of a device; the degrees considered; their graphs; whether no device is left out."""
 
+ONE_DEGREE = "one_degree"
+"""Key of plans whose stages all have to have the same degree."""
+
 ROW, STAGES = "tensor parallelism", "intervals"
 """Names of rows: degrees of stages, and that stages are intervals."""
 
@@ -135,6 +138,14 @@ def none_empty_row(plan: Mapping[str, Any]) -> list[Check]:
         return []
     busy = sum(stage["ops"] > 0 for stage in plan["stages"])
     return [Check("no stage empty", busy == plan["k"], f"{counted(busy, 'stage')} of {plan['k']} have ops")]
+
+
+def one_degree_row(plan: Mapping[str, Any]) -> list[Check]:
+    """Check that all stages with ops have the same degree, where the plan says so."""
+    if not plan.get(ONE_DEGREE):
+        return []
+    found = sorted({stage[DEGREE] for stage in plan["stages"] if stage["ops"]})
+    return [Check("one degree", len(found) == 1, f"stages have degree {', '.join(map(str, found))}")]
 
 
 def _embedded(plan: Mapping[str, Any], k: int) -> dict[int, PlacedGraph]:

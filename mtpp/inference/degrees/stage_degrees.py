@@ -45,12 +45,15 @@ class StageDegrees:
         Degrees that a stage could have had, ascending.
     none_empty
         Whether as many devices as may be used had to have a stage.
+    one_degree
+        Whether all stages had to have the same degree.
     """
 
     of_stage: tuple[int, ...]
     instances: Mapping[int, Instance]
     considered: tuple[int, ...]
     none_empty: bool = False
+    one_degree: bool = False
 
     def costs(self, partition: Partition) -> StageCosts:
         """Return the costs of the stages, each at its own degree; O(n + pins) for each degree."""
@@ -69,4 +72,5 @@ class StageDegrees:
 
     def to_document(self) -> dict[str, Any]:
         """Return what a plan says of them beside its stages."""
-        return {"degrees": list(self.considered), **({"none_empty": True} if self.none_empty else {})}
+        flags = {"none_empty": self.none_empty, "one_degree": self.one_degree}
+        return {"degrees": list(self.considered), **{name: True for name, said in flags.items() if said}}

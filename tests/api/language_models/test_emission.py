@@ -160,3 +160,41 @@ def test_graphs_are_printed_as_well() -> None:
     onnx = mtpp.datasets.sample_path("resnet50")
     done = run("partition", str(onnx), "-k", "2", "--emit", "cut-names")
     assert json.loads(done.stdout)["format"] == "mtpp-cuts"
+
+
+MACHINE = """
+name = "nodes"
+
+[[device]]
+name = "a"
+system = "a100"
+count = 2
+memory = "40GB"
+tensor_parallel = [2, 4, 8]
+tensor_link = "300GB/s"
+
+[[device]]
+name = "b"
+system = "a100"
+count = 2
+memory = "40GB"
+tensor_parallel = [1, 2]
+tensor_link = "300GB/s"
+"""
+
+
+def test_one_tensor_degree_for_all_stages(shared_data: Path, tmp_path: Path) -> None:
+    """Where the best plan has several, which engines do not take."""
+    path, machine = shared_data / "llm" / "configs" / "llama-70b.json", tmp_path / "nodes.toml"
+    machine.write_text(MACHINE)
+    read = mtpp.read(path, machine=machine)
+    free, whole = mtpp.partition(read), mtpp.partition(read, layers_only=True)
+    assert free.bottleneck < whole.bottleneck
+    assert "stages have tensor degrees" in str(refusal(mtpp.emit, path, free, "vllm"))
+    text = mtpp.emit(path, whole, "vllm")
+    assert text.endswith("--pipeline-parallel-size 2 --tensor-parallel-size 8\n")
+    layout = mtpp.read_layout("vllm", text, layers=80, stages=2)
+    assert layout.findings == []
+    report = mtpp.verify(whole, model=path)
+    assert report.passed
+    assert whole.optimal
