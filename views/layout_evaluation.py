@@ -63,7 +63,9 @@ def layout_evaluation_text(document: Mapping[str, Any], medium: Medium) -> Itera
     if document["slowest"] is not None:
         styles.setdefault(document["slowest"], "bold")
     unit = f" (times in {costs.unit})" if costs.unit else ""
-    title = f"{document['model']['name']}: {document['engine']}, {_stages(rows)}{unit}"
+    degree = document.get("tensor_parallel", 1)
+    each = f" of {degree} GPUs" if degree > 1 else ""
+    title = f"{document['model']['name']}: {document['engine']}, {_stages(rows)}{each}{unit}"
     return [Table(title, columns, cells, _figures(document, ticks), styles=styles)]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mtpp.errors import Infeasible
@@ -18,7 +17,8 @@ def best_plan(
     k: int | None,
     time_limit_s: float | None,
     observer: Observer,
-    together: Sequence[Sequence[str]] = (),
+    *,
+    layers_only: bool = False,
 ) -> Plan | None:
     """Return the best plan on the devices, None where the model fits on none of them.
 
@@ -26,15 +26,15 @@ def best_plan(
     ----------
     k
         Number of stages at most; None: of the machine.
-    together
-        Groups of ops that one stage has to hold.
+    layers_only
+        Whether the embedding stays with the first layer, the head with the last, and no stage is empty.
     """
     from mtpp.api.options.search import Partitioning
     from mtpp.api.partition import on_machine, prepare, search
     from mtpp.host.deadline import Deadline
 
     try:
-        asked = Partitioning.of(k=k, time_limit_s=time_limit_s, together=together)
+        asked = Partitioning.of(k=k, time_limit_s=time_limit_s, layers_only=layers_only)
         return on_machine(search(prepare(model, asked), Deadline(time_limit_s), observer), model)
     except Infeasible:
         return None

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from mtpp.formats.layouts.written import WrittenLayout
     from mtpp.inference.plan import Plan
     from mtpp.language_models.audit_records import LayoutAudit
-    from mtpp.language_models.layer_names import LayerNames
     from mtpp.language_models.layer_stages import StageDevice
 
 _WRITTEN_AS = {"megatron-flags": "megatron", "megatron-bridge": "megatron"}
@@ -62,19 +61,13 @@ def better_layout(
     try:
         return _written(served, engine, best)
     except InputError:
-        plan = best_plan(served.model, k, time_limit_s, observer, together=_whole_layers(served.names))
+        plan = best_plan(served.model, k, time_limit_s, observer, layers_only=True)
     if plan is None:
         return "no plan of whole layers fits into the memory of the devices"
     try:
         return _written(served, engine, plan)
     except InputError as error:
         return error.problem
-
-
-def _whole_layers(names: LayerNames) -> tuple[tuple[str, ...], ...]:
-    """Return ops that engines keep in one stage: embedding and first layer, last layer and head."""
-    first = (*names.encoder, *filter(None, [names.decoder_embedding]), *names.decoder[:1])
-    return (names.embedding, *first), (*names.decoder[-1:], names.head, *names.mtp)
 
 
 def _written(served: ServedModel, engine: str, plan: Plan) -> BetterLayout:
@@ -97,7 +90,8 @@ def _written(served: ServedModel, engine: str, plan: Plan) -> BetterLayout:
     written = place(stages, layout_request(served.described, path, stages, len(stages)))
     given = served.layout(engine, written.setting, len(stages))
     order = [stage.device for stage in stages if stage.device is not None]
-    _, audit = served.audit(given, len(stages), order if order and engine not in STREAMING else None)
+    degree = stages[0].tensor_parallel
+    audit = served.audit(given, len(stages), order if order and engine not in STREAMING else None, degree).audit
     return BetterLayout(engine, written, audit)
 
 
@@ -109,7 +103,11 @@ def _devices(served: ServedModel, plan: Plan) -> Sequence[StageDevice]:
         return ()
     numbers = plan.devices or range(machine.count)
     named = bool(machine.groups[0].name)
-    return [StageDevice(i, machine.names[i] if named else "", machine.places[i]) for i in numbers]
+    degrees = [1] * machine.count if plan.degrees is None else plan.degrees.of_stage
+    return [
+        StageDevice(i, machine.names[i] if named else "", machine.places[i], degree)
+        for i, degree in zip(numbers, degrees, strict=True)
+    ]
 
 
 def better_document(better: BetterLayout | str, lower: int | None) -> dict[str, Any]:

@@ -50,17 +50,25 @@ def language_models_at(paths: Iterable[str]) -> list[str]:
     InputError
         If a path is none, and no folder that has any.
     """
-    from mtpp.api.inputs.language_models import names_language_model
-
     found: dict[str, None] = {}
     for path in paths:
-        inside = [path]
-        if not names_language_model(path) and Path(path).is_dir():
-            inside = sorted(str(one) for one in Path(path).iterdir() if names_language_model(str(one)))
-        if not inside or not names_language_model(inside[0]):
+        inside = _models_in(Path(path), deep=True)
+        if not inside:
             raise InputError("has no language model", source=path, remedy="layouts are of language models")
         found |= dict.fromkeys(inside)
     return list(found)
+
+
+def _models_in(path: Path, *, deep: bool = False) -> list[str]:
+    """Return the paths of the language models in a folder, or of the one that it is."""
+    from mtpp.api.inputs.language_models import names_language_model
+
+    several = sorted(path.glob("*.gguf")) if path.is_dir() and not (path / "config.json").exists() else []
+    if len(several) > 1 and not any("-of-" in one.name for one in several):
+        return [str(one) for one in several]
+    if names_language_model(str(path)):
+        return [str(path)]
+    return [name for one in sorted(path.iterdir()) for name in _models_in(one)] if deep and path.is_dir() else []
 
 
 def compare_rules(
@@ -165,7 +173,7 @@ def _row(served: ServedModel, engine: str, k: int | None, best: Plan | None) -> 
     }
     try:
         given = served.layout(engine, "default", k)
-        _, audit = served.audit(given, k)
+        audit = served.audit(given, k).audit
     except InputError as error:
         absent = dict.fromkeys(("layers", "bottleneck", "ratio", "fits", "comparable"))
         return figures | absent | {"findings": [], "refused": str(error)}

@@ -108,7 +108,7 @@ def read_given(found: PastedLayout, request: LayoutRequest, devices: Sequence[De
 
     if found.stages is not None:
         request = replace(request, stages=found.stages)
-    setting = _with_devices(found, devices, request.stages)
+    setting = _with_devices(found, devices, request)
     read, most = LAYOUT_FORMATS[found.engine].read, None if devices is None else len(devices)
     counts = [request.stages]
     if request.stages is None and most is not None:
@@ -131,11 +131,11 @@ def _stage_count(layout: Layout) -> int:
     return 0 if layout.devices_of_layers is not None else len(layout.stages_of_ranks or layout.ranges or ())
 
 
-def _with_devices(found: PastedLayout, devices: Sequence[Device] | None, stages: int | None) -> Any:
+def _with_devices(found: PastedLayout, devices: Sequence[Device] | None, request: LayoutRequest) -> Any:
     """Add memories of devices where a rule fills devices by them and the layout has none."""
     setting = found.setting
     limits = [_NO_LIMIT if one.memory_bytes is None else one.memory_bytes for one in devices or ()]
-    limits = limits or [_NO_LIMIT] * (stages or 0)
+    limits = limits or [_NO_LIMIT] * (request.stages or 0)
     if found.engine in _OFFLOADING:
         return _with_limits(setting, limits)
     if isinstance(setting, str):
@@ -150,7 +150,8 @@ def _with_devices(found: PastedLayout, devices: Sequence[Device] | None, stages:
     if found.engine == "exo" and not setting:
         if unlimited:
             raise InputError("exo divides layers by memory", parameter="machine", remedy="give each device's ‹memory›")
-        return {"ram_available_gb": [limit / 2**30 for limit in limits]}
+        stored = {} if request.described is None else {"storage_bytes": request.described.bytes}
+        return {"ram_available_gb": [limit / 2**30 for limit in limits], **stored}
     return setting
 
 

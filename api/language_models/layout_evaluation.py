@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mtpp.api.language_models.best_plan import best_plan
 from mtpp.api.language_models.better_layout import BetterLayout, better_document, better_layout
-from mtpp.api.language_models.served_model import ServedModel
+from mtpp.api.language_models.served_model import AuditOnMachine, ServedModel
 from mtpp.api.options.layouts import Auditing
 from mtpp.api.output import SavedResult
 from mtpp.host.stop_reason import StopReason
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from mtpp.api.inputs.model import Model
     from mtpp.api.language_models.given_layout import GivenLayout
     from mtpp.api.observer import Observer
-    from mtpp.inference.instance import Instance
     from mtpp.inference.plan import Plan
     from mtpp.language_models.audit_records import LayoutAudit
     from mtpp.views.terminal import Medium
@@ -105,10 +104,11 @@ def evaluation_of(model: Model, engine: str, layout: Any, asked: Auditing, obser
     count = None if model.machine is None else model.machine.count
     stages = asked.k or count or max(len(served.places(given)), 1)
     served = served.for_stages(stages)
-    instance, audit = served.audit(given, asked.k)
+    found = served.audit(given, asked.k)
+    audit = found.audit
     k = asked.k or (None if count else stages)
     best = best_plan(served.model, k, asked.time_limit_s, observer)
-    document = _document(served, instance, given, audit, best)
+    document = _document(served, given, found, best)
     if best is None or not _is_best(audit, best):
         better = better_layout(served, engine, k, best, asked.time_limit_s, observer)
         document["better"] = _better(audit, better, best)
@@ -135,13 +135,12 @@ def ratio_of(audit: LayoutAudit, best: Plan | None) -> float | None:
     return audit.bottleneck / best.lower.value
 
 
-def _document(
-    served: ServedModel, instance: Instance, given: GivenLayout, audit: LayoutAudit, best: Plan | None
-) -> dict[str, Any]:
+def _document(served: ServedModel, given: GivenLayout, found: AuditOnMachine, best: Plan | None) -> dict[str, Any]:
     from mtpp.api.language_models.given_layout import keys_of
     from mtpp.formats.results.layouts.evaluation import FORMAT, VERSION, stage_rows
 
-    model, bottleneck = served.model, audit.bottleneck
+    model, instance, audit = served.model, found.instance, found.audit
+    bottleneck = audit.bottleneck
     tokens = model.graph.metadata["serving"]["tokens"]
     timed = bottleneck and instance.timed
     return {
@@ -159,6 +158,7 @@ def _document(
         "engine": given.pasted.engine,
         "layout": keys_of(given.pasted.setting),
         "own_rule": given.pasted.own_rule,
+        **({} if model.degrees is None else {"tensor_parallel": found.degree}),
         "time_unit": instance.time_unit,
         "ticks_per_unit": instance.ticks_per_unit,
         "stages": stage_rows(audit),
@@ -171,7 +171,7 @@ def _document(
         "missing_layers": audit.placed.missing,
         "doubled_layers": audit.placed.doubled,
         "streamed_bytes": sum(stage.cost.param_bytes for stage in audit.untimed) if audit.streams else 0,
-        "capacity": served.capacity(instance, audit),
+        "capacity": served.capacity(found),
         "findings": list(audit.findings),
         "consequences": list(audit.consequences),
         "notes": list(audit.notes),

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mtpp.errors import InputError
 from mtpp.language_models.layer_names import LayerNames
@@ -20,6 +20,17 @@ if TYPE_CHECKING:
     from mtpp.language_models.language_model import LanguageModel
 
 _CUDA = re.compile(r"cuda(?::([0-9]{1,6}))?", re.ASCII)
+
+_ONE_GPU = ("accelerate", "transformers", "llama.cpp", "exo", "petals")
+"""Engines that keep each layer on one GPU."""
+
+
+class AuditOnMachine(NamedTuple):
+    """An audit, the instance that it is of, and the GPUs that share each layer."""
+
+    instance: Instance
+    audit: LayoutAudit
+    degree: int
 
 
 @dataclass(frozen=True)
@@ -87,6 +98,7 @@ class ServedModel:
             stages=k,
             mtp=len(self.names.mtp),
             tied=self.described.tied,
+            described=self.described,
             **({} if path is None else facts_of_model(path)),
         )
         devices = None
@@ -123,14 +135,16 @@ class ServedModel:
         return next(i for i in range(machine.count) if i not in self.gpus.values())
 
     def audit(
-        self, given: GivenLayout, k: int | None, order: Sequence[int] | None = None
-    ) -> tuple[Instance, LayoutAudit]:
+        self, given: GivenLayout, k: int | None, order: Sequence[int] | None = None, degree: int | None = None
+    ) -> AuditOnMachine:
         """Audit a layout on the machine, or on as many equal devices as it has stages.
 
         Parameters
         ----------
         order
             Number of the device of each stage, where the text does not say it.
+        degree
+            GPUs of each stage; None: as the text says, or the fastest that all devices have.
 
         Raises
         ------
@@ -146,9 +160,41 @@ class ServedModel:
             devices = None if visible is None else dict(enumerate(visible))
             count = max([k or 1, *(place + 1 for place in [*self.places(given), *(visible or ())])])
             instance = self.model.instance(count)
-            return instance, audited(instance, given.layout, devices=devices, moved=moved)
-        instance = self.model.whole_instance(None)
-        return instance, audited(instance, given.layout, devices=self._devices(given, order), cpu=self.cpu, moved=moved)
+            return AuditOnMachine(instance, audited(instance, given.layout, devices=devices, moved=moved), 1)
+        devices = self._devices(given, order)
+        found = [
+            AuditOnMachine(instance, audited(instance, given.layout, devices=devices, cpu=self.cpu, moved=moved), own)
+            for own, instance in self._instances(given, degree or given.pasted.tensor_parallel).items()
+        ]
+        return min(found, key=lambda one: (not one.audit.fits, one.audit.bottleneck))
+
+    def _instances(self, given: GivenLayout, degree: int | None) -> dict[int, Instance]:
+        """Return the instance of each degree of tensor parallelism that all stages may have.
+
+        Raises
+        ------
+        InputError
+            If a device does not have the degree asked for, or the engine keeps layers on one GPU.
+        """
+        from mtpp.api.inputs.degrees import degree_instances, degrees_of_classes
+
+        engine = given.pasted.engine
+        if self.model.degrees is None:
+            if degree not in (None, 1) and given.pasted.tensor_parallel is not None:
+                remedy = "give devices of the machine tensor_parallel and tensor_link"
+                raise InputError(f"has tensor degree {degree}", parameter="layout", remedy=remedy)
+            return {1: self.model.whole_instance(None)}
+        common = set.intersection(*map(set, degrees_of_classes(self.model)))
+        if engine in _ONE_GPU:
+            common &= {1}
+        allowed = common if degree is None else common & {degree}
+        if not allowed:
+            of = "a tensor degree that all devices have" if degree is None else f"devices of tensor degree {degree}"
+            raise InputError(
+                f"{engine} needs {of}", parameter="machine", remedy="change tensor_parallel of its devices"
+            )
+        instances = degree_instances(self.model, None)
+        return {one: instances[one] for one in sorted(allowed)}
 
     def _devices(self, given: GivenLayout, order: Sequence[int] | None) -> dict[int, int]:
         """Return the device in the machine of each device that the engine sees."""
@@ -162,26 +208,29 @@ class ServedModel:
             raise InputError(f"names GPU {missing[0]}, which the machine has not", parameter="layout")
         return {i: self.gpus[number] for i, number in enumerate(visible)}
 
-    def capacity(self, instance: Instance, audit: LayoutAudit) -> dict[str, Any] | None:
+    def capacity(self, found: AuditOnMachine) -> dict[str, Any] | None:
         """Return the largest context that stages hold; None without a limit on memory, and of a prefill."""
         from mtpp.language_models.capacity import StageRoom, capacity_of_stages
+        from mtpp.language_models.tensor_parallel import divided
 
+        audit = found.audit
         load = ServingLoad.of_sizes(self.model.dims)
         limited = any(stage.limit_bytes is not None for stage in audit.stages)
         if load.phase != DECODE or not limited or any(stage.holder.encoder for stage in audit.stages):
             return None
-        caches = {layer.name: layer.cache for layer in [*self.described.layers, *self.described.mtp]}
+        share = divided(self.described, found.degree) if found.degree > 1 else self.described
+        caches = {layer.name: layer.cache for layer in [*share.layers, *share.mtp]}
         rooms = []
         for stage in audit.stages:
             kept = stage.cost.param_bytes + stage.cost.peak_bytes
             free = None if stage.limit_bytes is None else stage.limit_bytes - kept
             rooms.append(StageRoom([caches[name] for name in stage.layers if name in caches], free))
-        sequences = instance.device.sequences
-        found = capacity_of_stages(rooms, sequences=sequences, kv_dtype=load.kv_dtype)
+        sequences = found.instance.device.sequences
+        held = capacity_of_stages(rooms, sequences=sequences, kv_dtype=load.kv_dtype)
         return {
-            "objective": found.objective,
+            "objective": held.objective,
             "sequences": sequences,
-            "value": found.value,
-            "deciding_stage": found.deciding,
-            "of_stages": list(found.of_stages),
+            "value": held.value,
+            "deciding_stage": held.deciding,
+            "of_stages": list(held.of_stages),
         }

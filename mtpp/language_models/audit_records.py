@@ -113,8 +113,10 @@ class LayoutAudit:
     @property
     def comparable(self) -> bool:
         """Whether the bottleneck is that of the whole model."""
-        whole = self.placed.whole and not self.placed.missing and not self.placed.parts_missing
-        return whole and not self.untimed
+        placed = self.placed
+        return (
+            placed.whole and not (placed.missing or placed.parts_missing or placed.lacks_further) and not self.untimed
+        )
 
     @property
     def fits(self) -> bool:

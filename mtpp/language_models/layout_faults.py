@@ -90,7 +90,7 @@ def notes(audit: LayoutAudit, names: LayerNames, moved: MovedBytes) -> list[str]
     """Facts that are no faults."""
     layout, placed = audit.layout, audit.placed
     found = list(layout.notes)
-    if placed.mtp and not any(layer >= placed.layers for holder in placed.holders for layer in holder.layers):
+    if placed.lacks_further:
         count = f"{counted(placed.mtp, 'layer')} for further tokens"
         found.append(f"{count}: {layout.engine} runs none by this layout, and they are not counted")
     if names.encoder and layout.device_map is None:

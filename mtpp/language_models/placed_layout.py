@@ -107,6 +107,11 @@ class PlacedLayout:
         return [name for name, there in found.items() if not there] if self.whole else []
 
     @property
+    def lacks_further(self) -> bool:
+        """Whether the model has MTP layers, and nobody runs one."""
+        return self.mtp > 0 and not any(layer >= self.layers for one in self.holders for layer in one.layers)
+
+    @property
     def in_order(self) -> bool:
         """Whether each layer runs once, whole, on a device, and devices follow each other as their layers do."""
         firsts = []

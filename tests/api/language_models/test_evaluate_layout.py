@@ -220,6 +220,48 @@ def test_capacity_is_that_of_the_stage_with_the_least_room_for_its_own_layers(tm
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("degree", [1, 2, 4])
+def test_degrees_of_tensor_parallelism(tmp_path: Path, degree: int) -> None:
+    """As the text says, one for all stages; without one the fastest; the capacity is that of the shares."""
+    tensor = 'tensor_parallel = {}\ntensor_link = "5GB/s"\n'
+    text = f'[[device]]\nname = "d"\ncount = 2\nmemory = "2MB"\n{{}}{DEVICE.format(1)}'
+    (tmp_path / "one.toml").write_text(text.format(tensor.format([degree])))
+    (tmp_path / "all.toml").write_text(text.format(tensor.format([1, 2, 4])))
+    path = config(tmp_path)
+    one = mtpp.read(path, machine=tmp_path / "one.toml", context=100)
+    every = mtpp.read(path, machine=tmp_path / "all.toml", context=100)
+    plan = mtpp.evaluate(one, [0] * 6 + [1] * 4)
+    line = f"VLLM_PP_LAYER_PARTITION=5,3 vllm serve m -pp 2 -tp {degree}"
+    found = mtpp.evaluate_layout(every, "vllm", line)
+    assert found.document()["tensor_parallel"] == degree
+    assert [row["cost"] for row in found.stages] == [row["cost"] for row in plan.document()["stages"]]
+    assert found.document()["bottleneck"] == plan.bottleneck
+    best = mtpp.evaluate_layout(every, "vllm", "5,3")
+    assert best.document()["bottleneck"] <= plan.bottleneck
+    assert best.ratio == pytest.approx(best.document()["bottleneck"] / mtpp.partition(every).lower_bound.value)
+    alone = mtpp.evaluate_layout(one, "vllm", "5,3")
+    assert alone.document()["capacity"] == found.document()["capacity"]
+    if degree > 1:
+        said = str(refusal(mtpp.evaluate_layout, one, "llama.cpp", "5,4"))
+        assert said.startswith("machine: llama.cpp needs a tensor degree that all devices have")
+        plain = mtpp.read(path, machine=machine(tmp_path, (1, "8MB"), (1, "8MB")))
+        assert f"has tensor degree {degree}" in str(refusal(mtpp.evaluate_layout, plain, "vllm", line))
+
+
+def test_mtp_layers(tmp_path: Path) -> None:
+    """On the last stage; accelerate runs none, and there is no ratio then."""
+    read = mtpp.read(config(tmp_path), machine=machine(tmp_path, (1, "8MB"), (1, "8MB")), mtp=2)
+    found = mtpp.evaluate_layout(read, "vllm", "5,3")
+    assert [row["mtp_layers"] for row in found.stages] == [0, 2]
+    assert found.ratio is not None
+    assert [row["mtp_layers"] for row in mtpp.evaluate_layout(read, "llama.cpp", "-ngl 99 -ts 1,1").stages] == [0, 2, 0]
+    assert mtpp.evaluate_layout(read, "megatron", "Et*5|t*3mmL").ratio == found.ratio
+    assert "Number of mtp layers" in str(refusal(mtpp.evaluate_layout, read, "megatron", "Et*5|t*3L"))
+    auto = mtpp.evaluate_layout(read, "accelerate", "auto")
+    assert auto.ratio is None
+    assert any("layers for further tokens" in note for note in auto.document()["notes"])
+
+
 def test_refusals(tmp_path: Path) -> None:
     """In one line each."""
     path = config(tmp_path)
