@@ -56,11 +56,14 @@ def _figures(document: Mapping[str, Any]) -> list[Figure]:
     summary = document["summary"]
     if any(cell["compared"] < cell["models"] for cell in summary):
         figures.append(
-            (f"(n{_OF}m)", "so many models have a ratio: others are not to be had, do not fit, or are in part on a CPU")
+            (
+                f"(n{_OF}m)",
+                "so many models have a ratio: others do not fit, or do not run all layers on devices",
+            )
         )
     for key, text in (
         ("too_large", "do not fit into the memory of a device"),
-        ("untimed", "leave layers to a CPU or a disk, whose time is not modelled"),
+        ("untimed", "leave MTP layers out, or layers to a CPU or a disk, whose time is not modelled"),
         ("refused", "engines refuse, or need modules for that are not known"),
     ):
         by_engine = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from mtpp.language_models.layer_graph import DECODER_EMBEDDING, EMBEDDING, HEAD
 from mtpp.language_models.layout import Layout
 from mtpp.language_models.placed_layout import Holder, PlacedLayout
 from mtpp.language_models.set_cost import SetCost
@@ -34,8 +35,8 @@ class AuditedStage:
         Memory of the device; None: no limit.
     timed
         Whether the time is modelled.
-    layers
-        Names of decoder, encoder and MTP layers that are held.
+    ops
+        Names of the ops that are held, each once.
     """
 
     holder: Holder
@@ -44,7 +45,12 @@ class AuditedStage:
     cost: SetCost
     limit_bytes: int | None = None
     timed: bool = True
-    layers: Sequence[str] = ()
+    ops: Sequence[str] = ()
+
+    @property
+    def layers(self) -> list[str]:
+        """Names of decoder, encoder and MTP layers that are held."""
+        return [name for name in self.ops if name not in (EMBEDDING, DECODER_EMBEDDING, HEAD)]
 
     @property
     def fits(self) -> bool:

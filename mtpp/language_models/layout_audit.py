@@ -10,12 +10,16 @@ from math import ceil
 
 from mtpp.errors import InputError
 from mtpp.inference.instance import Instance
+from mtpp.inference.objective import stage_costs
+from mtpp.inference.partition import Partition
 from mtpp.language_models.audit_records import CPU, LLAMA_CPP, AuditedStage, LayoutAudit, MovedBytes
 from mtpp.language_models.layer_names import LayerNames
 from mtpp.language_models.layout import Layout
 from mtpp.language_models.layout_faults import consequences, findings, notes
 from mtpp.language_models.placed_layout import WHOLE, Holder, PlacedLayout, placed_layout
 from mtpp.language_models.set_cost import SetCost, cost_of_set
+
+_DIRECT = "tensors are charged as if devices sent them directly: not all stages follow each other on devices"
 
 
 def audited(
@@ -52,10 +56,31 @@ def audited(
     holders = _with_encoder(placed, names, layout)
     audit = _Audit(instance, names, devices, cpu if layout.engine == LLAMA_CPP else None, moved or {})
     stages = audit.with_buffers([audit.stage(holder) for holder in holders])
+    told = []
+    if instance.cost.boundary is not None:
+        passed = _with_boundaries(instance, stages) if placed.in_order else None
+        told = [_DIRECT] if passed is None else []
+        stages = passed or stages
     found = LayoutAudit(layout, placed, stages, (), ())
-    return replace(
-        found, findings=findings(found, names), consequences=consequences(found), notes=notes(found, names, moved or {})
-    )
+    told = [*notes(found, names, moved or {}), *told]
+    return replace(found, findings=findings(found, names), consequences=consequences(found), notes=told)
+
+
+def _with_boundaries(instance: Instance, stages: Sequence[AuditedStage]) -> list[AuditedStage] | None:
+    """Charge stages for all tensors that pass their boundaries; None unless each op is in one stage on a device."""
+    busy = [i for i, stage in enumerate(stages) if stage.device is not None and stage.is_busy]
+    order = [device for device in (stages[i].device for i in busy) if device is not None]
+    spare = [device for device in range(instance.cost.machine.count) if device not in order]
+    held = {name: place for place, i in enumerate(busy) for name in stages[i].ops}
+    if len(held) < instance.op_count or sum(len(stages[i].ops) for i in busy) > len(held):
+        return None
+    placed = instance.on([*order, *spare])
+    costs = stage_costs(placed, Partition.from_stages(placed, [held[name] for name in instance.op_names]))
+    found = list(stages)
+    for place, i in enumerate(busy):
+        arriving, leaving = int(costs.input[place]), int(costs.output[place])
+        found[i] = replace(stages[i], cost=replace(stages[i].cost, input=arriving, output=leaving))
+    return found
 
 
 def _with_encoder(placed: PlacedLayout, names: LayerNames, layout: Layout) -> list[Holder]:
@@ -97,7 +122,6 @@ class _Audit:
     def stage(self, holder: Holder) -> AuditedStage:
         """Time and memory of a device."""
         ops = self._ops(holder)
-        layers = [name for name in ops if name not in (self.names.embedding, self.names.head)]
         device = self._device(holder)
         numbers = [self.index[name] for name in ops]
         machine = self.instance.cost.machine
@@ -105,9 +129,9 @@ class _Audit:
         cost = self._corrected(cost_of_set(self.instance, numbers, kind), holder, ops, kind)
         if device is None:
             still = replace(cost, work=0, input=0, output=0, overflow=0, peak_bytes=0)
-            return AuditedStage(holder, None, holder.name, still, None, timed=False, layers=layers)
+            return AuditedStage(holder, None, holder.name, still, None, timed=False, ops=ops)
         limit = machine.classes[kind].memory_bytes
-        return AuditedStage(holder, device, self._device_name(device), cost, limit, layers=layers)
+        return AuditedStage(holder, device, self._device_name(device), cost, limit, ops=ops)
 
     def _device_name(self, device: int) -> str:
         machine = self.instance.cost.machine

@@ -319,3 +319,17 @@ def test_rules_compared(tmp_path: Path) -> None:
         refusal(mtpp.compare_layouts, str(tmp_path / "models"), k=2, layouts="petals")
     )
     assert "give k or machines" in str(refusal(mtpp.compare_layouts, str(tmp_path / "models")))
+
+
+def test_transport_between_neighbours(tmp_path: Path) -> None:
+    """Stages pay at their boundaries as those of plans do; where they do not follow each other, a note says so."""
+    links = '[[link]]\nbetween = ["d0", "d1"]\nbandwidth = "1kB/s"\n'
+    path = Path(machine(tmp_path, (1, "8MB"), (2, "8MB"), (1, "8MB")))
+    path.write_text(path.read_text().replace("[[device]]", 'transport = "neighbours"\n[[device]]', 1) + links)
+    read = mtpp.read(config(tmp_path), machine=path)
+    found = mtpp.evaluate_layout(read, "vllm", "3,3,2")
+    plan = mtpp.evaluate(read, [0] * 4 + [1] * 3 + [2] * 3)
+    assert [row["cost"] for row in found.stages] == [row["cost"] for row in plan.document()["stages"]]
+    assert found.document()["notes"] == []
+    looped = mtpp.evaluate_layout(read, "megatron", "Et*2|t*2|t*2|t|t|L")
+    assert looped.document()["notes"][-1].startswith("tensors are charged as if devices sent them directly")
