@@ -26,7 +26,8 @@ def test_a_program_has_all_parameters_and_the_prompt(folder: str) -> None:
     pytest.importorskip("transformers")
     model = mtpp.read(folder, from_format="transformers", context=24, batch=2)
     assert model.graph.op_count > 50
-    assert model.graph.all_bytes == 2 * (2 * 80 + 2 * LAYER_PARAMETERS + 8)
+    buffers = model.graph.all_bytes - 2 * (2 * 80 + 2 * LAYER_PARAMETERS + 8)
+    assert 0 <= buffers < 1024
     assert model.graph.metadata["inputs"][0]["shape"] == [2, 24]
     plan = mtpp.partition(model, 2)
     assert mtpp.verify(plan.document(embed=True)).passed
