@@ -153,3 +153,27 @@ def test_other_models_have_no_load() -> None:
     """Nor a cache that has a type."""
     with pytest.raises(InputError, match="is of language models"):
         mtpp.read(mtpp.datasets.sample_path("resnet50"), context=5)
+
+
+@pytest.mark.parametrize("halves", [2, 3, 4])
+def test_layers_for_further_tokens_make_the_last_stage_short(folder: str, tmp_path: Path, halves: int) -> None:
+    """61 layers and three MTP layers of 1, 3/2 and 2 layers' time on the last of four stages, as by all cuts."""
+    (tmp_path / "tiny" / "config.json").write_text(json.dumps(WIDE | {"num_hidden_layers": 61}))
+    graph = json.loads(mtpp.convert(mtpp.read(folder, mtp=3), to="native"))
+    for op in graph["ops"]:
+        name = op["name"]
+        op["work"] = halves * 1000 if name.startswith("mtp") else 2000 if "layers" in name else 0
+    for tensor in graph["tensors"]:
+        tensor["transfer"] = 0
+    plan = mtpp.partition(graph, 4)
+    assert plan.optimal
+    further = 3 * halves * 1000
+    best = min(
+        max(2000 * a, 2000 * (b - a), 2000 * (c - b), 2000 * (61 - c) + further)
+        for a, b, c in combinations(range(62), 3)
+    )
+    assert plan.bottleneck == best
+    for counts in ([16, 15, 15, 15], [16, 16, 15, 14]):
+        own = [2000 * count for count in counts]
+        assert plan.bottleneck <= max(*own[:3], own[3] + further)
+    assert {"head", "mtp.0", "mtp.1", "mtp.2"} <= set(plan.stages[-1].ops)
