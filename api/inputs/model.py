@@ -179,6 +179,8 @@ class Model:
         if self.costs is not None:
             texts.append(f"costs measured: {self.costs.display}")
         texts += told_sizes(self.dims, self.proposed_dims)
+        if self.degrees is not None:
+            texts.append("figures of a stage are of one of its GPUs; sums over them in a ring, without latency")
         inputs = self.graph.metadata.get("inputs")
         if isinstance(inputs, list) and inputs:
             shapes = [
