@@ -89,19 +89,27 @@ def device_map(
     keys = [] if devices is None else keys_of(devices)
     limits = limits_of(max_memory) if devices is None else limits_on(devices, keys, max_memory)
     blocks = placed.blocks(context, sequences)
+    if not blocks:
+        raise InputError("has no modules to place", parameter="model")
     if sum(block.held_bytes for block in blocks) >= _MOST_BYTES:
         raise InputError("caches of so many tokens are beyond 2^62 bytes", parameter="context")
-    found = None
     if devices is not None:
         numbers = fastest_map(placed, blocks, devices, [limits[key] for key in keys], context, sequences)
-        found = None if numbers is None else [keys[number] for number in numbers]
-    return _named(placed.modules, blocks, found or _devices(blocks, limits))
+        if numbers is not None:
+            return _named(placed.modules, blocks, [keys[number] for number in numbers])
+    found = _devices(blocks, limits, "max_memory" if devices is None else "machine")
+    return _named(placed.modules, blocks, found)
 
 
-def _devices(blocks: Sequence[ModuleBlock], limits: Limits) -> list[int | str]:
+def _devices(blocks: Sequence[ModuleBlock], limits: Limits, parameter: str) -> list[int | str]:
     """Device of each block.
 
     GPUs alone come first, then GPUs with weights elsewhere, then the CPU alone, then the CPU with weights on disk.
+
+    Parameters
+    ----------
+    parameter
+        Name of the parameter that has the limits.
     """
     from mtpp.solvers.device_maps.least_fullest import Undecided
 
@@ -119,7 +127,10 @@ def _devices(blocks: Sequence[ModuleBlock], limits: Limits) -> list[int | str]:
         found = found or _offloaded(blocks, room, limits, keeping)
         if found is not None:
             return [device if isinstance(device, str) else devices[device] for device in found]
-    raise _infeasible(blocks, limits, decided)
+    problem, remedy = _told(blocks, limits, decided), "raise a limit"
+    if parameter == "max_memory" and _DISK not in limits:
+        remedy += ", or name 'cpu' or 'disk' to offload weights"
+    raise Infeasible(problem, parameter=parameter, remedy=remedy)
 
 
 def _whole(blocks: Sequence[ModuleBlock], room: Sequence[int]) -> Sequence[int | str] | None:
@@ -156,20 +167,18 @@ def _offloaded(
     return placed
 
 
-def _infeasible(blocks: Sequence[ModuleBlock], limits: Limits, decided: bool) -> Infeasible:
+def _told(blocks: Sequence[ModuleBlock], limits: Limits, decided: bool) -> str:
+    """Say why no map keeps the limits."""
     running = {device: limit for device, limit in limits.items() if device != _DISK}
     held, room = sum(block.held_bytes for block in blocks), sum(running.values())
     largest = max(blocks, key=lambda block: block.held_bytes)
     most = max(running.values())
     if held > room and _DISK not in limits:
-        problem = f"the model takes {format_bytes(held)}, all devices together have {format_bytes(room)}"
-    elif largest.held_bytes > most:
+        return f"the model takes {format_bytes(held)}, all devices together have {format_bytes(room)}"
+    if largest.held_bytes > most:
         names = " and ".join(largest.names[:3])
-        problem = f"{names} takes {format_bytes(largest.held_bytes)}, the largest limit is {format_bytes(most)}"
-    else:
-        problem = "no map of whole blocks keeps the limits" if decided else "no map that keeps the limits was found"
-    remedy = "raise a limit" if _DISK in limits else "raise a limit, or name 'cpu' or 'disk' to offload weights"
-    return Infeasible(problem, parameter="max_memory", remedy=remedy)
+        return f"{names} takes {format_bytes(largest.held_bytes)}, the largest limit is {format_bytes(most)}"
+    return "no map of whole blocks keeps the limits" if decided else "no map that keeps the limits was found"
 
 
 def _named(modules: Modules, blocks: Sequence[ModuleBlock], devices: Sequence[int | str]) -> dict[str, int | str]:

@@ -139,3 +139,11 @@ def test_files_without_modules_are_refused(shared_data: Path, tmp_path: Path) ->
     for path in [tmp_path, *(shared_data / "llm" / "gguf").glob("*.gguf")]:
         with pytest.raises(mtpp.InputError):
             mtpp.device_map(path, {0: "80GiB"})
+
+
+def test_layouts_read_each_map_without_findings() -> None:
+    """Maps are layouts of accelerate, whose modules are all known and covered."""
+    placed = mtpp.device_map(configuration("llama"), limits_of("llama", "three unequal"))
+    layout = mtpp.read_layout("accelerate", {"device_map": placed}, layers=32, model=modules("llama"))
+    assert layout.findings == []
+    assert sum(stop - start for start, stop in layout.ranges or []) == 32

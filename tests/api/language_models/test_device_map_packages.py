@@ -50,6 +50,8 @@ def test_modules_without_a_list_of_layers() -> None:
     model = torch.nn.Sequential(*(torch.nn.Linear(10, 10, bias=False) for _ in range(5)))
     assert mtpp.device_map(model, {0: 800, 1: 1200}) == {"0": 0, "1": 0, "2": 1, "3": 1, "4": 1}
     assert mtpp.device_map(torch.nn.Linear(4, 4), {3: "1KB"}) == {"": 3}
+    with pytest.raises(mtpp.InputError, match="model: has no modules to place"):
+        mtpp.device_map(torch.nn.ReLU(), {0: 800})
     with pytest.raises(mtpp.InputError, match="has no configuration that its layers are known by"):
         mtpp.device_map(model, {0: 800, 1: 1200}, context=5)
 
