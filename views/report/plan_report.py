@@ -13,7 +13,7 @@ from mtpp.errors import MtppError
 from mtpp.inference.cost_columns import CostColumns
 from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph
 from mtpp.inference.instance import Instance
-from mtpp.language_models.serving_load import BATCH, CONTEXT, PROMPT, SIZES, ServingLoad
+from mtpp.language_models.serving_load import BATCH, CONTEXT, PREFILL, PROMPT, SIZES, ServingLoad
 from mtpp.machine.machine import Machine
 from mtpp.units import format_bandwidth, format_bytes, format_share
 from mtpp.views.report.claims import claims_section, origin_section, plan_verdict, with_verdict
@@ -159,6 +159,13 @@ def _headline(stated: StatedPlan, *, grouped: bool) -> str:
     return f"Proven to be within {within} of {best} cut {stages}"
 
 
+def _request(load: ServingLoad | None) -> str:
+    """Return what passes through a pipeline at once."""
+    if load is None:
+        return "one request"
+    return f"{counted(load.batch, 'prompt')}" if load.phase == PREFILL else "a token"
+
+
 _WORDS = {"ok": "proven", "unchecked": "claimed, not checked in full", "false": "claimed, not verified"}
 """What is said of a ratio, by the verdict on the plan."""
 
@@ -178,7 +185,7 @@ def _figures(stated: StatedPlan, report: Report, load: ServingLoad | None) -> li
         figures.append(("Tokens per second", rate_text(load.tokens * 10**12 / upper), told))
     elif upper and stated.timed:
         figures.append(("Throughput", f"{rate_text(10**12 / upper)}/s", "inferences"))
-    figures.append(("Latency", stated.describe(stated.latency), "of one request on an idle pipeline"))
+    figures.append(("Latency", stated.describe(stated.latency), f"of {_request(load)} on an idle pipeline"))
     if not stated.replicated:
         full = stated.describe(busy * upper)
         figures.append(("Latency when full", full, f"{counted(busy, 'busy stage')} × bottleneck"))
