@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from mtpp.api.options.goal import parse_cost
 from mtpp.errors import InputError
 from mtpp.names import AUTO, DOWNSET, PIPER
 
@@ -27,11 +28,6 @@ def refuse_beside_degrees(asked: Partitioning) -> None:
     for given, name in ((asked.frontier, "frontier"), (asked.replicas, "replicas")):
         if given:
             raise InputError("does not go with degrees of tensor parallelism", parameter=name, remedy="leave it out")
-    if asked.max_bottleneck is not None and not asked.counts_latency:
-        problem = "does not go with degrees of tensor parallelism in place of ‹k›"
-        raise InputError(
-            problem, parameter="max_bottleneck", remedy='give it with ‹objective› "latency", or leave it out'
-        )
 
 
 def search_with_degrees(
@@ -52,12 +48,17 @@ def search_with_degrees(
     Infeasible
         Proven.
     """
-    from mtpp.solvers.layer_chains.solve import solve_with_degrees
+    from mtpp.ranges import MOST_CUTOFF
+    from mtpp.solvers.layer_chains.solve import solve_fewest_devices, solve_with_degrees
 
     whole = asked.layers_only
     problem = replace(
         _problem(model, instance), together=together, goal=asked.goal(instance), one_degree=whole, even=whole
     )
+    if asked.max_bottleneck is not None and not problem.goal.of_latency:
+        allowed = parse_cost(asked.max_bottleneck, model.graph.time_unit, "max_bottleneck")
+        limit = min(int(allowed * instance.ticks_per_unit), MOST_CUTOFF - 1)
+        return solve_fewest_devices(problem, limit, algorithm=asked.algorithm, seed=asked.seed)
     return solve_with_degrees(problem, algorithm=asked.algorithm, seed=asked.seed)
 
 

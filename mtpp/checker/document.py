@@ -237,6 +237,7 @@ _at_degrees = tagged(
         "graphs": mapping(_share),
         "none_empty": flag,
         "one_degree": flag,
+        "fewest_devices": _FEWEST,
     },
 )
 

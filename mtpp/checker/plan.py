@@ -165,7 +165,7 @@ def verify_plan(
     devices = DeviceList.of(plan, subject, placed) if REPLICAS in plan else None
     degrees, on_degrees = None, list[Check]()
     if DEGREES in plan and placed is not None:
-        degrees, on_degrees = DegreeGraphs.of(plan, placed, degrees_due if graph is not None else None)
+        degrees, on_degrees = DegreeGraphs.of(plan, placed, None if graph is None else degrees_due or {})
     checks = [
         *system_rows(plan["system"], system_due or {}, _PLAN),
         *([] if placed is None else machine_rows(plan, placed, machine_due)),
@@ -203,7 +203,7 @@ def verify_plan(
     checks += [bound, *gap_rows(plan, reached, value, Tier(stated["tier"]), rests_on, _PLAN)]
     checks += check_frontier(plan, subject, placed, ended_by, search, ended=ended)
     checks += [] if placed is None or ended else check_one_device(plan, subject, placed, ended_by)
-    checks += check_fewest(plan, subject, placed, ended_by, search, ended=ended)
+    checks += check_fewest(plan, subject, placed, ended_by, search, ended=ended, degrees=degrees)
     rechecked = bound.passed is True
     return Report(
         tuple(checks),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,9 +17,10 @@ from mtpp.inference.graph import CostGraph
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import keeps_stage_memory, stage_costs
 from mtpp.inference.partition import Partition
-from mtpp.inference.plan import Plan
+from mtpp.inference.plan import FewestDevicesProof, Plan
 from mtpp.names import DOWNSET, FIXED, FREE
 from mtpp.solvers.last_look.partition import look_at_bounds, look_at_groups, look_at_sums
+from mtpp.solvers.layer_chains.decision import is_feasible
 from mtpp.solvers.layer_chains.devices import ChainDevices
 from mtpp.solvers.layer_chains.evening import evenest
 from mtpp.solvers.layer_chains.prices import prices_above
@@ -86,6 +87,21 @@ class DegreeProblem:
             machine.class_of, free=machine.free, most_used=self.instance.most_used, none_empty=self.none_empty
         )
 
+    def parts(self, tables: ChainTables) -> list[ChainTables]:
+        """Return the tables that plans may be made of: all, or where all stages have one degree those of each."""
+        if not self.one_degree:
+            return [tables]
+        return [tables.at(degree) for degree in tables.degrees]
+
+    def using(self, used: int) -> DegreeProblem:
+        """Return the same problem where at most so many devices may be used."""
+
+        def of(instance: Instance) -> Instance:
+            return replace(instance, spare=instance.k - used)
+
+        own = {degree: of(instance) for degree, instance in self.instances.items()}
+        return replace(self, instance=of(self.instance), instances=own)
+
 
 def solve_with_degrees(
     problem: DegreeProblem, *, algorithm: str, seed: int = 0, tables: ChainTables | None = None
@@ -112,12 +128,43 @@ def solve_with_degrees(
     """
     goal, devices = problem.goal, problem.devices
     tables = tables or problem.tables
-    parts = [tables.at(degree) for degree in tables.degrees] if problem.one_degree else [tables]
+    parts = problem.parts(tables)
     found = min(filter(None, (_best(problem, part, devices) for part in parts)), key=_order(goal), default=None)
     if found is None:
         raise _infeasible(problem, tables, devices)
     value = found.latency if goal.of_latency else found.bottleneck
     return plan_of_stages(problem, found, proven_bound(problem, tables, value), algorithm, seed)
+
+
+def solve_fewest_devices(problem: DegreeProblem, limit: int, *, algorithm: str, seed: int = 0) -> Plan:
+    """Return the best plan on the fewest devices that keep to a bottleneck, with the proof that no fewer do.
+
+    Parameters
+    ----------
+    problem
+        With the least bottleneck as its goal.
+    limit
+        In ticks.
+
+    Raises
+    ------
+    Infeasible
+        Proven: no plan keeps to it.
+    """
+    tables = problem.tables
+    parts = problem.parts(tables)
+    for used in range(1, problem.instance.most_used + 1):
+        fewer = problem.using(used)
+        if any(is_feasible(part, fewer.devices, limit) for part in parts):
+            break
+    else:
+        if not any(is_feasible(part, problem.devices) for part in parts):
+            raise _infeasible(problem, tables, problem.devices)
+        text = f"proven infeasible: no plan has a bottleneck of at most {problem.instance.describe(limit)}"
+        raise Infeasible(text, parameter="max_bottleneck", remedy="allow more")
+    plan = solve_with_degrees(fewer, algorithm=algorithm, seed=seed, tables=tables)
+    below = None if used == 1 else proven_bound(problem.using(used - 1), tables, limit + 1)
+    return replace(plan, fewest=FewestDevicesProof(limit, below))
 
 
 def _best(problem: DegreeProblem, tables: ChainTables, devices: ChainDevices) -> ChainResult | None:

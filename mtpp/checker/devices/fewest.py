@@ -13,6 +13,8 @@ from mtpp.checker.claim import BOTTLENECK
 from mtpp.checker.facts import counted
 from mtpp.checker.goal import PlanGoal, claim_of_bound
 from mtpp.checker.graph import TickGraph
+from mtpp.checker.intervals.bound import check_interval_bound
+from mtpp.checker.intervals.degree_graphs import DegreeGraphs
 from mtpp.checker.machine import PlacedGraph
 from mtpp.checker.report import OUT_OF_TIME, Check, Interrupts, Search, Tier
 
@@ -30,6 +32,7 @@ def check_fewest(
     search: Search | None,
     *,
     ended: bool,
+    degrees: DegreeGraphs | None = None,
 ) -> list[Check]:
     """Return the row on the fewest devices; none where the plan does not claim it.
 
@@ -37,16 +40,24 @@ def check_fewest(
     ----------
     ended
         Whether the time is over already.
+    degrees
+        Graphs of a plan whose stages have degrees.
     """
     if KEY not in plan:
         return []
     try:
-        return [Check(FEWEST, None, OUT_OF_TIME) if ended else _checked(plan, graph, placed, search)]
+        return [Check(FEWEST, None, OUT_OF_TIME) if ended else _checked(plan, graph, placed, search, degrees)]
     except ended_by:
         return [Check(FEWEST, None, OUT_OF_TIME)]
 
 
-def _checked(plan: dict[str, Any], graph: TickGraph, placed: PlacedGraph | None, search: Search | None) -> Check:
+def _checked(
+    plan: dict[str, Any],
+    graph: TickGraph,
+    placed: PlacedGraph | None,
+    search: Search | None,
+    degrees: DegreeGraphs | None,
+) -> Check:
     stated, k = plan[KEY], plan["k"]
     most, bound = stated["max_bottleneck"], stated.get("lower_bound")
     if plan.get("objective", BOTTLENECK) != BOTTLENECK or "max_latency" in plan:
@@ -61,6 +72,10 @@ def _checked(plan: dict[str, Any], graph: TickGraph, placed: PlacedGraph | None,
         said = f"the bound for {counted(k - 1, 'device')} is {bound['value']}, which is within {most} ticks"
         return Check(FEWEST, False, said)
     path = (KEY, "lower_bound", "proof")
+    if degrees is not None and placed is not None:
+        fewer = {**plan, "k": k - 1, "lower_bound": bound}
+        row, _ = check_interval_bound(fewer, placed, degrees, PlanGoal(BOTTLENECK, None), None)
+        return Check(FEWEST, row.passed, f"{k} for {most} ticks; on {counted(k - 1, 'device')} {row.detail}")
     claim = claim_of_bound({**plan, "k": k - 1}, graph, placed, bound, PlanGoal(BOTTLENECK, None), path)
     if not isinstance(claim, Check):
         claim, _ = check_bound(claim, bound["method"], Tier(bound["tier"]), None, search)

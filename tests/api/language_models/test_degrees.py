@@ -105,6 +105,26 @@ def test_the_stages_of_a_plan_are_scored_at_its_degrees(tmp_path: Path) -> None:
     assert mtpp.verify(worse.document(), folder).passed
 
 
+def test_the_fewest_devices_for_a_bottleneck(tmp_path: Path) -> None:
+    """No fewer do, and the document proves it."""
+    folder, machine = written(tmp_path, "free")
+    model = mtpp.read(folder, machine=machine)
+    case = as_case(model)
+    limit = min(bottleneck for bottleneck, _ in all_plans(case, 3, 1)) + 5
+    plan = mtpp.partition(model, max_bottleneck=f"{limit}ps")
+    least = next(m for m in range(1, 5) if any(bottleneck <= limit for bottleneck, _ in all_plans(case, m, m)))
+    document = plan.document()
+    assert document["k"] == least > 1
+    assert document["fewest_devices"]["max_bottleneck"] == limit
+    assert mtpp.verify(document, folder).passed
+    document["fewest_devices"]["max_bottleneck"] += 10**9
+    bound = document["fewest_devices"]["lower_bound"]
+    bound["value"] = bound["proof"]["cutoff"] = bound["value"] + 10**9
+    assert not mtpp.verify(document, folder).passed
+    with pytest.raises(Infeasible, match="proven infeasible: no plan has a bottleneck of at most"):
+        mtpp.partition(model, max_bottleneck="1ps")
+
+
 def test_the_slowest_degree_is_not_called_best(tmp_path: Path) -> None:
     """A document that leaves a degree out, or has stages at another one, is refused."""
     folder, machine = written(tmp_path, "fixed")
@@ -125,6 +145,19 @@ def test_the_slowest_degree_is_not_called_best(tmp_path: Path) -> None:
         mtpp.verify(forged)
 
 
+def test_graphs_in_the_document_are_not_those_of_another_model(tmp_path: Path) -> None:
+    """A graph that is no language model has no shares, whatever a document says of them."""
+    folder, machine = written(tmp_path, "fixed")
+    document = mtpp.partition(mtpp.read(folder, machine=machine)).document(embed=True)
+    whole = tmp_path / "whole.json"
+    whole.write_text(json.dumps(document["graph"]))
+    forged = copy.deepcopy(document)
+    forged["model"] |= {"sha256": mtpp.read(str(whole)).source.sha256, "dims": {}, "proposed_dims": []}
+    report = mtpp.verify(forged, str(whole))
+    assert not report.passed
+    assert {row["name"]: row["verdict"] for row in report.document()["checks"]}["degrees"] == "false"
+
+
 def test_degrees_that_heads_forbid_are_left_out(tmp_path: Path) -> None:
     """Three heads are not divided by two, and a device with no other degree is refused."""
     folder, machine = written(tmp_path, "free", num_attention_heads=12, num_key_value_heads=3, head_dim=32)
@@ -136,7 +169,7 @@ def test_what_knows_of_no_degrees_refuses_them(tmp_path: Path) -> None:
     """One line each."""
     folder, machine = written(tmp_path, "free")
     model = mtpp.read(folder, machine=machine)
-    for options in ({"frontier": True}, {"replicas": True}, {"algorithm": "slice"}, {"max_bottleneck": "1ms"}):
+    for options in ({"frontier": True}, {"replicas": True}, {"algorithm": "slice"}):
         with pytest.raises(InputError, match="degrees of tensor parallelism"):
             mtpp.partition(model, **options)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="`mtpp partition`"):

@@ -116,6 +116,22 @@ def _fewer_devices(draw: Random, document: dict[str, Any]) -> None:
     document["lower_bound"]["proof"]["k"] += 1
 
 
+def _hidden_stage(draw: Random, document: dict[str, Any]) -> None:
+    """Say that the most expensive stage has no ops, at a degree that no graph is of."""
+    row = max(document["stages"], key=lambda row: int(row["cost"]))
+    row.update(dict.fromkeys(("ops", "work", "input", "output", "overflow", "cost", "param_bytes", "peak_bytes"), 0))
+    row.update({"first": None, "last": None, "tensor_parallel": draw.choice((1, 8, 16))})
+    if "state_bytes" in row:
+        row["state_bytes"] = 0
+
+
+def _other_one(draw: Random, document: dict[str, Any]) -> None:
+    busy = {row["tensor_parallel"] for row in document["stages"] if row["ops"]}
+    document["one_degree"] = True
+    if len(busy) == 1:  # then it may be true
+        _bound(draw, document)
+
+
 def _order(draw: Random, document: dict[str, Any]) -> None:
     proof = document["lower_bound"]["proof"]
     proof["order"] = "free" if proof["order"] == "fixed" else "fixed"
@@ -129,9 +145,13 @@ def _tier(draw: Random, document: dict[str, Any]) -> None:
     document["lower_bound"]["tier"] = draw.choice(("enumerated", "solver"))
 
 
+def _busy_changed(before: dict[str, Any], after: dict[str, Any]) -> bool:
+    return any(row != old and old["ops"] for row, old in zip(after["stages"], before["stages"], strict=True))
+
+
 @pytest.mark.parametrize(
     "forge",
-    [_other_degree, _bound, _cutoff, _fewer_devices, _order, _cost, _tier],
+    [_other_degree, _hidden_stage, _other_one, _bound, _cutoff, _fewer_devices, _order, _cost, _tier],
     ids=lambda forge: forge.__name__[1:],
 )
 def test_forged_documents_are_refused(forge: Callable[[Random, dict[str, Any]], None]) -> None:
@@ -148,10 +168,7 @@ def test_forged_documents_are_refused(forge: Callable[[Random, dict[str, Any]], 
         except InputError:  # a number below zero
             forged += 1
             continue
-        unused = [row for row in document["stages"] if not row["ops"]]
-        if forge is _other_degree and any(
-            row != old and row in unused for row, old in zip(document["stages"], found[1]["stages"], strict=True)
-        ):
+        if forge is _other_degree and not _busy_changed(found[1], document):
             continue  # of a stage without ops a degree says nothing
         assert report.verdict is Verdict.FALSE, seed
         forged += 1
