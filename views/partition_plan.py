@@ -38,7 +38,8 @@ _PARTS = ("work", "input", "output", "overflow")
 def shown_text(plan: ShownPlan, medium: Medium) -> Iterable[Table]:
     """Return a table of the stages."""
     if medium.form == "csv" and plan.frontier:
-        return [table_of_records([vars(one) for one in plan.frontier])]
+        unit = {"time_unit": plan.time_unit, "ticks_per_unit": plan.ticks_per_unit}
+        return [table_of_records([{**vars(one), **unit} for one in plan.frontier])]
     if medium.form == "csv":
         return [table_of_records([_flat(row) for row in plan.stages])]
     table = Table(_title(plan), _columns(plan), _rows(plan), _figures(plan))
@@ -48,7 +49,8 @@ def shown_text(plan: ShownPlan, medium: Medium) -> Iterable[Table]:
 
 def frontier_table(plan: ShownPlan) -> Table:
     """Return a table of the plans that no other one beats in both bottleneck and latency."""
-    costs = CostColumns.of(plan, plan.bottleneck)
+    points = [(one.bottleneck, one.latency, one.lower) for one in plan.frontier]
+    costs = frontier_columns(plan, points)
     proven = sum(one.lower == one.latency for one in plan.frontier)
     every = plan.certificate.optimal and proven == len(plan.frontier)
     word = "claimed" if plan.claimed else "proven"
@@ -64,6 +66,18 @@ def frontier_table(plan: ShownPlan) -> Table:
         [[one.bottleneck, one.latency, one.lower, one.tier, one.busy] for one in plan.frontier],
         [("frontier", f"{word}: no plan is missing" if every else f"{proven} of {len(plan.frontier)} {word}")],
     )
+
+
+def frontier_columns(ticks: Ticks, points: Iterable[Sequence[int]]) -> CostColumns:
+    """Return the unit and the digits in which figures that differ do not read the same.
+
+    Parameters
+    ----------
+    points
+        Bottleneck, latency and the lower bound on it, of each plan of a frontier.
+    """
+    bottlenecks, latencies, bounds = zip(*points, strict=True)
+    return CostColumns.of(ticks, min(bottlenecks)).apart(bottlenecks, (*latencies, *bounds))
 
 
 def _flat(row: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Protocol
 
@@ -13,6 +14,9 @@ _LEAST_IN_UNIT = 10
 
 _LEAST_PLAIN = Fraction(1, 100)
 """Abstract costs below are written as so many of a power of ten."""
+
+_MOST_DIGITS = 12
+"""Digits behind the point at most: picoseconds of a second."""
 
 _STEP = 1000
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -65,6 +69,15 @@ class CostColumns:
         while largest < _LEAST_IN_UNIT * one:
             one, exponent = one / _STEP, exponent - 3
         return cls(f"10{str(exponent).translate(_SUPERSCRIPTS)}", one)
+
+    def apart(self, *columns: Sequence[int]) -> CostColumns:
+        """Return the same with enough digits to tell apart the costs that differ within each column."""
+        costs = self
+        while costs.digits < _MOST_DIGITS and any(
+            len({costs.text(cost) for cost in column}) < len(set(column)) for column in columns
+        ):
+            costs = replace(costs, digits=costs.digits + 1)
+        return costs
 
     def text(self, ticks: int | Fraction, *, signed: bool = False) -> str:
         """Write a cost; one that is too small for the digits of the table, with two significant ones."""

@@ -16,6 +16,7 @@ from mtpp.inference.instance import Instance
 from mtpp.language_models.serving_load import BATCH, CONTEXT, PREFILL, PROMPT, SIZES, ServingLoad
 from mtpp.machine.machine import Machine
 from mtpp.units import format_bandwidth, format_bytes, format_share
+from mtpp.views.partition_plan import frontier_columns, unit_text
 from mtpp.views.report.claims import claims_section, origin_section, plan_verdict, with_verdict
 from mtpp.views.report.colours import PARTS as PART_COLOURS
 from mtpp.views.report.context_section import CONTEXTS, ContextCurve, context_section, rate_text
@@ -296,13 +297,14 @@ def frontier_section(shown: StatedPlan, report: Report) -> Section:
         [point["bottleneck"], point["latency"], point["lower_bound"]["value"], len(set(point["assignment"].values()))]
         for point in shown.frontier
     ]
+    costs = frontier_columns(shown, [row[:3] for row in rows])
     columns = [
-        Column("bottleneck", shown.describe),
-        Column("latency", shown.describe),
-        Column("lower bound on the latency", shown.describe),
+        Column("bottleneck", costs.text),
+        Column("latency", costs.text),
+        Column("lower bound on the latency", costs.text),
         Column("busy stages", "{:,}".format),
     ]
-    caption = "Plans that no other one beats in both bottleneck and latency"
+    caption = f"Plans that no other one beats in both bottleneck and latency{unit_text(shown, costs)}"
     said = next(check for check in report.checks if check.name == BOUNDS)
     blocks: list[Block] = [TableBlock("frontier", Table(caption, columns, rows), sortable=True)]
     blocks.append(Prose(f"Lower bounds: {said.detail}.", quiet=True))
