@@ -65,8 +65,8 @@ class SplitTerms(NamedTuple):
         for name in own:
             if getattr(planner, name) is not None:
                 raise InputError("is a figure of the machine", parameter=name, remedy="leave it out")
-        figures = {"devices": found.devices, "system": found.system, "machine": found.machine}
-        return self._replace(planner=replace(planner, **own), **figures)
+        planner = replace(planner, **own)
+        return self._replace(planner=planner, devices=found.devices, system=found.system, machine=found.machine)
 
     @property
     def size(self) -> int:
