@@ -28,6 +28,10 @@ class NamedGraph(Protocol):
         """File."""
 
 
+ON_ENVELOPE = "on equal devices with the best figures of any"
+"""Where a bound is proven that holds on devices that differ."""
+
+
 def model_labels(rows: Sequence[NamedGraph]) -> dict[str, str]:
     """Return what the graph in each file is called: by its name where no other graph has it, else by its file."""
     names = {row.path: row.model for row in rows}

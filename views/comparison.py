@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from mtpp.formats.results.comparison import run_rows
-from mtpp.views.certificate_texts import goal_figures, runs_cut_short, seconds_text
+from mtpp.views.certificate_texts import ON_ENVELOPE, goal_figures, runs_cut_short, seconds_text
 from mtpp.views.renderer import view
 from mtpp.views.table import NONE, Column, Table, table_of_records
 
@@ -50,7 +50,10 @@ def comparison_text(comparison: ComparedRuns, medium: Medium) -> Iterable[Table]
     if any(models < len(comparison.models) for models in resting):
         rows.append(["graphs", *map(str, resting), ""])
     columns = [Column("algorithm", left=True), *(Column(f"k = {k}") for k in counts), Column("seconds")]
-    return [Table(_title(comparison), columns, rows, _figures(comparison), styles=styles)]
+    cells = [cell for row in rows for cell in row[1:-1]]
+    return [
+        Table(_title(comparison), columns, rows, [*_marks(comparison, cells), *_figures(comparison)], styles=styles)
+    ]
 
 
 def _ratio(mean: Mean, most: int) -> str:
@@ -81,7 +84,7 @@ def _simple(comparison: ComparedRuns) -> str:
         return "every op on the device that takes least for it, as far as limits and memories allow"
     machines = [model.machine for model in comparison.models if model.machine]
     differ = any(len({Device.from_figures(one) for one in machine["devices"]}) > 1 for machine in machines)
-    return f"max(largest op, work / k){' on equal devices with the best figures of any' if differ else ''}"
+    return f"max(largest op, work / k){f' {ON_ENVELOPE}' if differ else ''}"
 
 
 def _figures(comparison: ComparedRuns) -> list[tuple[str, str]]:
@@ -106,13 +109,19 @@ def _figures(comparison: ComparedRuns) -> list[tuple[str, str]]:
         ("assumptions", "; ".join(assumed)),
     ]
     figures[-2:-2] = runs_cut_short(comparison.cells)
-    if any(run.unfit for run in comparison.cells):
-        figures.insert(
-            0, (_OVER.strip(), "so many graphs: on others the rule of the engine exceeds the memory of a device")
-        )
-    if any(run.breaks_limit for run in comparison.cells):
-        figures.insert(0, (_BROKEN, "partitions of the algorithm do not keep to the limit on all graphs"))
+    return figures
+
+
+def _marks(comparison: ComparedRuns, cells: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Explain cells of the table that are no plain mean."""
     if comparison.interrupted:
         done = f"after {len(comparison.cells):,} of {comparison.runs:,} runs"
-        figures.insert(0, ("interrupted", f"{done}; a column rests on the graphs that all algorithms finished"))
-    return figures
+        yield "interrupted", f"{done}; a column rests on the graphs that all algorithms finished"
+    if _BROKEN in cells:
+        yield _BROKEN, "partitions of the algorithm do not keep to the limit on all graphs"
+    if any(run.unfit for run in comparison.cells):
+        unfit = "the rule of the engine exceeds the memory of a device"
+        if any(_OVER in cell for cell in cells):
+            yield _OVER.strip(), f"so many graphs: on others {unfit}"
+        if NONE in cells:
+            yield NONE, f"on every graph {unfit}" if len(comparison.models) > 1 else unfit

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mtpp.inference.cost_columns import CostColumns, Ticks
 from mtpp.names import PHASES
 from mtpp.units import format_bytes, format_share
+from mtpp.views.certificate_texts import ON_ENVELOPE
 from mtpp.views.renderer import view
 from mtpp.views.shown_plan import ShownPlan, devices_text, each_cost, fullest_stage
 from mtpp.views.table import Column, Table, table_of_records
@@ -210,6 +211,8 @@ def _ratio_text(plan: ShownPlan) -> str:
     certificate, lower = plan.certificate, plan.lower
     of = " on the latency" if plan.of_latency else ""
     bound = f"lower bound{of} {plan.describe(lower.value)} by {lower.method}, tier {lower.tier}"
+    if lower.on_envelope and len(set(plan.devices or ())) > 1:
+        bound += f", {ON_ENVELOPE}"
     if plan.claimed:
         known = {None: "none", 1.0: "1"}.get(certificate.ratio) or _ratio(certificate.ratio or 1)
         return f"{known} claimed, not verified: {bound}"

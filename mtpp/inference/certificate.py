@@ -29,6 +29,9 @@ class Tier(StrEnum):
 PROOF_TIERS = (Tier.EXACT, Tier.ENUMERATED)
 """Tiers of the bounds that are proofs."""
 
+ENVELOPE = "envelope"
+"""Key of a proof on the envelope of a machine."""
+
 SOLVER_TOLERANCE = Fraction(1, 10**6)
 """A bound of tier ``solver`` that leaves a ratio of at most 1 + this closes a cell, as far as the solver can tell."""
 
@@ -58,6 +61,11 @@ class LowerBound:
     def is_proof(self) -> bool:
         """Whether it can be checked."""
         return self.tier in PROOF_TIERS
+
+    @property
+    def on_envelope(self) -> bool:
+        """Whether it is proven on equal devices with the best figure of any, and so holds on devices that differ."""
+        return bool(self.proof.get(ENVELOPE))
 
     def sealed(self) -> LowerBound:
         """Return the same bound with a copy of its proof that cannot be changed."""

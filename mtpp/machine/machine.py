@@ -23,6 +23,9 @@ from mtpp.machine.presets import device_of_table, levels_of_table, toml_of_text,
 from mtpp.names import DIRECT, FIXED, FREE, NEIGHBOURS, TRANSPORTS
 from mtpp.units import Exact
 
+BEST_OF_ALL = "best of all devices"
+"""Name of the envelope of devices that differ."""
+
 LARGEST_DEVICES = 2**20
 """Devices in all, and of any level, that networks within networks may join."""
 
@@ -307,7 +310,7 @@ class Machine:
         first, *others = self.classes
         if len(self.groups) == 1 and not first.stage_times_ps:
             return replace(self, transport=DIRECT, pair_links=()) if self.neighbours else self
-        first = replace(first, name=self.groups[0].device.name, stage_times_ps=())
+        first = replace(first, name=BEST_OF_ALL if others else self.groups[0].device.name, stage_times_ps=())
         for other in others:
             first = Device(
                 first.name,

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mtpp.inference.certificate import LowerBound
+from mtpp.inference.certificate import ENVELOPE, LowerBound
 from mtpp.inference.instance import Instance
-
-ENVELOPE = "envelope"
-"""Key of a proof on the envelope of a machine."""
 
 
 def on_envelope(lower: LowerBound, instance: Instance) -> LowerBound:

@@ -327,6 +327,10 @@ def test_rules_that_do_not_fit_say_over_how_many_graphs_they_are(tmp_path: Path)
     assert "over          so many graphs: on others the rule of the engine exceeds the memory of a device" in lines
     summary = json.loads((tmp_path / "found").read_text())["summary"]
     assert [(row["algorithm"], row["models"]) for row in summary] == [("downset", 2), ("fill", 1)]
+    alone = run("compare", tmp_path / "ragged.json", *asked[2:]).stdout.splitlines()
+    assert alone[3].split()[:2] == ["fill", "–"]
+    assert "–             the rule of the engine exceeds the memory of a device" in alone
+    assert not [line for line in alone if line.startswith("over ")]
 
 
 def _fits_no_milliseconds(instance: Instance, limits: SearchLimits) -> SearchResult:
