@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import product
 from typing import Any
 
 import pytest
 from graph_plan_oracles import random_graph_case
 from nested_models import graph_problem, simulated_ticks
+from seeds import ALL_SEEDS
 
 from mtpp.datasets.multi_branch_training import multi_branch_model
 from mtpp.errors import Deadlock
@@ -93,9 +95,13 @@ def test_multi_modal_transformers_gain_over_a_line() -> None:
 
 
 @pytest.mark.parametrize(
-    "devices", [4, 8, pytest.param(16, marks=pytest.mark.slow), pytest.param(32, marks=pytest.mark.slow)]
+    ("family", "devices"),
+    [
+        *product(BATCHES, (4, 8)),
+        *(pytest.param(family, 16, marks=pytest.mark.slow) for family in BATCHES),
+        *(pytest.param(family, 32, marks=pytest.mark.slow) for family in (BATCHES if ALL_SEEDS else ("mmt",))),
+    ],
 )
-@pytest.mark.parametrize("family", BATCHES)
 def test_no_slower_than_stricter_rules(family: str, devices: int) -> None:
     """One line, the fewest in flight, both: the plan without them is at least as fast; and not far from the bound."""
     problem, plan = _best_for(family, devices)
