@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from mtpp.host.stop_reason import LIMITS_REACHED
-from mtpp.names import BOTTLENECK_OBJECTIVE, LATENCY_OBJECTIVE
+from mtpp.names import BOTTLENECK_OBJECTIVE, CAPACITY, DOWNSET, LATENCY_OBJECTIVE, SIMPLE
 from mtpp.views.table import NONE
 
 if TYPE_CHECKING:
@@ -30,6 +30,24 @@ class NamedGraph(Protocol):
 
 ON_ENVELOPE = "on equal devices with the best figures of any"
 """Where a bound is proven that holds on devices that differ."""
+
+
+def _on_envelope(row: CertificateRow, name: str) -> bool:
+    """Tell whether a bound holds on devices that differ since it does on equal ones with the best figures."""
+    from mtpp.machine.machine import Machine
+
+    figure = row.bounds[name]
+    if figure.value is None or row.machine is None or not len(Machine.from_document(row.machine).classes) > 1:
+        return False
+    bound = row.lower if row.lower.method == name else figure.proof
+    return name not in (SIMPLE, DOWNSET, CAPACITY) if bound is None else bound.on_envelope
+
+
+def envelope_figure(rows: Sequence[CertificateRow]) -> Iterator[tuple[str, str]]:
+    """Name the bounds that hold on the envelope of devices that differ, if any do."""
+    found = dict.fromkeys(name for row in rows for name in row.bounds if _on_envelope(row, name))
+    if found:
+        yield "envelope", f"{', '.join(found)}: {ON_ENVELOPE}, which no device beats"
 
 
 def model_labels(rows: Sequence[NamedGraph]) -> dict[str, str]:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from mtpp.host.stop_reason import StopReason
 from mtpp.inference.certificate import Tier
-from mtpp.names import BOTTLENECK_OBJECTIVE, CAPACITY, DOWNSET, SIMPLE
+from mtpp.names import BOTTLENECK_OBJECTIVE
 from mtpp.views.certificate_texts import (
-    ON_ENVELOPE,
+    envelope_figure,
     goal_figures,
     model_labels,
     rows_by_graph,
@@ -203,9 +203,7 @@ def _rests_on(rows: Sequence[CertificateRow]) -> Iterator[tuple[str, str]]:
     named = [f"{tier}: {meaning}" for tier, meaning in _TIERS.items() if tier in tiers]
     if named:
         yield "tier", "; ".join(named)
-    enveloped = dict.fromkeys(name for row in rows for name in row.bounds if _on_envelope(row, name))
-    if enveloped:
-        yield "envelope", f"{', '.join(enveloped)}: {ON_ENVELOPE}, which no device beats"
+    yield from envelope_figure(rows)
     claimed = [row for row in rows if not row.lower.is_proof and row.best_proof is not None]
     if claimed:
         yield "proven", _proven_text(rows, claimed)
@@ -217,17 +215,6 @@ def _rests_on(rows: Sequence[CertificateRow]) -> Iterator[tuple[str, str]]:
     assumed |= dict.fromkeys(assumptions_of_models((row.model, row.assumptions) for row in rows))
     if assumed:
         yield "assumptions", "; ".join(assumed)
-
-
-def _on_envelope(row: CertificateRow, name: str) -> bool:
-    """Tell whether a bound holds on devices that differ since it does on equal ones with the best figures."""
-    from mtpp.machine.machine import Machine
-
-    figure = row.bounds[name]
-    if figure.value is None or row.machine is None or not len(Machine.from_document(row.machine).classes) > 1:
-        return False
-    bound = row.lower if row.lower.method == name else figure.proof
-    return name not in (SIMPLE, DOWNSET, CAPACITY) if bound is None else bound.on_envelope
 
 
 def _proven_text(rows: Sequence[CertificateRow], claimed: Sequence[CertificateRow]) -> str:
