@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 from mtpp.errors import InputError
 from mtpp.inference.degrees.stage_degrees import DegreeGraph
 from mtpp.language_models.serving_load import GPUS
+from mtpp.language_models.tensor_parallel import unknown_matrices
 
 if TYPE_CHECKING:
     from mtpp.formats.io.source import Source
+    from mtpp.language_models.layer_graph import LayerGraph
     from mtpp.machine.machine import Machine
 
 
@@ -51,10 +53,12 @@ def shared_graphs(
         raise InputError(f"{GPUS} is searched where devices list degrees", parameter="dims", remedy="leave it out")
     found: dict[int, DegreeGraph] = {}
     refused: dict[int, InputError] = {}
+    shared: dict[int, LayerGraph] = {}
     for degree, layers in shares(source, sizes, listed_degrees(machine)).items():
         if isinstance(layers, InputError):
             refused[degree] = layers
             continue
+        shared[degree] = layers
         runs = [device if degree in device.tensor.degrees else None for device in machine.classes]
         graph = graph_of(layers, next(device for device in runs if device is not None), layers.load.sizes())
         times = [None if device is None else layers.times_ps(device) for device in runs]
@@ -63,6 +67,10 @@ def shared_graphs(
         if not any(degree == 1 or degree in found for degree in device.tensor.degrees):
             why = refused[device.tensor.degrees[0]]
             raise at_device(machine, name, "tensor_parallel", given, f"device {name}: {why.problem}", why.remedy)
+    unknown = unknown_matrices(shared[min(found)].model) if found else []
+    if unknown:
+        matrices = f"{len(unknown):,} {'matrices' if len(unknown) > 1 else 'matrix'}"
+        warn(f"{matrices} of unknown names, {unknown[0]} the first, not divided: whole on each GPU of a stage")
     for degree, why in refused.items():
         warn(f"degree {degree} is left out: {why.problem}")
     return found

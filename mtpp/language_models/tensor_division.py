@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
+from itertools import pairwise
 
 from mtpp.language_models.language_model import DecoderLayer, Weight
 
@@ -58,6 +59,10 @@ _TABLE = (
     # attention
     (Division.COLUMNS, Block.ATTENTION, True, "q_proj q_b_proj kv_b_proj k_b_proj v_b_proj SelfAttention.q"),
     (Division.COLUMNS, Block.ATTENTION, True, "attn_q attn_q_b attn_kv_b attn_k_b attn_v_b attn_gate"),
+    (Division.COLUMNS, Block.ATTENTION, True, "wq"),
+    (Division.KEYS, Block.ATTENTION, True, "wk wv"),
+    (Division.FUSED, Block.ATTENTION, True, "wqkv Wqkv W_pack"),
+    (Division.ROWS, Block.ATTENTION, True, "attention.wo"),
     (Division.COLUMNS, Block.ATTENTION, False, "relative_attention_bias attn_rel_b sinks attn_sinks"),
     (Division.KEYS, Block.ATTENTION, True, "k_proj v_proj SelfAttention.k SelfAttention.v attn_k attn_v"),
     (Division.FUSED, Block.ATTENTION, True, "qkv_proj c_attn query_key_value attn_qkv"),
@@ -72,10 +77,11 @@ _TABLE = (
     (Division.GROUPED, Block.RECURRENCE, False, "conv1d ssm_conv1d"),
     (Division.COLUMNS, Block.RECURRENCE, True, "dt_proj ssm_dt in_proj_qkvz in_proj_qkv in_proj_z in_proj_ba"),
     (Division.COLUMNS, Block.RECURRENCE, True, "in_proj_a in_proj_b b_proj f_b_proj g_b_proj output_gate"),
-    (Division.COLUMNS, Block.RECURRENCE, True, "ssm_ba ssm_alpha ssm_beta"),
+    (Division.COLUMNS, Block.RECURRENCE, True, "ssm_ba ssm_alpha ssm_beta ssm_f_b ssm_g_b"),
     (Division.COLUMNS, Block.RECURRENCE, False, "q_conv1d k_conv1d v_conv1d conv.conv shortconv.conv"),
+    (Division.COLUMNS, Block.RECURRENCE, False, "ssm_conv1d_q ssm_conv1d_k ssm_conv1d_v"),
     (Division.COLUMNS, Block.RECURRENCE, False, "A_log D dt_bias ssm_a ssm_d"),
-    (Division.COPIED, Block.RECURRENCE, True, "f_a_proj g_a_proj"),
+    (Division.COPIED, Block.RECURRENCE, True, "f_a_proj g_a_proj ssm_f_a ssm_g_a"),
     (Division.ROWS, Block.RECURRENCE, True, "out_proj ssm_out"),
     (Division.ROWS, None, True, "x_proj ssm_x"),
     # feed-forward networks, and experts, each of which is divided
@@ -83,6 +89,7 @@ _TABLE = (
     (Division.COLUMNS, Block.NETWORK, True, "dense_h_to_4h mlp.c_fc wi wi_0 wi_1 ffn_gate ffn_up ffn_gate_up"),
     (Division.COLUMNS, Block.NETWORK, True, "ffn_gate_exps ffn_up_exps ffn_gate_up_exps ffn_gate_shexp ffn_up_shexp"),
     (Division.ROWS, Block.NETWORK, True, "down_proj w2 output_linear fc2 fc_out dense_4h_to_h mlp.c_proj wo"),
+    (Division.COLUMNS, Block.NETWORK, True, "v1"),
     (Division.ROWS, Block.NETWORK, True, "ffn_down ffn_down_exps ffn_down_shexp"),
     (Division.COPIED, Block.NETWORK, True, "gate router shared_expert_gate ffn_gate_inp ffn_gate_inp_shexp"),
     # embeddings and heads of layers for further tokens, and embeddings of each layer
@@ -119,6 +126,14 @@ def rule_of(name: str) -> Rule:
         if rule is not None:
             return COPIED if _of_other_side(name, rule) else rule
     return COPIED
+
+
+@lru_cache(maxsize=2**14)
+def is_known(name: str) -> bool:
+    """Say whether the table has the module of a weight."""
+    modules = [_plain(module) for module in name.split(".")]
+    pairs = (f"{one}.{other}" for one, other in pairwise(modules))
+    return not RULES.keys().isdisjoint((*modules, *pairs))
 
 
 def within(layer: DecoderLayer, weight: Weight) -> str:

@@ -11,7 +11,16 @@ from mtpp.language_models.cache import LayerCache
 from mtpp.language_models.language_model import DecoderLayer, LanguageModel, Part, Weight
 from mtpp.language_models.layer_work import Attention, LayerWork
 from mtpp.language_models.tensor_degrees import Undividable, possible_degrees, refusal
-from mtpp.language_models.tensor_division import Block, Division, Rule, holds_experts, rule_of, summed_block, within
+from mtpp.language_models.tensor_division import (
+    Block,
+    Division,
+    Rule,
+    holds_experts,
+    is_known,
+    rule_of,
+    summed_block,
+    within,
+)
 from mtpp.machine.tensor_group import all_reduced_bytes
 
 _ONE = Fraction(1)
@@ -51,6 +60,16 @@ def divided(model: LanguageModel, degree: int) -> LanguageModel:
         other=_other(model.other, degree),
         types={},
     )
+
+
+def unknown_matrices(model: LanguageModel) -> list[str]:
+    """Return the names of matrices that are whole on each GPU because the table of divisions does not have them."""
+    return [
+        weight.name
+        for layer in model.layers
+        for weight in layer.weights
+        if len(weight.shape) > 1 and weight.parameters and not is_known(within(layer, weight))
+    ]
 
 
 def all_reduces(layer: DecoderLayer) -> int:

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
+from checkpoint_files import write_model
+from language_models import LLAMA, llama_tensors
 from tensor_nodes import Llama, Load, Node, plans
 
 import mtpp
@@ -97,6 +99,21 @@ def test_a_degree_that_does_not_divide_is_left_out_or_refused(tmp_path: Path) ->
         read(tmp_path, [Node(10**12, 10**10, 10**9, 10**9, 10**10, (3,))], free=False)
     assert str(caught.value).endswith("; use one of 1, 2, 4, 8")
     assert "/device/0/tensor_parallel: device n0: 3 GPUs do not divide the 8 attention heads" in str(caught.value)
+
+
+def test_matrices_of_unknown_names_are_said(tmp_path: Path) -> None:
+    """They are whole on each GPU, which costs memory."""
+    config = LLAMA | {"num_key_value_heads": 4}
+    tensors = {name.replace("gate_proj", "gating"): kind for name, kind in llama_tensors().items()}
+    tensors |= {name: ("BF16", (8, 8)) for name in tensors if "k_proj" in name or "v_proj" in name}
+    folder, heard = write_model(tmp_path, config, tensors), _Heard()
+    (tmp_path / "nodes.toml").write_text(FAST.table("n0"))
+    mtpp.read(folder, machine=tmp_path / "nodes.toml", observer=heard)
+    assert heard.warnings == [
+        "2 matrices of unknown names, model.layers.0.mlp.gating.weight the first, not divided: whole on each GPU of a "
+        "stage",
+        "degree 8 is left out: 8 GPUs do not divide the 4 attention heads of model.layers.0; engines refuse that",
+    ]
 
 
 class _Heard(mtpp.Observer):

@@ -19,7 +19,7 @@ from mtpp.language_models.arithmetic import decode, embedding, head, prefill
 from mtpp.language_models.language_model import DecoderLayer, LanguageModel, Part, Weight
 from mtpp.language_models.tensor_degrees import Undividable, possible_degrees, refusal
 from mtpp.language_models.tensor_division import RULES, Division, rule_of
-from mtpp.language_models.tensor_parallel import all_reduces, divided, sent_in_layer
+from mtpp.language_models.tensor_parallel import all_reduces, divided, sent_in_layer, unknown_matrices
 from tests.support import tensor_shares
 from tests.support.language_models import LLAMA, T5
 from tests.support.tensor_shares import Share
@@ -230,6 +230,7 @@ def test_shares_are_never_less_than_the_whole(shared_data: Path) -> None:
     """All models of the data: of each tensor, of caches and of arithmetic; nothing is more than whole."""
     for path in folders(shared_data):
         model = read_language_model(path)
+        assert unknown_matrices(model) == []
         for t in possible_degrees(model)[1:3]:
             share = divided(model, t)
             pairs = [(model.embedding, share.embedding), (model.head, share.head), (model.other, share.other)]
@@ -280,3 +281,35 @@ def test_all_names_of_the_table_are_those_of_some_architecture() -> None:
     """No name leads to a rule of an outer module."""
     for name, rule in RULES.items():
         assert rule_of(f"{name}.weight") is rule
+
+
+ANY: dict[str, Any] = {
+    "hidden_size": 256, "intermediate_size": 512, "intermediate_size_mlp": 512, "moe_intermediate_size": 128,
+    "shared_expert_intermediate_size": 128, "shared_intermediate_size": 128, "moe_shared_expert_intermediate_size": 128,
+    "num_hidden_layers": 8, "num_layers": 8, "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 32,
+    "vocab_size": 1000, "num_experts": 4, "num_experts_per_tok": 2, "sliding_window": 64, "first_k_dense_replace": 1,
+    "q_lora_rank": 96, "kv_lora_rank": 64, "qk_rope_head_dim": 16, "qk_nope_head_dim": 32, "v_head_dim": 32,
+    "index_n_heads": 4, "index_head_dim": 16, "mamba_n_heads": 8, "mamba_d_head": 64, "mamba_d_ssm": 512,
+    "mamba_d_state": 16, "mamba_n_groups": 1, "mamba_num_heads": 8, "mamba_head_dim": 64, "num_heads": 8,
+    "state_size": 16, "ssm_state_size": 16, "n_groups": 1, "time_step_rank": 16, "linear_num_value_heads": 8,
+    "linear_num_key_heads": 4, "linear_attn_config": {"num_heads": 8, "head_dim": 32}, "d_kv": 32,
+    "hybrid_override_pattern": "M*-EM*-E", "num_nextn_predict_layers": 1, "num_kv_shared_layers": 2,
+}  # fmt: skip
+"""Keys of all architectures."""
+
+
+def test_every_architecture_is_divided() -> None:
+    """No matrix of the table of architectures is unknown here, and most of the work is divided."""
+    for name in ARCHITECTURES:
+        model = model_of(ANY | {"model_type": name})
+        assert unknown_matrices(model) == [], name
+        share = divided(model, 4)
+        for whole, own in zip((*model.layers, *model.mtp), (*share.layers, *share.mtp), strict=True):
+            assert whole.work is not None
+            assert all_reduces(whole) in (1, 2, 3), name
+            assert_no_less(whole, own, 4)
+            one, part = prefill(whole, 50, source=7), prefill(own, 50, source=7)
+            assert one is not None
+            assert part is not None
+            if whole.part != "mtp":  # the projection of two hidden states is whole
+                assert part.flops * 4 <= 2 * one.flops, name
