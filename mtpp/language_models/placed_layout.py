@@ -147,7 +147,9 @@ def placed_layout(layout: Layout, layers: int, mtp: int = 0) -> PlacedLayout:
 def _staged_holders(layout: Layout, layers: int, mtp: int) -> list[Holder]:
     """Holders of a layout of stages: a rank with all its virtual stages."""
     assert layout.ranges is not None
-    stages = layout.stage_layers or [list(range(*pair)) if pair else [] for pair in layout.ranges]
+    stages = layout.stage_layers or [
+        list(range(max(pair[0], 0), min(pair[1], layers))) if pair else [] for pair in layout.ranges
+    ]
     idle = set(layout.stages_not_run or ())
     ranks = layout.stages_of_ranks or [[stage] for stage in range(len(stages))]
     holders = []

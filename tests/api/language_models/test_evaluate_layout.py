@@ -72,6 +72,8 @@ def test_contiguous_stages_cost_what_the_same_plan_costs(tmp_path: Path, seed: i
     assert found.ratio == pytest.approx(plan.bottleneck / best.lower_bound.value)
     better = found.better
     if better is not None and better["text"] is not None:
+        if engine == "tensorrt-llm" and any("start it with CUDA" in note for note in better["notes"]):
+            return  # its file has no place for the order of devices
         again = mtpp.evaluate_layout(read, engine, better["text"])
         assert (again.document()["bottleneck"], again.ratio) == (better["bottleneck"], better["ratio"])
         assert again.document()["bottleneck"] < plan.bottleneck

@@ -90,8 +90,8 @@ def test_command_lines_say_devices_and_degrees() -> None:
         ("vllm", "CUDA_VISIBLE_DEVICES=0,0 --pp-size 2", "devices '0,0' are not numbers, each once"),
         ("llama.cpp", '-ts "1,1', "no line of a shell"),
         ("torchtitan", "layers.0", "no TOML"),
-        ("torchtitan", "a = " + "[" * 5000, "TOML"),
-        ("accelerate", "[" * 5000, "JSON"),
+        ("torchtitan", "a = " + "[" * 5000, "nested"),
+        ("accelerate", "[" * 5000, "nested"),
     ],
 )
 def test_broken_lines_are_refused(engine: str, text: str, said: str) -> None:
