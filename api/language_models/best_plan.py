@@ -19,6 +19,7 @@ def best_plan(
     observer: Observer,
     *,
     layers_only: bool = False,
+    apart: bool = False,
 ) -> Plan | None:
     """Return the best plan on the devices, None where the model fits on none of them.
 
@@ -28,13 +29,15 @@ def best_plan(
         Number of stages at most; None: of the machine.
     layers_only
         Whether the embedding stays with the first layer, the head with the last, and no stage is empty.
+    apart
+        Whether ops may be apart that one stage has to hold otherwise, such as head and MTP layers.
     """
     from mtpp.api.options.search import Partitioning
     from mtpp.api.partition import on_machine, prepare, search
     from mtpp.host.deadline import Deadline
 
     try:
-        asked = Partitioning.of(k=k, time_limit_s=time_limit_s, layers_only=layers_only)
+        asked = Partitioning.of(k=k, time_limit_s=time_limit_s, layers_only=layers_only, ignore_engine=apart)
         return on_machine(search(prepare(model, asked), Deadline(time_limit_s), observer), model)
     except Infeasible:
         return None

@@ -107,7 +107,7 @@ def evaluation_of(model: Model, engine: str, layout: Any, asked: Auditing, obser
     found = served.audit(given, asked.k)
     audit = found.audit
     k = asked.k or (None if count else stages)
-    best = best_plan(served.model, k, asked.time_limit_s, observer)
+    best = best_plan(served.model, k, asked.time_limit_s, observer, apart=bool(audit.apart) and audit.comparable)
     document = _document(served, given, found, best)
     if best is None or not _is_best(audit, best):
         better = better_layout(served, engine, k, best, asked.time_limit_s, observer)
@@ -174,13 +174,21 @@ def _document(served: ServedModel, given: GivenLayout, found: AuditOnMachine, be
         "capacity": served.capacity(found),
         "findings": list(audit.findings),
         "consequences": list(audit.consequences),
-        "notes": list(audit.notes),
+        "notes": [*audit.notes, *_order_note(served, given)],
         "best": None if best is None else _best(best),
         "no_best": "no plan fits into the memory of the devices" if best is None else None,
         "ratio": ratio_of(audit, best),
         "better": None,
         "assumptions": model.assumptions(),
     }
+
+
+def _order_note(served: ServedModel, given: GivenLayout) -> list[str]:
+    """Say which devices stages stand on, where the machine leaves that open."""
+    machine = served.model.machine
+    if machine is None or not machine.free or len(machine.classes) == 1 or given.pasted.devices is not None:
+        return []
+    return ["stages stand on devices in the order of the machine's file, as engines number them; the best plan on any"]
 
 
 def _best(plan: Plan) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -73,6 +73,13 @@ class ServedModel:
     def names(self) -> LayerNames:
         """Ops of the layers."""
         return LayerNames.of(self.model.graph.op_names)
+
+    @property
+    def groups(self) -> Mapping[str, Sequence[Sequence[str]]]:
+        """Ops that one stage has to hold, by the reason."""
+        from mtpp.formats.modelled.kept_together import groups_of
+
+        return groups_of(self.model.graph.metadata)
 
     def for_stages(self, count: int) -> ServedModel:
         """Return the model for so many stages, which share the sequences where nobody says otherwise."""
@@ -160,10 +167,12 @@ class ServedModel:
             devices = None if visible is None else dict(enumerate(visible))
             count = max([k or 1, *(place + 1 for place in [*self.places(given), *(visible or ())])])
             instance = self.model.instance(count)
-            return AuditOnMachine(instance, audited(instance, given.layout, devices=devices, moved=moved), 1)
+            audit = audited(instance, given.layout, devices=devices, moved=moved, groups=self.groups)
+            return AuditOnMachine(instance, audit, 1)
         devices = self._devices(given, order)
+        on: dict[str, Any] = {"devices": devices, "cpu": self.cpu, "moved": moved, "groups": self.groups}
         found = [
-            AuditOnMachine(instance, audited(instance, given.layout, devices=devices, cpu=self.cpu, moved=moved), own)
+            AuditOnMachine(instance, audited(instance, given.layout, **on), own)
             for own, instance in self._instances(given, degree or given.pasted.tensor_parallel).items()
         ]
         return min(found, key=lambda one: (not one.audit.fits, one.audit.bottleneck))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from mtpp.language_models.layer_graph import DECODER_EMBEDDING, EMBEDDING, HEAD
+from mtpp.language_models.layer_graph import DECODER_EMBEDDING, EMBEDDING, HEAD, MTP_LAYERS
 from mtpp.language_models.layout import Layout
 from mtpp.language_models.placed_layout import Holder, PlacedLayout
 from mtpp.language_models.set_cost import SetCost
@@ -37,6 +37,8 @@ class AuditedStage:
         Whether the time is modelled.
     ops
         Names of the ops that are held, each once.
+    moved_bytes
+        Of weights that patterns move here from layers elsewhere.
     """
 
     holder: Holder
@@ -46,6 +48,7 @@ class AuditedStage:
     limit_bytes: int | None = None
     timed: bool = True
     ops: Sequence[str] = ()
+    moved_bytes: int = 0
 
     @property
     def layers(self) -> list[str]:
@@ -77,6 +80,8 @@ class LayoutAudit:
         Effects of these faults in the engine.
     notes
         Facts that are no faults.
+    apart
+        Ops that one stage has to hold and several do, by the reason.
     """
 
     layout: Layout
@@ -85,6 +90,7 @@ class LayoutAudit:
     findings: Sequence[str]
     consequences: Sequence[str]
     notes: Sequence[str] = field(default=())
+    apart: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def bottleneck(self) -> int:
@@ -108,8 +114,11 @@ class LayoutAudit:
         return [
             stage
             for stage in self.stages
-            if not stage.timed and (stage.layers or stage.holder.head or (self.streams and stage.holder.embedding))
+            if not stage.timed and (stage.layers or stage.holder.head or stage.moved_bytes or self._sends(stage))
         ]
+
+    def _sends(self, stage: AuditedStage) -> bool:
+        return self.streams and stage.holder.embedding
 
     @property
     def streams(self) -> bool:
@@ -120,9 +129,8 @@ class LayoutAudit:
     def comparable(self) -> bool:
         """Whether the bottleneck is that of the whole model."""
         placed = self.placed
-        return (
-            placed.whole and not (placed.missing or placed.parts_missing or placed.lacks_further) and not self.untimed
-        )
+        lacking = placed.missing or placed.parts_missing or placed.lacks_further
+        return placed.whole and not lacking and not self.untimed and not self.apart.keys() - {MTP_LAYERS}
 
     @property
     def fits(self) -> bool:

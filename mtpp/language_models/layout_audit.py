@@ -29,6 +29,7 @@ def audited(
     devices: Mapping[int, int] | None = None,
     cpu: int | None = None,
     moved: MovedBytes | None = None,
+    groups: Mapping[str, Sequence[Sequence[str]]] | None = None,
 ) -> LayoutAudit:
     """Audit a layout of a language model whose layer graph an instance is made of.
 
@@ -40,6 +41,8 @@ def audited(
         Number of the device that works on layers of llama.cpp's CPU, None where none does.
     moved
         Weights that are in other buffers than their layers.
+    groups
+        Ops that one stage has to hold, by the reason.
 
     Raises
     ------
@@ -61,9 +64,19 @@ def audited(
         passed = _with_boundaries(instance, stages) if placed.in_order else None
         told = [_DIRECT] if passed is None else []
         stages = passed or stages
-    found = LayoutAudit(layout, placed, stages, (), ())
-    told = [*notes(found, names, moved or {}), *told]
+    found = LayoutAudit(layout, placed, stages, (), (), apart=_apart(groups or {}, stages))
+    told = [*notes(found, names), *told]
     return replace(found, findings=findings(found, names), consequences=consequences(found), notes=told)
+
+
+def _apart(groups: Mapping[str, Sequence[Sequence[str]]], stages: Sequence[AuditedStage]) -> dict[str, list[str]]:
+    """Return the ops of groups that several stages hold, by the reason."""
+    found: dict[str, list[str]] = {}
+    for reason, members in groups.items():
+        for group in members:
+            if sum(not set(group).isdisjoint(stage.ops) for stage in stages) > 1:
+                found.setdefault(reason, []).extend(group)
+    return found
 
 
 def _with_boundaries(instance: Instance, stages: Sequence[AuditedStage]) -> list[AuditedStage] | None:
@@ -195,9 +208,9 @@ class _Audit:
         for stage in stages:
             size = self.away.pop(stage.holder.name, 0)
             cost = replace(stage.cost, param_bytes=stage.cost.param_bytes + size)
-            found.append(replace(stage, cost=cost) if size else stage)
+            found.append(replace(stage, cost=cost, moved_bytes=size) if size else stage)
         rest = [
-            AuditedStage(Holder(name, None), None, name, SetCost(param_bytes=size), None, timed=False)
+            AuditedStage(Holder(name, None), None, name, SetCost(param_bytes=size), timed=False, moved_bytes=size)
             for name, size in self.away.items()
         ]
         return found + rest

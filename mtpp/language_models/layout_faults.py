@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from mtpp.language_models.layer_graph import MTP_LAYERS
 from mtpp.units import format_bytes
 from mtpp.wording import counted
 
 if TYPE_CHECKING:
-    from mtpp.language_models.audit_records import AuditedStage, LayoutAudit, MovedBytes
+    from mtpp.language_models.audit_records import AuditedStage, LayoutAudit
     from mtpp.language_models.layer_names import LayerNames
 
 _SAYS_LAYERS = ("torchtitan",)
@@ -25,7 +27,17 @@ def findings(audit: LayoutAudit, names: LayerNames) -> list[str]:
         if placed.doubled:
             found.append(f"{named_layers(placed.doubled)} in more than one stage")
         found += [f"{part} in no stage" for part in placed.parts_missing]
+    found += [
+        f"{reason}: {named_layers(numbers)} in several stages, where one has to have them"
+        for reason, numbers in ((reason, _numbers(ops, names)) for reason, ops in audit.apart.items())
+        if reason != MTP_LAYERS
+    ]
     return [*found, *(_too_small(i, stage) for i, stage in enumerate(audit.stages) if not stage.fits)]
+
+
+def _numbers(ops: Sequence[str], names: LayerNames) -> list[int]:
+    place = {name: i for i, name in enumerate(names.decoder)}
+    return sorted({place[op] for op in ops if op in place})
 
 
 def _too_small(number: int, stage: AuditedStage) -> str:
@@ -52,6 +64,8 @@ def consequences(audit: LayoutAudit) -> list[str]:
         found.append("results are those of another model")
     if _out_of_order(audit):
         found.insert(0, f"{engine} runs layers in another order than the model has them")
+    if audit.apart.keys() - {MTP_LAYERS}:
+        found.append(f"{engine} finds nothing on a later stage of the layers that others read: it fails, or is wrong")
     idle = [stage for stage in audit.stages if stage.device is not None and not stage.is_busy]
     if idle:
         listed = ", ".join(stage.device_name for stage in idle)
@@ -86,7 +100,7 @@ def _out_of_order(audit: LayoutAudit) -> bool:
     return [pair[0] for pair in run] != sorted(pair[0] for pair in run)
 
 
-def notes(audit: LayoutAudit, names: LayerNames, moved: MovedBytes) -> list[str]:
+def notes(audit: LayoutAudit, names: LayerNames) -> list[str]:
     """Facts that are no faults."""
     layout, placed = audit.layout, audit.placed
     found = list(layout.notes)
@@ -95,15 +109,16 @@ def notes(audit: LayoutAudit, names: LayerNames, moved: MovedBytes) -> list[str]
         found.append(f"{count}: {layout.engine} runs none by this layout, and they are not counted")
     if names.encoder and layout.device_map is None:
         found.append("the layout is of decoder layers: those of the encoder are counted where the embedding is")
-    for stage in audit.untimed:
+    for stage in (stage for stage in audit.untimed if not stage.moved_bytes or stage.layers or stage.holder.head):
         how = "sent to a device in each step" if audit.streams else f"worked with on {stage.device_name}"
         held = format_bytes(stage.cost.param_bytes)
         found.append(f"{held} of weights on {stage.device_name} are {how}; the time for that is not modelled")
-    if moved:
-        total = format_bytes(sum(size for by_buffer in moved.values() for size in by_buffer.values()))
-        found.append(
-            f"{total} of weights are in other buffers than their layers, whose time is counted on their devices"
-        )
+    found += [
+        f"{format_bytes(stage.moved_bytes)} of weights are moved to {stage.device_name}: "
+        "their time is counted on the devices of their layers"
+        for stage in audit.stages
+        if stage.moved_bytes
+    ]
     divided = sorted({layer for holder in placed.holders for layer in holder.shares})
     if divided:
         found.append(f"{named_layers(divided)} on several devices: work and caches by their parts of the bytes")

@@ -335,3 +335,35 @@ def test_transport_between_neighbours(tmp_path: Path) -> None:
     assert found.document()["notes"] == []
     looped = mtpp.evaluate_layout(read, "megatron", "Et*2|t*2|t*2|t|t|L")
     assert looped.document()["notes"][-1].startswith("tensors are charged as if devices sent them directly")
+
+
+def test_layers_that_one_stage_has_to_hold(tmp_path: Path) -> None:
+    """Shared caches apart are a finding; MTP layers may be apart from the head, as they are for the bound then."""
+    sizes = {
+        "model_type": "gemma3n_text", "hidden_size_per_layer_input": 8, "vocab_size_per_layer_input": 100,
+        "num_kv_shared_layers": 4, "altup_num_inputs": 2, "laurel_rank": 4, "head_dim": 16, "sliding_window": 32,
+        "layer_types": ["full_attention"] * 8,
+    }  # fmt: skip
+    apart = mtpp.evaluate_layout(config(tmp_path, **sizes), "sglang", "6,2")
+    assert apart.findings == ["shared caches: layers 3 to 7 in several stages, where one has to have them"]
+    assert apart.ratio is None
+    together = mtpp.evaluate_layout(config(tmp_path, **sizes), "sglang", "3,5")
+    assert (together.findings, together.ratio is None) == ([], False)
+    read = mtpp.read(config(tmp_path), machine=machine(tmp_path, *[(1, "8MB")] * 3), mtp=3)
+    found = mtpp.evaluate_layout(read, "megatron", "Et*4|t*4mmm|L")
+    assert found.findings == []
+    assert found.ratio is not None
+    assert found.ratio >= 1
+
+
+def test_weights_that_patterns_move(tmp_path: Path) -> None:
+    """Their bytes are told, and there is no ratio where a CPU works on them."""
+    found = audit(tmp_path, "llama.cpp", r"-ngl 99 -ts 1,1 -ot blk\.[67]\.ffn_up=CPU", (1, "8MB"), (1, "8MB"))
+    plain = audit(tmp_path, "llama.cpp", "-ngl 99 -ts 1,1", (1, "8MB"), (1, "8MB"))
+    moved = 2 * 64 * 128 * 2
+    assert [row["weight_bytes"] for row in found.stages] == [
+        row["weight_bytes"] + change for row, change in zip(plain.stages, (0, -moved, moved), strict=True)
+    ]
+    assert (found.ratio, found.findings) == (None, [])
+    to_gpu = audit(tmp_path, "llama.cpp", r"-ngl 99 -ts 1,1 -ot blk\.[67]\.ffn_up=CUDA0", (1, "8MB"), (1, "8MB"))
+    assert to_gpu.stages[0]["weight_bytes"] == plain.stages[0]["weight_bytes"] + moved
