@@ -87,13 +87,17 @@ def _held(row: Mapping[str, Any]) -> str:
     return ", ".join(parts + [name for name in (further, "head" if row["head"] else "") if name])
 
 
+def _rate(per_second: float) -> str:
+    return f"{per_second:,.0f}" if per_second >= 100 else f"{per_second:.3g}"
+
+
 def _figures(document: Mapping[str, Any], ticks: InTicks) -> list[Figure]:
     slowest = document["slowest"]
     on = "" if slowest is None else f" (stage {slowest})"
     without = "" if document["comparable"] else ", of the parts whose time is modelled"
     figures: list[Figure] = [("bottleneck", f"{ticks.describe(document['bottleneck'])}{on}{without}")]
     if document["tokens_per_s"] is not None and document["comparable"]:
-        figures.append(("throughput", f"{document['tokens_per_s']:,.4g} tokens/s"))
+        figures.append(("throughput", f"{_rate(document['tokens_per_s'])} tokens/s"))
     figures.append(("latency", f"{ticks.describe(document['latency'])} on an idle pipeline"))
     figures.append(("ratio", _ratio(document, ticks)))
     if document["capacity"] is not None:

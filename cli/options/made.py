@@ -123,7 +123,7 @@ def _terms(one: Option) -> dict[str, Any]:
     if isinstance(kind, kinds.Groups | kinds.Pairs):
         return {"multiple": True}
     if isinstance(kind, kinds.Repeated):
-        return {"multiple": True, **_terms(replace(one, kind=kind.one))}
+        return {"multiple": True, **_terms(replace(one, kind=kind.one, default=one.default or None))}
     if isinstance(kind, kinds.Counts):
         return {"callback": counts}
     if isinstance(kind, kinds.Cores):

@@ -27,8 +27,10 @@ IN_PYTHON_ALONE = {
     "args": "a function says with what its module is exported",
     "kwargs": "as args",
     "layout": "layouts of engines are read and written in Python",
+    "max_memory": "maps of modules to devices are made in Python",
     "name": "of an op of a plan that was made",
     "observer": "the terminal",
+    "place": "a key of machine files",
     "reading": "options say how files are read",
     "recipe": "a subcommand of generate",
 }
