@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from mtpp.inference.goal import Goal
     from mtpp.inference.instance import Instance
     from mtpp.inference.plan import FewestDevicesProof, Plan
+    from mtpp.language_models.capacity_proof import CapacityProof
     from mtpp.solvers.limits import SearchLimits, SearchResult
     from mtpp.solvers.variants import Variant
 
@@ -40,6 +41,10 @@ class Prepared:
         Groups of ops that must share a stage.
     contraction
         Of the instance by these groups; None if there are none.
+    capacity
+        Proof of the load that the model is at, where the largest one was asked for.
+    prompts
+        The model for the prefill, where a plan is for both phases.
     """
 
     model: Model
@@ -48,6 +53,8 @@ class Prepared:
     together: tuple[tuple[str, ...], ...]
     instance: Instance
     contraction: Contraction | None
+    capacity: CapacityProof | None = None
+    prompts: Model | None = None
 
     @property
     def contracted(self) -> Instance:
@@ -91,6 +98,7 @@ class Prepared:
 def prepare(model: Model, asked: Partitioning) -> Prepared:
     """Make the instance to search, and refuse what is wrong with what is asked before the wait."""
     from mtpp.api.inputs.model import engine_groups
+    from mtpp.api.language_models.both_phases import both_phases, is_of_both_phases
     from mtpp.solvers import registry
     from mtpp.solvers.solve import contract_groups
     from mtpp.solvers.stage_cost.cost_arrays import memory_arrays
@@ -111,11 +119,20 @@ def prepare(model: Model, asked: Partitioning) -> Prepared:
             parameter="population" if asked.population else "generations",
             remedy="it goes with " + ", ".join(one.name for one in registry.PARTITIONERS.values() if one.evolves),
         )
+    capacity = None
+    if asked.of_capacity:
+        from mtpp.api.language_models.capacity import at_capacity
+
+        found = at_capacity(model, asked, together)
+        model, capacity = found.model, found.proof
+    prompts = None
+    if is_of_both_phases(model):
+        model, prompts = both_phases(model, asked)
     if model.degrees is not None:
         from mtpp.api.language_models.degrees import refuse_beside_degrees
 
         refuse_beside_degrees(asked)
-        prepared = Prepared(model, asked, variant, together, model.whole_instance(asked.k), None)
+        prepared = Prepared(model, asked, variant, together, model.whole_instance(asked.k), None, capacity, prompts)
         asked.goal(prepared.instance)
         return prepared
     instance = model.instance(asked.k if model.machine is not None else asked.k or 1)
@@ -140,7 +157,10 @@ def search(prepared: Prepared, deadline: Deadline, observer: Observer) -> Plan:
     if prepared.model.degrees is not None:
         from mtpp.api.language_models.degrees import search_with_degrees
 
-        return search_with_degrees(prepared.model, prepared.instance, prepared.asked, prepared.together)
+        plan = search_with_degrees(
+            prepared.model, prepared.instance, prepared.asked, prepared.together, prepared.prompts
+        )
+        return replace(plan, capacity=prepared.capacity)
     start: SearchResult | None = None
     fewest: FewestDevicesProof | None = None
     variant, graph = prepared.variant, prepared.model.graph

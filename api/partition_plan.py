@@ -43,11 +43,12 @@ def plan_document(plan: Plan, model: Model, *, elapsed_s: float, embed: bool = F
         graph = plain_document(model.graph)
     if model.machine is not None:
         machine = model.machine_document(alone=alone)
-    graphs = None
+    graphs, prompt_graphs = None, None
     if alone and plan.degrees is not None:
         from mtpp.api.inputs.degrees import graph_documents
 
-        graph, graphs = plain_document(model.graph), graph_documents(model)
+        graph, graphs = plain_document(model.graph), graph_documents(model.degrees or {})
+        prompt_graphs = None if plan.first_token is None else graph_documents(plan.first_token.graphs)
     return plan.to_document(
         sha256=model.source.sha256,
         dims=model.dims,
@@ -58,6 +59,7 @@ def plan_document(plan: Plan, model: Model, *, elapsed_s: float, embed: bool = F
         graph_document=graph,
         machine=machine,
         graphs=graphs,
+        prompt_graphs=prompt_graphs,
     )
 
 
@@ -315,6 +317,17 @@ class PartitionPlan(SavedResult):
     def latency_s(self) -> float | None:
         """Seconds of one request on an idle pipeline; None where the graph's costs have no unit of time."""
         return self.latency / PICOSECONDS["s"] if self._timed else None
+
+    @property
+    def first_token_s(self) -> float | None:
+        """Seconds of a prompt on an idle pipeline; None of plans for one phase."""
+        stated = self._document.get("first_token")
+        return None if stated is None else stated["latency"] / PICOSECONDS["s"]
+
+    @property
+    def capacity(self) -> int | None:
+        """Largest context, or most sequences, that the devices hold; None where neither was the objective."""
+        return int(self._document["capacity"]["value"]) if "capacity" in self._document else None
 
     @property
     def frontier(self) -> list[dict[str, Any]]:

@@ -106,7 +106,7 @@ FORMS = (TORCH_PIPELINING,)
 CACHE_TYPES = ("bf16", "fp16", "fp32", "fp8", "int8", "int4", "q8_0", "q4_0")
 """Types of a cache of a language model."""
 
-PHASES = ("decode", "prefill", "both")
+_, PREFILL_PHASE, BOTH_PHASES = PHASES = ("decode", "prefill", "both")
 """Steps of a language model: a further token of each sequence, a prompt of each."""
 
 LAYOUT_ENGINES = (

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mtpp.inference.cost_columns import CostColumns, Ticks
-from mtpp.names import PHASES
+from mtpp.names import CONTEXT_OBJECTIVE, PHASES
 from mtpp.units import format_bytes, format_share
 from mtpp.views.certificate_texts import ON_ENVELOPE
 from mtpp.views.renderer import view
@@ -181,6 +181,8 @@ def _figures(plan: ShownPlan) -> list[tuple[str, str]]:
     told = plan.devices is not None or plan.replicated or plan.of_latency or plan.limit is not None or plan.frontier
     request = f"{plan.describe(plan.latency)} on an idle pipeline{found_by if plan.of_latency else within}"
     full = f"{plan.describe(busy * upper)} ({counted(busy, 'busy stage')} × bottleneck)"
+    if plan.first_token is not None:
+        figures.append(("first token", _first_token_text(plan, plan.first_token)))
     figures += [*([("latency", request)] if told else []), *([] if plan.replicated else [("latency when full", full)])]
     if plan.replicated and busy == 1:
         count = counted(len(plan.stages[0]["devices"]), "device")
@@ -193,6 +195,8 @@ def _figures(plan: ShownPlan) -> list[tuple[str, str]]:
         figures.append(("speed-up", none if alone is None else f"{_factor(alone / upper)}× over one stage{on}"))
     if any(one.limits_memory for one in plan.devices or [plan.system]):
         figures.append(("memory", _memory_text(plan)))
+    if plan.capacity is not None:
+        figures.append(("capacity", _capacity_text(plan.capacity, "claimed" if plan.claimed else "proven")))
     figures.append(("ratio", _ratio_text(plan)))
     if plan.fewest_for is not None:
         word = "claimed, not verified" if plan.claimed else "proven"
@@ -225,6 +229,30 @@ def _ratio_text(plan: ShownPlan) -> str:
     if not lower.is_proof:
         return f"{_ratio(certificate.ratio)} by the solver's word, not proven: {bound}"
     return f"{_ratio(certificate.ratio)} proven: {bound}"
+
+
+def _first_token_text(plan: ShownPlan, first: Mapping[str, Any]) -> str:
+    """Return the time of a prompt on an idle pipeline."""
+    sizes, limit = first["dims"], first.get("max_latency")
+    of = f"{counted(sizes.get('batch', 1), 'prompt')} of {sizes['prompt']:,} tokens"
+    within = "" if limit is None else f", {plan.describe(limit)} allowed"
+    return f"{plan.describe(first['latency'])} for {of} on an idle pipeline{within}"
+
+
+def _capacity_text(capacity: Mapping[str, Any], word: str) -> str:
+    """Return the largest context or the most sequences, with the word for what is known of the next one."""
+    value, following = capacity["value"], capacity["next_infeasible"]
+    if capacity["objective"] == CONTEXT_OBJECTIVE:
+        what, of = "tokens", f" of {counted(capacity['sequences'], 'sequence')}"
+    else:
+        what, of = "sequences", f" of {capacity['context']:,} tokens"
+    if following is None:
+        return f"any number of {what}{of}: nothing grows beyond {value:,}"
+    text = f"{counted(value, what[:-1])}{of}; {following:,} fit nowhere, {word}"
+    positions = capacity.get("positions")
+    if positions is not None and capacity["context"] > positions:
+        text += f"; the configuration has {positions:,} positions"
+    return text
 
 
 def _memory_text(plan: ShownPlan) -> str:

@@ -78,6 +78,10 @@ class ShownPlan(InTicks):
         Ticks of a bottleneck that no fewer devices than *most_used* keep to; None where that is not said.
     serving
         Load of a language model, as its plan's document has it; empty for other graphs.
+    first_token
+        Ticks of a prompt, limit and sizes as in a plan's document; None of plans for one phase.
+    capacity
+        Largest context or most sequences as in a plan's document; None where that is not said.
     """
 
     name: str
@@ -103,6 +107,8 @@ class ShownPlan(InTicks):
     most_used: int | None = None
     fewest_for: int | None = None
     serving: Mapping[str, Any] = field(default_factory=dict)
+    capacity: Mapping[str, Any] | None = None
+    first_token: Mapping[str, Any] | None = None
 
     @property
     def latency(self) -> int:
@@ -127,7 +133,8 @@ class ShownPlan(InTicks):
     @property
     def has_degrees(self) -> bool:
         """Whether several GPUs of a device may share a stage."""
-        return any("tensor_parallel" in row for row in self.stages)
+        listed = any(one.tensor for one in self.devices or [])
+        return listed and any("tensor_parallel" in row for row in self.stages)
 
     @property
     def device_count(self) -> int:
@@ -214,6 +221,8 @@ def shown_plan(plan: Plan, assumptions: Sequence[str]) -> ShownPlan:
         most_used=instance.most_used,
         serving=plan.serving,
         fewest_for=None if plan.fewest is None else plan.fewest.max_bottleneck,
+        first_token=None if plan.first_token is None else plan.first_token.to_document(plan.partition, None),
+        capacity=None if plan.capacity is None else plan.capacity.to_document(),
     )
 
 
@@ -270,6 +279,8 @@ def shown_document(document: Mapping[str, Any], assumptions: Sequence[str] = ())
         most_used=document["k"],
         serving=document["model"].get("serving", {}),
         fewest_for=document["fewest_devices"]["max_bottleneck"] if "fewest_devices" in document else None,
+        first_token=document.get("first_token"),
+        capacity=document.get("capacity"),
     )
 
 

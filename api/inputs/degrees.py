@@ -9,6 +9,7 @@ from mtpp.language_models.serving_load import GPUS
 
 if TYPE_CHECKING:
     from mtpp.api.inputs.model import Model
+    from mtpp.inference.degrees.stage_degrees import DegreeGraph
     from mtpp.inference.instance import Instance
 
 
@@ -38,8 +39,8 @@ def degree_instances(model: Model, most_used: int | None) -> dict[int, Instance]
     return found
 
 
-def graph_documents(model: Model) -> dict[str, Any]:
-    """Return what plans embed of the shares of a model: for each degree above 1 its graph, and times by class."""
+def graph_documents(degrees: Mapping[int, DegreeGraph]) -> dict[str, Any]:
+    """Return what plans embed of a model at some degrees: for each its graph, and times by class."""
     from mtpp.formats.graphs.native import plain_document
     from mtpp.formats.io.json_text import plain_number
 
@@ -48,7 +49,7 @@ def graph_documents(model: Model) -> dict[str, Any]:
             "graph": plain_document(one.graph),
             "times": [None if row is None else [plain_number(time) for time in row] for row in one.times],
         }
-        for degree, one in (model.degrees or {}).items()
+        for degree, one in degrees.items()
     }
 
 

@@ -60,7 +60,7 @@ class Model:
     degrees
         Shares of a language model at degrees of tensor parallelism above 1; None where no device has any.
     how
-        Of a language model whose step depends on the number of stages: how it is read; None of others.
+        Of a language model: how it is read, with its load; None of others.
     """
 
     source: Source
@@ -224,7 +224,7 @@ def read_model(
         If it is no graph, broken, or does not fit its measured costs.
     """
     from mtpp.api.inputs.python_models import source_at
-    from mtpp.api.inputs.serving import batch_is_open, in_order, load_sizes, refuse_serving
+    from mtpp.api.inputs.serving import in_order, load_sizes, refuse_serving
     from mtpp.formats.graphs.language_model import looks_like_description
     from mtpp.formats.graphs.recognise import read_graph, takes_sizes
     from mtpp.formats.modelled.open_sizes import OpenSizes
@@ -305,14 +305,16 @@ def read_model(
         times_sha256=digests,
         keep_state=frozen(kept),
         adapters=how.adapters,
-        how=how if looks_like_description(source.data) and batch_is_open(how) else None,
+        how=how if looks_like_description(source.data) else None,
         degrees=degrees,
     )
 
 
 def for_stages(model: Model, stages: int | None) -> Model:
     """Return a model for so many stages: of a language model, which share the sequences where nobody says otherwise."""
-    if model.how is None or stages is None:
+    from mtpp.api.inputs.serving import batch_is_open
+
+    if model.how is None or stages is None or not batch_is_open(model.how):
         return model
     return read_model(model.source.display, model.how, lambda text: None, stages=stages)
 

@@ -31,7 +31,11 @@ def refuse_beside_degrees(asked: Partitioning) -> None:
 
 
 def search_with_degrees(
-    model: Model, instance: Instance, asked: Partitioning, together: Sequence[Sequence[str]]
+    model: Model,
+    instance: Instance,
+    asked: Partitioning,
+    together: Sequence[Sequence[str]],
+    prompts: Model | None = None,
 ) -> Plan:
     """Return the best plan whose stages are intervals of the layers, each at one of the degrees of its device.
 
@@ -42,18 +46,26 @@ def search_with_degrees(
     ----------
     instance
         Of the whole model.
+    prompts
+        The model for the prefill, where the time to the first token counts: the limit on the latency is its.
 
     Raises
     ------
     Infeasible
         Proven.
     """
+    from mtpp.api.inputs.degrees import degree_instances
+    from mtpp.api.language_models.both_phases import prompt_graphs
+    from mtpp.inference.goal import Goal
     from mtpp.ranges import MOST_CUTOFF
-    from mtpp.solvers.layer_chains.solve import solve_fewest_devices, solve_with_degrees
+    from mtpp.solvers.layer_chains.solve import Prefill, solve_fewest_devices, solve_with_degrees
 
-    whole = asked.layers_only
+    goal, prefill, whole = asked.goal(instance), None, asked.layers_only
+    if prompts is not None:
+        instances = degree_instances(prompts, instance.most_used)
+        prefill, goal = Prefill(instances, goal.limit, prompts.dims, prompt_graphs(prompts)), Goal()
     problem = replace(
-        _problem(model, instance), together=together, goal=asked.goal(instance), one_degree=whole, even=whole
+        _problem(model, instance), together=together, goal=goal, one_degree=whole, even=whole, prefill=prefill
     )
     if asked.max_bottleneck is not None and not problem.goal.of_latency:
         allowed = parse_cost(asked.max_bottleneck, model.graph.time_unit, "max_bottleneck")

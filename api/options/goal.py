@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from mtpp.api.options.kinds import Choice, Cost, Flag
 from mtpp.api.options.option import Options, option
 from mtpp.errors import InputError
-from mtpp.names import AUTO, BOTTLENECK_OBJECTIVE, DIRECT, DOWNSET, LATENCY_OBJECTIVE, OBJECTIVES
+from mtpp.names import AUTO, BOTTLENECK_OBJECTIVE, CAPACITY_OBJECTIVES, DIRECT, DOWNSET, LATENCY_OBJECTIVE, OBJECTIVES
 from mtpp.units import PICOSECONDS, exact_decimal, parse_duration
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Goals(Options):
     @property
     def goal_option(self) -> str:
         """Name of an option without which the goal would be the least bottleneck, a device a stage; empty: none."""
-        if self.replicas or self.objective == LATENCY_OBJECTIVE:
+        if self.replicas or self.objective != BOTTLENECK_OBJECTIVE:
             return "replicas" if self.replicas else "objective"
         return "" if self.max_latency is None else "max_latency"
 
@@ -84,7 +84,7 @@ class Goals(Options):
 
         given = getattr(self, self.limited)
         if given is None:
-            return Goal(self.objective)
+            return Goal(BOTTLENECK_OBJECTIVE if self.of_capacity else self.objective)
         ticks = int(parse_cost(given, instance.time_unit, self.limited) * instance.ticks_per_unit)
         return Goal(self.objective, min(ticks, LARGEST_TOTAL))
 
@@ -105,6 +105,11 @@ class Goals(Options):
         if instance.machine.transport != DIRECT:
             raise InputError(f"does not go with the transport {instance.machine.transport}", parameter="replicas")
         return replicating(instance)
+
+    @property
+    def of_capacity(self) -> bool:
+        """Whether the context or the sequences that fit are the objective; of such plans the fastest is searched."""
+        return self.objective in CAPACITY_OBJECTIVES
 
     @property
     def counts_latency(self) -> bool:

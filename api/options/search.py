@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mtpp.api.options.goal import Goals, TableGoals
-from mtpp.api.options.kinds import Cost, Flag, Groups, MemoryLimit, Names, Seconds, StageCounts, Text, Whole
+from mtpp.api.options.kinds import Choice, Cost, Flag, Groups, MemoryLimit, Names, Seconds, StageCounts, Text, Whole
 from mtpp.api.options.option import Options, option
 from mtpp.api.options.path_kinds import InputPath
 from mtpp.errors import InputError
-from mtpp.names import ALGORITHMS, AUTO, LATENCY_OBJECTIVE
+from mtpp.names import ALGORITHMS, AUTO, BOTTLENECK_OBJECTIVE, CAPACITY_OBJECTIVES, LATENCY_OBJECTIVE, OBJECTIVES
 from mtpp.ranges import MOST_SEED, MOST_STAGES
 
 if TYPE_CHECKING:
@@ -62,6 +62,11 @@ class _Stages(Options):
 class _Cut(Goals, _Stages):
     """Stages that are asked for."""
 
+    objective: str = option(
+        BOTTLENECK_OBJECTIVE, Choice((*OBJECTIVES, *CAPACITY_OBJECTIVES), "objective"),
+        "Least bottleneck, or least latency: the time of one request on an idle pipeline. Of a language model: the "
+        "largest context, or most sequences, that devices hold, and of such plans one of least bottleneck.",
+    )  # fmt: skip
     max_bottleneck: str | Fraction | None = option(
         None, Cost(), "In place of ‹k›: the fewest stages, or devices of ‹machine›, that all stay within TIME.", "TIME",
         more="A plain number where the graph's costs have no unit. With ``objective=\"latency\"`` a limit beside ‹k›.",
@@ -111,6 +116,16 @@ class Partitioning(_Evolution, Search, _Cut):
             if given and self.replicas:
                 raise InputError(f"does not go with ‹{name}›", parameter="replicas", remedy="leave one of them out")
         self.refuse_algorithm(self.algorithm)
+        if self.of_capacity:
+            for given, name in (
+                (self.max_latency is not None, "max_latency"),
+                (self.max_bottleneck is not None, "max_bottleneck"),
+                (self.frontier, "frontier"),
+                (self.replicas, "replicas"),
+            ):
+                if given:
+                    problem = f"does not go with the objective {self.objective}"
+                    raise InputError(problem, parameter=name, remedy="leave one of them out")
 
     @property
     def counts_latency(self) -> bool:

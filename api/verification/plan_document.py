@@ -69,6 +69,8 @@ def verify_plan_document(plan: Any, source: Source, request: VerifyRequest, obse
             times_due=times,
             measured_due=measured_times(model, plan, request) if "machine" in plan else None,
             degrees_due=None if model is None or "degrees" not in plan else degrees_of(model, plan, request),
+            prompts_due=None if model is None or "first_token" not in plan else prompts_of(model, plan, request),
+            layers_due=None if model is None or "capacity" not in plan else layers_of(model, plan, request),
             ended_by=(TimeIsUp,),
         )
     except InputError as error:
@@ -150,6 +152,28 @@ def degrees_of(
 
     Degrees that the model is not divided by are left out. None for what is no language model.
     """
+    from mtpp.language_models.serving_load import GPUS
+
+    devices = plan["machine"]["devices"]
+    listed = {degree for stated in devices for degree in stated.get(GPUS, [])}
+    return _shares_of(model, plan["model"]["dims"], sorted(listed - {1}), devices, request)
+
+
+def prompts_of(
+    model: str | SuppliedModel, plan: Mapping[str, Any], request: VerifyRequest
+) -> dict[int, tuple[dict[str, Any], list[Sequence[Any] | None]]] | None:
+    """Return a model for the prompts of a plan at each of its degrees, as :func:`degrees_of` does."""
+    devices = plan["machine"]["devices"]
+    return _shares_of(model, plan["first_token"]["dims"], plan["degrees"], devices, request)
+
+
+def _shares_of(
+    model: str | SuppliedModel,
+    dims: Mapping[str, int],
+    degrees: Sequence[int],
+    devices: Sequence[Mapping[str, Any]],
+    request: VerifyRequest,
+) -> dict[int, tuple[dict[str, Any], list[Sequence[Any] | None]]] | None:
     from mtpp.formats.graphs.language_model import looks_like_description
     from mtpp.formats.graphs.native import to_document
     from mtpp.formats.language_models.graph import graph_of, shares
@@ -158,15 +182,48 @@ def degrees_of(
     source = _source_of(model, request)
     if source is None or not looks_like_description(source.data):
         return None
-    devices = [(_device_of(stated, i), stated.get(GPUS, [])) for i, stated in enumerate(plan["machine"]["devices"])]
+    placed = [(_device_of(stated, i), stated.get(GPUS, [1])) for i, stated in enumerate(devices)]
     found: dict[int, tuple[dict[str, Any], list[Sequence[Any] | None]]] = {}
-    listed = {degree for _, degrees in devices for degree in degrees} - {1}
-    for degree, layers in shares(source, plan["model"]["dims"], sorted(listed)).items():
+    for degree, layers in shares(source, dims, degrees).items():
         if isinstance(layers, InputError):
             continue
-        first = next(device for device, degrees in devices if degree in degrees)
+        first = next((device for device, listed in placed if degree in listed), placed[0][0])
         graph = to_document(graph_of(layers, first, layers.load.sizes()))
-        found[degree] = graph, [layers.times_ps(device) if degree in degrees else None for device, degrees in devices]
+        found[degree] = graph, [layers.times_ps(device) if degree in listed else None for device, listed in placed]
+    return found
+
+
+def layers_of(
+    model: str | SuppliedModel, plan: Mapping[str, Any], request: VerifyRequest
+) -> dict[tuple[int, str, int], dict[str, Any]] | None:
+    """Return the graphs of a language model at the capacity of a plan and at the next value, for their sizes.
+
+    Returns
+    -------
+    By degree of tensor parallelism, phase and value; None for what is no language model.
+    """
+    from mtpp.formats.graphs.language_model import looks_like_description
+    from mtpp.formats.graphs.native import to_document
+    from mtpp.formats.graphs.recognise import read_graph
+    from mtpp.language_models.serving_load import BATCH, CONTEXT, DECODE, GPUS, PROMPT
+    from mtpp.solvers.serving.capacity import Load
+
+    source, stated = _source_of(model, request), plan["capacity"]
+    if source is None or not looks_like_description(source.data):
+        return None
+    load = Load(stated["objective"], stated["context"], stated["sequences"], stated["batch"], plan["k"])
+    rest = {key: size for key, size in plan["model"]["dims"].items() if key not in (CONTEXT, PROMPT, BATCH)}
+    found = {}
+    for column in stated["layers"]:
+        for value in (stated["value"], stated["next_infeasible"]):
+            if value is None:
+                continue
+            context, _, batch = load.at(value)
+            sizes = {**rest, CONTEXT if column["phase"] == DECODE else PROMPT: context, BATCH: batch}
+            sizes |= {GPUS: column["degree"]} if column["degree"] > 1 else {}
+            device = _device_of(plan["machine"]["devices"][0], 0)
+            graph = read_graph(source, dims=sizes, system=device, **request.read_as.values())
+            found[column["degree"], column["phase"], value] = to_document(graph)
     return found
 
 

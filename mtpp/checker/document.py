@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mtpp.checker.capacity.shape import CAPACITY, capacity_rule
 from mtpp.checker.report import STATED_TIERS
 from mtpp.checker.serving import SERVING
 from mtpp.document_shape import (
@@ -238,6 +239,15 @@ _at_degrees = tagged(
         "none_empty": flag,
         "one_degree": flag,
         "fewest_devices": _FEWEST,
+        CAPACITY: capacity_rule,
+        "first_token": record(
+            {
+                "latency": whole(),
+                "dims": mapping(whole(1)),
+                "stages": array(record({"cost": whole(), "peak_bytes": whole()})),
+            },
+            {"max_latency": whole(), "graphs": mapping(_share)},
+        ),
     },
 )
 

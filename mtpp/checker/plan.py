@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+from mtpp.checker.capacity.claim import LayersDue, capacity_words, check_capacity
 from mtpp.checker.checks import (
     PARTITION,
     check_assignment,
@@ -54,6 +55,8 @@ from mtpp.checker.intervals.degree_graphs import (
     none_empty_row,
     one_degree_row,
 )
+from mtpp.checker.intervals.first_token import ROW as FIRST_ROW
+from mtpp.checker.intervals.first_token import Prompts, PromptsDue
 from mtpp.checker.machine import (
     PlacedGraph,
     Times,
@@ -100,6 +103,8 @@ def verify_plan(
     times_due: Sequence[Times | None] | None = None,
     measured_due: Sequence[Times | None] | None = None,
     degrees_due: DegreesDue | None = None,
+    layers_due: LayersDue | None = None,
+    prompts_due: PromptsDue | None = None,
     ended_by: Interrupts = (),
 ) -> Report:
     """Re-derive what *plan* says and compare.
@@ -132,6 +137,10 @@ def verify_plan(
         For each device of the machine that the user holds it to the times in its file, None where it has none.
     degrees_due
         Shares of the model at each degree of tensor parallelism above 1, where *graph* is the model and can be divided.
+    prompts_due
+        The model at prefill for each degree, where the plan is for both phases.
+    layers_due
+        Graphs of the model at the capacity that the plan states and at the next value, by degree, phase and value.
     ended_by
         Exceptions that end work: what was not checked by then is unchecked.
 
@@ -163,8 +172,9 @@ def verify_plan(
     refuse_impossible_system(plan["system"], subject, ("system",))
 
     devices = DeviceList.of(plan, subject, placed) if REPLICAS in plan else None
-    degrees, on_degrees = None, list[Check]()
+    degrees, prompts, on_degrees = None, None, list[Check]()
     if DEGREES in plan and placed is not None:
+        prompts = Prompts.of(plan, placed, None if graph is None else prompts_due or {})
         degrees, on_degrees = DegreeGraphs.of(plan, placed, None if graph is None else degrees_due or {})
     checks = [
         *system_rows(plan["system"], system_due or {}, _PLAN),
@@ -185,25 +195,28 @@ def verify_plan(
     if placed is None and machine_due is not None:
         checks.append(Check("machine", False, "the plan is for equal devices, it has to be for a machine"))
     goal = PlanGoal.of(plan)
-    reached_there, ended = _check_partition(plan, subject, devices or placed, checks, ended_by, degrees)
+    reached_there, ended = _check_partition(plan, subject, devices or placed, checks, ended_by, degrees, prompts)
+    held = (*PARTITION, *goal.rows, *(() if prompts is None else (FIRST_ROW,)))
     stated = plan["lower_bound"]
     method, tier, value = stated["method"], Tier(stated["tier"]), stated["value"]
     bound = Check(BOUND_CHECK, None, f"{method}: {OUT_OF_TIME}")
     if not ended:
         with suppress(*ended_by):
-            upper = reached_there if hold(checks, (*PARTITION, *goal.rows)) else None
+            upper = reached_there if hold(checks, held) else None
             if degrees is not None and placed is not None:
-                bound, tier = check_interval_bound(plan, placed, degrees, goal, upper)
+                bound, tier = check_interval_bound(plan, placed, degrees, goal, upper, prompts)
             elif isinstance(claim := claim_of_bound(plan, subject, devices or placed, stated, goal), Check):
                 bound, tier = claim, Tier.NONE
             else:
                 bound, tier = check_bound(claim, method, tier, upper, search)
-    rests_on = [*rows_named(checks, (*PARTITION, *goal.rows)), bound]
+    rests_on = [*rows_named(checks, held), bound]
     reached = goal.value(plan) if reached_there is None else reached_there
     checks += [bound, *gap_rows(plan, reached, value, Tier(stated["tier"]), rests_on, _PLAN)]
     checks += check_frontier(plan, subject, placed, ended_by, search, ended=ended)
     checks += [] if placed is None or ended else check_one_device(plan, subject, placed, ended_by)
     checks += check_fewest(plan, subject, placed, ended_by, search, ended=ended, degrees=degrees)
+    hindered = OUT_OF_TIME if ended else "the stages are wrong" if reached_there is None else ""
+    checks += check_capacity(plan, subject, layers_due, ended_by, hindered=hindered)
     rechecked = bound.passed is True
     return Report(
         tuple(checks),
@@ -218,8 +231,9 @@ def verify_plan(
             embedded=model is None,
             devices=_on(plan, placed, devices, degrees),
             objective=goal.objective,
-            within=goal.words,
-        ),
+            within=goal.words if prompts is None else prompts.words,
+        )
+        + capacity_words(plan),
     )
 
 
@@ -265,10 +279,12 @@ def _check_partition(
     checks: list[Check],
     ended_by: Interrupts,
     degrees: DegreeGraphs | None = None,
+    prompts: Prompts | None = None,
 ) -> tuple[int | None, bool]:
     """Add the rows on stages; return the objective if it could be derived, and whether work was ended."""
     on, between, goal, derived = None, None, PlanGoal.of(plan), []
     claims = (*_ON_STAGES, *goal.rows, *(() if degrees is None else (STAGES,)))
+    claims += () if prompts is None else (FIRST_ROW,)
     if placed is not None and not hold(checks, ("devices",)):
         checks[:] = complete(checks, ("assignment", *claims), "the devices are wrong")
         return None, False
@@ -295,6 +311,7 @@ def _check_partition(
         if degrees is not None:
             stage_of = [plan["assignment"][name] for name in subject.op_names]
             own = [intervals_row(subject, stage_of), *none_empty_row(plan), *one_degree_row(plan)]
+            own += [] if prompts is None else [prompts.row(plan, stage_of)]
         return [*own, *_stage_rows(plan, stages), *goal.limit_rows(max(costs), sum(costs))]
 
     try:

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from mtpp.checker.capacity.claim import ROWS as CAPACITY_ROWS
+from mtpp.checker.capacity.shape import CAPACITY
 from mtpp.checker.checks import PARTITION, gap_rows, proven_words, rows_named
 from mtpp.checker.document import check_plan
 from mtpp.checker.facts import dims_rows, groups_row, system_rows
 from mtpp.checker.frontier import FRONTIER_ROWS
 from mtpp.checker.goal import PlanGoal
 from mtpp.checker.intervals.degree_graphs import DEGREES, ROW, STAGES
+from mtpp.checker.intervals.first_token import FIRST_TOKEN
+from mtpp.checker.intervals.first_token import ROW as FIRST_ROW
 from mtpp.checker.names import any_training_name_rows, plan_name_rows
 from mtpp.checker.report import BOUND_CHECK, Check, Report, Tier, complete
 from mtpp.checker.training.plan_rows import BANDWIDTH, bandwidth_row
@@ -66,8 +70,10 @@ def unchecked_plan(
         )
         tier = Tier.NONE
     of_frontier = FRONTIER_ROWS if "frontier" in plan else ()
-    of_degrees = (ROW, STAGES) if DEGREES in plan else ()
-    checks = list(complete(checks, (*_OF_PLAN, *goal.rows, *of_frontier, *of_degrees), _WHY))
+    of_degrees: tuple[str, ...] = (ROW, STAGES) if DEGREES in plan else ()
+    of_degrees += (FIRST_ROW,) if FIRST_TOKEN in plan else ()
+    of_capacity = CAPACITY_ROWS if CAPACITY in plan else ()
+    checks = list(complete(checks, (*_OF_PLAN, *goal.rows, *of_frontier, *of_degrees, *of_capacity), _WHY))
     rests_on = rows_named(checks, (*PARTITION, BOUND_CHECK))
     checks += gap_rows(plan, reached, stated["value"], Tier(stated["tier"]), rests_on, _PLAN)
     words = proven_words(

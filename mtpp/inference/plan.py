@@ -12,6 +12,7 @@ import numpy as np
 
 from mtpp.host.stop_reason import StopReason
 from mtpp.inference.certificate import Certificate, LowerBound
+from mtpp.inference.degrees.first_token import FirstToken
 from mtpp.inference.degrees.stage_degrees import StageDegrees
 from mtpp.inference.goal import Goal
 from mtpp.inference.graph import CostGraph, Int32Array
@@ -20,6 +21,7 @@ from mtpp.inference.objective import OneDevice, StageCosts, crossing_tensors, fa
 from mtpp.inference.partition import Partition
 from mtpp.inference.replicas.costs import ReplicaCosts, replica_costs
 from mtpp.inference.replicas.partition import ReplicatedPartition
+from mtpp.language_models.capacity_proof import CapacityProof
 
 FORMAT = "mtpp-plan"
 VERSION = 1
@@ -107,6 +109,10 @@ class Plan:
         asked for them.
     fewest
         Proof that no fewer devices keep to a bottleneck; None where nobody asked, or there is none.
+    capacity
+        Proof of the largest context, or of the most sequences, that the devices hold; None where nobody asked.
+    first_token
+        Prefill of the stages; None of plans for one phase.
     degrees
         Degrees of tensor parallelism of the stages, intervals of the graph's order; None where devices have none.
     """
@@ -127,6 +133,8 @@ class Plan:
     frontier: tuple[FrontierPoint, ...] = ()
     fewest: FewestDevicesProof | None = None
     degrees: StageDegrees | None = None
+    capacity: CapacityProof | None = None
+    first_token: FirstToken | None = None
 
     @property
     def bottleneck(self) -> int:
@@ -238,6 +246,7 @@ class Plan:
         graph_document: Mapping[str, Any] | None = None,
         machine: Mapping[str, Any] | None = None,
         graphs: Mapping[str, Any] | None = None,
+        prompt_graphs: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
         """Return the ``mtpp-plan`` document, version 1.
 
@@ -257,8 +266,8 @@ class Plan:
             The graph in ticks, to embed; with a machine in its own unit.
         machine
             The devices, as :meth:`Machine.to_document` writes them.
-        graphs
-            Graph and times of each degree above one, to embed.
+        graphs, prompt_graphs
+            Graph and times of each degree above one, to embed, and those of each degree at prefill.
         """
         graph = self.graph
         document: dict[str, Any] = {
@@ -305,6 +314,10 @@ class Plan:
             document["frontier"] = [point.to_document(graph.op_names) for point in self.frontier]
         if self.fewest is not None:
             document["fewest_devices"] = self.fewest.to_document()
+        if self.first_token is not None:
+            document["first_token"] = self.first_token.to_document(self.partition, prompt_graphs)
+        if self.capacity is not None:
+            document["capacity"] = self.capacity.to_document()
         if graph_document is not None:
             document["graph"] = graph_document
         if graphs is not None:

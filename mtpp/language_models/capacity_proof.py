@@ -23,6 +23,8 @@ class CapacityProof:
         Tokens of a sequence and sequences held, that of the objective at the capacity.
     batch
         Sequences in a step at most; None: those held, shared out among as many stages as there may be.
+    positions
+        Tokens that the configuration has positions for; None where it does not say.
     none_empty
         Whether all devices that may be used have to be.
     layers
@@ -35,6 +37,7 @@ class CapacityProof:
     sequences: int
     batch: int | None
     layers: Sequence[Mapping[str, Any]]
+    positions: int | None = None
     none_empty: bool = False
 
     @property
@@ -51,6 +54,7 @@ class CapacityProof:
             "context": self.context,
             "sequences": self.sequences,
             "batch": self.batch,
+            **({} if self.positions is None else {"positions": self.positions}),
             **({"none_empty": True} if self.none_empty else {}),
             "layers": [dict(row) for row in self.layers],
         }

@@ -11,7 +11,8 @@ import numpy as np
 from mtpp.errors import InconsistentResult, Infeasible, InvalidPartition
 from mtpp.host.stop_reason import StopReason
 from mtpp.inference.certificate import LowerBound, Tier
-from mtpp.inference.degrees.stage_degrees import StageDegrees
+from mtpp.inference.degrees.first_token import FirstToken
+from mtpp.inference.degrees.stage_degrees import DegreeGraph, StageDegrees
 from mtpp.inference.goal import Goal
 from mtpp.inference.graph import CostGraph
 from mtpp.inference.instance import Instance
@@ -29,6 +30,28 @@ from mtpp.solvers.layer_chains.tables import Alternative, ChainTables, Choice
 
 INTERVALS = "intervals"
 """Rule of proofs of plans whose stages are intervals of the graph's order."""
+
+
+@dataclass(frozen=True, eq=False)
+class Prefill:
+    """Prompts that the stages of a plan for decoding work on, too.
+
+    Attributes
+    ----------
+    instances
+        Of each degree, as those of a :class:`DegreeProblem`.
+    limit
+        Ticks that all stages together may take for a prompt; None: any.
+    dims
+        Sizes that the model was read for.
+    graphs
+        Of each degree, as plans embed them.
+    """
+
+    instances: Mapping[int, Instance]
+    limit: int | None
+    dims: Mapping[str, int]
+    graphs: Mapping[int, DegreeGraph]
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +76,9 @@ class DegreeProblem:
         Whether all stages have to have the same degree.
     even
         Whether of all plans of the least bottleneck the one with most stages, of even costs, is wanted.
+    prefill
+        Of the same layers, where the time to the first token counts; goes with the bottleneck as objective, without a
+        limit on the latency of decoding.
     """
 
     graph: CostGraph
@@ -64,20 +90,32 @@ class DegreeProblem:
     none_empty: bool = False
     one_degree: bool = False
     even: bool = False
+    prefill: Prefill | None = None
 
     @property
     def choices(self) -> list[Choice]:
         """All alternatives of the devices."""
+        return self._choices(self.instances)
+
+    def _choices(self, instances: Mapping[int, Instance]) -> list[Choice]:
         return [
-            Choice(Alternative(c, degree), self.instances[degree])
+            Choice(Alternative(c, degree), instances[degree])
             for c, degrees in enumerate(self.degrees)
             for degree in degrees
         ]
 
     @property
     def tables(self) -> ChainTables:
-        """Costs of all intervals."""
-        return ChainTables.of(self.choices, self.together)
+        """Costs of all intervals; with a prefill its times are the latency, and stages hold both phases."""
+        tables = ChainTables.of(self.choices, self.together)
+        if self.prefill is None:
+            return tables
+        return tables.with_latency(ChainTables.of(self._choices(self.prefill.instances), self.together))
+
+    @property
+    def sought(self) -> Goal:
+        """Goal of the search: with a prefill the limit on the latency is on its own."""
+        return self.goal if self.prefill is None else Goal(limit=self.prefill.limit)
 
     @property
     def devices(self) -> ChainDevices:
@@ -126,7 +164,7 @@ def solve_with_degrees(
     -----
     As :func:`~mtpp.solvers.layer_chains.search.fastest_plan`.
     """
-    goal, devices = problem.goal, problem.devices
+    goal, devices = problem.sought, problem.devices
     tables = tables or problem.tables
     parts = problem.parts(tables)
     found = min(filter(None, (_best(problem, part, devices) for part in parts)), key=_order(goal), default=None)
@@ -169,7 +207,7 @@ def solve_fewest_devices(problem: DegreeProblem, limit: int, *, algorithm: str, 
 
 def _best(problem: DegreeProblem, tables: ChainTables, devices: ChainDevices) -> ChainResult | None:
     """Return the best plan of some alternatives; None if there is none: proven."""
-    goal = problem.goal
+    goal = problem.sought
     if goal.of_latency:
         return least_latency_plan(tables, devices, max_bottleneck=goal.limit)
     found = fastest_plan(tables, devices, max_latency=goal.limit)
@@ -193,7 +231,7 @@ def proven_bound(problem: DegreeProblem, tables: ChainTables, value: int) -> Low
 
 def _proof(problem: DegreeProblem, tables: ChainTables, value: int) -> dict[str, Any]:
     """Return what a verifier has to know to repeat the decision that nothing is below a value."""
-    goal, devices, instance = problem.goal, problem.devices, problem.instance
+    goal, devices, instance = problem.sought, problem.devices, problem.instance
     prices = {} if goal.plain else prices_above(tables, devices, goal, value)
     return {
         "rule": INTERVALS,
@@ -247,9 +285,19 @@ def plan_of_stages(problem: DegreeProblem, found: ChainResult, lower: LowerBound
         devices=tuple(devices),
         goal=problem.goal,
         degrees=degrees,
+        first_token=_first_token(problem, degrees, devices),
     )
     _look(problem, plan, found)
     return plan
+
+
+def _first_token(problem: DegreeProblem, degrees: StageDegrees, devices: Sequence[int]) -> FirstToken | None:
+    prefill = problem.prefill
+    if prefill is None:
+        return None
+    own, free = prefill.instances, problem.instance.machine.free
+    instances = {degree: one.on(devices) if free else one for degree, one in own.items()}
+    return FirstToken(replace(degrees, instances=instances), prefill.limit, prefill.dims, prefill.graphs)
 
 
 def _look(problem: DegreeProblem, plan: Plan, found: ChainResult) -> None:
@@ -270,13 +318,19 @@ def _look(problem: DegreeProblem, plan: Plan, found: ChainResult) -> None:
     if not plan.goal.keeps(costs):
         raise InconsistentResult("a plan of intervals of layers does not keep to its limit")
     look_at_bounds(plan.goal.value(costs), [(DOWNSET, plan.lower.value)])
+    if plan.first_token is not None:
+        prompt = plan.first_token.costs(plan.partition)
+        if prompt.latency != found.latency or not keeps_stage_memory(plan.instance, prompt):
+            raise InconsistentResult("stages of intervals of layers take other times for prompts than tables say")
+        if not problem.sought.keeps(prompt):
+            raise InconsistentResult("the first token of a plan comes later than its limit")
 
 
 def _infeasible(problem: DegreeProblem, tables: ChainTables, devices: ChainDevices) -> Infeasible:
     """Return the error of a problem that no plan solves, with the first layers that no device holds, if any."""
-    goal, instance = problem.goal, problem.instance
+    goal, instance = problem.sought, problem.instance
     if goal.limit is not None and least_latency_plan(tables, devices) is not None:
-        other = "bottleneck" if goal.of_latency else "latency"
+        other = "bottleneck" if goal.of_latency else "latency" if problem.prefill is None else "time to the first token"
         text = f"proven infeasible: no plan has a {other} of at most {instance.describe(goal.limit)}"
         return Infeasible(text, parameter=goal.limited, remedy="allow more")
     names = [instance.op_names[v] for v in instance.order.tolist()]

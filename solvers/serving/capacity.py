@@ -99,16 +99,21 @@ class CapacityProblem:
     ----------
     groups
         Layers that one stage has to hold, by their numbers.
+    one_degree
+        Whether all stages have to have the same degree of tensor parallelism.
     """
 
     holdings: Sequence[Holding]
     devices: ChainDevices
     groups: Sequence[Sequence[int]]
     load: Load
+    one_degree: bool = False
 
     def fit_at(self, value: int) -> bool:
         """Tell whether any stages on the devices fit at a value of the objective; all are looked at."""
-        return is_feasible(self.tables_at(value), self.devices)
+        tables = self.tables_at(value)
+        parts = [tables.at(degree) for degree in tables.degrees] if self.one_degree else [tables]
+        return any(is_feasible(part, self.devices) for part in parts)
 
     def tables_at(self, value: int) -> ChainTables:
         """Return which ranges of layers fit at a value of the objective, at no cost."""
@@ -146,8 +151,8 @@ class CapacityProblem:
             return None
         return LargestFit(value or settled, None if value is None else value + 1, len(decided))
 
-    def proof(self, found: LargestFit) -> CapacityProof:
-        """Return the proof of a largest value, as plans have it."""
+    def proof(self, found: LargestFit, positions: int | None = None) -> CapacityProof:
+        """Return the proof of a largest value, as plans have it, beside the positions of the configuration."""
         context, sequences, _ = self.load.at(found.value)
         columns = {
             (holding.alternative.degree, memory.whole_prompts): memory
@@ -161,6 +166,7 @@ class CapacityProblem:
             sequences,
             self.load.batch,
             [memory.document(degree) for (degree, _), memory in sorted(columns.items(), key=lambda item: item[0])],
+            positions,
             self.devices.least_used > 1,
         )
 
@@ -173,7 +179,8 @@ class CapacityProblem:
         each = (memory for holding in self.holdings for memory in holding.phases)
         values = [self._settled_context(one, limit) if of_context else self._settled_sequences(one, limit)
                   for one in each]  # fmt: skip
-        return min(max(1, *values), MOST_CONTEXT if of_context else MOST_SEQUENCES)
+        least = self.load.context if of_context else 1
+        return min(max(least, *values), MOST_CONTEXT if of_context else MOST_SEQUENCES)
 
     def _settled_context(self, memory: LayerMemory, limit: int) -> int:
         free, of_type = limit // self.load.sequences, memory.kv_dtype

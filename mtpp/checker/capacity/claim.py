@@ -15,36 +15,22 @@ from functools import cached_property
 from itertools import product
 from typing import Any
 
-from mtpp.checker.capacity.layer_columns import PREFILL, LayerColumns, LayerSizes, Load, layer_columns
+from mtpp.checker.capacity.layer_columns import LayerColumns, LayerSizes, Load
+from mtpp.checker.capacity.shape import CAPACITY, CONTEXT, PREFILL
 from mtpp.checker.facts import counted
-from mtpp.checker.graph import TickGraph
+from mtpp.checker.graph import TickGraph, model_in_ticks
 from mtpp.checker.report import OUT_OF_TIME, Check, Interrupts
-from mtpp.document_shape import Rule, array, choice, flag, nullable, record, whole
 
-CAPACITY = "capacity"
 _VALUE, _COLUMNS, _NEXT = ROWS = (CAPACITY, "memory of layers", "next value")
-CONTEXT = "context"
+_ANY_RATE = 10**18
+"""Bytes per second of a link: times of tensors do not matter."""
 
-capacity_rule: Rule = record(
-    {
-        "objective": choice(CONTEXT, "sequences"),
-        "value": whole(1),
-        "next_infeasible": nullable(whole(2)),
-        "context": whole(1),
-        "sequences": whole(1),
-        "batch": nullable(whole(1)),
-        "layers": array(layer_columns),
-    },
-    {"none_empty": flag},
-)
-"""Rule of a plan's ``capacity``."""
-
-LayersDue = Mapping[tuple[int, str, int], TickGraph]
-"""Graphs of the model by degree, phase and value of the objective."""
+LayersDue = Mapping[tuple[int, str, int], Any]
+"""Graphs of the model, as documents, by degree, phase and value of the objective."""
 
 
 def check_capacity(
-    plan: Mapping[str, Any], graph: TickGraph, due: LayersDue | None, ended_by: Interrupts, *, ended: bool
+    plan: Mapping[str, Any], graph: TickGraph, due: LayersDue | None, ended_by: Interrupts, *, hindered: str = ""
 ) -> list[Check]:
     """Return the rows on a capacity; none where the plan has none.
 
@@ -52,21 +38,31 @@ def check_capacity(
     ----------
     due
         Graphs that the model has at the value and at the next one; None where there is no model beside the plan.
-    ended
-        Whether the time is over already.
+    hindered
+        Reason not to check anything.
     """
     if CAPACITY not in plan:
         return []
     claim, rows = _Claim(plan, graph), list[Check]()
     try:
-        if not ended:
+        if not hindered:
             rows.append(_row(_VALUE, claim.fault_in_value(), claim.said))
             rows.append(_row(_COLUMNS, claim.fault_in_columns(due), claim.columns_said(due)))
             wrong = any(row.passed is False for row in rows)
             rows.append(Check(_NEXT, None, "its memory is wrong") if wrong else claim.next_row())
     except ended_by:
         pass
-    return [*rows, *(Check(name, None, OUT_OF_TIME) for name in ROWS[len(rows) :])]
+    return [*rows, *(Check(name, None, hindered or OUT_OF_TIME) for name in ROWS[len(rows) :])]
+
+
+def capacity_words(plan: Mapping[str, Any]) -> str:
+    """Say what a capacity proves, as the sentence on a plan goes on; nothing where the plan has none."""
+    if CAPACITY not in plan:
+        return ""
+    value, of_context = plan[CAPACITY]["value"], plan[CAPACITY]["objective"] == CONTEXT
+    if plan[CAPACITY]["next_infeasible"] is None:
+        return f"; any number of {'tokens' if of_context else 'sequences'} fits"
+    return f"; no stages fit with {value + 1} {'tokens' if of_context else 'sequences'}"
 
 
 def _row(name: str, fault: str | None, said: str) -> Check:
@@ -114,11 +110,12 @@ class _Claim:
         """Figures of each device in order."""
         machine = self.plan.get("machine")
         rows = [self.plan["system"]] * self.plan["k"] if machine is None else machine["devices"]
+        considered = self.plan.get("degrees", [1])
         return [
             _Class(
                 row.get("stage_memory_bytes"),
                 row["activation_reserve_bytes"] if row["peak"] == "reserve" else None,
-                tuple(row.get("tensor_parallel", (1,))),
+                tuple(degree for degree in row.get("tensor_parallel", (1,)) if degree in considered),
             )
             for row in rows
         ]
@@ -193,9 +190,10 @@ class _Claim:
             fault = self.columns[1, phase].difference(self.graph, load)
             if fault is not None:
                 return fault
-        for (degree, phase, value), graph in (due or {}).items():
+        for (degree, phase, value), document in (due or {}).items():
             if (degree, phase) not in self.columns:
                 return f"there is no memory for {phase} at degree {degree}"
+            graph = model_in_ticks(document, _ANY_RATE, self.plan["k"])
             fault = self.columns[degree, phase].difference(graph, self.load(value))
             if fault is not None:
                 return f"{fault} at {value}, {phase}, degree {degree}"
@@ -212,18 +210,23 @@ class _Claim:
             fault = self._unsettled()
             return _row(_NEXT, fault, "nothing that grows with it fits any device: higher values change nothing")
         least = self.plan["k"] if self.stated.get("none_empty") else 1
-        if _any_stages(self._reach(self.load(self.following)), self.devices, self.plan["k"], least, free=self.free):
+        considered = self.plan.get("degrees", [1])
+        parts = [[degree] for degree in considered] if self.plan.get("one_degree") else [considered]
+        reaches = (self._reach(self.load(self.following), degrees) for degrees in parts)
+        if any(_any_stages(reach, self.devices, self.plan["k"], least, free=self.free) for reach in reaches):
             return Check(_NEXT, False, f"stages fit at {self.following}, too")
         return Check(_NEXT, True, f"no stages fit at {self.following}: all cuts and devices were looked at")
 
-    def _reach(self, load: Load) -> Mapping[_Class, list[int]]:
-        """Return for each kind of device a set of stops, as bits, of the stages from each layer that fit."""
+    def _reach(self, load: Load, degrees: Sequence[int]) -> Mapping[_Class, list[int]]:
+        """Return for each kind of device the stops of the stages from each layer that fit at some degrees, as bits."""
         sizes = {key: columns.at(load) for key, columns in self.columns.items()}
         cuts = self._cuts()
-        return {
-            device: _stops([[sizes[degree, phase] for phase in self.phases] for degree in device.degrees], device, cuts)
-            for device in set(self.devices)
-        }
+        found = {}
+        for device in set(self.devices):
+            own = [degree for degree in device.degrees if degree in degrees]
+            ways = [[sizes[degree, phase] for phase in self.phases] for degree in own]
+            found[device] = _stops(ways, device, cuts)
+        return found
 
     def _cuts(self) -> list[bool]:
         """Return whether a stage may end at each place: no group of ops is cut there."""

@@ -10,6 +10,7 @@ from mtpp.checker.facts import counted
 from mtpp.checker.goal import PlanGoal
 from mtpp.checker.intervals.decision import Line, Stages, plan_exists
 from mtpp.checker.intervals.degree_graphs import NONE_EMPTY, ONE_DEGREE, DegreeGraphs
+from mtpp.checker.intervals.first_token import Prompts
 from mtpp.checker.intervals.interval_costs import Costs, cuts_allowed, interval_costs
 from mtpp.checker.machine import PlacedGraph
 from mtpp.checker.report import BOUND_CHECK, Check, Tier
@@ -22,7 +23,12 @@ MOST_WAYS = 2**18
 
 
 def check_interval_bound(
-    plan: Mapping[str, Any], whole_model: PlacedGraph, degrees: DegreeGraphs, goal: PlanGoal, reached: int | None
+    plan: Mapping[str, Any],
+    whole_model: PlacedGraph,
+    degrees: DegreeGraphs,
+    goal: PlanGoal,
+    reached: int | None,
+    prompts: Prompts | None = None,
 ) -> tuple[Check, Tier]:
     """Check the lower bound of a plan with degrees, and return the tier that it has then.
 
@@ -30,6 +36,8 @@ def check_interval_bound(
     ----------
     reached
         Objective of the plan as derived; None where it could not be.
+    prompts
+        Graphs of a prefill, where the plan is for both phases: the latency that is limited is its, not of decoding.
 
     Raises
     ------
@@ -68,22 +76,27 @@ def check_interval_bound(
     if value == 0:
         return Check(BOUND_CHECK, True, f"intervals: no {goal.objective} is below 0 ticks"), tier
     of_latency = goal.objective == LATENCY
-    most, latency = (goal.limit, value - 1) if of_latency else (value - 1, goal.limit)
+    limit = goal.limit if prompts is None else prompts.limit
+    most, latency = (goal.limit, value - 1) if of_latency else (value - 1, limit)
     limits = {"most": most, "latency": latency, "price_of_any": proof.get("price_of_any", 0)}
     one_degree = plan.get(ONE_DEGREE, False)
     considered = [[degree] for degree in degrees.placed] if one_degree else [list(degrees.placed)]
-    parts = (_stages(plan, whole_model, degrees, part) for part in considered)
+    parts = (_stages(plan, whole_model, degrees, part, prompts) for part in considered)
     if any(plan_exists(stages, line, prices=prices, **limits) for stages in parts):
         return Check(
             BOUND_CHECK, False, f"intervals: there is a plan with a {goal.objective} below {value} ticks"
         ), Tier.NONE
     where = f"{counted(line.most, 'device')} in {'any order' if line.free else 'order'}"
     which = f"at {'one of ' if one_degree else ''}degrees {degrees.words}"
-    detail = f"intervals: no plan of consecutive ops on {where}, {which}{goal.words.rstrip(',')}"
+    detail = f"intervals: no plan of consecutive ops on {where}, {which}{_within(goal, prompts)}"
     detail += f", stays below {value} ticks"
     if plan["together"]:
         detail += "; among partitions that keep the groups together"
     return Check(BOUND_CHECK, True, detail), tier
+
+
+def _within(goal: PlanGoal, prompts: Prompts | None) -> str:
+    return (goal.words if prompts is None else prompts.words).rstrip(",")
 
 
 def _fault(plan: Mapping[str, Any], proof: Mapping[str, Any]) -> str | None:
@@ -98,22 +111,34 @@ def _fault(plan: Mapping[str, Any], proof: Mapping[str, Any]) -> str | None:
 
 
 def _stages(
-    plan: Mapping[str, Any], whole_model: PlacedGraph, degrees: DegreeGraphs, considered: Sequence[int]
+    plan: Mapping[str, Any],
+    whole_model: PlacedGraph,
+    degrees: DegreeGraphs,
+    considered: Sequence[int],
+    prompts: Prompts | None,
 ) -> Stages:
     """Return what stages cost on each class of devices, as each of its alternatives of the degrees considered."""
-    graph = whole_model.by_device[0]
-    allowed = cuts_allowed(graph, plan["together"])
+    of_device = [[degree for degree in row if degree in considered] for row in degrees.of_device]
+    ticks = _ticks(plan, whole_model, of_device, degrees.placed)
+    latency = ticks if prompts is None else _ticks(plan, whole_model, of_device, prompts.placed)
+    return Stages(whole_model.by_device[0].op_count, ticks, latency)
+
+
+def _ticks(
+    plan: Mapping[str, Any],
+    whole_model: PlacedGraph,
+    of_device: Sequence[Sequence[int]],
+    placed: Mapping[int, PlacedGraph],
+) -> list[list[Costs]]:
+    allowed = cuts_allowed(whole_model.by_device[0], plan["together"])
     ticks: list[list[Costs]] = []
     for c in range(max(whole_model.class_of) + 1):
         device = whole_model.class_of.index(c)
         sequences = plan["system"].get("sequences", 1)
         ticks.append(
             [
-                interval_costs(
-                    degrees.placed[degree].by_device[device], whole_model.devices[device], sequences, allowed
-                )
-                for degree in degrees.of_device[device]
-                if degree in considered
+                interval_costs(placed[degree].by_device[device], whole_model.devices[device], sequences, allowed)
+                for degree in of_device[device]
             ]
         )
-    return Stages(graph.op_count, ticks, ticks)
+    return ticks

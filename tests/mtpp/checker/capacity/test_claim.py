@@ -10,7 +10,8 @@ import pytest
 from layer_memories import graph_of, random_problem
 from refusals import refusal
 
-from mtpp.checker.capacity.claim import ROWS, LayersDue, capacity_rule, check_capacity
+from mtpp.checker.capacity.claim import ROWS, LayersDue, check_capacity
+from mtpp.checker.capacity.shape import capacity_rule
 from mtpp.checker.graph import TickGraph, model_in_ticks
 from mtpp.checker.report import Check
 from mtpp.formats.graphs.native import plain_document
@@ -20,10 +21,15 @@ from mtpp.solvers.serving.capacity import CapacityProblem, LargestFit
 VALUE, COLUMNS, NEXT = ROWS
 
 
+def document_of(problem: CapacityProblem, value: int) -> dict[str, Any]:
+    """Return the graph of the layers at a value, as a document."""
+    context, _, batch = problem.load.at(value)
+    return plain_document(graph_of(problem.holdings[0].phases[0], context, batch))
+
+
 def ticks_of(problem: CapacityProblem, value: int) -> TickGraph:
     """Return the graph of the layers at a value, as the checker reads it."""
-    context, _, batch = problem.load.at(value)
-    return model_in_ticks(plain_document(graph_of(problem.holdings[0].phases[0], context, batch)), 1, 1)
+    return model_in_ticks(document_of(problem, value), 1, 1)
 
 
 def plan_of(problem: CapacityProblem, found: LargestFit) -> dict[str, Any]:
@@ -56,7 +62,7 @@ def plan_of(problem: CapacityProblem, found: LargestFit) -> dict[str, Any]:
 def checked(plan: dict[str, Any], graph: TickGraph, due: LayersDue | None = None) -> dict[str, Check]:
     """Return the rows on a plan's capacity by name."""
     capacity_rule(plan["capacity"], ("capacity",))
-    return {row.name: row for row in check_capacity(plan, graph, due, (), ended=False)}
+    return {row.name: row for row in check_capacity(plan, graph, due, ())}
 
 
 def solved(seed: int, objective: str) -> tuple[CapacityProblem, LargestFit]:
@@ -81,7 +87,7 @@ def test_true_claims_hold(objective: str) -> None:
         seen += 1
         plan, graph = plan_of(problem, found), ticks_of(problem, found.value)
         phase = "prefill" if problem.holdings[0].phases[0].whole_prompts else "decode"
-        due = {(1, phase, value): ticks_of(problem, value) for value in (found.value, found.value + 1)}
+        due = {(1, phase, value): document_of(problem, value) for value in (found.value, found.value + 1)}
         for rows in (checked(plan, graph), checked(plan, graph, due)):
             assert [row for row in rows.values() if not row.passed] == []
     assert seen > 40
@@ -132,7 +138,7 @@ def test_memory_that_grows_faster_than_the_models_is_false() -> None:
     rows = checked(plan, graph)
     assert rows[COLUMNS].passed
     assert "give the model to hold them to it at the next one" in rows[COLUMNS].detail
-    due = {(1, phase, value): ticks_of(problem, value) for value in (found.value, found.value + 1)}
+    due = {(1, phase, value): document_of(problem, value) for value in (found.value, found.value + 1)}
     rows = checked(plan, graph, due)
     assert rows[COLUMNS].passed is False
     assert rows[COLUMNS].detail.startswith("the caches of the layers differ from those of the graph at ")
@@ -165,6 +171,8 @@ def test_forged_claims_are_false(name: str) -> None:
     for part in path[:-1]:
         place = place[part]
     place[path[-1]] = forged
+    if name == "degrees":
+        plan["degrees"] = [1, 2]
     if name == "weights":
         plan["machine"]["devices"] = [{**one, "stage_memory_bytes": 10**6} for one in plan["machine"]["devices"]]
     assert checked(plan, ticks_of(problem, found.value))[due].passed is False
