@@ -6,6 +6,7 @@ import math
 import time
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from threading import local
@@ -94,10 +95,11 @@ def solve_blocks(
         return BlockOutcome(SolveStatus.EMPTY, None, None, 0, 0)
     if not mip.integral.any():
         return _determined(problem, model, mip)
-    left = min(limits.deadline.remaining_s(), LONGEST_S if time_limit_s is None else time_limit_s)
-    solved = solver_process().solve(
+    process = solver_process()
+    process.start(limits.deadline.remaining_s(), limits.interrupted)  # of which a slice of the time pays nothing
+    solved = process.solve(
         mip,
-        left,
+        min(limits.deadline.remaining_s(), LONGEST_S if time_limit_s is None else time_limit_s),
         seed=limits.seed,
         start=None if start is None else model.start(start),
         target=-math.inf if target is None else problem.scale.objective(target) + MARGIN,
@@ -222,6 +224,11 @@ class SolverProcess:
         except BaseException:
             self.close()  # what it has to say of this model must not be taken for what it says of the next
             raise
+
+    def start(self, time_limit_s: float, interrupted: Callable[[], bool] = lambda: False) -> None:
+        """Start the process, if there is none, within a time; where that fails, :meth:`solve` says so."""
+        with suppress(OSError, EOFError):
+            self._ready(time.monotonic() + time_limit_s, interrupted)
 
     def close(self) -> None:
         """End the process, if there is one."""

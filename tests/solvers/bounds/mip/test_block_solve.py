@@ -10,12 +10,14 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import mtpp
 from mtpp.solvers.bounds.mip import block_solve
 from mtpp.solvers.bounds.mip.block_solve import SolverProcess, solver_process
 from mtpp.solvers.bounds.mip.model import MipModel, ModelBuilder
@@ -252,3 +254,20 @@ def test_a_builder_sees_rows_that_cannot_hold() -> None:
     x = builder.add_columns([0.0], [1.0], lambda: ["a"], integral=True)
     builder.add_rows(1, [([0], x, [1.0])], lower=2.0)
     assert builder.compile().model is None
+
+
+def test_a_slow_start_takes_no_slice_of_the_time(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bound of which each op has a second at first is the same where the solver takes longer than that to begin."""
+    ready = SolverProcess._ready
+
+    def slow(process: SolverProcess, ends: float, interrupted: Callable[[], bool]) -> bool:
+        if process.pid is None:
+            time.sleep(1.2)
+        return ready(process, ends, interrupted)
+
+    ladder = str(checkout / "docs" / "bounds" / "ladder.json")
+    (due,) = (row.ticks for row in mtpp.bound(ladder, 2, bounds="node-convex") if row.bound == "node-convex")
+    monkeypatch.setattr(block_solve, "_OWN", threading.local())
+    monkeypatch.setattr(SolverProcess, "_ready", slow)
+    (found,) = (row.ticks for row in mtpp.bound(ladder, 2, bounds="node-convex") if row.bound == "node-convex")
+    assert found == due == 20
