@@ -13,6 +13,7 @@ from mtpp.errors import InputError
 from mtpp.formats.checkpoints.gguf import GgufHeader, read_gguf
 from mtpp.formats.checkpoints.safetensors import read_safetensors
 from mtpp.formats.checkpoints.stored_tensor import MOST_HEADER_BYTES, MOST_TENSORS, StoredTensor
+from mtpp.formats.io.json_text import json_fault
 from mtpp.units import format_bytes
 from mtpp.wording import counted, first_of
 
@@ -189,7 +190,7 @@ def read_json_object(path: Path, most_bytes: int) -> dict[str, Any]:
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"is no JSON: {str(error)[:200]}", source=source) from None
+        raise InputError(f"is {json_fault(error)}", source=source) from None
     if not isinstance(document, dict):
         raise InputError("is no JSON object", source=source)
     return document

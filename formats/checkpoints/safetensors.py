@@ -17,7 +17,7 @@ from mtpp.formats.checkpoints.stored_tensor import (
     elements_of,
     refuse_overlaps,
 )
-from mtpp.formats.io.json_text import no_garbage_collection
+from mtpp.formats.io.json_text import json_fault, no_garbage_collection
 from mtpp.units import format_bytes
 from mtpp.wording import counted
 
@@ -60,7 +60,7 @@ def read_safetensors(path: Path) -> Header:
         with no_garbage_collection():
             document = json.loads(text, object_pairs_hook=_object, parse_constant=_refused)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"the header is no JSON: {str(error)[:200]}", source=source) from None
+        raise InputError(f"the header is {json_fault(error)}", source=source) from None
     if not isinstance(document, dict):
         raise InputError("the header is no JSON object", source=source)
     if len(document) > MOST_TENSORS:

@@ -32,6 +32,11 @@ _LINES_AT_ONCE = 1000
 _POWERS = tuple(10**exponent for exponent in range(_SHORT_LITERAL))
 
 
+def json_fault(error: ValueError | RecursionError) -> str:
+    """Return what a text is that the standard decoder refused: ``no JSON: …``, or ``nested too deeply``."""
+    return "nested too deeply" if isinstance(error, RecursionError) else f"no JSON: {str(error)[:200]}"
+
+
 def parse_json(text: bytes, source: str) -> Any:
     """Parse a JSON document (RFC 8259) into dict, list, str, bool, None, int and Fraction, exactly.
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mtpp.errors import InputError, renamed
+from mtpp.formats.io.json_text import json_fault
 from mtpp.language_models.language_model import LanguageModel
 from mtpp.language_models.modules import Modules
 from mtpp.terminal_safe import terminal_safe
@@ -154,7 +155,7 @@ def json_in(text: str, name: str, expected: str) -> Any:
     try:
         return json.JSONDecoder().raw_decode(uncommented(text), found.end())[0]
     except (ValueError, RecursionError) as error:
-        raise InputError(f"is no JSON: {error}", parameter="layout", remedy=f"give {expected}") from None
+        raise InputError(f"is {json_fault(error)}", parameter="layout", remedy=f"give {expected}") from None
 
 
 def json_text(text: str, expected: str) -> Any:
@@ -162,7 +163,7 @@ def json_text(text: str, expected: str) -> Any:
     try:
         return json.loads(uncommented(text))
     except (ValueError, RecursionError) as error:
-        raise InputError(f"is no JSON: {error}", parameter="layout", remedy=f"give {expected}") from None
+        raise InputError(f"is {json_fault(error)}", parameter="layout", remedy=f"give {expected}") from None
 
 
 def natural(value: Any, name: str, least: int = 0, most: int = MOST) -> int:

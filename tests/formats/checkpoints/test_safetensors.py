@@ -59,7 +59,7 @@ BROKEN = {
     "of 2⁶³": ((2**63).to_bytes(8, "little") + b"{}", "above 256 MiB"),
     "no JSON": ((3).to_bytes(8, "little") + b"{]}", "no JSON"),
     "no object": ((2).to_bytes(8, "little") + b"[]", "no JSON object"),
-    "deeply nested": (safetensors_bytes(0)[:0] + (200_000).to_bytes(8, "little") + b"[" * 200_000, "no JSON"),
+    "deeply nested": (safetensors_bytes(0)[:0] + (200_000).to_bytes(8, "little") + b"[" * 200_000, "nested too deeply"),
     "no text": ((2).to_bytes(8, "little") + b"\xff\xfe", "no JSON"),
     "a name twice": ((15).to_bytes(8, "little") + b'{"a":{},"a":{}}', "stands twice"),
     "metadata": (safetensors_bytes({"__metadata__": {"a": 1}}), "__metadata__"),

@@ -67,7 +67,7 @@ def test_unknown_architectures_name_the_extra(tmp_path: Path) -> None:
     [
         ("", "is no JSON"),
         ("[]", "is no JSON object"),
-        ("[" * 100_000, "is no JSON"),
+        ("[" * 100_000, "is nested too deeply"),
         ('{"model_type": "llama"', "is no JSON"),
         (json.dumps({**LLAMA, "num_hidden_layers": 10**9}), "num_hidden_layers: 1000000000 is no size"),
         (json.dumps({**LLAMA, "num_attention_heads": 99}), "99 heads in a width of 8"),
