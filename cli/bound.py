@@ -93,7 +93,9 @@ def _overlapping(paths: tuple[str, ...], asked: Bounding, reading: Reading, cons
             raise InputError("does not go with --overlapping", parameter=name, remedy="leave it out")
     if len(paths) > 1:
         raise InputError("--overlapping is of one model", parameter="model", remedy="give one")
-    return bound_overlapping(read_model(paths[0], reading, console.warn))
+    return bound_overlapping(
+        read_model(paths[0], reading, console.warn), None if reading.machine is None else str(reading.machine)
+    )
 
 
 def _write_mip(path: str, mip: ExportedMip, console: Console) -> None:

@@ -41,13 +41,15 @@ class OverlappingRanges(SavedResult):
         return overlapping_text(self._document, medium)
 
 
-def bound_overlapping(model: Model) -> OverlappingRanges:
+def bound_overlapping(model: Model, machine_file: str | None = None) -> OverlappingRanges:
     """Prove how often a chain is served at most where each device holds one range of layers and ranges may overlap.
 
     Parameters
     ----------
     model
         Read with a machine all of whose devices have ``stage_times``.
+    machine_file
+        Path of the machine, for messages.
 
     Raises
     ------
@@ -63,8 +65,12 @@ def bound_overlapping(model: Model) -> OverlappingRanges:
         )
     for i, group in enumerate(machine.groups):
         if not group.device.stage_times_ps:
-            where = f"/device/{i}/stage_times"
-            raise InputError("is needed for overlapping ranges", parameter="machine", where=where)
+            raise InputError(
+                f"device {machine.names[sum(one.count for one in machine.groups[:i])]!r} has none, which overlapping "
+                "ranges need",
+                **({"parameter": "machine"} if machine_file is None else {"source": machine_file}),
+                where=f"/device/{i}/stage_times",
+            )
     layers = model.whole_instance(None).op_count
     counts: dict[tuple[int, ...], int] = {}
     names: dict[tuple[int, ...], str] = {}

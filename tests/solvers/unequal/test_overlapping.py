@@ -12,6 +12,7 @@ from typing import Any
 
 import networkx as nx
 import pytest
+from processes import refused
 
 import mtpp
 from mtpp.api.cells.overlapping import bound_overlapping
@@ -128,8 +129,10 @@ def test_needs_times_of_stages(tmp_path: Path) -> None:
     """Devices without times of stages are refused, with the place."""
     (tmp_path / "graph.json").write_text(json.dumps(_chain(3)))
     (tmp_path / "machine.toml").write_text('[[device]]\nstage_times = ["1ms"]\n[[device]]\n')
-    with pytest.raises(mtpp.InputError, match="/device/1/stage_times"):
+    with pytest.raises(mtpp.InputError, match="machine: /device/1/stage_times: device 'd1' has none"):
         bound_overlapping(mtpp.read(tmp_path / "graph.json", machine=tmp_path / "machine.toml"))
+    line = refused("bound", "graph.json", "--overlapping", "--machine", "machine.toml", cwd=tmp_path)
+    assert line == "error: machine.toml: /device/1/stage_times: device 'd1' has none, which overlapping ranges need\n"
 
 
 @pytest.mark.parametrize("cluster", ["10", "24"])
