@@ -89,9 +89,16 @@ def converted_text(
     plan = None
     if assignment is not None:
         from mtpp.api.evaluate import scored
-        from mtpp.api.inputs.user_assignment import stage_labels
+        from mtpp.api.inputs.user_assignment import labels_of_document, read_assignment, stage_labels
 
-        plan = scored(model, stage_labels(model.graph, assignment, parameter), None, observer)
+        if isinstance(assignment, str | os.PathLike):
+            document, name = read_assignment(path_text(assignment, parameter))
+            labels = labels_of_document(model.graph, document, name)
+        else:
+            document, name = getattr(assignment, "document", lambda: assignment)(), f"‹{parameter}›"
+            labels = stage_labels(model.graph, assignment, parameter)
+        _warn_of_other_devices(document, name, model, observer)
+        plan = scored(model, labels, None, observer)
     if modules is not None:
         from mtpp.api.inputs.module_paths import module_groups
         from mtpp.formats.graphs.dot import write_dot_module_stages, write_dot_modules
@@ -107,6 +114,22 @@ def converted_text(
         return write_model_explorer(plan, *explorer_nodes(model))
     assert writer.write_stages is not None
     return writer.write_stages(plan)
+
+
+def _warn_of_other_devices(document: Any, name: str, model: Model, observer: Observer) -> None:
+    """Warn where a plan was made for a machine, or for a system of other rates than the model was read for."""
+    from mtpp.machine.device import Device
+
+    if not isinstance(document, Mapping) or document.get("format") != "mtpp-plan" or "system" not in document:
+        return
+    if "machine" in document:
+        planned = f"machine {document['machine']['name']}".rstrip()
+    else:
+        system = Device.from_document(document["system"])
+        if (system.rates, system.link) == (model.system.rates, model.system.link):
+            return
+        planned = f"system {system.name}"
+    observer.warn(f"{name}: was planned for {planned}; costs written here are of system {model.system.name}")
 
 
 def convert(

@@ -97,10 +97,15 @@ def labels_of_assignment(graph: CostGraph, path: str, source: Source | None = No
     InvalidPartition
         If an op has no stage.
     """
+    return labels_of_document(graph, *read_assignment(path, source))
+
+
+def read_assignment(path: str, source: Source | None = None) -> tuple[Any, str]:
+    """Read the document of an assignment, and return its file's name in messages too."""
     from mtpp.formats.io.source import read_source
 
     source = source or read_source(path)
-    return labels_of_document(graph, assignment_document(source), source.display)
+    return assignment_document(source), source.display
 
 
 def _is_split_plan(document: Any) -> bool:

@@ -13,6 +13,8 @@ import pytest
 from onnx_text import built
 from processes import run
 
+from mtpp.datasets import sample_path
+
 _STAGES = {"op0": 0, "op1": 0, "op2": 1, "op3": 2}
 
 
@@ -81,3 +83,28 @@ def test_a_partition_that_is_none(chain_file: Path, assignment: Path) -> None:
     done = run("convert", chain_file, "-", "--to", "dot", "--assignment", assignment)
     assert (done.returncode, done.stdout) == (1, "")
     assert "wait for each other" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "planned"),
+    [
+        (("--machine", "machine.toml"), "machine desk"),
+        (("-k", "2", "--system", "a100"), "system a100"),
+        (("-k", "2"), "system reference"),
+    ],
+)
+def test_costs_of_other_devices_than_those_of_the_plan_are_told_of(
+    given: tuple[str, ...], planned: str, tmp_path: Path
+) -> None:
+    """A plan of a machine, or of another system, is drawn with costs of the system chosen, and a warning says so."""
+    (tmp_path / "machine.toml").write_text('name = "desk"\n[[device]]\nsystem = "v100"\n[[device]]\nsystem = "a100"\n')
+    model = sample_path("resnet50")
+    assert run("partition", model, *given, "-q", "-o", "plan.json", cwd=tmp_path).returncode == 0
+    for asked in ("reference", "a100"):
+        done = run("convert", model, "-", "--to", "dot", "--assignment", "plan.json", "--system", asked, cwd=tmp_path)
+        said = [line for line in done.stderr.splitlines() if "was planned for" in line]
+        if planned == f"system {asked}":
+            assert said == []
+        else:
+            due = f"warning: plan.json: was planned for {planned}; costs written here are of system {asked}"
+            assert said == [due]
