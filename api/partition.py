@@ -150,6 +150,7 @@ def prepare(model: Model, asked: Partitioning) -> Prepared:
 def search(prepared: Prepared, deadline: Deadline, observer: Observer) -> Plan:
     """Search until the deadline; Ctrl-C ends the search with the best partition so far."""
     from mtpp.host.interruption import Interruption
+    from mtpp.solvers.latency.least_limit import with_least_limit
     from mtpp.solvers.latency.solve import solve_for_goal
     from mtpp.solvers.memory_growth import with_growth
     from mtpp.solvers.solve import solve
@@ -203,8 +204,11 @@ def search(prepared: Prepared, deadline: Deadline, observer: Observer) -> Plan:
         except Infeasible as error:
             told = error
             growing = prepared.asked.max_bottleneck is None or prepared.model.machine is not None
-            if growing and not (prepared.asked.counts_latency and prepared.goal.limit is not None):
-                told = with_growth(error, prepared.contracted, prepared.limits(deadline, listener, interruption))
+            limits = prepared.limits(deadline, listener, interruption)
+            if prepared.asked.counts_latency and prepared.goal.limit is not None:
+                told = with_least_limit(error, prepared.contracted, prepared.goal, limits)
+            elif growing:
+                told = with_growth(error, prepared.contracted, limits)
             if interruption.requested:  # there was more to try
                 raise Interrupted from None
             raise told from None
