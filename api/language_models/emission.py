@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,8 +60,11 @@ def planned_stages(model: LanguageModel, plan: Source) -> list[LayerStage]:
     names = ops_of_layers(model)
     names += [name for name in _further(document, model) if name not in names]
     graph = CostGraph.build(name=model.name, time_unit="ps", ops=[Op(name, 0) for name in names], tensors=[])
-    labels = labels_of_document(graph, document, plan.display)
-    return layer_stages(model, dict(zip(names, labels, strict=True)), _devices(document, plan.display))
+    labels, devices = labels_of_document(graph, document, plan.display), _devices(document, plan.display)
+    if devices and max(labels) >= len(devices):
+        raise InputError(f"there is no stage {max(labels)}", source=plan.display, where="/stages", remedy="plan anew")
+    stages = layer_stages(model, dict(zip(names, labels, strict=True)), devices)
+    return stages if devices else [replace(stage, tensor_parallel=_degree(document)) for stage in stages]
 
 
 def _further(document: Any, model: LanguageModel) -> list[str]:
@@ -70,23 +74,39 @@ def _further(document: Any, model: LanguageModel) -> list[str]:
     return [name for name in stated if name in own or name.startswith("mtp.")] if isinstance(stated, dict) else []
 
 
+def _degree(document: Any) -> int:
+    """Return the degree that a plan for equal devices was made for, among the sizes of its model."""
+    from mtpp.language_models.serving_load import GPUS
+
+    model = document.get("model") if isinstance(document, dict) else None
+    dims = model.get("dims") if isinstance(model, dict) else None
+    degree = dims.get(GPUS, 1) if isinstance(dims, dict) else 1
+    return degree if type(degree) is int and degree > 0 else 1
+
+
 def _devices(document: Any, display: str) -> list[StageDevice]:
     """Return the device of each stage of a plan for a machine, with the degree of the stage; none of other plans."""
-    from mtpp.api.inputs.stage_plan import devices_of_plan
-    from mtpp.document_shape import anything, array
-    from mtpp.formats.io.json_shape import attributed, shaped, whole_number
+    from mtpp.document_shape import array, record, text, whole
+    from mtpp.formats.io.json_shape import attributed, shaped
     from mtpp.language_models.layer_stages import StageDevice
+    from mtpp.machine.tensor_group import MOST_DEGREE
 
-    if not isinstance(document, dict) or "stages" not in document:
+    if not isinstance(document, dict) or "stages" not in document or "machine" not in document:
         return []
+    device = record({"name": text}, {"place": text}, closed=False)
+    row = record(
+        {"device": record({"index": whole()}, closed=False)}, {"tensor_parallel": whole(1, MOST_DEGREE + 1)},
+        closed=False,
+    )  # fmt: skip
     with attributed(display):
-        rows = shaped(array(anything), document["stages"], "stages")
-        named = devices_of_plan(document)
+        machine = shaped(record({"devices": array(device)}, closed=False), document["machine"], "machine")
         found = []
-        for i, row in enumerate(rows):
-            degree = shaped(whole_number, row.get("tensor_parallel", 1), "stages", i, "tensor_parallel")
-            name, place = named[i] if named else ("", "")
-            found.append(StageDevice(row["device"]["index"] if named else None, name, place, degree))
+        for i, stage in enumerate(shaped(array(row), document["stages"], "stages")):
+            index = stage["device"]["index"]
+            if index >= len(machine["devices"]):
+                raise InputError(f"there is no device {index}", where=f"/stages/{i}/device/index", remedy="plan anew")
+            on = machine["devices"][index]
+            found.append(StageDevice(index, on["name"], on.get("place", ""), stage.get("tensor_parallel", 1)))
         return found
 
 

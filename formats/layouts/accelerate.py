@@ -22,7 +22,7 @@ from mtpp.formats.layouts.balancing import (
 from mtpp.formats.layouts.counts import check_counts
 from mtpp.formats.layouts.filling import CPU, DISK, Device, Filling, merged
 from mtpp.formats.layouts.named_modules import map_by_names
-from mtpp.formats.layouts.placed_stages import device_notes, gpus, refuse_tensor_degrees, refused
+from mtpp.formats.layouts.placed_stages import device_notes, gpus, numbering, refuse_tensor_degrees, refused
 from mtpp.formats.layouts.request import (
     LayoutRequest,
     Setting,
@@ -314,6 +314,8 @@ def _map(stages: Sequence[LayerStage], on: Sequence[int], modules: Modules) -> d
 
 def _notes(stages: Sequence[LayerStage], request: LayoutRequest, *, tied: bool) -> list[str]:
     notes = device_notes(stages, started=True)
+    if before := numbering(stages):
+        notes.append(f"start it with {before}: devices are numbered so")
     if len(stages) > 1:
         notes.append("devices compute one after the other: requests do not overlap as in a pipeline")
     if tied and not any(stage.embedding and stage.head for stage in stages):

@@ -18,7 +18,7 @@ import numpy as np
 
 from mtpp.errors import InputError
 from mtpp.formats.layouts.counts import check_counts
-from mtpp.formats.layouts.placed_stages import check_ends, device_notes, gpus, refuse_tensor_degrees, refused
+from mtpp.formats.layouts.placed_stages import check_ends, device_notes, gpus, numbering, refuse_tensor_degrees, refused
 from mtpp.formats.layouts.request import (
     LayoutRequest,
     Setting,
@@ -290,5 +290,7 @@ def write(stages: Sequence[LayerStage], request: LayoutRequest) -> WrittenLayout
         raise refused(f"shares {split} are rounded to another layout in float32")
     shown = ",".join(f"CUDA{gpu}" for gpu in gpus(stages))
     notes = device_notes(stages, started=True)
+    if before := numbering(stages):
+        notes.append(f"start it with {before}: devices are numbered so")
     notes.append("the token embedding is on the CPU" + (", the tied head is a second copy" if request.tied else ""))
     return WrittenLayout(setting, f"-dev {shown} -ngl {blocks + 1} -ts {split}\n", notes)

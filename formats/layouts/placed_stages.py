@@ -113,10 +113,22 @@ def visible_gpus(stages: Sequence[LayerStage]) -> str | None:
 
 
 def environment(stages: Sequence[LayerStage], **variables: str) -> str:
-    """Return assignments before a command: the variables, after the GPUs where their order is not the machine's."""
+    """Return assignments before a command: the variables, after the GPUs where their order is not the machine's.
+
+    CUDA numbers unequal GPUs by their speed where nobody says otherwise, ``nvidia-smi`` by their bus.
+    """
     shown = visible_gpus(stages)
     given = ({} if shown is None else {"CUDA_VISIBLE_DEVICES": shown}) | variables
-    return "".join(f"{name}={value} " for name, value in given.items())
+    order = numbering(stages)
+    return "".join(f"{word} " for word in [*([order] if order else []), *map("=".join, given.items())])
+
+
+def numbering(stages: Sequence[LayerStage]) -> str:
+    """Return the assignment that numbers GPUs as a list of ``nvidia-smi`` does; empty where it is all the same."""
+    listed = all(stage.device is not None and not _CUDA.fullmatch(stage.place) for stage in stages)
+    single = all(stage.tensor_parallel == 1 for stage in stages)
+    differ = visible_gpus(stages) is not None or len({stage.name for stage in stages}) > 1
+    return "CUDA_DEVICE_ORDER=PCI_BUS_ID" if listed and single and differ else ""
 
 
 def device_notes(stages: Sequence[LayerStage], *, started: bool = False) -> list[str]:
@@ -130,15 +142,10 @@ def device_notes(stages: Sequence[LayerStage], *, started: bool = False) -> list
     notes = []
     if any(stage.name for stage in stages):
         notes.append(f"devices of the stages in order: {', '.join(stage.name for stage in stages)}")
-    shown = visible_gpus(stages)
-    if shown is None:
-        return notes
-    if not started:
-        notes.append(f"start it with CUDA_VISIBLE_DEVICES={shown}")
-    if any(stage.tensor_parallel > 1 for stage in stages):
+    if not started and (before := environment(stages)):
+        notes.append(f"start it with {before.strip()}")
+    if visible_gpus(stages) is not None and any(stage.tensor_parallel > 1 for stage in stages):
         notes.append("on several hosts: the hosts in this order, without CUDA_VISIBLE_DEVICES")
-    elif not any(stage.place for stage in stages) or not _CUDA.fullmatch(stages[0].place):
-        notes.append("GPUs are numbered by their bus with CUDA_DEVICE_ORDER=PCI_BUS_ID, as nvidia-smi shows them")
     return notes
 
 

@@ -55,7 +55,7 @@ def test_plans_say_the_devices(model: Path) -> None:
     """In the order of the stages; those without a stage are left out."""
     text = mtpp.emit(model, _document([2, 0, 1], [0, 0, 0, 0, 1, 1]), "sglang")
     assert text.startswith("# devices of the stages in order: h100, a100\n")
-    assert "\nCUDA_VISIBLE_DEVICES=2,0 SGLANG_PP_LAYER_PARTITION=3,1 python" in text
+    assert "\nCUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=2,0 SGLANG_PP_LAYER_PARTITION=3,1 python" in text
 
 
 def test_plans_say_the_tensor_degrees(model: Path) -> None:

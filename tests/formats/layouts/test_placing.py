@@ -177,7 +177,8 @@ def test_orders_of_devices_are_in_the_text(shared_data: Path) -> None:
         stages = _placed(model, [*counts, 32 - sum(counts)], devices)
         text = engine_text("vllm", model, str(path), stages)
         command = text.splitlines()[-1]
-        assert command.startswith("VLLM_PP" if shown is None else f"CUDA_VISIBLE_DEVICES={shown} VLLM_PP")
+        assert command.startswith("CUDA_DEVICE_ORDER=PCI_BUS_ID ")
+        assert (f" CUDA_VISIBLE_DEVICES={shown} VLLM_PP" in command) == (shown is not None)
         assert f"# devices of the stages in order: {', '.join(names[i] for i in order)}\n" in text
         assert command.endswith(f"vllm serve {path} --pipeline-parallel-size {len(order)} --tensor-parallel-size 1")
         cuda = ",".join(f"CUDA{i}" for i in order)
@@ -185,7 +186,8 @@ def test_orders_of_devices_are_in_the_text(shared_data: Path) -> None:
         placed = mtpp.read_layout("accelerate", engine_text("accelerate", model, str(path), stages), layers=32)
         assert list(dict.fromkeys(placed.devices_of_layers)) == [str(i) for i in order]
         megatron = engine_text("megatron", model, str(path), stages)
-        assert (f"# start it with CUDA_VISIBLE_DEVICES={shown}\n" in megatron) == (shown is not None)
+        assert ("CUDA_VISIBLE_DEVICES" in megatron) == (shown is not None)
+        assert "# start it with CUDA_DEVICE_ORDER=PCI_BUS_ID" in megatron
 
 
 def test_places_name_the_gpus(shared_data: Path) -> None:
