@@ -125,7 +125,7 @@ def environment(stages: Sequence[LayerStage], **variables: str) -> str:
 
 def numbering(stages: Sequence[LayerStage]) -> str:
     """Return the assignment that numbers GPUs as a list of ``nvidia-smi`` does; empty where it is all the same."""
-    listed = all(stage.device is not None and not _CUDA.fullmatch(stage.place) for stage in stages)
+    listed = all(stage.device is not None for stage in stages)
     single = all(stage.tensor_parallel == 1 for stage in stages)
     differ = visible_gpus(stages) is not None or len({stage.name for stage in stages}) > 1
     return "CUDA_DEVICE_ORDER=PCI_BUS_ID" if listed and single and differ else ""
