@@ -63,7 +63,10 @@ def check_new_file(path: str) -> None:
 
 
 def describe_machine(
-    listing: str | os.PathLike[str] | None = None, *, utilization: int | float | str | Fraction | None = None
+    listing: str | os.PathLike[str] | None = None,
+    *,
+    utilization: int | float | str | Fraction | None = None,
+    tensor_link: int | str | None = None,
 ) -> MachineFile:
     """Make a machine file from a list of GPUs, or of the machine at hand.
 
@@ -78,7 +81,8 @@ def describe_machine(
     Returns
     -------
     A file whose devices stand in the order of the list, those that are equal in one table. Memory in use is their
-    ``reserve``. Boards of known names have rates; those of others are left open.
+    ``reserve``. Boards of known names have rates; those of others are left open. With *tensor_link* the GPUs of one
+    board in a row are one device.
 
     Raises
     ------
@@ -94,12 +98,14 @@ def describe_machine(
     from mtpp.api.options.machine import Describing
     from mtpp.api.parameters import path_text
 
-    share: Any = Describing(utilization=utilization).utilization
-    made = _this_machine(share) if listing is None else _of_file(path_text(listing, "listing"), share)
+    asked = Describing(utilization=utilization, tensor_link=tensor_link)
+    share: Any = asked.utilization
+    link = None if asked.tensor_link is None else int(asked.tensor_link)
+    made = _this_machine(share, link) if listing is None else _of_file(path_text(listing, "listing"), share, link)
     return MachineFile(made.text, made.devices, made.open_names)
 
 
-def _of_file(path: str, share: Exact | None) -> MachineText:
+def _of_file(path: str, share: Exact | None, link: int | None) -> MachineText:
     from mtpp.formats.io.source import read_source
     from mtpp.machine.gpu_listing import gpus_of_listing
     from mtpp.machine.machine_text import text_of_gpus
@@ -115,10 +121,10 @@ def _of_file(path: str, share: Exact | None) -> MachineText:
     except UnicodeDecodeError:
         raise InputError("is not a text in UTF-8", source=source.display) from None
     name = "GPUs" if source.is_stdin else source.stem
-    return text_of_gpus(gpus_of_listing(text, source.display), name, share)
+    return text_of_gpus(gpus_of_listing(text, source.display), name, share, link)
 
 
-def _this_machine(share: Exact | None) -> MachineText:
+def _this_machine(share: Exact | None, link: int | None) -> MachineText:
     from mtpp.host.capacity import free_bytes, machine, memory_bytes
     from mtpp.host.gpus import listed_gpus
     from mtpp.host.measured_rates import memory_bandwidth_bytes_per_s, peak_flops_per_s
@@ -127,7 +133,9 @@ def _this_machine(share: Exact | None) -> MachineText:
 
     listed = listed_gpus(QUERY)
     if listed is not None:
-        return text_of_gpus(gpus_of_listing(listed, "nvidia-smi"), "this machine", share)
+        return text_of_gpus(gpus_of_listing(listed, "nvidia-smi"), "this machine", share, link)
+    if link is not None:
+        raise InputError("there are no GPUs here", parameter="tensor_link", remedy="leave it out")
     figures = machine()
     return text_of_cpu(
         MeasuredCpu(

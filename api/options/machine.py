@@ -39,6 +39,11 @@ class Describing(Options):
         None, Number(), "Share of each device's memory that an engine uses, such as 0.9 [default: all of it].", "SHARE"
     )
 
+    tensor_link: int | str | None = option(
+        None, Rate(), "Write GPUs of one board in a row as one node whose GPUs may share a stage, with this link "
+        "between them, such as 450GB/s.", "RATE",
+    )  # fmt: skip
+
     def __post_init__(self) -> None:
         share = self.utilization
         if share is not None and not isinstance(share, str) and share > 1:

@@ -62,14 +62,20 @@ class MeasuredCpu:
     memory_bandwidth_bytes_per_s: int
 
 
-def text_of_gpus(gpus: Sequence[Gpu], name: str, utilization: Exact | None = None) -> MachineText:
+def text_of_gpus(
+    gpus: Sequence[Gpu], name: str, utilization: Exact | None = None, tensor_link: int | None = None
+) -> MachineText:
     """Return a machine of GPUs in the order of their list, as a TOML file.
 
     Parameters
     ----------
     utilization
         Share of each memory that stages may use; None: all of it.
+    tensor_link
+        Bytes a second between GPUs of one board in a row, which are one node then; None: each GPU has a stage.
     """
+    if tensor_link is not None:
+        return _text_of_nodes(gpus, name, utilization, tensor_link)
     names: set[str] = set()
     tables, unknown = [], []
     for gpu, run in groupby(enumerate(gpus), key=lambda item: item[1]):
@@ -79,6 +85,27 @@ def text_of_gpus(gpus: Sequence[Gpu], name: str, utilization: Exact | None = Non
             unknown.append(own)
         tables.append(_gpu_table(gpu, own, places, utilization))
     return MachineText(_PLACES + _whole(name, tables), len(gpus), tuple(unknown))
+
+
+def _text_of_nodes(gpus: Sequence[Gpu], name: str, utilization: Exact | None, tensor_link: int) -> MachineText:
+    """Return a machine with a device for each run of GPUs of one board, whose stage may be on 1, 2, 4, … of them."""
+    names: set[str] = set()
+    tables, unknown = [], []
+    for _, run in groupby(enumerate(gpus), key=lambda item: (item[1].name, item[1].total_mib)):
+        numbered = list(run)
+        place, gpu = numbered[0]
+        own = _unused(_slug(gpu.name), names)
+        if board_of(gpu.name) is None:
+            unknown.append(own)
+        most = gpu._replace(used_mib=max(one.used_mib for _, one in numbered))
+        degrees = [2**i for i in range(len(numbered).bit_length())]
+        rate = f"{tensor_link // 10**9}GB/s" if tensor_link % 10**9 == 0 else f"{tensor_link}B/s"
+        node = [] if len(numbered) == 1 else [
+            f"tensor_parallel = {degrees}  # of {len(numbered)} GPUs: those that may share its stage",
+            f'tensor_link = "{rate}"',
+        ]  # fmt: skip
+        tables.append(_gpu_table(most, own, [f"cuda:{place}"], utilization, node))
+    return MachineText(_PLACES + _whole(name, tables), len(tables), tuple(unknown))
 
 
 def text_of_cpu(cpu: MeasuredCpu, utilization: Exact | None = None) -> MachineText:
@@ -124,7 +151,7 @@ def _utilization(share: Exact | None) -> list[str]:
     return [f"utilization = {decimal}" if Fraction(decimal) == share else f'utilization = "{share}"']
 
 
-def _gpu_table(gpu: Gpu, name: str, places: Sequence[str], utilization: Exact | None) -> str:
+def _gpu_table(gpu: Gpu, name: str, places: Sequence[str], utilization: Exact | None, node: Sequence[str] = ()) -> str:
     board = board_of(gpu.name)
     lines = [f"# {_one_line(gpu.name)}", "[[device]]", f'name = "{name}"']
     if len(places) > 1:
@@ -135,6 +162,7 @@ def _gpu_table(gpu: Gpu, name: str, places: Sequence[str], utilization: Exact | 
     lines += _utilization(utilization)
     lines.append(f'reserve = "{gpu.used_mib}MiB"  # in use')
     lines.append(f"place = {json.dumps(places[0] if len(places) == 1 else places)}")
+    lines += node
     if board is None:
         lines += ["", *_open_table(name)]
     elif board[1]:

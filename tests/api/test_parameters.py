@@ -123,7 +123,7 @@ FLAGS = {
     *("loading_time", "exact_micro_batches", "data_parallel", "tensor_parallel", "recompute", "scale_grads"),
     *("frontier", "replicas", "tied"),
 }
-TIMES = {"time_limit_s", "total_time_limit_s"}
+NUMBERS = {"time_limit_s", "total_time_limit_s", "utilization"}
 ANY_TEXT = {
     *("model", "models", "source", "plan", "result", "assignment", "path", "pipeline", "folder", "costs", "inputs"),
     *("store", "scheduler", "topology", "device", "listing", "machine", "machines"),
@@ -142,7 +142,7 @@ def _is_right(function: str, parameter: inspect.Parameter, value: Any) -> bool:
         return parameter.name in FLAGS
     if isinstance(value, str):
         return parameter.name in ANY_TEXT
-    return parameter.name in TIMES and isinstance(value, float | Decimal | Fraction) and value > 0
+    return parameter.name in NUMBERS and isinstance(value, float | Decimal | Fraction) and value > 0
 
 
 @pytest.fixture(scope="module")

@@ -62,6 +62,16 @@ def test_a_share_of_the_memory(folder: Path) -> None:
     assert line.endswith("--utilization: 1.5 is above 1; give a share such as 0.9\n")
 
 
+def test_nodes_of_gpus(folder: Path) -> None:
+    """A link between the GPUs of a board makes a node of them, of which stages take some."""
+    assert run("machine", "gpus.csv", "--tensor-link", "450GB/s", "-o", "machine.toml", cwd=folder).returncode == 0
+    text = (folder / "machine.toml").read_text()
+    assert text == mtpp.describe_machine(folder / "gpus.csv", tensor_link="450GB/s").text
+    assert 'tensor_parallel = [1, 2]  # of 2 GPUs: those that may share its stage\ntensor_link = "450GB/s"' in text
+    line = refused("machine", "gpus.csv", "--tensor-link", "fast", cwd=folder)
+    assert "--tensor-link" in line
+
+
 def test_files_that_are_there_stay(folder: Path) -> None:
     """Whoever wrote them: rates may have been filled in."""
     (folder / "machine.toml").write_text("mine")

@@ -12,6 +12,7 @@ from mtpp.machine.gpu_listing import Gpu, gpus_of_listing
 from mtpp.machine.machine import Machine
 from mtpp.machine.machine_text import MeasuredCpu, text_of_cpu, text_of_gpus
 from mtpp.machine.presets import load_device
+from mtpp.machine.tensor_group import TensorGroup
 from mtpp.units import parse_bandwidth, parse_compute_rate
 
 HEADER = "name, memory.total [MiB], memory.used [MiB]\n"
@@ -56,6 +57,19 @@ def test_equal_gpus_apart_have_tables_of_their_own(tmp_path: Path) -> None:
     machine = _read(tmp_path, text_of_gpus(gpus, "m").text)
     assert list(machine.names) == ["l4", "t4", "l4-2", "l4-3"]
     assert list(machine.class_of) == [0, 1, 0, 2]
+
+
+def test_gpus_of_one_board_are_a_node(tmp_path: Path) -> None:
+    """With a link between them: powers of two share a stage, the fullest decides what is reserved; one is alone."""
+    gpus = [Gpu("NVIDIA L4", 100, used) for used in (1, 7, 2, 1, 1)] + [Gpu("Tesla T4", 100, 1)]
+    made = text_of_gpus(gpus, "m", tensor_link=32 * 10**9)
+    assert made.devices == 2
+    machine = _read(tmp_path, made.text)
+    assert (list(machine.names), list(machine.places)) == (["l4", "t4"], ["cuda:0", "cuda:5"])
+    assert [one.tensor for one in machine.devices] == [TensorGroup((1, 2, 4), 32 * 10**9), TensorGroup()]
+    assert machine.devices[0].memory_bytes == (100 - 7) << 20
+    assert 'tensor_link = "32GB/s"' in made.text
+    assert 'tensor_link = "7B/s"' in text_of_gpus(gpus, "m", tensor_link=7).text
 
 
 def test_names_may_have_commas(tmp_path: Path) -> None:
