@@ -26,6 +26,13 @@ CONFIGURATION = "config.json"
 
 _MOST_CONFIGURATION_BYTES = 16 * 2**20
 _TEXT_KEYS = ("text_config", "llm_config", "language_config", "thinker_config", "decoder_config")
+_USUAL_KEYS = frozenset(
+    (
+        *_TEXT_KEYS, "model_type", "architectures", "hidden_size", "num_hidden_layers", "num_attention_heads",
+        "vocab_size", "n_layer", "n_layers", "n_embd", "n_head", "num_layers", "num_heads", "d_model", "d_ff", "dim",
+        "torch_dtype", "dtype", "transformers_version", "intermediate_size",
+    )
+)  # fmt: skip
 _OWN_KEYS = ("torch_dtype", "dtype", "quantization_config", "quantization", "tie_word_embeddings")
 _LLAMA = {"hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32}
 _NESTED_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
@@ -67,10 +74,12 @@ def is_language_model(path: Path) -> bool:
             names = [entry.name for entry in path.iterdir()]
             if any(name.endswith((".onnx", ".pt2")) or name == "onnx" for name in names):
                 return False
-            return CONFIGURATION in names or any(is_checkpoint(path / name) for name in names)
+            configured = CONFIGURATION in names and not _is_of_something_else(path / CONFIGURATION)
+            return configured or any(is_checkpoint(path / name) for name in names)
     except OSError:
         return False
-    return is_checkpoint(path) or path.name == CONFIGURATION or _has_model_type(path) or _is_gguf(path)
+    named = path.name == CONFIGURATION and not _is_of_something_else(path)
+    return is_checkpoint(path) or named or _has_model_type(path) or _is_gguf(path)
 
 
 def read_language_model(path: str | Path, counted: Counted = nobody) -> LanguageModel:
@@ -174,6 +183,15 @@ def _name_of(path: Path) -> str:
     if path.is_dir():
         return whole.name
     return whole.parent.name if whole.name == CONFIGURATION or whole.name.startswith("model") else whole.stem
+
+
+def _is_of_something_else(path: Path) -> bool:
+    """Return whether a ``config.json`` has keys, and none that a model's has."""
+    try:
+        found = read_json_object(path, _MOST_CONFIGURATION_BYTES) if path.is_file() else {}
+    except (OSError, InputError):  # said where it is read
+        return False
+    return bool(found) and found.keys().isdisjoint(_USUAL_KEYS)
 
 
 def _has_model_type(path: Path) -> bool:
