@@ -95,7 +95,10 @@ class Architecture:
         """Return the kind of each layer; one with a window that the configuration leaves void is full."""
         found = self.own_kinds(c)
         shared = c.whole("num_kv_shared_layers") if "shared" in self.mixers else 0
-        return found[: len(found) - shared] + ["shared"] * min(shared, len(found))
+        if shared >= len(found) > 0:
+            problem = f"num_kv_shared_layers: {shared:,} layers read caches of others, and there are {len(found):,}"
+            raise InputError(problem, source=c.source, remedy="correct it")
+        return found[: len(found) - shared] + ["shared"] * shared
 
     def own_kinds(self, c: Configuration) -> list[str]:
         """Return the kind of each layer, whether it keeps a cache of its own or not."""

@@ -54,6 +54,13 @@ def test_keys_of_latent_attention_are_needed(tmp_path: Path, shared_data: Path, 
     assert "is absent" in _refusal(tmp_path, values)
 
 
+def test_layers_that_share_caches_are_fewer_than_all(tmp_path: Path, shared_data: Path) -> None:
+    """The first one has none to read."""
+    values = json.loads((shared_data / "llm" / "configs" / "gemma3n-e4b-text.json").read_text())
+    values |= {"num_hidden_layers": 12, "layer_types": values["layer_types"][:12]}
+    assert "num_kv_shared_layers: 15 layers read caches of others, and there are 12" in _refusal(tmp_path, values)
+
+
 def test_unknown_architectures_name_the_extra(tmp_path: Path) -> None:
     """One line with the ``model_type``, what was taken, and what would know."""
     said = _refusal(tmp_path, {**LLAMA, "model_type": "nobody_knows"})
