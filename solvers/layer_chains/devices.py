@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from mtpp.errors import InputError
 
-MOST_COUNTS = 2**17
+MOST_COUNTS = 2**16
 """Ways to have used some devices of each class, and no others, that searches tell apart in free order."""
 
 
