@@ -67,7 +67,9 @@ def search_with_degrees(
     problem = replace(
         _problem(model, instance), together=together, goal=goal, one_degree=whole, even=whole, prefill=prefill
     )
-    if asked.max_bottleneck is not None and not problem.goal.of_latency:
+    if asked.max_bottleneck is not None and not goal.of_latency:
+        if prompts is not None:
+            raise InputError("goes with one phase", parameter="max_bottleneck", remedy="leave it out")
         allowed = parse_cost(asked.max_bottleneck, model.graph.time_unit, "max_bottleneck")
         limit = min(int(allowed * instance.ticks_per_unit), MOST_CUTOFF - 1)
         return solve_fewest_devices(problem, limit, algorithm=asked.algorithm, seed=asked.seed)

@@ -71,8 +71,12 @@ class Prompts:
             if _names(graph) != _names(whole):
                 refuse(f"prompts at degree {degree} have other ops than decoding", (FIRST_TOKEN,))
             found[degree] = graph
+            if due is not None and degree not in given:
+                fault = fault or f"the model has no prompts at degree {degree}"
             if degree in own and degree in given:
-                pairs = zip(own[degree].by_device, given[degree].by_device, strict=True)
+                devices = plan["machine"]["devices"]
+                places = [i for i, one in enumerate(devices) if degree in one.get("tensor_parallel", [1])]
+                pairs = [(own[degree].by_device[i], given[degree].by_device[i]) for i in places]
                 differences = (first_difference(mine, other) for mine, other in pairs)
                 difference = next((text for text in differences if text is not None), None)
                 fault = fault or (None if difference is None else f"degree {degree}: {difference}")

@@ -178,3 +178,23 @@ def test_what_knows_of_no_degrees_refuses_them(tmp_path: Path) -> None:
     model = mtpp.read(folder, machine=machine)
     with pytest.raises(Infeasible, match="proven infeasible: no device holds a stage with 'embedding'"):
         mtpp.partition(model)
+
+
+def test_prompts_in_the_document_are_not_those_of_another_model(tmp_path: Path) -> None:
+    """The time to the first token is of the model's own prompts, at every degree."""
+    folder, machine = written(tmp_path, "fixed")
+    model = mtpp.read(folder, machine=machine, phase="both", context="1k")
+    plan = mtpp.partition(model)
+    document = plan.document(embed=True)
+    assert mtpp.verify(document).passed
+    assert mtpp.verify(document, folder).passed
+    forged = copy.deepcopy(document)
+    forged["first_token"]["graphs"]["2"]["times"][0][0] += 1
+    assert not mtpp.verify(forged, folder).passed
+    whole = tmp_path / "whole.json"
+    whole.write_text(json.dumps(document["graph"]))
+    forged = copy.deepcopy(document)
+    forged["model"] |= {"sha256": mtpp.read(str(whole)).source.sha256, "dims": {}, "proposed_dims": []}
+    forged["first_token"]["dims"] = {}
+    report = mtpp.verify(forged, str(whole)).document()
+    assert {row["name"]: row["verdict"] for row in report["checks"]}["first token"] == "false"
