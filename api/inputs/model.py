@@ -179,7 +179,7 @@ class Model:
         if self.costs is not None:
             texts.append(f"costs measured: {self.costs.display}")
         texts += told_sizes(self.dims, self.proposed_dims)
-        if self.degrees is not None:
+        if self.degrees is not None and self.machine is not None and any(one.tensor for one in self.machine.classes):
             texts.append("figures of a stage are of one of its GPUs; sums over them in a ring, without latency")
         inputs = self.graph.metadata.get("inputs")
         if isinstance(inputs, list) and inputs:

@@ -13,7 +13,7 @@ from processes import ROOT, environment, environment_with_libraries
 
 from mtpp.datasets import sample_path
 
-NAMES = ("python", "pytorch", "layouts", "device_maps", "replace-device-map-auto")
+NAMES = ("python", "pytorch", "layouts", "device_maps", "capacity", "replace-device-map-auto")
 PAGES = [ROOT / "docs" / f"{page}.md" for page in NAMES]
 BLOCKS = [
     block
