@@ -13,6 +13,7 @@ from mtpp.language_models.serving_load import ServingLoad
 
 if TYPE_CHECKING:
     from mtpp.formats.io.source import Source
+    from mtpp.inference.graph import CostGraph
     from mtpp.inference.instance import Instance
     from mtpp.inference.objective import StageCosts
     from mtpp.language_models.language_model import LanguageModel
@@ -66,6 +67,23 @@ def context_figures(document: Mapping[str, Any], source: Source) -> ContextCurve
     if stated != list(zip(costs.cost.tolist(), costs.param_bytes.tolist(), costs.peak_bytes.tolist(), strict=True)):
         return "the costs that the plan states are not those of its assignment"
     return staged.curve()
+
+
+def graphs_of_degrees(document: Mapping[str, Any], source: Source) -> dict[int, CostGraph]:
+    """Return the layers as one of so many GPUs that share a stage of a plan has them, for each such number above 1."""
+    from mtpp.formats.language_models.graph import graph_of, shares
+    from mtpp.machine.machine import Machine
+
+    used = {row.get("tensor_parallel", 1) for row in document["stages"]} - {1}
+    if not used:
+        return {}
+    classes = Machine.from_document(document["machine"]).classes
+    found = {}
+    for degree, layers in shares(source, document["model"]["dims"], sorted(used)).items():
+        device = next((one for one in classes if degree in one.tensor.degrees), None)
+        if device is not None and not isinstance(layers, MtppError):
+            found[degree] = graph_of(layers, device, ())
+    return found
 
 
 @dataclass(frozen=True)

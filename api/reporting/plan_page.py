@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mtpp.inference.graph import CostGraph
     from mtpp.training.model import TrainingModel
     from mtpp.training.timeline import Timeline
+    from mtpp.views.report.context_section import ContextCurve
     from mtpp.views.report.page import Page
 
 Modules = Mapping[str, str]
@@ -32,13 +33,20 @@ def refuse_missing_graph(document: Mapping[str, Any], request: VerifyRequest) ->
 
 def plan_report_page(document: Mapping[str, Any], report: Report, request: VerifyRequest) -> Page:
     """Return the page of a plan that has been verified."""
-    from mtpp.api.reporting.context_figures import context_figures, is_served
+    from mtpp.api.inputs.serving import is_load
+    from mtpp.api.reporting.context_figures import context_figures, graphs_of_degrees, is_served
     from mtpp.views.report.plan_report import plan_page
 
     source = _source(request)
     graph, modules = _graph(document, request, source)
-    contexts = context_figures(document, source) if source is not None and is_served(document, source) else None
-    return plan_page(document, report, graph, modules, contexts)
+    contexts: ContextCurve | str | None = None
+    shares: Mapping[int, CostGraph] = {}
+    if source is not None and is_served(document, source):
+        contexts = context_figures(document, source)
+        shares = graphs_of_degrees(document, source)
+    elif source is None and is_load(document["model"]["dims"]):
+        contexts = "the plan's own graph is of its context alone; pages made with the model's folder have others"
+    return plan_page(document, report, graph, modules, contexts, shares)
 
 
 def _source(request: VerifyRequest) -> Source | None:

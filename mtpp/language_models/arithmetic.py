@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 from mtpp.language_models.cache import DEFAULT_TYPE, cache_bytes
 from mtpp.language_models.language_model import DecoderLayer, LanguageModel
@@ -195,6 +196,7 @@ def attended(tokens: int, past: int = 0, window: int | None = None) -> int:
     return _pairs(past + tokens, window) - _pairs(past, window)
 
 
+@lru_cache(maxsize=1024)
 def distinct_experts(count: int, chosen: int, tokens: int) -> Fraction:
     """Return the expected number of experts that tokens choose, uniformly and independently.
 

@@ -70,7 +70,12 @@ def says_memory(shown: StatedPlan) -> bool:
 
 
 def memory_section(
-    shown: StatedPlan, graph: CostGraph | None, stages: Sequence[int] | None, *, states: str = STATES
+    shown: StatedPlan,
+    graph: CostGraph | None,
+    stages: Sequence[int] | None,
+    *,
+    states: str = STATES,
+    shares: Mapping[int, CostGraph] | None = None,
 ) -> Section:
     """Return the section.
 
@@ -80,8 +85,10 @@ def memory_section(
         The graph, and the stage of each op; None where the assignment is no partition of it.
     states
         Name of the states: ``caches`` for language models.
+    shares
+        The graph as one of so many GPUs that share a stage has it, where several do.
     """
-    rows = _rows(shown, graph, stages)
+    rows = _rows(shown, graph, stages, shares or {})
     most = max((row.held for row in rows), default=0)
     limits = [row.limit for row in rows if row.limit is not None]
     drawn = bool(limits) and max(limits) <= _FAR * max(most, 1)
@@ -106,17 +113,20 @@ def memory_section(
     return Section("memory-part", "Memory of stages", [chart, _table(rows, titles)])
 
 
-def _rows(shown: StatedPlan, graph: CostGraph | None, stages: Sequence[int] | None) -> list[StageMemory]:
+def _rows(
+    shown: StatedPlan, graph: CostGraph | None, stages: Sequence[int] | None, shares: Mapping[int, CostGraph]
+) -> list[StageMemory]:
     """Return the memory of each stage with ops, as the document says."""
     members: list[list[int]] = [[] for _ in shown.stages]
     if graph is not None and stages is not None:
         for v in graph.order.tolist():
             members[stages[v]].append(v)
-    pieces = _weights_of_ops(graph, members) if graph is not None and graph.op_count <= _MOST_PIECES else [()] * shown.k
     rows = []
-    for row, device, ops, own in zip(shown.stages, shown.devices, members, pieces, strict=True):
+    for row, device, ops in zip(shown.stages, shown.devices, members, strict=True):
         if not row["ops"]:
             continue
+        share = shares.get(row.get("tensor_parallel", 1), graph)
+        own = _weights_of_ops(share, ops) if share is not None and share.op_count <= _MOST_PIECES else []
         ends = " … ".join(dict.fromkeys((str(row["first"]), str(row["last"]))))
         weights, states, activations = row["param_bytes"], row.get("state_bytes", 0), row["peak_bytes"]
         rows.append(
@@ -151,20 +161,15 @@ def _device(row: Mapping[str, Any], machine: Machine | None) -> str:
     return f" on {name} ({own if places.count(own) == 1 else f'device {index}'})"
 
 
-def _weights_of_ops(graph: CostGraph, members: Sequence[Sequence[int]]) -> list[list[tuple[str, int]]]:
-    """Return ops with their weights, stage by stage; what several ops of a stage read is at the first of them."""
-    readers_of = [set(readers) for readers in graph.weights.reader_lists()]
-    shared = list(zip(graph.weights.bytes.tolist(), readers_of, strict=True))
+def _weights_of_ops(graph: CostGraph, ops: Sequence[int]) -> list[tuple[str, int]]:
+    """Return the ops of a stage with their weights; what several of them read is at the first."""
     own = graph.param_bytes.tolist()
-    found = []
-    for ops in members:
-        sizes = {v: own[v] for v in ops}
-        for size, readers in shared:
-            first = next((v for v in ops if v in readers), None)
-            if first is not None:
-                sizes[first] += size
-        found.append([(graph.op_names[v], size) for v, size in sizes.items() if size])
-    return found
+    sizes = {v: own[v] for v in ops}
+    for size, readers in zip(graph.weights.bytes.tolist(), graph.weights.reader_lists(), strict=True):
+        first = next((v for v in ops if v in readers), None)
+        if first is not None:
+            sizes[first] += size
+    return [(graph.op_names[v], size) for v, size in sizes.items() if size]
 
 
 def _pieces(row: StageMemory, titles: Mapping[str, str], widest: int, *, drawn: bool) -> Iterator[MemoryPiece]:

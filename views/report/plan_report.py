@@ -45,6 +45,7 @@ def plan_page(
     graph: CostGraph,
     modules: Mapping[str, str] | None,
     contexts: ContextCurve | str | None = None,
+    shares: Mapping[int, CostGraph] | None = None,
 ) -> Page:
     """Return the report on a well-formed plan.
 
@@ -58,6 +59,8 @@ def plan_page(
         Path of the module of each op, by name, where they are known.
     contexts
         Figures at other contexts, of a plan of a language model, or why there are none.
+    shares
+        The graph as one of so many GPUs that share a stage has it, where several do.
     """
     stated, load = StatedPlan.of(document), _load(document["model"]["dims"])
     graph = bytes_over_link(graph, stated.system)
@@ -73,7 +76,11 @@ def plan_page(
     if says_memory(stated):
         sections.append(
             memory_section(
-                stated, None if stages is None else graph, stages, states=STATES if load is None else "caches"
+                stated,
+                None if stages is None else graph,
+                stages,
+                states=STATES if load is None else "caches",
+                shares=shares,
             )
         )
     if isinstance(contexts, ContextCurve):

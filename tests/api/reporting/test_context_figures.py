@@ -11,7 +11,7 @@ from language_models import LLAMA
 
 import mtpp
 from mtpp.api.inputs.model_source import model_source
-from mtpp.api.reporting.context_figures import context_figures
+from mtpp.api.reporting.context_figures import context_figures, graphs_of_degrees
 from mtpp.errors import InvalidPartition
 from mtpp.views.report.context_section import ContextCurve, tokens_text
 
@@ -147,3 +147,28 @@ def test_pages_have_the_figures(folder: Path, tmp_path: Path) -> None:
 def test_numbers_of_tokens() -> None:
     """Multiples of 1,024 are short."""
     assert [tokens_text(one) for one in (1024, 3 * 1024, 2**20, 1000, 104202)] == ["1k", "3k", "1M", "1,000", "104,202"]
+
+
+def test_shares_of_a_gpu(folder: Path, tmp_path: Path) -> None:
+    """Weights of the layers of a stage on several GPUs add up to those of one GPU, as the plan has them."""
+    pytest.importorskip("bokeh")
+    (folder.parent / "machine.toml").write_text(NODES)
+    plan = mtpp.partition(read(folder, 2048))
+    document = plan.document()
+    shares = graphs_of_degrees(document, model_source(str(folder), 2**30))
+    assert shares.keys() == {2}
+    sizes = dict(zip(shares[2].op_names, shares[2].param_bytes.tolist(), strict=True))
+    for row in document["stages"]:
+        if row["tensor_parallel"] == 2:
+            held = sum(sizes[name] for name, stage in document["assignment"].items() if stage == row["index"])
+            assert held == row["param_bytes"]
+    page = mtpp.report(plan, tmp_path / "page.html", str(folder))
+    assert page.html.count('of weights"') == len(document["assignment"])
+
+
+def test_a_graph_alone(folder: Path, tmp_path: Path) -> None:
+    """A page without the model says why it has no other contexts."""
+    pytest.importorskip("bokeh")
+    plan = mtpp.partition(read(folder, 2048))
+    plan.save(tmp_path / "plan.json", embed=True)
+    assert "Not drawn: the plan&#39;s own graph is of its context alone" in mtpp.report(tmp_path / "plan.json").html
