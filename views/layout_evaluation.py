@@ -99,6 +99,10 @@ def _figures(document: Mapping[str, Any], ticks: InTicks) -> list[Figure]:
     if document["tokens_per_s"] is not None and document["comparable"]:
         figures.append(("throughput", f"{_rate(document['tokens_per_s'])} tokens/s"))
     figures.append(("latency", f"{ticks.describe(document['latency'])} on an idle pipeline"))
+    if "first_token" in document:
+        first = document["first_token"]
+        room = "" if first["fits"] else "; a prompt's activations do not fit"
+        figures.append(("first token", f"{ticks.describe(first['latency'])} of prompts on an idle pipeline{room}"))
     figures.append(("ratio", _ratio(document, ticks)))
     if document["capacity"] is not None:
         figures.append(("capacity", _capacity(document["capacity"])))

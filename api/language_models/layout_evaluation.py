@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mtpp.api.language_models.best_plan import best_plan
@@ -108,11 +109,32 @@ def evaluation_of(model: Model, engine: str, layout: Any, asked: Auditing, obser
     audit = found.audit
     k = asked.k or (None if count else stages)
     best = best_plan(served.model, k, asked.time_limit_s, observer, apart=bool(audit.apart) and audit.comparable)
-    document = _document(served, given, found, best)
+    document = _document(served, given, found, best) | _first_token(served, given, k, found.degree)
+    if not document.get("first_token", {"fits": True})["fits"] and audit.fits:
+        document["findings"].append("prompts of this length do not fit beside weights and caches")
     if best is None or not _is_best(audit, best):
         better = better_layout(served, engine, k, best, asked.time_limit_s, observer)
         document["better"] = _better(audit, better, best)
     return LayoutEvaluation(document)
+
+
+def _first_token(served: ServedModel, given: GivenLayout, k: int | None, degree: int) -> dict[str, Any]:
+    """Return the latency of prompts, where a model was read for both phases."""
+    from mtpp.api.language_models.both_phases import both_phases, is_of_both_phases
+    from mtpp.api.options.search import Partitioning
+
+    if not is_of_both_phases(served.model):
+        return {}
+    _, prompts = both_phases(served.model, Partitioning.of(k=k))
+    found = replace(served, model=prompts).audit(given, k, degree=degree)
+    return {
+        "first_token": {
+            "latency": found.audit.latency,
+            "latency_s": found.audit.latency / PICOSECONDS["s"] if found.instance.timed else None,
+            "fits": found.audit.fits,
+            "memory_bytes": [stage.cost.held_bytes for stage in found.audit.stages],
+        }
+    }
 
 
 def _is_best(audit: LayoutAudit, best: Plan) -> bool:

@@ -367,3 +367,19 @@ def test_weights_that_patterns_move(tmp_path: Path) -> None:
     assert (found.ratio, found.findings) == (None, [])
     to_gpu = audit(tmp_path, "llama.cpp", r"-ngl 99 -ts 1,1 -ot blk\.[67]\.ffn_up=CUDA0", (1, "8MB"), (1, "8MB"))
     assert to_gpu.stages[0]["weight_bytes"] == plain.stages[0]["weight_bytes"] + moved
+
+
+def test_both_phases(tmp_path: Path) -> None:
+    """Figures are those of decoding; the first token is that of a plan with the same stages, at prefill."""
+    path, on = config(tmp_path), machine(tmp_path, (1, "8MB"), (1, "8MB"))
+    both = mtpp.evaluate_layout(mtpp.read(path, machine=on, context=100, phase="both"), "vllm", "5,3")
+    prompts = mtpp.evaluate_layout(mtpp.read(path, machine=on, context=100, phase="prefill"), "vllm", "5,3")
+    decode = mtpp.evaluate_layout(mtpp.read(path, machine=on, context=100), "vllm", "5,3")
+    assert both.document()["first_token"]["latency"] == prompts.document()["latency"]
+    assert both.stages == decode.stages
+    assert "first token" in both.text()
+    held = [row["memory_bytes"] for row in both.stages]
+    assert all(more > own for more, own in zip(both.document()["first_token"]["memory_bytes"], held, strict=True))
+    tight = machine(tmp_path, *((1, f"{size}B") for size in held))
+    found = mtpp.evaluate_layout(mtpp.read(path, machine=tight, context=100, phase="both"), "vllm", "5,3")
+    assert found.findings == ["prompts of this length do not fit beside weights and caches"]
