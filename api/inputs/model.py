@@ -111,10 +111,14 @@ class Model:
             len(self.machine.classes) > 1 or self.machine.neighbours or bool(self.machine.classes[0].stage_times_ps)
         )
         if one_by_one:
-            return self.whole_instance(k)
-        machine = Machine.uniform(k or 1, self.system) if self.machine is None else self._first_devices(k)
+            built = self.whole_instance(k)
+        else:
+            machine = Machine.uniform(k or 1, self.system) if self.machine is None else self._first_devices(k)
+            with attributed(self.source.display):
+                built = Instance.build(self.graph, machine, self.times or None)
         with attributed(self.source.display):
-            return Instance.build(self.graph, machine, self.times or None)
+            _ = built.cost.state_code  # refused at the door: all searches but those of intervals take it
+        return built
 
     def machine_document(self, *, alone: bool = False) -> dict[str, Any]:
         """Return the machine as documents have it, with measured times; all times where the graph stands beside."""

@@ -174,7 +174,6 @@ class Instance(InTicks):
             interface=interface,
             spare=k - used,
         )
-        _ = instance.cost.state_code  # refused at the door
         for array in (instance.cost.work, instance.cost.transfer, sizes, offsets, pins):
             array.setflags(write=False)
         return instance

@@ -116,6 +116,24 @@ def test_matrices_of_unknown_names_are_said(tmp_path: Path) -> None:
     ]
 
 
+def test_states_of_any_size_are_held_by_intervals(tmp_path: Path) -> None:
+    """Windows and full caches whose sizes have no large divisor, beside a fast memory."""
+    config = {
+        "model_type": "gpt_oss", "hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 4,
+        "num_attention_heads": 4, "num_key_value_heads": 1, "head_dim": 1, "num_local_experts": 2,
+        "num_experts_per_tok": 1, "sliding_window": 127, "vocab_size": 10**9, "torch_dtype": "bfloat16",
+    }  # fmt: skip
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    table = '[[device]]\nsystem = "h100"\nmemory = "80TB"\ntensor_parallel = [1, 2]\ntensor_link = "1GB/s"\n'
+    (tmp_path / "nodes.toml").write_text(table)
+    model = mtpp.read(tmp_path / "config.json", machine=tmp_path / "nodes.toml", context=10**9 + 7, sequences=3)
+    with pytest.raises(InputError, match="too large to be told apart"):
+        _ = model.whole_instance(None).cost.state_code  # as all other searches need it
+    plan = mtpp.partition(model)
+    assert plan.optimal
+    assert mtpp.verify(plan.document(), tmp_path / "config.json").passed
+
+
 class _Heard(mtpp.Observer):
     def __init__(self) -> None:
         self.warnings: list[str] = []

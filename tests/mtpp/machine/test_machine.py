@@ -36,7 +36,9 @@ def test_the_envelope_is_the_best_of_each_quantity() -> None:
     """Rates, bandwidth, speed and memory as large, latency and reserve as small as those of any device."""
     other = Device("o", 10**13, 10**10, Link(3, 7), None, 1, memory_bytes=10, speed=Fraction(3, 2))
     found = two_devices(replace(FAST, link=Link(2, 9)), other).device
-    assert found == Device("fast", 10**13, 10**11, Link(3, 7), None, 1, memory_bytes=90, speed=Fraction(3, 2))
+    assert found == Device(
+        "best of all devices", 10**13, 10**11, Link(3, 7), None, 1, memory_bytes=90, speed=Fraction(3, 2)
+    )
     assert two_devices(FAST, FAST).device == FAST
 
 
