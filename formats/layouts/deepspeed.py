@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import combinations, pairwise
 from typing import Any
 
@@ -40,10 +41,21 @@ def read(setting: Setting | str, request: LayoutRequest) -> Layout:
     setting = _of_text(setting) if isinstance(setting, str) else setting
     method = str(named(setting, METHOD, default="parameters")).lower()
     stages = natural(request.stage_count(named(setting, "num_stages")), "the number of stages", 1)
+    request = _without_unknown(request) if method == "uniform" else request
     classes = _classes(setting, request)
     weights = _weights(setting, request, classes)
     bounds = _bounds(method, _number(setting, request, weights, classes), stages, weights, classes)
     return _layout(bounds, weights, request, check_keys(setting, _KEYS))
+
+
+def _without_unknown(request: LayoutRequest) -> LayoutRequest:
+    """Return a model without its tree of modules where that is not known, for a method that only counts items."""
+    try:
+        if request.modules is not None:
+            request.modules()
+    except InputError:
+        return replace(request, modules=None)
+    return request
 
 
 def _of_text(text: str) -> Setting:

@@ -27,7 +27,7 @@ from mtpp.formats.layouts import (
     torchtitan,
     vllm,
 )
-from mtpp.formats.layouts.request import MOST, Setting
+from mtpp.formats.layouts.request import MOST, Setting, uncommented
 
 DEFAULT = "default"
 """Word for an engine's own rule."""
@@ -39,9 +39,12 @@ _TENSOR = ("tensor_parallel_size", "tp_size", "tp", "tensor_model_parallel_size"
 _VISIBLE = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
 _DEVICES = ("dev", "device")
 _DEVICE = re.compile(r"(?:[A-Za-z]+)?([0-9]+)", re.ASCII)
+_STARTED = re.compile(r"(?m)^#.*\b(?:CUDA|HIP)_VISIBLE_DEVICES=([0-9,]+)", re.ASCII)
+"""Order of devices in a comment above a text that has no place for it."""
 _NAME_AND_VALUE = re.compile(r"([A-Za-z_][A-Za-z0-9_.]*)=(.*)", re.DOTALL)
 _METHOD = re.compile(r"partition_method\s*=\s*([\"'])(.*?)\1")
 _NUM_STAGES = re.compile(r"(?:num_stages|num_pp)\s*=\s*([0-9]{1,6})", re.ASCII)
+_NUM_GPUS = re.compile(r"num_mp\s*=\s*([0-9]{1,6})", re.ASCII)
 _LIST = re.compile(r"pp_partition\s*[:=]\s*\[([^\]]*)\]")
 _BLOCK_LIST = re.compile(r"pp_partition\s*:\s*\n((?:\s*-\s*-?[0-9]+\s*\n?)+)")
 _OPTION = re.compile(r"(?:^|(?<=\s))--?[a-z]")
@@ -109,7 +112,19 @@ def pasted_layout(engine: str, given: Any, source: str | None = None) -> PastedL
     is_table = engine == "torchtitan" and "=" in text
     if engine != "llama.cpp" and not is_table and text.lstrip()[:1] in ("{", "["):
         return PastedLayout(engine, _keyed(engine, _parsed(text, source)))
-    return _READERS.get(engine, PastedLayout)(engine, text)
+    found = _READERS.get(engine, PastedLayout)(engine, text)
+    started = _STARTED.search(text) if found.devices is None else None
+    return _on_nodes(found if started is None else replace(found, devices=_device_numbers(started[1])))
+
+
+def _on_nodes(layout: PastedLayout) -> PastedLayout:
+    """Layout with the number of the device of each stage, whose GPUs stand next to each other, in place of all GPUs."""
+    degree, gpus = layout.tensor_parallel or 1, layout.devices or ()
+    if degree == 1 or not gpus or len(gpus) % degree or layout.stages not in (None, len(gpus) // degree):
+        return layout
+    whole = all(first % degree == 0 and list(gpus[i : i + degree]) == list(range(first, first + degree))
+                for i, first in enumerate(gpus) if i % degree == 0)  # fmt: skip
+    return replace(layout, devices=tuple(first // degree for first in gpus[::degree])) if whole else layout
 
 
 def _keyed(engine: str, value: Any) -> Setting:
@@ -290,11 +305,13 @@ def _of_call(engine: str, text: str) -> PastedLayout:
     if "PipelineModule" not in text and method is None:
         return PastedLayout(engine, text)
     setting = {} if method is None else {deepspeed.METHOD: method[2]}
-    return PastedLayout(engine, setting, None if stages is None else _count(stages[1], "num_stages"))
+    count, tensor = None if stages is None else _count(stages[1], "num_stages"), _NUM_GPUS.search(text)
+    return PastedLayout(engine, setting, count, None, None if tensor is None else _count(tensor[1], "num_mp"))
 
 
 def _of_map(engine: str, text: str) -> PastedLayout:
     """Layout of accelerate, the name of a rule or a map behind its name."""
+    text = uncommented(text)
     value = text.partition("=")[2] if text.lstrip().startswith("device_map") else text
     if value.lstrip().startswith("{"):
         return PastedLayout(engine, _keyed(engine, _parsed(value.strip(), None)))

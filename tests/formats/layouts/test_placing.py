@@ -302,3 +302,14 @@ def test_texts_are_read_as_pasted_layouts(shared_data: Path, engine: str) -> Non
     layout = mtpp.read_layout(engine, found.setting, layers=32, stages=2, model=path if engine == "deepspeed" else None)
     assert layout.ranges == ([[0, 17], [17, 32]] if engine == "deepspeed" else [[0, 20], [20, 32]])
     assert found.stages in (None, 2)
+    if degree == 2 or engine == "llama.cpp":
+        assert found.devices == (1, 0)
+
+
+def test_items_are_counted_without_modules(shared_data: Path) -> None:
+    """DeepSpeed's uniform method needs no weights and no classes."""
+    path = shared_data / "llm" / "gguf" / "llama-8b-Q4_K_M.gguf"
+    layout = mtpp.read_layout("deepspeed", "uniform", layers=32, stages=4, model=path)
+    assert layout.ranges == [[0, 8], [8, 17], [17, 26], [26, 32]]
+    with pytest.raises(mtpp.InputError, match="has no names and classes of modules"):
+        mtpp.read_layout("deepspeed", "parameters", layers=32, stages=4, model=path)
