@@ -29,7 +29,10 @@ class Goals(Options):
         "Least bottleneck, or least latency: the time of one request on an idle pipeline.",
     )  # fmt: skip
     max_latency: str | Fraction | None = option(
-        None, Cost(), "With the bottleneck as objective: plans of at most this latency.", "TIME"
+        None,
+        Cost(),
+        "With the bottleneck as objective: plans of at most this latency; with ‹phase› both that of the first token.",
+        "TIME",
     )
     max_bottleneck: str | Fraction | None = option(
         None, Cost(), "With the latency as objective: plans of at most this bottleneck.", "TIME"

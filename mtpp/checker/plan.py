@@ -47,7 +47,6 @@ from mtpp.checker.graph import TickGraph, embedded_in_ticks, first_difference
 from mtpp.checker.intervals.bound import check_interval_bound
 from mtpp.checker.intervals.degree_graphs import (
     DEGREES,
-    ONE_DEGREE,
     STAGES,
     DegreeGraphs,
     DegreesDue,
@@ -243,8 +242,7 @@ def _on(
     """Say which devices stages stand on; nothing for one of k equal devices each."""
     where = "" if placed is None else on_devices(plan["machine"])
     if degrees is not None:
-        which = "one of degrees" if plan.get(ONE_DEGREE) else "degrees"
-        return f" of consecutive ops at {which} {degrees.words}{where}"
+        return f" of consecutive ops{degrees.at_words(plan)}{where}"
     return where if devices is None else f"{where}, each on one or more,"
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import combinations, permutations, product
 from random import Random
 from typing import Any
@@ -132,41 +133,62 @@ def _random_machine(
     return machine, chosen
 
 
+Chosen = list[tuple[int, int, int, int]]
+"""Device, degree, start and stop of each stage."""
+
+
 def all_plans(case: DegreeCase, most: int, least: int) -> Iterator[tuple[int, int]]:
     """Bottleneck and latency of every plan that keeps to memory and groups, by the definition of stages alone."""
+    stage = stages_of(case)
+    for chosen in all_stages(case, most, least):
+        found = [stage(*one) for one in chosen]
+        if all(fits for _, fits in found):
+            yield max(cost for cost, _ in found), sum(cost for cost, _ in found)
+
+
+def all_plans_of_both(case: DegreeCase, prompts: DegreeCase, most: int, least: int) -> Iterator[tuple[int, int]]:
+    """Bottleneck of a case and latency of another one of every plan that keeps to memory in both."""
+    stage, also = stages_of(case), stages_of(prompts)
+    for chosen in all_stages(case, most, least):
+        found = [(*stage(*one), *also(*one)) for one in chosen]
+        if all(fits and fitting for _, fits, _, fitting in found):
+            yield max(cost for cost, *_ in found), sum(time for _, _, time, _ in found)
+
+
+def stages_of(case: DegreeCase) -> Callable[[int, int, int, int], tuple[int, bool]]:
+    """Cost of a stage on a device at a degree, and whether it fits."""
+    machine, first = case.machine, next(iter(case.graphs.values()))
+    n, order = first.op_count, first.order.tolist()
+
+    @cache
+    def figures(c: int, degree: int, start: int, stop: int) -> tuple[int, bool]:
+        stages = [0] * n
+        for i, v in enumerate(order):
+            stages[v] = 0 if i < start else 1 if i < stop else 2
+        own = [case.times[degree][c]] if degree in case.times else None
+        whole = Instance.build(case.graphs[degree], Machine.uniform(3, machine.classes[c]), own)
+        costs = stage_costs(whole, Partition(np.array(stages, dtype=np.int32), 3))
+        limit = machine.classes[c].memory_bytes
+        return int(costs.cost[1]), limit is None or int(costs.held_bytes[1]) <= limit
+
+    return lambda device, degree, start, stop: figures(machine.class_of[device], degree, start, stop)
+
+
+def all_stages(case: DegreeCase, most: int, least: int) -> Iterator[Chosen]:
+    """Stages of every plan that keeps to groups, whether they fit or not."""
     machine, first = case.machine, next(iter(case.graphs.values()))
     n = first.op_count
-    order = first.order.tolist()
-    position = {first.op_names[v]: i for i, v in enumerate(order)}
-    figures: dict[tuple[int, int, int, int], tuple[int, bool]] = {}
-
-    def stage(device: int, degree: int, start: int, stop: int) -> tuple[int, bool]:
-        c = machine.class_of[device]
-        key = c, degree, start, stop
-        if key not in figures:
-            stages = [0] * n
-            for i, v in enumerate(order):
-                stages[v] = 0 if i < start else 1 if i < stop else 2
-            own = [case.times[degree][c]] if degree in case.times else None
-            whole = Instance.build(case.graphs[degree], Machine.uniform(3, machine.classes[c]), own)
-            costs = stage_costs(whole, Partition(np.array(stages, dtype=np.int32), 3))
-            limit = machine.classes[c].memory_bytes
-            figures[key] = int(costs.cost[1]), limit is None or int(costs.held_bytes[1]) <= limit
-        return figures[key]
-
+    position = {first.op_names[v]: i for i, v in enumerate(first.order.tolist())}
+    whole = [[position[name] for name in group] for group in case.groups]
     for stages in range(least, min(most, n) + 1):
         for cuts in combinations(range(1, n), stages - 1):
             ends = list(zip((0, *cuts), (*cuts, n), strict=True))
-            whole = [[position[name] for name in group] for group in case.groups]
             if any(any(min(group) < cut <= max(group) for cut in cuts) for group in whole):
                 continue
             choose = permutations if machine.free else combinations
             for devices in choose(range(machine.count), stages):
-                degrees = [case.degrees[machine.class_of[d]] for d in devices]
-                for chosen in product(*degrees):
-                    found = [stage(d, t, *end) for d, t, end in zip(devices, chosen, ends, strict=True)]
-                    if all(fits for _, fits in found):
-                        yield max(cost for cost, _ in found), sum(cost for cost, _ in found)
+                for degrees in product(*(case.degrees[machine.class_of[d]] for d in devices)):
+                    yield [(d, t, *end) for d, t, end in zip(devices, degrees, ends, strict=True)]
 
 
 def problem_of(

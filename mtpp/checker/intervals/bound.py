@@ -87,8 +87,7 @@ def check_interval_bound(
             BOUND_CHECK, False, f"intervals: there is a plan with a {goal.objective} below {value} ticks"
         ), Tier.NONE
     where = f"{counted(line.most, 'device')} in {'any order' if line.free else 'order'}"
-    which = f"at {'one of ' if one_degree else ''}degrees {degrees.words}"
-    detail = f"intervals: no plan of consecutive ops on {where}, {which}{_within(goal, prompts)}"
+    detail = f"intervals: no plan of consecutive ops{degrees.at_words(plan)} on {where}{_within(goal, prompts)}"
     detail += f", stays below {value} ticks"
     if plan["together"]:
         detail += "; among partitions that keep the groups together"

@@ -105,6 +105,12 @@ class DegreeGraphs:
         """The degrees in words."""
         return ", ".join(map(str, self.placed))
 
+    def at_words(self, plan: Mapping[str, Any]) -> str:
+        """Return the degrees that stages are at in words; nothing where no stage could have had several GPUs."""
+        if list(self.placed) == [1]:
+            return ""
+        return f" at {'one of ' if plan.get(ONE_DEGREE) else ''}degrees {self.words}"
+
     def figures(self, plan: Mapping[str, Any], stage_of: list[int]) -> dict[int, StageFigures]:
         """Return the figures of each stage that has ops, at its own degree."""
         found: dict[int, StageFigures] = {}
