@@ -102,6 +102,8 @@ class _StagedModel:
         Groups of ops that had to share a stage.
     most_used, none_empty
         Devices that may be used at most, and whether so many have to be.
+    prompts
+        Prompts at a time, whose working memory has to fit as well; None for plans of one phase.
     """
 
     model: LanguageModel
@@ -114,6 +116,7 @@ class _StagedModel:
     together: Sequence[Sequence[str]]
     most_used: int
     none_empty: bool
+    prompts: int | None
 
     @classmethod
     def of(cls, model: LanguageModel, document: Mapping[str, Any]) -> _StagedModel:
@@ -139,6 +142,7 @@ class _StagedModel:
             document["together"],
             document["k"],
             document.get("none_empty", False),
+            document["first_token"]["dims"].get("batch", 1) if "first_token" in document else None,
         )
 
     @cached_property
@@ -153,13 +157,24 @@ class _StagedModel:
 
     def at(self, context: int) -> StageCosts:
         """Return costs and memory of the stages at a context."""
-        used = sorted(set(self.degrees))
-        return self._costs({degree: self._instance(self._layers(context, degree)) for degree in used})
+        return self._costs_of(replace(self.load, context=context))
 
-    def _layers(self, context: int, degree: int = 1) -> LayerGraph:
+    def _costs_of(self, load: ServingLoad) -> StageCosts:
+        used = sorted(set(self.degrees))
+        return self._costs({degree: self._instance(self._layers(load, degree)) for degree in used})
+
+    def _held(self, context: int, costs: StageCosts) -> list[int]:
+        """Return the bytes that each stage holds at most in any phase; *costs* are those of the planned one."""
+        held: list[int] = costs.held_bytes.tolist()
+        if self.prompts is None:
+            return held
+        prompt = ServingLoad("prefill", context, self.prompts, self.load.kv_dtype, self.load.mtp)
+        return list(map(max, held, self._costs_of(prompt).held_bytes.tolist()))
+
+    def _layers(self, load: ServingLoad, degree: int = 1) -> LayerGraph:
         from mtpp.language_models.layer_graph import layer_graph
 
-        return layer_graph(self.model, replace(self.load, context=context, degree=degree))
+        return layer_graph(self.model, replace(load, degree=degree))
 
     def _instance(self, layers: LayerGraph) -> Instance:
         """Return the instance of layers on the devices in the order of the file, at the degree of the layers."""
@@ -183,10 +198,9 @@ class _StagedModel:
         partition = Partition.from_stages(one, [self.stage_of[name] for name in one.op_names])
         return StageDegrees(self.degrees, placed, self.considered).costs(partition)
 
-    def fits(self, costs: StageCosts) -> bool:
+    def fits(self, held: Sequence[int]) -> bool:
         """Whether every stage keeps to its limit."""
-        held = zip(costs.held_bytes.tolist(), self.limits, strict=True)
-        return all(limit is None or size <= limit for size, limit in held)
+        return all(limit is None or size <= limit for size, limit in zip(held, self.limits, strict=True))
 
     def curve(self) -> ContextCurve:
         """Return the figures at powers of two, at the planned context and at the largest one that fits."""
@@ -195,7 +209,7 @@ class _StagedModel:
 
         most = largest(self._holds, _LONGEST)
         contexts = self._contexts(most)
-        searched = len(self.stage_of) <= _MOST_SEARCHED and not self.machine.neighbours
+        searched = len(self.stage_of) <= _MOST_SEARCHED and not self.machine.neighbours and self.prompts is None
         return ContextCurve(
             self.load.phase,
             self.load.context,
@@ -208,7 +222,7 @@ class _StagedModel:
 
     def _holds(self, context: int) -> bool:
         try:
-            return self.fits(self.at(context))
+            return self.fits(self._held(context, self.at(context)))
         except MtppError:  # costs too large for ticks
             return False
 
@@ -225,11 +239,12 @@ class _StagedModel:
         from mtpp.views.report.context_section import ContextPoint
 
         degrees = self.considered if searched else sorted(set(self.degrees))
-        layers = {degree: self._layers(context, degree) for degree in degrees}
+        layers = {degree: self._layers(replace(self.load, context=context), degree) for degree in degrees}
         instances = {degree: self._instance(own) for degree, own in layers.items()}
         costs = self._costs(instances)
-        held, limits, cost = costs.held_bytes.tolist(), self.limits, costs.cost.tolist()
-        fullest = max(range(len(held)), key=lambda s: (held[s] / limits[s] if limits[s] else 0.0, held[s]))
+        held, limits, cost = self._held(context, costs), self.limits, costs.cost.tolist()
+        shares = [size / limit if limit else 0.0 for size, limit in zip(held, limits, strict=True)]
+        fullest = max(range(len(held)), key=lambda s: (shares[s], held[s]))
         return ContextPoint(
             context,
             self._rate(context, max(cost)),
@@ -237,8 +252,8 @@ class _StagedModel:
             fullest,
             held[fullest],
             limits[fullest],
-            self.fits(costs),
-            self._most_sequences(costs),
+            self.fits(held),
+            self._most_sequences(costs, held),
             self._best_rate(layers[degrees[0]], instances) if searched else None,
         )
 
@@ -247,8 +262,8 @@ class _StagedModel:
         tokens = replace(self.load, context=context).tokens
         return tokens * _PICOSECONDS / ticks if ticks else 0.0
 
-    def _most_sequences(self, costs: StageCosts) -> int | None:
-        rows = zip(costs.state_bytes.tolist(), costs.held_bytes.tolist(), self.limits, strict=True)
+    def _most_sequences(self, costs: StageCosts, each: Sequence[int]) -> int | None:
+        rows = zip(costs.state_bytes.tolist(), each, self.limits, strict=True)
         found = []
         for states, held, limit in rows:
             if limit is not None and states:

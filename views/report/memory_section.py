@@ -76,6 +76,7 @@ def memory_section(
     *,
     states: str = STATES,
     shares: Mapping[int, CostGraph] | None = None,
+    peaks: Sequence[int] = (),
 ) -> Section:
     """Return the section.
 
@@ -87,8 +88,10 @@ def memory_section(
         Name of the states: ``caches`` for language models.
     shares
         The graph as one of so many GPUs that share a stage has it, where several do.
+    peaks
+        Activations of each stage in another phase, of which the larger ones count; empty where there is one phase.
     """
-    rows = _rows(shown, graph, stages, shares or {})
+    rows = _rows(shown, graph, stages, shares or {}, peaks or [0] * len(shown.stages))
     most = max((row.held for row in rows), default=0)
     limits = [row.limit for row in rows if row.limit is not None]
     drawn = bool(limits) and max(limits) <= _FAR * max(most, 1)
@@ -114,7 +117,11 @@ def memory_section(
 
 
 def _rows(
-    shown: StatedPlan, graph: CostGraph | None, stages: Sequence[int] | None, shares: Mapping[int, CostGraph]
+    shown: StatedPlan,
+    graph: CostGraph | None,
+    stages: Sequence[int] | None,
+    shares: Mapping[int, CostGraph],
+    peaks: Sequence[int],
 ) -> list[StageMemory]:
     """Return the memory of each stage with ops, as the document says."""
     members: list[list[int]] = [[] for _ in shown.stages]
@@ -122,13 +129,13 @@ def _rows(
         for v in graph.order.tolist():
             members[stages[v]].append(v)
     rows = []
-    for row, device, ops in zip(shown.stages, shown.devices, members, strict=True):
+    for row, device, ops, peak in zip(shown.stages, shown.devices, members, peaks, strict=True):
         if not row["ops"]:
             continue
         share = shares.get(row.get("tensor_parallel", 1), graph)
         own = _weights_of_ops(share, ops) if share is not None and share.op_count <= _MOST_PIECES else []
         ends = " … ".join(dict.fromkeys((str(row["first"]), str(row["last"]))))
-        weights, states, activations = row["param_bytes"], row.get("state_bytes", 0), row["peak_bytes"]
+        weights, states, activations = row["param_bytes"], row.get("state_bytes", 0), max(row["peak_bytes"], peak)
         rows.append(
             StageMemory(
                 f"stage {row['index']}{_on(row, shown.machine)}",

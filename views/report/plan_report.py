@@ -15,6 +15,7 @@ from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph
 from mtpp.inference.instance import Instance
 from mtpp.language_models.serving_load import BATCH, CONTEXT, PREFILL, PROMPT, SIZES, ServingLoad
 from mtpp.machine.machine import Machine
+from mtpp.names import CONTEXT_OBJECTIVE
 from mtpp.units import format_bandwidth, format_bytes, format_share
 from mtpp.views.partition_plan import frontier_columns, unit_text
 from mtpp.views.report.claims import claims_section, origin_section, plan_verdict, with_verdict
@@ -81,6 +82,7 @@ def plan_page(
                 stages,
                 states=STATES if load is None else "caches",
                 shares=shares,
+                peaks=[row["peak_bytes"] for row in document.get("first_token", {}).get("stages", ())],
             )
         )
     if isinstance(contexts, ContextCurve):
@@ -98,8 +100,8 @@ def plan_page(
     return Page(
         title=stated.name,
         kind=f"plan for {stated.seats}",
-        verdict=plan_verdict(report, _headline(stated, grouped=bool(document["together"]))),
-        figures=_figures(stated, report, load),
+        verdict=plan_verdict(report, _headline(stated, document)),
+        figures=[*_figures(stated, report, load), *_figures_of_serving(stated, document, report)],
         sections=sections,
         charts=charts,
         data=data,
@@ -150,21 +152,45 @@ def _variants(stated: StatedPlan, graph: CostGraph, stages: Sequence[int]) -> tu
     return found, ""
 
 
-def _headline(stated: StatedPlan, *, grouped: bool) -> str:
-    """Return what is proven if every claim holds; *grouped* ops have to stay together in every cut that counts."""
+def _headline(stated: StatedPlan, document: Mapping[str, Any]) -> str:
+    """Return what is proven if every claim holds; grouped ops have to stay together in every cut that counts."""
     stages = f"{'for' if stated.on_devices else 'into'} {stated.seats}"
-    stages += " that keeps the groups together" if grouped else ""
+    stages += " that keeps the groups together" if document["together"] else ""
     if stated.limit is not None:
         other = "bottleneck" if stated.of_latency else "latency"
         stages += f" with a {other} of at most {stated.describe(stated.limit)}"
     better = "has a smaller latency" if stated.of_latency else "is faster"
     if stated.optimal:
+        first, capacity = document.get("first_token", {}), document.get("capacity", {})
+        if first.get("max_latency") is not None:
+            stages += f" with a first token within {stated.describe(first['max_latency'])}"
+        if capacity.get("next_infeasible") is not None:
+            what = "tokens" if capacity["objective"] == CONTEXT_OBJECTIVE else "sequences"
+            return f"Proven optimal: no cut {stages} holds more {what}, and none that holds as many {better}"
         return f"Proven optimal: no other cut {stages} {better}"
     if stated.ratio is None or not stated.lower:
         return "Verified; nothing is proven about other cuts"
     within = percent_above(Fraction(stated.latency if stated.of_latency else stated.bottleneck, stated.lower))
     best = "the least latency of a" if stated.of_latency else "the fastest"
     return f"Proven to be within {within} of {best} cut {stages}"
+
+
+def _figures_of_serving(stated: StatedPlan, document: Mapping[str, Any], report: Report) -> list[tuple[str, str, str]]:
+    """Return the time to the first token, and the capacity, of plans that state them."""
+    figures = []
+    if (first := document.get("first_token")) is not None:
+        sizes, limit = first["dims"], first.get("max_latency")
+        of = f"{counted(sizes.get('batch', 1), 'prompt')} of {sizes['prompt']:,} tokens on an idle pipeline"
+        of += "" if limit is None else f"; {stated.describe(limit)} allowed"
+        figures.append(("First token", stated.describe(first["latency"]), with_verdict(of, report, "first token")))
+    if (capacity := document.get("capacity")) is not None:
+        value, following = capacity["value"], capacity["next_infeasible"]
+        of_context = capacity["objective"] == CONTEXT_OBJECTIVE
+        of = f"of {counted(capacity['sequences'], 'sequence')}" if of_context else f"of {capacity['context']:,} tokens"
+        of += "; nothing grows beyond" if following is None else f"; {following:,} fit nowhere"
+        text = counted(value, "token" if of_context else "sequence")
+        figures.append(("Capacity", text, with_verdict(of, report, "capacity")))
+    return figures
 
 
 def _request(load: ServingLoad | None) -> str:

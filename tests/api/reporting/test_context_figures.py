@@ -13,6 +13,7 @@ import mtpp
 from mtpp.api.inputs.model_source import model_source
 from mtpp.api.reporting.context_figures import context_figures, graphs_of_degrees
 from mtpp.errors import InvalidPartition
+from mtpp.units import format_bytes
 from mtpp.views.report.context_section import ContextCurve, tokens_text
 
 WIDE = LLAMA | {
@@ -56,7 +57,7 @@ def folder(tmp_path: Path) -> Path:
     return place
 
 
-def read(folder: Path, context: int, sequences: int = 6, **asked: Any) -> Any:
+def read(folder: Path, context: int | None, sequences: int = 6, **asked: Any) -> Any:
     """Read the model for a context, with two sequences in a step."""
     return mtpp.read(
         folder, machine=folder.parent / "machine.toml", context=context, sequences=sequences, batch=2, **asked
@@ -172,3 +173,39 @@ def test_a_graph_alone(folder: Path, tmp_path: Path) -> None:
     plan = mtpp.partition(read(folder, 2048))
     plan.save(tmp_path / "plan.json", embed=True)
     assert "Not drawn: the plan&#39;s own graph is of its context alone" in mtpp.report(tmp_path / "plan.json").html
+
+
+def test_plans_for_capacity(folder: Path, tmp_path: Path) -> None:
+    """The largest context of the stages is the capacity that the plan proves, which the page says first."""
+    pytest.importorskip("bokeh")
+    plan = mtpp.partition(read(folder, None), objective="context")
+    capacity = plan.document()["capacity"]
+    assert curve_of(plan, folder).largest == capacity["value"]
+    html = mtpp.report(plan, tmp_path / "page.html", str(folder)).html
+    assert f"<dt>Capacity</dt><dd>{capacity['value']:,} tokens <small>of 6 sequences" in html
+    assert "no cut for 3 devices holds more tokens, and none that holds as many is faster" in html
+
+
+def test_plans_for_both_phases(folder: Path, tmp_path: Path) -> None:
+    """Working memory of prompts counts: stages hold no larger context than at prefill, nor at decode."""
+    pytest.importorskip("bokeh")
+    plan = mtpp.partition(read(folder, 2048, phase="both"), max_latency="1s")
+    document = plan.document()
+    curve = curve_of(plan, folder)
+    path = folder.parent / "plan.json"
+    plan.save(path)
+    assert curve.largest is not None
+    for phase in ("decode", "prefill"):
+        mtpp.evaluate(read(folder, curve.largest, phase=phase), path)
+    beyond = 0
+    for phase in ("decode", "prefill"):
+        try:
+            mtpp.evaluate(read(folder, curve.largest + 1, phase=phase), path)
+        except InvalidPartition:
+            beyond += 1
+    assert beyond
+    html = mtpp.report(plan, tmp_path / "page.html", str(folder)).html
+    assert "<dt>First token</dt>" in html
+    assert "with a first token within 1.000 s" in html
+    held = max(row["peak_bytes"] for row in document["first_token"]["stages"])
+    assert f"{format_bytes(held)} of activations" in html
