@@ -27,7 +27,7 @@ from mtpp.views.report.page import Block, Cell, Chart, Page, Prose, Section, Swi
 from mtpp.views.report.stage_bars import COST_PARTS, NAMES, bars, bars_height
 from mtpp.views.report.stated import StatedPlan, percent_above, ratio_text
 from mtpp.views.report.what_if import PARTS, Variant, bandwidth_matters, bytes_over_link, variants
-from mtpp.views.shown_plan import devices_text, fullest_stage
+from mtpp.views.shown_plan import devices_text, each_cost, fullest_stage
 from mtpp.views.table import NONE, Column, Table
 from mtpp.wording import counted
 
@@ -298,7 +298,7 @@ def stages_section(
         "stages",
         [f"stage {row['index']}{_on(row, ': ')}" for row in listed],
         COST_PARTS,
-        _values([row[:-1] for row in rows], costs),
+        [_bar(row, costs) for row in listed],
         _texts(rows, costs, shown),
         x_label=f"time ({unit})" if shown.timed else unit,
         first=("bottleneck", _value(shown.bottleneck, costs)),
@@ -316,7 +316,10 @@ def stages_section(
     if streams:
         caption += ", and streaming parameters that do not fit into the fast memory"
     if any(len(row.get("devices", ())) > 1 for row in listed):
-        caption += ". Of a stage on several devices they are those on the first, its cost is that of all together"
+        caption += (
+            ". Of a stage on several devices they are those on the first, drawn in proportion to the cost of all "
+            "together"
+        )
     blocks.append(Chart("stages", caption, bars_height(len(listed)), legend))
     blocks.append(_table(shown, listed, costs))
     if len(listed) < len(shown.stages):
@@ -355,8 +358,9 @@ def _table(shown: StatedPlan, listed: Sequence[Mapping[str, Any]], costs: CostCo
     rows = [
         [
             *(f"{row['index']}{_on(row, ' ')}", row["ops"], row["first"] or NONE, row["last"] or NONE),
-            *(Cell(text, row[part]) for part, text in zip(PARTS, own, strict=True)),
-            *(row["cost"], row["param_bytes"]),
+            *(Cell(text, row[part]) for part, text in zip(PARTS[:-1], own[:-1], strict=True)),
+            *([_each(row, costs)] if shown.replicated else []),
+            *(Cell(own[-1], row["cost"]), row["cost"], row["param_bytes"]),
         ]
         for row, own in zip(listed, texts, strict=True)
     ]
@@ -373,7 +377,7 @@ def _table(shown: StatedPlan, listed: Sequence[Mapping[str, Any]], costs: CostCo
         Column("ops", "{:,}".format),
         Column("first op", left=True),
         Column("last op", left=True),
-        *map(Column, ("work", "in", "out", "overflow", "cost")),
+        *map(Column, ("work", "in", "out", "overflow", *(["each"] if shown.replicated else []), "cost")),
         Column("share", lambda cost: format_share(cost, shown.bottleneck)),
         Column("parameters", format_bytes),
     ]
@@ -385,6 +389,20 @@ def _columns(shown: StatedPlan) -> CostColumns:
     costs = CostColumns.of(shown, shown.bottleneck)
     digits = 0 if costs.ticks == 1 else max(costs.digits, 3 if shown.bottleneck < 100 * costs.ticks else 2)
     return replace(costs, digits=digits)
+
+
+def _bar(row: Mapping[str, Any], costs: CostColumns) -> list[float]:
+    """Return the parts of a bar as long as the cost; of several devices in the proportions of the first."""
+    parts = [row[part] for part in PARTS[:-1]]
+    whole = sum(parts)
+    scale = Fraction(row["cost"], whole) if "devices" in row and whole else Fraction(1)
+    return [float(ticks * scale / costs.ticks) for ticks in parts]
+
+
+def _each(row: Mapping[str, Any], costs: CostColumns) -> Cell:
+    """Return the costs of a stage on each kind of its devices."""
+    each = list(dict.fromkeys(each_cost(row)))
+    return Cell(" / ".join(map(costs.text, each)) if row["ops"] else NONE, max(each))
 
 
 def _parts(row: Mapping[str, Any]) -> list[int]:
