@@ -12,7 +12,7 @@ from mtpp.names import CONTEXT_OBJECTIVE, PHASES
 from mtpp.units import format_bytes, format_share
 from mtpp.views.certificate_texts import ON_ENVELOPE
 from mtpp.views.renderer import view
-from mtpp.views.shown_plan import ShownPlan, devices_text, each_cost, fullest_stage
+from mtpp.views.shown_plan import ShownPlan, devices_text, each_cost, fullest_stage, state_bytes
 from mtpp.views.table import Column, Table, table_of_records
 from mtpp.views.terminal import Medium, middle_out
 from mtpp.wording import counted
@@ -193,7 +193,7 @@ def _figures(plan: ShownPlan) -> list[tuple[str, str]]:
         none = f"none: {'no device holds the whole graph' if len(set(plan.devices or ())) > 1 else exceeds}"
         on = f" on {plan.alone_on}, the fastest device that holds it" if plan.alone_on else ""
         figures.append(("speed-up", none if alone is None else f"{_factor(alone / upper)}× over one stage{on}"))
-    if any(one.limits_memory for one in plan.devices or [plan.system]):
+    if any(one.limits_memory for one in plan.devices or [plan.system]) or any(map(state_bytes, plan.stages)):
         figures.append(("memory", _memory_text(plan)))
     if plan.capacity is not None:
         figures.append(("capacity", _capacity_text(plan.capacity, "claimed" if plan.claimed else "proven")))
@@ -257,10 +257,12 @@ def _capacity_text(capacity: Mapping[str, Any], word: str) -> str:
 
 def _memory_text(plan: ShownPlan) -> str:
     stage, held, limit = fullest_stage(plan.stages, plan.devices or [plan.system] * len(plan.stages))
+    states = next(state_bytes(row) for row in plan.stages if row["index"] == stage)
+    kept = f", {format_bytes(states)} for states" if states else ""
     if plan.devices is not None and limit is not None:
-        return f"the fullest device (stage {stage}) holds {format_bytes(held)} of {format_bytes(limit)}"
+        return f"the fullest device (stage {stage}) holds {format_bytes(held)} of {format_bytes(limit)}{kept}"
     allowed = "" if limit is None else f", {format_bytes(limit)} allowed"
-    return f"at most {format_bytes(held)} per stage (stage {stage}){allowed}"
+    return f"at most {format_bytes(held)} per stage (stage {stage}){allowed}{kept}"
 
 
 def _ratio(ratio: float) -> str:

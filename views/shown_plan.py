@@ -163,6 +163,11 @@ def each_cost(row: Mapping[str, Any]) -> list[int]:
     return [one["cost"] or 0 for one in row["devices"]] if "devices" in row else [row["cost"]]
 
 
+def state_bytes(row: Mapping[str, Any]) -> int:
+    """Return the bytes of states that a stage keeps between requests."""
+    return int(row.get("state_bytes", 0))
+
+
 def devices_text(row: Mapping[str, Any]) -> str:
     """Return the names of a stage's devices: ``d0 + d3``, ``3 × fast + slow``."""
     if "devices" not in row:

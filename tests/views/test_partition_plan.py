@@ -66,3 +66,16 @@ def test_fewer_devices_than_there_are_are_said(tmp_path: Path) -> None:
     figure = "fewest devices     1 that keep to 10 ps, "
     assert f"{figure}proven\n" in fewest.text("table")
     assert f"{figure}claimed, not verified\n" in mtpp.load(fewest.document(embed=True)).text("table")
+
+
+@pytest.mark.parametrize("limit", [None, "1KiB"])
+def test_states_are_shown_with_and_without_a_limit(limit: str | None) -> None:
+    """The fullest stage holds its parameters and its states, of two sequences here; without states no more is said."""
+    states = [{"name": "s", "input": "past", "output": "present", "bytes": 100, "readers": ["d"]}]
+    asked = {"sequences": 2} if limit is None else {"sequences": 2, "stage_memory": limit}
+    plan = mtpp.evaluate(mtpp.read({**GRAPH, "states": states}, **asked), cuts="c")
+    allowed, of = ("", "") if limit is None else (", 1 KiB allowed", ", of 1 KiB")
+    assert f"memory             at most 210 B per stage (stage 1){allowed}, 200 B for states\n" in plan.text("table")
+    page = mtpp.report(plan.document(embed=True)).html
+    assert f"210 B <small>of the fullest stage (1){of}, 200 B for states<" in page
+    assert "\nmemory " not in mtpp.evaluate(mtpp.read(GRAPH), cuts="c").text("table")

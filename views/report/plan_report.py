@@ -27,7 +27,7 @@ from mtpp.views.report.page import Block, Cell, Chart, Page, Prose, Section, Swi
 from mtpp.views.report.stage_bars import COST_PARTS, NAMES, bars, bars_height
 from mtpp.views.report.stated import StatedPlan, percent_above, ratio_text
 from mtpp.views.report.what_if import PARTS, Variant, bandwidth_matters, bytes_over_link, variants
-from mtpp.views.shown_plan import devices_text, each_cost, fullest_stage
+from mtpp.views.shown_plan import devices_text, each_cost, fullest_stage, state_bytes
 from mtpp.views.table import NONE, Column, Table
 from mtpp.wording import counted
 
@@ -226,10 +226,13 @@ def _figures(stated: StatedPlan, report: Report, load: ServingLoad | None) -> li
     if upper and not stated.system.limits_memory and not stated.devices_differ:
         alone = sum(row["work"] for row in stated.stages)
         figures.append(("Speed-up", f"{alone / upper:.3g}×", "over one stage"))
-    if any(one.limits_memory for one in stated.devices) and stated.stages:
+    kept = any(map(state_bytes, stated.stages))
+    if (kept or any(one.limits_memory for one in stated.devices)) and stated.stages:
         stage, held, limit = fullest_stage(stated.stages, stated.devices)
         allowed = "" if limit is None else f", of {format_bytes(limit)}"
-        figures.append(("Memory", format_bytes(held), f"of the fullest stage ({stage}){allowed}"))
+        states = next(state_bytes(row) for row in stated.stages if row["index"] == stage)
+        states_text = f", {format_bytes(states)} for states" if states else ""
+        figures.append(("Memory", format_bytes(held), f"of the fullest stage ({stage}){allowed}{states_text}"))
     return figures
 
 
