@@ -121,9 +121,9 @@ def main() -> NoReturn:
         if code == INTERRUPTED and not interrupts.told():
             _fail("interrupted", INTERRUPTED)
     except LimitReached as error:
-        leave(_fail(error.told(flag_of), error.exit_code), at_once=True)
+        leave(_fail(_told(error), error.exit_code), at_once=True)
     except MtppError as error:
-        code = _fail(error.told(flag_of), error.exit_code)
+        code = _fail(_told(error), error.exit_code)
     except MemoryError:
         leave(_fail("there is not enough memory; raise --memory-limit, or free some", 1), at_once=True)
     except click.exceptions.NoArgsIsHelpError as error:
@@ -163,6 +163,15 @@ def leave(code: int, *, at_once: bool = False) -> NoReturn:
         gc.freeze()  # Python looks three times for garbage in all that is left, for a quarter of a second with numba
     interrupts.finish(code)
     sys.exit(code)
+
+
+def _told(error: MtppError) -> str:
+    """Return the line of an error with flags; sizes that were asked for as ``--dims auto`` alone are called that."""
+    line, sizes = error.told(flag_of), f"{flag_of('dims')}: "
+    given = {word.partition("=")[0] for word in sys.argv}
+    if line.startswith(sizes) and "--dims" in given and flag_of("dims") not in given:
+        return f"{flag_of('auto_dims')}: {line.removeprefix(sizes)}"
+    return line
 
 
 def _fail(message: str, code: int) -> int:

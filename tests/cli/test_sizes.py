@@ -107,4 +107,16 @@ def test_a_graph_with_costs_has_no_sizes_to_propose(folder: Path) -> None:
     """As with every size for such a file."""
     assert run("convert", "bed", "graph.json", "--dims", "auto", cwd=folder).returncode == 0
     said = refused("partition", "graph.json", "-k", "2", "--dims", "auto", cwd=folder)
-    assert "--dim: has no effect on a native graph" in said
+    assert "--dims: has no effect on a native graph" in said
+
+
+def test_errors_name_the_flag_that_was_given(chain_file: Path) -> None:
+    """``--dims`` where sizes are to be proposed, ``--dim`` where one is given, with or without that."""
+    why = f"has no effect on a native graph: {chain_file}; "
+    for given, named in (
+        (("--dims", "auto"), "--dims"),
+        (("--dims=auto",), "--dims"),
+        (("--dim", "batch=1"), "--dim"),
+        (("--dim", "batch=1", "--dims", "auto"), "--dim"),
+    ):
+        assert refused("inspect", chain_file, *given).startswith(f"error: {named}: {why}")
