@@ -162,6 +162,7 @@ class OnMachine(Options):
                 raise InputError(error.problem, parameter="machine", where=error.source, remedy=error.remedy) from None
             if not machine.groups[0].name:
                 raise InputError("describes no devices in order", source=str(self.machine), remedy=_EACH)
+            self._refuse_without_effect(system, machine)
         for name, field in (("fast_memory", "fast_memory_bytes"), ("stage_memory", "memory_bytes")):
             size = getattr(system, name)
             if size is None:
@@ -170,6 +171,39 @@ class OnMachine(Options):
                 raise InputError("is a figure of the machine", parameter=name, remedy="leave it out")
             machine = _overriding(machine, **{field: size})
         return machine if system.sequences is None else _overriding(machine, sequences=system.sequences)
+
+    def _refuse_without_effect(self, system: System, machine: Machine) -> None:
+        """Refuse values for figures that no device leaves open: with any other value the machine is the same.
+
+        Raises
+        ------
+        InputError
+            It names the value.
+        """
+        from mtpp.machine.machine import Machine
+
+        given, path = system.defaults, str(self.machine)
+        for name, field in (("system", "system"), *_OPEN.items()):
+            value = getattr(given, field)
+            if value is None:
+                continue
+            try:
+                other = Machine.read(path, defaults=replace(given, **{field: _another(value)}))
+            except InputError:  # which it does not raise for the value that is given
+                continue
+            if other == machine:
+                problem = f"has no effect: the devices of {path} say all that it would"
+                raise InputError(problem, parameter=name, remedy="leave it out")
+
+
+def _another(value: Any) -> Any:
+    """Return another amount, way to count activations or system with rates than the one that is given."""
+    if isinstance(value, int):
+        return value + 1
+    if isinstance(value, str):
+        return next(mode for mode in PEAK_MODES if mode != value)
+    rate, link = value.peak_flops_per_s, value.link.bandwidth_bytes_per_s
+    return value.overriding(peak_flops_per_s=rate + 1, bandwidth_bytes_per_s=link + 1)
 
 
 _EACH = "describe each device: [[device]]"

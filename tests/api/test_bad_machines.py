@@ -124,3 +124,31 @@ def test_stages_above_a_memory_name_the_device(folder: Path) -> None:
     (folder / "machine.toml").write_text(ONE + '[[device]]\nname = "two"\nmemory = "29B"\n')
     with pytest.raises(InvalidPartition, match=r"stage 1 on device 'two' needs 30 bytes .*, more than the 29"):
         FUNCTIONS["evaluate"](folder)
+
+
+COMPLETE = '[[device]]\nsystem = "v100"\n[[device]]\nsystem = "a100"\nbandwidth = "5GB/s"\n'
+"""Devices that leave no system and no bandwidth open, and activations to the caller."""
+
+
+@pytest.mark.parametrize(("name", "value"), [("system", "l4"), ("bandwidth", "1GB/s")])
+def test_a_figure_that_every_device_has_is_refused_beside_the_machine(name: str, value: str, tmp_path: Path) -> None:
+    """It would have no effect; where one device leaves it open it has one, also with the value of the default."""
+    machine = tmp_path / "machine.toml"
+    machine.write_text(COMPLETE)
+    with pytest.raises(InputError, match=f"has no effect: the devices of {machine} say all that it would") as caught:
+        mtpp.read(FORK, machine=machine, **{name: value})
+    assert caught.value.parameter == name
+    machine.write_text(f"{COMPLETE}[[device]]\n")
+    for one in (value, {"system": "reference", "bandwidth": "25GB/s"}[name]):
+        assert mtpp.read(FORK, machine=machine, **{name: one}).machine is not None
+    machine.write_text(f'{COMPLETE}[[device]]\nbandwidth = "1GB/s"\n')
+    if name == "system":  # rates are open, the link is not
+        assert mtpp.read(FORK, machine=machine, system="l4").machine is not None
+
+
+def test_how_activations_count_is_open_where_no_device_says_it(tmp_path: Path) -> None:
+    """Beside devices that say all else."""
+    (tmp_path / "machine.toml").write_text(COMPLETE)
+    model = mtpp.read(FORK, machine=tmp_path / "machine.toml", peak="order")
+    assert model.machine is not None
+    assert {device.peak for device in model.machine.classes} == {"order"}
