@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -20,21 +21,25 @@ def _rows(checkout: Path) -> dict[str, tuple[str, list[str]]]:
     return {row["what"]: (row["example"], PLACE.findall(row["where"])) for row in ROW.finditer(text)}
 
 
+@cache
+def _words(path: Path) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+    """Return the texts in a module, the names in its code, and the parts of what it imports from modules."""
+    texts, names, parts = set(), set(), set()
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            texts.add(node.value)
+        elif isinstance(node, ast.Name | ast.Attribute):
+            names.add(node.id if isinstance(node, ast.Name) else node.attr)
+        elif isinstance(node, ast.ImportFrom):
+            parts.update(part for one in node.names for part in f"{node.module}.{one.name}".split("."))
+    return frozenset(texts), frozenset(names), frozenset(parts)
+
+
 def _names(path: Path, example: str) -> bool:
     """Say whether a module holds an example's name as a text or as a constant, or imports its module."""
     stem = example.replace("-", "_")
-    for node in ast.walk(parsed(path)):
-        if isinstance(node, ast.Constant) and node.value == example:
-            return True
-        if isinstance(node, ast.Name | ast.Attribute) and stem.upper() == getattr(
-            node, "id", getattr(node, "attr", "")
-        ):
-            return True
-        if isinstance(node, ast.ImportFrom) and any(
-            stem in f"{node.module}.{one.name}".split(".") for one in node.names
-        ):
-            return True
-    return False
+    texts, names, parts = _words(path)
+    return example in texts or stem.upper() in names or stem in parts
 
 
 def _own(path: str, example: str) -> bool:
