@@ -75,7 +75,7 @@ def emit(
         return emit_files(plan_files(model, plan, planned), asked, listener(observer))
 
 
-def emit_files(files: PlanFiles, asked: Emitting, observer: Observer) -> str:
+def emit_files(files: PlanFiles, asked: Emitting, observer: Observer, adapters: Sequence[str] = ()) -> str:
     """Return a plan in each of the forms asked for, one after the other; the model may be a graph in any format."""
     from mtpp.api.inputs.language_models import names_language_model
     from mtpp.api.language_models.emission import emit_language_model
@@ -83,7 +83,7 @@ def emit_files(files: PlanFiles, asked: Emitting, observer: Observer) -> str:
     check_forms(asked.form)
     path = files.model if isinstance(files.model, str) else files.model.path
     if names_language_model(path):
-        return emit_language_model(str(path), files.read(files.plan), asked)
+        return emit_language_model(str(path), files.read(files.plan), asked, observer, adapters)
     check_form_of_graphs(asked)
     return forms_text(_read_request(files, observer), asked.form)
 
@@ -92,7 +92,7 @@ def emit_plan(plan: PartitionPlan, model: Model, asked: Emitting, observer: Obse
     """Return a plan as it was found, in each of the forms asked for."""
     from mtpp.api.inputs.stage_plan import plan_files
 
-    return emit_files(plan_files(model, plan, Planned()), asked, observer)
+    return emit_files(plan_files(model, plan, Planned()), asked, observer, model.adapters)
 
 
 def check_forms(forms: Sequence[str]) -> None:

@@ -11,6 +11,7 @@ from mtpp.errors import InputError
 from mtpp.names import ENGINES
 
 if TYPE_CHECKING:
+    from mtpp.api.observer import Observer
     from mtpp.api.options.emitting import Emitting
     from mtpp.formats.io.source import Source
     from mtpp.formats.layouts.request import LayoutRequest
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
 _OF_WEIGHTS = (".safetensors", ".json")
 
 
-def emit_language_model(path: str, plan: Source, asked: Emitting) -> str:
+def emit_language_model(
+    path: str, plan: Source, asked: Emitting, observer: Observer, adapters: Sequence[str] = ()
+) -> str:
     """Return a plan of a language model in each of the forms asked for, one after the other.
 
     Parameters
@@ -32,6 +35,10 @@ def emit_language_model(path: str, plan: Source, asked: Emitting) -> str:
         A plan, or the stage of each op in another form that is read.
     asked
         Engines, and the number of stages of each rank.
+    observer
+        Listener to warnings.
+    adapters
+        Whose weights the plan counts besides the model's.
 
     Raises
     ------
@@ -46,8 +53,21 @@ def emit_language_model(path: str, plan: Source, asked: Emitting) -> str:
             raise InputError(f"{form!r} is no form of plans of language models", parameter="form", remedy=remedy)
     model = language_model(path)
     stages = planned_stages(model, plan)
+    if not _is_about(plan, path, adapters):
+        observer.warn(f"{plan.display}: the plan was made from other files than {path}, with layers of the same names")
     forms = dict.fromkeys(asked.form)
     return "".join(engine_text(form, model, path, stages, asked.virtual_stages) for form in forms)
+
+
+def _is_about(plan: Source, path: str, adapters: Sequence[str]) -> bool:
+    """Return whether a plan is about a model as it is; of plans that do not say so it may be."""
+    from mtpp.api.inputs.model_source import model_sha256
+    from mtpp.api.inputs.user_assignment import assignment_document
+
+    document = assignment_document(plan)
+    about = document.get("model") if isinstance(document, dict) else None
+    stated = about.get("sha256") if isinstance(about, dict) else None
+    return stated is None or stated == model_sha256(path, adapters)
 
 
 def planned_stages(model: LanguageModel, plan: Source) -> list[LayerStage]:

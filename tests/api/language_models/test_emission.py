@@ -198,3 +198,17 @@ def test_one_tensor_degree_for_all_stages(shared_data: Path, tmp_path: Path) -> 
     report = mtpp.verify(whole, model=path)
     assert report.passed
     assert whole.optimal
+
+
+def test_plans_of_other_files_are_told(shared_data: Path, tmp_path: Path) -> None:
+    """Layers of the same names may have other sizes."""
+    configs = shared_data / "llm" / "configs"
+    plan = tmp_path / "plan.json"
+    mtpp.partition(configs / "qwen3-8b.json", 2).save(plan)
+    assert run("split", str(configs / "qwen3-8b.json"), str(plan), "--emit", "vllm").stderr == ""
+    document = json.loads(plan.read_text())
+    document["model"]["sha256"] = "0" * 64
+    plan.write_text(json.dumps(document))
+    done = run("split", str(configs / "qwen3-8b.json"), str(plan), "--emit", "vllm")
+    assert "the plan was made from other files" in done.stderr
+    assert done.returncode == 0
