@@ -93,6 +93,11 @@ def test_equal_devices_are_devices_with_memory(tmp_path: Path) -> None:
         (MACHINE.replace("8GB", "9GB").replace('memory = "9GB"', ""), {}, "whether they have a memory"),
         (MACHINE.replace("speed = 2", 'system = "a100"'), {}, "its devices differ in rates of their systems"),
         (MACHINE.replace("speed = 2", 'costs = "a.json"'), {}, "times of its own for a device are not planned for"),
+        (
+            MACHINE.replace("speed = 2", 'speed = 2\ntensor_parallel = 2\ntensor_link = "9GB/s"'),
+            {},
+            "tensor_parallel is of layers of language models; leave it out",
+        ),
         ("", {}, "describes no devices"),
     ],
 )
