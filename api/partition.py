@@ -379,7 +379,7 @@ def partition(
     with reading_given(model, "model", deadline):
         read = as_model(model, observer)
         if asked.lacks_stages(on_machine=read.machine is not None):
-            either = "give ‹k›" if asked.counts_latency else "give either ‹k› or ‹max_bottleneck›"
+            either = "give ‹k›" if asked.counts_latency or asked.of_capacity else "give either ‹k› or ‹max_bottleneck›"
             raise InputError(either, parameter="k")
         prepared = prepare(for_stages(read, asked.k), asked)
     return find_partition(prepared, deadline, heard, spent_s=time.monotonic() - begin)

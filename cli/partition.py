@@ -81,7 +81,8 @@ def command(
     asked, output, report = partitioning, written.output, written.report
     limit_s = asked.time_limit_s
     if asked.lacks_stages(on_machine=reading.machine is not None):
-        raise click.UsageError("give -k" if asked.counts_latency else "give either -k or --max-bottleneck", ctx)
+        alone = asked.counts_latency or asked.of_capacity
+        raise click.UsageError("give -k" if alone else "give either -k or --max-bottleneck", ctx)
     check_output(output)
     check_forms(emitting.form)
     if report is not None:
