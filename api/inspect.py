@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mtpp.api.options.graphs import Inspecting
 from mtpp.api.options.kinds import Whole
-from mtpp.api.options.language_models import Serving
+from mtpp.api.options.language_models import Serving, Stages
 from mtpp.api.output import ShownResult
 from mtpp.errors import InputError
 from mtpp.ranges import MOST_SEQUENCES
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mtpp.api.inputs.model import Model
     from mtpp.api.language_models.inspection import LanguageModelInspection
     from mtpp.api.observer import Observer
+    from mtpp.machine.machine import Machine
     from mtpp.views.terminal import Medium
 
 
@@ -102,6 +103,8 @@ def inspect(
     batch: int | None = None,
     mtp: int | None = None,
     adapters: Iterable[str | os.PathLike[str]] = (),
+    k: int | None = None,
+    machine: str | os.PathLike[str] | Machine | None = None,
     observer: Observer | None = None,
 ) -> Inspection | LanguageModelInspection:
     """Say what a model is made of, what its ops cost, and what the cost model does not know.
@@ -116,6 +119,10 @@ def inspect(
         ``config.json``, a ``.gguf``, a ``.safetensors`` or an index of such.
     sequences
         Of a language model: sequences whose caches are held.
+    k
+        Of a language model: stages that share the sequences out, where *batch* is not given.
+    machine
+        Of a language model: devices that layers have times on; a file, or a :class:`mtpp.Machine`.
     observer
         Is warned of what was assumed, see :class:`mtpp.Observer`.
 
@@ -134,13 +141,16 @@ def inspect(
     from mtpp.api.inputs.language_models import names_language_model
     from mtpp.api.inputs.reading import as_model
     from mtpp.api.inputs.serving import refuse_serving
-    from mtpp.api.language_models.inspection import language_model_inspection
+    from mtpp.api.language_models.inspection import language_model_inspection, refuse_stages
+    from mtpp.api.options.reading import Reading
 
     asked = Inspecting(ops=ops, modules=modules)  # refused before the model is read
     serving = Serving.of(kv_dtype=kv_dtype, context=context, phase=phase, batch=batch, mtp=mtp, adapters=adapters)
     if names_language_model(model):
         held = None if sequences is None else Whole(1, MOST_SEQUENCES).read(sequences, "sequences")
-        return language_model_inspection(model, asked, serving, held)
+        stages, placed = Stages.of(k=k).k, Reading.of(machine=machine, sequences=held).placed
+        return language_model_inspection(model, asked, serving, held, k=stages, machine=placed)
+    refuse_stages(k, machine)
     refuse_serving(serving)
     if sequences is not None:
         raise InputError("is of language models", parameter="sequences", remedy="give it to mtpp.read")

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from mtpp.api.options.graphs import Inspecting
-from mtpp.api.options.reading import ModelReading
+from mtpp.api.options.language_models import Stages
+from mtpp.api.options.reading import Reading
 from mtpp.cli.options.file_types import MODEL
 from mtpp.cli.options.made import options
 from mtpp.cli.options.shared import memory_limit_option, output_options
@@ -20,12 +21,18 @@ if TYPE_CHECKING:
 @click.argument("model", type=MODEL)
 @options(Inspecting)
 @memory_limit_option()
-@options(ModelReading)
+@options(Stages)
+@options(
+    Reading,
+    machine="Of a language model: devices in order, which may differ. Layers have times on each.",
+    batch="Sequences in a step of a language model [default: --sequences, over the stages of -k or --machine].",
+)
 @output_options("table", "json", "csv", "markdown")
 def command(
     model: str,
     inspecting: Inspecting,
-    modelreading: ModelReading,
+    stages: Stages,
+    reading: Reading,
     output_format: str,
     console: Console,
 ) -> None:
@@ -36,13 +43,16 @@ def command(
     from mtpp.api.inputs.language_models import names_language_model
     from mtpp.api.inputs.model import read_model
     from mtpp.api.inspect import inspection
-    from mtpp.api.language_models.inspection import language_model_inspection, refuse_reading
+    from mtpp.api.language_models.inspection import language_model_inspection, refuse_reading, refuse_stages
     from mtpp.cli.terminal.output import write_stdout
 
-    if modelreading.from_format is None and names_language_model(model):
-        refuse_reading(modelreading)
-        found = language_model_inspection(model, inspecting, modelreading, modelreading.sequences)
+    if reading.from_format is None and names_language_model(model):
+        refuse_reading(reading)
+        found = language_model_inspection(
+            model, inspecting, reading, reading.sequences, k=stages.k, machine=reading.placed
+        )
         write_stdout(found.text(output_format))
         return
-    read = read_model(model, modelreading, console.warn)
+    refuse_stages(stages.k, reading.machine)
+    read = read_model(model, reading, console.warn)
     write_stdout(inspection(read, inspecting).text(output_format))

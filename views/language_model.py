@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from mtpp.units import format_bytes, format_count, format_quantity
+from mtpp.units import format_bytes, format_count, format_picoseconds, format_quantity
 from mtpp.views.renderer import view
 from mtpp.views.table import NONE, Column, Table
 from mtpp.views.terminal import Medium
@@ -37,35 +37,51 @@ def language_model_text(document: Mapping[str, Any], medium: Medium) -> Iterable
     phases = list(document.get("steps", ()))
     for phase in phases:
         columns += [Column(f"{phase} FLOPs", format_count), Column(f"{phase} bytes", format_bytes)]
-    embedding, head, other = (_around(name, document[name], phases) for name in ("embedding", "head", "other"))
-    decoder, mtp = (_alike(document[name], phases) for name in ("layers", "mtp"))
+        columns += [Column(f"{phase} on {one['name']}", format_picoseconds) for one in document.get("devices", ())]
+    kinds = len(document.get("devices", ()))
+    embedding, head, other = (_around(name, document[name], phases, kinds) for name in ("embedding", "head", "other"))
+    decoder, mtp = (_alike(document[name], phases, kinds) for name in ("layers", "mtp"))
     rows = [embedding, *decoder, head, other, *mtp]
     return [Table(document["name"], columns, rows, _summary(document), layout="plain")]
 
 
 def _records(document: Mapping[str, Any]) -> Table:
     """Return a row for each layer and for each other part, figures as they are."""
-    steps = [(phase, key) for phase in document.get("steps", ()) for key in _STEP_KEYS]
+    phases, devices = list(document.get("steps", ())), [one["name"] for one in document.get("devices", ())]
+    steps = [(phase, key) for phase in phases for key in _STEP_KEYS]
     parts = {name: {"name": name, "part": name, **document[name]} for name in ("embedding", "head", "other")}
     rows = [
-        [*map(part.get, _KEYS), *((part.get("steps", {}).get(phase) or {}).get(key) for phase, key in steps)]
+        [
+            *map(part.get, _KEYS),
+            *((part.get("steps", {}).get(phase) or {}).get(key) for phase, key in steps),
+            *_times(part, phases, len(devices)),
+        ]
         for part in (parts["embedding"], *document["layers"], parts["head"], parts["other"], *document["mtp"])
     ]
-    names = [*_KEYS, *map("_".join, steps)]
+    names = [*_KEYS, *map("_".join, steps), *(f"{phase}_ps_on_{name}" for phase in phases for name in devices)]
     return Table(columns=list(map(Column, names)), rows=rows)
 
 
-def _around(name: str, part: Mapping[str, Any], phases: Sequence[str]) -> list[Any]:
+def _times(part: Mapping[str, Any], phases: Sequence[str], devices: int) -> list[int | None]:
+    """Return the times of a part on kinds of devices at each phase."""
+    steps = [part.get("steps", {}).get(phase) or {} for phase in phases]
+    return [time for step in steps for time in step.get("time_ps", [None] * devices)]
+
+
+def _around(name: str, part: Mapping[str, Any], phases: Sequence[str], devices: int) -> list[Any]:
     figures = [part["parameters"] or None, part["bytes"] or None, None, None, None]
-    return [name, None, None, *figures, *_of_steps(part, phases)]
+    return [name, None, None, *figures, *_of_steps(part, phases, devices)]
 
 
-def _of_steps(part: Mapping[str, Any], phases: Sequence[str]) -> list[int | None]:
-    """Return FLOPs and bytes of a part at each phase."""
+def _of_steps(part: Mapping[str, Any], phases: Sequence[str], devices: int) -> list[int | None]:
+    """Return FLOPs and bytes of a part at each phase, and its times on so many kinds of devices."""
     figures: list[int | None] = []
     for phase in phases:
         step = part.get("steps", {}).get(phase)
-        figures += [step["flops"] or None, _moved(step) or None] if step else [None, None]
+        if step is None:
+            figures += [None] * (2 + devices)
+        else:
+            figures += [step["flops"] or None, _moved(step) or None, *step.get("time_ps", [])]
     return figures
 
 
@@ -73,14 +89,14 @@ def _moved(step: Mapping[str, int]) -> int:
     return step["weight_bytes"] + step["cache_bytes_read"] + step["cache_bytes_written"]
 
 
-def _alike(layers: Sequence[Mapping[str, Any]], phases: Sequence[str]) -> list[list[Any]]:
+def _alike(layers: Sequence[Mapping[str, Any]], phases: Sequence[str], devices: int) -> list[list[Any]]:
     """Return rows of layers that differ in nothing but their names."""
     groups: dict[tuple[Any, ...], list[int]] = {}
     counts: dict[str, int] = {}
     for layer in layers:
         number = counts.get(layer["part"], 0)
         counts[layer["part"]] = number + 1
-        groups.setdefault((*(layer[key] for key in _KEYS[1:]), *_of_steps(layer, phases)), []).append(number)
+        groups.setdefault((*(layer[key] for key in _KEYS[1:]), *_of_steps(layer, phases, devices)), []).append(number)
     rows = []
     for (part, kind, parameters, size, cache, window, state, *steps), numbers in groups.items():
         rows.append([part, _numbers(numbers), kind, parameters, size, cache or None, window, state or None, *steps])
@@ -108,6 +124,7 @@ def _summary(document: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("weights", f"{document['bytes']:,} B: {types}{', head tied' if document['tied'] else ''}"),
         *_caches(document),
         ("degrees", _degrees(document["tensor_parallel"])),
+        *(("device", _device(one)) for one in document.get("devices", ())),
         *_steps(document),
         *(("note", note) for note in document["notes"]),
     ]
@@ -117,6 +134,13 @@ def _degrees(degrees: Sequence[int]) -> str:
     """Write the numbers of GPUs over which engines divide the model."""
     listed = ", ".join(map(str, degrees[:_DEGREES])) + (f", …, {degrees[-1]}" if len(degrees) > _DEGREES else "")
     return f"{listed} GPUs a stage (tensor parallelism)" if len(degrees) > 1 else "one GPU a stage"
+
+
+def _device(device: Mapping[str, Any]) -> str:
+    """Write devices of a kind, and the memory that a stage may need there."""
+    size = device["memory_bytes"]
+    limit = "no limit on memory" if size is None else f"at most {format_bytes(size)} per stage"
+    return f"{device['count']} × {device['name']}: {limit}; times are of one GPU"
 
 
 def _caches(document: Mapping[str, Any]) -> list[tuple[str, str]]:

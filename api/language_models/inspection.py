@@ -11,10 +11,12 @@ from mtpp.api.options.language_models import Serving
 from mtpp.api.options.option import options_of
 from mtpp.api.output import ShownResult
 from mtpp.errors import InputError
+from mtpp.names import PHASES
 from mtpp.wording import counted
 
 if TYPE_CHECKING:
     from mtpp.api.options.reading import ModelReading
+    from mtpp.machine.machine import Machine
     from mtpp.views.terminal import Medium
 
 
@@ -65,7 +67,13 @@ class LanguageModelInspection(ShownResult):
 
 
 def language_model_inspection(
-    path: Any, asked: Inspecting, serving: Serving, sequences: int | None = None
+    path: Any,
+    asked: Inspecting,
+    serving: Serving,
+    sequences: int | None = None,
+    *,
+    k: int | None = None,
+    machine: Machine | None = None,
 ) -> LanguageModelInspection:
     """Return the figures of a language model at a path.
 
@@ -73,33 +81,49 @@ def language_model_inspection(
     ----------
     sequences
         Those held; by default as many as a step works on, which is one.
+    k
+        Stages that sequences are shared out among; by default as many as the machine has devices, or one.
+    machine
+        Devices that layers have times on, at decode where no phase is given.
     """
     from mtpp.api.inputs.language_models import language_model
     from mtpp.formats.results.language_model import language_model_document
-    from mtpp.formats.results.language_model_steps import add_steps
+    from mtpp.formats.results.language_model_steps import add_steps, add_times
+    from mtpp.language_models.layer_graph import with_further_layers
 
     if asked.ops or asked.modules is not None:
         name = "ops" if asked.ops else "modules"
         raise InputError("has no effect on a language model's files", parameter=name, remedy="leave it out")
-    found = language_model(path, serving.adapters)
-    context = 4096 if serving.context is None else int(serving.context)
-    kv_dtype = serving.kv_dtype or "bf16"
-    if serving.batch is not None and serving.phase is None:
-        raise InputError("has no effect without a phase", parameter="batch", remedy="give --phase decode")
-    batch = serving.batch or sequences or 1
+    phase = serving.phase or (None if machine is None else PHASES[0])
+    for name, value in (("batch", serving.batch), ("k", k)):
+        if value is not None and phase is None:
+            raise InputError("has no effect without a phase", parameter=name, remedy="give ‹phase› decode")
+    stages = k or (1 if machine is None else machine.count)
+    batch = serving.batch or -(-(sequences or 1) // stages)
     if sequences is not None and batch > sequences:
         problem = f"{batch:,} are more than the {counted(sequences, 'sequence')} held"
         raise InputError(problem, parameter="batch", remedy="raise ‹sequences›")
-    document = language_model_document(found, kv_dtype, context, sequences or batch)
-    if serving.phase is not None:
-        phases = ("decode", "prefill") if serving.phase == "both" else (serving.phase,)
+    found = with_further_layers(language_model(path, serving.adapters), serving.mtp)
+    context = 4096 if serving.context is None else int(serving.context)
+    document = language_model_document(found, serving.kv_dtype or "bf16", context, sequences or batch)
+    if phase is not None:
+        phases = ("decode", "prefill") if phase == "both" else (phase,)
         add_steps(document, found, phases, batch)
+        if machine is not None:
+            add_times(document, found, machine)
     return LanguageModelInspection(document)
+
+
+def refuse_stages(k: int | None, machine: Any) -> None:
+    """Refuse stages and devices where there is no language model."""
+    for name, value in (("k", k), ("machine", machine)):
+        if value is not None:
+            raise InputError("is of language models here", parameter=name, remedy="leave it out")
 
 
 def refuse_reading(reading: ModelReading) -> None:
     """Refuse options of graphs where there is a language model."""
-    own = {"sequences", "max_input_size", *options_of(Serving)}
+    own = {"sequences", "machine", "max_input_size", *options_of(Serving)}
     for name, one in options_of(type(reading)).items():
         if name not in own and (getattr(reading, name) or None) != (one.default or None):
             raise InputError("has no effect on a language model's files", parameter=name, remedy="leave it out")

@@ -8,7 +8,7 @@ from mtpp.api.options.kinds import Choice, Repeated, Tokens, Whole
 from mtpp.api.options.option import Options, option
 from mtpp.api.options.path_kinds import InputPath
 from mtpp.names import CACHE_TYPES, PHASES
-from mtpp.ranges import MOST_MTP, MOST_SEQUENCES
+from mtpp.ranges import MOST_MTP, MOST_SEQUENCES, MOST_STAGES
 
 
 def adapters_option() -> Any:
@@ -42,3 +42,13 @@ class Serving(Options):
         None, Whole(0, MOST_MTP), "Layers of a language model for further tokens [default: those that it has].", "N",
     )  # fmt: skip
     adapters: tuple[str, ...] = adapters_option()
+
+
+class Stages(Options):
+    """Stages that sequences of a language model are shared out among."""
+
+    k: int | None = option(
+        None, Whole(1, MOST_STAGES),
+        "Number of stages, which the sequences of a language model are shared out among [default: those of ‹machine›].",
+        also="--stages",
+    )  # fmt: skip

@@ -8,6 +8,10 @@ from typing import Any
 
 from mtpp.language_models.arithmetic import Step, decode, embedding, head, prefill
 from mtpp.language_models.language_model import DecoderLayer, LanguageModel
+from mtpp.language_models.layer_graph import DECODER_EMBEDDING, EMBEDDING, HEAD, layer_graph
+from mtpp.language_models.serving_load import ServingLoad
+from mtpp.machine.device import Device
+from mtpp.machine.machine import Machine
 
 
 def add_steps(document: dict[str, Any], model: LanguageModel, phases: Sequence[str], batch: int) -> None:
@@ -41,6 +45,43 @@ def add_steps(document: dict[str, Any], model: LanguageModel, phases: Sequence[s
         for name, step in parts.items():
             document[name].setdefault("steps", {})[phase] = _step(step)
         document["steps"][phase] = _whole([*steps, *parts.values()])
+
+
+def add_times(document: dict[str, Any], model: LanguageModel, machine: Machine) -> None:
+    """Add the times of :func:`add_steps` on one GPU of each kind of device, as plans have them.
+
+    They are ``time_ps`` of each step, in the order of ``devices``; None where measured times take their place.
+    """
+    numbers = machine.class_of
+    first = [numbers.index(i) for i in range(len(machine.classes))]
+    document["devices"] = [
+        {"name": machine.names[place], "count": numbers.count(i), "memory_bytes": machine.classes[i].memory_bytes}
+        for i, place in enumerate(first)
+    ]
+    parts = {EMBEDDING: document["embedding"], DECODER_EMBEDDING: document["embedding"], HEAD: document["head"]}
+    parts |= {layer["name"]: layer for layer in [*document["layers"], *document["mtp"]]}
+    for phase, whole in document["steps"].items():
+        load = ServingLoad(phase, document["context"], document["batch"], document["kv_dtype"])
+        ops = layer_graph(model, load).ops
+        total = [0] * len(first)
+        for op in ops:
+            times = [None if _is_measured(device) else op.time_ps(device) for device in machine.classes]
+            step = parts[op.name]["steps"][phase]
+            if step is not None:
+                before = step.get("time_ps") or [0] * len(times)
+                step["time_ps"] = [
+                    None if time is None else time + old for time, old in zip(times, before, strict=True)
+                ]
+            if op.name not in {layer.name for layer in model.mtp}:
+                total = [old + (time or 0) for time, old in zip(times, total, strict=True)]
+        if whole is not None:
+            whole["time_ps"] = [
+                None if _is_measured(device) else time for device, time in zip(machine.classes, total, strict=True)
+            ]
+
+
+def _is_measured(device: Device) -> bool:
+    return bool(device.costs or device.stage_times_ps)
 
 
 def _step(step: Step | None) -> dict[str, int] | None:

@@ -158,11 +158,11 @@ def layer_graph(model: LanguageModel, load: ServingLoad) -> LayerGraph:
     Undividable
         If engines do not divide the model over so many GPUs.
     """
-    whole = _with_further_layers(model, load.mtp)
+    whole = with_further_layers(model, load.mtp)
     return _Graph(divided(whole, load.degree), load, _rows(whole)).built()
 
 
-def _with_further_layers(model: LanguageModel, count: int | None) -> LanguageModel:
+def with_further_layers(model: LanguageModel, count: int | None) -> LanguageModel:
     """Return a model with so many layers for further tokens: those that it lacks are like its last ones."""
     if count is None or count == len(model.mtp):
         return model
@@ -170,7 +170,8 @@ def _with_further_layers(model: LanguageModel, count: int | None) -> LanguageMod
     while len(found) < count:
         like = found[-1] if found else model.layers[-1]
         found.append(replace(like, name=f"mtp.{len(found)}", part="mtp"))
-    return replace(model, mtp=tuple(found))
+    changed = replace(model, mtp=tuple(found))
+    return replace(changed, types=dict.fromkeys(model.types, changed.bytes)) if len(model.types) == 1 else changed
 
 
 @dataclass

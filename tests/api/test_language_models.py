@@ -18,6 +18,19 @@ from mtpp.datasets import sample_path
 FIELDS = ("name", "part", "kind", "parameters", "bytes", "cache_bytes_per_token", "window", "state_bytes_per_sequence")
 
 
+MACHINE = """
+[[device]]
+name = "big"
+system = {peak_flops = "1000FLOP/s", memory_bandwidth = "10B/s", bandwidth = "1B/s"}
+memory = "1000B"
+
+[[device]]
+name = "small"
+count = 2
+system = {peak_flops = "1FLOP/s", memory_bandwidth = "1000B/s", bandwidth = "1B/s"}
+"""
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Return the folder of a small model, which ends after its header."""
@@ -188,3 +201,49 @@ def test_broken_models_end_in_one_line(folder: Path) -> None:
     assert "config.json: num_hidden_layers: is absent; it gives the number of layers" in refused("inspect", folder)
     (folder / "config.json").write_text('{"model_type": "nobody_knows"}')
     assert "mtpp[hf]" in refused("inspect", folder)
+
+
+def test_stages_share_the_sequences_out(folder: Path) -> None:
+    """As in plans, where no batch is given; they mean nothing without a step, nor to graphs."""
+    found = mtpp.inspect(folder, phase="decode", sequences=10, k=4).document()
+    assert (found["batch"], found["sequences"]) == (3, 10)
+    assert mtpp.inspect(folder, phase="decode", sequences=10, k=4, batch=2).document()["batch"] == 2
+    shown = run("inspect", folder, "--phase", "decode", "--sequences", "10", "-k", "4", "--format", "json").stdout
+    assert json.loads(shown) == found
+    assert refusal(mtpp.inspect, folder, k=4).parameter == "k"
+    assert refusal(mtpp.inspect, sample_path("resnet50"), k=4).parameter == "k"
+    (folder / "machine.toml").write_text(MACHINE)
+    assert "is of language models" in refused("inspect", sample_path("resnet50"), "--machine", folder / "machine.toml")
+
+
+def test_layers_have_times_on_the_devices_of_a_machine(folder: Path) -> None:
+    """The longer of FLOPs and bytes, as in plans; three devices share five sequences out."""
+    machine = folder / "machine.toml"
+    machine.write_text(MACHINE)
+    found = mtpp.inspect(folder, machine=machine, sequences=5, context=10, phase="both").document()
+    assert found["batch"] == 2
+    assert found["devices"] == [
+        {"name": "big", "count": 1, "memory_bytes": 1000}, {"name": "small", "count": 2, "memory_bytes": None},
+    ]  # fmt: skip
+    for phase in ("decode", "prefill"):
+        for layer in [*found["layers"], found["head"]]:
+            step = layer["steps"][phase]
+            moved = step["weight_bytes"] + step["cache_bytes_read"] + step["cache_bytes_written"]
+            moved += 16 if layer is found["head"] else 0  # the final norm
+            slow = max(step["flops"] * 10**12, moved * 10**9)
+            assert step["time_ps"] == [max(step["flops"] * 10**9, moved * 10**11), slow]
+    options = ("--machine", machine, "--sequences", "5", "--context", "10")
+    lines = run("inspect", folder, *options).stdout.splitlines()
+    assert "device   1 × big: at most 1000 B per stage; times are of one GPU" in lines
+    assert any("decode on big" in line and "decode on small" in line for line in lines)
+    rows = list(csv.DictReader(run("inspect", folder, *options, "--format", "csv").stdout.splitlines()))
+    assert int(rows[1]["decode_ps_on_small"]) == found["layers"][0]["steps"]["decode"]["time_ps"][1]
+
+
+def test_layers_for_further_tokens_are_as_many_as_asked_for(folder: Path) -> None:
+    """More than the model has are like its last layer."""
+    found = mtpp.inspect(folder, mtp=2).document()
+    assert [layer["name"] for layer in found["mtp"]] == ["mtp.0", "mtp.1"]
+    assert (
+        found["bytes"] == mtpp.inspect(folder).bytes + 2 * 2 * LAYER_PARAMETERS == sum(found["bytes_by_type"].values())
+    )
