@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 import click
@@ -123,8 +123,9 @@ def _audit(
     console: Console,
 ) -> None:
     """Audit a layout."""
+    from mtpp.api.inputs.file_contents import refuse_inputs
     from mtpp.api.inputs.model import read_model
-    from mtpp.api.language_models.given_layout import engine_and_layout
+    from mtpp.api.language_models.given_layout import engine_and_layout, is_file
     from mtpp.api.language_models.layout_evaluation import evaluation_of
     from mtpp.api.options.layouts import Auditing
     from mtpp.cli.terminal.delivery import check_output, deliver
@@ -135,6 +136,8 @@ def _audit(
     assert audited.layout is not None
     engine, layout = engine_and_layout(audited.layout)
     check_output(written.output)
+    if written.output is not None and is_file(layout):
+        refuse_inputs(written.output, {"the layout": Path(layout)})
     asked = Auditing(k=k, time_limit_s=audited.time_limit_s)
     evaluation = evaluation_of(read_model(model, reading, console.warn), engine, layout, asked, console)
     deliver(written.output, evaluation, output_format)

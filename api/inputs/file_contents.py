@@ -21,10 +21,15 @@ _HEAD_BYTES = 4096
 
 
 def holds_weights(target: str, model: str) -> bool:
-    """Return whether an existing file holds weights of an ONNX model; its name is looked for before that is parsed."""
+    """Return whether an existing file holds weights of a model; its name is looked for before that is parsed."""
+    from mtpp.api.inputs.language_models import names_language_model
     from mtpp.formats.onnx.external_data import external_files, mentions
 
-    if not os.path.isfile(target) or not os.path.isfile(model):
+    if not os.path.isfile(target):
+        return False
+    if names_language_model(model):
+        return _belongs_to(target, model)
+    if not os.path.isfile(model):
         return False
     linked = os.stat(target).st_nlink > 1
     if not mentions(model, b"location" if linked else os.fsencode(os.path.basename(os.path.realpath(target)))):
@@ -32,15 +37,26 @@ def holds_weights(target: str, model: str) -> bool:
     return any(file.exists() and os.path.samefile(target, file) for file in external_files(model))
 
 
+def _belongs_to(target: str, model: str) -> bool:
+    """Return whether a file is a checkpoint or the configuration in the folder of a language model."""
+    from mtpp.formats.checkpoints.folder import is_checkpoint
+    from mtpp.formats.language_models.reader import CONFIGURATION
+
+    folder = model if os.path.isdir(model) else os.path.dirname(model) or "."
+    file = Path(os.path.realpath(target))
+    return os.path.samefile(file.parent, folder) and (is_checkpoint(file) or file.name == CONFIGURATION)
+
+
 def may_be_model(path: str) -> bool:
     """Return whether a command that reads a folder of models reads this file of it."""
+    from mtpp.formats.checkpoints.folder import is_checkpoint
     from mtpp.formats.graphs.registry import FORMATS
     from mtpp.formats.io.folder import may_be_graph
     from mtpp.names import FORMATS_READ
 
     suffix = Path(path.removesuffix(".gz")).suffix.lower()
     told = any(suffix in one.shared_suffixes for one in FORMATS if one.name in FORMATS_READ)
-    return told or may_be_graph(Path(path))
+    return told or is_checkpoint(Path(path)) or may_be_graph(Path(path))
 
 
 def is_result(path: str) -> bool:

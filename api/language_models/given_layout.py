@@ -73,7 +73,7 @@ def pasted(engine: str, given: Any) -> PastedLayout:
         return pasted_layout(engine, given)
     text = os.fspath(given)
     is_path = isinstance(given, os.PathLike) or text.lower().endswith(_FILES)
-    if not is_path and not _names_file(text):
+    if not is_path and not is_file(text):
         return pasted_layout(engine, text)
     source = read_source(text, max_bytes=_MOST_BYTES, expected="a layout")
     try:
@@ -82,7 +82,8 @@ def pasted(engine: str, given: Any) -> PastedLayout:
         raise InputError("is not a text in UTF-8", source=source.display) from None
 
 
-def _names_file(text: str) -> bool:
+def is_file(text: str) -> bool:
+    """Tell whether a layout is the path of a file."""
     try:
         return len(text) < 4096 and "\n" not in text and os.path.isfile(text)
     except ValueError:  # a null byte

@@ -6,7 +6,7 @@ from typing import Any
 
 from mtpp.api.options.kinds import Choice, Repeated, Tokens, Whole
 from mtpp.api.options.option import Options, option
-from mtpp.api.options.path_kinds import InputPath
+from mtpp.api.options.path_kinds import MODELS, InputPath
 from mtpp.names import CACHE_TYPES, PHASES
 from mtpp.ranges import MOST_MTP, MOST_SEQUENCES, MOST_STAGES
 
@@ -14,7 +14,8 @@ from mtpp.ranges import MOST_MTP, MOST_SEQUENCES, MOST_STAGES
 def adapters_option() -> Any:
     """Declare the option of adapters."""
     return option(
-        (), Repeated(InputPath("an adapter")), "Add the weights of an adapter to a language model; may be repeated.",
+        (), Repeated(InputPath("an adapter", folder=MODELS)),
+        "Add the weights of an adapter to a language model; may be repeated.",
         "FOLDER", more="Folders with safetensors, or such files.",
     )  # fmt: skip
 

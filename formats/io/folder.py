@@ -50,7 +50,9 @@ def model_at(path: str) -> str:
                     remedy="give the path of one of them",
                 )
     raise InputError(
-        "is a folder without a model", source=path, remedy="give a file, or a folder with one .onnx or .pt2 in it"
+        "is a folder without a model",
+        source=path,
+        remedy="give a file, or a folder with one .onnx or .pt2, or a language model's config.json, in it",
     )
 
 

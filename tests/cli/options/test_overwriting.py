@@ -12,7 +12,9 @@ import click
 import numpy as np
 import onnx
 import pytest
+from checkpoint_files import write_safetensors
 from graph_strategies import chain
+from language_models import LLAMA, llama_tensors
 from onnx import TensorProto, numpy_helper
 from onnx_text import built
 from processes import MTPP, ROOT, environment, printed, run
@@ -36,6 +38,9 @@ NO_FILES = {
         "--bandwidth",
         "--cuts",
         "--keep-state",
+        "--layout",
+        "--utilization",
+        "--tensor-link",
     ),
     *(
         "--fast-memory",
@@ -251,6 +256,37 @@ def test_weights_beside_a_model_are_part_of_it(command: str, tmp_path: Path) -> 
         output = [str(target)] if command == "convert" else ["-o", str(target)]
         _in_one_line(run(command, model, *output, *options), "is a file of weights of")
     assert _contents(tmp_path) == before
+
+
+SHARDS = ("model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors")
+
+
+@pytest.mark.parametrize(
+    "model", [".", "config.json", "model.safetensors.index.json", "model-00001-of-00002.safetensors"]
+)
+@pytest.mark.parametrize("target", ["config.json", "model.safetensors.index.json", "model-00002-of-00002.safetensors"])
+def test_files_of_a_language_model_stay(model: str, target: str, tmp_path: Path) -> None:
+    """Whichever of them names the model, and the file of a layout that is audited."""
+    folder = tmp_path / "tiny"
+    folder.mkdir()
+    tensors = llama_tensors()
+    names = list(tensors)
+    shards = {shard: names[i::2] for i, shard in enumerate(SHARDS)}
+    for shard, own in shards.items():
+        write_safetensors(folder / shard, {name: tensors[name] for name in own})
+    (folder / "model.safetensors.index.json").write_text(
+        json.dumps({"weight_map": {name: shard for shard, own in shards.items() for name in own}})
+    )
+    (folder / "config.json").write_text(json.dumps(LLAMA))
+    before = _contents(tmp_path)
+    arguments = ["partition", str(folder / model), "-k", "2", "-o", str(folder / target)]
+    assert "too; name another file" in _refused(arguments)
+    assert _contents(tmp_path) == before
+    layout = tmp_path / "map.json"
+    layout.write_text(json.dumps({"model": 0, "lm_head": 0}))
+    assert "is the layout too" in _refused(
+        ["evaluate", str(folder), "--layout", f"accelerate={layout}", "-k", "1", "-o", str(layout)]
+    )
 
 
 def test_a_folder_of_stages_keeps_its_model_plan_and_weights(tmp_path: Path) -> None:
