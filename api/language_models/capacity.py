@@ -70,7 +70,7 @@ def at_capacity(model: Model, asked: Partitioning, together: Sequence[Sequence[s
 def _refuse_given(how: ModelReading, objective: str) -> None:
     dims = how.values()["dims"] or {}
     for name, sizes in (("context", ("context", "prompt")), ("sequences", ())):
-        if name == objective and getattr(how, name) is not None:
+        if name == objective and getattr(how, name) is not None and (name == CONTEXT_OBJECTIVE or how.batch is None):
             raise InputError("is the objective", parameter=name, remedy="leave it out")
         if name == objective and any(size in dims for size in sizes):
             raise InputError(f"has the {name}, which is the objective", parameter="dims", remedy="leave it out")

@@ -121,6 +121,9 @@ def test_sequences_share_out_among_stages_unless_a_step_has_a_size(folder: str) 
     read = mtpp.read(folder, stage_memory="600kB", dims={"batch": 2}, context=64)
     step = mtpp.partition(read, 3, objective="sequences")
     assert step.document()["model"]["dims"] == {"context": 64, "batch": 2}
+    read = mtpp.read(folder, stage_memory="600kB", sequences=2, batch=2, context=64)
+    again = mtpp.partition(read, 3, objective="sequences")
+    assert again.capacity == step.capacity
     read = mtpp.read(folder, stage_memory="450kB", dims={"batch": 99}, context=200)
     few = mtpp.partition(read, 3, objective="sequences")
     assert few.capacity == few.document()["model"]["dims"]["batch"] < 99
