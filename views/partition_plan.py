@@ -12,7 +12,7 @@ from mtpp.names import CONTEXT_OBJECTIVE, PHASES
 from mtpp.units import format_bytes, format_share
 from mtpp.views.certificate_texts import ON_ENVELOPE
 from mtpp.views.renderer import view
-from mtpp.views.shown_plan import ShownPlan, devices_text, each_cost, fullest_stage, state_bytes
+from mtpp.views.shown_plan import ShownPlan, devices_text, each_cost, fullest_stage, in_any_phase, state_bytes
 from mtpp.views.table import Column, Table, table_of_records
 from mtpp.views.terminal import Medium, middle_out
 from mtpp.wording import counted
@@ -256,7 +256,8 @@ def _capacity_text(capacity: Mapping[str, Any], word: str) -> str:
 
 
 def _memory_text(plan: ShownPlan) -> str:
-    stage, held, limit = fullest_stage(plan.stages, plan.devices or [plan.system] * len(plan.stages))
+    stages = in_any_phase(plan.stages, plan.first_token)
+    stage, held, limit = fullest_stage(stages, plan.devices or [plan.system] * len(stages))
     states = next(state_bytes(row) for row in plan.stages if row["index"] == stage)
     kept = f", {format_bytes(states)} for states" if states else ""
     if plan.devices is not None and limit is not None:

@@ -322,6 +322,14 @@ def devices_of_stages(stages: Sequence[Mapping[str, Any]], listed: Sequence[Devi
     ]
 
 
+def in_any_phase(stages: Sequence[Mapping[str, Any]], first_token: Mapping[str, Any] | None) -> list[dict[str, Any]]:
+    """Return stages with the larger working memory of two phases, where a plan has a first token besides."""
+    if first_token is None:
+        return [dict(row) for row in stages]
+    pairs = zip(stages, first_token["stages"], strict=True)
+    return [{**row, "peak_bytes": max(row["peak_bytes"], first["peak_bytes"])} for row, first in pairs]
+
+
 class FullestStage(NamedTuple):
     """Stage with the largest share of its memory limit, its bytes, and that limit; None: without one."""
 

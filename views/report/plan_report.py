@@ -27,7 +27,7 @@ from mtpp.views.report.page import Block, Cell, Chart, Page, Prose, Section, Swi
 from mtpp.views.report.stage_bars import COST_PARTS, NAMES, bars, bars_height
 from mtpp.views.report.stated import StatedPlan, percent_above, ratio_text
 from mtpp.views.report.what_if import PARTS, Variant, bandwidth_matters, bytes_over_link, variants
-from mtpp.views.shown_plan import devices_text, each_cost, fullest_stage, state_bytes
+from mtpp.views.shown_plan import devices_text, each_cost, fullest_stage, in_any_phase, state_bytes
 from mtpp.views.table import NONE, Column, Table
 from mtpp.wording import counted
 
@@ -101,7 +101,10 @@ def plan_page(
         title=stated.name,
         kind=f"plan for {stated.seats}",
         verdict=plan_verdict(report, _headline(stated, document)),
-        figures=[*_figures(stated, report, load), *_figures_of_serving(stated, document, report)],
+        figures=[
+            *_figures(stated, report, load, document.get("first_token")),
+            *_figures_of_serving(stated, document, report),
+        ],
         sections=sections,
         charts=charts,
         data=data,
@@ -204,7 +207,9 @@ _WORDS = {"ok": "proven", "unchecked": "claimed, not checked in full", "false": 
 """What is said of a ratio, by the verdict on the plan."""
 
 
-def _figures(stated: StatedPlan, report: Report, load: ServingLoad | None) -> list[tuple[str, str, str]]:
+def _figures(
+    stated: StatedPlan, report: Report, load: ServingLoad | None, first_token: Mapping[str, Any] | None
+) -> list[tuple[str, str, str]]:
     upper, busy = stated.bottleneck, len(stated.stages) - stated.empty_count
     slowest = "" if stated.slowest is None else f"stage {stated.slowest}"
     found_by = f"{stated.method}, tier {stated.tier}"
@@ -228,7 +233,7 @@ def _figures(stated: StatedPlan, report: Report, load: ServingLoad | None) -> li
         figures.append(("Speed-up", f"{alone / upper:.3g}×", "over one stage"))
     kept = any(map(state_bytes, stated.stages))
     if (kept or any(one.limits_memory for one in stated.devices)) and stated.stages:
-        stage, held, limit = fullest_stage(stated.stages, stated.devices)
+        stage, held, limit = fullest_stage(in_any_phase(stated.stages, first_token), stated.devices)
         allowed = "" if limit is None else f", of {format_bytes(limit)}"
         states = next(state_bytes(row) for row in stated.stages if row["index"] == stage)
         states_text = f", {format_bytes(states)} for states" if states else ""
