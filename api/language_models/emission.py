@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -113,20 +114,22 @@ def _devices(document: Any, display: str) -> list[StageDevice]:
 
     if not isinstance(document, dict) or "stages" not in document or "machine" not in document:
         return []
-    device = record({"name": text}, {"place": text}, closed=False)
+    degree = whole(1, MOST_DEGREE + 1)
+    device = record({"name": text}, {"place": text, "tensor_parallel": array(degree)}, closed=False)
     row = record(
-        {"device": record({"index": whole()}, closed=False)}, {"tensor_parallel": whole(1, MOST_DEGREE + 1)},
-        closed=False,
+        {"device": record({"index": whole()}, closed=False)}, {"tensor_parallel": degree}, closed=False
     )  # fmt: skip
     with attributed(display):
         machine = shaped(record({"devices": array(device)}, closed=False), document["machine"], "machine")
-        found = []
+        sizes = (max(on.get("tensor_parallel", ()), default=1) for on in machine["devices"])
+        found, firsts = [], list(accumulate(sizes, initial=0))
         for i, stage in enumerate(shaped(array(row), document["stages"], "stages")):
             index = stage["device"]["index"]
             if index >= len(machine["devices"]):
                 raise InputError(f"there is no device {index}", where=f"/stages/{i}/device/index", remedy="plan anew")
             on = machine["devices"][index]
-            found.append(StageDevice(index, on["name"], on.get("place", ""), stage.get("tensor_parallel", 1)))
+            degree_here = stage.get("tensor_parallel", 1)
+            found.append(StageDevice(index, on["name"], on.get("place", ""), degree_here, firsts[index]))
         return found
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mtpp.errors import InputError
@@ -124,13 +125,14 @@ class ServedModel:
 
     @cached_property
     def gpus(self) -> dict[int, int]:
-        """Number of the device of each GPU: by places such as ``cuda:1``, or else as the machine lists them."""
+        """Number of the device of each first GPU: by places such as ``cuda:1``, or else as the machine lists them."""
         machine = self.model.machine
         assert machine is not None
         matches = [_CUDA.fullmatch(place) for place in machine.places]
         numbers = [int(match[1] or 0) for match in matches if match is not None]
         if not numbers or len(set(numbers)) < len(numbers):
-            return {i: i for i in range(machine.count)}
+            firsts = accumulate((device.tensor.degrees[-1] for device in machine.devices), initial=0)
+            return dict(zip(firsts, range(machine.count), strict=False))
         return {int(match[1] or 0): i for i, match in enumerate(matches) if match is not None}
 
     @property
@@ -151,7 +153,7 @@ class ServedModel:
         order
             Number of the device of each stage, where the text does not say it.
         degree
-            GPUs of each stage; None: as the text says, or the fastest that all devices have.
+            GPUs of each stage; None: as the text says, or the fastest that all of its devices have.
 
         Raises
         ------
@@ -164,6 +166,7 @@ class ServedModel:
         moved = moved_bytes(self.described, given.layout.overrides or ())
         if self.model.machine is None:
             visible = given.pasted.devices
+            self._check_degree(given.pasted.tensor_parallel)
             devices = None if visible is None else dict(enumerate(visible))
             count = max([k or 1, *(place + 1 for place in [*self.places(given), *(visible or ())])])
             instance = self.model.instance(count)
@@ -173,11 +176,11 @@ class ServedModel:
         on: dict[str, Any] = {"devices": devices, "cpu": self.cpu, "moved": moved, "groups": self.groups}
         found = [
             AuditOnMachine(instance, audited(instance, given.layout, **on), own)
-            for own, instance in self._instances(given, degree or given.pasted.tensor_parallel).items()
+            for own, instance in self._instances(given, degree or given.pasted.tensor_parallel, devices).items()
         ]
         return min(found, key=lambda one: (not one.audit.fits, one.audit.bottleneck))
 
-    def _instances(self, given: GivenLayout, degree: int | None) -> dict[int, Instance]:
+    def _instances(self, given: GivenLayout, degree: int | None, devices: Mapping[int, int]) -> dict[int, Instance]:
         """Return the instance of each degree of tensor parallelism that all stages may have.
 
         Raises
@@ -189,21 +192,40 @@ class ServedModel:
 
         engine = given.pasted.engine
         if self.model.degrees is None:
-            if degree not in (None, 1) and given.pasted.tensor_parallel is not None:
-                remedy = "give devices of the machine tensor_parallel and tensor_link"
-                raise InputError(f"has tensor degree {degree}", parameter="layout", remedy=remedy)
+            self._check_degree(given.pasted.tensor_parallel)
             return {1: self.model.whole_instance(None)}
-        common = set.intersection(*map(set, degrees_of_classes(self.model)))
+        of_classes = degrees_of_classes(self.model)
+        common = set.intersection(*(set(of_classes[kind]) for kind in self._classes(given, devices)))
         if engine in _ONE_GPU:
             common &= {1}
         allowed = common if degree is None else common & {degree}
         if not allowed:
-            of = "a tensor degree that all devices have" if degree is None else f"devices of tensor degree {degree}"
+            of = (
+                "a tensor degree that all of its devices have"
+                if degree is None
+                else f"devices of tensor degree {degree}"
+            )
             raise InputError(
                 f"{engine} needs {of}", parameter="machine", remedy="change tensor_parallel of its devices"
             )
         instances = degree_instances(self.model, None)
         return {one: instances[one] for one in sorted(allowed)}
+
+    def _check_degree(self, degree: int | None) -> None:
+        """Raise InputError if a text has a tensor degree that devices without degrees cannot have."""
+        if degree not in (None, 1, ServingLoad.of_sizes(self.model.dims).degree):
+            remedy = "give devices of a machine tensor_parallel and tensor_link"
+            raise InputError(f"has tensor degree {degree}", parameter="layout", remedy=remedy)
+
+    def _classes(self, given: GivenLayout, devices: Mapping[int, int]) -> set[int]:
+        """Return the classes of the devices that a layout names; of all where it names one that there is not."""
+        machine = self.model.machine
+        assert machine is not None
+        classes = machine.class_of
+        places = self.places(given)
+        if not places or not devices.keys() >= {*places}:
+            return {*classes}
+        return {classes[devices[place]] for place in places}
 
     def _devices(self, given: GivenLayout, order: Sequence[int] | None) -> dict[int, int]:
         """Return the device in the machine of each device that the engine sees."""
@@ -212,10 +234,23 @@ class ServedModel:
             return dict(enumerate(order))
         if visible is None:
             return self.gpus if given.layout.devices_of_layers is not None else dict(enumerate(self.gpus.values()))
-        missing = [number for number in visible if number not in self.gpus]
-        if missing:
-            raise InputError(f"names GPU {missing[0]}, which the machine has not", parameter="layout")
-        return {i: self.gpus[number] for i, number in enumerate(visible)}
+        degree = given.pasted.tensor_parallel or 1
+        firsts = visible[::degree] if len(visible) == (given.pasted.stages or 0) * degree else visible
+        found = [self._device_of_gpu(number) for number in firsts]
+        twice = next((number for number, device in zip(firsts, found, strict=True) if found.count(device) > 1), None)
+        if twice is not None:
+            problem = f"GPU {twice} is of a device that another stage is on"
+            raise InputError(problem, parameter="layout", remedy="give each stage a device of the machine")
+        return dict(enumerate(found))
+
+    def _device_of_gpu(self, number: int) -> int:
+        """Return the number of the device that a GPU belongs to."""
+        machine = self.model.machine
+        assert machine is not None
+        for first, device in self.gpus.items():
+            if first <= number < first + machine.devices[device].tensor.degrees[-1]:
+                return device
+        raise InputError(f"names GPU {number}, which the machine has not", parameter="layout")
 
     def capacity(self, found: AuditOnMachine) -> dict[str, Any] | None:
         """Return the largest context that stages hold; None without a limit on memory, and of a prefill."""

@@ -92,6 +92,8 @@ def first_gpu(stage: LayerStage) -> int | None:
     named = _CUDA.fullmatch(stage.place)
     if named:
         return int(named[1] or 0)
+    if stage.gpu is not None:
+        return stage.gpu
     return None if stage.device is None else stage.device * stage.tensor_parallel
 
 
@@ -126,7 +128,7 @@ def environment(stages: Sequence[LayerStage], **variables: str) -> str:
 def numbering(stages: Sequence[LayerStage]) -> str:
     """Return the assignment that numbers GPUs as a list of ``nvidia-smi`` does; empty where it is all the same."""
     listed = all(stage.device is not None for stage in stages)
-    single = all(stage.tensor_parallel == 1 for stage in stages)
+    single = all(stage.tensor_parallel == 1 and stage.gpu in (None, stage.device) for stage in stages)
     differ = visible_gpus(stages) is not None or len({stage.name for stage in stages}) > 1
     return "CUDA_DEVICE_ORDER=PCI_BUS_ID" if listed and single and differ else ""
 
@@ -144,7 +146,8 @@ def device_notes(stages: Sequence[LayerStage], *, started: bool = False) -> list
         notes.append(f"devices of the stages in order: {', '.join(stage.name for stage in stages)}")
     if not started and (before := environment(stages)):
         notes.append(f"start it with {before.strip()}")
-    if visible_gpus(stages) is not None and any(stage.tensor_parallel > 1 for stage in stages):
+    nodes = any(stage.tensor_parallel > 1 or stage.gpu not in (None, stage.device) for stage in stages)
+    if visible_gpus(stages) is not None and nodes:
         notes.append("on several hosts: the hosts in this order, without CUDA_VISIBLE_DEVICES")
     return notes
 

@@ -37,6 +37,8 @@ class LayerStage:
         Of the device; empty without a machine.
     tensor_parallel
         GPUs that share each of its layers.
+    gpu
+        Number of the first GPU of its device, those of earlier devices counted; None: all have as many as it uses.
     """
 
     layers: tuple[int, int]
@@ -50,6 +52,7 @@ class LayerStage:
     name: str = ""
     place: str = ""
     tensor_parallel: int = 1
+    gpu: int | None = None
 
     @property
     def count(self) -> int:
@@ -70,6 +73,7 @@ class StageDevice:
     name: str = ""
     place: str = ""
     tensor_parallel: int = 1
+    gpu: int | None = None
 
 
 def stages_of_counts(counts: Sequence[int], mtp: int = 0) -> list[LayerStage]:

@@ -245,9 +245,32 @@ def test_degrees_of_tensor_parallelism(tmp_path: Path, degree: int) -> None:
     assert alone.document()["capacity"] == found.document()["capacity"]
     if degree > 1:
         said = str(refusal(mtpp.evaluate_layout, one, "llama.cpp", "5,4"))
-        assert said.startswith("machine: llama.cpp needs a tensor degree that all devices have")
+        assert said.startswith("machine: llama.cpp needs a tensor degree that all of its devices have")
         plain = mtpp.read(path, machine=machine(tmp_path, (1, "8MB"), (1, "8MB")))
         assert f"has tensor degree {degree}" in str(refusal(mtpp.evaluate_layout, plain, "vllm", line))
+
+
+def test_gpus_of_nodes(tmp_path: Path) -> None:
+    """Texts name GPUs of nodes, of which each has as many as its largest degree; a better layout may use some alone."""
+    tensor = 'tensor_parallel = {}\ntensor_link = "5GB/s"\n'
+    node = '[[device]]\nname = "{}"\ncount = {}\nmemory = "2MB"\n{}{}'
+    tables = [node.format("a", 1, tensor.format([1, 2]), DEVICE.format(1)),
+              node.format("b", 2, tensor.format([1, 2, 4]), DEVICE.format(4))]  # fmt: skip
+    (tmp_path / "machine.toml").write_text('order = "free"\n' + "".join(tables))
+    read = mtpp.read(config(tmp_path), machine=tmp_path / "machine.toml", context=100)
+    line = "CUDA_VISIBLE_DEVICES={} VLLM_PP_LAYER_PARTITION=5,3 vllm serve m -pp 2 -tp {}"
+    whole = mtpp.evaluate_layout(read, "vllm", line.format("6,7,8,9,2,3,4,5", 4))
+    assert [row["device"] for row in whole.stages] == [{"name": "b", "index": 2}, {"name": "b", "index": 1}]
+    part = mtpp.evaluate_layout(read, "vllm", line.format("2,3,0,1", 2))
+    assert [row["device"]["index"] for row in part.stages] == [1, 0]
+    assert part.better["bottleneck"] <= part.document()["bottleneck"]
+    same = str(refusal(mtpp.evaluate_layout, read, "vllm", line.format("2,3,4,5", 2)))
+    assert same.startswith("layout: GPU 2 is of a device that another stage is on")
+    assert "names GPU 10" in str(refusal(mtpp.evaluate_layout, read, "vllm", line.format("2,3,10,11", 2)))
+    plan = mtpp.partition(read, layers_only=True)
+    assert mtpp.evaluate_layout(read, "vllm", mtpp.emit(read, plan, "vllm")).document()["bottleneck"] == plan.bottleneck
+    equal = mtpp.read(config(tmp_path), context=100)
+    assert "has tensor degree 2" in str(refusal(mtpp.evaluate_layout, equal, "vllm", line.format("0,1,2,3", 2)))
 
 
 def test_mtp_layers(tmp_path: Path) -> None:

@@ -209,6 +209,8 @@ def test_tensor_degrees(shared_data: Path) -> None:
     assert "\n--tensor-model-parallel-size 4\n" in engine_text("megatron", model, str(path), stages)
     assert "\ntensor_parallel_size: 4\n" in engine_text("tensorrt-llm", model, str(path), stages)
     assert "\ntensor_parallel_degree = 4\n" in engine_text("torchtitan", model, str(path), stages)
+    larger = _placed(model, [16, 16], [StageDevice(2, "b", "", 2, 16), StageDevice(0, "a", "", 2, 0)])
+    assert "CUDA_VISIBLE_DEVICES=16,17,0,1 " in engine_text("vllm", model, str(path), larger)
     mixed = _placed(model, [16, 16], [StageDevice(0, "a", "", 8), StageDevice(1, "b", "", 4)])
     for engine in ("vllm", "sglang", "tensorrt-llm", "megatron", "torchtitan", "deepspeed"):
         with pytest.raises(mtpp.InputError, match=r"tensor degrees 8 and 4, and \S+ has one for all.*layers_only"):
