@@ -41,6 +41,7 @@ NO_FILES = {
         "--layout",
         "--utilization",
         "--tensor-link",
+        "--layouts",
     ),
     *(
         "--fast-memory",
