@@ -123,7 +123,13 @@ class Architecture:
     def layer(self, c: Configuration, layer: int, kind: str) -> Shapes:
         """Return the tensors of a layer."""
         shapes = self._mixer(kind).tensors(c, layer)
-        return shapes | self.feed_forward(c, layer) | self.norms(c, layer)
+        shapes |= self.feed_forward(c, layer) | self.norms(c, layer)
+        stacks = [shape for shape in shapes.values() if isinstance(shape, ExpertStack)]
+        chosen = c.whole("num_experts_per_tok")
+        if stacks and chosen > stacks[0][0] and "num_experts_per_tok" not in c.assumed:
+            problem = f"a token has {chosen:,} of {stacks[0][0]:,} experts"
+            raise InputError(problem, source=c.source, where="num_experts_per_tok", remedy="correct it")
+        return shapes
 
     def cache(self, c: Configuration, layer: int, kind: str) -> LayerCache:
         """Return the cache of a layer."""

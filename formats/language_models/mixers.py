@@ -55,8 +55,11 @@ def attention(
     """
 
     def tensors(c: Configuration, layer: int) -> Shapes:
-        hidden, d = c.hidden, c.head_dim(layer)
-        q, kv = c.heads * d, c.kv_heads(layer) * d
+        hidden, d, groups = c.hidden, c.head_dim(layer), c.kv_heads(layer)
+        if groups and c.heads % groups:
+            problem = f"{groups:,} heads of keys and values do not divide {c.heads:,} of queries"
+            raise InputError(problem, source=c.source, where="num_key_value_heads", remedy="correct it")
+        q, kv = c.heads * d, groups * d
         biased = c.flag(bias)
         query, key, value, output = (f"{path}.{name}" for name in names)
         if fused is not None:

@@ -44,6 +44,8 @@ def stored_model(
     counted_by
         Counts architectures that the table does not have.
     """
+    if not checkpoint.tensors:
+        raise InputError("the header has no tensors", source=str(checkpoint.files[0]), remedy="it holds no model")
     notes = list(checkpoint.notes)
     gguf = checkpoint.kind == "gguf"
     source = str(checkpoint.files[0] if gguf or configuration is None else configuration)

@@ -178,3 +178,11 @@ def test_every_row_has_a_name_of_its_own() -> None:
     names = Counter(name for row in rows for name in (row.name, *row.also))
     assert set(names.values()) == {1}
     assert set(names) == set(ARCHITECTURES)
+
+
+def test_heads_and_experts_have_to_agree(tmp_path: Path) -> None:
+    """Queries share heads of keys and values evenly; a token has no more experts than there are."""
+    said = _refusal(tmp_path, {**LLAMA, "num_attention_heads": 4, "num_key_value_heads": 3})
+    assert "num_key_value_heads: 3 heads of keys and values do not divide 4 of queries" in said
+    sparse = {**LLAMA, "model_type": "mixtral", "num_local_experts": 4, "num_experts_per_tok": 5}
+    assert "num_experts_per_tok: a token has 5 of 4 experts" in _refusal(tmp_path, sparse)

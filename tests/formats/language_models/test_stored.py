@@ -276,3 +276,9 @@ def test_folders_without_a_model_are_refused(tmp_path: Path) -> None:
     """With what a model's folder has."""
     with pytest.raises(InputError, match=r"no model is there; a model's folder has config\.json"):
         read_language_model(tmp_path)
+
+
+def test_files_without_tensors_are_refused(tmp_path: Path) -> None:
+    """A header may be whole and hold nothing."""
+    with pytest.raises(InputError, match="the header has no tensors"):
+        read_language_model(write_model(tmp_path, LLAMA, {}))
