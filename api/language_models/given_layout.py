@@ -139,21 +139,23 @@ def _with_devices(found: PastedLayout, devices: Sequence[Device] | None, request
     limits = limits or [_NO_LIMIT] * (request.stages or 0)
     if found.engine in _OFFLOADING:
         return _with_limits(setting, limits)
-    if isinstance(setting, str):
-        return setting
     unlimited = _NO_LIMIT in limits or not limits
-    if (
-        found.engine == "llama.cpp"
-        and limits
-        and not {"--tensor-split", "-ts", "tensor_split", "free_memory"} & setting.keys()
-    ):
-        return {**setting, "free_memory": [1] * len(limits) if unlimited else limits}
+    if found.engine == "llama.cpp" and limits:
+        return _with_free_memory(setting, [1] * len(limits) if unlimited else limits)
     if found.engine == "exo" and not setting:
         if unlimited:
             raise InputError("exo divides layers by memory", parameter="machine", remedy="give each device's ‹memory›")
         stored = {} if request.described is None else {"storage_bytes": request.described.bytes}
         return {"ram_available_gb": [limit / 2**30 for limit in limits], **stored}
     return setting
+
+
+def _with_free_memory(setting: Any, free: Sequence[int]) -> Any:
+    """Add the memory that decides where there are no shares, or all are 0."""
+    from mtpp.formats.layouts.llama_cpp import options_of_line
+
+    options = options_of_line(setting) if isinstance(setting, str) else setting
+    return {"free_memory": list(free), **options}
 
 
 def _with_limits(setting: Any, limits: Sequence[int]) -> Any:

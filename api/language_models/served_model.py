@@ -165,10 +165,10 @@ class ServedModel:
 
         moved = moved_bytes(self.described, given.layout.overrides or ())
         if self.model.machine is None:
-            visible = given.pasted.devices
-            self._check_degree(given.pasted.tensor_parallel)
-            devices = None if visible is None else dict(enumerate(visible))
-            count = max([k or 1, *(place + 1 for place in [*self.places(given), *(visible or ())])])
+            own, firsts = given.pasted.tensor_parallel or 1, given.pasted.first_gpus
+            self._check_degree(own)
+            devices = None if firsts is None else {i: first // own for i, first in enumerate(firsts)}
+            count = max([k or 1, *(place + 1 for place in [*self.places(given), *(devices or {}).values()])])
             instance = self.model.instance(count)
             audit = audited(instance, given.layout, devices=devices, moved=moved, groups=self.groups)
             return AuditOnMachine(instance, audit, 1)
@@ -229,13 +229,11 @@ class ServedModel:
 
     def _devices(self, given: GivenLayout, order: Sequence[int] | None) -> dict[int, int]:
         """Return the device in the machine of each device that the engine sees."""
-        visible = given.pasted.devices
+        firsts = given.pasted.first_gpus
         if order is not None:
             return dict(enumerate(order))
-        if visible is None:
+        if firsts is None:
             return self.gpus if given.layout.devices_of_layers is not None else dict(enumerate(self.gpus.values()))
-        degree = given.pasted.tensor_parallel or 1
-        firsts = visible[::degree] if len(visible) == (given.pasted.stages or 0) * degree else visible
         found = [self._device_of_gpu(number) for number in firsts]
         twice = next((number for number, device in zip(firsts, found, strict=True) if found.count(device) > 1), None)
         if twice is not None:

@@ -67,7 +67,7 @@ class PastedLayout:
     stages
         Number of stages, None where nobody said it.
     devices
-        Number of the device of each stage in the list of devices; None where stages follow the list.
+        Numbers of the GPUs of all stages in order; None where stages follow the list of devices.
     tensor_parallel
         GPUs of each stage, None where nobody said it.
     """
@@ -82,6 +82,14 @@ class PastedLayout:
     def own_rule(self) -> bool:
         """Whether the engine decides."""
         return not self.setting or (isinstance(self.setting, str) and self.setting in accelerate.MODES)
+
+    @property
+    def first_gpus(self) -> tuple[int, ...] | None:
+        """Number of the first GPU of each stage; None where stages follow the list of devices."""
+        degree, gpus = self.tensor_parallel or 1, self.devices
+        if gpus is None or len(gpus) % degree or self.stages not in (None, len(gpus) // degree):
+            return gpus
+        return gpus[::degree]
 
 
 def pasted_layout(engine: str, given: Any, source: str | None = None) -> PastedLayout:
@@ -114,17 +122,7 @@ def pasted_layout(engine: str, given: Any, source: str | None = None) -> PastedL
         return PastedLayout(engine, _keyed(engine, _parsed(text, source)))
     found = _READERS.get(engine, PastedLayout)(engine, text)
     started = _STARTED.search(text) if found.devices is None else None
-    return _on_nodes(found if started is None else replace(found, devices=_device_numbers(started[1])))
-
-
-def _on_nodes(layout: PastedLayout) -> PastedLayout:
-    """Layout with the number of the device of each stage, whose GPUs stand next to each other, in place of all GPUs."""
-    degree, gpus = layout.tensor_parallel or 1, layout.devices or ()
-    if degree == 1 or not gpus or len(gpus) % degree or layout.stages not in (None, len(gpus) // degree):
-        return layout
-    whole = all(first % degree == 0 and list(gpus[i : i + degree]) == list(range(first, first + degree))
-                for i, first in enumerate(gpus) if i % degree == 0)  # fmt: skip
-    return replace(layout, devices=tuple(first // degree for first in gpus[::degree])) if whole else layout
+    return found if started is None else replace(found, devices=_device_numbers(started[1]))
 
 
 def _keyed(engine: str, value: Any) -> Setting:

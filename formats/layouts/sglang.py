@@ -39,8 +39,7 @@ def read(setting: Setting | str, request: LayoutRequest) -> Layout:
     else:
         counts = counts_of_text(str(text), request)
         findings += forms_of_text(str(text))
-    layout = layout_of_counts("sglang", counts, request, findings)
-    return replace(layout, notes=[_TIED]) if request.tied and len(counts) > 1 else layout
+    return replace(layout_of_counts("sglang", counts, request, findings), notes=_notes(len(counts), request))
 
 
 def default_counts(layers: int, stages: int) -> list[int]:
@@ -61,9 +60,17 @@ def write(stages: Sequence[LayerStage], request: LayoutRequest) -> WrittenLayout
     setting = {VARIABLE: text} if len(stages) > 1 else {}
     sizes = f"--pipeline-parallel-size {len(stages)} --tensor-parallel-size {tensor_degree(stages, 'SGLang')}"
     server = f"python -m sglang.launch_server --model-path {served(request)}"
-    notes = device_notes(stages, started=True) + ([_TIED] if request.tied and len(stages) > 1 else [])
-    if len(stages) > 1 and request.model_type in _NOT_PIPELINED:
-        notes.append(f"SGLang 0.5.23 refuses {request.model_type} at start: {_REFUSED!r}")
+    notes = device_notes(stages, started=True) + _notes(len(stages), request)
     if request.mtp:
         notes.append("MTP layers are those of a drafter on the last stage, and are not counted")
     return WrittenLayout(dict(setting), f"{environment(stages, **setting)}{server} {sizes}\n", notes)
+
+
+def _notes(stages: int, request: LayoutRequest) -> list[str]:
+    """Facts that hold with several stages, whoever made the layout."""
+    if stages == 1:
+        return []
+    notes = [_TIED] if request.tied else []
+    if request.model_type in _NOT_PIPELINED:
+        notes.append(f"SGLang 0.5.23 refuses {request.model_type} at start: {_REFUSED!r}")
+    return notes

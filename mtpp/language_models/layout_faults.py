@@ -110,9 +110,12 @@ def notes(audit: LayoutAudit, names: LayerNames) -> list[str]:
     if names.encoder and layout.device_map is None:
         found.append("the layout is of decoder layers: those of the encoder are counted where the embedding is")
     for stage in (stage for stage in audit.untimed if not stage.moved_bytes or stage.layers or stage.holder.head):
-        how = "sent to a device in each step" if audit.streams else f"worked with on {stage.device_name}"
-        held = format_bytes(stage.cost.param_bytes)
-        found.append(f"{held} of weights on {stage.device_name} are {how}; the time for that is not modelled")
+        held = f"{format_bytes(stage.cost.param_bytes)} of weights"
+        if audit.streams:
+            sent = f"{held} on {stage.device_name} are sent to a device in each step"
+            found.append(f"{sent}; the time for that is not modelled")
+        else:
+            found.append(f"{held} are on {stage.device_name}; the time of its work with them is not modelled")
     found += [
         f"{format_bytes(stage.moved_bytes)} of weights are moved to {stage.device_name}: "
         "their time is counted on the devices of their layers"

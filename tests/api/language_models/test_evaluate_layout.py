@@ -273,6 +273,19 @@ def test_gpus_of_nodes(tmp_path: Path) -> None:
     assert "has tensor degree 2" in str(refusal(mtpp.evaluate_layout, equal, "vllm", line.format("0,1,2,3", 2)))
 
 
+def test_engines_own_doings(tmp_path: Path) -> None:
+    """SGLang refuses an architecture when it starts; shares that are all 0 are those of free memory."""
+    path = config(tmp_path, model_type="gemma2", num_hidden_layers=2)
+    refuses = "SGLang 0.5.23 refuses gemma2 at start: 'Pipeline Parallel is not compatible with this model.'"
+    assert refuses in mtpp.evaluate_layout(path, "sglang", "1,1").document()["notes"]
+    assert mtpp.evaluate_layout(path, "sglang", "2").document()["notes"] == []
+    read = mtpp.read(config(tmp_path), machine=machine(tmp_path, (1, "6MB"), (1, "2MB")))
+    free, zero = (mtpp.evaluate_layout(read, "llama.cpp", text) for text in ("default", "-ngl 99 -ts 0,0"))
+    assert [row["ranges"] for row in zero.stages] == [row["ranges"] for row in free.stages]
+    cpu = "269.5 KiB of weights are on CPU; the time of its work with them is not modelled"
+    assert cpu in mtpp.evaluate_layout(read, "llama.cpp", "-ngl 7 -ts 1,1").document()["notes"]
+
+
 def test_mtp_layers(tmp_path: Path) -> None:
     """On the last stage; accelerate runs none, and there is no ratio then."""
     read = mtpp.read(config(tmp_path), machine=machine(tmp_path, (1, "8MB"), (1, "8MB")), mtp=2)

@@ -305,7 +305,8 @@ def test_texts_are_read_as_pasted_layouts(shared_data: Path, engine: str) -> Non
     assert layout.ranges == ([[0, 17], [17, 32]] if engine == "deepspeed" else [[0, 20], [20, 32]])
     assert found.stages in (None, 2)
     if degree == 2 or engine == "llama.cpp":
-        assert found.devices == (1, 0)
+        assert found.devices == ((2, 3, 0, 1) if degree == 2 else (1, 0))
+        assert found.first_gpus == ((2, 0) if degree == 2 else (1, 0))
 
 
 def test_items_are_counted_without_modules(shared_data: Path) -> None:
