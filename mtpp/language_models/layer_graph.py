@@ -212,7 +212,8 @@ class _Graph:
             self._layer(layer, own)
             previous = layer.name
         if encoder:
-            self._pass(previous, [layer.name for layer in decoder], prompts_only=True)
+            # A decoder's stages come behind the encoder's: its embedding waits for the output, too
+            self._pass(previous, [DECODER_EMBEDDING, *(layer.name for layer in decoder)], prompts_only=True)
             step = arithmetic.embedding(model, load.tokens)
             self._add(DECODER_EMBEDDING, "embedding", step, Part(), sent=summed)
             previous = DECODER_EMBEDDING
