@@ -228,7 +228,7 @@ def read_model(
         If it is no graph, broken, or does not fit its measured costs.
     """
     from mtpp.api.inputs.python_models import source_at
-    from mtpp.api.inputs.serving import in_order, load_sizes, refuse_serving
+    from mtpp.api.inputs.serving import held, in_order, load_sizes, refuse_serving
     from mtpp.formats.graphs.language_model import looks_like_description
     from mtpp.formats.graphs.recognise import read_graph, takes_sizes
     from mtpp.formats.modelled.open_sizes import OpenSizes
@@ -240,7 +240,10 @@ def read_model(
     system, machine = how.device, how.placed
     if looks_like_description(source.data):
         given = {**load_sizes(how, stages or (None if machine is None else machine.count)), **given}
-        system, machine = in_order(system, how.peak), None if machine is None else in_order(machine, how.peak)
+        system = held(in_order(system, how.peak), how)
+        if machine is not None:
+            groups = [replace(one, device=held(one.device, how)) for one in machine.groups]
+            machine = in_order(replace(machine, groups=tuple(groups)), how.peak)
     elif not spare_dims and how.from_format != FROM_TRANSFORMERS:
         refuse_serving(how)
     read = partial(

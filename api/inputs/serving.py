@@ -63,7 +63,7 @@ def load_sizes(how: ModelReading, stages: int | None) -> dict[str, int]:
     """
     from mtpp.language_models.serving_load import BATCH, CONTEXT, DECODE, PROMPT, ServingLoad
 
-    sequences = how.device.sequences if how.placed is None else how.placed.classes[0].sequences
+    sequences = held(how.device if how.placed is None else how.placed.classes[0], how).sequences
     if how.batch is not None and how.batch > sequences:
         problem = f"{how.batch:,} are more than the {counted(sequences, 'sequence')} held"
         raise InputError(problem, parameter="batch", remedy="raise ‹sequences›")
@@ -85,6 +85,12 @@ def load_sizes(how: ModelReading, stages: int | None) -> dict[str, int]:
     if both or twice - {BATCH}:
         raise InputError("says the same as another option", parameter="dims", remedy="leave one of them out")
     return sizes
+
+
+def held(device: Device, how: ModelReading) -> Device:
+    """Return a device that holds as many sequences as a step works on, where nobody says how many."""
+    said = how.sequences is not None or device.sequences > 1
+    return device if said or how.batch is None else replace(device, sequences=how.batch)
 
 
 def in_order(devices: D, peak: str | None) -> D:

@@ -131,10 +131,16 @@ def test_an_adapter_adds_its_bytes_to_the_layers_that_it_names(folder: str, tmp_
         mtpp.read(folder, adapters=[str(adapter)])
 
 
+def test_a_batch_alone_is_held(folder: str) -> None:
+    """As many sequences as a step works on."""
+    document = mtpp.partition(mtpp.read(folder, batch=3), 2).document()
+    assert (document["system"]["sequences"], document["model"]["serving"]["batch"]) == (3, 3)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"batch": 3}, "3 are more than the 1 sequence held"),
+        ({"batch": 3, "sequences": 2}, "3 are more than the 2 sequences held"),
         ({"dims": {"tokens": 3}}, "the model has no size 'tokens'"),
         ({"context": 5, "dims": {"context": 6}}, "says the same as another option"),
         ({"context": 5, "dims": {"prompt": 6}}, "says the same as another option"),
