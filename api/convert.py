@@ -86,6 +86,9 @@ def converted_text(
     parameter
         Name by which the caller knows the assignment.
     """
+    from mtpp.api.inputs.serving import refuse_both_phases
+
+    refuse_both_phases(model.how)
     plan = None
     if assignment is not None:
         from mtpp.api.evaluate import scored

@@ -13,7 +13,7 @@ from mtpp.api.cells.overheads import Overheads
 from mtpp.api.inputs.model import Model, read_model
 from mtpp.api.inputs.python_models import TORCH, source_at
 from mtpp.api.inputs.reading_in_time import reading, refuse_too_late
-from mtpp.api.inputs.serving import is_load, refuse_serving
+from mtpp.api.inputs.serving import is_load, refuse_both_phases, refuse_serving
 from mtpp.api.options.reading import ModelReading, Reading
 from mtpp.errors import InputError, UnrecognisedInput
 from mtpp.formats.io.source import Source
@@ -233,8 +233,10 @@ def counts_of(asked: tuple[int, ...] | None, models: Sequence[str | Model], read
     Raises
     ------
     InputError
-        If there is neither.
+        If there is neither, or a model is read for both phases.
     """
+    for one in models:
+        refuse_both_phases(one.how if isinstance(one, Model) else reading)
     if asked is not None:
         return asked
     machines = [one.machine if isinstance(one, Model) else reading.placed for one in models]

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from mtpp.errors import InputError
+from mtpp.names import BOTH_PHASES
 from mtpp.wording import counted
 
 if TYPE_CHECKING:
@@ -32,6 +33,12 @@ def refuse_serving(serving: Serving) -> None:
     """Refuse options of language models where there is none."""
     for name in given_options(serving):
         raise InputError("is of language models", parameter=name, remedy="leave it out")
+
+
+def refuse_both_phases(how: ModelReading | None) -> None:
+    """Refuse both phases where a graph is of one step."""
+    if how is not None and how.phase == BOTH_PHASES:
+        raise InputError("is of plans: a graph has one step", parameter="phase", remedy="give decode or prefill")
 
 
 def is_load(sizes: Mapping[str, int]) -> bool:

@@ -61,7 +61,8 @@ def at_capacity(model: Model, asked: Partitioning, together: Sequence[Sequence[s
     if found is None:
         of = counted(problem.load.sequences, "sequence")
         least = f"one token of {of}" if asked.objective == CONTEXT_OBJECTIVE else "one sequence"
-        raise Infeasible(f"proven infeasible: no stages of layers fit with {least}", source="‹machine›")
+        limit = "‹machine›" if how.given_machine is not None else "‹stage_memory›"
+        raise Infeasible(f"proven infeasible: no stages of layers fit with {least}", source=limit)
     positions = language_model.sizes.get("max_position_embeddings")
     proof = problem.proof(found, positions if isinstance(positions, int) and positions > 0 else None)
     return AtCapacity(_read_again(how, source, problem.load, found), proof)

@@ -252,7 +252,21 @@ def test_what_does_not_go_together_is_refused(folder: str, tmp_path: Path) -> No
             mtpp.partition(model, 2, **options)
     with pytest.raises(InputError, match="does not go with phase both"):
         mtpp.partition(mtpp.read(folder, phase="both", machine=_line()["machine"]), max_bottleneck="1s")
-    with pytest.raises(Infeasible, match="no stages of layers fit with one token of 1 sequence"):
+    with pytest.raises(
+        Infeasible, match="stage_memory: proven infeasible: no stages of layers fit with one token of 1 sequence"
+    ):
         mtpp.partition(mtpp.read(folder, stage_memory="5kB"), 2, objective="context")
     with pytest.raises(InputError, match="unknown objective"):
         mtpp.partition(folder, 2, objective="tokens")
+
+
+def test_graphs_are_of_one_phase(folder: str, tmp_path: Path) -> None:
+    """Only plans are of both: no graph is written, bounded or compared for decoding alone in silence."""
+    model = mtpp.read(folder, phase="both")
+    for told in (
+        lambda: mtpp.convert(model, tmp_path / "graph.json"), lambda: mtpp.bound(model, 2),
+        lambda: mtpp.certify(model, 2), lambda: mtpp.compare(model, 2),
+    ):  # fmt: skip
+        with pytest.raises(InputError, match="is of plans: a graph has one step"):
+            told()
+    assert not (tmp_path / "graph.json").exists()
