@@ -12,6 +12,7 @@ from mtpp.api.language_models.better_layout import BetterLayout, better_document
 from mtpp.api.language_models.served_model import AuditOnMachine, ServedModel
 from mtpp.api.options.layouts import Auditing
 from mtpp.api.output import SavedResult
+from mtpp.errors import InputError
 from mtpp.host.stop_reason import StopReason
 from mtpp.units import PICOSECONDS
 
@@ -103,7 +104,10 @@ def evaluation_of(model: Model, engine: str, layout: Any, asked: Auditing, obser
     served = ServedModel.of(model)
     given = served.layout(engine, layout, asked.k)
     count = None if model.machine is None else model.machine.count
-    stages = asked.k or count or max(len(served.places(given)), 1)
+    used = len(served.places(given))
+    if asked.k is not None and used > asked.k:
+        raise InputError(f"{asked.k} is less than the {used} devices of the layout", parameter="k")
+    stages = asked.k or count or max(used, 1)
     served = served.for_stages(stages)
     found = served.audit(given, asked.k)
     audit = found.audit

@@ -286,6 +286,17 @@ def test_engines_own_doings(tmp_path: Path) -> None:
     assert cpu in mtpp.evaluate_layout(read, "llama.cpp", "-ngl 7 -ts 1,1").document()["notes"]
 
 
+def test_maps_on_more_devices_than_asked_for(tmp_path: Path) -> None:
+    """They are refused: the best plan would be one of fewer devices."""
+    placed = {"model.embed_tokens": 0, "model.norm": 1, "lm_head": 5}
+    placed |= {f"model.layers.{i}": int(i > 3) for i in range(LAYERS)}
+    said = str(refusal(mtpp.evaluate_layout, config(tmp_path), "accelerate", {"device_map": placed}, k=2))
+    assert said == "k: 2 is less than the 3 devices of the layout"
+    ratio = mtpp.evaluate_layout(config(tmp_path), "accelerate", {"device_map": placed}, k=3).ratio
+    assert ratio is not None
+    assert ratio >= 1
+
+
 def test_mtp_layers(tmp_path: Path) -> None:
     """On the last stage; accelerate runs none, and there is no ratio then."""
     read = mtpp.read(config(tmp_path), machine=machine(tmp_path, (1, "8MB"), (1, "8MB")), mtp=2)
