@@ -81,6 +81,11 @@ def compare_rules(
     InputError
         If a model or a machine cannot be read, or the number of stages is not known.
     """
+    from mtpp.api.inputs.model import Model
+    from mtpp.api.inputs.serving import refuse_both_phases
+
+    for one in models:
+        refuse_both_phases(one.how if isinstance(one, Model) else reading)
     engines = _engines(asked.layouts)
     machines: list[Any] = list(asked.machines or ()) or [reading.machine]
     if asked.k is None and machines == [None]:

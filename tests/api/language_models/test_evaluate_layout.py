@@ -425,6 +425,8 @@ def test_both_phases(tmp_path: Path) -> None:
     assert both.document()["first_token"]["latency"] == prompts.document()["latency"]
     assert both.stages == decode.stages
     assert "first token" in both.text()
+    both_phases = mtpp.Reading(phase="both")
+    assert str(refusal(mtpp.compare_layouts, [path], k=2, reading=both_phases)).startswith("phase: is of plans")
     held = [row["memory_bytes"] for row in both.stages]
     assert all(more > own for more, own in zip(both.document()["first_token"]["memory_bytes"], held, strict=True))
     tight = machine(tmp_path, *((1, f"{size}B") for size in held))
