@@ -26,6 +26,7 @@ from mtpp.machine.device import Device
 from mtpp.machine.tensor_group import all_reduced_bytes, gathered_bytes
 
 EMBEDDING, DECODER_EMBEDDING, HEAD = "embedding", "decoder_embedding", "head"
+"""Ops beside the layers, which have their own names."""
 
 MTP_LAYERS, SHARED_CACHES, SHARED_INDEXERS = "MTP layers", "shared caches", "shared indexers"
 """Reasons for layers to stay in one stage."""

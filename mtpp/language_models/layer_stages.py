@@ -8,9 +8,7 @@ from itertools import accumulate, pairwise
 
 from mtpp.errors import InputError
 from mtpp.language_models.language_model import LanguageModel
-
-EMBEDDING, DECODER_EMBEDDING, HEAD = "embedding", "decoder_embedding", "head"
-"""Ops of a model's graph beside its layers, which have their own names."""
+from mtpp.language_models.layer_graph import DECODER_EMBEDDING, EMBEDDING, HEAD
 
 
 @dataclass(frozen=True, kw_only=True)
