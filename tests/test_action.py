@@ -218,7 +218,7 @@ def test_codes_of_verify_pass_through(workspace: Path) -> None:
     def code(verify_arguments: str, **more: str) -> int:
         ran = runner(workspace, model="net.onnx", k="4", verify_arguments=verify_arguments, **more)
         found = ran.run()
-        assert ran.outputs["partition"]["report"] == ("" if more else "mtpp-plan.html"), ran.printed
+        assert ran.outputs["partition"].get("report", "") == ("" if more else "mtpp-plan.html"), ran.printed
         return found
 
     assert code("--shallow", report="false") == 3

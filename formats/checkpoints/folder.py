@@ -185,6 +185,8 @@ def read_json_object(path: Path, most_bytes: int) -> dict[str, Any]:
         if size > most_bytes:
             raise InputError(f"{format_bytes(size)} are above {format_bytes(most_bytes)}", source=source)
         text = path.read_bytes()
+    except FileNotFoundError:
+        raise InputError("no such file", source=source, remedy="check the path") from None
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}", source=source) from None
     try:
