@@ -222,8 +222,8 @@ def test_codes_of_verify_pass_through(workspace: Path) -> None:
         return found
 
     assert code("--shallow", report="false") == 3
-    assert code("--shallow --accept-unchecked --require-tier solver") == 0
     assert code("--require-tier=exact", report="false") == 1
+    assert code("--shallow --accept-unchecked --require-tier solver") == 0
 
 
 @needs_bash
