@@ -63,7 +63,7 @@ class DegreeGraphs:
         InputError
             If a graph is missing or malformed.
         """
-        machine, k = plan["machine"], plan["k"]
+        machine = plan["machine"]
         if machine["transport"] != "direct":
             refuse("degrees of tensor parallelism go with direct transport", ("machine", "transport"))
         degrees = plan[DEGREES]
@@ -71,8 +71,8 @@ class DegreeGraphs:
         for i, degree in enumerate(degrees):
             if (i and degree <= degrees[i - 1]) or not any(degree in row for row in allowed):
                 refuse("the degrees are not ascending ones of devices", (DEGREES, i))
-        own = _embedded(plan, k)
-        given = {} if due is None else _given(machine, k, due)
+        own = embedded_graphs(plan, plan.get(GRAPHS, {}), (GRAPHS,), 2)
+        given = {} if due is None else given_graphs(plan, due)
         found, rows = {1: whole}, []
         for degree in degrees:
             if degree == 1:
@@ -85,9 +85,7 @@ class DegreeGraphs:
         of_device = [[degree for degree in row if degree in degrees] for row in allowed]
         placed = {degree: found[degree] for degree in degrees}
         for degree, one in placed.items():
-            if [one.by_device[0].op_names[v] for v in one.by_device[0].order] != [
-                whole.by_device[0].op_names[v] for v in whole.by_device[0].order
-            ]:
+            if names_in_order(one) != names_in_order(whole):
                 refuse(f"the graph of degree {degree} has other ops than the whole model", (GRAPHS, str(degree)))
         return cls(placed, of_device, due is None), rows
 
@@ -113,13 +111,7 @@ class DegreeGraphs:
 
     def figures(self, plan: Mapping[str, Any], stage_of: list[int]) -> dict[int, StageFigures]:
         """Return the figures of each stage that has ops, at its own degree."""
-        found: dict[int, StageFigures] = {}
-        for degree, placed in self.placed.items():
-            numbers = [stage["device"]["index"] for stage in plan["stages"]]
-            on = [(placed.by_device[i], placed.devices[i]) for i in numbers]
-            rows = stage_figures(placed.by_device[0], stage_of, plan["system"], on)
-            found |= {s: row for s, row in rows.items() if plan["stages"][s][DEGREE] == degree}
-        return dict(sorted(found.items()))
+        return figures_at_degrees(self.placed, plan, stage_of)
 
 
 def intervals_row(graph: TickGraph, stage_of: Sequence[int]) -> Check:
@@ -148,25 +140,62 @@ def one_degree_row(plan: Mapping[str, Any]) -> list[Check]:
     return [Check("one degree", len(found) == 1, f"stages have degree {', '.join(map(str, found))}")]
 
 
-def _embedded(plan: Mapping[str, Any], k: int) -> dict[int, PlacedGraph]:
-    """Return the graphs that a plan embeds."""
+def embedded_graphs(
+    plan: Mapping[str, Any], graphs: Mapping[str, Any], path: tuple[str, ...], least: int
+) -> dict[int, PlacedGraph]:
+    """Return the graphs that a plan embeds by degree, each on its machine.
+
+    Parameters
+    ----------
+    path
+        Keys that lead to *graphs* in the plan.
+    least
+        Least degree that there may be.
+
+    Raises
+    ------
+    InputError
+        If a key is no such degree, or a graph is malformed.
+    """
     machine, found = plan["machine"], {}
     class_of = classes_of(machine)
-    for degree, one in plan.get(GRAPHS, {}).items():
-        if not degree.isdecimal() or str(int(degree)) != degree or int(degree) < 2:
-            refuse("is no degree above 1", (GRAPHS, degree))
+    for degree, one in graphs.items():
+        at = (*path, degree)
+        if not degree.isdecimal() or str(int(degree)) != degree or int(degree) < least:
+            refuse("is no degree above 1" if least > 1 else "is no degree", at)
         if len(one["times"]) != max(class_of) + 1:
-            refuse("there is not a row of times for each class of devices", (GRAPHS, degree, "times"))
+            refuse("there is not a row of times for each class of devices", (*at, "times"))
         times = [one["times"][c] for c in class_of]
         try:
-            found[int(degree)] = placed_graph(machine, one["graph"], k, times, embedded=False)
+            found[int(degree)] = placed_graph(machine, one["graph"], plan["k"], times, embedded=False)
         except InputError as error:
-            raise InputError(error.problem, where=f"/{GRAPHS}/{degree}{error.where or ''}") from None
+            raise InputError(error.problem, where=f"/{'/'.join(at)}{error.where or ''}") from None
     return found
 
 
-def _given(machine: Mapping[str, Any], k: int, due: DegreesDue) -> dict[int, PlacedGraph]:
+def given_graphs(plan: Mapping[str, Any], due: DegreesDue) -> dict[int, PlacedGraph]:
+    """Return the model's graphs by degree, each on the machine of a plan."""
+    machine, k = plan["machine"], plan["k"]
     return {degree: placed_graph(machine, graph, k, times, embedded=False) for degree, (graph, times) in due.items()}
+
+
+def names_in_order(graph: PlacedGraph) -> list[str]:
+    """Return the names of the ops in the graph's order."""
+    one = graph.by_device[0]
+    return [one.op_names[v] for v in one.order]
+
+
+def figures_at_degrees(
+    placed: Mapping[int, PlacedGraph], plan: Mapping[str, Any], stage_of: list[int]
+) -> dict[int, StageFigures]:
+    """Return the figures of each stage of a plan that has ops, by the graph of its own degree."""
+    found: dict[int, StageFigures] = {}
+    numbers = [stage["device"]["index"] for stage in plan["stages"]]
+    for degree, one in placed.items():
+        on = [(one.by_device[i], one.devices[i]) for i in numbers]
+        rows = stage_figures(one.by_device[0], stage_of, plan["system"], on)
+        found |= {s: row for s, row in rows.items() if plan["stages"][s][DEGREE] == degree}
+    return dict(sorted(found.items()))
 
 
 def _considered_row(allowed: Sequence[Sequence[int]], degrees: Sequence[int]) -> Check:

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from mtpp.checker.graph import first_difference
-from mtpp.checker.machine import PlacedGraph, Times, classes_of, placed_graph
+from mtpp.checker.intervals.degree_graphs import (
+    DegreesDue,
+    embedded_graphs,
+    figures_at_degrees,
+    given_graphs,
+    names_in_order,
+)
+from mtpp.checker.machine import PlacedGraph
 from mtpp.checker.report import Check
-from mtpp.checker.stages import StageFigures, stage_figures
+from mtpp.checker.stages import StageFigures
 from mtpp.document_shape import refuse
-from mtpp.errors import InputError
 
 FIRST_TOKEN = "first_token"
 """Key of plans."""
 
 ROW = "first token"
 
-PromptsDue = Mapping[int, tuple[Any, Sequence[Times | None]]]
-"""For each degree of tensor parallelism the graph of a prefill, and the times of its ops on each device."""
+PromptsDue = DegreesDue
+"""For each degree, 1 among them, the graph of a prefill, and the times of its ops on each device."""
 
 
 @dataclass(frozen=True)
@@ -58,17 +64,15 @@ class Prompts:
         """
         if FIRST_TOKEN not in plan:
             return None
-        own = _embedded(plan)
-        given = {}
-        for degree, (graph, times) in (due or {}).items():
-            given[degree] = placed_graph(plan["machine"], graph, plan["k"], times, embedded=False)
+        own = embedded_graphs(plan, plan[FIRST_TOKEN].get("graphs", {}), (FIRST_TOKEN, "graphs"), 1)
+        given = given_graphs(plan, due or {})
         found, fault = {}, None
         for degree in plan["degrees"]:
             graph = given.get(degree) or own.get(degree)
             if graph is None:
                 at = (FIRST_TOKEN, "graphs")
                 refuse(f"the plan embeds no graph of prompts at degree {degree}", at, "give the model with ‹model›")
-            if _names(graph) != _names(whole):
+            if names_in_order(graph) != names_in_order(whole):
                 refuse(f"prompts at degree {degree} have other ops than decoding", (FIRST_TOKEN,))
             found[degree] = graph
             if due is not None and degree not in given:
@@ -95,7 +99,7 @@ class Prompts:
             return Check(ROW, False, fault)
         if len(stated["stages"]) != len(plan["stages"]):
             return Check(ROW, False, f"{len(stated['stages'])} stages, the plan has {len(plan['stages'])}")
-        figures = self._figures(plan, stage_of)
+        figures = figures_at_degrees(self.placed, plan, stage_of)
         for s, row in enumerate(stated["stages"]):
             mine = figures.get(s, StageFigures())
             for key, due in (("cost", mine.cost), ("peak_bytes", mine.peak_bytes)):
@@ -113,15 +117,6 @@ class Prompts:
         within = "" if self.limit is None else f", {self.limit} allowed"
         return Check(ROW, True, f"{latency} ticks{within}; no stage needs more than the limit of its device")
 
-    def _figures(self, plan: Mapping[str, Any], stage_of: list[int]) -> dict[int, StageFigures]:
-        found: dict[int, StageFigures] = {}
-        numbers = [stage["device"]["index"] for stage in plan["stages"]]
-        for degree, placed in self.placed.items():
-            on = [(placed.by_device[i], placed.devices[i]) for i in numbers]
-            rows = stage_figures(placed.by_device[0], stage_of, plan["system"], on)
-            found |= {s: row for s, row in rows.items() if plan["stages"][s]["tensor_parallel"] == degree}
-        return found
-
 
 def _fault_in_sizes(plan: Mapping[str, Any]) -> str | None:
     """Return the first size in which prompts are not those of the contexts that the plan decodes at."""
@@ -131,25 +126,3 @@ def _fault_in_sizes(plan: Mapping[str, Any]) -> str | None:
         if due.get(key) != own.get(key):
             return f"its {key} is {own.get(key)}, it has to be {due.get(key)}"
     return None
-
-
-def _names(graph: PlacedGraph) -> list[str]:
-    one = graph.by_device[0]
-    return [one.op_names[v] for v in one.order]
-
-
-def _embedded(plan: Mapping[str, Any]) -> dict[int, PlacedGraph]:
-    machine = plan["machine"]
-    class_of, found = classes_of(machine), {}
-    for degree, one in plan[FIRST_TOKEN].get("graphs", {}).items():
-        path = (FIRST_TOKEN, "graphs", degree)
-        if not degree.isdecimal() or str(int(degree)) != degree or int(degree) < 1:
-            refuse("is no degree", path)
-        if len(one["times"]) != max(class_of) + 1:
-            refuse("there is not a row of times for each class of devices", (*path, "times"))
-        times = [one["times"][c] for c in class_of]
-        try:
-            found[int(degree)] = placed_graph(machine, one["graph"], plan["k"], times, embedded=False)
-        except InputError as error:
-            raise InputError(error.problem, where=f"/{'/'.join(path)}{error.where or ''}") from None
-    return found
