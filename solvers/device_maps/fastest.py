@@ -8,9 +8,8 @@ import numpy as np
 
 from mtpp.array_types import Array
 from mtpp.inference.instance import Instance
-from mtpp.machine.device import Device
 from mtpp.solvers.layer_chains.devices import ChainDevices
-from mtpp.solvers.layer_chains.interval_sums import Pins, summed
+from mtpp.solvers.layer_chains.interval_sums import Pins, streamed, summed
 from mtpp.solvers.layer_chains.search import fastest_plan
 from mtpp.solvers.layer_chains.tables import NEVER, Alternative, ChainTables
 
@@ -74,13 +73,6 @@ def _intervals(
     ends = np.arange(n + 1)
     fits = (ends[np.newaxis, :] > ends[:, np.newaxis]) & (summed(np.array(held, dtype=np.int64)) <= limit)
     if device.fast_memory_bytes is not None:
-        ticks = ticks + _streamed(device, np.where(fits, summed(np.array(weights, dtype=np.int64)), 0))
+        kept = np.where(fits, summed(np.array(weights, dtype=np.int64)), 0)
+        ticks = ticks + streamed(device, kept + device.activation_reserve_bytes)
     return np.where(fits, ticks, NEVER), fits
-
-
-def _streamed(device: Device, weights: Array) -> Array:
-    """Ticks to stream weights that the fast memory does not hold beside the activations."""
-    reserve = device.activation_reserve_bytes
-    sizes, place = np.unique(weights, return_inverse=True)
-    ticks = np.array([device.overflow_ps(size + reserve) for size in sizes.tolist()], dtype=np.int64)
-    return ticks[place].reshape(weights.shape)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 import numpy as np
 
-from mtpp.array_types import Int64Array
+from mtpp.array_types import BoolArray, Int64Array
 from mtpp.inference.instance import Instance
 from mtpp.inference.live_tensors import NO_PRODUCER
+from mtpp.machine.device import Device
 
 
 class Pins:
@@ -57,6 +60,21 @@ def summed(values: Int64Array) -> Int64Array:
     total = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(values)])
     sums: Int64Array = total[np.newaxis, :] - total[:, np.newaxis]
     return sums
+
+
+def cuts_between(groups: Iterable[Sequence[int]], count: int) -> BoolArray:
+    """Return for each place from 0 to *count* whether an interval may end there without a cut through a group."""
+    cuts = np.ones(count + 1, dtype=np.bool_)
+    for group in groups:
+        cuts[min(group) + 1 : max(group) + 1] = False
+    return cuts
+
+
+def streamed(device: Device, held: Int64Array) -> Int64Array:
+    """Return the ticks to stream what the fast memory does not hold, of any shape; exact, each size once."""
+    sizes, place = np.unique(held, return_inverse=True)
+    ticks = np.array([device.overflow_ps(size) for size in sizes.tolist()], dtype=np.int64)
+    return ticks[place].reshape(held.shape)
 
 
 def peaks_of_intervals(instance: Instance, position: Int64Array) -> Int64Array:

@@ -14,7 +14,7 @@ from mtpp.errors import InputError
 from mtpp.inference.instance import Instance
 from mtpp.inference.weights import Weights
 from mtpp.machine.device import Device
-from mtpp.solvers.layer_chains.interval_sums import Pins, peaks_of_intervals, summed
+from mtpp.solvers.layer_chains.interval_sums import Pins, cuts_between, peaks_of_intervals, streamed, summed
 
 NEVER = 2**62 - 1
 """Ticks of an interval that cannot be a stage; two of them do not overflow."""
@@ -216,7 +216,7 @@ class _Parts:
             return times[np.clip(self._lengths, 0, len(times) - 1)], feasible
         ticks = summed(cost.work[c][self._order]) + self._moved[int(cost.link_of[c])]
         if device.fast_memory_bytes is not None:
-            ticks = ticks + _overflow(device, np.where(feasible, self._params + peak, 0))
+            ticks = ticks + streamed(device, np.where(feasible, self._params + peak, 0))
         return ticks, feasible
 
 
@@ -225,13 +225,6 @@ def _read(weights: Weights, position: Int64Array, op_count: int) -> Int64Array:
     if not weights.names:
         return np.zeros((op_count + 1, op_count + 1), dtype=np.int64)
     return Pins(weights.offsets, position[weights.readers], op_count).touched(weights.bytes)
-
-
-def _overflow(device: Device, held: Int64Array) -> Int64Array:
-    """Return the ticks to stream what the fast memory does not hold; exact, each size once."""
-    sizes, place = np.unique(held, return_inverse=True)
-    ticks = np.array([device.overflow_ps(size) for size in sizes.tolist()], dtype=np.int64)
-    return ticks[place].reshape(held.shape)
 
 
 def _whole(order: Sequence[str], groups: Iterable[Iterable[str]]) -> BoolArray:
@@ -243,14 +236,13 @@ def _whole(order: Sequence[str], groups: Iterable[Iterable[str]]) -> BoolArray:
         If a group names an op that there is not.
     """
     position = {name: i for i, name in enumerate(order)}
-    cut = np.zeros(len(order) + 1, dtype=bool)
+    places = []
     for group in groups:
         members = list(group)
         unknown = next((name for name in members if name not in position), None)
         if unknown is not None:
             raise InputError(f"no op is called {unknown!r}", parameter="together")
-        places = [position[name] for name in members]
-        if places:
-            cut[min(places) + 1 : max(places) + 1] = True
-    whole: BoolArray = ~(cut[:, np.newaxis] | cut[np.newaxis, :])
+        places.append([position[name] for name in members])
+    cuts = cuts_between(filter(None, places), len(order))
+    whole: BoolArray = cuts[:, np.newaxis] & cuts[np.newaxis, :]
     return whole

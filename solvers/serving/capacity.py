@@ -17,6 +17,7 @@ from mtpp.names import CONTEXT_OBJECTIVE
 from mtpp.ranges import MOST_CONTEXT, MOST_SEQUENCES
 from mtpp.solvers.layer_chains.decision import is_feasible
 from mtpp.solvers.layer_chains.devices import ChainDevices
+from mtpp.solvers.layer_chains.interval_sums import cuts_between
 from mtpp.solvers.layer_chains.tables import Alternative, ChainTables
 from mtpp.solvers.serving.memory_needs import RangeMemory
 
@@ -212,11 +213,3 @@ class CapacityProblem:
         cuts, place = cuts_between(self.groups, n), np.arange(n + 1)
         stages: BoolArray = (place[None, :] > place[:, None]) & cuts[None, :] & cuts[:, None]
         return stages
-
-
-def cuts_between(groups: Sequence[Sequence[int]], count: int) -> BoolArray:
-    """Return for each place from 0 to *count* whether a stage may end there without a cut through a group."""
-    cuts = np.ones(count + 1, dtype=np.bool_)
-    for group in groups:
-        cuts[min(group) + 1 : max(group) + 1] = False
-    return cuts

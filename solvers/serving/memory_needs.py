@@ -10,6 +10,7 @@ import numpy as np
 from mtpp.array_types import Int64Array
 from mtpp.errors import InputError
 from mtpp.language_models.layer_memory import LayerMemory
+from mtpp.solvers.layer_chains.interval_sums import summed
 
 _LARGEST = 2**62
 
@@ -28,7 +29,7 @@ class RangeMemory:
     @cached_property
     def weights(self) -> Int64Array:
         """Bytes of weights, those that several layers read once."""
-        total = _sums(np.array(self._memory.weights, dtype=np.int64))
+        total = summed(np.array(self._memory.weights, dtype=np.int64))
         stop = np.arange(self._n + 1)
         for size, readers in self._memory.shared:
             total = total + size * (_next(readers, self._n)[:, None] < stop)
@@ -45,7 +46,7 @@ class RangeMemory:
         sizes = [sequences * size for size in self._memory.cache_bytes(context)]
         if sum(sizes) + int(self.weights[0, -1]) >= _LARGEST:
             raise InputError("caches are too large: their total reaches 2^62 bytes", parameter="memory")
-        return _sums(np.array(sizes, dtype=np.int64))
+        return summed(np.array(sizes, dtype=np.int64))
 
     def peaks(self, context: int, batch: int) -> Int64Array:
         """Return the most bytes that are live at once while layers run in order.
@@ -86,13 +87,6 @@ class RangeMemory:
                 live += size * ((place >= following[start]) & (place <= until))
             found[start] = np.where((place >= start) & (place < stop), live, 0).max(axis=1)
         return found
-
-
-def _sums(sizes: Int64Array) -> Int64Array:
-    """Return the sum of each range."""
-    until = np.concatenate(([0], np.cumsum(sizes)))
-    sums: Int64Array = until[None, :] - until[:, None]
-    return sums
 
 
 def _next(places: Iterable[int], n: int) -> Int64Array:

@@ -15,7 +15,8 @@ from mtpp.language_models.capacity import largest
 from mtpp.machine.device import Device
 from mtpp.machine.link import Link
 from mtpp.machine.machine import Machine
-from mtpp.solvers.serving.capacity import CapacityProblem, cuts_between
+from mtpp.solvers.layer_chains.interval_sums import cuts_between
+from mtpp.solvers.serving.capacity import CapacityProblem
 
 
 def fits(problem: CapacityProblem, value: int) -> bool:
