@@ -183,7 +183,7 @@ def layout_request(model: LanguageModel, path: str, stages: Sequence[LayerStage]
     from mtpp.formats.layouts.request import LayoutRequest
 
     return LayoutRequest(
-        layers=sum(layer.part != "encoder" for layer in model.layers),
+        layers=len(model.decoder_layers),
         stages=ranks,
         mtp=sum(stage.mtp for stage in stages),
         tied=model.tied,

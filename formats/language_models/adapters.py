@@ -32,8 +32,8 @@ def with_adapter(model: LanguageModel, path: Path) -> LanguageModel:
     for weight in tensors:
         place = place_of(_plain(weight.name.partition(":")[2]))
         by_place.setdefault(Place(place.part, place.layer), []).append(weight)
-    layers = _added([one for one in model.layers if one.part != "encoder"], "decoder", by_place)
-    encoder = _added([one for one in model.layers if one.part == "encoder"], "encoder", by_place)
+    layers = _added(model.decoder_layers, "decoder", by_place)
+    encoder = _added(model.encoder_layers, "encoder", by_place)
     mtp = _added(model.mtp, "mtp", by_place)
     beyond = next((place for place in by_place if place.layer is not None), None)
     if beyond is not None:

@@ -160,5 +160,5 @@ def served(request: LayoutRequest) -> str:
 def has_hybrid_caches(request: LayoutRequest) -> bool:
     """Return whether decoder layers keep caches of several kinds."""
     model = request.described
-    kinds = {layer.kind for layer in model.layers if layer.part != "encoder"} if model is not None else set()
+    kinds = {layer.kind for layer in model.decoder_layers} if model is not None else set()
     return len(kinds - {None}) > 1

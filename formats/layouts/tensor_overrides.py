@@ -69,7 +69,7 @@ def moved_bytes(model: LanguageModel, overrides: Iterable[Sequence[str]]) -> dic
     """
     patterns = [(re.compile(pattern), _place(buffer)) for pattern, buffer in overrides]
     found: dict[str, dict[str, int]] = {}
-    blocks = [layer for layer in model.layers if layer.part != "encoder"]
+    blocks = model.decoder_layers
     for block, layer in enumerate([*blocks, *model.mtp]):
         names = {weight.name: gguf_name(weight.name, layer.name, block) for weight in layer.weights}
         _add(found, layer.name, layer, names, patterns)

@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from mtpp.language_models.cache import LayerCache
 from mtpp.language_models.layer_work import LayerWork
 
+_HIDDEN = ("hidden_size", "n_embd", "d_model", "dim", "model_dim", "embedding_length")
+"""Keys of configurations for the width of hidden states."""
+
 
 @dataclass(frozen=True, slots=True)
 class Weight:
@@ -118,9 +121,23 @@ class LanguageModel:
 
     @property
     def hidden(self) -> int:
-        """Width of a row of the embedding; 0 without one."""
+        """Width of hidden states: by the configuration, or else of a row of the embedding; 0 without either."""
+        named = (self.sizes.get(key) for key in _HIDDEN)
+        given = next((size for size in named if isinstance(size, int) and size > 0), None)
+        if given is not None:
+            return given
         table = max(self.embedding.weights, key=lambda weight: weight.parameters, default=None)
         return 0 if table is None or not table.shape[0] else table.parameters // table.shape[0]
+
+    @property
+    def encoder_layers(self) -> list[DecoderLayer]:
+        """Layers of an encoder in order."""
+        return [layer for layer in self.layers if layer.part == "encoder"]
+
+    @property
+    def decoder_layers(self) -> list[DecoderLayer]:
+        """All other layers in order."""
+        return [layer for layer in self.layers if layer.part != "encoder"]
 
     @property
     def head_parameters(self) -> int:

@@ -36,8 +36,6 @@ ELEMENT_BYTES = 2
 
 LOGIT_BYTES = 4
 
-_HIDDEN = ("hidden_size", "n_embd", "d_model", "dim", "model_dim", "embedding_length")
-
 
 @dataclass(frozen=True)
 class LayerOp:
@@ -197,8 +195,7 @@ class _Graph:
     def built(self) -> LayerGraph:
         """Add all ops and tensors."""
         model, load, outer = self.model, self.load, outer_parts(self.model)
-        encoder = [layer for layer in model.layers if layer.part == "encoder"]
-        decoder = [layer for layer in model.layers if layer.part != "encoder"]
+        encoder, decoder = model.encoder_layers, model.decoder_layers
         shared = self._shared_weights(bool(encoder))
         once = {weight.name for weight in shared}
         before = Part([*model.embedding.weights, *outer.first])
@@ -240,13 +237,13 @@ class _Graph:
     def _hidden_bytes(self) -> int:
         """Bytes of the hidden states of a step."""
         streams = self.model.sizes.get("altup_num_inputs")
-        width = hidden_size(self.model) * (streams if isinstance(streams, int) and streams > 0 else 1)
+        width = self.model.hidden * (streams if isinstance(streams, int) and streams > 0 else 1)
         return self.load.tokens * width * ELEMENT_BYTES
 
     @property
     def _state_bytes(self) -> int:
         """Bytes of what blocks of layers put out in a step."""
-        return self.load.tokens * hidden_size(self.model) * ELEMENT_BYTES
+        return self.load.tokens * self.model.hidden * ELEMENT_BYTES
 
     def _pass(self, producer: str, consumers: Sequence[str], *, prompts_only: bool = False) -> None:
         """Add the hidden states behind an op."""
@@ -267,7 +264,7 @@ class _Graph:
         if layer.part == "encoder":
             cache = 0
         tokens = 0 if layer.part == "encoder" and load.phase == DECODE else load.tokens
-        hidden = hidden_size(self.model)
+        hidden = self.model.hidden
         activations = 2 * ELEMENT_BYTES * tokens * _widest(layer, hidden)
         sent = sent_in_layer(layer, ELEMENT_BYTES * tokens * hidden, load.degree)
         kind = layer.kind or layer.part
@@ -359,16 +356,6 @@ class _Graph:
         if not model.caches_known:
             texts.append("caches are not known, and not counted")
         return texts + list(model.notes)
-
-
-def hidden_size(model: LanguageModel) -> int:
-    """Return the width of hidden states, by the configuration, or else by the embedding."""
-    for key in _HIDDEN:
-        size = model.sizes.get(key)
-        if isinstance(size, int) and size > 0:
-            return size
-    table = max(model.embedding.weights, key=lambda weight: weight.parameters, default=None)
-    return 0 if table is None else table.parameters // table.shape[0]
 
 
 def _rows(model: LanguageModel) -> int:

@@ -91,8 +91,7 @@ def stages_of_counts(counts: Sequence[int], mtp: int = 0) -> list[LayerStage]:
 
 def ops_of_layers(model: LanguageModel) -> list[str]:
     """Return the names of a model's ops in order, those of layers for further tokens left out."""
-    encoder = [layer.name for layer in model.layers if layer.part == "encoder"]
-    decoder = [layer.name for layer in model.layers if layer.part != "encoder"]
+    encoder, decoder = ([layer.name for layer in some] for some in (model.encoder_layers, model.decoder_layers))
     return [EMBEDDING, *encoder, *([DECODER_EMBEDDING] if encoder else []), *decoder, HEAD]
 
 
@@ -113,8 +112,7 @@ def layer_stages(
     InputError
         If an op has no stage, or layers of a stage are not consecutive.
     """
-    encoder = [layer.name for layer in model.layers if layer.part == "encoder"]
-    decoder = [layer.name for layer in model.layers if layer.part != "encoder"]
+    encoder, decoder = ([layer.name for layer in some] for some in (model.encoder_layers, model.decoder_layers))
     for name in ops_of_layers(model):
         if name not in stage_of:
             raise InputError(f"no stage is known of {name!r}", source=model.name, remedy="plan anew")
