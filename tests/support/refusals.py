@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import mtpp
 from mtpp.errors import InputError
 
 
@@ -15,3 +16,8 @@ def refusal(call: Callable[..., Any], *arguments: Any, **named: Any) -> InputErr
     with pytest.raises(InputError) as caught:
         call(*arguments, **named)
     return caught.value
+
+
+def refused_layout(engine: str, layout: Any, **of: Any) -> str:
+    """Read a layout that its engine refuses, and return the engine's words."""
+    return str(refusal(mtpp.read_layout, engine, layout, **of)).removeprefix("layout: refused: ")

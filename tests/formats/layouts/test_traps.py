@@ -6,15 +6,9 @@ from typing import Any
 
 import pytest
 from checkpoint_files import gguf_bytes
-from refusals import refusal
+from refusals import refusal, refused_layout
 
 import mtpp
-
-
-def _refused(engine: str, layout: Any, **of: Any) -> str:
-    with pytest.raises(mtpp.InputError) as caught:
-        mtpp.read_layout(engine, layout, **of)
-    return str(caught.value).removeprefix("layout: refused: ")
 
 
 @pytest.mark.parametrize(
@@ -38,7 +32,7 @@ def test_counts_are_read_as_python_reads_numbers(
 @pytest.mark.parametrize("text", ["16,16,", "", "16;16", "16.0,16", "a,b"])
 def test_other_words_are_no_counts(text: str) -> None:
     """Python's ``int`` refuses them."""
-    assert _refused("vllm", text, layers=32, stages=2).startswith(f"ValueError: Invalid partition string: {text}")
+    assert refused_layout("vllm", text, layers=32, stages=2).startswith(f"ValueError: Invalid partition string: {text}")
 
 
 def test_a_tied_embedding_is_on_two_stages_of_vllm() -> None:
@@ -51,7 +45,7 @@ def test_a_tied_embedding_is_on_two_stages_of_vllm() -> None:
 def test_vllm_does_not_pipeline_all_models(tmp_path: Any) -> None:
     """The error is vLLM's."""
     (tmp_path / "config.json").write_text('{"model_type": "mamba2"}')
-    assert _refused("vllm", {}, layers=8, stages=2, model=tmp_path).startswith("NotImplementedError")
+    assert refused_layout("vllm", {}, layers=8, stages=2, model=tmp_path).startswith("NotImplementedError")
     assert mtpp.read_layout("vllm", {}, layers=8, stages=1, model=tmp_path).layers == [8]
 
 
@@ -61,7 +55,7 @@ def test_gguf_files_have_no_modules(tmp_path: Any) -> None:
     file = tmp_path / "a.gguf"
     file.write_bytes(gguf_bytes(keys, {"token_embd.weight": ("F32", (8, 10))}))
     for model in (file, tmp_path):
-        assert _refused("vllm", {}, layers=8, stages=2, model=model).startswith("NotImplementedError")
+        assert refused_layout("vllm", {}, layers=8, stages=2, model=model).startswith("NotImplementedError")
         assert mtpp.read_layout("llama.cpp", "1,1", layers=8, model=model).findings == []
         error = refusal(mtpp.read_layout, "accelerate", {"mode": "auto"}, layers=8, model=model)
         assert "a GGUF file has no names and classes of modules" in str(error)
@@ -73,7 +67,7 @@ def test_gguf_files_have_no_modules(tmp_path: Any) -> None:
         error = refusal(mtpp.read_layout, "accelerate", {"mode": "auto"}, layers=8, model=model)
         assert "has no config.json" in str(error)
     (tmp_path / "config.json").write_text('{"model_type": "mamba2"}')
-    assert _refused("vllm", {}, layers=8, stages=2, model=beside).startswith("NotImplementedError")
+    assert refused_layout("vllm", {}, layers=8, stages=2, model=beside).startswith("NotImplementedError")
 
 
 @pytest.mark.parametrize(
@@ -81,162 +75,7 @@ def test_gguf_files_have_no_modules(tmp_path: Any) -> None:
 )
 def test_tensorrt_llm_refuses(counts: list[Any], kind: str) -> None:
     """Other numbers of stages and layers."""
-    assert _refused("tensorrt-llm", {"pp_partition": counts}, layers=32, stages=2).startswith(kind)
-
-
-@pytest.mark.parametrize(
-    ("text", "layers", "counts"),
-    [
-        ("Et*2,4|tL", 25, [24, 1]),
-        ("Ett*2|L", 3, [3, 0]),
-        ("Et*010|L", 10, [10, 0]),
-        ("Et*0t|L", 1, [1, 0]),
-        ("Et|*3tL", 2, [1, 0, 0, 1]),
-        ("E(t|t)*2L", 4, [1, 2, 1]),
-        ("Ett|ttL|", 4, [2, 2, 0]),
-    ],
-)
-def test_megatron_expands_repeats(text: str, layers: int, counts: list[int]) -> None:
-    """Commas vanish first, groups come before single letters."""
-    assert mtpp.read_layout("megatron", text, layers=layers).layers == counts
-
-
-@pytest.mark.parametrize(
-    ("text", "letter"),
-    [("Et |tL", " "), ("E(t)|tL", "("), ("E()*2ttL", "("), ("E((t)*2)*2L", "("), ("Ed|tL", "d"), ("e|ttL", "e")],
-)
-def test_megatron_knows_four_letters(text: str, letter: str) -> None:
-    """No blank, and no parenthesis that stays."""
-    assert _refused("megatron", text, layers=2).startswith(f"AssertionError: Invalid layer character: {letter} (stage=")
-
-
-@pytest.mark.parametrize(
-    ("text", "mtp", "words"),
-    [
-        ("Et|tL|t", 0, "The last layer must be loss, but got LayerType.decoder"),
-        ("tE|tL", 0, "The first layer must be embedding, but got LayerType.decoder"),
-        ("EtE|tL", 0, "Embedding must be specified exactly once"),
-        ("EtL|tL", 0, "Loss must be specified exactly once"),
-        ("Ett|tL", 0, "Number of decoder layers 3must match num_layers 2"),
-        ("Etm|tL", 1, "decoder layers must be placed before MTP layers"),
-        ("Ett|m|mL|", 2, "All of the MTP layers must be in the same one virtual pipeline stage"),
-    ],
-)
-def test_megatron_checks_its_letters(text: str, mtp: int, words: str) -> None:
-    """In its own words."""
-    assert words in _refused("megatron", text, layers=2, mtp=mtp)
-
-
-def test_megatron_finds_mtp_layers_in_an_earlier_chunk() -> None:
-    """Two ranks with two chunks each."""
-    wrong = _refused("megatron", "Ett|m||L", layers=2, mtp=1, stages=2)
-    assert "the MTP should be always in the last virtual pipeline stage" in wrong
-
-
-def test_a_stage_behind_the_loss_is_said() -> None:
-    """Megatron takes it in silence, and an embedding that is not first."""
-    assert mtpp.read_layout("megatron", "Ett|ttL|", layers=4).findings == [
-        "stage 2 is an empty last stage behind the loss"
-    ]
-    behind = mtpp.read_layout("megatron", "|Et|tL", layers=2)
-    assert "the embedding is not on stage 0, where Megatron builds it" in behind.findings
-
-
-def test_megatron_layouts_exclude_flags() -> None:
-    """Those of the configuration, and those of the command line."""
-    layout = {"--pipeline-model-parallel-layout": "Et|tL"}
-    clash = {**layout, "--decoder-first-pipeline-num-layers": 1}
-    assert _refused("megatron", clash, layers=2).startswith("ValueError")
-    clash = {**layout, "--num-layers-per-virtual-pipeline-stage": 1}
-    assert _refused("megatron", clash, layers=2).startswith("AssertionError")
-    clash = {**layout, "virtual_pipeline_model_parallel_size": 2}
-    assert "conflicts with pipeline_model_parallel_layout" in _refused("megatron", clash, layers=2, stages=2)
-
-
-def test_repeats_cannot_fill_the_memory() -> None:
-    """Nor digits without end."""
-    assert "MemoryError" in _refused("megatron", "Et*99999999L", layers=2)
-    assert "MemoryError" in _refused("megatron", f"Et*{'9' * 5000}L", layers=2)
-
-
-@pytest.mark.parametrize(
-    ("flags", "layers", "stages", "counts"),
-    [
-        ("--decoder-first-pipeline-num-layers 16 --decoder-last-pipeline-num-layers 13", 61, 4, [16, 16, 16, 13]),
-        ("--account-for-embedding-in-pipeline-split --account-for-loss-in-pipeline-split", 62, 4, [15, 16, 16, 15]),
-        ("--account-for-loss-in-pipeline-split", 31, 4, [8, 8, 8, 7]),
-        ("--num-layers-per-virtual-pipeline-stage 2", 16, 4, [2] * 8),
-        ("--num-virtual-stages-per-pipeline-rank 2 --decoder-first-pipeline-num-layers 4", 12, 3, [2] * 6),
-    ],
-)
-def test_flags_of_megatron(flags: str, layers: int, stages: int, counts: list[int]) -> None:
-    """As a command line has them."""
-    assert mtpp.read_layout("megatron-flags", flags, layers=layers, stages=stages).layers == counts
-
-
-@pytest.mark.parametrize(
-    ("setting", "layers", "words"),
-    [
-        ({"--decoder-first-pipeline-num-layers": 0}, 32, "num_layers_in_first_pipeline_stage must be larger than 0"),
-        ({"--decoder-first-pipeline-num-layers": 9}, 32, "number of layers at middle stage: 23 must be divisible"),
-        ({"--account-for-loss-in-pipeline-split": True}, 32, "number of middle layers: 33 must be divisible"),
-        ({}, 33, "num_layers=33 should be divisible by config.pipeline_model_parallel_size=4"),
-        (
-            {"--decoder-first-pipeline-num-layers": 8, "--account-for-loss-in-pipeline-split": True},
-            32,
-            "cannot be set at the same time",
-        ),
-        (
-            {"--num-virtual-stages-per-pipeline-rank": 2, "--decoder-last-pipeline-num-layers": 5},
-            32,
-            "number of layers at last stage: 5must be divisible",
-        ),
-        (
-            {"--num-layers-per-virtual-pipeline-stage": 2, "--decoder-last-pipeline-num-layers": 5},
-            32,
-            "please use --num-virtual-stages-per-pipeline-rank",
-        ),
-    ],
-)
-def test_flags_that_megatron_refuses(setting: dict[str, Any], layers: int, words: str) -> None:
-    """In its own words."""
-    assert words in _refused("megatron-flags", setting, layers=layers, stages=4)
-
-
-def test_flags_that_lose_layers_are_said() -> None:
-    """Megatron takes more on the ends than there are."""
-    ends = {"--decoder-first-pipeline-num-layers": 3, "--decoder-last-pipeline-num-layers": 3}
-    layout = mtpp.read_layout("megatron-flags", ends, layers=4, stages=3)
-    assert layout.ranges == [[0, 3], [3, 1], [1, 4]]
-    assert layout.findings == ["stage 1 has -2 layers, a negative number"]
-
-
-@pytest.mark.parametrize(
-    ("recipe", "stages", "virtual", "layers", "counts"),
-    [
-        ("deepseek-v3", 4, 1, 61, [16, 16, 16, 13]),
-        ("deepseek-v3", 8, 1, 61, [8] * 7 + [5]),
-        ("deepseek-v3", 4, 4, 61, [4] * 15 + [1]),
-        ("kimi-k2", 2, 8, 61, [4] * 15 + [1]),
-        ("sarvam", 8, 1, 19, [3, 3, 3, 2, 2, 2, 2, 2]),
-        ("deepseek-v4", 4, 1, 43, [11, 11, 11, 10]),
-        ("standalone-mtp", 5, 1, 61, [21, 20, 20, 0, 0]),
-    ],
-)
-def test_recipes_of_megatron_bridge(recipe: str, stages: int, virtual: int, layers: int, counts: list[int]) -> None:
-    """By name; MTP and loss end the last stage, or stand alone."""
-    layout = mtpp.read_layout("megatron-bridge", {"recipe": recipe, "vp": virtual}, layers=layers, stages=stages, mtp=1)
-    assert layout.layers == counts
-    assert (layout.mtp_on, layout.head_on) == (
-        ([len(counts) - 2], [len(counts) - 1]) if recipe == "standalone-mtp" else ([len(counts) - 1],) * 2
-    )
-
-
-def test_recipes_have_no_other_pairs() -> None:
-    """The error of the map."""
-    wrong = _refused("megatron-bridge", {"recipe": "deepseek-v3", "vp": 3}, layers=61, stages=4)
-    assert wrong.startswith("ValueError: no layout of deepseek-v3 for pp=4, vp=3; for DeepSeek-V3 it is swallowed")
-    assert _refused("megatron-bridge", "standalone-mtp", layers=61, stages=2, mtp=1).startswith("ValueError")
+    assert refused_layout("tensorrt-llm", {"pp_partition": counts}, layers=32, stages=2).startswith(kind)
 
 
 LISTS = [["tok_embeddings", "layers.0"], ["layers.1", "norm", "lm_head"]]
@@ -307,7 +146,7 @@ def test_stages_of_ranks_of_torchtitan(schedule: str, ranks: list[list[int]]) ->
 )
 def test_torchtitan_refuses_numbers(setting: dict[str, Any], layers: int, stages: int, words: str) -> None:
     """In its own words."""
-    assert words in _refused("torchtitan", setting, layers=layers, stages=stages)
+    assert words in refused_layout("torchtitan", setting, layers=layers, stages=stages)
 
 
 def test_vision_towers_that_are_lost_are_said(tmp_path: Any) -> None:
@@ -330,7 +169,7 @@ def test_methods_that_deepspeed_refuses(method: str, kind: str) -> None:
     """With its classes."""
     classes = ["Embedding", "Block", "Block", "Norm", "Linear"]
     setting = {"partition_method": method, "class_names": classes}
-    assert _refused("deepspeed", setting, layers=2, stages=2).startswith(kind)
+    assert refused_layout("deepspeed", setting, layers=2, stages=2).startswith(kind)
 
 
 def test_deepspeed_writes_methods_in_small_letters() -> None:
@@ -364,7 +203,9 @@ def test_shares_of_llama_cpp(split: str, findings: list[str]) -> None:
 @pytest.mark.parametrize("split", ["x", "", ",1", "1,,x", ",".join("1" * 16)])
 def test_shares_that_llama_cpp_refuses(split: str) -> None:
     """No numbers, and sixteen of them."""
-    assert _refused("llama.cpp", {"--tensor-split": split}, layers=8, stages=2).startswith("std::invalid_argument")
+    assert refused_layout("llama.cpp", {"--tensor-split": split}, layers=8, stages=2).startswith(
+        "std::invalid_argument"
+    )
 
 
 @pytest.mark.parametrize("split", ["-1,2", "-.5,1", "-1/2", "+1,1", "-0x1,2", " -1,2"])
@@ -388,9 +229,9 @@ def test_negative_shares_of_llama_cpp_are_no_options(split: str) -> None:
         ("-ngl 3 -ts", "expected value for argument: -ts"),
     ],
 )
-def test_texts_without_an_option_of_llama_cpp_are_refused(text: str, words: str) -> None:
+def test_texts_without_an_option_of_llama_cpp_arerefused_layout(text: str, words: str) -> None:
     """They are not taken for a layout without shares."""
-    assert _refused("llama.cpp", text, layers=8, stages=2) == f"std::invalid_argument: error: {words}"
+    assert refused_layout("llama.cpp", text, layers=8, stages=2) == f"std::invalid_argument: error: {words}"
 
 
 def test_flags_of_llama_cpp_take_no_value() -> None:
@@ -416,7 +257,7 @@ def test_the_output_leaves_llama_cpp_last() -> None:
 )
 def test_overrides_that_llama_cpp_refuses(override: str, words: str) -> None:
     """Without a buffer, or with one that there is not."""
-    assert words in _refused("llama.cpp", {"--override-tensor": override}, layers=8, stages=1)
+    assert words in refused_layout("llama.cpp", {"--override-tensor": override}, layers=8, stages=1)
 
 
 def test_overrides_are_listed() -> None:
@@ -439,7 +280,7 @@ def test_sizes_of_accelerate(size: str | int, nbytes: int) -> None:
 @pytest.mark.parametrize("size", ["1TB", "GB", "10", "-1GB", -5])
 def test_sizes_that_accelerate_refuses(size: str | int) -> None:
     """Without a unit that it knows."""
-    wrong = _refused("accelerate", {"max_memory": {0: size}}, layers=1, model=_one_layer())
+    wrong = refused_layout("accelerate", {"max_memory": {0: size}}, layers=1, model=_one_layer())
     assert wrong.startswith(f"ValueError: `size` {size} is not in a valid format.")
 
 
@@ -459,7 +300,7 @@ def test_the_longest_key_of_a_device_map_wins() -> None:
 def test_a_device_map_has_to_cover_all_stored_tensors() -> None:
     """Layers, and a tied head too."""
     placed = {"model.embed_tokens": 0, "model.layers.0": 0, "model.layers.1": 1, "model.norm": 1}
-    wrong = _refused("accelerate", placed, layers=2, tied=True)
+    wrong = refused_layout("accelerate", placed, layers=2, tied=True)
     assert wrong.endswith("does not give any device for the following parameters: lm_head.weight")
     layout = mtpp.read_layout("accelerate", {**placed, "lm_head": 1}, layers=2, tied=True)
     assert layout.findings[0].startswith("Tied parameters are on different devices")
@@ -469,7 +310,9 @@ def test_a_device_map_has_to_cover_all_stored_tensors() -> None:
 def test_a_name_can_stand_for_a_whole_map() -> None:
     """A device, but no other word."""
     assert mtpp.read_layout("transformers", "cuda:1", layers=2).devices_of_layers == ["1", "1"]
-    assert _refused("transformers", "best", layers=2).startswith("ValueError: When passing device_map as a string")
+    assert refused_layout("transformers", "best", layers=2).startswith(
+        "ValueError: When passing device_map as a string"
+    )
 
 
 @pytest.mark.parametrize(
@@ -481,7 +324,7 @@ def test_a_name_can_stand_for_a_whole_map() -> None:
 )
 def test_petals_refuses(setting: Any, words: str) -> None:
     """In its own words."""
-    assert words in _refused("petals", setting, layers=8)
+    assert words in refused_layout("petals", setting, layers=8)
 
 
 def test_petals_counts_blocks_by_memory() -> None:
@@ -500,7 +343,7 @@ def test_petals_counts_blocks_by_memory() -> None:
 def test_exo_checks_that_the_weights_fit() -> None:
     """The share of each node."""
     setting = {"ram_available_gb": [64, 8], "storage_gb": 100}
-    wrong = _refused("exo", setting, layers=30)
+    wrong = refused_layout("exo", setting, layers=30)
     assert wrong.startswith("ValueError: Node 0 has insufficient memory: requires 90.00 GB for 27 layers")
 
 
