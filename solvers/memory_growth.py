@@ -161,11 +161,7 @@ def _without_times(instance: Instance) -> Instance:
 
 def _with_limits(instance: Instance, grown: Callable[[int], int]) -> Instance:
     """Return the same instance with other limits on memory."""
-    groups = [
-        replace(group, device=replace(group.device, memory_bytes=grown(group.device.memory_bytes or 0)))
-        for group in instance.machine.groups
-    ]
-    machine = replace(instance.machine, groups=tuple(groups))
+    machine = instance.machine.altered(lambda one: replace(one, memory_bytes=grown(one.memory_bytes or 0)))
     return replace(instance, cost=replace(instance.cost, machine=machine))
 
 

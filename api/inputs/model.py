@@ -33,7 +33,7 @@ MAX_INPUT_BYTES = 2 * 2**30
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Model:
-    """A model as read: its file without the bytes (what has no file with them), its graph, and the machine.
+    """A model as read: its file without the bytes (what is in no single file with them), its graph, and the machine.
 
     Attributes
     ----------
@@ -167,7 +167,7 @@ class Model:
         """
         from mtpp.api.inputs.model_source import model_source
 
-        if self.source.path is None:
+        if self.source.path is None or self.source.data:
             return self.source
         source = model_source(self.source.display, self.max_input_bytes, adapters=self.adapters)
         if source.sha256 != self.source.sha256:
@@ -237,13 +237,12 @@ def read_model(
     values: dict[str, Any] = how.values()
     largest, given = values["max_input_size"], values["dims"] or {}
     source = source or source_at(path, how.from_format, largest, how)
-    system, machine = how.device, how.placed
-    if looks_like_description(source.data):
+    system, machine, serves = how.device, how.placed, looks_like_description(source.data)
+    if serves:
         given = {**load_sizes(how, stages or (None if machine is None else machine.count)), **given}
         system = held(in_order(system, how.peak), how)
         if machine is not None:
-            groups = [replace(one, device=held(one.device, how)) for one in machine.groups]
-            machine = in_order(replace(machine, groups=tuple(groups)), how.peak)
+            machine = in_order(machine.altered(lambda device: held(device, how)), how.peak)
     elif not spare_dims and how.from_format != FROM_TRANSFORMERS:
         refuse_serving(how)
     read = partial(
@@ -290,13 +289,13 @@ def read_model(
         warn(f"device {name} can hold no op: its memory is too small for any, and no stage stands there")
     times, digests = ((), ()) if machine is None else _times_on(machine, graph, source, read, how, path)
     degrees = None
-    if machine is not None and looks_like_description(source.data):
+    if machine is not None and serves:
         from mtpp.api.inputs.shared_graphs import shared_graphs
 
         degrees = shared_graphs(machine, source, graph.metadata.get("dims", {}), how.given_machine, warn)
     if degrees is not None and costs is not None:
         raise InputError("are of one GPU, and devices have tensor_parallel", parameter="costs", remedy="leave them out")
-    again = source if source.is_stdin else replace(source, data=b"")  # a file can be read again
+    again = source if source.is_stdin or serves else replace(source, data=b"")  # a file can be read again
     told = how.time_unit is not None or how.backward or how.loading_time
     return Model(
         again,
@@ -312,7 +311,7 @@ def read_model(
         times_sha256=digests,
         keep_state=frozen(kept),
         adapters=how.adapters,
-        how=how if looks_like_description(source.data) else None,
+        how=how if serves else None,
         degrees=degrees,
     )
 
@@ -356,11 +355,12 @@ def _times_on(
     from mtpp.machine.boards import RATES
 
     refuse_other_than_chain(graph, machine, how.given_machine)
-    if not looks_like_description(source.data):
+    serves = looks_like_description(source.data)
+    if not serves:
         refuse_shared_stages(graph, machine, how.given_machine)
     modelled = takes_sizes(source) and how.costs is None
     sizes = dict(graph.metadata.get("dims", {}))
-    layers = layers_of(source, sizes) if looks_like_description(source.data) and len(machine.classes) > 1 else None
+    layers = layers_of(source, sizes) if serves and len(machine.classes) > 1 else None
     times: list[Sequence[Exact] | None] = []
     digests: list[str | None] = []
     for device in machine.classes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mtpp.errors import InputError
 from mtpp.names import BOTH_PHASES
@@ -94,6 +94,14 @@ def load_sizes(how: ModelReading, stages: int | None) -> dict[str, int]:
     return sizes
 
 
+def at_load(how: ModelReading, **load: Any) -> ModelReading:
+    """Return how a model is read at another context and batch, among others: such sizes of *dims* give way."""
+    from mtpp.language_models.serving_load import BATCH, CONTEXT
+
+    dims = {key: size for key, size in (how.values()["dims"] or {}).items() if key not in (CONTEXT, BATCH)}
+    return type(how).of(**(how.values() | load | {"dims": dims}))
+
+
 def held(device: Device, how: ModelReading) -> Device:
     """Return a device that holds as many sequences as a step works on, where nobody says how many."""
     said = how.sequences is not None or device.sequences > 1
@@ -115,6 +123,5 @@ def in_order(devices: D, peak: str | None) -> D:
     if isinstance(devices, Machine):
         if any(device.activation_reserve_bytes for device in devices.classes):
             return devices
-        groups = [replace(one, device=replace(one.device, peak="order")) for one in devices.groups]
-        return replace(devices, groups=tuple(groups))
+        return devices.altered(lambda device: replace(device, peak="order"))
     return devices if devices.activation_reserve_bytes else replace(devices, peak="order")

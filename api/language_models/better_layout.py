@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from mtpp.errors import InputError
@@ -104,10 +103,9 @@ def _devices(served: ServedModel, plan: Plan) -> Sequence[StageDevice]:
         return ()
     numbers = plan.devices or range(machine.count)
     named = bool(machine.groups[0].name)
-    firsts = list(accumulate((device.tensor.degrees[-1] for device in machine.devices), initial=0))
     degrees = [1] * machine.count if plan.degrees is None else plan.degrees.of_stage
     return [
-        StageDevice(i, machine.names[i] if named else "", machine.places[i], degree, firsts[i])
+        StageDevice(i, machine.names[i] if named else "", machine.places[i], degree, machine.first_gpus[i])
         for i, degree in zip(numbers, degrees, strict=True)
     ]
 

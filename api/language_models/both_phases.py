@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mtpp.errors import InputError
 from mtpp.names import BOTH_PHASES, LATENCY_OBJECTIVE, PREFILL_PHASE
@@ -27,6 +27,7 @@ def both_phases(model: Model, asked: Partitioning) -> tuple[Model, Model]:
         If the objective is the latency, which each phase has its own of, or the fewest devices.
     """
     from mtpp.api.inputs.model import read_model
+    from mtpp.api.inputs.serving import at_load
     from mtpp.api.language_models.listed_devices import on_listed_devices
 
     if asked.objective == LATENCY_OBJECTIVE:
@@ -37,13 +38,10 @@ def both_phases(model: Model, asked: Partitioning) -> tuple[Model, Model]:
         )
     if asked.max_bottleneck is not None:
         raise InputError("does not go with ‹phase› both", parameter="max_bottleneck", remedy="leave it out")
-    how = model.how
-    assert how is not None
-    values: dict[str, Any] = how.values() | {"phase": PREFILL_PHASE}
-    values |= {"context": model.dims["context"], "batch": model.dims["batch"]}
-    values["dims"] = {key: size for key, size in (values["dims"] or {}).items() if key not in ("context", "batch")}
+    assert model.how is not None
+    how = at_load(model.how, phase=PREFILL_PHASE, context=model.dims["context"], batch=model.dims["batch"])
     source = model.source_with_data()
-    prompts = read_model(source.display, type(how).of(**values), lambda text: None, source=source, stages=asked.k)
+    prompts = read_model(source.display, how, lambda text: None, source=source, stages=asked.k)
     return on_listed_devices(model, asked.k), on_listed_devices(prompts, asked.k)
 
 

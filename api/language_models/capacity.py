@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mtpp.errors import Infeasible, InputError
 from mtpp.names import CONTEXT_OBJECTIVE
@@ -44,8 +44,7 @@ def at_capacity(model: Model, asked: Partitioning, together: Sequence[Sequence[s
         Proven: not even one token or sequence fits.
     """
     from mtpp.api.language_models.listed_devices import on_listed_devices
-    from mtpp.formats.graphs.graph_format import Content
-    from mtpp.formats.language_models.description import described
+    from mtpp.formats.language_models.description import model_in
 
     how = model.how
     if how is None:
@@ -55,7 +54,7 @@ def at_capacity(model: Model, asked: Partitioning, together: Sequence[Sequence[s
     _refuse_given(how, asked.objective)
     model = on_listed_devices(model, asked.k)
     source = model.source_with_data()
-    language_model = described(Content(source).document, source.display)
+    language_model = model_in(source)
     problem = _problem(model, language_model, asked, together)
     found = problem.largest_fit()
     if found is None:
@@ -140,13 +139,12 @@ def _holdings(model: Model, language_model: LanguageModel) -> list[Holding]:
 def _read_again(how: ModelReading, source: Source, load: Load, found: LargestFit) -> Model:
     """Return the model at the largest value."""
     from mtpp.api.inputs.model import read_model
+    from mtpp.api.inputs.serving import at_load
     from mtpp.api.language_models.listed_devices import on_listed_devices
 
     context, sequences, batch = load.at(found.value)
-    values: dict[str, Any] = how.values() | {"context": context, "sequences": sequences}
-    values["dims"] = {key: size for key, size in (values["dims"] or {}).items() if key not in ("context", "batch")}
-    values["batch"] = batch
-    read = read_model(source.display, type(how).of(**values), _unheard, source=source, stages=load.stages)
+    again = at_load(how, context=context, sequences=sequences, batch=batch)
+    read = read_model(source.display, again, _unheard, source=source, stages=load.stages)
     return on_listed_devices(read, load.stages)
 
 

@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mtpp.errors import InputError
@@ -59,16 +58,14 @@ class ServedModel:
             If the graph is of something else.
         """
         from mtpp.formats.graphs.language_model import looks_like_description
-        from mtpp.formats.io.json_text import parse_json
-        from mtpp.formats.language_models.description import described
+        from mtpp.formats.language_models.description import model_in
         from mtpp.language_models.layer_graph import layer_graph
 
         source = model.source_with_data()
         if not looks_like_description(source.data):
             problem = "is no language model, and layouts are of their layers"
             raise InputError(problem, source=source.display, remedy="give its folder or config.json")
-        found = described(parse_json(source.data, source.display), source.display)
-        return cls(model, layer_graph(found, ServingLoad.of_sizes(model.dims)).model)
+        return cls(model, layer_graph(model_in(source), ServingLoad.of_sizes(model.dims)).model)
 
     @cached_property
     def names(self) -> LayerNames:
@@ -131,8 +128,7 @@ class ServedModel:
         matches = [_CUDA.fullmatch(place) for place in machine.places]
         numbers = [int(match[1] or 0) for match in matches if match is not None]
         if not numbers or len(set(numbers)) < len(numbers):
-            firsts = accumulate((device.tensor.degrees[-1] for device in machine.devices), initial=0)
-            return dict(zip(firsts, range(machine.count), strict=False))
+            return {first: i for i, first in enumerate(machine.first_gpus)}
         return {int(match[1] or 0): i for i, match in enumerate(matches) if match is not None}
 
     @property

@@ -211,8 +211,7 @@ _EACH = "describe each device: [[device]]"
 
 def _overriding(machine: Machine, **figures: int) -> Machine:
     """Return a machine with figures that all of its devices have."""
-    groups = [replace(one, device=one.device.overriding(**figures)) for one in machine.groups]
-    return replace(machine, groups=tuple(groups))
+    return machine.altered(lambda device: device.overriding(**figures))
 
 
 _OPEN = {

@@ -48,8 +48,7 @@ def context_figures(document: Mapping[str, Any], source: Source) -> ContextCurve
     source
         Description of the language model.
     """
-    from mtpp.formats.io.json_text import parse_json
-    from mtpp.formats.language_models.description import described
+    from mtpp.formats.language_models.description import model_in
 
     if any("devices" in row for row in document["stages"]):
         return "stages stand on several devices"
@@ -58,8 +57,7 @@ def context_figures(document: Mapping[str, Any], source: Source) -> ContextCurve
     if "costs_sha256" in document["model"]:
         return "times of layers were measured, at this context alone"
     try:
-        model = described(parse_json(source.data, source.display), source.display)
-        staged = _StagedModel.of(model, document)
+        staged = _StagedModel.of(model_in(source), document)
         costs = staged.at(staged.load.context)
     except MtppError as error:
         return str(error)

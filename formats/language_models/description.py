@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import lru_cache
 from typing import Any
 
 from mtpp.errors import InputError
 from mtpp.formats.graphs.language_model import FORMAT
-from mtpp.formats.io.json_text import dump_json
+from mtpp.formats.io.json_text import dump_json, parse_json
+from mtpp.formats.io.source import Source
 from mtpp.language_models.cache import LayerCache
 from mtpp.language_models.language_model import DecoderLayer, LanguageModel, Part, Weight
 from mtpp.language_models.layer_work import Attention, Experts, LayerWork, Recurrent
@@ -33,14 +35,20 @@ def description(model: LanguageModel) -> bytes:
     return dump_json(document).encode()
 
 
-def described(document: Mapping[str, Any], source: str) -> LanguageModel:
-    """Return the model of a document.
+def model_in(source: Source) -> LanguageModel:
+    """Return the model of a description; the last one that was read is kept.
 
     Raises
     ------
     InputError
         If it is of another version, or is none.
     """
+    return _model_in(source.data, source.display)
+
+
+@lru_cache(maxsize=1)  # a command reads one model for several classes of devices, degrees and loads
+def _model_in(data: bytes, source: str) -> LanguageModel:
+    document = parse_json(data, source)
     if document.get("version") != VERSION:
         raise InputError("is a description of another version", source=source, where="/version")
     try:

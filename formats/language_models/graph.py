@@ -9,7 +9,7 @@ from typing import Any
 from mtpp.errors import InputError
 from mtpp.formats.graphs.graph_format import Content
 from mtpp.formats.io.source import Source
-from mtpp.formats.language_models.description import described
+from mtpp.formats.language_models.description import model_in
 from mtpp.formats.modelled.kept_together import kept_together
 from mtpp.formats.modelled.size_terms import SizeTerms, named_sizes
 from mtpp.inference.graph import CostGraph
@@ -42,8 +42,7 @@ def read_language_model_graph(
         if name not in SIZES and not spare_dims:
             remedy = f"a language model has {', '.join(SIZES)}"
             raise InputError(f"the model has no size {name!r}", parameter="dims", remedy=remedy)
-    model = described(content.document, content.source.display)
-    layers = layer_graph(model, _load(given))
+    layers = layer_graph(model_in(content.source), _load(given))
     return graph_of(layers, load_device() if system is None else system, given)
 
 
@@ -59,8 +58,7 @@ def shares(source: Source, sizes: Mapping[str, int], degrees: Iterable[int]) -> 
     -------
     The reason in place of layers where engines do not divide the model so.
     """
-    content = Content(source)
-    model, load = described(content.document, source.display), _load(sizes)
+    model, load = model_in(source), _load(sizes)
     found: dict[int, LayerGraph | Undividable] = {}
     for degree in degrees:
         try:
@@ -72,7 +70,7 @@ def shares(source: Source, sizes: Mapping[str, int], degrees: Iterable[int]) -> 
 
 def layers_of(source: Source, sizes: Mapping[str, int]) -> LayerGraph:
     """Return the layers of a described model for a load."""
-    return layer_graph(described(Content(source).document, source.display), _load(sizes))
+    return layer_graph(model_in(source), _load(sizes))
 
 
 def graph_of(layers: LayerGraph, device: Device, given: Collection[str]) -> CostGraph:

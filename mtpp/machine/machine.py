@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
-from itertools import chain, groupby, repeat
+from itertools import accumulate, chain, groupby, repeat
 from math import ceil, prod
 from pathlib import Path
 from typing import Any
@@ -188,6 +188,12 @@ class Machine:
         """The devices in order; those of the innermost level, where there are several."""
         return tuple(chain.from_iterable(repeat(group.device, group.count) for group in self.groups))
 
+    @property
+    def first_gpus(self) -> Sequence[int]:
+        """Number of the first GPU of each device, where one has as many as its largest degree, and all are in a row."""
+        sizes = (device.tensor.degrees[-1] for device in self.devices)
+        return list(accumulate(sizes, initial=0))[: self.count]
+
     @cached_property
     def names(self) -> Sequence[str]:
         """Name of each device: of its group, and by the group's number where it has none."""
@@ -296,8 +302,11 @@ class Machine:
 
     def with_memory(self, size: int) -> Machine:
         """Return the same devices with *size* bytes of memory each."""
-        groups = (replace(group, device=replace(group.device, memory_bytes=size)) for group in self.groups)
-        return replace(self, groups=tuple(groups))
+        return self.altered(lambda device: replace(device, memory_bytes=size))
+
+    def altered(self, change: Callable[[Device], Device]) -> Machine:
+        """Return a machine each of whose devices is changed."""
+        return replace(self, groups=tuple(replace(group, device=change(group.device)) for group in self.groups))
 
     def envelope(self) -> Machine:
         """Return as many equal devices with the best figure of any device for each quantity.
