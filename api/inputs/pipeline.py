@@ -111,6 +111,7 @@ def _of_plan(document: Any, given: Mapping[str, Any], observer: Observer) -> tup
             raise InputError("must be given with a training plan", parameter="model", remedy=_PLANNED)
         model, source = _checked_model(document, given, observer)
         return planned_graph(document, model), None if source is None else source.path
+    given = _sizes_of_plan(document) | dict(given)
     for name, remedy in (
         ("model", _PLANNED),
         ("batch_size", "give the samples of an iteration"),
@@ -121,6 +122,12 @@ def _of_plan(document: Any, given: Mapping[str, Any], observer: Observer) -> tup
     model, source = _checked_model(document, given, observer)
     graph_of_line = planned_pipeline(document, model, given["batch_size"], given["micro_batch_size"])
     return graph_of_line, None if source is None else source.path
+
+
+def _sizes_of_plan(document: Mapping[str, Any]) -> dict[str, int]:
+    """Return the sizes that a plan of version 1 says of its batch, if it does."""
+    batch = document.get("batch")
+    return {} if batch is None else {"batch_size": batch["samples"], "micro_batch_size": batch["micro_batch_size"]}
 
 
 def _checked_model(document: Any, given: Mapping[str, Any], observer: Observer) -> tuple[TrainingModel, Source | None]:

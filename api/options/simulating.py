@@ -13,7 +13,7 @@ class Simulating(Options):
 
     batch_size: int | None = option(
         None, Whole(),
-        "Samples of an iteration; plans of graphpipe and pfeife state theirs, those of others need it.", "B",
+        "Samples of an iteration; needed where a plan records none, and stated by plans of graphpipe and pfeife.", "B",
     )  # fmt: skip
     micro_batch_size: int | None = option(
         None, Whole(),

@@ -7,6 +7,7 @@ from math import lcm
 from typing import TYPE_CHECKING, Any
 
 from mtpp.errors import InputError
+from mtpp.wording import counted
 
 if TYPE_CHECKING:
     from mtpp.api.observer import Observer
@@ -124,9 +125,8 @@ def _simulated(document: dict[str, Any], request: VerifyRequest, observer: Obser
     if is_version_2(document):
         simulated = simulate(document, model=model, observer=observer)
         return drawn_timeline(simulated, stage_memory(document, model)), ""
-    batch, own = _sizes(document, model)
+    batch, own, said = _sizes(document, model)
     simulated = simulate(document, model=model, batch_size=batch, micro_batch_size=own, observer=observer)
-    said = f"Simulated with {batch:,} samples, each device taking {own:,} at once: the plan does not say these sizes."
     return drawn_timeline(simulated, stage_memory(document, model, batch, own)), said
 
 
@@ -149,13 +149,21 @@ def _model(document: Mapping[str, Any], request: VerifyRequest) -> TrainingModel
     return model_of_plan(source, document["time_unit"], request.read_as.time_unit)
 
 
-def _sizes(document: Mapping[str, Any], model: TrainingModel) -> tuple[int, int]:
-    """Return samples of an iteration and those that a device takes at once, for a plan that says neither.
+def _sizes(document: Mapping[str, Any], model: TrainingModel) -> tuple[int, int, str]:
+    """Return samples of an iteration and those that a device takes at once, and a sentence on both.
 
-    A device takes what the model's costs are of; there are as many micro-batches as the plan allows, or the next number
-    that the replicas of all stages share evenly.
+    They are those of the batch that the plan is for. Where it records none, a device takes what the model's costs are
+    of, and there are as many micro-batches as the plan allows. Replicas of a stage share them evenly: the samples are
+    the next number with which those of all stages do.
     """
-    own = model.micro_batch_size or 1
-    shared = lcm(*(row["data_parallel"] for row in document["stages"]))
-    most = document["system"]["max_micro_batches"]
-    return -(-most // shared) * shared * own, own
+    stated = document.get("batch")
+    own = stated["micro_batch_size"] if stated else model.micro_batch_size or 1
+    asked = stated["samples"] if stated else document["system"]["max_micro_batches"] * own
+    shared = lcm(*(row["data_parallel"] for row in document["stages"])) * own
+    batch = -(-asked // shared) * shared
+    said = f"{counted(batch, 'sample')}, each device taking {own:,} at once"
+    if stated is None:
+        return batch, own, f"Simulated with {said}: the plan records no batch."
+    if batch != asked:
+        said += f": the replicas of all stages share a multiple of {shared:,}, the plan is for {asked:,}"
+    return batch, own, f"Simulated with {said}."

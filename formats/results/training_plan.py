@@ -7,7 +7,7 @@ Times are given twice: as floats in the model's unit, for people and plots, and 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ from mtpp.units import PICOSECONDS
 
 if TYPE_CHECKING:
     from mtpp.formats.io.source import Source
-    from mtpp.training.micro_batches import MicroBatches
+    from mtpp.training.micro_batches import BatchSizes, MicroBatches
 
 AnyTrainingPlan = TrainingPlan | NestedPlan
 AnyTrainingProblem = PlanningProblem | NestedProblem
@@ -94,14 +94,23 @@ class Planned:
                 knapsack=self.task.knapsack,
                 heuristic_differs=self.heuristic_differs,
                 elapsed_s=self.elapsed_s,
+                sizes=self.task.micro_batches.sizes,
             )
         none = self.no_plan
         assert none is not None
-        return no_plan_document(self.task.problem, none, sha256=sha256, elapsed_s=self.elapsed_s)
+        return no_plan_document(
+            self.task.problem, none, sha256=sha256, elapsed_s=self.elapsed_s, sizes=self.task.micro_batches.sizes
+        )
 
 
 def training_plan_document(
-    plan: AnyTrainingPlan, *, sha256: str, knapsack: str, heuristic_differs: Sequence[int], elapsed_s: float
+    plan: AnyTrainingPlan,
+    *,
+    sha256: str,
+    knapsack: str,
+    heuristic_differs: Sequence[int],
+    elapsed_s: float,
+    sizes: BatchSizes | None = None,
 ) -> dict[str, Any]:
     """Return a plan as JSON takes it.
 
@@ -115,11 +124,14 @@ def training_plan_document(
         Stages for which bang per buck would have chosen slower configurations, or none at all.
     elapsed_s
         Seconds that planning took, without starting the program and reading the model.
+    sizes
+        Batch that was asked for; None where the number of micro-batches was given as such.
     """
     problem = plan.problem
     time = plan.time_per_sample
     return {
         **header(FORMAT, VERSION, problem, plan.planner, sha256),
+        **_batch(sizes),
         "feasible": True,
         "time_per_sample": in_units(time, problem),
         "time_per_sample_ticks": fraction(time),
@@ -138,10 +150,13 @@ def training_plan_document(
     }
 
 
-def no_plan_document(problem: AnyTrainingProblem, none: NoPlan, *, sha256: str, elapsed_s: float) -> dict[str, Any]:
+def no_plan_document(
+    problem: AnyTrainingProblem, none: NoPlan, *, sha256: str, elapsed_s: float, sizes: BatchSizes | None = None
+) -> dict[str, Any]:
     """Return what JSON says where there is no plan."""
     return {
         **header(FORMAT, VERSION, problem, none.planner, sha256),
+        **_batch(sizes),
         "feasible": False,
         "proven": none.proven,
         "least_memory_bytes": none.least_memory_bytes,
@@ -164,6 +179,10 @@ def header(form: str, version: int, problem: AnyTrainingProblem, planner: str, s
         "ticks_per_unit": PICOSECONDS[model.time_unit],
         "system": _system(problem),
     }
+
+
+def _batch(sizes: BatchSizes | None) -> dict[str, Any]:
+    return {} if sizes is None else {"batch": asdict(sizes)}
 
 
 def _system(problem: AnyTrainingProblem) -> dict[str, Any]:

@@ -9,6 +9,25 @@ from mtpp.ranges import MOST_MICRO_BATCHES
 
 
 @dataclass(frozen=True)
+class BatchSizes:
+    """Sizes that N follows from.
+
+    Attributes
+    ----------
+    samples
+        Of the largest safe batch: one iteration, whose gradients are applied together.
+    micro_batch_size
+        Samples that a device takes at once.
+    gradient_accumulation
+        Passes to an update.
+    """
+
+    samples: int
+    micro_batch_size: int
+    gradient_accumulation: int
+
+
+@dataclass(frozen=True)
 class MicroBatches:
     """N, and where it comes from.
 
@@ -18,11 +37,14 @@ class MicroBatches:
         N for people, with the sizes that it follows from.
     size
         Samples of a micro-batch; None where nobody said.
+    sizes
+        Sizes that N follows from; None where N was given as such.
     """
 
     count: int
     text: str
     size: int | None = None
+    sizes: BatchSizes | None = None
 
 
 def micro_batches_of(
@@ -66,4 +88,4 @@ def _quotient(batch: int, micro: int, steps: int) -> MicroBatches:
         raise InputError(f"no micro-batch fits into the batch: N = {text} = 0")
     if count > MOST_MICRO_BATCHES:
         raise InputError(f"N = {text} is above {MOST_MICRO_BATCHES:,}")
-    return MicroBatches(count, f"{count:,} = {text}", micro)
+    return MicroBatches(count, f"{count:,} = {text}", micro, BatchSizes(batch, micro, steps))

@@ -104,6 +104,11 @@ def test_replicas_make_larger_micro_batches() -> None:
     assert sizes == [stage.data_parallel for stage in plan.stages]
     assert max(sizes) > 1
     assert simulated.iteration_ticks >= max(one.busy + one.synchronisation for one in simulated.stages)
+    sized = {key: value for key, value in system.items() if key != "max_micro_batches"}
+    sized |= {"batch_size": 840, "micro_batch_size": 1, "gradient_accumulation": 105}
+    recorded = plan_with(model, tensor_parallel=False, **sized)  # type: ignore[arg-type]
+    assert mtpp.simulate(recorded).document() == simulated.document()
+    assert mtpp.simulate(recorded, batch_size=1680).record.graph.mini_batch == 1680
 
 
 def test_bad_calls_with_plans() -> None:

@@ -139,6 +139,11 @@ _HEAD: dict[str, Rule] = {
     "elapsed_s": number,
 }
 
+BATCH: dict[str, Rule] = {
+    "batch": record({"samples": whole(1), "micro_batch_size": whole(1), "gradient_accumulation": whole(1)})
+}
+"""Batch that a plan is for, where its number of micro-batches follows from one."""
+
 _check_feasible = tagged(
     FORMAT,
     {
@@ -155,7 +160,7 @@ _check_feasible = tagged(
         "knapsack": record({"method": choice("exact", "heuristic"), "heuristic_differs": array(whole())}),
         "notes": array(text),
     },
-    {"superstages": array(_superstage)},
+    {"superstages": array(_superstage), **BATCH},
 )
 
 _check_infeasible = tagged(
@@ -167,7 +172,7 @@ _check_infeasible = tagged(
         "reason": text,
         "stages": array(_STAGE),
     },
-    {"notes": array(text)},
+    {"notes": array(text), **BATCH},
 )
 
 

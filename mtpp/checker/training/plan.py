@@ -43,6 +43,7 @@ from mtpp.checker.training.plan_rows import (
     CONFIGURATIONS,
     LEAST_MEMORY,
     NO_PLAN,
+    batch_rows,
     configurations_row,
     edges_row,
     layers_row,
@@ -137,6 +138,7 @@ def verify_training_plan(
     ticks = training_model_in_ticks(model, plan["system"]["bandwidth_bytes_per_s"])
     checks = [
         *training_rows(plan["system"], system_due or {}, _PLAN),
+        *batch_rows(plan, model.micro_batch_size),
         *model_rows(plan, model_sha256, len(ticks.ids), len(ticks.edges), ticks.time_unit),
         *training_name_rows(plan),
     ]

@@ -31,6 +31,28 @@ def training_rows(system: Mapping[str, Any], due: Mapping[str, Any], said_by: st
     ]
 
 
+def batch_rows(plan: Mapping[str, Any], times_of: int | None) -> list[Check]:
+    """Return the row on the batch that a plan is for, if it says one: N = ⌊B / (g · b)⌋.
+
+    Parameters
+    ----------
+    times_of
+        Samples that the times of the model are of, where it says that.
+    """
+    if "batch" not in plan:
+        return []
+    name, batch, most = "batch", plan["batch"], plan["system"]["max_micro_batches"]
+    samples, size, steps = batch["samples"], batch["micro_batch_size"], batch["gradient_accumulation"]
+    due = samples // (steps * size)
+    text = f"{samples} samples in micro-batches of {size}"
+    text += f", over {steps} steps of accumulation" if steps > 1 else ""
+    if due != most:
+        return [Check(name, False, f"{text} allow {due} micro-batches at once, the plan says {most}")]
+    if times_of not in (None, size):
+        return [Check(name, False, f"{text}, but times of the model are of {times_of}")]
+    return [Check(name, True, f"{text}: at most {due} micro-batches at once")]
+
+
 def _most(system: Mapping[str, Any]) -> str:
     return f"{system['max_micro_batches']} in flight, by the rules of the {system['convention']}"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -159,6 +160,20 @@ def test_malformed_documents_name_the_place(path: Path, value: Any, message: str
         verify(altered(good_plan(), path, value))
     assert str(caught.value).startswith(message)
     assert "\n" not in str(caught.value)
+
+
+def test_the_batch_allows_as_many_micro_batches() -> None:
+    """N = ⌊B / (g · b)⌋, and a model says what its times are of."""
+    most = good_plan()["system"]["max_micro_batches"]
+    batch = {"samples": 4 * most + 3, "micro_batch_size": 2, "gradient_accumulation": 2}
+    assert failures({**good_plan(), "batch": batch}) == []
+    for key, value in (("samples", 4 * most - 1), ("micro_batch_size", 1), ("gradient_accumulation", 1)):
+        assert failures({**good_plan(), "batch": batch | {key: value}}) == ["batch"]
+    model = replace(four_layers(), micro_batch_size=3)
+    report = verify_training_plan({**good_plan(), "batch": batch}, model, SHA256)
+    assert [check.name for check in report.checks if check.passed is False] == ["batch"]
+    with pytest.raises(InputError, match="/batch/samples: 0 is out of range"):
+        verify({**good_plan(), "batch": batch | {"samples": 0}})
 
 
 def test_stages_that_are_no_plan() -> None:
