@@ -24,6 +24,7 @@ from mtpp.views.report.context_section import CONTEXTS, ContextCurve, context_se
 from mtpp.views.report.graph_section import graph_section
 from mtpp.views.report.memory_section import STATES, memory_section, says_memory
 from mtpp.views.report.page import Block, Cell, Chart, Page, Prose, Section, Switch, TableBlock
+from mtpp.views.report.request_timeline import request_section
 from mtpp.views.report.stage_bars import COST_PARTS, NAMES, bars, bars_height
 from mtpp.views.report.stated import StatedPlan, percent_above, ratio_text
 from mtpp.views.report.what_if import PARTS, Variant, bandwidth_matters, bytes_over_link, variants
@@ -74,6 +75,7 @@ def plan_page(
     data: dict[str, Any] = {}
     bandwidths = f"Other bandwidths are left out: {why_not}." if why_not else ""
     sections = [claims_section(report.checks), stages_section(stated, computed, bandwidths, charts, data)]
+    sections += [one for one in [request_section(stated, charts, data)] if one is not None]
     if says_memory(stated):
         sections.append(
             memory_section(
