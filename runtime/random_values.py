@@ -13,6 +13,7 @@ import numpy as np
 
 from mtpp.array_types import Array
 from mtpp.errors import InputError
+from mtpp.runtime.element_types import is_whole
 from mtpp.units import format_bytes
 
 if TYPE_CHECKING:
@@ -65,13 +66,13 @@ def random_input(
 ) -> Array:
     """Return values for an input of a model, as :func:`drawn_input` draws them, in its type; NoValues for texts."""
     dtype = _numpy_dtype(onnx_dtype, name)
-    return drawn_input(name, shape, seed, whole=dtype.kind in "iub", limits=limits, leaning=leaning).astype(dtype)
+    return drawn_input(name, shape, seed, whole=is_whole(dtype.name), limits=limits, leaning=leaning).astype(dtype)
 
 
 def random_weight(name: str, onnx_dtype: int, shape: Sequence[int], seed: int = 0) -> Array:
     """Return values for a weight, as :func:`drawn_weight` draws them, in its type; NoValues for texts."""
     dtype = _numpy_dtype(onnx_dtype, name)
-    return drawn_weight(name, shape, seed, whole=dtype.kind in "iub").astype(dtype)
+    return drawn_weight(name, shape, seed, whole=is_whole(dtype.name)).astype(dtype)
 
 
 def drawn_input(

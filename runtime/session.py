@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ import numpy as np
 
 from mtpp.array_types import Array
 from mtpp.errors import InputError
+from mtpp.runtime.element_types import Contents, Packed, is_numpys, packed_bits
 
 _CHANGES_OPS = (
     "CommonSubexpressionElimination",
@@ -47,10 +49,6 @@ _CODE = re.compile(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ")
 """What its messages begin with: the number and the name of a kind of error."""
 
 _SHAPE_ELSEWHERE = "Cannot parse data from external tensors"
-
-_FIRST_REGISTERED = 256
-"""Number of the first type that numpy was told of, by :mod:`ml_dtypes`."""
-
 
 CUDA_PROVIDER = "CUDAExecutionProvider"
 
@@ -204,18 +202,56 @@ def first_line(error: BaseException) -> str:
     return text[:400]
 
 
-def ort_value(ort: Any, array: Array) -> Any:
-    """Return an array as an ``OrtValue``; types that numpy has no name for come as :mod:`ml_dtypes`."""
+def ort_value(ort: Any, array: Contents) -> Any:
+    """Return contents as an ``OrtValue``; types that numpy has no name for come as :mod:`ml_dtypes`."""
+    if isinstance(array, Packed):
+        return _value_of_packed(ort, array)
     if array.dtype.kind in "OSU":
         return _value_of_texts(array)
+    if packed_bits(array.dtype) is not None:
+        return _value_of_packed(ort, Packed.of(array))
     array = np.asarray(array, order="C")  # ascontiguousarray gives a number without axes one
-    if array.dtype.kind != "V" and array.dtype.num < _FIRST_REGISTERED:  # not isbuiltin: no dtype from a pickle is
+    if is_numpys(array.dtype):
         return ort.OrtValue.ortvalue_from_numpy(array)
     from onnx import helper
 
     return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(
         array.view(np.uint8 if array.dtype.itemsize == 1 else np.uint16), helper.np_dtype_to_tensor_dtype(array.dtype)
     )
+
+
+def _value_of_packed(ort: Any, packed: Packed) -> Any:
+    """Return a value with a copy of the bytes: of arrays, ONNX Runtime takes a byte for each element only."""
+    from onnx import helper
+
+    value = ort.OrtValue.ortvalue_from_shape_and_type(
+        list(packed.shape), int(helper.np_dtype_to_tensor_dtype(packed.dtype))
+    )
+    ctypes.memmove(value.data_ptr(), packed.data.tobytes(), packed.nbytes)
+    return value
+
+
+def tensor_contents(value: Any) -> Contents:
+    """Return the contents of an ``OrtValue`` that is a tensor, on its memory where numpy has its type, else copied.
+
+    Notes
+    -----
+    ONNX Runtime itself hands out some types of few bits as if they were bytes, and four bits as if they were eight.
+    """
+    from onnx import TensorProto, helper
+
+    number = value.element_type()
+    if number == TensorProto.STRING:
+        return np.asarray(value.numpy())
+    dtype = np.dtype(helper.tensor_dtype_to_np_dtype(number))
+    if is_numpys(dtype):
+        return np.asarray(value.numpy())
+    shape, size = tuple(value.shape()), value.tensor_size_in_bytes()
+    data = np.frombuffer(ctypes.string_at(value.data_ptr(), size) if size else b"", np.uint8)
+    if packed_bits(dtype) is not None:
+        return Packed(dtype, shape, data)
+    array: Array = data.view(dtype).reshape(shape)
+    return array
 
 
 def _value_of_texts(array: Array) -> Any:

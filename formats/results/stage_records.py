@@ -19,8 +19,8 @@ TEXT = "string"
 _BITS = {
     **{f"{kind}{bits}": bits for kind in ("int", "uint") for bits in (2, 4, 8, 16, 32, 64)},
     **{"float16": 16, "bfloat16": 16, "float32": 32, "float64": 64, "bool": 8, "complex64": 64, "complex128": 128},
-    **dict.fromkeys(("float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz", "float8e8m0"), 8),
-    "float4e2m1": 4,
+    **{f"float8{dash}{kind}": 8 for dash in ("", "_") for kind in ("e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz")},
+    **{"float8e8m0": 8, "float8_e8m0fnu": 8, "complex32": 32, "float4e2m1": 4},
 }
 
 

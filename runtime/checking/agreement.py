@@ -15,6 +15,7 @@ import numpy as np
 from mtpp.array_types import Array
 from mtpp.formats.results.split import OutputCheck
 from mtpp.formats.results.stage_manifest import MODEL_INPUT, Described, StageManifest
+from mtpp.runtime.element_types import Contents, is_float, unpacked
 
 TOLERANCES = {"float64": 1e-10, "float32": 1e-4, "float16": 1e-2, "bfloat16": 5e-2}
 """Largest |difference| over the largest |value| of an output that still passes; 0.1 for smaller floats."""
@@ -32,19 +33,15 @@ def tolerance(dtype: str, between: Collection[str]) -> float:
     between
         Element types of the tensors between stages (:func:`types_between`).
     """
-    if not _is_float(dtype):
+    if not is_float(dtype):
         return 0.0
-    return max(TOLERANCES.get(name, _SMALL_FLOAT) for name in (dtype, *between) if _is_float(name))
+    return max(TOLERANCES.get(name, _SMALL_FLOAT) for name in (dtype, *between) if is_float(name))
 
 
 def types_between(manifest: StageManifest) -> frozenset[str]:
     """Return the element types of the tensors between stages."""
     read = (tensor for stage in manifest.stages for tensor in stage.inputs if tensor.source != MODEL_INPUT)
     return frozenset(tensor.dtype.removeprefix("sequence(").removesuffix(")") for tensor in read)
-
-
-def _is_float(dtype: str) -> bool:
-    return "float" in dtype
 
 
 @dataclass
@@ -72,7 +69,7 @@ class Agreement:
         """Whether nothing was found to be wrong."""
         return self.near == self.compared
 
-    def add(self, found: Mapping[str, Array], expected: Mapping[str, Array]) -> None:
+    def add(self, found: Mapping[str, Contents], expected: Mapping[str, Contents]) -> None:
         """Compare a set of outputs with those expected, which may be more."""
         self.compared += 1
         differences = [_difference(array, expected[name], self.between) for name, array in found.items()]
@@ -81,14 +78,14 @@ class Agreement:
         self.largest = max([self.largest, *(difference for difference, _ in differences)])
 
 
-def _difference(found: Array, expected: Array, between: frozenset[str]) -> tuple[float, float]:
+def _difference(found: Contents, expected: Contents, between: frozenset[str]) -> tuple[float, float]:
     """Return the largest difference, as a part of the largest value expected, and how large it may be."""
     if found.shape == expected.shape and found.tobytes() == expected.tobytes():
         return 0.0, 0.0
-    if found.shape != expected.shape or found.dtype.kind != "f":
+    if found.shape != expected.shape or not is_float(found.dtype.name):
         return float("inf"), 0.0
-    allowed = tolerance(found.dtype.name, between)
-    return _largest_difference(expected, found) / (_largest(expected) or 1.0), allowed
+    allowed, whole = tolerance(found.dtype.name, between), unpacked(expected)
+    return _largest_difference(whole, unpacked(found)) / (_largest(whole) or 1.0), allowed
 
 
 def worst_of(checks: Sequence[OutputCheck]) -> OutputCheck:
@@ -131,6 +128,8 @@ def compared_output(
 
 
 def _widened(array: Array) -> Array:
+    if array.dtype.name == "void32":  # complex numbers of two halves
+        array = array.reshape(-1).view(np.float16)
     return array if array.dtype.kind in "c" else array.astype(np.float64)
 
 

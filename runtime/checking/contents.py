@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import ctypes
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mtpp.array_types import Array
+from mtpp.runtime.element_types import unpacked
 from mtpp.runtime.random_values import NoValues
-from mtpp.runtime.session import onnxruntime, open_session
+from mtpp.runtime.session import onnxruntime, open_session, tensor_contents
 
 if TYPE_CHECKING:
     import onnx
@@ -21,7 +20,7 @@ _OPSET, _IR_VERSION = 13, 8
 def contents_of(value: Any) -> list[Array]:
     """Return what an ``OrtValue`` holds: a tensor, or the tensors of a sequence; copied.
 
-    Types that numpy has no name for come as :mod:`ml_dtypes`; those below one byte as they are packed, as bytes.
+    Types that numpy has no name for come as :mod:`ml_dtypes`, one element to a byte where several share one.
     """
     if value.is_tensor_sequence():
         return _parts(value)
@@ -29,22 +28,7 @@ def contents_of(value: Any) -> list[Array]:
         raise NoValues(
             f"outputs of type {value.data_type()} cannot be compared", parameter="check", remedy="cut the model before"
         )
-    try:
-        return [np.asarray(value.numpy())]
-    except RuntimeError:  # numpy has no such type
-        return [_raw(value)]
-
-
-def _raw(value: Any) -> Array:
-    from onnx import helper
-
-    shape = value.shape()
-    dtype = np.dtype(helper.tensor_dtype_to_np_dtype(value.element_type()))
-    data = ctypes.string_at(value.data_ptr(), value.tensor_size_in_bytes())
-    count = math.prod(shape)
-    if len(data) < count * dtype.itemsize:
-        return np.frombuffer(data, np.uint8)
-    return np.frombuffer(data, dtype)[:count].reshape(shape)
+    return [unpacked(tensor_contents(value))]
 
 
 def _parts(value: Any) -> list[Array]:

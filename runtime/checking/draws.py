@@ -7,6 +7,7 @@ from collections.abc import Collection
 from mtpp.array_types import Array
 from mtpp.errors import InputError
 from mtpp.formats.results.stage_manifest import Described, StageManifest
+from mtpp.runtime.element_types import as_declared
 from mtpp.runtime.random_values import Leaning
 from mtpp.units import PICOSECONDS
 
@@ -83,7 +84,8 @@ def fitting(value: Described, array: Array) -> Array:
     fits = len(array.shape) == len(value.shape) and all(
         size is None or size == own for size, own in zip(value.shape, array.shape, strict=True)
     )
-    if not fits or (array.dtype.name != value.dtype and not (text and value.dtype == "string")):
+    own = array if text and value.dtype == "string" else as_declared(array, value.dtype)
+    if not fits or own is None:
         wanted = "×".join("?" if size is None else str(size) for size in value.shape)
         raise InputError(
             f"input {value.name!r} holds {'string' if text else array.dtype} {'×'.join(map(str, array.shape))}, the "
@@ -97,4 +99,4 @@ def fitting(value: Described, array: Array) -> Array:
             parameter="inputs",
             remedy="give that number, or plan with ‹dim› for the one that you give",
         )
-    return array
+    return own

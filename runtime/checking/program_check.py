@@ -23,9 +23,8 @@ from mtpp.runtime.checking.agreement import compared_output, types_between, wors
 from mtpp.runtime.checking.draws import draw_count, explored_limits, fitting, leaning_of, spare_numbers
 from mtpp.runtime.pipeline.program_file import OpenedProgram, opened
 from mtpp.runtime.pytorch.flat_program import flat_program, random_steps
-from mtpp.runtime.pytorch.library import pytorch
 from mtpp.runtime.pytorch.loading import load_program
-from mtpp.runtime.pytorch.tensors import as_array, drawn_tensor
+from mtpp.runtime.pytorch.tensors import as_array, as_tensor, drawn_tensor
 
 if TYPE_CHECKING:
     import torch
@@ -162,7 +161,7 @@ def _drawn(manifest: StageManifest, given: Mapping[str, Array], number: int, see
     found: Tensors = {}
     for one in manifest.inputs:
         if one.name in given:
-            found[one.name] = pytorch().from_numpy(fitting(one, given[one.name]).copy())
+            found[one.name] = as_tensor(fitting(one, given[one.name]).copy())
         else:
             limits = explored_limits(one, number)
             shape, leaning = _sizes(one.shape), leaning_of(number)

@@ -19,8 +19,9 @@ from mtpp.errors import InputError
 from mtpp.formats.results.stage_records import CPU
 from mtpp.runtime.checking.agreement import Agreement, types_between
 from mtpp.runtime.checking.draws import check_names, fitting
+from mtpp.runtime.element_types import Contents, cast, element_type, is_whole
 from mtpp.runtime.pipeline.crew import Crew, Limits, RunLimits
-from mtpp.runtime.pipeline.memory import OpenTensor, Ring, Shape, View, arrays
+from mtpp.runtime.pipeline.memory import Ring, Shape, View, arrays, put
 from mtpp.runtime.pipeline.model_file import ModelFile, OpenedModel
 from mtpp.runtime.pipeline.pipeline import PipelineChoices, PipelineTimes, model_of, run_pipeline, stage_models
 from mtpp.runtime.pipeline.stage_job import keep_to
@@ -223,12 +224,14 @@ def _fill(wiring: Wiring, inputs: Ring, request: RunRequest) -> None:
     """Write contents into all sets of inputs: those that are given, and random ones."""
     described = {tensor.name: tensor for tensor in wiring.manifest.inputs}
     for number, views in enumerate(inputs.views()):
-        for name, array in arrays(views).items():
+        for name, view in views.items():
+            one = described[name]
             if name in request.inputs:
-                array[...] = fitting(described[name], request.inputs[name])
+                put(view, fitting(one, request.inputs[name]))
                 continue
-            whole, limits = array.dtype.kind in "iub", described[name].limits
-            array[...] = drawn_input(name, array.shape, request.seed + number, whole=whole, limits=limits)
+            shape = arrays({name: view})[name].shape
+            values = drawn_input(name, shape, request.seed + number, whole=is_whole(one.dtype), limits=one.limits)
+            put(view, cast(values, element_type(one.dtype) or values.dtype))
 
 
 def _whole_model(wiring: Wiring, path: Path, seed: int) -> ModelFile:
@@ -251,12 +254,12 @@ class InTurn:
         self._opened = [model.open(choices) for model in models]
         self._last_use = {name: i for i, model in enumerate(models) for name, _, _ in model.inputs}
 
-    def shared(self, views: Mapping[str, Array]) -> dict[str, Any]:
+    def shared(self, views: Mapping[str, Contents]) -> dict[str, Any]:
         """Return inputs as values on the same memory."""
         return self._opened[0].shared(views)
 
     def run(
-        self, inputs: Mapping[str, Any], keep: Callable[[str, Array], None] = lambda name, array: None
+        self, inputs: Mapping[str, Any], keep: Callable[[str, Contents], None] = lambda name, array: None
     ) -> NDArray[np.float64]:
         """Run each model once; return the seconds of each.
 
@@ -279,7 +282,7 @@ class InTurn:
         return seconds
 
     def _take(
-        self, model: ModelFile, opened: OpenedModel, made: Mapping[str, Any], keep: Callable[[str, Array], None]
+        self, model: ModelFile, opened: OpenedModel, made: Mapping[str, Any], keep: Callable[[str, Contents], None]
     ) -> None:
         for name, dtype, shape in model.outputs:
             array = opened.array(made[name])
@@ -372,20 +375,18 @@ class ReferenceJob:
         parent.send(("measured", Reference(np.array(rounds), share, repeatable)))
 
 
-def _into(views: Mapping[str, View]) -> Callable[[str, Array], None]:
+def _into(views: Mapping[str, View]) -> Callable[[str, Contents], None]:
     """Return a function that writes an output where it belongs."""
 
-    def keep(name: str, array: Array) -> None:
+    def keep(name: str, array: Contents) -> None:
         view = views.get(name)
-        if isinstance(view, OpenTensor):
-            view.put(array)
-        elif view is not None:
-            view[...] = array
+        if view is not None:
+            put(view, array)
 
     return keep
 
 
-def _same(a: Array, b: Array) -> bool:
+def _same(a: Contents, b: Contents) -> bool:
     return a.shape == b.shape and a.tobytes() == b.tobytes()
 
 
@@ -410,7 +411,7 @@ class SizesJob:
         stages = InTurn(self.models, self.choices)
         largest: dict[str, int] = {}
 
-        def note(name: str, array: Array) -> None:
+        def note(name: str, array: Contents) -> None:
             largest[name] = max(array.nbytes, largest.get(name, 0))
 
         for views in self.inputs.views():

@@ -12,12 +12,14 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 import numpy as np
 
 from mtpp.array_types import Array
 from mtpp.errors import InputError
 from mtpp.host.capacity import free_bytes
+from mtpp.runtime.element_types import Contents, Packed, element_type, packed_bits, stored_bytes, unpacked
 from mtpp.units import format_bytes
 
 Shape = tuple[int | None, ...]
@@ -38,7 +40,7 @@ class Region:
     Attributes
     ----------
     dtype
-        By its numpy name.
+        By its name in the manifest, or numpy's of texts.
     shape
         None for a size that is another one in each batch; all sizes then stand before the tensor.
     offset
@@ -69,7 +71,7 @@ class Layout:
 
     @classmethod
     def of(cls, tensors: Sequence[tuple[str, str, Shape]], rooms: Mapping[str, int] | None = None) -> Layout:
-        """Lay out tensors given by name, numpy's name of their type, and shape.
+        """Lay out tensors given by name, name of their type, and shape.
 
         Parameters
         ----------
@@ -80,7 +82,7 @@ class Layout:
         for name, dtype, shape in tensors:
             known = tuple(size for size in shape if size is not None)
             is_open = len(known) < len(shape)
-            room = (rooms or {}).get(name, 0) if is_open else prod(known) * np.dtype(dtype).itemsize
+            room = (rooms or {}).get(name, 0) if is_open else stored_bytes(dtype, prod(known))
             regions.append(Region(name, dtype, shape, end, room))
             end += _aligned(_SIZE_BYTES * len(shape)) * is_open + _aligned(room)
         return cls(tuple(regions), max(1, -(-end // _PAGE)) * _PAGE)
@@ -96,7 +98,9 @@ def _aligned(size: int) -> int:
 
 @dataclass(frozen=True)
 class OpenTensor:
-    """A tensor in a slot whose sizes differ between batches.
+    """A tensor in a slot that is no array on the same memory in each batch.
+
+    Its sizes differ between batches, or its elements share bytes.
 
     Attributes
     ----------
@@ -104,19 +108,34 @@ class OpenTensor:
         Of the batch that lies there, int64.
     memory
         Its room, as bytes.
+    fixed
+        Whether its sizes are the same in each batch.
     """
 
     name: str
-    dtype: str
+    dtype: np.dtype[Any]
     sizes: Array
     memory: Array
+    fixed: bool = False
 
-    def array(self) -> Array:
+    def array(self) -> Contents:
         """Return the tensor of the batch that lies there, on the same memory."""
-        return np.ndarray(tuple(self.sizes.tolist()), self.dtype, buffer=self.memory)
+        shape = tuple(self.sizes.tolist())
+        bits = packed_bits(self.dtype)
+        if bits is not None:
+            return Packed(self.dtype, shape, self.memory[: -(-prod(shape) * bits // 8)])
+        return np.ndarray(shape, self.dtype, buffer=self.memory)
 
-    def put(self, array: Array) -> None:
+    def put(self, array: Contents) -> None:
         """Write a tensor there; raise InputError if there is no room for it."""
+        if not isinstance(array, Packed) and packed_bits(self.dtype) is not None:
+            array = Packed.of(array)
+        if self.fixed and array.shape != tuple(self.sizes.tolist()):
+            raise InputError(
+                f"its shape is {list(array.shape)}, not {self.sizes.tolist()} as the manifest says",
+                where=f"tensor {self.name!r}",
+                remedy="split the model again, with the sizes that it has",
+            )
         if array.nbytes > self.memory.size:
             raise InputError(
                 f"it takes {format_bytes(array.nbytes)}, more than in the runs before: there is room for "
@@ -125,14 +144,26 @@ class OpenTensor:
                 remedy="cut the model where no tensor of a size that depends on data crosses",
             )
         self.sizes[...] = array.shape
-        self.array()[...] = array
+        own = self.array()
+        if isinstance(own, Packed) and isinstance(array, Packed):
+            own.data[...] = array.data
+        elif not isinstance(own, Packed) and not isinstance(array, Packed):
+            own[...] = array
 
 
 View = Array | OpenTensor
 """A tensor in a slot."""
 
 
-def arrays(views: Mapping[str, View]) -> dict[str, Array]:
+def put(view: View, contents: Contents) -> None:
+    """Write a tensor where a view lies; raise InputError if it does not fit."""
+    if isinstance(view, OpenTensor):
+        view.put(contents)
+    else:
+        view[...] = unpacked(contents)
+
+
+def arrays(views: Mapping[str, View]) -> dict[str, Contents]:
     """Return the tensors of the batch that lies in a slot, by name."""
     return {name: view.array() if isinstance(view, OpenTensor) else view for name, view in views.items()}
 
@@ -174,12 +205,16 @@ class Ring:
 
 def _view(region: Region, memory: mmap.mmap, offset: int) -> View:
     shape = tuple(size for size in region.shape if size is not None)
+    dtype = element_type(region.dtype) or np.dtype(region.dtype)
+    if len(shape) == len(region.shape) and packed_bits(dtype) is None:
+        return np.ndarray(shape, dtype, buffer=memory, offset=offset)
     if len(shape) == len(region.shape):
-        return np.ndarray(shape, region.dtype, buffer=memory, offset=offset)
-    sizes: Array = np.ndarray((len(region.shape),), np.int64, buffer=memory, offset=offset)
-    offset += _aligned(_SIZE_BYTES * len(region.shape))
+        sizes: Array = np.array(shape, np.int64)
+    else:
+        sizes = np.ndarray((len(region.shape),), np.int64, buffer=memory, offset=offset)
+        offset += _aligned(_SIZE_BYTES * len(region.shape))
     room: Array = np.ndarray((region.room,), np.uint8, buffer=memory, offset=offset)
-    return OpenTensor(region.name, region.dtype, sizes, room)
+    return OpenTensor(region.name, dtype, sizes, room, fixed=len(shape) == len(region.shape))
 
 
 def anonymous_memory(size: int, what: str) -> int:

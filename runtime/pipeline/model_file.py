@@ -8,25 +8,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-import numpy as np
-
-from mtpp.array_types import Array
 from mtpp.errors import InputError
-from mtpp.formats.results.stage_records import CPU
+from mtpp.formats.results.stage_records import CPU, TEXT
+from mtpp.runtime.element_types import Contents, element_type
 from mtpp.runtime.pipeline.memory import Shape
 from mtpp.runtime.session import SessionChoices
 
 Expected = tuple[str, str, Shape]
-"""Name, numpy's name of the type, and shape of a tensor."""
+"""Name, name of the type, and shape of a tensor."""
 
 
 class OpenedModel(Protocol):
     """A model in memory, ready to run; values are tensors of the library that runs it."""
 
-    def shared(self, views: Mapping[str, Array]) -> dict[str, Any]:
-        """Return arrays as values on the same memory: nothing is copied."""
+    def shared(self, views: Mapping[str, Contents]) -> dict[str, Any]:
+        """Return arrays as values on the same memory: nothing is copied but elements that share bytes."""
 
-    def array(self, value: Any) -> Array:
+    def array(self, value: Any) -> Contents:
         """Return a value as an array."""
 
     def run(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
@@ -116,7 +114,7 @@ class ModelFile(ABC):
                         for size, wanted in zip(sizes, shape, strict=True)
                     )
                 )
-                if own.type != dtype and not (own.type == "string" and np.dtype(dtype).kind == "U"):
+                if own.type != dtype and not (own.type == TEXT and element_type(dtype) is None):
                     problem = f"it is of type {own.type}, not {dtype}"
                 elif not fits:
                     problem = f"its shape is {sizes}, not {list(shape)}"

@@ -15,8 +15,17 @@ from mtpp.array_types import Array
 from mtpp.errors import InputError
 from mtpp.formats.results.stage_records import CPU
 from mtpp.host.capacity import free_bytes
+from mtpp.runtime.element_types import Contents
 from mtpp.runtime.pipeline.model_file import Declared, ModelFile
-from mtpp.runtime.session import CUDA_PROVIDER, SessionChoices, first_line, onnxruntime, open_session, ort_value
+from mtpp.runtime.session import (
+    CUDA_PROVIDER,
+    SessionChoices,
+    first_line,
+    onnxruntime,
+    open_session,
+    ort_value,
+    tensor_contents,
+)
 
 _TYPES = {
     "float": "float32", "double": "float64", "float16": "float16", "bool": "bool",
@@ -101,15 +110,14 @@ class OnnxSession:
     def __post_init__(self) -> None:
         self._binding = self.session.io_binding()
 
-    def shared(self, views: Mapping[str, Array]) -> dict[str, Any]:
-        """Return arrays as ``OrtValue`` on the same memory; texts, which lie there from the start, copied."""
+    def shared(self, views: Mapping[str, Contents]) -> dict[str, Any]:
+        """Return arrays as ``OrtValue`` on the same memory; texts and elements that share bytes are copied."""
         ort = onnxruntime()
         return {name: ort_value(ort, array) for name, array in views.items()}
 
-    def array(self, value: Any) -> Array:
+    def array(self, value: Any) -> Contents:
         """Return an ``OrtValue`` as an array."""
-        found: Array = value.numpy()
-        return found
+        return tensor_contents(value)
 
     def run(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """Return the outputs by name."""

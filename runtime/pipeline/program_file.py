@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mtpp.array_types import Array
 from mtpp.errors import InputError
 from mtpp.formats.io.large_file import LargeFile
 from mtpp.formats.modelled.size_terms import AUTO, OTHERS, SizeTerms
@@ -14,12 +13,13 @@ from mtpp.formats.results.stage_records import CPU
 from mtpp.formats.torch_export.archive import program_text
 from mtpp.formats.torch_export.program import read_nodes
 from mtpp.formats.torch_export.signature import USER
+from mtpp.runtime.element_types import Contents, unpacked
 from mtpp.runtime.pipeline.model_file import Declared, ModelFile
 from mtpp.runtime.pytorch.flat_program import flat_module, leaves
 from mtpp.runtime.pytorch.library import first_line, pytorch
 from mtpp.runtime.pytorch.loading import load_program
 from mtpp.runtime.pytorch.node_kinds import is_mutable
-from mtpp.runtime.pytorch.tensors import as_array
+from mtpp.runtime.pytorch.tensors import as_array, as_tensor
 from mtpp.runtime.session import SessionChoices
 from mtpp.wording import counted
 
@@ -145,11 +145,11 @@ class OpenedProgram:
     writes: bool = False
     place: str = CPU
 
-    def shared(self, views: Mapping[str, Array]) -> dict[str, Any]:
+    def shared(self, views: Mapping[str, Contents]) -> dict[str, Any]:
         """Return arrays as tensors on the same memory."""
-        return {name: pytorch().from_numpy(array) for name, array in views.items()}
+        return {name: as_tensor(unpacked(array)) for name, array in views.items()}
 
-    def array(self, value: Any) -> Array:
+    def array(self, value: Any) -> Contents:
         """Return a tensor as an array."""
         return as_array(value)
 

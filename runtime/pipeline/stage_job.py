@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mtpp.runtime.element_types import unpacked
 from mtpp.runtime.pipeline.memory import Layout, OpenTensor, Ring, View, arrays
 from mtpp.runtime.pipeline.model_file import ModelFile
 from mtpp.runtime.pipeline.tokens import Arrivals, Departures
@@ -91,7 +92,7 @@ def keep_to(cores: tuple[int, ...] | None) -> None:
 class _Loop:
     """The model with its memory; values are made once per slot, so that a batch costs no allocation.
 
-    Of tensors of open size they are made for each batch.
+    Of tensors of open size, and of those whose elements share bytes, they are made for each batch.
     """
 
     def __init__(self, job: StageJob) -> None:
@@ -140,7 +141,7 @@ class _Loop:
 
 
 class _Slot(NamedTuple):
-    """Tensors of a slot: values on their memory, and those of open size."""
+    """Tensors of a slot: values on their memory, and those that are made for each batch."""
 
     values: dict[str, Any]
     others: dict[str, OpenTensor]
@@ -161,7 +162,7 @@ class TimesTable:
     def open(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return the number of rows that are done, shape (1,), and the rows, shape (batches, columns)."""
         views = arrays(self.ring.views()[0])
-        return views["done"], views["rows"]
+        return unpacked(views["done"]), unpacked(views["rows"])
 
 
 @dataclass(frozen=True)

@@ -7,20 +7,14 @@ from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
 
-import numpy as np
-
 from mtpp.array_types import Array
 from mtpp.errors import InputError
 from mtpp.formats.io.json_shape import SIZE_LIMIT
 from mtpp.formats.results.stage_manifest import FILE_NAME, MODEL_INPUT, TEXT, Described, StageManifest, read_manifest
+from mtpp.runtime.element_types import element_type, stored_bytes
 from mtpp.runtime.pipeline.memory import Layout
 
-_PLAIN_TYPES = frozenset(
-    ["bool", "float16", "float32", "float64", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))]
-)
-"""Types that both numpy and ONNX Runtime have a name for."""
-
-_CUT_ELSEWHERE = "cut the model where tensors of plain numbers cross"
+_CUT_ELSEWHERE = "cut the model where tensors of numbers cross"
 
 _MOST_AXES = 32
 """Of an array of any version of numpy."""
@@ -142,7 +136,7 @@ def not_handed_on(manifest: StageManifest) -> list[tuple[str, str]]:
     """Return the tensors that a run would have no memory for, each with why; texts are given to it as to a check."""
     tensors: list[Described] = [one for one in manifest.inputs if one.name in _read(manifest) and one.dtype != TEXT]
     tensors += [one for stage in manifest.stages for one in stage.outputs]
-    return [(one.name, _fault_of(one)) for one in tensors if one.dtype not in _PLAIN_TYPES]
+    return [(one.name, _fault_of(one)) for one in tensors if element_type(one.dtype) is None]
 
 
 def _read(manifest: StageManifest) -> set[str]:
@@ -159,10 +153,10 @@ def _inputs_layout(manifest: StageManifest, given: Mapping[str, Array], source: 
     found = []
     for one in manifest.inputs:
         is_read = one.name in read
-        if one.name in given and (one.dtype == TEXT or one.dtype in _PLAIN_TYPES) and (is_read or whole):
+        if one.name in given and (one.dtype == TEXT or element_type(one.dtype) is not None) and (is_read or whole):
             own = given[one.name]
             found.append((one.name, own.dtype.str if one.dtype == TEXT else one.dtype, own.shape))
-        elif (is_read or whole) and one.dtype in _PLAIN_TYPES:
+        elif (is_read or whole) and element_type(one.dtype) is not None:
             shape = tuple(1 if size is None else size for size in one.shape)
             _check_size(one, shape, source)
             found.append((one.name, one.dtype, shape))
@@ -180,7 +174,7 @@ def _inputs_layout(manifest: StageManifest, given: Mapping[str, Array], source: 
 def _layout(tensors: Iterable[Described], source: str) -> Layout:
     found = []
     for one in tensors:
-        if one.dtype not in _PLAIN_TYPES:
+        if element_type(one.dtype) is None:
             raise InputError(_fault_of(one), source=source, where=f"tensor {one.name!r}", remedy=_CUT_ELSEWHERE)
         _check_size(one, tuple(1 if size is None else size for size in one.shape), source)
         found.append((one.name, one.dtype, one.shape))
@@ -188,7 +182,7 @@ def _layout(tensors: Iterable[Described], source: str) -> Layout:
 
 
 def _check_size(tensor: Described, shape: tuple[int, ...], source: str) -> None:
-    if len(shape) > _MOST_AXES or prod(shape) * np.dtype(tensor.dtype).itemsize >= SIZE_LIMIT:
+    if len(shape) > _MOST_AXES or stored_bytes(tensor.dtype, prod(shape)) >= SIZE_LIMIT:
         where = f"tensor {tensor.name!r}"
         raise InputError("no memory can hold it", source=source, where=where, remedy="split the model again")
 

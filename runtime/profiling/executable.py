@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from mtpp.array_types import Array
 from mtpp.errors import InputError
 from mtpp.formats.modelled.size_terms import SizeTerms, named_sizes
+from mtpp.runtime.element_types import as_declared
 from mtpp.runtime.random_values import absent_weights, random_input
 
 if TYPE_CHECKING:
@@ -213,6 +214,8 @@ def _feed(executable: Executable, arrays: Mapping[str, Array]) -> None:
         kind = executable.inputs[name]
         if array.dtype.kind in "US" and kind.dtype == TensorProto.STRING:
             array = array.astype(object)  # as ONNX Runtime takes texts
+        own = as_declared(array, dtype_name(kind.dtype))
+        array = array if own is None else own
         if array.dtype != helper.tensor_dtype_to_np_dtype(kind.dtype):
             raise _misfit(name, f"holds {array.dtype}, the model's {dtype_name(kind.dtype)}", executable.source)
         executable.feeds[name] = array

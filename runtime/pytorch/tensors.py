@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mtpp.runtime.element_types import HALF_COMPLEX, element_type, is_numpys
 from mtpp.runtime.pytorch.library import pytorch
 from mtpp.runtime.random_values import Leaning, drawn_input
 
@@ -15,8 +16,12 @@ if TYPE_CHECKING:
     import torch
 
 
+_BITS = {1: "uint8", 2: "uint16", 4: "uint32"}
+"""Whole numbers of as many bytes, in numpy and PyTorch."""
+
+
 def as_array(tensor: Any) -> NDArray[Any]:
-    """Return a tensor as an array; types that numpy has no name for come as :mod:`ml_dtypes`, others as their bytes.
+    """Return a tensor as an array; types that numpy has no name for come as :mod:`ml_dtypes`, halves as ``V4``.
 
     A number, a text or None comes as an array of no axes.
     """
@@ -27,15 +32,23 @@ def as_array(tensor: Any) -> NDArray[Any]:
     try:
         found: NDArray[Any] = plain.numpy()
     except TypeError:
-        import ml_dtypes
-
         raw = plain.contiguous()
         if raw.ndim == 0:
             return as_array(raw.reshape(1)).reshape(())
-        bits: NDArray[Any] = raw.view(library.uint8 if raw.element_size() == 1 else library.uint16).numpy()
-        own = getattr(ml_dtypes, str(tensor.dtype).removeprefix("torch."), None)
-        return bits if own is None or np.dtype(own).itemsize != bits.dtype.itemsize else bits.view(own)
+        bits: NDArray[Any] = raw.view(getattr(library, _BITS[raw.element_size()])).numpy()
+        own = element_type(str(tensor.dtype).removeprefix("torch."))
+        return bits if own is None or own.itemsize != bits.dtype.itemsize else bits.view(own)
     return found
+
+
+def as_tensor(array: NDArray[Any]) -> Any:
+    """Return an array as a tensor on the same memory: the opposite of :func:`as_array`."""
+    library = pytorch()
+    if is_numpys(array.dtype):
+        return library.from_numpy(array)
+    name = HALF_COMPLEX if array.dtype == element_type(HALF_COMPLEX) else array.dtype.name
+    bits = array.view(_BITS[array.dtype.itemsize])
+    return library.from_numpy(bits).view(getattr(library, name))
 
 
 def drawn_tensor(

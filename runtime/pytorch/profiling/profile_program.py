@@ -12,6 +12,7 @@ from mtpp.errors import InputError
 from mtpp.formats.torch_export import read_with_modules
 from mtpp.host.capacity import machine
 from mtpp.host.statistics import Quartiles, in_thousandths, quartiles
+from mtpp.runtime.element_types import as_declared
 from mtpp.runtime.profiling.profile_memory import most_alive
 from mtpp.runtime.profiling.profiled_graph import BackwardTimes, MeasuredOps, MeasuredProfile, profiled_graph
 from mtpp.runtime.profiling.timing import ProfileRequest
@@ -20,7 +21,7 @@ from mtpp.runtime.pytorch.loading import LoadedProgram, load_program
 from mtpp.runtime.pytorch.profiling.clocks import Clock, CudaClock, HostClock
 from mtpp.runtime.pytorch.profiling.program_timing import ProgramTimes, time_program
 from mtpp.runtime.pytorch.profiling.steps import FlatProgram, flat_program
-from mtpp.runtime.pytorch.tensors import drawn_tensor
+from mtpp.runtime.pytorch.tensors import as_tensor, drawn_tensor
 from mtpp.units import format_bytes
 
 if TYPE_CHECKING:
@@ -211,14 +212,11 @@ def program_inputs(
 
 
 def _given(array: Array, described: Mapping[str, Any]) -> torch.Tensor:
-    library = pytorch()
     name, shape = described["name"], list(described["shape"])
     if list(array.shape) != shape:
         raise InputError(f"has the shape {list(array.shape)}, the program's has {shape}", source=FLAG, where=name)
-    try:
-        tensor: torch.Tensor = library.tensor(array)
-    except TypeError:  # numbers that PyTorch has no type for, and texts
-        tensor = library.empty(0)
-    if list(tensor.shape) != shape or tensor.dtype != getattr(library, described["dtype"]):
+    own = as_declared(array, described["dtype"])
+    if own is None:
         raise InputError(f"holds {array.dtype}, the program's {described['dtype']}", source=FLAG, where=name)
+    tensor: torch.Tensor = as_tensor(own.copy())
     return tensor

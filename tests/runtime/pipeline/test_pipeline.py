@@ -262,6 +262,52 @@ def test_random_sizes_have_room(tmp_path: Path) -> None:
     assert not measured.repeatable
 
 
+KINDS = ["bfloat16", "float16", "float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz", "int4", "uint4"]
+
+
+def _of_few_bits(tmp_path: Path) -> tuple[Path, Path]:
+    """Return a model in which tensors of each kind go in, cross a cut and come out, one of open size, and its stages.
+
+    Nine elements, so that those of four bits fill no whole number of bytes.
+    """
+    kinds = {kind: TensorProto.DataType.Value(kind.upper()) for kind in KINDS}
+    nodes = [helper.make_node("Cast", ["x"], [f"q {kind}"], f"to {kind}", to=own) for kind, own in kinds.items()]
+    nodes += [
+        helper.make_node("Compress", ["x", "kept"], ["rows"], "compress", axis=0),
+        helper.make_node("Cast", ["rows"], ["open"], "to open", to=TensorProto.INT4),
+    ]
+    nodes += [helper.make_node("Cast", [f"q {kind}"], [f"y {kind}"], f"from {kind}", to=1) for kind in kinds]
+    nodes += [
+        helper.make_node("Cast", ["open"], ["y open"], "from open", to=1),
+        helper.make_node("Cast", ["given"], ["y given"], "from given", to=TensorProto.INT8),
+    ]
+    inputs = [("x", 1, [3, 3]), ("kept", TensorProto.BOOL, [3]), ("given", TensorProto.INT4, [3, 1])]
+    results = [(f"y {kind}", 1, [3, 3]) for kind in kinds]
+    results += [("y open", 1, ["n", 3]), ("y given", TensorProto.INT8, [3, 1]), ("q int4", TensorProto.INT4, [3, 3])]
+    describe = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        nodes, "few bits", [describe(*one) for one in inputs], [describe(*one) for one in results]
+    )
+    path = tmp_path / "few.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), path)
+    reading = mtpp.read(path, dims="auto")
+    stage = {name: int("from" in name) for name in reading.graph.op_names}
+    assert mtpp.split(reading, stage, tmp_path / "few", check=True).passed
+    return path, tmp_path / "few"
+
+
+def test_elements_of_few_bits_are_handed_on(tmp_path: Path) -> None:
+    """Bytes are bytes: ONNX Runtime makes the same of them in the pipeline as in the whole model."""
+    model, stages = _of_few_bits(tmp_path)
+    given = {"kept": np.array([True, False, True]), "given": np.array([[-8], [7], [3]]).astype("int4")}
+    measured = measure(RunRequest(stages, model, batches=9, warmup=1, inputs=given), ENDLESS)
+    assert measured.agrees
+    assert measured.repeatable
+    assert measured.whole is not None
+    assert measured.whole[1].exact == measured.whole[1].compared == 4
+    assert measured.pipeline.agreement.exact == measured.pipeline.agreement.compared == 18  # of two stages
+
+
 def test_too_much_for_its_room_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The stage's worker refuses, and the tensor is named."""
     _, stages = _split(tmp_path)

@@ -32,14 +32,28 @@ class Numbers(Layers):
         return self.second(rows).sum(0), 1.5, -0.0, None, True, rows.shape[0]
 
 
+FEW_BITS = ["bfloat16", "float16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz"]
+
+
 class Writing(Layers):
-    """An input that is written."""
+    """An input that is written, and tensors of types that numpy does not have."""
 
     def forward(self, x: Any, total: Any) -> Any:
-        """Return a product beside the total, which grows."""
+        """Return a product of the sum of what each type makes of one, beside the total, which grows."""
         h = self.first(x)
         total.add_(h.detach().mean(0))
-        return self.second(h) + total
+        grown = total + 1
+        narrow = [h.to(getattr(torch, name)) for name in FEW_BITS]
+        pairs = torch.complex(h, -h).to(torch.complex32)
+        wide = sum(one.to(torch.float32) for one in narrow)
+        return self.second(wide), grown, torch.view_as_real(pairs.to(torch.complex64))
+
+
+def _plan(model: Any) -> Any:
+    """Cut behind the last of the tensors of few bits, where there are some."""
+    names = model.graph.op_names
+    last = next((i for i, name in enumerate(names) if name == "to_6"), None)
+    return mtpp.partition(model, 2) if last is None else {name: int(i > last) for i, name in enumerate(names)}
 
 
 @pytest.mark.parametrize(("kind", "more"), [(Numbers, ()), (Writing, (torch.zeros(8),))])
@@ -48,8 +62,10 @@ def test_whole_program_agrees_with_its_stages(tmp_path: Path, kind: Any, more: A
     """What passes the check runs, with the program beside it; inputs stay as they are from batch to batch."""
     path = tmp_path / "program.pt2"
     torch.export.save(torch.export.export(kind(), (torch.randn(6, 8), *more)), path)
-    split = mtpp.split(path, mtpp.partition(mtpp.read(path, dims="auto"), 2), tmp_path / "stages", check=True)
+    split = mtpp.split(path, _plan(mtpp.read(path, dims="auto")), tmp_path / "stages", check=True)
     assert split.passed
+    if kind is Writing:
+        assert {*FEW_BITS, "complex32"} <= {tensor.dtype for tensor in split.manifest.stages[1].inputs}
     run = mtpp.run_pipeline(split, model=path, batches=5, warmup=1)
     assert run.agrees
     whole = run.comparison.measured.whole
