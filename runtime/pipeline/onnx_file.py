@@ -109,6 +109,8 @@ class OnnxSession:
 
     def __post_init__(self) -> None:
         self._binding = self.session.io_binding()
+        for name, value in self.spare.items():
+            self._binding.bind_ortvalue_input(name, value)
 
     def shared(self, views: Mapping[str, Contents]) -> dict[str, Any]:
         """Return arrays as ``OrtValue`` on the same memory; texts and elements that share bytes are copied."""

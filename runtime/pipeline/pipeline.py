@@ -26,6 +26,9 @@ from mtpp.runtime.session import SessionChoices
 _SMALL_BYTES = 1 << 20
 """Outputs up to here are compared at every batch; larger ones at the last, so that comparing takes no time from it."""
 
+_KEPT_BYTES = 32 << 20
+"""Results of all batches up to here are kept until the run is over, and compared then: comparing takes a core."""
+
 
 @dataclass(frozen=True)
 class PipelineChoices:
@@ -41,6 +44,8 @@ class PipelineChoices:
         Of each worker; None: where the system puts it.
     seed
         Of what is made up.
+    spin_s
+        Seconds for which a worker looks whether something is there before it sleeps.
     """
 
     batches: int
@@ -48,6 +53,7 @@ class PipelineChoices:
     session: SessionChoices
     cores: tuple[tuple[int, ...], ...] | None
     seed: int
+    spin_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -123,7 +129,7 @@ def run_pipeline(
     with _connected(wiring, choices, inputs) as connected, Crew(limits) as crew:
         for position, job in enumerate(connected.jobs):
             crew.start(f"{wiring.label(position)} ({job.model.path.name})", job)
-        sink = _Sink(connected.collected, expected, choices.batches, choices.warmup)
+        sink = _Sink(connected.collected, connected.kept, expected, choices.batches, choices.warmup)
         connected.close_ends_of_workers()
         stopped = StopReason.FINISHED
         try:
@@ -140,6 +146,7 @@ def run_pipeline(
         times = _times(connected.tables)
         if not len(times[0].busy):
             raise EndedEarly(stopped)
+        sink.compare_kept(len(times[0].busy))
         return PipelineTimes(times, sink.agreement, stopped)
 
 
@@ -157,11 +164,14 @@ class _Connected:
     ----------
     collected
         Where results come from: the end of a link, and the ring, of each stage that makes some, with their names.
+    kept
+        Rings in which the results of all batches stay, with the names of those.
     """
 
     jobs: list[StageJob] = field(default_factory=list)
     tables: list[TimesTable] = field(default_factory=list)
     collected: list[tuple[Arrivals, Ring, tuple[str, ...]]] = field(default_factory=list)
+    kept: list[tuple[Ring, tuple[str, ...]]] = field(default_factory=list)
     theirs: set[int] = field(default_factory=set)
 
     def close_ends_of_workers(self) -> None:
@@ -179,7 +189,9 @@ def _connected(wiring: Wiring, choices: PipelineChoices, inputs: Ring) -> Iterat
         stack.callback(found.close_ends_of_workers)
         rings = []
         for position, layout in enumerate(wiring.layouts):
-            rings.append(Ring.make(layout, wiring.slots[position], f"the outputs of {wiring.label(position)}"))
+            keeps = _keeps_results(wiring, position, choices)
+            slots = choices.warmup + choices.batches if keeps else wiring.slots[position]
+            rings.append(Ring.make(layout, slots, f"the outputs of {wiring.label(position)}"))
             stack.callback(rings[-1].close)
             found.tables.append(TimesTable.make(choices.batches))
             stack.callback(found.tables[-1].ring.close)
@@ -192,7 +204,9 @@ def _connected(wiring: Wiring, choices: PipelineChoices, inputs: Ring) -> Iterat
                     found.theirs |= {out.filled, out.free, into.filled, into.free}
                     departures[producer].append(out)
                     arrivals[consumer].append(into)
-                if wiring.results(producer):
+                if _keeps_results(wiring, producer, choices):
+                    found.kept.append((ring, wiring.results(producer)))
+                elif wiring.results(producer):
                     out, into = make_link(ring.slots)
                     found.theirs |= {out.filled, out.free}
                     stack.callback(os.close, into.filled)
@@ -215,9 +229,16 @@ def _connected(wiring: Wiring, choices: PipelineChoices, inputs: Ring) -> Iterat
                     None if choices.cores is None else choices.cores[position],
                     choices.warmup,
                     choices.batches,
+                    choices.spin_s,
                 )
             )
         yield found
+
+
+def _keeps_results(wiring: Wiring, position: int, choices: PipelineChoices) -> bool:
+    """Whether the outputs of a stage, all of them results, may stay where they are until the run is over."""
+    size = wiring.layouts[position].slot_bytes * (choices.warmup + choices.batches)
+    return not wiring.consumers[position] and bool(wiring.results(position)) and size <= _KEPT_BYTES
 
 
 def _reads(wiring: Wiring, position: int, rings: list[Ring], inputs: Ring) -> tuple[Read, ...]:
@@ -235,11 +256,17 @@ class _Sink:
     """Takes the results of every batch, compares them, and gives their slots back."""
 
     def __init__(
-        self, collected: list[tuple[Arrivals, Ring, tuple[str, ...]]], expected: Ring | None, batches: int, warmup: int
+        self,
+        collected: list[tuple[Arrivals, Ring, tuple[str, ...]]],
+        kept: list[tuple[Ring, tuple[str, ...]]],
+        expected: Ring | None,
+        batches: int,
+        warmup: int,
     ) -> None:
         self.agreement = Agreement()
         self._expected = () if expected is None else expected.views()
         self._warmup, self._total = warmup, warmup + batches
+        self._kept = [(ring.views(), names) for ring, names in kept]
         self._links = {arrivals.filled: arrivals for arrivals, _, _ in collected}
         self._views: dict[int, list[dict[str, View]]] = {}
         self._next = dict.fromkeys(self._links, 0)
@@ -258,14 +285,24 @@ class _Sink:
         batch, link = self._next[descriptor], self._links[descriptor]
         try:
             link.wait()
-            last = batch >= self._total - len(self._expected)
-            if batch >= self._warmup and (self._compare_all or last):
-                views = self._views[descriptor][batch % link.slots]
-                self.agreement.add(arrays(views), arrays(self._expected[batch % len(self._expected)]))
+            if batch >= self._warmup:
+                self._compare(batch, self._views[descriptor][batch % link.slots], self._total)
             self._next[descriptor] += 1
             link.release(batch, self._total)
         except PeerGone:  # its connection tells why
             self._ended.add(descriptor)
+
+    def _compare(self, batch: int, views: Mapping[str, View], total: int) -> None:
+        """Compare the results of a batch, of *total*, if they are small or the last of their kind."""
+        if self._compare_all or batch >= total - len(self._expected):
+            self.agreement.add(arrays(views), arrays(self._expected[batch % len(self._expected)]))
+
+    def compare_kept(self, done: int) -> None:
+        """Compare the results that were kept, of as many batches as are done."""
+        total = self._warmup + done
+        for slots, names in self._kept if self._expected else ():
+            for batch in range(self._warmup, total):
+                self._compare(batch, {name: slots[batch][name] for name in names}, total)
 
     def finish(self) -> None:
         """Take what is left after all workers are done."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -62,7 +63,7 @@ class ProgramFile(ModelFile):
         """Hold the manifest against the file: see :meth:`ModelFile.check_declared`."""
         display = str(self.path)
         program = read_nodes(program_text(LargeFile.at(self.path), display), self._sizes(), display, spare=True)
-        inputs = [(one.name, one.name) for one in program.inputs if one.kind == USER]
+        inputs = [(self._loaded_name(one.name), one.name) for one in program.inputs if one.kind == USER]
         outputs = list(zip(self._named(program.outputs), program.outputs, strict=True))
         for what, names, expected, every in (
             ("input", inputs, self.inputs, True),
@@ -74,6 +75,14 @@ class ProgramFile(ModelFile):
             # The program's own numbers are no tensors of the file: whether it makes them, shows when it is opened.
             numbers = [one[0] for one in expected if self.whole and not one[2] and one[0] not in known]
             self._check(what, found, [one for one in expected if one[0] not in numbers], all_of_them=every)
+
+    def _loaded_name(self, name: str) -> str:
+        """Return the name that an input has once the program is loaded.
+
+        PyTorch gives one that is called like something of Python's own, as ``input``, a number.
+        """
+        known = {own for own, _, _ in self.inputs} | set(self.spare)
+        return f"{name}_1" if name not in known and hasattr(builtins, name) and f"{name}_1" in known else name
 
     def _named(self, results: Sequence[str]) -> Sequence[str]:
         """Return the name of each result: the program's own of the whole model, those of the manifest of a stage."""
@@ -176,7 +185,7 @@ class OpenedProgram:
         """Run, and copy the outputs to where they belong."""
         made = self.run(inputs)
         for name, room in outputs.items():
-            value = made[name]
+            value = pytorch().as_tensor(made[name])  # a whole program also makes numbers
             if value.shape != room.shape:
                 raise InputError(
                     f"its shape is {list(value.shape)}, not {list(room.shape)} as the manifest says",

@@ -18,8 +18,8 @@ from mtpp.runtime.pipeline.model_file import ModelFile
 from mtpp.runtime.pipeline.tokens import Arrivals, Departures
 from mtpp.runtime.session import SessionChoices
 
-COLUMNS = ("started", "wait_in", "wait_out", "busy", "cpu", "ended")
-"""Of a row: the first and the last on the system's monotonic clock; all in seconds."""
+COLUMNS = ("started", "wait_in", "wait_out", "busy", "cpu", "ended", "hand_over")
+"""Of a row; the first and the last but one on the system's monotonic clock, all in seconds."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,8 @@ class StageJob:
         That the process is to keep to, None for all.
     warmup, batches
         Batches before the clock starts, and after.
+    spin_s
+        Seconds for which it looks whether something is there before it sleeps.
     """
 
     model: ModelFile
@@ -58,6 +60,7 @@ class StageJob:
     cores: tuple[int, ...] | None
     warmup: int
     batches: int
+    spin_s: float = 0.0
 
     def descriptors(self) -> tuple[int, ...]:
         """Return those that the worker must inherit."""
@@ -113,13 +116,12 @@ class _Loop:
     def step(self, batch: int, row: Any) -> None:
         """Do one batch and note down in *row*, unless it is None, what it took."""
         job = self._job
-        clock = time.monotonic
-        started = clock()
+        clock, spin_s = time.monotonic, job.spin_s
+        started, wait_in, wait_out = clock(), 0.0, 0.0
         for arrivals in job.arrivals:
-            arrivals.wait()
-        arrived = clock()
+            wait_in += arrivals.wait(spin_s)
         for departures in job.departures:
-            departures.wait(batch)
+            wait_out += departures.wait(batch, spin_s)
         cpu, began = time.process_time(), clock()
         inputs: dict[str, Any] = {}
         for slots in self._reads:
@@ -137,7 +139,8 @@ class _Loop:
         for arrivals in job.arrivals:
             arrivals.release(batch, self._total)
         if row is not None:
-            row[:] = (started, arrived - started, began - arrived, ended - began, cpu, ended)
+            hand_over = (began - started - wait_in - wait_out) + (clock() - ended)
+            row[:] = (started, wait_in, wait_out, ended - began, cpu, ended, hand_over)
 
 
 class _Slot(NamedTuple):
@@ -178,7 +181,9 @@ class StageTimes:
     wait_in, wait_out
         For inputs, and for room for the outputs.
     started, ended
-        When it began to wait for a batch's inputs, and when it handed its outputs on.
+        When it began to wait for a batch's inputs, and when its outputs were made.
+    hand_over
+        Seconds of taking inputs that are there, of saying that outputs are and of giving slots back.
     """
 
     started: NDArray[np.float64]
@@ -187,6 +192,12 @@ class StageTimes:
     busy: NDArray[np.float64]
     cpu: NDArray[np.float64]
     ended: NDArray[np.float64]
+    hand_over: NDArray[np.float64]
+
+    @property
+    def held(self) -> NDArray[np.float64]:
+        """Seconds for which the stage had a batch: all but waiting."""
+        return self.busy + self.hand_over
 
     @classmethod
     def of(cls, rows: NDArray[np.float64]) -> StageTimes:

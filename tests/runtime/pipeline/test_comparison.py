@@ -30,10 +30,10 @@ def _measured(
     period = max(busy_s)
     rows = []
     for stage, busy in enumerate(busy_s):
-        table = np.zeros((BATCHES, 6))
+        table = np.zeros((BATCHES, 7))
         for batch in range(BATCHES):
             start = (stage + batch) * period
-            table[batch] = (start, 0, period - busy, busy, busy, start + period)
+            table[batch] = (start, 0, period - busy, busy, busy, start + period, 0)
         rows.append(StageTimes.of(table))
     agreement = Agreement(BATCHES, BATCHES, BATCHES)
     return Measured(

@@ -23,11 +23,11 @@ class Layers(torch.nn.Module):
 
 
 class Numbers(Layers):
-    """Results that the export fixes, and one that a run tells."""
+    """Results that the export fixes, and one that a run tells; the input is called like a function of Python."""
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, input: Any) -> Any:
         """Return a sum of chosen rows, numbers, and how many rows there are."""
-        h = self.first(x)
+        h = self.first(input)
         rows = h[torch.nonzero(h[:, 0] > 0).squeeze(1)]
         return self.second(rows).sum(0), 1.5, -0.0, None, True, rows.shape[0]
 
