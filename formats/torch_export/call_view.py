@@ -61,6 +61,11 @@ class CallView:
             return self.types[name]
         raise ValueError("it reads no tensor")
 
+    @property
+    def read_bytes(self) -> int:
+        """Size of all tensors that it reads."""
+        return sum(self.types[name].bytes for name in dict.fromkeys(self.call.tensors()))
+
     def value(self, name: str, default: Any) -> Any:
         """Return an operand that is no tensor."""
         found = self.call.operands.get(name)

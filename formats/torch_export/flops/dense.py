@@ -13,6 +13,9 @@ from mtpp.formats.torch_export.flops.cost_rule import CostRule
 
 _LONGEST_CHAIN = 100
 
+_GROUPED = ("_grouped_mm", "_scaled_grouped_mm", "_scaled_grouped_mm_v2", "transformers.grouped_mm_fallback")
+"""Products of mixtures of experts: ATen's, and transformers' own where a device has none."""
+
 
 def _linear(call: CallView) -> NodeCost:
     return dense(call.output().count * call.tensor("input", "self", "X").shape[-1])
@@ -40,11 +43,22 @@ def _summed_products(call: CallView) -> NodeCost:
 
 
 def _grouped_product(call: CallView) -> NodeCost:
-    """Rows, columns or the inner side lie in groups, each of which has its own matrix; all groups make one side."""
-    a, b = call.tensor("self").shape, call.tensor("mat2").shape
+    """Rows, columns or the inner side lie in groups, each of which has its own matrix; all groups make one side.
+
+    Only data tells how many lie in each group: all of them are multiplied, and no more matrices are read than there are
+    rows or columns (experts of a mixture that no token chooses are not).
+    """
+    first, second = call.tensor("self", "input"), call.tensor("mat2", "weight")
+    a, b = first.shape, second.shape
     if len(a) == len(b) == 2:
-        return dense(a[0] * a[1] * b[1])
-    return dense(call.output().count * a[-1])
+        return dense(a[0] * a[1] * b[1], call.has("bias") * call.output().count)
+    unread = 0
+    for matrices, sides in ((first, b[-1:]), (second, a[:1])):
+        if len(matrices.shape) > len(call.output().shape):
+            groups = matrices.shape[0]
+            unread = matrices.bytes * (groups - min(groups, *sides)) // max(1, groups)
+    cost = dense(call.output().count * a[-1], call.has("bias") * call.output().count)
+    return replace(cost, reads=call.read_bytes - unread)
 
 
 def _trilinear(call: CallView) -> NodeCost:
@@ -169,9 +183,11 @@ def _cell(flops_per_unit: int) -> CostRule:
 
 RULES: dict[str, CostRule] = {
     **dict.fromkeys(("linear", "_weight_int8pack_mm", "_weight_int4pack_mm"), _linear),
-    **dict.fromkeys(("mm", "bmm", "matmul", "mv", "dot", "vdot", "inner", "_int_mm", "_scaled_mm"), _product),
+    **dict.fromkeys(
+        ("mm", "bmm", "matmul", "mv", "dot", "vdot", "inner", "_int_mm", "_scaled_mm", "_scaled_mm_v2"), _product
+    ),
     **dict.fromkeys(("addmm", "_addmm_activation"), _added_product("mat1")),
-    **dict.fromkeys(("_grouped_mm", "_scaled_grouped_mm", "grouped_mm"), _grouped_product),
+    **dict.fromkeys(_GROUPED, _grouped_product),
     "_trilinear": _trilinear,
     "addbmm": _summed_products,
     "addmv": _added_product("mat"),

@@ -35,13 +35,24 @@ class _Called(torch.nn.Module):  # type: ignore[misc]
 
 def _exported(call: Callable[..., Any], arguments: tuple[Any, ...], *, core: bool) -> tuple[Any, Any]:
     """Return the metadata of the graph of a function, and its program."""
+    graph, program = _graph(call, arguments, core=core)
+    return graph.metadata, program
+
+
+def _counted(call: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[Any, list[int]]:
+    """Return the metadata of the graph of a function, and the work of its ops."""
+    graph, _ = _graph(call, arguments, core=False)
+    return graph.metadata, [int(one) for one in graph.work]
+
+
+def _graph(call: Callable[..., Any], arguments: tuple[Any, ...], *, core: bool) -> tuple[Any, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         program = torch.export.export(_Called(call), arguments)
         program = program.run_decompositions() if core else program
         written = io.BytesIO()
         torch.export.save(program, written)
-    return read_with_modules(written.getvalue(), source="m", system=load_device(), name="m").graph.metadata, program
+    return read_with_modules(written.getvalue(), source="m", system=load_device(), name="m").graph, program
 
 
 def _shaped(*shapes: tuple[int, ...]) -> tuple[Any, ...]:
@@ -171,6 +182,19 @@ def test_products_that_pytorch_does_not_count_count_by_hand(name: str) -> None:
     assert metadata["not_modelled"] == {}
 
 
+@pytest.mark.parametrize("rows", [2, 64])
+def test_experts_that_no_row_chooses_are_not_read(rows: int) -> None:
+    """Two rows choose two of eight matrices at most, in transformers' own operator as in ATen's."""
+    experts = [torch.zeros(rows, 16).bfloat16(), torch.zeros(8, 16, 24).bfloat16(), torch.zeros(8, dtype=torch.int32)]
+    if not hasattr(torch.ops.transformers, "grouped_mm_fallback"):
+        _register_experts()
+    for call in (torch._grouped_mm, torch.ops.transformers.grouped_mm_fallback):
+        metadata, work = _counted(call, tuple(experts))
+        assert (metadata["macs"], metadata["not_modelled"]) == (rows * 16 * 24, {})
+        moved = 2 * (rows * 16 + min(8, rows) * 16 * 24 + rows * 24) + 4 * 8
+        assert work == [moved * 5]  # picoseconds, at 200 GB/s
+
+
 def test_operators_of_torchvision_count_what_they_compute() -> None:
     """By their schemas, registered here under their names where torchvision is not installed."""
     pytest.importorskip("torch.library")
@@ -209,6 +233,13 @@ def _register_stand_ins() -> None:
     )
     library.impl("deform_conv2d", lambda x, w, o, *_: x.new_empty(x.shape[0], w.shape[0], *o.shape[2:]), "Meta")
     library.impl("roi_align", lambda x, rois, s, h, w, *_: x.new_empty(rois.shape[0], x.shape[1], h, w), "Meta")
+
+
+def _register_experts() -> None:
+    library = torch.library.Library("transformers", "FRAGMENT")
+    _LIBRARIES.append(library)
+    library.define("grouped_mm_fallback(Tensor input, Tensor weight, Tensor offs) -> Tensor")
+    library.impl("grouped_mm_fallback", lambda x, w, _: x.new_empty(x.shape[0], w.shape[2]), "Meta")
 
 
 def random_view(rng: Random) -> Tensor:
