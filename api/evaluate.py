@@ -64,7 +64,7 @@ def plan_of_labels(
     degrees
         Of tensor parallelism of each stage, where devices have any; None: the fastest.
     """
-    from mtpp.api.partition import on_machine
+    from mtpp.api.partitioning.single import on_machine
     from mtpp.solvers.bounds.device_room import first_bound
     from mtpp.solvers.last_look.partition import look_at_partition
     from mtpp.solvers.local_search.device_matching import best_devices
@@ -174,8 +174,8 @@ def compare_stages(
     from mtpp.api.inputs.model import devices_given
     from mtpp.api.inputs.user_assignment import labels_of_assignment
     from mtpp.api.options.search import Partitioning
-    from mtpp.api.partition import on_machine, prepare, search
     from mtpp.api.partition_plan import PartitionPlan
+    from mtpp.api.partitioning.single import on_machine, prepare, search
     from mtpp.formats.results.stage_comparison import StageComparison
     from mtpp.host.deadline import Deadline
 

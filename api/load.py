@@ -17,15 +17,16 @@ from mtpp.wording import counted
 if TYPE_CHECKING:
     from mtpp.api.cells.certificate_table import BoundTable, CertificateTable
     from mtpp.api.partition_plan import PartitionPlan
+    from mtpp.api.partitioning.plan_range import PlanRange
 
 
-def load(plan: Any, *, max_input_size: int | str = "2GiB") -> PartitionPlan | CertificateTable | BoundTable:
-    """Read a plan or a table that was saved; what it says is claimed until :func:`mtpp.verify` has checked it.
+def load(plan: Any, *, max_input_size: int | str = "2GiB") -> PartitionPlan | PlanRange | CertificateTable | BoundTable:
+    """Read plans or a table that were saved; what they say is claimed until :func:`mtpp.verify` has checked it.
 
     Parameters
     ----------
     plan
-        Path of the file of a plan or of a table of certificates, its bytes, or the parsed document.
+        Path of the file of a plan, of a range of plans or of a table of certificates; its bytes, or the document.
     max_input_size
         Refuse larger files; bytes, or a text such as ``"2GiB"``.
 
@@ -50,7 +51,7 @@ def load(plan: Any, *, max_input_size: int | str = "2GiB") -> PartitionPlan | Ce
     from mtpp.api.inputs.reading import source_of
     from mtpp.api.options.kinds import Quantity
     from mtpp.formats.io.json_shape import attributed
-    from mtpp.formats.results.verifiable import is_table, is_training_plan, read_verifiable, verifiable
+    from mtpp.formats.results.verifiable import is_range, is_table, is_training_plan, read_verifiable, verifiable
 
     limit = Quantity().read(max_input_size, "max_input_size")
     if isinstance(plan, Mapping):
@@ -61,6 +62,8 @@ def load(plan: Any, *, max_input_size: int | str = "2GiB") -> PartitionPlan | Ce
     with attributed(display):
         if is_table(document):
             return _table_of(document)
+        if is_range(document):
+            return _range_of(document)
         if is_training_plan(document):
             raise InputError("a plan for training, which is not loaded", where="/format", remedy="mtpp.verify takes it")
         return _plan_of(document)
@@ -73,6 +76,31 @@ def _plan_of(document: Mapping[str, Any]) -> PartitionPlan:
     check_plan(document, ())
     _refuse_contradictions(document)
     return PartitionPlan(document=document)
+
+
+def _range_of(document: Mapping[str, Any]) -> PlanRange:
+    from mtpp.api.partitioning.plan_range import PlanRange
+    from mtpp.checker.tables.plan_range import check_range
+    from mtpp.formats.results.plan_range import range_document
+
+    check_range(document, ())
+    plans = []
+    for i, plan in enumerate(document["plans"]):
+        try:
+            plans.append(_plan_of(plan))
+        except InputError as error:
+            error.where = f"/plans/{i}{error.where or ''}"
+            raise
+    missing = {one["k"]: one["why"] for one in document["missing"]}
+    due = range_document(document["plans"], missing)
+    if due["knee"] != document["knee"]:
+        raise InputError(f"{document['knee']}, but the plans say {due['knee']}", where="/knee")
+    for i, (row, own) in enumerate(zip(document["rows"], due["rows"], strict=True)):
+        for key, value in own.items():
+            said = None if row[key] is None else float(row[key])
+            if said != (None if value is None else float(value)):
+                raise InputError(f"{said}, but the plans say {value}", where=pointer("rows", i, key))
+    return PlanRange(plans, missing, document=document)
 
 
 def _refuse_contradictions(document: Mapping[str, Any]) -> None:

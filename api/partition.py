@@ -3,307 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
-from mtpp.api.observer import Observer, Search, compilation_told, listener
-from mtpp.api.options.goal import parse_cost
-from mtpp.api.options.search import Partitioning
-from mtpp.errors import Infeasible, InputError, Interrupted
+from mtpp.api.observer import Observer, listener
+from mtpp.api.options.search import Partitions
+from mtpp.errors import InputError
 from mtpp.host.deadline import Deadline
-from mtpp.host.stop_reason import StopReason
-from mtpp.names import ALGORITHMS
 
 if TYPE_CHECKING:
-    from mtpp.api.inputs.model import Model
     from mtpp.api.partition_plan import PartitionPlan
-    from mtpp.host.interruption import Interruption
-    from mtpp.inference.contraction import Contraction
-    from mtpp.inference.goal import Goal
-    from mtpp.inference.instance import Instance
-    from mtpp.inference.plan import FewestDevicesProof, Plan
-    from mtpp.language_models.capacity_proof import CapacityProof
-    from mtpp.solvers.limits import SearchLimits, SearchResult
-    from mtpp.solvers.variants import Variant
+    from mtpp.api.partitioning.plan_range import PlanRange
 
 
-@dataclass(frozen=True)
-class Prepared:
-    """A model and what is asked of its partitions, ready to be searched.
-
-    Attributes
-    ----------
-    variant
-        The algorithm; with a number of evaluations where its name says one.
-    together
-        Groups of ops that must share a stage.
-    contraction
-        Of the instance by these groups; None if there are none.
-    capacity
-        Proof of the load that the model is at, where the largest one was asked for.
-    prompts
-        The model for the prefill, where a plan is for both phases.
-    """
-
-    model: Model
-    asked: Partitioning
-    variant: Variant
-    together: tuple[tuple[str, ...], ...]
-    instance: Instance
-    contraction: Contraction | None
-    capacity: CapacityProof | None = None
-    prompts: Model | None = None
-
-    @property
-    def contracted(self) -> Instance:
-        """The instance with the groups merged."""
-        return self.contraction.instance if self.contraction else self.instance
-
-    @property
-    def work_limit(self) -> int | None:
-        """Candidates to evaluate at most; None: what the algorithm takes by default, or all that time allows."""
-        sizes = [size for size in (self.variant.evaluations, self.asked.work_limit) if size is not None]
-        return min(sizes, default=None)
-
-    @property
-    def goal(self) -> Goal:
-        """Objective, and the limit on the other figure in ticks."""
-        return self.asked.goal(self.instance)
-
-    def of(self, instance: Instance) -> Prepared:
-        """Return the same for *instance*, which is of the same model for another number of stages."""
-        contraction = None if self.contraction is None else self.contraction.of(instance)
-        return replace(self, instance=instance, contraction=contraction)
-
-    def limits(self, deadline: Deadline, listener: Search, interruption: Interruption) -> SearchLimits:
-        """Return the limits of a search of the instance."""
-        from mtpp.solvers.limits import UNLIMITED, SearchLimits
-
-        evaluations, asked = self.work_limit, self.asked
-        if evaluations is None:
-            evaluations = UNLIMITED if deadline.limit_s is not None else self.variant.entry.budget(self.instance)
-        shape = {"population": asked.population, "generations": asked.generations}
-        return SearchLimits(
-            evaluations,
-            deadline=deadline,
-            observer=listener,
-            interrupted=lambda: interruption.requested,
-            **self.variant.search_options | {name: size for name, size in shape.items() if size is not None},
-            **asked.limits(),
-        )
-
-
-def prepare(model: Model, asked: Partitioning) -> Prepared:
-    """Make the instance to search, and refuse what is wrong with what is asked before the wait."""
-    from mtpp.api.inputs.model import engine_groups
-    from mtpp.api.language_models.both_phases import both_phases, is_of_both_phases
-    from mtpp.solvers import registry
-    from mtpp.solvers.solve import contract_groups
-    from mtpp.solvers.stage_cost.cost_arrays import memory_arrays
-    from mtpp.solvers.variants import Variant, parse_variant
-
-    name = asked.algorithm
-    variant = Variant(name, registry.partitioner(name)) if name in ALGORITHMS else parse_variant(name, "algorithm")
-    together = asked.together
-    if not asked.ignore_engine:
-        together += engine_groups(model)
-    if asked.together_blocks:
-        together += block_groups(model)
-    if asked.layers_only:
-        together += layer_groups(model)
-    if not variant.entry.evolves and (asked.population or asked.generations):
-        raise InputError(
-            f"{variant.entry.name} has no population",
-            parameter="population" if asked.population else "generations",
-            remedy="it goes with " + ", ".join(one.name for one in registry.PARTITIONERS.values() if one.evolves),
-        )
-    capacity = None
-    if asked.of_capacity:
-        from mtpp.api.language_models.capacity import at_capacity
-
-        found = at_capacity(model, asked, together)
-        model, capacity = found.model, found.proof
-    prompts = None
-    if is_of_both_phases(model):
-        model, prompts = both_phases(model, asked)
-    if model.degrees is not None:
-        from mtpp.api.language_models.degrees import refuse_beside_degrees
-
-        refuse_beside_degrees(asked)
-        prepared = Prepared(model, asked, variant, together, model.whole_instance(asked.k), None, capacity, prompts)
-        asked.goal(prepared.instance)
-        return prepared
-    instance = model.instance(asked.k if model.machine is not None else asked.k or 1)
-    instance = asked.applied(instance, variant.name)
-    prepared = Prepared(model, asked, variant, together, instance, contract_groups(instance, together))
-    memory_arrays(prepared.contracted)
-    asked.goal(instance)
-    if asked.max_bottleneck is not None and not asked.counts_latency:
-        parse_cost(asked.max_bottleneck, model.graph.time_unit, "max_bottleneck")
-        if model.machine is None:
-            model.instance(model.graph.op_count)
-    return prepared
-
-
-def search(prepared: Prepared, deadline: Deadline, observer: Observer) -> Plan:
-    """Search until the deadline; Ctrl-C ends the search with the best partition so far."""
-    from mtpp.host.interruption import Interruption
-    from mtpp.solvers.latency.least_limit import with_least_limit
-    from mtpp.solvers.latency.solve import solve_for_goal
-    from mtpp.solvers.memory_growth import with_growth
-    from mtpp.solvers.solve import solve
-
-    if prepared.model.degrees is not None:
-        from mtpp.api.language_models.degrees import search_with_degrees
-
-        plan = search_with_degrees(
-            prepared.model, prepared.instance, prepared.asked, prepared.together, prepared.prompts
-        )
-        return replace(plan, capacity=prepared.capacity)
-    start: SearchResult | None = None
-    fewest: FewestDevicesProof | None = None
-    variant, graph = prepared.variant, prepared.model.graph
-    with (
-        compilation_told(observer),
-        Interruption() as interruption,
-        observer.search(prepared.instance) as listener,
-    ):
-        try:
-            algorithm = variant.name if variant.evaluations is None else variant.entry.name
-            if prepared.asked.counts_latency:
-                return solve_for_goal(
-                    prepared.instance,
-                    graph,
-                    prepared.limits(deadline, listener, interruption),
-                    prepared.goal,
-                    frontier=prepared.asked.frontier,
-                    algorithm=algorithm,
-                    together=prepared.together,
-                    contraction=prepared.contraction,
-                )
-            if prepared.asked.max_bottleneck is not None:
-                if prepared.model.machine is None:
-                    prepared, start = _fewest(prepared, deadline, listener, interruption)
-                else:
-                    prepared, start, fewest = _fewest_devices(prepared, deadline, listener, interruption, observer)
-                listener.costs = prepared.instance
-            found = solve(
-                prepared.instance,
-                graph,
-                prepared.limits(deadline, listener, interruption),
-                algorithm=algorithm,
-                together=prepared.together,
-                contraction=prepared.contraction,
-                start=start,
-            )
-            if prepared.asked.layers_only:
-                found = _even(found, prepared.instance)
-            return found if fewest is None else replace(found, fewest=fewest)
-        except Infeasible as error:
-            told = error
-            growing = prepared.asked.max_bottleneck is None or prepared.model.machine is not None
-            limits = prepared.limits(deadline, listener, interruption)
-            if prepared.asked.counts_latency and prepared.goal.limit is not None:
-                told = with_least_limit(error, prepared.contracted, prepared.goal, limits)
-            elif growing:
-                told = with_growth(error, prepared.contracted, limits)
-            if interruption.requested:  # there was more to try
-                raise Interrupted from None
-            raise told from None
-
-
-def _even(plan: Plan, instance: Instance) -> Plan:
-    """Return a plan of layers on as many devices as there are; as it is where stages need not be intervals."""
-    from mtpp.solvers.layer_chains.evening import evened
-    from mtpp.solvers.layer_chains.tables import LONGEST
-
-    plain = not instance.replicas and instance.cost.boundary is None and instance.op_count <= LONGEST
-    return evened(plan, instance) if plain else plan
-
-
-def find_partition(
-    prepared: Prepared, deadline: Deadline, observer: Observer, *, spent_s: float = 0.0
-) -> PartitionPlan:
-    """Do the same, and return a plan that shows and saves itself; *spent_s* seconds went before."""
-    from mtpp.api.partition_plan import PartitionPlan
-
-    begin = time.monotonic() - spent_s
-    found = on_machine(search(prepared, deadline, observer), prepared.model)
-    return PartitionPlan.of(found, prepared.model, elapsed_s=time.monotonic() - begin)
-
-
-def on_machine(plan: Plan, model: Model) -> Plan:
-    """Return a plan with a stage for each device of the model's machine, where it has one."""
-    from mtpp.inference.placement import on_whole_machine
-
-    if model.machine is None or plan.degrees is not None:
-        return plan
-    return on_whole_machine(plan, model.whole_instance(plan.instance.most_used))
-
-
-def _fewest(
-    prepared: Prepared, deadline: Deadline, listener: Search, interruption: Interruption
-) -> tuple[Prepared, SearchResult]:
-    """Return the instance with the fewest stages found that keep to the bottleneck, and the partition that shows it."""
-    from mtpp.solvers.limits import SearchResult
-    from mtpp.solvers.orders.fewest import find_fewest_stages
-    from mtpp.solvers.orders.slicing import slice_order
-    from mtpp.solvers.registry import default_orders
-
-    model = prepared.model
-    assert prepared.asked.max_bottleneck is not None
-    allowed = parse_cost(prepared.asked.max_bottleneck, model.graph.time_unit, "max_bottleneck")
-    widest = prepared.of(model.instance(model.graph.op_count))
-    limit = min(int(allowed * widest.instance.ticks_per_unit), widest.instance.most_ticks)
-    limits = widest.limits(deadline, listener, interruption)
-    if prepared.work_limit is None:
-        # How many stages it will be is not known yet; a typical stage has fifty ops.
-        orders = default_orders(replace(widest.instance, k=max(2, widest.instance.op_count // 50)))
-        limits = replace(limits, evaluations=orders)
-    listener.phase("fewest stages")
-    k, order = find_fewest_stages(widest.contracted, limit, limits)
-    fewest = prepared.of(model.instance(k))
-    cut = slice_order(fewest.contracted, order)
-    assert cut is not None
-    return fewest, SearchResult(cut.partition, cut.bottleneck, "fewest stages", 1, StopReason.FINISHED)
-
-
-def _fewest_devices(
-    prepared: Prepared, deadline: Deadline, listener: Search, interruption: Interruption, observer: Observer
-) -> tuple[Prepared, SearchResult, FewestDevicesProof | None]:
-    """Return the instance of the fewest devices that keep to the bottleneck, such a partition, and a proof of both."""
-    from mtpp.inference.plan import FewestDevicesProof
-    from mtpp.solvers.unequal.fewest import find_fewest_devices
-
-    model, given = prepared.model, prepared.asked.max_bottleneck
-    assert given is not None
-    assert model.machine is not None
-    allowed = parse_cost(given, model.graph.time_unit, "max_bottleneck")
-
-    def limit_of(instance: Instance) -> int:
-        return min(int(allowed * instance.ticks_per_unit), instance.most_ticks)
-
-    found = find_fewest_devices(
-        lambda used: prepared.of(model.instance(used)).contracted,
-        model.machine.count,
-        limit_of,
-        prepared.limits(deadline, listener, interruption),
-    )
-    text = f"fewest devices that keep to {given}: {found.used}"
-    if found.proven:
-        observer.say(f"{text}, proven")
-    else:
-        observer.warn(f"{text}; that no fewer do is not proven")
-    fewest, fewer = model.instance(found.used), model.instance(max(1, found.used - 1))
-    shown = found.used == 1 or found.below is not None
-    proof = None
-    if found.proven and shown and fewest.ticks_per_unit == fewer.ticks_per_unit:
-        proof = FewestDevicesProof(limit_of(fewest), found.below)
-    return prepared.of(fewest), found.start, proof
-
-
+@overload
 def partition(
     model: Any,
     k: int | None = None,
@@ -326,8 +40,59 @@ def partition(
     population: int | None = None,
     generations: int | None = None,
     observer: Observer | None = None,
-) -> PartitionPlan:
-    """Cut a model into k pipeline stages and prove how good the cut is.
+) -> PartitionPlan: ...
+
+
+@overload
+def partition(
+    model: Any,
+    k: Iterable[int],
+    *,
+    max_bottleneck: str | float | Fraction | None = None,
+    objective: str = "bottleneck",
+    max_latency: str | float | Fraction | None = None,
+    frontier: bool = False,
+    replicas: bool = False,
+    algorithm: str = "auto",
+    together: Sequence[str | Sequence[str]] = (),
+    together_blocks: bool = False,
+    layers_only: bool = False,
+    ignore_engine: bool = False,
+    time_limit_s: float | None = None,
+    work_limit: int | None = None,
+    seed: int = 0,
+    jobs: int | None = None,
+    memory_limit: int | str | None = None,
+    population: int | None = None,
+    generations: int | None = None,
+    observer: Observer | None = None,
+) -> PlanRange: ...
+
+
+def partition(
+    model: Any,
+    k: int | Iterable[int] | None = None,
+    *,
+    max_bottleneck: str | float | Fraction | None = None,
+    objective: str = "bottleneck",
+    max_latency: str | float | Fraction | None = None,
+    frontier: bool = False,
+    replicas: bool = False,
+    algorithm: str = "auto",
+    together: Sequence[str | Sequence[str]] = (),
+    together_blocks: bool = False,
+    layers_only: bool = False,
+    ignore_engine: bool = False,
+    time_limit_s: float | None = None,
+    work_limit: int | None = None,
+    seed: int = 0,
+    jobs: int | None = None,
+    memory_limit: int | str | None = None,
+    population: int | None = None,
+    generations: int | None = None,
+    observer: Observer | None = None,
+) -> PartitionPlan | PlanRange:
+    """Cut a model into k pipeline stages and prove how good the cut is; into each number of stages of a range.
 
     Keywords that are not listed are fields of :class:`mtpp.api.options.search.Partitioning`.
 
@@ -338,6 +103,8 @@ def partition(
     time_limit_s
         Seconds from this call, reading included; the best partition so far is returned. Without it the result depends
         on the model, *k*, *seed* and the other limits alone, never on the machine or on *jobs*.
+    k
+        Number of stages at most. A range or a list, such as ``range(1, 17)``, has a plan for each number.
     memory_limit
         What an exhaustive search may keep, in bytes or as ``"4GiB"``; half of what is free by default.
     observer
@@ -348,6 +115,9 @@ def partition(
     The best plan found. Its ``lower_bound`` holds for every partition of this model into *k* stages, and its ``ratio``
     is bottleneck / lower bound, or latency / lower bound where that is the objective; where that is proven to be 1,
     ``optimal`` is True. After Ctrl-C ``stopped`` is "interrupted".
+
+    For several numbers of stages a :class:`~mtpp.api.partitioning.plan_range.PlanRange`: its rows say throughput,
+    latency and gain of each, and its ``knee`` where further devices bring little.
 
     Raises
     ------
@@ -368,63 +138,26 @@ def partition(
     (4, True, 1.0)
     >>> round(plan.bottleneck_s * 1e6, 1)
     559.4
+    >>> several = mtpp.partition(mtpp.datasets.sample_path("resnet50"), range(1, 5))
+    >>> [(row.k, row.optimal) for row in several.rows], several.knee
+    ([(1, True), (2, True), (3, True), (4, True)], None)
     """
     from mtpp.api.inputs.model import for_stages
     from mtpp.api.inputs.reading import as_model
     from mtpp.api.inputs.reading_in_time import reading_given
+    from mtpp.api.partitioning.range_search import find_range
+    from mtpp.api.partitioning.single import find_partition, prepare
 
     begin = time.monotonic()
-    asked = Partitioning.among(locals())
+    asked, several = Partitions.among(locals()), isinstance(k, Iterable)
     deadline, heard = Deadline(asked.time_limit_s), listener(observer)
     with reading_given(model, "model", deadline):
         read = as_model(model, observer)
         if asked.lacks_stages(on_machine=read.machine is not None):
             either = "give ‹k›" if asked.counts_latency or asked.of_capacity else "give either ‹k› or ‹max_bottleneck›"
             raise InputError(either, parameter="k")
-        prepared = prepare(for_stages(read, asked.k), asked)
+        count = next(iter(asked.counts), None)
+        prepared = None if several else prepare(for_stages(read, count), asked.single(count))
+    if prepared is None:
+        return find_range(read, asked, deadline, heard)
     return find_partition(prepared, deadline, heard, spent_s=time.monotonic() - begin)
-
-
-def layer_groups(model: Model) -> tuple[tuple[str, ...], ...]:
-    """Return the ops of a language model that engines keep beside its layers: embedding and first layer, last and head.
-
-    Raises
-    ------
-    InputError
-        If it is no language model.
-    """
-    from mtpp.language_models.layer_graph import DECODER_EMBEDDING, EMBEDDING, HEAD
-
-    names = list(model.graph.op_names)
-    if "serving" not in model.graph.metadata:
-        remedy = "keep ops ‹together›, or blocks with ‹together_blocks›"
-        raise InputError("is of language models", parameter="layers_only", remedy=remedy)
-    places = {name: names.index(name) for name in (EMBEDDING, DECODER_EMBEDDING, HEAD) if name in names}
-    return tuple(
-        (names[place - 1], name) if name == HEAD else (name, names[place + 1]) for name, place in places.items()
-    )
-
-
-def block_groups(model: Model) -> tuple[tuple[str, ...], ...]:
-    """Return the ops of each repeated block of a model, such as ``layers.7``; blocks of one op are left out."""
-    import numpy as np
-
-    from mtpp.api.inputs.module_paths import graph_with_modules
-    from mtpp.formats.exporters.blocks import find_blocks
-    from mtpp.formats.exporters.request import Request
-
-    source = model.source_with_data()
-    found_modules = graph_with_modules(source, model.dims, model.system)
-    if found_modules is None:
-        raise InputError(
-            f"{source.display} is no ONNX model and no exported program",
-            parameter="together_blocks",
-            remedy="give the model, with its measured costs as ‹costs›, or name the ops with ‹together›",
-        )
-    graph, modules = found_modules
-    found = find_blocks(Request(graph, np.zeros(graph.op_count, dtype=np.int32), 1, modules))
-    members: list[list[str]] = [[] for _ in range(found.count)]
-    for name, block in zip(graph.op_names, found.block_of, strict=True):
-        if block is not None:
-            members[block].append(name)
-    return tuple(tuple(group) for group in members if len(group) > 1)

@@ -426,13 +426,7 @@ class PartitionPlan(SavedResult):
         return self._made(embed=True)
 
     def json_text(self, *, embed: bool = False, elapsed_s: float | None = None) -> str:
-        """Return the text of the document; *elapsed_s* takes the place of its own.
-
-        Raises
-        ------
-        InputError
-            As :meth:`document`.
-        """
+        """Return the text of the document; *elapsed_s* takes the place of its own. Raises as :meth:`document`."""
         from mtpp.formats.results.document_text import document_text
 
         if elapsed_s is not None and self.record is not None:
@@ -487,6 +481,11 @@ class PartitionPlan(SavedResult):
             texts = [f"system {Device.from_document(self._document['system']).describe()}"]
         about = self._document["model"]
         return [*texts, *told_sizes(about["dims"], about.get("proposed_dims", ()))]
+
+    @property
+    def stated(self) -> Mapping[str, Any]:
+        """The document itself, which is not to be changed; :meth:`document` has a copy."""
+        return self._document
 
     def _said(self) -> Mapping[str, Any]:
         return self._document

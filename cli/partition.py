@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -11,7 +12,7 @@ from mtpp.api.options.kinds import Flag, Ratio
 from mtpp.api.options.option import Options, option
 from mtpp.api.options.path_kinds import OutputPath
 from mtpp.api.options.reading import Reading
-from mtpp.api.options.search import Partitioning
+from mtpp.api.options.search import Partitions
 from mtpp.cli.options.file_types import MODEL
 from mtpp.cli.options.made import options
 from mtpp.cli.options.shared import EMBED, output_option, output_options
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
 
     from mtpp.api.inputs.model import Model
     from mtpp.api.partition_plan import PartitionPlan
+    from mtpp.api.partitioning.plan_range import PlanRange
     from mtpp.cli.terminal.console import Console
+    from mtpp.host.deadline import Deadline
 
 
 class Required(Options):
@@ -46,7 +49,7 @@ class Written(Options):
 
 @click.command("partition")
 @click.argument("model", type=MODEL)
-@options(Partitioning, Emitting, Required, Written, Reading)
+@options(Partitions, Emitting, Required, Written, Reading)
 @output_options("table", "json", "csv", "markdown")
 @warm_up_behind_option("partition")
 @click.pass_context
@@ -54,7 +57,7 @@ def command(
     ctx: click.Context,
     /,
     model: str,
-    partitioning: Partitioning,
+    partitions: Partitions,
     emitting: Emitting,
     required: Required,
     written: Written,
@@ -62,7 +65,7 @@ def command(
     output_format: str,
     console: Console,
 ) -> None:
-    """Cut MODEL into k pipeline stages and prove how good the cut is.
+    """Cut MODEL into k pipeline stages and prove how good the cut is; into each of several numbers, such as -k 1-16.
 
     MODEL is an ONNX file, a JSON graph with costs (see `mtpp convert`), the folder, configuration or checkpoint of a
     language model, or - for standard input. --emit prints the plan for an engine in place of the table; where that
@@ -72,13 +75,13 @@ def command(
     from mtpp.api.inputs.model import read_model
     from mtpp.api.inputs.reading_in_time import reading as being_read
     from mtpp.api.inputs.reading_in_time import refuse_too_late
-    from mtpp.api.partition import find_partition, prepare
+    from mtpp.api.partitioning.single import find_partition, prepare
     from mtpp.cli.options.overheads import ProcessOverheads, searching_s
     from mtpp.cli.terminal.delivery import check_output, deliver_plan, unmet_requirements
     from mtpp.host.deadline import deadline_from_start, process_age_s
     from mtpp.host.stop_reason import StopReason
 
-    asked, output, report = partitioning, written.output, written.report
+    asked, output, report = partitions, written.output, written.report
     limit_s = asked.time_limit_s
     if asked.lacks_stages(on_machine=reading.machine is not None):
         alone = asked.counts_latency or asked.of_capacity
@@ -87,11 +90,17 @@ def command(
     check_forms(emitting.form)
     if report is not None:
         _check_page(report)
+    several, count = len(asked.counts) > 1, next(iter(asked.counts), None)
+    if several:
+        _refuse_beside_several(asked, emitting)
     with being_read(model, deadline_from_start(limit_s)):
-        read = read_model(model, reading, console.warn, stages=asked.k)
-        prepared = prepare(read, asked)
+        read = read_model(model, reading, console.warn, stages=count)
+        prepared = None if several else prepare(read, asked.single(count))
     refuse_too_late(read.source.display, limit_s, process_age_s(), read.graph, ProcessOverheads())
-    plan = find_partition(prepared, deadline_from_start(searching_s(limit_s, read.graph.op_count)), console)
+    deadline = deadline_from_start(searching_s(limit_s, read.graph.op_count))
+    if prepared is None:
+        ctx.exit(_several(read, asked, deadline, console, required, written, output_format))
+    plan = find_partition(prepared, deadline, console)
     emitted = (lambda: emit_plan(plan, read, emitting, console)) if emitting.form else None
     deliver_plan(plan, console, output, output_format, embed=written.embed, emitted=emitted)
     if report is not None:
@@ -104,6 +113,49 @@ def command(
     if unmet:
         click.echo(f"unmet: {unmet}", err=True)
         ctx.exit(1)
+
+
+def _refuse_beside_several(asked: Partitions, emitting: Emitting) -> None:
+    """Refuse what is of one plan beside several numbers of stages."""
+    from mtpp.errors import InputError
+
+    for given, name in ((bool(emitting.form), "emit"), (asked.frontier, "frontier")):
+        if given:
+            problem = "is of one plan, and there are several numbers of stages"
+            raise InputError(problem, parameter=name, remedy="give one ‹k›")
+
+
+def _several(
+    read: Model,
+    asked: Partitions,
+    deadline: Deadline,
+    console: Console,
+    required: Required,
+    written: Written,
+    output_format: str,
+) -> int:
+    """Search for a plan for each number of stages, deliver all of them and return the exit code."""
+    from mtpp.api.partitioning.range_search import find_range
+    from mtpp.cli.terminal.delivery import deliver_texts, unmet_requirements
+    from mtpp.host.stop_reason import StopReason
+
+    found = find_range(read, asked, deadline, console)
+    as_json = partial(found.json_text, embed=written.embed)
+    deliver_texts(written.output, as_json, as_json if output_format == "json" else partial(found.text, output_format))
+    interrupted = found.stopped == StopReason.INTERRUPTED
+    if written.report is not None:
+        shallow = asked.time_limit_s is not None or interrupted
+        _deliver_page(found, read, written.report, console, shallow=shallow)
+    if interrupted:
+        return INTERRUPTED
+    ratio, optimal = required.require_ratio, required.require_optimal
+    unmet = {plan.k: unmet_requirements(plan, ratio, optimal=optimal) for plan in found}
+    if optimal or ratio is not None:
+        unmet |= dict.fromkeys(found.missing, "no plan")
+    lines = [f"k = {k}: {why}" for k, why in sorted(unmet.items()) if why]
+    for line in lines:
+        click.echo(f"unmet: {line}", err=True)
+    return 1 if lines else 0
 
 
 def _check_page(path: str) -> None:
@@ -123,7 +175,7 @@ def _check_page(path: str) -> None:
     check_report(path, "report")
 
 
-def _deliver_page(plan: PartitionPlan, model: Model, path: str, console: Console, *, shallow: bool) -> None:
+def _deliver_page(plan: PartitionPlan | PlanRange, model: Model, path: str, console: Console, *, shallow: bool) -> None:
     """Verify a plan and write its report; *shallow* leaves exhaustive searches out."""
     from mtpp.api.options.verifying import Verifying
     from mtpp.api.reporting.report import result_page

@@ -5,6 +5,9 @@ from __future__ import annotations
 MOST_STAGES = 1_000_000
 """A plan lists every stage, so their number has to have some limit."""
 
+MOST_STAGE_COUNTS = 1_000
+"""Numbers of stages of one run, each of which is searched."""
+
 MOST_UNEQUAL = 20_000
 """Of devices that differ, each of which searches look at one by one."""
 

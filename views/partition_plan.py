@@ -162,10 +162,10 @@ def _throughput(plan: ShownPlan) -> str:
     """Return what a pipeline that is full does in a second: inferences, or tokens of a language model."""
     steps = 10**12 / plan.bottleneck
     if not plan.serving:
-        return f"{_rate(steps)} inferences/s"
+        return f"{rate_text(steps)} inferences/s"
     step = f"{counted(plan.serving['batch'], 'sequence')} a step, {plan.describe(plan.bottleneck)} apart"
     what = "tokens" if plan.serving["phase"] == PHASES[0] else "tokens of prompts"
-    return f"{_rate(steps * plan.serving['tokens'])} {what}/s ({step})"
+    return f"{rate_text(steps * plan.serving['tokens'])} {what}/s ({step})"
 
 
 def _figures(plan: ShownPlan) -> list[tuple[str, str]]:
@@ -218,7 +218,7 @@ def _ratio_text(plan: ShownPlan) -> str:
     if lower.on_envelope and len(set(plan.devices or ())) > 1:
         bound += f", {ON_ENVELOPE}"
     if plan.claimed:
-        known = {None: "none", 1.0: "1"}.get(certificate.ratio) or _ratio(certificate.ratio or 1)
+        known = {None: "none", 1.0: "1"}.get(certificate.ratio) or ratio_words(certificate.ratio or 1)
         return f"{known} claimed, not verified: {bound}"
     if certificate.optimal:
         return f"1, optimal: {bound}"
@@ -227,8 +227,8 @@ def _ratio_text(plan: ShownPlan) -> str:
     if certificate.closed_by_solver:
         return f"closed to solver tolerance, not proven: {bound}"
     if not lower.is_proof:
-        return f"{_ratio(certificate.ratio)} by the solver's word, not proven: {bound}"
-    return f"{_ratio(certificate.ratio)} proven: {bound}"
+        return f"{ratio_words(certificate.ratio)} by the solver's word, not proven: {bound}"
+    return f"{ratio_words(certificate.ratio)} proven: {bound}"
 
 
 def _first_token_text(plan: ShownPlan, first: Mapping[str, Any]) -> str:
@@ -266,7 +266,7 @@ def _memory_text(plan: ShownPlan) -> str:
     return f"at most {format_bytes(held)} per stage (stage {stage}){allowed}{kept}"
 
 
-def _ratio(ratio: float) -> str:
+def ratio_words(ratio: float) -> str:
     """Write a ratio above 1 so that it does not read as 1."""
     text = f"{ratio:.4f}" if ratio >= 1.0001 else f"{ratio:.12g}"
     return "just above 1" if text == "1" else text
@@ -276,7 +276,8 @@ def _factor(value: float) -> str:
     return f"{value:.2f}" if value >= 0.1 else f"{value:.2g}"
 
 
-def _rate(per_second: float) -> str:
+def rate_text(per_second: float) -> str:
+    """Write so many of something in a second."""
     return f"{per_second:,.0f}" if per_second >= 100 else f"{per_second:.3g}"
 
 

@@ -73,11 +73,10 @@ def _settings(report: TableReport) -> list[str]:
         told = tuple(f"{check.name} {check.detail}" for check in reported.checks if check.name in names)
         if told:
             found[told] = found.get(told, 0) + 1
-    return [f"{_rows(count)}: {'; '.join(told)}" for told, count in found.items()]
-
-
-def _rows(count: int) -> str:
-    return "1 row" if count == 1 else f"{count} rows"
+    return [
+        f"{f'1 {report.ROW}' if count == 1 else f'{count} {report.ROWS}'}: {'; '.join(told)}"
+        for told, count in found.items()
+    ]
 
 
 def _outcome(row: dict[str, Any], report: Report) -> str:

@@ -11,7 +11,7 @@ from mtpp.errors import InputError
 
 _RESULT = re.compile(
     rb'\s*\{\s*"format"\s*:\s*"mtpp-'
-    rb'(plan|certificates|overlapping-bound|comparison|stage-comparison|training-plan|training-stages|training-sweep|simulation|run|split|inspection|verification|verifications)"'
+    rb'(plan|plan-range|certificates|overlapping-bound|comparison|stage-comparison|training-plan|training-stages|training-sweep|simulation|run|split|inspection|verification|verifications)"'
 )
 """The beginning of what a command wrote as its result: no model, though it may lie among models."""
 

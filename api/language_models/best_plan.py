@@ -33,7 +33,7 @@ def best_plan(
         Whether ops may be apart that one stage has to hold otherwise, such as head and MTP layers.
     """
     from mtpp.api.options.search import Partitioning
-    from mtpp.api.partition import on_machine, prepare, search
+    from mtpp.api.partitioning.single import on_machine, prepare, search
     from mtpp.host.deadline import Deadline
 
     try:

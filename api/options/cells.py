@@ -22,8 +22,8 @@ class Cells(Options):
 
     k: tuple[int, ...] | None = option(
         None, StageCounts(),
-        "Numbers of stages, such as 2,4,8: a cell for each model and each of them [default of a machine: its "
-        "devices].", "K,K,…", also="--stages",
+        "Numbers of stages, such as 2,4,8 or 1-16: a cell for each model and each of them [default of a machine: its "
+        "devices].", "K,K-K,…", also="--stages",
     )  # fmt: skip
     bounds: tuple[str, ...] | None = option(
         None, Names(BOUNDS), f"Those to try, or all [default: those that pay], of {_BOUNDS}.", "NAME,NAME,…"

@@ -85,7 +85,7 @@ class Wholes(Kind):
 
 
 class StageCounts(Kind):
-    """Numbers of stages in the order given, each once: one, or several; a shell has a list such as ``2,4,8``."""
+    """Numbers of stages in the order given, each once: one, or several; a shell has ``2,4,8`` or ``1-16``."""
 
     def _read(self, value: Any, parameter: str) -> tuple[int, ...]:
         if isinstance(value, str | bytes) or not isinstance(value, Iterable):

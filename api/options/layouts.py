@@ -34,6 +34,6 @@ class Ruling(Options):
         more="Paths, or objects of :class:`mtpp.Machine`.",
     )  # fmt: skip
     k: tuple[int, ...] | None = option(
-        None, StageCounts(), "Numbers of stages [of a machine: its devices].", "K,K,…", also="--stages"
+        None, StageCounts(), "Numbers of stages [of a machine: its devices].", "K,K-K,…", also="--stages"
     )
     time_limit_s: float | None = option(None, Seconds(), "Of each search for the best plan.", "S")

@@ -59,8 +59,21 @@ class _Stages(Options):
     k: int | None = option(None, Whole(1, MOST_STAGES), "Number of stages at most.", also="--stages")
 
 
-class _Cut(Goals, _Stages):
-    """Stages that are asked for."""
+class _StageCounts(Options):
+    """Numbers of stages."""
+
+    k: tuple[int, ...] | None = option(
+        None,
+        StageCounts(),
+        "Number of stages at most; several, such as 1-16 or 1,2,4,8, have a plan each.",
+        "K,K-K,…",
+        also="--stages",
+        more="A range or a list has a plan for each number.",
+    )
+
+
+class _Cut(Goals):
+    """Cuts that are asked for."""
 
     objective: str = option(
         BOTTLENECK_OBJECTIVE, Choice((*OBJECTIVES, *CAPACITY_OBJECTIVES), "objective"),
@@ -100,8 +113,8 @@ class _Evolution(Options):
     generations: int | None = option(None, Whole(), "Of brkga and mla [default: 100 if no limit is set].", "G")
 
 
-class Partitioning(_Evolution, Search, _Cut):
-    """Stages that are asked for, and limits of the search for a partition."""
+class AskedPartition(_Evolution, Search, _Cut):
+    """Stages and limits of the search for a partition, but for the number of stages."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -137,6 +150,23 @@ class Partitioning(_Evolution, Search, _Cut):
         """Name of an option without which the goal would be the least bottleneck, a device a stage; empty: none."""
         return super().goal_option or ("frontier" if self.frontier else "")
 
+
+class Partitioning(AskedPartition, _Stages):
+    """Number of stages, and limits of the search for a partition."""
+
+
+class Partitions(AskedPartition, _StageCounts):
+    """Numbers of stages, and limits of the searches for a partition into each."""
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Numbers of stages; none where nobody says any."""
+        return self.k or ()
+
+    def single(self, k: int | None) -> Partitioning:
+        """Return what is asked of the plan for one number of stages."""
+        return Partitioning.of(**(self.values() | {"k": k}))
+
     def lacks_stages(self, *, on_machine: bool) -> bool:
         """Tell whether it is not clear how many stages there may be, or two options say so."""
         if self.counts_latency:
@@ -165,8 +195,8 @@ class _Table(Options):
     k: tuple[int, ...] | None = option(
         None,
         StageCounts(),
-        "Numbers of stages, a column each, such as 2,4,8 [of a machine: its devices].",
-        "K,K,…",
+        "Numbers of stages, a column each, such as 2,4,8 or 1-16 [of a machine: its devices].",
+        "K,K-K,…",
         also="--stages",
     )
     algorithms: tuple[str, ...] | None = option(

@@ -32,6 +32,13 @@ def refuse_missing_graph(document: Mapping[str, Any], request: VerifyRequest) ->
         )
 
 
+def refuse_missing_graphs(document: Mapping[str, Any], request: VerifyRequest) -> None:
+    """Do the same for a range of plans, which is not looked at otherwise."""
+    plans = document.get("plans")
+    if isinstance(plans, list) and plans and isinstance(plans[0], dict):
+        refuse_missing_graph(plans[0], request)
+
+
 def plan_report_page(document: Mapping[str, Any], report: Report, request: VerifyRequest) -> Page:
     """Return the page of a plan that has been verified."""
     from mtpp.api.inputs.serving import is_load

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from mtpp.api.verification.request import VerifyRequest
     from mtpp.formats.io.source import Source
 
-PLAN, SIMULATION, STAGE_GRAPH = "mtpp-plan", "mtpp-simulation", "mtpp-stage-graph"
+PLAN, PLAN_RANGE, SIMULATION, STAGE_GRAPH = "mtpp-plan", "mtpp-plan-range", "mtpp-simulation", "mtpp-stage-graph"
 OVERLAPPING_BOUND = "mtpp-overlapping-bound"
-_FORMATS = (PLAN, "mtpp-certificates", "mtpp-training-plan", SIMULATION, STAGE_GRAPH, OVERLAPPING_BOUND)
+_FORMATS = (PLAN, PLAN_RANGE, "mtpp-certificates", "mtpp-training-plan", SIMULATION, STAGE_GRAPH, OVERLAPPING_BOUND)
 
 
 def read_result(request: VerifyRequest) -> tuple[Source, dict[str, Any]]:

@@ -123,7 +123,7 @@ def report(
     max_input_size: int | str | None = None,
     observer: Observer | None = None,
 ) -> ResultPage:
-    """Make a page of a plan, a table, a bound for overlapping ranges, a training plan or a simulation, and verify it.
+    """Make a page of a plan or several, a table, a bound for overlapping ranges, a training plan or a simulation.
 
     Keywords that are not listed are those of :func:`mtpp.verify`.
 
@@ -194,10 +194,16 @@ def result_page(request: VerifyRequest, observer: Observer, *, named: Any) -> Re
 
 
 def _page(request: VerifyRequest, observer: Observer, named: Any) -> tuple[Page, Verification]:
-    from mtpp.api.reporting.plan_page import plan_report_page, refuse_missing_graph, training_report_page
+    from mtpp.api.reporting.plan_page import (
+        plan_report_page,
+        refuse_missing_graph,
+        refuse_missing_graphs,
+        training_report_page,
+    )
     from mtpp.api.reporting.reading import (
         OVERLAPPING_BOUND,
         PLAN,
+        PLAN_RANGE,
         SIMULATION,
         STAGE_GRAPH,
         read_result,
@@ -209,6 +215,7 @@ def _page(request: VerifyRequest, observer: Observer, named: Any) -> tuple[Page,
     from mtpp.checker.table_report import TableReport
     from mtpp.formats.results.verifiable import is_training_plan
     from mtpp.views.report.overlapping_report import overlapping_page
+    from mtpp.views.report.range_report import range_page
     from mtpp.views.report.table_report import table_page
 
     source, document = read_result(request)
@@ -217,11 +224,15 @@ def _page(request: VerifyRequest, observer: Observer, named: Any) -> tuple[Page,
         return simulation_report_page(document, source, request, observer, named)
     if document["format"] == PLAN:
         refuse_missing_graph(document, request)
+    if document["format"] == PLAN_RANGE:
+        refuse_missing_graphs(document, request)
     observer.note("verifying the result")
     with within_time(request):
         verification = Verification(report_on(document, source, request, observer)).told(named)
     found = verification.report
     observer.note("drawing the page")
+    if document["format"] == PLAN_RANGE and isinstance(found, TableReport):
+        return range_page(document, found), verification
     if isinstance(found, TableReport):
         return table_page(document, found, _name_of(source)), verification
     if document["format"] == OVERLAPPING_BOUND:

@@ -63,10 +63,11 @@ def report_on(
     """Verify a document that was read from *source*."""
     from mtpp.api.verification.overlapping_document import verify_overlapping_document
     from mtpp.api.verification.plan_document import verify_plan_document
+    from mtpp.api.verification.range_document import verify_range_document
     from mtpp.api.verification.request import built_models
     from mtpp.api.verification.table_document import verify_table_document
     from mtpp.api.verification.training_document import verify_training_document
-    from mtpp.formats.results.verifiable import OVERLAPPING, is_table, is_training_plan
+    from mtpp.formats.results.verifiable import OVERLAPPING, is_range, is_table, is_training_plan
 
     table = is_table(claims)
     if not table and len(request.models) > 1:
@@ -76,5 +77,7 @@ def report_on(
         return verify_table_document(claims, source, request, observer)
     if claims["format"] == OVERLAPPING:
         return verify_overlapping_document(claims, source, request)
+    if is_range(claims):
+        return verify_range_document(claims, source, request, observer)
     check = verify_training_document if is_training_plan(claims) else verify_plan_document
     return check(claims, source, request, observer)

@@ -31,7 +31,7 @@ __all__ = ["FileVerdict", "VerifiedFile", "VerifiedFiles", "verify_files", "wors
 WORST_FIRST = (1, 2, 3, 0)
 """Exit codes: something false, something malformed, something unchecked, all well."""
 
-_NAMES = ("mtpp-plan", "mtpp-training-plan", "mtpp-certificates")
+_NAMES = ("mtpp-plan", "mtpp-plan-range", "mtpp-training-plan", "mtpp-certificates")
 _FORMATS = b'"(?:' + "|".join(_NAMES).encode() + b')"'
 _BEGINNING = re.compile(rb'\s*\{\s*"format"\s*:\s*' + _FORMATS)
 _ANYWHERE = re.compile(rb'"format"\s*:\s*' + _FORMATS)
@@ -128,10 +128,14 @@ def _with_files(
     claims: dict[str, Any], source: Source, request: VerifyRequest, files: FilesBeside
 ) -> tuple[VerifyRequest, str | None]:
     """Return the request with what a result is about, or with why that was not found; and the path of the model."""
-    from mtpp.formats.results.verifiable import is_table
+    from mtpp.formats.results.verifiable import is_range, is_table
 
     if is_table(claims):
         return replace(request, models=files.folders_for(source.path)), None
+    if is_range(claims):
+        plans = claims.get("plans")
+        first = plans[0] if isinstance(plans, list) and plans else {}
+        claims = first if isinstance(first, dict) else {}
     stated = claims["model"] if isinstance(claims.get("model"), dict) else {}
     name = stated["name"] if isinstance(stated.get("name"), str) else ""
     wanted = stated.get("sha256")

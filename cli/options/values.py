@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from mtpp.ranges import MOST_CORES, MOST_STAGES
+from mtpp.ranges import MOST_CORES, MOST_STAGE_COUNTS, MOST_STAGES
 
 
 class FiniteRange(click.FloatRange):
@@ -25,7 +25,7 @@ class FiniteRange(click.FloatRange):
 
 
 class StageCounts(click.ParamType):  # type: ignore[type-arg]  # generic in new versions of click only
-    """Numbers of stages with commas between them, in the order given; one given twice counts once."""
+    """Numbers of stages and ranges of them with commas between, in the order given; one given twice counts once."""
 
     name = "stage counts"
 
@@ -33,16 +33,24 @@ class StageCounts(click.ParamType):  # type: ignore[type-arg]  # generic in new 
         """Read the list or fail, naming the part that is wrong."""
         if isinstance(value, tuple):
             return value
-        counts = []
+        counts: dict[int, None] = {}
         for part in (part.strip() for part in str(value).split(",")):
             if not part:
-                self.fail(f"a number is missing in {value!r}; write them one by one, such as 2,4,8", param, ctx)
-            if not part.isdecimal() or len(part) > 2 * len(str(MOST_STAGES)):
-                self.fail(f"{part!r} is not a number of stages; write them one by one, such as 2,4,8", param, ctx)
-            if not 1 <= int(part) <= MOST_STAGES:
-                self.fail(f"{part} is not in the range 1<=k<={MOST_STAGES}", param, ctx)
-            counts.append(int(part))
-        return tuple(dict.fromkeys(counts))
+                self.fail(f"a number is missing in {value!r}; write 2,4,8 or 1-16", param, ctx)
+            ends = part.split("-")
+            digits = [end.isascii() and end.isdecimal() and len(end) <= 2 * len(str(MOST_STAGES)) for end in ends]
+            if len(ends) > 2 or not all(digits):
+                self.fail(f"{part!r} is neither a number of stages nor a range; write 2,4,8 or 1-16", param, ctx)
+            low, high = int(ends[0]), int(ends[-1])
+            for end in (low, high):
+                if not 1 <= end <= MOST_STAGES:
+                    self.fail(f"{end} is not in the range 1<=k<={MOST_STAGES}", param, ctx)
+            if low > high:
+                self.fail(f"{part} is a range that ends before it begins", param, ctx)
+            if high - low >= MOST_STAGE_COUNTS:
+                self.fail(f"{part} has {high - low + 1:,} numbers, more than {MOST_STAGE_COUNTS:,}", param, ctx)
+            counts |= dict.fromkeys(range(low, high + 1))
+        return tuple(counts)
 
 
 def whole_numbers(most: int) -> Callable[[click.Context, click.Parameter, str | None], list[int] | None]:

@@ -16,6 +16,7 @@ _BY_LINE: Mapping[str, tuple[str, ...]] = {
     "mtpp-language-model": ("layers", "mtp"),
     native.FORMAT: native.ROWS,
     "mtpp-plan": ("stages", "assignment", "frontier", *(f"graph.{key}" for key in native.ROWS)),
+    "mtpp-plan-range": ("rows", "missing", "plans"),
     "mtpp-run": ("stages",),
     "mtpp-simulation": ("stages", "devices", "channels"),
     "mtpp-split": ("stages", "check.outputs"),

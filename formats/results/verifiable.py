@@ -1,4 +1,4 @@
-"""Documents that can be verified: plans, tables of certificates, and plans for training."""
+"""Documents that can be verified: plans and ranges of them, tables of certificates, and plans for training."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from mtpp.errors import InputError
 from mtpp.formats.io.json_shape import attributed, check_header
 from mtpp.formats.io.json_text import parse_json
 from mtpp.formats.results import partition_plan
+from mtpp.formats.results.plan_range import FORMAT as PLAN_RANGE
 from mtpp.training.graph_plan import VERSION as GRAPH_VERSION
 from mtpp.training.plan import FORMAT as TRAINING_PLAN
 from mtpp.training.plan import VERSION as TRAINING_PLAN_VERSION
@@ -45,6 +46,9 @@ def verifiable(document: Any, source: str) -> dict[str, Any]:
     if isinstance(document, dict) and document.get("format") == OVERLAPPING:
         with attributed(source):
             return check_header(document, OVERLAPPING, VERSION)
+    if isinstance(document, dict) and document.get("format") == PLAN_RANGE:
+        with attributed(source):
+            return check_header(document, PLAN_RANGE, VERSION)
     if is_training_plan(document):
         with attributed(source):
             return check_header(document, TRAINING_PLAN, TRAINING_PLAN_VERSION, GRAPH_VERSION)
@@ -76,6 +80,11 @@ def refuse_bloated(data: bytes, source: str) -> None:
 def is_training_plan(document: Any) -> bool:
     """Tell whether it is a training plan."""
     return isinstance(document, dict) and document.get("format") == TRAINING_PLAN
+
+
+def is_range(document: dict[str, Any]) -> bool:
+    """Tell whether it holds plans for several numbers of stages."""
+    return bool(document["format"] == PLAN_RANGE)
 
 
 def is_table(document: dict[str, Any]) -> bool:

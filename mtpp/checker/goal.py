@@ -11,7 +11,13 @@ from mtpp.checker.devices.replicas import REPLICAS, DeviceList
 from mtpp.checker.graph import TickGraph
 from mtpp.checker.machine import ENVELOPE, PlacedGraph, rate_of
 from mtpp.checker.report import BOUND_CHECK, Check
-from mtpp.document_shape import Path, refuse
+from mtpp.document_shape import Path, refuse, whole
+
+OF_STAGES = "of_stages"
+"""Key of a proof: number of stages, no fewer than the plan's, of all partitions that the bound is on.
+
+Stages may be empty, and devices that may be used but are not cost nothing: such a bound holds for fewer as well.
+"""
 
 
 @dataclass(frozen=True)
@@ -93,9 +99,17 @@ def claim_of_bound(
 
     Returns
     -------
-    The claim, or the row of a proof that is for other devices.
+    The claim, or the row of a proof that is for other devices or for fewer stages.
     """
     method, proof, system, k = bound["method"], bound["proof"], plan["system"], plan["k"]
+    if isinstance(proof, dict) and OF_STAGES in proof:
+        stages = proof[OF_STAGES]
+        whole(1)(stages, (*path, OF_STAGES))
+        most = len(plan["machine"]["devices"]) if "machine" in plan else stages
+        if not k <= stages <= most or isinstance(placed, DeviceList):
+            return Check(BOUND_CHECK, False, f"{method}: its proof is for {stages} stages, the plan has {k}")
+        of_more = {**bound, "proof": {key: value for key, value in proof.items() if key != OF_STAGES}}
+        return claim_of_bound({**plan, "k": stages}, graph, placed, of_more, goal, path)
     if isinstance(placed, DeviceList):
         fault = placed.fault(method, proof)
         if fault is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from mtpp.checker.report import FORMAT, VALID, VERSION, Check, Report, Verdict, listed, worst
 from mtpp.checker.tables.single_bounds import on_the_rest
@@ -26,6 +26,11 @@ class TableReport:
     reports: Sequence[Report]
     means: Sequence[Check]
 
+    ROW: ClassVar[str] = "row"
+    ROWS: ClassVar[str] = "rows"
+    MEANS: ClassVar[str] = "means"
+    """Words for a row, for several, and for the claims on all of them."""
+
     @property
     def verdict(self) -> Verdict:
         """The verdict on all claims together; a table without rows is none."""
@@ -44,7 +49,7 @@ class TableReport:
         counts = {
             verdict: [
                 f"{count} of {len(every)} {what}"
-                for every, what in ((self.reports, "rows"), (self.means, "means"))
+                for every, what in ((self.reports, self.ROWS), (self.means, self.MEANS))
                 if (count := sum(one.verdict is verdict for one in every))
             ]
             for verdict in (Verdict.OK, Verdict.FALSE, Verdict.UNCHECKED)
@@ -63,8 +68,8 @@ class TableReport:
             proven = f"; {listed(counts[Verdict.OK])} are proven" if counts[Verdict.OK] else ""
             return f"NOT PROVEN: {listed(counts[Verdict.UNCHECKED])} merely claim a part of what they say{proven}"
         if len(self.rows) == 1:
-            return "valid: the row holds, every bound checked again"
-        return f"valid: all {len(self.rows)} rows hold, every bound checked again"
+            return f"valid: the {self.ROW} holds, every bound checked again"
+        return f"valid: all {len(self.rows)} {self.ROWS} hold, every bound checked again"
 
     def to_document(self) -> dict[str, Any]:
         """Return the JSON object of this report."""

@@ -22,7 +22,7 @@ from mtpp.api.options.planning import Planning
 from mtpp.api.options.profiling import Profiling
 from mtpp.api.options.reading import Measured, Reading
 from mtpp.api.options.running import Pipelining, Training, Workers
-from mtpp.api.options.search import Comparing, Partitioning, Scoring
+from mtpp.api.options.search import Comparing, Partitions, Scoring
 from mtpp.api.options.simulating import Simulating
 from mtpp.api.options.splitting import Planned, Splitting
 from mtpp.api.options.verifying import Verifying
@@ -54,7 +54,7 @@ KEYWORDS: dict[str, tuple[tuple[type[Options], ...], tuple[str, ...]]] = {
     "emit": ((Planned,), ()),
     "evaluate": ((Scoring,), ("assignment",)),
     "generate": ((Drawing,), ()),
-    "partition": ((Partitioning,), ()),
+    "partition": ((Partitions,), ()),
     "inspect": ((Inspecting, Serving), ()),
     "plan_training": ((Devices, Planning), ()),
     "profile": ((Profiling,), ()),

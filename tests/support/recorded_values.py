@@ -53,6 +53,12 @@ RECORDED: dict[str, tuple[Recorded, ...]] = {
         Recorded("graph/metadata/**", FOR_PEOPLE),
         *_proof_parts("lower_bound/proof"),
     ),
+    "mtpp-plan-range": (
+        *(Recorded(f"plans/*/{key}", HOW_FOUND) for key in ("algorithm", "found_by", "seed", "evaluations", "stopped")),
+        Recorded("plans/*/elapsed_s", TIMES),
+        *(Recorded(f"missing/*/{key}", "why the document has no plan, which is no claim") for key in ("k", "why")),
+        *_proof_parts("plans/*/lower_bound/proof"),
+    ),
     "mtpp-certificates": (
         Recorded("rows/*/model", MODEL_NAME),
         Recorded("rows/*/path", "where the model was; which one it is says its SHA-256"),
