@@ -190,7 +190,7 @@ def test_a_requirement_that_is_unmet(workspace: Path) -> None:
         ({"k": "2", "model": "absent.onnx"}, 2, "error: absent.onnx: no such file"),
         ({}, 2, "give either -k or --max-bottleneck"),
         ({"k": "2", "max_bottleneck": "5ms"}, 2, "give either -k or --max-bottleneck"),
-        ({"k": "two"}, 2, "'two' is not a valid integer"),
+        ({"k": "two"}, 2, "'two' is neither a number of stages"),
         ({"k": "2", "arguments": "--no-such-option"}, 2, "No such option"),
         ({"k": "2", "require_ratio": "-1"}, 2, "--require-ratio"),
         ({"k": "2", "arguments": '--dim "open'}, 2, "a quote is open"),
