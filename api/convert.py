@@ -206,6 +206,7 @@ def convert(
 
 def explorer_nodes(model: Model) -> tuple[str, Mapping[str, str]]:
     """Return the id of a model's graph and of the node of each of its ops, by the op's name."""
+    from mtpp.formats.modelled.node_names import node_names
     from mtpp.formats.onnx import looks_like_onnx, read_with_nodes
     from mtpp.formats.onnx.loading import parse_model
     from mtpp.formats.results.model_explorer import PROGRAM_GRAPH, onnx_nodes
@@ -219,7 +220,7 @@ def explorer_nodes(model: Model) -> tuple[str, Mapping[str, str]]:
         functions = parse_model(source.data, source.display).functions
         return onnx_nodes(reading, inlined=bool(functions))
     if looks_like_archive(source.data):
-        return PROGRAM_GRAPH, {name: name for name in model.graph.op_names}
+        return PROGRAM_GRAPH, dict(zip(model.graph.op_names, node_names(model.graph), strict=True))
     raise InputError(
         f"{source.display} is no ONNX model and no exported program: Model Explorer does not open it",
         parameter="to",

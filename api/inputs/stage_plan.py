@@ -322,8 +322,10 @@ def _check_same_model(about: Mapping[str, Any], model: Model, planned: Mapping[s
 
 def _check_same_ops(document: Any, model: Model) -> None:
     """Let a plan pass that was made from a graph of the same model, such as one with measured costs."""
+    from mtpp.formats.modelled.node_names import named_as
+
     assignment = document.get("assignment")
-    if not isinstance(assignment, dict) or assignment.keys() != set(model.graph.op_names):
+    if not isinstance(assignment, dict) or assignment.keys() != set(named_as(model.graph, assignment).op_names):
         raise InputError(
             f"the plan belongs to another model than {model.source.display}",
             where="/model/sha256",

@@ -137,6 +137,7 @@ def labels_of_document(graph: CostGraph, document: Any, display: str) -> list[in
     """Do the same for a parsed document that messages call *display*."""
     from mtpp.document_shape import pointer
     from mtpp.formats.graphs.placement_split import looks_like_split, stages_of_split
+    from mtpp.formats.modelled.node_names import named_as
 
     prefix = ""
     if isinstance(document, dict) and document.get("format") == "mtpp-plan" and "replicas" in document:
@@ -154,7 +155,7 @@ def labels_of_document(graph: CostGraph, document: Any, display: str) -> list[in
     if not isinstance(document, dict):
         remedy = 'give a plan, {"op": stage, …}, a CSV with op and stage, or a split'
         raise InputError("no assignment", source=display, remedy=remedy)
-    known = {name: v for v, name in enumerate(graph.op_names)}
+    known = {name: v for v, name in enumerate(named_as(graph, document).op_names)}
     labels: list[int | None] = [None] * graph.op_count
     for name, stage in document.items():
         where = prefix + pointer(name)

@@ -75,6 +75,7 @@ def _graph(
     from mtpp.api.verification.plan_document import costs_for
     from mtpp.formats.graphs.native import graph_from_document
     from mtpp.formats.measured.measured_costs import with_costs
+    from mtpp.formats.modelled.node_names import named_as
 
     if not request.models:
         return graph_from_document(document["graph"], request.display), None
@@ -89,7 +90,12 @@ def _graph(
         assert supplied.graph is not None
         graph, modules = supplied.graph, None
         costs = None if costs is supplied.costs else costs
-    return graph if costs is None else with_costs(graph, costs), modules
+    graph = graph if costs is None else with_costs(graph, costs)
+    found = named_as(graph, document["assignment"])
+    if modules is not None and found is not graph:
+        new = dict(zip(graph.op_names, found.op_names, strict=True))
+        modules = {new[name]: path for name, path in modules.items()}
+    return found, modules
 
 
 def _read(source: Source, document: Mapping[str, Any], request: VerifyRequest) -> tuple[CostGraph, Modules | None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from types import MappingProxyType
@@ -50,7 +50,9 @@ def verify_plan_document(plan: Any, source: Source, request: VerifyRequest, obse
         costs = costs_for(request)
         times = None
         if model is not None:
-            graph, digest, costs_digest = graph_of(model, plan["model"], plan["system"], request, costs)
+            graph, digest, costs_digest = graph_of(
+                model, plan["model"], plan["system"], request, costs, names=plan["assignment"]
+            )
             if "machine" in plan:
                 times = times_of(model, plan, request, costs)
         elif costs is not None:
@@ -87,6 +89,7 @@ def graph_of(
     costs: MeasuredCosts | None,
     *,
     dims: dict[str, int] | None = None,
+    names: Collection[str] = (),
     **reading: Any,
 ) -> Graph:
     """Return a model for the sizes and the system that a result states.
@@ -97,11 +100,14 @@ def graph_of(
         Part of the result on its model: its sizes, and the SHA-256 of its measured costs, if any.
     costs
         Measured costs that were given along.
+    names
+        Of ops in the result: where they are names of the model's nodes, its ops are called so.
     reading
         More that :func:`mtpp.formats.graphs.recognise.read_graph` is told.
     """
     from mtpp.formats.graphs.native import to_document
     from mtpp.formats.measured.measured_costs import with_costs
+    from mtpp.formats.modelled.node_names import named_as
 
     dims = stated["dims"] if dims is None else dims
     kept = stated.get("keep_state", {})
@@ -112,11 +118,11 @@ def graph_of(
         if model.graph is not None and (model.again is None or model.read_for(dims, system, kept)):
             refuse_missing_costs(stated, costs)
             graph = model.graph if costs is None or costs is model.costs else with_costs(model.graph, costs)
-            return to_document(graph), model.sha256, None if costs is None else costs.sha256
+            return to_document(named_as(graph, names)), model.sha256, None if costs is None else costs.sha256
     refuse_missing_costs(stated, costs)
     source = _source_of(model, request)
     assert source is not None
-    document = model_document(source, dims, system, {**request.read_as.values(), **reading}, costs, kept)
+    document = model_document(source, dims, system, {**request.read_as.values(), **reading}, costs, kept, names)
     return document, source.sha256, None if costs is None else costs.sha256
 
 
@@ -282,17 +288,19 @@ def model_document(
     reading: Mapping[str, Any],
     costs: MeasuredCosts | None = None,
     keep_state: Mapping[str, str] = MappingProxyType({}),
+    names: Collection[str] = (),
 ) -> dict[str, Any]:
-    """Return a model as a graph document, read for the sizes and the system that a result states."""
+    """Return a model as a graph document, read for the sizes and the system that a result with *names* states."""
     from mtpp.api.inputs.kept_states import keep_states
     from mtpp.formats.graphs.native import to_document
     from mtpp.formats.graphs.recognise import read_graph
     from mtpp.formats.measured.measured_costs import with_costs
+    from mtpp.formats.modelled.node_names import named_as
     from mtpp.machine.device import Device
 
     graph = read_graph(source, dims=dims, system=Device.from_document(system), **reading)
     graph = keep_states(graph, keep_state)
-    return to_document(graph if costs is None else with_costs(graph, costs))
+    return to_document(named_as(graph if costs is None else with_costs(graph, costs), names))
 
 
 def measured_times(

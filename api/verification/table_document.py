@@ -137,7 +137,7 @@ class TableModels:
         }
         self._digests: dict[str, str | None] = {}
         self._folders = [Path()] if table is None else [table.parent, Path()]
-        self._read: tuple[tuple[str | SuppliedModel, Any, Any, Any], Graph] | None = None
+        self._read: tuple[tuple[str | SuppliedModel, Any, Any, Any, Any], Graph] | None = None
         self._times: tuple[Any, MachineDue] | None = None
 
     def find(self, row: dict[str, Any]) -> str | SuppliedModel | None:
@@ -157,11 +157,12 @@ class TableModels:
         """Return a model as a graph document with its digests; the one read last is kept for the next row."""
         from mtpp.api.verification.plan_document import graph_of
 
-        key = (model, row["dims"], row["system"], row.get("keep_state"))
+        names = (row.get("assignment") or {}).keys()
+        key = (model, row["dims"], row["system"], row.get("keep_state"), names)
         if self._read is None or self._read[0] != key:
             # Dimensions that a file has not are passed over only where other options say how to read it.
             spare_dims = any(self._request.read_as.values().values())
-            graph = graph_of(model, row, row["system"], self._request, self._costs, spare_dims=spare_dims)
+            graph = graph_of(model, row, row["system"], self._request, self._costs, names=names, spare_dims=spare_dims)
             self._read = (key, graph)
         return self._read[1]
 

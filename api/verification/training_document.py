@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from mtpp.api.training.task import model_of_plan
@@ -80,7 +81,8 @@ def model_of_training_plan(
     from mtpp.checker.training.versions import is_split_plan
 
     if is_split_plan(plan) and plan["model"]["kind"] == "graph":
-        return _graph(supplied, plan["model"], request)
+        named = {name for stage in plan.get("stages", ()) for name in stage["layers"]}
+        return _graph(supplied, plan["model"], request, named)
     _refuse_graph_terms(request)
     return (*_training_model(supplied, plan["time_unit"], request), None)
 
@@ -111,8 +113,8 @@ def _idle(parameter: str) -> InputError:
     return InputError("has no effect on a training plan", source=parameter, remedy="leave it out")
 
 
-def _graph(supplied: str | SuppliedModel, stated: Any, request: VerifyRequest) -> Graph:
-    """Return a graph for the sizes and the system that a plan states."""
+def _graph(supplied: str | SuppliedModel, stated: Any, request: VerifyRequest, names: Collection[str]) -> Graph:
+    """Return a graph for the sizes and the system that a plan states, whose stages have ops with such *names*."""
     from mtpp.api.verification.plan_document import costs_for, graph_of
     from mtpp.api.verification.request import due_sizes
 
@@ -121,7 +123,7 @@ def _graph(supplied: str | SuppliedModel, stated: Any, request: VerifyRequest) -
         if stated["dims"].get(name) != size:
             said = stated["dims"].get(name, "nothing")
             raise InputError(f"the plan says {said} of {name!r}", parameter="dims", where="/model/dims")
-    return graph_of(supplied, stated, stated["system"], request, costs_for(request))
+    return graph_of(supplied, stated, stated["system"], request, costs_for(request), names=names)
 
 
 def _training_model(

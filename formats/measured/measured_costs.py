@@ -21,6 +21,7 @@ from mtpp.formats.graphs.native import FORMAT, graph_from_document
 from mtpp.formats.io.json_text import parse_json
 from mtpp.formats.io.source import Source
 from mtpp.formats.measured.onnxruntime_profile import Trace, TracedNode, looks_like_trace, read_trace
+from mtpp.formats.modelled.node_names import named_as
 from mtpp.host.statistics import in_thousandths, middle_mean
 from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph
 from mtpp.units import PICOSECONDS, Exact
@@ -126,6 +127,7 @@ def _of_graph(
 ) -> tuple[tuple[Exact, ...], tuple[Exact | None, ...], dict[str, Any]]:
     """Return what each op takes forward and backward, in the graph's unit, and what is said of the measurement."""
     place = {name: i for i, name in enumerate(profile.op_names)}
+    graph = named_as(graph, place)
     ours = set(graph.op_names)
     missing = [name for name in graph.op_names if name not in place]
     spare = [name for name in profile.op_names if name not in ours]

@@ -60,6 +60,8 @@ class Call:
         Tensors that it makes, None for what is none.
     module
         Path of the module of the model that it came from, None where the file does not say.
+    visit
+        How often the program had called that module before.
     position
         In its graph.
     graphs
@@ -81,6 +83,7 @@ class Call:
     reads_sizes: Sequence[str] = ()
     makes_sizes: Sequence[str] = ()
     gradients: bool = True
+    visit: int = 0
 
     def tensors(self) -> Iterator[str]:
         """Yield the names of the tensors that it reads, those in lists included."""
@@ -255,13 +258,10 @@ class _Reader:
                 self._gradients = outside
                 continue
             inner = [self._subgraph(program, one, f"{label}/", here, depth) for one in graphs]
-            module = _module(node.get("metadata", {}))
-            read, result = (
-                [prefix + name for name in _sizes(one)]
-                for one in ([one["arg"] for one in node["inputs"]], node["outputs"])
-            )
-            gradients = self._gradients
-            yield Call(kind, overload, label, operands, made, module, position, inner, read, result, gradients)
+            module, visit = _module(node.get("metadata", {}))
+            read = [prefix + name for name in _sizes([one["arg"] for one in node["inputs"]])]
+            last = (inner, read, [prefix + name for name in _sizes(node["outputs"])], self._gradients, visit)
+            yield Call(kind, overload, label, operands, made, module, position, *last)
 
     def _inlined(
         self,
@@ -460,13 +460,16 @@ def _sizes(arguments: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield from (one["as_name"] for one in value if "as_name" in one)
 
 
-def _module(metadata: Mapping[str, Any]) -> str | None:
-    """Return the path of the innermost module around a node; ``""`` is the whole model."""
+def _module(metadata: Mapping[str, Any]) -> tuple[str | None, int]:
+    """Return the path of the innermost module around a node, and its earlier calls; ``""`` is the whole model."""
     stack = metadata.get("nn_module_stack")
     if not isinstance(stack, str):
-        return None
-    parts = stack.rpartition(";")[2].split(",")
-    return parts[1] if len(parts) > 2 and not parts[1].startswith("_empty_nn_module") else None
+        return None, 0
+    key, *path = stack.rpartition(";")[2].split(",")
+    if len(path) < 2 or path[0].startswith("_empty_nn_module"):
+        return None, 0
+    visit = key.rpartition("@")[2] if "@" in key else ""
+    return path[0], int(visit) if visit.isdecimal() and len(visit) < 7 else 0
 
 
 def trainable_parameters(

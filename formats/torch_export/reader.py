@@ -10,13 +10,15 @@ from mtpp.errors import InputError
 from mtpp.formats.io.large_file import Stored
 from mtpp.formats.modelled.assembly import graph_of, shared_weights, summary_of, tensors_of
 from mtpp.formats.modelled.kept_together import ALIASES, REGIONS, SIZES_OF_DATA, kept_together, told_merged
-from mtpp.formats.modelled.naming import common_module, unique_names
+from mtpp.formats.modelled.naming import common_module
+from mtpp.formats.modelled.node_names import NODE_NAMES
 from mtpp.formats.modelled.op_record import GraphRecord, OpRecord, OpTraining
 from mtpp.formats.modelled.size_terms import SizeTerms
 from mtpp.formats.modelled.states import Found, pairs_of, states_of, told_states
 from mtpp.formats.torch_export.archive import program_text
 from mtpp.formats.torch_export.gradients import set_training
 from mtpp.formats.torch_export.in_place import InPlace, merged
+from mtpp.formats.torch_export.op_names import op_names
 from mtpp.formats.torch_export.program import Program, read_nodes
 from mtpp.formats.torch_export.result_keys import result_keys
 from mtpp.formats.torch_export.signature import USER
@@ -117,7 +119,7 @@ def read_with_modules(
     groups = _groups(walk.record.ops, walk.in_place)
     joined = [_joined([walk.record.ops[v] for v in group]) for group in groups]
     record = GraphRecord(joined, walk.record.folded)
-    names = unique_names((op.label, op.kind, op.index) for op in record.ops)
+    names, node_names = op_names([walk.calls[group[0]] for group in groups])
     weights = shared_weights(record.ops, names)
     tensors = [*tensors_of(record.ops, names), *_order(walk, groups, record.ops, names)]
     metadata = {
@@ -131,6 +133,7 @@ def read_with_modules(
         **summary_of(record, names, weights),
         **kept_together({SIZES_OF_DATA: _around_sizes_of_data(walk, program, record.ops, names)}),
         "parameter_bytes": _stored_bytes(program, walk),
+        **_node_names(names, node_names),
         "in_place": {
             op_name: [walk.calls[v].name for v in group]
             for op_name, group in zip(names, groups, strict=True)
@@ -150,6 +153,12 @@ def read_with_modules(
         if (path := common_module([walk.calls[v].module for v in group])) is not None
     }
     return ProgramReading(graph, nodes, modules, dict(program.sizes.values))
+
+
+def _node_names(names: Sequence[str], nodes: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Return the entry of a graph's metadata for ops that are not called as their nodes are."""
+    differing = {name: node for name, node in zip(names, nodes, strict=True) if name != node}
+    return {NODE_NAMES: differing} if differing else {}
 
 
 def _groups(ops: Sequence[OpRecord], in_place: InPlace) -> list[list[int]]:

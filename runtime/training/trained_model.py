@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from mtpp.errors import InputError
 from mtpp.formats.io.source import read_source
+from mtpp.formats.modelled.node_names import named_as
 from mtpp.formats.torch_export import ProgramReading, read_with_modules
 from mtpp.machine.presets import load_device
 from mtpp.runtime.pytorch.flat_program import FlatProgram, flat_program
@@ -67,12 +68,13 @@ class TrainedModel:
 
     def _labels(self, reading: ProgramReading) -> list[int]:
         stage_of = {name: s for s, names in enumerate(self.stages) for name in names}
-        unknown = next((name for name in stage_of if name not in set(reading.graph.op_names)), None)
-        missing = next((name for name in reading.graph.op_names if name not in stage_of), None)
+        names = named_as(reading.graph, stage_of).op_names
+        unknown = next((name for name in stage_of if name not in set(names)), None)
+        missing = next((name for name in names if name not in stage_of), None)
         if unknown is not None or missing is not None:
             problem = f"has no op {unknown!r}" if unknown is not None else f"op {missing!r} has no stage"
             raise InputError(problem, source=str(self.path), remedy="give the model that was planned for")
-        labels = [stage_of[name] for name in reading.graph.op_names]
+        labels = [stage_of[name] for name in names]
         wrong = _disorder(reading.graph, labels, self.stages)
         if wrong is not None:
             raise InputError(
