@@ -12,8 +12,9 @@ from mtpp.formats.graphs.stage_colours import stage_colour
 from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph
 from mtpp.terminal_safe import terminal_safe
 from mtpp.units import format_bytes
-from mtpp.views.report.colours import ACCENT, LINE, ON_FILL, SOFT, SURFACE
+from mtpp.views.report.colours import ACCENT, LINE, ON_FILL, SOFT
 from mtpp.views.report.drawing import Drawing
+from mtpp.views.report.label_places import Box, label_places
 from mtpp.views.report.levels import MOST_BOXES, Flow, Level, first_shown, levels_of
 from mtpp.views.report.page import GraphLevel, GraphView, Prose, Section
 from mtpp.views.report.stated import StatedPlan
@@ -35,12 +36,15 @@ _LABEL = 19
 _MOST_SIZES = 60
 """Flows whose bytes are written beside them, at most."""
 
+_SIZE_CHARACTER, _SIZE_HIGH = 7.2, 15
+"""Pixels of a character of bytes, at most, and of a line of them."""
+
 _MARGIN = 24
 
 BOX_WIDTH, BOX_HEIGHT = 150, 22
 """Of a vertex. All lengths are pixels of a drawing that is shown in its own size."""
 
-_SLOT, _LAYER, _GUTTER = 168, 40, 90
+_SLOT, _LAYER, _GUTTER = 168, 40, 116
 """Distances of vertices in a layer, of layers, and of columns."""
 
 _ASPECT = 1.7
@@ -208,7 +212,7 @@ def graph_drawing(name: str, level: Level, work: Sequence[str]) -> tuple[Drawing
     if level.title != "Ops":
         boxes["ops"] = [f"{len(group.ops):,}" for group in level.groups]
         tips.insert(2, ("ops", "ops"))
-    drawing.boxes(boxes, name="boxes", edge=SURFACE, tips=tips, clicked=True)
+    drawing.boxes(boxes, name="boxes", edge=LINE, tips=tips, clicked=True)
     labels = [_shortened(terminal_safe(group.name)) for group in level.groups]
     drawing.texts(
         {"x": [x + BOX_WIDTH / 2 for x in left], "y": [y + BOX_HEIGHT / 2 for y in top], "text": labels},
@@ -238,18 +242,31 @@ def size_text(flow: Flow) -> str:
 
 
 def _write_sizes(drawing: Drawing, flows: Sequence[Flow], drawn: FoldedDrawing) -> None:
-    """Write the bytes of flows beside the middle of their first stretches, or of their curves."""
-    at = {e: ((one[0][0] + one[1][0]) / 2, (one[0][1] + one[1][1]) / 2) for e, one in drawn.lines.items()}
-    for e, (x0, y0, x1, y1, cx0, cy0, cx1, cy1) in drawn.curves.items():
-        at[e] = ((x0 + 3 * cx0 + 3 * cx1 + x1) / 8, (y0 + 3 * cy0 + 3 * cy1 + y1) / 8)
+    """Write the bytes of flows beside them where there is room, those of tensors between stages first."""
+    paths = [drawn.lines[e] if e in drawn.lines else _points_of(drawn.curves[e]) for e in range(len(flows))]
+    texts = [size_text(one) for one in flows]
+    half, tall = BOX_WIDTH / 2, BOX_HEIGHT / 2
+    boxes = [Box(x - half, y - tall, x + half, y + tall) for x, y in drawn.places]
+    order = sorted(range(len(flows)), key=lambda e: (not flows[e].crosses, -(flows[e].size_bytes or 0), e))
+    sizes = [(_width(text) * _SIZE_CHARACTER, _SIZE_HIGH) for text in texts]
+    at = label_places(paths, sizes, boxes, order)
     drawing.texts(
         {
             "x": [round(x) for x, _ in at.values()],
             "y": [round(y) for _, y in at.values()],
-            "text": [size_text(flows[e]) for e in at],
+            "text": [texts[e] for e in at],
         },
-        name="sizes", colour=SOFT, size=11, dx=5,
+        name="sizes", colour=SOFT, size=11, align="center", covering=True,
     )  # fmt: skip
+
+
+def _points_of(curve: Curve, count: int = 12) -> list[_Point]:
+    """Return points that a curve passes through."""
+    x0, y0, x1, y1, cx0, cy0, cx1, cy1 = curve
+    weights = [
+        ((1 - t) ** 3, 3 * (1 - t) ** 2 * t, 3 * (1 - t) * t**2, t**3) for t in (i / count for i in range(count + 1))
+    ]
+    return [(a * x0 + b * cx0 + c * cx1 + d * x1, a * y0 + b * cy0 + c * cy1 + d * y1) for a, b, c, d in weights]
 
 
 def _shortened(name: str) -> str:

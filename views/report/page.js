@@ -38,6 +38,7 @@
   const part = (root, name) => root.renderers.find((one) => one.name === name);
   const columns = (root, name) => part(root, name).data_source;
   const put = (root, name, changed) => { const source = columns(root, name); source.data = { ...source.data, ...changed }; };
+  const viewOf = (root) => [...Bokeh.index].find((one) => one.model === root);
   async function show(name) {
     if (!roots.has(name)) {
       const before = Bokeh.documents.length;
@@ -45,8 +46,81 @@
       const root = Bokeh.documents[before].roots()[0];
       roots.set(name, root);
       paint(root);
+      viewOf(root).canvas.events_el?.removeAttribute("tabindex");
+      if (root.toolbar.active_scroll) letMove(byId(name), root);
     }
     return roots.get(name);
+  }
+
+  // --- fingers and keys --------------------------------------------------------------------------------------------
+  // Two fingers zoom and move: x alone where a chart is zoomed in x. Bokeh is told of the first finger only.
+  const rangesOf = (root) => (root.toolbar.active_scroll.dimensions === "both" ? [root.x_range, root.y_range] : [root.x_range]);
+  function letMove(plot, root) {
+    const view = viewOf(root);
+    if (rangesOf(root).length === 1) view.canvas.touch_action?.replace(".bk-events { touch-action: pan-y; }");
+    const fingers = new Map();
+    let before = null;
+    const told = () => {
+      const { left, top } = plot.getBoundingClientRect(), frame = view.frame.bbox;
+      const [a, b] = [...fingers.values()];
+      const x = ((a.clientX + b.clientX) / 2 - left - frame.left) / frame.width;
+      const y = 1 - ((a.clientY + b.clientY) / 2 - top - frame.top) / frame.height;
+      return { at: [x, y], apart: Math.hypot(a.clientX - b.clientX, a.clientY - b.clientY) || 1 };
+    };
+    const moved = (event) => {
+      if (event.pointerType !== "touch" || !fingers.has(event.pointerId)) return;
+      fingers.set(event.pointerId, event);
+      if (!before) return;
+      event.stopPropagation();
+      if (fingers.size !== 2) return;
+      const now = told();
+      rangesOf(root).forEach((range, i) => {
+        const span = range.end - range.start, held = range.start + before.at[i] * span;
+        const grown = (span * before.apart) / now.apart;
+        range.setv({ start: held - now.at[i] * grown, end: held + (1 - now.at[i]) * grown });
+      });
+      before = now;
+    };
+    const down = (event) => {
+      if (event.pointerType !== "touch") return;
+      if (fingers.size) event.stopPropagation();
+      fingers.set(event.pointerId, event);
+      if (fingers.size === 2) before = told();
+    };
+    const up = (event) => {
+      const first = fingers.keys().next().value === event.pointerId;
+      if (!fingers.delete(event.pointerId)) return;
+      if (!first) event.stopPropagation();
+      if (!fingers.size) before = null;
+    };
+    for (const [name, react] of [["pointerdown", down], ["pointermove", moved], ["pointerup", up], ["pointercancel", up]]) {
+      plot.addEventListener(name, react, true);
+    }
+    plot.tabIndex = 0;
+    plot.setAttribute("role", "group");
+    plot.setAttribute("aria-keyshortcuts", "ArrowLeft ArrowRight ArrowUp ArrowDown + - 0");
+    const first = rangesOf(root).map((range) => [range.start, range.end]);
+    plot.addEventListener("keydown", (event) => {
+      if (event.ctrlKey || event.metaKey || event.altKey) return;
+      const steps = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowDown: [1, -1], ArrowUp: [1, 1] };
+      const factor = { "+": 0.65, "-": 1 / 0.65 }[event.key];
+      const ranges = rangesOf(root);
+      if (event.key === "0") {
+        if (graph?.levels.some((level) => level.name === plot.id)) zoom("fit");
+        else ranges.forEach((range, i) => range.setv({ start: first[i][0], end: first[i][1] }));
+      } else if (factor) scale(ranges, factor);
+      else if (steps[event.key] && ranges[steps[event.key][0]]) {
+        const range = ranges[steps[event.key][0]], by = ((range.end - range.start) / 8) * steps[event.key][1];
+        range.setv({ start: range.start + by, end: range.end + by });
+      } else return;
+      event.preventDefault();
+    });
+  }
+  function scale(ranges, factor) {
+    for (const range of ranges) {
+      const middle = (range.start + range.end) / 2, half = ((range.end - range.start) / 2) * factor;
+      range.setv({ start: middle - half, end: middle + half });
+    }
   }
   const clicked = (root, name, told) => {
     const source = columns(root, name);
@@ -173,6 +247,7 @@
   let drawn = null;
   const levelRoot = () => roots.get(graph.levels[drawn].name);
   const wanted = new Map();
+  const narrow = 560, readable = 0.8;
   function setView(root, bounds) {
     wanted.set(root, bounds);
     const [left, top, right, bottom] = bounds;
@@ -181,6 +256,18 @@
     const x = (left + right) / 2, y = (top + bottom) / 2;
     root.x_range.setv({ start: x - width / scale / 2, end: x + width / scale / 2 });
     root.y_range.setv({ start: y + height / scale / 2, end: y - height / scale / 2 });
+  }
+  // A narrow window begins at the first ops, in a size that can be read: a finger moves on.
+  function showFirst(root, [left, top, right, bottom]) {
+    const width = root.inner_width || 800, height = root.inner_height || 500;
+    const fill = Math.min(1.1, Math.max(readable, height / (bottom - top)));
+    if (width > narrow || width / (right - left) >= fill) {
+      setView(root, [left, top, right, bottom]);
+      wanted.delete(root);
+      return;
+    }
+    root.x_range.setv({ start: left, end: left + width / fill });
+    root.y_range.setv({ start: top + height / fill, end: top });
   }
   function fitText(root) {
     const scale = (root.inner_width || 800) / Math.abs(root.x_range.end - root.x_range.start);
@@ -191,7 +278,7 @@
       one.visible = pixels >= 5.5;
       one.glyph.text_font_size = { value: `${Math.min(pixels, 18).toFixed(1)}px` };
     }
-    part(root, "boxes").glyph.line_width = { value: scale > 0.35 ? 0.8 : 0 };
+    part(root, "boxes").glyph.line_width = { value: scale > 0.35 ? 0.8 : 0.5 };
   }
   async function draw(number) {
     if (drawn === number) return;
@@ -202,7 +289,11 @@
     const first = !roots.has(level.name);
     const root = await show(level.name);
     if (!first) return;
-    const fit = () => { setView(root, wanted.get(root) ?? level.bounds); fitText(root); };
+    const fit = () => {
+      if (wanted.has(root)) setView(root, wanted.get(root));
+      else showFirst(root, level.bounds);
+      fitText(root);
+    };
     root.x_range.change.connect(() => fitText(root));
     for (const property of [root.properties.inner_width, root.properties.inner_height]) property.change.connect(fit);
     fit();
@@ -245,11 +336,7 @@
   function zoom(how) {
     const root = levelRoot();
     if (how === "fit") { setView(root, graph.levels[drawn].bounds); return; }
-    const factor = how === "in" ? 0.65 : 1 / 0.65;
-    for (const range of [root.x_range, root.y_range]) {
-      const middle = (range.start + range.end) / 2, half = ((range.end - range.start) / 2) * factor;
-      range.setv({ start: middle - half, end: middle + half });
-    }
+    scale([root.x_range, root.y_range], how === "in" ? 0.65 : 1 / 0.65);
   }
 
   // --- cells of a table of certificates ----------------------------------------------------------------------------

@@ -226,7 +226,7 @@ def page_html(page: Page) -> str:
     from markupsafe import Markup
 
     # A line that ends in a carriage return would read as another text, and so have another hash.
-    scripts = [script().replace("\r\n", "\n").replace("\r", "\n"), _own("page.js")]
+    scripts = [script().replace("\r\n", "\n").replace("\r", "\n"), f"{_own('page.js')}{_own('saving.js')}"]
     environment = Environment(
         loader=FunctionLoader(_own), autoescape=True, undefined=StrictUndefined, finalize=_shown, trim_blocks=False
     )

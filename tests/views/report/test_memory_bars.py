@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from headless import Browser
+from saved_parts import check_saving
 
 import mtpp
 from mtpp.formats.graphs.native import graph_from_document
@@ -134,4 +135,4 @@ def test_bars_in_a_browser(browser: Browser, tmp_path: Path, width: int) -> None
     hint = browser.run("return document.querySelector('#memory-bars .bar .piece').title")
     assert hint == "embedding: 4 MiB of weights"
     assert browser.run("return document.documentElement.scrollWidth") <= width
-    assert (browser.complaints(), browser.hosts()) == ([], [])
+    check_saving(browser)

@@ -12,6 +12,7 @@ from certificate_documents import certificate_row, table
 from graph_strategies import LINK, chain
 from headless import Browser
 from planning import plan_with
+from saved_parts import check_saving
 
 import mtpp
 from mtpp.api.recipes import MultiModalTransformer
@@ -102,7 +103,7 @@ def test_ladders_are_those_of_the_chosen_cell(browser: Browser, tabled: tuple[Pa
     browser.driver.find_element("css selector", '#cell-table tr[data-cell="0"]').send_keys(" ")
     browser.wait("document.getElementById('ladder-title').dataset.cell === '0'")
     assert browser.columns("ladder", "rungs")["name"] == list(table["rows"][0]["bounds"])
-    assert browser.complaints() == []
+    check_saving(browser)
 
 
 def test_training_plans(browser: Browser, tmp_path: Path) -> None:
@@ -128,7 +129,7 @@ def test_training_plans(browser: Browser, tmp_path: Path) -> None:
     assert reached == pytest.approx([one / max(needed) for one in needed])
     assert {format_bytes(one) for one in needed} <= texts
     assert [row[0] for row in browser.table("device-table")] == [str(device["index"]) for device in devices]
-    assert (browser.complaints(), browser.hosts()) == ([], [])
+    check_saving(browser)
 
 
 @pytest.mark.parametrize("planner", ["piper", "graphpipe"])
@@ -150,7 +151,7 @@ def test_plans_of_layers(browser: Browser, tmp_path: Path, planner: str) -> None
     assert reached == pytest.approx([one / max(needed) for one in needed])
     assert {format_bytes(one) for one in needed} <= texts
     assert browser.columns("gantt", "critical")["xs"][0][0] == 0
-    assert (browser.complaints(), browser.hosts()) == ([], [])
+    check_saving(browser)
 
 
 def test_simulations(browser: Browser, tmp_path: Path) -> None:
@@ -166,7 +167,7 @@ def test_simulations(browser: Browser, tmp_path: Path) -> None:
     synchronised = len(document["stages"])
     drawn = [name for name, top in zip(passes["pass"], passes["top"], strict=True) if top < len(rows) - 0.5]
     assert len(drawn) - synchronised == sum(2 * stage["micro_batches"] for stage in document["stages"])
-    assert (browser.complaints(), browser.hosts()) == ([], [])
+    check_saving(browser)
     alone = mtpp.report(document, tmp_path / "alone.html")
     assert alone.verification.verdict == "unchecked"
     browser.open(tmp_path / "alone.html")

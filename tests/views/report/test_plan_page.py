@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from headless import Browser
+from saved_parts import check_saving
 
 import mtpp
 from mtpp.inference.instance import Instance
@@ -89,6 +90,54 @@ def test_stages_are_those_of_the_plan(browser: Browser, planned: tuple[Path, Map
     assert browser.columns("stages", "bound")["xs"][0][0] == pytest.approx(plan["lower_bound"]["value"] / 10**6)
     claims = browser.table("claims")
     assert {row[0] for row in claims} == {"–", "✓ ok"}
+    check_saving(browser)
+
+
+WRITTEN = """
+const pen = document.createElement("canvas").getContext("2d");
+return Bokeh.documents.map((one) => one.roots()[0]).filter((one) => one.name.startsWith("graph-")).flatMap((root) => {
+  const part = (name) => root.renderers.find((one) => one.name === name);
+  const scale = root.inner_width / Math.abs(root.x_range.end - root.x_range.start);
+  return ["labels", "sizes"].filter((name) => part(name)?.visible).flatMap((name) => {
+    const { x, y, text } = part(name).data_source.data, size = parseFloat(part(name).glyph.text_font_size.value);
+    pen.font = `${size}px system-ui, sans-serif`;
+    return [...text].map((one, i) => {
+      const half = pen.measureText(one).width / 2, [across, down] = [x[i] * scale, y[i] * scale];
+      return [root.name, name, one, across - half, down - size / 2, across + half, down + size / 2];
+    });
+  });
+});
+"""
+"""Names and sizes of all graphs that are drawn, and the rectangles of the screen that they take."""
+
+
+def overlapping(found: list[list[Any]]) -> list[tuple[str, str]]:
+    """Return the texts of a graph that cover each other."""
+    return [
+        (one[2], other[2])
+        for i, one in enumerate(found)
+        for other in found[i + 1 :]
+        if one[0] == other[0] and one[3] < other[5] and other[3] < one[5] and one[4] < other[6] and other[4] < one[6]
+    ]
+
+
+def test_labels_do_not_pile_up(
+    browser: Browser, planned: tuple[Path, Mapping[str, Any]], shared_data: Path, tmp_path: Path
+) -> None:
+    """Names and sizes never cover each other, though a stage sends to all others; on a phone they are readable."""
+    path = shared_data / "pages" / "overlapping-labels.json"
+    model = mtpp.read(path)
+    stages = {name: i * 16 // model.graph.op_count for i, name in enumerate(model.graph.op_names)}
+    mtpp.report(mtpp.evaluate(model, stages), tmp_path / "page.html", model)
+    for page, level, least in ((tmp_path / "page.html", 0, 28), (planned[0], 2, 20)):
+        for width in (1400, 400):
+            browser.open(page, width=width)
+            browser.driver.find_elements("name", "graph-level")[level].click()
+            browser.wait(f"!document.getElementById('graph-{level}').hidden")
+            found = [one for one in browser.run(WRITTEN) if one[0] == f"graph-{level}"]
+            assert len([one for one in found if one[1] == "sizes"]) >= least
+            assert overlapping(found) == []
+            assert min(one[6] - one[4] for one in found) >= 8.5
 
 
 @pytest.mark.parametrize(("choice", "numerator", "denominator"), [(0, 1, 2), (2, 2, 1)])
@@ -168,6 +217,51 @@ def test_charts_fit_on_paper(browser: Browser, planned: tuple[Path, Mapping[str,
         browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": media})
         browser.run("window.dispatchEvent(new Event('afterprint'))")
         assert browser.run("return getComputedStyle(document.body).backgroundColor") == "rgb(20, 24, 29)"
+    assert browser.complaints() == []
+
+
+def test_fingers_and_keys(browser: Browser, planned: tuple[Path, Mapping[str, Any]]) -> None:
+    """Two fingers zoom about their middle, one moves; so do keys, and 0 shows all."""
+    browser.open(planned[0], width=400)
+    spans = "const root = Bokeh.documents.map((one) => one.roots()[0]).find((one) => one.name === 'graph-2');"
+    spans += "return [root.x_range.start, root.x_range.end, root.y_range.end, root.y_range.start]"
+    place = "const plot = document.getElementById('graph-2'); plot.scrollIntoView({block: 'center'});"
+    place += "const {left, top} = plot.getBoundingClientRect(); return [left, top]"
+    left, top = browser.run(place)
+
+    def touch(kind: str, *points: tuple[float, float]) -> None:
+        fingers = [{"x": left + x, "y": top + y, "id": i} for i, (x, y) in enumerate(points)]
+        browser.driver.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": kind, "touchPoints": fingers})
+
+    before = browser.run(spans)
+    touch("touchStart", (150, 200))
+    touch("touchStart", (150, 200), (250, 200))
+    touch("touchMove", (125, 200), (275, 200))
+    touch("touchMove", (100, 200), (300, 200))
+    touch("touchEnd")
+    zoomed = browser.run(spans)
+    assert zoomed[1] - zoomed[0] == pytest.approx((before[1] - before[0]) / 2, rel=0.02)
+    assert zoomed[3] - zoomed[2] == pytest.approx((before[3] - before[2]) / 2, rel=0.02)
+    width = browser.run("return document.getElementById('graph-2').clientWidth")
+    middle = [low + (high - low) * 200 / width for low, high in (before[:2], zoomed[:2])]
+    assert middle[0] == pytest.approx(middle[1], abs=12)
+    touch("touchStart", (200, 200))
+    for step in range(1, 6):
+        touch("touchMove", (200 - 10 * step, 200))
+    touch("touchEnd")
+    moved = browser.run(spans)
+    assert moved[0] > zoomed[0]
+    assert moved[2:] == pytest.approx(zoomed[2:])
+    plot = browser.driver.find_element("id", "graph-2")
+    plot.send_keys("-")
+    wider = browser.run(spans)
+    assert wider[1] - wider[0] == pytest.approx((moved[1] - moved[0]) / 0.65)
+    plot.send_keys("\ue012")  # arrow to the left
+    assert browser.run(spans)[0] < wider[0]
+    plot.send_keys("0")
+    fitted = browser.run(spans)
+    assert fitted[0] <= -24
+    assert fitted[1] - fitted[0] > before[1] - before[0]
     assert browser.complaints() == []
 
 
