@@ -11,6 +11,7 @@ from mtpp.api.options.emitting import Emitting
 from mtpp.api.options.splitting import Planned
 from mtpp.api.parameters import names
 from mtpp.errors import InputError
+from mtpp.wording import did_you_mean
 
 if TYPE_CHECKING:
     from mtpp.api.inputs.model import Model
@@ -107,7 +108,7 @@ def check_forms(forms: Sequence[str]) -> None:
 
     for name in forms:
         if name not in FORMS_EMITTED:
-            remedy = f"use one of {', '.join(FORMS_EMITTED)}"
+            remedy = did_you_mean(name, FORMS_EMITTED, f"use one of {', '.join(FORMS_EMITTED)}")
             raise InputError(f"unknown form {name!r}", parameter="form", remedy=remedy)
 
 

@@ -8,6 +8,7 @@ from operator import index
 from typing import TYPE_CHECKING, Any
 
 from mtpp.errors import InputError
+from mtpp.wording import did_you_mean
 
 if TYPE_CHECKING:
     from mtpp.array_types import Array
@@ -54,7 +55,8 @@ def choice(value: Any, parameter: str, known: Sequence[str], noun: str | None = 
     """Return one of a few texts."""
     if not isinstance(value, str) or value not in known:
         problem = f"{shortened(value)} is unknown" if noun is None else f"unknown {noun} {shortened(value)}"
-        raise InputError(problem, parameter=parameter, remedy=f"use one of {', '.join(known)}")
+        remedy = did_you_mean(value, known, f"use one of {', '.join(known)}")
+        raise InputError(problem, parameter=parameter, remedy=remedy)
     return value
 
 

@@ -14,6 +14,7 @@ from mtpp.errors import InputError
 from mtpp.inference.certificate import Certificate, LowerBound, Tier
 from mtpp.names import BOTTLENECK_OBJECTIVE, DIRECT, LATENCY_OBJECTIVE
 from mtpp.units import PICOSECONDS
+from mtpp.wording import did_you_mean
 
 if TYPE_CHECKING:
     from mtpp.api.inputs.model import Model
@@ -402,7 +403,8 @@ class PartitionPlan(SavedResult):
         try:
             return int(self._document["assignment"][name])
         except (KeyError, TypeError):
-            raise InputError(f"no op is called {name!r}", parameter="name") from None
+            remedy = did_you_mean(name, self._document["assignment"], "") or None
+            raise InputError(f"no op is called {name!r}", parameter="name", remedy=remedy) from None
 
     def document(self, *, embed: bool = False) -> dict[str, Any]:
         """Return the JSON document, ``mtpp-plan`` version 1, as a copy that may be changed.

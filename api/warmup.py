@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 
 from mtpp.errors import MtppError
+from mtpp.wording import did_you_mean
 
 _GPT2 = "gpt2.onnx --dim batch=1 --dim sequence=64"
 _TRAIN = "plan training.json --batch-size 16 --micro-batch-size 2"
@@ -204,6 +205,6 @@ def _commands(given: str | Sequence[str]) -> tuple[str, ...]:
         raise InputError("names no command", parameter="commands", remedy=remedy)
     for name in names:
         if name not in known:
-            shown = parameters.shortened(name)
-            raise InputError(f"{shown} is no command that compiles anything", parameter="commands", remedy=remedy)
+            near, shown = did_you_mean(name, known, remedy), parameters.shortened(name)
+            raise InputError(f"{shown} is no command that compiles anything", parameter="commands", remedy=near)
     return names

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import click
 
+from mtpp.cli.options.values import OneOf
+
 
 @click.command("completion")
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.argument("shell", type=OneOf(["bash", "zsh", "fish"]))
 @click.option("--debug", is_flag=True, expose_value=False, help="Show a traceback when something fails.")
 @click.pass_context
 def command(ctx: click.Context, shell: str) -> None:

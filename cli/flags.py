@@ -16,6 +16,7 @@ _OTHERS = {
     "listing": "FILE",
     "models": "MODEL",
     "n": "-n",
+    "name": "NAME",
     "output_format": "--format",
     "path": "-o",
     "paths": "MODEL",

@@ -19,6 +19,7 @@ from mtpp.api.recipes import (
     Transformer,
     TransformerTraining,
 )
+from mtpp.cli.options.groups import CommandGroup
 from mtpp.cli.options.made import options
 from mtpp.cli.options.shared import noise_options, output_path
 from mtpp.errors import InputError
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from mtpp.cli.terminal.console import Console
 
 
-@click.group("generate")
+@click.group("generate", cls=CommandGroup)
 def command() -> None:
     """Draw synthetic graphs for test beds, in the native formats.
 

@@ -15,6 +15,7 @@ import click
 
 from mtpp import __version__
 from mtpp.cli.flags import flag_of
+from mtpp.cli.options.groups import CommandGroup
 from mtpp.cli.terminal.output import OutputClosed
 from mtpp.errors import LimitReached, MtppError
 from mtpp.host import interrupts
@@ -40,6 +41,7 @@ COMMANDS = {
     "convert": "Write a model as a graph with costs, in another format.",
     "profile": "Measure on this machine what each op of an ONNX model takes.",
     "machine": "Write a machine file from a list of GPUs, or of this machine.",
+    "systems": "List the systems that --system knows by name, with their figures.",
     "split": "Write one ONNX model per stage of a plan, and check that they compute the same.",
     "run": "Run the stages of a model as a pipeline: what was measured against what was predicted.",
     "compare": "Measure algorithms against each other on many models.",
@@ -54,7 +56,7 @@ class Interrupted(BaseException):
     """The user ended the run; click would print an empty line at a KeyboardInterrupt."""
 
 
-class LazyGroup(click.Group):
+class LazyGroup(CommandGroup):
     """A group that imports a subcommand's module when it is called, not before."""
 
     def invoke(self, ctx: click.Context) -> Any:

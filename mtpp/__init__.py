@@ -57,6 +57,7 @@ _EXPORTS = {
     "split": "mtpp.api.split",
     "stage_modules": "mtpp.api.training.stage_modules",
     "sweep_training": "mtpp.api.sweep_training",
+    "systems": "mtpp.api.inputs.systems",
     "verify": "mtpp.api.verify",
     "warmup": "mtpp.api.warmup",
     "Equi": "mtpp.api.options.line_planners",
@@ -125,6 +126,7 @@ __all__ = [
     "split",
     "stage_modules",
     "sweep_training",
+    "systems",
     "verify",
     "warmup",
 ]
@@ -141,6 +143,7 @@ if TYPE_CHECKING:
     from mtpp.api.generate import generate
     from mtpp.api.inputs.described_machine import describe_machine
     from mtpp.api.inputs.reading import read
+    from mtpp.api.inputs.systems import systems
     from mtpp.api.inspect import inspect
     from mtpp.api.language_models.compare_layouts import compare_layouts
     from mtpp.api.language_models.device_map import device_map

@@ -23,6 +23,7 @@ _DECIMAL_PREFIX = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 1
 _BINARY_PREFIX = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
 _PREFIX = _DECIMAL_PREFIX | _BINARY_PREFIX
 _QUANTITY = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?)\s*([^\d\s].*?)?\s*")
+_BITS = re.compile(r"([KMGTPkmgtp]?[Ii]?)(?:bps|[Bb][Ii][Tt]/(.*))")
 _LARGEST_EXPONENT = 400
 _LEAST_SHARE = 0.001
 _ROUNDS_TO_ONE = 0.99995  # with four digits: 999,960 is "1 M", not "1000 k"
@@ -101,18 +102,32 @@ def parse_bytes(text: str, *, round_down: bool = False) -> int:
     return _whole_positive(floor(size) if round_down else size, text, what, zero=True)
 
 
+class BitRate(int):
+    """Bytes per second that were given in bits: the same number as any other, which people see in both."""
+
+
 def parse_bandwidth(text: str) -> int:
-    """Read a bandwidth such as ``25GB/s``, ``100Gbit/s`` or ``25GiB/ms``, in bytes per second."""
+    """Read a bandwidth such as ``25GB/s``, ``100Gbit/s``, ``25Gbps`` or ``25GiB/ms``, in bytes per second.
+
+    ``bit`` and ``bps`` may have prefixes in any case. A bandwidth in bits is a :class:`BitRate`.
+    """
     what, example = "bandwidth", "25GB/s or 100Gbit/s"
     number, unit = _split(text, what, example)
-    spelled_out = f"{unit.removesuffix('ps')}/s" if unit.endswith("Bps") else unit
-    amount, _, time = spelled_out.partition("/")
-    for suffix, bits in (("bit", 1), ("b", 1), ("B", 8)):
+    amount, _, time = _spelled_out(unit).partition("/")
+    for suffix, bits, kind in (("bit", 1, BitRate), ("b", 1, BitRate), ("B", 8, int)):
         prefix = amount.removesuffix(suffix)
         if prefix != amount and prefix in _PREFIX and time in PICOSECONDS:
             per_s = PICOSECONDS["s"] // PICOSECONDS[time]
-            return _whole_positive(Fraction(number * _PREFIX[prefix] * bits * per_s, 8), text, what)
+            return kind(_whole_positive(Fraction(number * _PREFIX[prefix] * bits * per_s, 8), text, what))
     raise InputError(f"{what} {text!r} has an unknown unit {unit!r}", remedy=f"write it like {example}")
+
+
+def _spelled_out(unit: str) -> str:
+    """Return a unit of bandwidth with its time behind a slash: ``Gbit/s`` for ``gbps``, ``GB/s`` for ``GBps``."""
+    if unit.endswith("Bps"):
+        return f"{unit.removesuffix('ps')}/s"
+    bits = _BITS.fullmatch(unit)
+    return f"{bits[1].capitalize()}bit/{bits[2] or 's'}" if bits else unit
 
 
 def parse_compute_rate(text: str) -> int:
@@ -147,8 +162,9 @@ def format_bytes(count: int) -> str:
 
 
 def format_bandwidth(bytes_per_s: int) -> str:
-    """Write a bandwidth for people, in decimal units: ``25 GB/s``."""
-    return f"{_with_prefix(bytes_per_s)}B/s"
+    """Write a bandwidth for people, in decimal units: ``25 GB/s``; one given in bits in both: ``8 Gbit/s = 1 GB/s``."""
+    given = f"{_with_prefix(8 * bytes_per_s)}bit/s = " if isinstance(bytes_per_s, BitRate) else ""
+    return f"{given}{_with_prefix(bytes_per_s)}B/s"
 
 
 def format_compute_rate(flops_per_s: int) -> str:

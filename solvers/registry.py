@@ -12,6 +12,7 @@ from mtpp.errors import InputError
 from mtpp.inference.instance import Instance
 from mtpp.solvers.limits import UNLIMITED, SearchLimits, SearchResult
 from mtpp.solvers.step_times import move_s, order_s
+from mtpp.wording import did_you_mean
 
 Partitioner = Callable[[Instance, SearchLimits], SearchResult]
 
@@ -135,6 +136,5 @@ def partitioner(name: str) -> PartitionerEntry:
     try:
         return PARTITIONERS[names.PARTITIONER_ALIASES.get(name, name)]
     except KeyError:
-        raise InputError(
-            f"no algorithm is called {name!r}", parameter="algorithm", remedy=f"use one of {', '.join(PARTITIONERS)}"
-        ) from None
+        remedy = did_you_mean(name, names.ALGORITHMS, f"use one of {', '.join(PARTITIONERS)}")
+        raise InputError(f"no algorithm is called {name!r}", parameter="algorithm", remedy=remedy) from None

@@ -11,6 +11,7 @@ from typing import Any
 from mtpp.errors import InputError
 from mtpp.names import ENGINE_RULES, PARTITIONER_ALIASES
 from mtpp.solvers.registry import PARTITIONERS, PartitionerEntry
+from mtpp.wording import did_you_mean
 
 PAPER = ("mla", "mla-weighted", "random-1", "random-100", "random-10000", "brkga-100", "brkga-10000")
 """Rows of Table 2 of Archer et al. (2024), in its order."""
@@ -72,11 +73,9 @@ def parse_variant(name: str, parameter: str = "algorithms") -> Variant:
     sized = _SIZED.fullmatch(name)
     base = "" if sized is None else PARTITIONER_ALIASES.get(sized[1], sized[1])
     if sized is None or base not in PARTITIONERS:
-        raise InputError(
-            f"no algorithm is called {name!r}",
-            parameter=parameter,
-            remedy=f"use {', '.join(PARTITIONERS)}, or with a number of evaluations: random-100",
-        )
+        others = f"use {', '.join(PARTITIONERS)}, or with a number of evaluations: random-100"
+        remedy = did_you_mean(name, (*PARTITIONERS, *PARTITIONER_ALIASES), others)
+        raise InputError(f"no algorithm is called {name!r}", parameter=parameter, remedy=remedy)
     entry, evaluations = PARTITIONERS[base], int(sized[2])
     if entry.name in _SINGLE:
         raise InputError(f"{name!r}: {entry.name} takes no number", parameter=parameter, remedy=f"write {entry.name}")

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mtpp.errors import InputError
+from mtpp.wording import did_you_mean
 
 if TYPE_CHECKING:
     from mtpp.inference.graph import CostGraph
@@ -48,10 +49,16 @@ def keep_states(graph: CostGraph, pairs: Mapping[str, str], *, spare: bool = Fal
         where = f"{source}={target}"
         if source not in sizes:
             said = "no op reads the input" if source in known else "the model has no input"
-            raise InputError(f"{said} {source!r}", parameter=_PARAMETER, where=where, remedy=_listed(sizes))
+            raise InputError(
+                f"{said} {source!r}",
+                parameter=_PARAMETER,
+                where=where,
+                remedy=did_you_mean(source, sizes, _listed(sizes)),
+            )
         results = [*(graph.result_names or made), *known]
         if target not in results and target != source:
-            raise InputError(f"the model has no result {target!r}", parameter=_PARAMETER, where=where)
+            remedy = did_you_mean(target, results, "") or None
+            raise InputError(f"the model has no result {target!r}", parameter=_PARAMETER, where=where, remedy=remedy)
         if target in list(chosen.values())[:i]:
             raise InputError(f"two states come out as {target!r}", parameter=_PARAMETER, where=where)
         _refuse_other_type(known.get(source), known.get(target), where)

@@ -12,6 +12,7 @@ import numpy as np
 
 from mtpp.errors import InputError, InvalidPartition
 from mtpp.ranges import MOST_STAGES
+from mtpp.wording import did_you_mean
 
 if TYPE_CHECKING:
     from mtpp.formats.io.source import Source
@@ -160,7 +161,8 @@ def labels_of_document(graph: CostGraph, document: Any, display: str) -> list[in
     for name, stage in document.items():
         where = prefix + pointer(name)
         if name not in known:
-            raise InputError("the model has no such op", source=display, where=where)
+            near = did_you_mean(name, known, "") or None
+            raise InputError("the model has no such op", source=display, where=where, remedy=near)
         number = int(stage) if isinstance(stage, Integral) and not isinstance(stage, bool) else -1
         if not 0 <= number < MOST_STAGES:
             raise InputError(f"{stage!r} is not the number of a stage", source=display, where=where)
@@ -189,9 +191,8 @@ def labels_of_cuts(graph: CostGraph, cuts: Iterable[str]) -> list[int]:
     ends = []
     for name in cuts:
         if name not in position:
-            raise InputError(
-                f"no op is called {name!r}", parameter="cuts", remedy="`mtpp inspect --ops` lists the names"
-            )
+            remedy = did_you_mean(name, position, "`mtpp inspect --ops` lists the names")
+            raise InputError(f"no op is called {name!r}", parameter="cuts", remedy=remedy)
         ends.append(position[name] + 1)
     stage = np.searchsorted(np.array(sorted(set(ends))), np.arange(graph.op_count), side="right")
     labels = np.empty(graph.op_count, dtype=np.int64)

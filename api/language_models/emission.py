@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from mtpp.errors import InputError
 from mtpp.names import ENGINES
+from mtpp.wording import did_you_mean
 
 if TYPE_CHECKING:
     from mtpp.api.observer import Observer
@@ -50,7 +51,7 @@ def emit_language_model(
 
     for form in asked.form:
         if form not in ENGINES:
-            remedy = f"use one of {', '.join(ENGINES)}"
+            remedy = did_you_mean(form, ENGINES, f"use one of {', '.join(ENGINES)}")
             raise InputError(f"{form!r} is no form of plans of language models", parameter="form", remedy=remedy)
     model = language_model(path)
     stages = planned_stages(model, plan)

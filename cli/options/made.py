@@ -15,7 +15,7 @@ from mtpp.cli.flags import flag_of
 from mtpp.cli.options.completing import list_completion, names_completion
 from mtpp.cli.options.file_types import FileType
 from mtpp.cli.options.sizes import size_options, sizes_of
-from mtpp.cli.options.values import CoreList, FiniteRange, StageCounts, counts, size, whole_numbers
+from mtpp.cli.options.values import CoreList, FiniteRange, OneOf, StageCounts, counts, size, whole_numbers
 from mtpp.errors import InputError, renamed
 from mtpp.ranges import MOST_OPS
 
@@ -148,7 +148,7 @@ def _terms(one: Option) -> dict[str, Any]:
     if isinstance(kind, path_kinds.InputPath | path_kinds.OutputPath):
         return terms | {"type": FileType(kind)}
     if isinstance(kind, kinds.Choice) and one.metavar is None:
-        return terms | {"type": click.Choice(kind.known)}
+        return terms | {"type": OneOf(kind.known)}
     return terms | {"shell_complete": names_completion(kind.names)}
 
 

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
+from mtpp.cli.options.values import OneOf
 from mtpp.errors import InputError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -22,7 +23,7 @@ def size_options(dim: str, auto: str) -> Callable[[F], F]:
     """Add ``--dim``, ``--dims auto`` and ``--trips``; *dim* and *auto* are the help of the first two."""
 
     def apply(function: F) -> F:
-        proposed = click.option("--dims", "auto_dims", type=click.Choice([_AUTO]), help=auto)
+        proposed = click.option("--dims", "auto_dims", type=OneOf([_AUTO]), help=auto)
         given = click.option("--dim", "dims", multiple=True, metavar="NAME=VALUE", help=dim)
         counted = click.option(
             "--trips",

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from mtpp.ranges import MOST_CORES, MOST_STAGE_COUNTS, MOST_STAGES
+from mtpp.wording import did_you_mean
 
 
 class FiniteRange(click.FloatRange):
@@ -22,6 +23,15 @@ class FiniteRange(click.FloatRange):
         if not math.isfinite(number):
             self.fail(f"{value} is not a finite number", param, ctx)
         return number
+
+
+class OneOf(click.Choice):  # type: ignore[type-arg]  # generic in new versions of click only
+    """One of a few words; of a mistyped one it says which is meant."""
+
+    def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
+        """Return the words to choose from, and the nearest."""
+        near = did_you_mean(value, map(str, self.choices), "")
+        return "; ".join(filter(None, (super().get_invalid_choice_message(value, ctx).rstrip("."), near)))
 
 
 class StageCounts(click.ParamType):  # type: ignore[type-arg]  # generic in new versions of click only

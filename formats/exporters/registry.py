@@ -14,6 +14,7 @@ from mtpp.formats.exporters.tflite_segments import emit_tflite_segments
 from mtpp.formats.exporters.torch_pipelining import emit_torch
 from mtpp.formats.exporters.vllm import emit_vllm
 from mtpp.names import EXPORTERS
+from mtpp.wording import did_you_mean
 
 
 class Emitter(NamedTuple):
@@ -55,4 +56,5 @@ def emit(name: str, request: Request) -> str:
     for emitter in EMITTERS:
         if emitter.name == name:
             return emitter.emit(request)
-    raise InputError(f"unknown form {name!r}", parameter="emit", remedy=f"use one of {', '.join(EXPORTERS)}")
+    remedy = did_you_mean(name, EXPORTERS, f"use one of {', '.join(EXPORTERS)}")
+    raise InputError(f"unknown form {name!r}", parameter="emit", remedy=remedy)

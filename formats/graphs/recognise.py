@@ -20,6 +20,7 @@ from mtpp.inference.graph import CostGraph
 from mtpp.machine.device import Device
 from mtpp.names import FORMATS_READ, FORMATS_WRITTEN
 from mtpp.training.plan import FORMAT as TRAINING_PLAN
+from mtpp.wording import did_you_mean
 
 
 def read_graph(
@@ -203,4 +204,5 @@ def _by_name(name: str, option: str, choices: tuple[str, ...]) -> GraphFormat:
     for candidate in FORMATS:
         if candidate.name == name and name in choices:
             return candidate
-    raise InputError(f"unknown format {name!r}", source=option, remedy=f"use one of {', '.join(choices)}")
+    remedy = did_you_mean(name, choices, f"use one of {', '.join(choices)}")
+    raise InputError(f"unknown format {name!r}", source=option, remedy=remedy)

@@ -32,7 +32,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from typing import NamedTuple
 
 from mtpp.errors import InputError, UnrecognisedInput
@@ -43,6 +42,7 @@ from mtpp.formats.io.text_lines import cost_of, decoded, size_of
 from mtpp.formats.modelled.naming import distinct_names, untaken
 from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.units import Exact
+from mtpp.wording import did_you_mean
 
 TIME_UNIT = "us"
 
@@ -190,8 +190,7 @@ def _message(value: Token | Message, key: str) -> Message:
 def _check_fields(row: Message, known: frozenset[str]) -> None:
     for key, values in row.fields.items():
         if key not in known:
-            near = get_close_matches(key[:60], known, 1)
-            remedy = f"did you mean {near[0]!r}?" if near else None
+            remedy = did_you_mean(key, sorted(known), "") or None
             raise InputError(f"unknown field {shown(key)}", where=f"line {values[0].line}", remedy=remedy)
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from difflib import get_close_matches
 from fractions import Fraction
 from itertools import chain
 from typing import Any
@@ -27,6 +26,7 @@ from mtpp.document_shape import (
 )
 from mtpp.errors import InputError, UnrecognisedInput
 from mtpp.units import Exact, ceil_ratio
+from mtpp.wording import did_you_mean
 
 __all__ = [
     "SIZE_LIMIT",
@@ -111,8 +111,7 @@ def _wrong_keys(fault: WrongKeys) -> InputError:
     if fault.missing:
         return InputError(f"missing key {fault.missing[0]!r}", where=where, remedy="add it")
     key, known = fault.unknown[0], fault.known
-    near = get_close_matches(key[:_LONGEST_SHOWN], known, 1)
-    remedy = f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(known)}"
+    remedy = did_you_mean(key, known, f"known keys: {', '.join(known)}")
     return InputError(f"unknown key {shown(key)}", where=where, remedy=remedy)
 
 

@@ -15,6 +15,7 @@ from mtpp.inference.merged_names import JoinedNames, MemberNames
 from mtpp.inference.partition import Partition
 from mtpp.inference.stage_cost import StageCost
 from mtpp.inference.topological import first_come_order
+from mtpp.wording import did_you_mean
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,9 +74,8 @@ def contract_named(instance: Instance, groups: Sequence[Sequence[str]]) -> Contr
     index = {name: v for v, name in enumerate(instance.op_names)}
     unknown = [name for group in groups for name in group if name not in index]
     if unknown:
-        raise InputError(
-            f"no op is called {unknown[0]!r}", parameter="together", remedy="`mtpp inspect --ops` lists the names"
-        )
+        remedy = did_you_mean(unknown[0], index, "`mtpp inspect --ops` lists the names")
+        raise InputError(f"no op is called {unknown[0]!r}", parameter="together", remedy=remedy)
     return contract(instance, [[index[name] for name in group] for group in groups])
 
 

@@ -20,7 +20,14 @@ _BOARDS: dict[str, tuple[str, dict[str, str]]] = {
     "V100-SXM2-16GB": ("v100", {"fast_memory": "16GB"}),
     "V100-PCIE-32GB": ("v100", {"peak_flops": "112TFLOP/s", "bandwidth": "16GB/s"}),
     "V100-PCIE-16GB": ("v100", {"peak_flops": "112TFLOP/s", "bandwidth": "16GB/s", "fast_memory": "16GB"}),
+    "H200": ("h200", {}),
+    "B200": ("b200", {}),
     "L4": ("l4", {}),
+    "L40S": ("l40s", {}),
+    "A10": ("a10", {}),
+    "GeForce RTX 3090": ("rtx-3090", {}),
+    "GeForce RTX 4090": ("rtx-4090", {}),
+    "GeForce RTX 5090": ("rtx-5090", {}),
     "T4": ("t4", {}),
 }
 """Preset of each board, and figures in which the board differs by NVIDIA's data sheets of A100, H100 and V100.

@@ -58,16 +58,18 @@ from mtpp.machine.presets import (
     figures_of_table,
     load_device,
     parsed,
+    preset_named,
     preset_tables,
     refuse_unknown,
     require_text,
+    unknown_preset,
     whole_above_zero,
 )
 from mtpp.machine.tensor_group import ONE_GPU, TensorGroup
 from mtpp.names import DEVICE_ORDERS, DIRECT, FIXED, TRANSPORTS
 from mtpp.ranges import MOST_STAGES
 from mtpp.units import Exact, exact_decimal, format_bytes, parse_bandwidth, parse_bytes, parse_duration
-from mtpp.wording import counted
+from mtpp.wording import counted, did_you_mean
 
 _PLACE = re.compile("cpu|cuda:(0|[1-9][0-9]{0,3})")
 _KEYS = ("name", "order", "transport", "device", "link", "description")
@@ -282,11 +284,10 @@ def _figures(row: Mapping[str, Any], at: str, defaults: Defaults) -> dict[str, A
 def _system_figures(system: Any, at: str) -> dict[str, Any]:
     if isinstance(system, dict):
         return figures_of_table(system, "device", f"{at}/")
-    presets = preset_tables()
-    if not isinstance(system, str) or system not in presets:
-        remedy = f"presets: {', '.join(presets)}"
-        raise InputError(f"{system!r} is neither a preset nor a table", where=at, remedy=remedy)
-    return figures_of_table(presets[system], system)
+    preset = preset_named(system) if isinstance(system, str) else None
+    if preset is None:
+        raise InputError(f"{system!r} is neither a preset nor a table", where=at, remedy=unknown_preset(str(system)))
+    return figures_of_table(preset_tables()[preset], preset)
 
 
 def _limit(row: Mapping[str, Any], at: str, of_system: int | None) -> int | None:
@@ -351,5 +352,9 @@ def _factor(row: Mapping[str, Any], key: str, at: str) -> Exact:
 
 def _one_of(value: Any, choices: tuple[str, ...], where: str) -> str:
     if value not in choices:
-        raise InputError(f"{value!r} is unknown", where=where, remedy=f"use one of {', '.join(choices)}")
+        raise InputError(
+            f"{value!r} is unknown",
+            where=where,
+            remedy=did_you_mean(value, choices, f"use one of {', '.join(choices)}"),
+        )
     return str(value)

@@ -19,6 +19,7 @@ from mtpp.errors import InputError
 from mtpp.machine.device import Device
 from mtpp.machine.pair_link import GivenLink, PairLink
 from mtpp.names import DIRECT
+from mtpp.wording import did_you_mean
 
 _Table = tuple[Device, str]
 
@@ -117,7 +118,8 @@ def require_links(links: Sequence[GivenLink], names: Sequence[str], transport: s
         at = f"/link/{i}/between"
         for j, name in enumerate(link.between):
             if name not in counts:
-                raise InputError(f"no device is called {name!r}", where=f"{at}/{j}", remedy=f"use {_listed(counts)}")
+                remedy = did_you_mean(name, counts, f"use {_listed(counts)}")
+                raise InputError(f"no device is called {name!r}", where=f"{at}/{j}", remedy=remedy)
         one, other = link.between
         if one == other and counts[one] == 1:
             raise InputError(f"there is one {one!r} alone, which has no link to itself", where=at)

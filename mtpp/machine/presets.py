@@ -14,6 +14,8 @@ A file describes a device with its link, as ``systems.toml`` does, or networks w
 
 from __future__ import annotations
 
+import os
+import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
@@ -26,10 +28,13 @@ from mtpp.errors import InputError
 from mtpp.machine.device import Device
 from mtpp.machine.link import Level, Link
 from mtpp.units import format_bytes, parse_bandwidth, parse_bytes, parse_compute_rate
+from mtpp.wording import did_you_mean
 
 Parsed = TypeVar("Parsed")
 
 DEFAULT_PRESET = "reference"
+
+_MAKERS = ("nvidia", "geforce", "tesla", "amd", "instinct", "google", "coral", "apple")
 
 _MOST_BYTES = 2**24
 """Of a file that describes devices, which people write."""
@@ -43,7 +48,7 @@ _KEYS: dict[str, tuple[str, Callable[[str], int]]] = {
     "stage_memory": ("stage_memory_bytes", parse_bytes),
 }
 _REQUIRED = ("peak_flops", "memory_bandwidth", "bandwidth")
-_TEXT_KEYS = ("name", "description", "source", "sources", "peak")
+_TEXT_KEYS = ("name", "description", "precision", "source", "sources", "peak")
 _LEVEL_KEYS = ("devices", "bandwidth", "name")
 _TOPOLOGY_KEYS = ("levels", "name", "description")
 
@@ -54,20 +59,47 @@ def preset_tables() -> Mapping[str, Mapping[str, Any]]:
     return tomllib.loads(files("mtpp").joinpath("machine/systems.toml").read_text(encoding="utf-8"))
 
 
+def preset_named(spelling: str) -> str | None:
+    """Return the name of the preset that a spelling stands for; None for that of none.
+
+    Case, blanks and punctuation do not count, nor do words of the maker: ``A100``, ``rtx4090``, ``GeForce RTX 4090``.
+    """
+    presets = preset_tables()
+    if spelling in presets:
+        return spelling
+    words = [word for word in re.split("[^a-z0-9]+", spelling.lower()) if word not in _MAKERS]
+    return {_plain(name): name for name in presets}.get("".join(words))
+
+
+def unknown_preset(spelling: str) -> str:
+    """Return the remedy for a name that no preset has: the nearest, or all."""
+    presets = {_plain(name): name for name in preset_tables()}
+    near = did_you_mean(_plain(spelling), presets, "")
+    for plain, name in presets.items():
+        near = near.replace(repr(plain), repr(name))
+    return near or f"presets: {', '.join(presets.values())}"
+
+
 def load_device(name_or_path: str = DEFAULT_PRESET) -> Device:
     """Return a preset by its name, or the device described by a TOML file.
+
+    A file comes before a preset whose name is spelled otherwise.
 
     Raises
     ------
     InputError
         If neither a preset nor a file has that name, or the file describes no device.
     """
-    presets = preset_tables()
-    if name_or_path in presets:
-        return device_of_table(presets[name_or_path], name_or_path, f"preset {name_or_path}")
-    text = toml_text(name_or_path, "no such preset and no such file", f"presets: {', '.join(presets)}")
+    preset = preset_named(name_or_path)
+    if preset is not None and (preset == name_or_path or not os.path.exists(name_or_path)):
+        return device_of_table(preset_tables()[preset], preset, f"preset {preset}")
+    text = toml_text(name_or_path, "no such preset and no such file", unknown_preset(name_or_path))
     table = toml_of_text(text, name_or_path)
     return device_of_table(table, Path(name_or_path).stem, name_or_path)
+
+
+def _plain(name: str) -> str:
+    return re.sub("[^a-z0-9]+", "", name.lower())
 
 
 def toml_text(path: str, absent: str, remedy: str | None = None) -> str:
@@ -131,8 +163,9 @@ def figures_of_table(table: Mapping[str, Any], name: str, within: str = "") -> d
         if key in _TEXT_KEYS:
             continue
         if key not in _KEYS:
-            known = ", ".join([*_KEYS, *_TEXT_KEYS])
-            raise InputError("unknown key", where=within + key, remedy=f"use one of {known}")
+            known = [*_KEYS, *_TEXT_KEYS]
+            remedy = did_you_mean(key, known, f"use one of {', '.join(known)}")
+            raise InputError("unknown key", where=within + key, remedy=remedy)
         figure, parse = _KEYS[key]
         figures[figure] = parsed(value, parse, within + key)
     return figures
@@ -165,7 +198,8 @@ def refuse_unknown(table: Mapping[str, Any], known: Sequence[str], where: str) -
     """Raise InputError for a key that is not known; *where* is the place of the table."""
     for key in table:
         if key not in known:
-            raise InputError("unknown key", where=f"{where}/{key}", remedy=f"use one of {', '.join(known)}")
+            remedy = did_you_mean(key, known, f"use one of {', '.join(known)}")
+            raise InputError("unknown key", where=f"{where}/{key}", remedy=remedy)
 
 
 def require_text(value: Any, where: str) -> str:

@@ -13,6 +13,7 @@ from mtpp.errors import InputError
 from mtpp.inference.certificate import Tier
 from mtpp.inference.instance import Instance
 from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
+from mtpp.wording import did_you_mean
 
 Bound = Callable[[Instance, BoundLimits], BoundResult]
 
@@ -123,6 +124,5 @@ def bound_entry(name: str) -> BoundEntry:
     try:
         return BOUNDS[name]
     except KeyError:
-        raise InputError(
-            f"no bound is called {name!r}", parameter="bounds", remedy=f"use some of {', '.join(BOUNDS)}"
-        ) from None
+        remedy = did_you_mean(name, BOUNDS, f"use some of {', '.join(BOUNDS)}")
+        raise InputError(f"no bound is called {name!r}", parameter="bounds", remedy=remedy) from None

@@ -52,6 +52,7 @@ def _right(tmp_path: Path) -> dict[str, dict[str, Any]]:
         "compare_layouts": {"models": llama, "k": 2, "layouts": "vllm"},
         "convert": {"model": path, "to": "csv", "plan": STAGES},
         "describe_machine": {"listing": listing},
+        "systems": {"name": "a100"},
         "device_map": {"model": configuration("olmo2"), "max_memory": {0: "24GiB", 1: "24GiB"}},
         "emit": {"model": path, "plan": STAGES, "form": "cut-names"},
         "evaluate": {"model": path, "assignment": STAGES},

@@ -98,6 +98,10 @@ def test_sizes(text: str, value: int) -> None:
         ("25 MB/us", 25 * 10**12),
         ("1.5kB/µs", 1_500_000_000),
         ("2Gbit/ms", 250_000_000_000),
+        ("25Gbps", 3_125_000_000),
+        ("25 gbps", 3_125_000_000),
+        ("25 GBIT/s", 3_125_000_000),
+        ("25GBps", 25_000_000_000),
         ("3B/ns", 3_000_000_000),
         ("0.001B/ms", 1),
     ],
@@ -105,6 +109,12 @@ def test_sizes(text: str, value: int) -> None:
 def test_bandwidths(text: str, value: int) -> None:
     """Bits and bytes, decimal and binary prefixes, any unit of time come to whole bytes per second."""
     assert parse_bandwidth(text) == value
+
+
+def test_bandwidths_in_bits_are_shown_in_both() -> None:
+    """Readers see that bits were divided by eight; one in bytes is shown as it is."""
+    assert format_bandwidth(parse_bandwidth("25Gbps")) == "25 Gbit/s = 3.125 GB/s"
+    assert format_bandwidth(parse_bandwidth("3.125GB/s")) == "3.125 GB/s"
 
 
 @pytest.mark.parametrize(
@@ -180,6 +190,7 @@ def test_malformed_quantities(what: str, text: str, problem: str) -> None:
         (parse_bandwidth, "25GB", "unknown unit 'GB'"),
         (parse_bandwidth, "25/ms", "unknown unit '/ms'"),
         (parse_bandwidth, "25GBps/ms", "unknown unit"),
+        (parse_bandwidth, "25GBPS", "unknown unit"),
         (parse_bandwidth, "25TiB/us", "below 2"),
         (parse_bandwidth, "0GB/ms", "above zero"),
         (parse_bytes, "1e30GB", "below 2"),

@@ -8,6 +8,7 @@ from mtpp.errors import InputError
 from mtpp.names import BFS, GPIPE, INTERLEAVED, ONE_F_ONE_B, SCHEDULES, ZERO_BUBBLE
 from mtpp.training.pfeife.looped import LoopedSchedule, check_sizes, least_warm_up
 from mtpp.training.pfeife.schedule import Pass, PassKind, PassSchedule
+from mtpp.wording import did_you_mean
 
 _OF_ONE_LOOP = {GPIPE: BFS, ONE_F_ONE_B: INTERLEAVED}
 """Names of schedules of one loop, and their likes of several."""
@@ -51,9 +52,8 @@ def looped_of_name(name: str, devices: int, micro_batches: int, loops: int) -> L
     ``ScheduleInterleaved1F1B``.
     """
     if name not in SCHEDULES:
-        raise InputError(
-            f"unknown schedule {name[:40]!r}", parameter="schedule", remedy=f"use one of {', '.join(SCHEDULES)}"
-        )
+        remedy = did_you_mean(name, SCHEDULES, f"use one of {', '.join(SCHEDULES)}")
+        raise InputError(f"unknown schedule {name[:40]!r}", parameter="schedule", remedy=remedy)
     check_sizes(devices, micro_batches, loops, 3 if name == ZERO_BUBBLE else 2)
     if name in _OF_ONE_LOOP and loops != 1:
         remedy = f"use 1, or the schedule {_OF_ONE_LOOP[name]}"

@@ -12,6 +12,7 @@ from mtpp.solvers.bounds.bottleneck_guess import guess_model
 from mtpp.solvers.bounds.exact_mip import exact_model
 from mtpp.solvers.bounds.mip.block_model import BlockModel, middle_model
 from mtpp.solvers.bounds.mip.block_problem import BeyondPrecision, BlockProblem, block_problem
+from mtpp.wording import did_you_mean
 
 EXPORTED = ("bottleneck-no-dag", "bottleneck-no-cut-io", "bottleneck", "bottleneck-guess", "exact-mip")
 """Names of the bounds that are a MIP each; ``bottleneck-guess`` is one per position."""
@@ -60,7 +61,8 @@ def export_mps(instance: Instance, name: str, path: Path, *, cutoff: int, positi
     from mtpp.solvers.bounds.mip.highs import write_model
 
     if name not in EXPORTED:
-        raise InputError(f"{name!r} is not a MIP", parameter="export", remedy=f"use one of {', '.join(EXPORTED)}")
+        remedy = did_you_mean(name, EXPORTED, f"use one of {', '.join(EXPORTED)}")
+        raise InputError(f"{name!r} is not a MIP", parameter="export", remedy=remedy)
     try:
         problem = block_problem(instance, cutoff, with_windows=name in ("bottleneck-guess", "exact-mip"))
     except BeyondPrecision as error:

@@ -124,7 +124,7 @@ def test_a_configuration_is_enough(shared_data: Path) -> None:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"engine": "vlm"}, r"engine: 'vlm' is unknown; use one of vllm, sglang, .*, petals"),
+        ({"engine": "vlm"}, r"engine: 'vlm' is unknown; did you mean 'vllm'\?"),
         ({"layout": 3}, "layout: is int, neither a map nor a text"),
         ({"layers": 0}, "layers: 0 is out of range; it must be from 1 to 100,000"),
         ({"stages": 0}, "stages: 0 is out of range; it must be from 1 to 100,000"),

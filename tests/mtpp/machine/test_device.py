@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mtpp.errors import InputError
 from mtpp.machine.device import Device
 from mtpp.machine.link import Link
-from mtpp.machine.presets import DEFAULT_PRESET, load_device, preset_tables
+from mtpp.machine.presets import DEFAULT_PRESET, load_device, preset_named, preset_tables
 
 NUMBERS = ("peak_flops", "memory_bandwidth", "bandwidth", "fast_memory", "activation_reserve", "stage_memory")
 PRESETS = sorted(preset_tables())
@@ -68,6 +68,8 @@ def test_links_are_slower_than_memories(name: str) -> None:
 def test_published_figures() -> None:
     """Figures derived from what data sheets print: half of a two-way total, bits as bytes."""
     assert load_device("a100").link.bandwidth_bytes_per_s * 2 == 600 * 10**9
+    assert load_device("h200").peak_flops_per_s * 2 == 1979 * 10**12
+    assert load_device("b200").link.bandwidth_bytes_per_s * 2 == 1800 * 10**9
     assert load_device("tpu-v4i").link.bandwidth_bytes_per_s * 8 == 400 * 10**9
     assert load_device("tpu-v4i").fast_memory_bytes == 8 * 2**30
     assert load_device("laptop-cpu").peak_flops_per_s == 8 * 1_900_000_000 * 32
@@ -130,6 +132,21 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "noise.toml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InputError, match="not a TOML file"):
         load_device(str(tmp_path / "noise.toml"))
+
+
+@pytest.mark.parametrize("spelling", ["RTX-4090", "rtx4090", "RTX 4090", "NVIDIA GeForce RTX 4090", "rtx_4090"])
+def test_presets_in_other_spellings(spelling: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Case, punctuation and the maker do not count; a file of that very name comes first."""
+    monkeypatch.chdir(tmp_path)
+    assert load_device(spelling) == load_device("rtx-4090")
+    (tmp_path / spelling).write_text(MINIMAL)
+    assert load_device(spelling).name != "rtx-4090"
+
+
+def test_presets_are_told_apart_by_their_plain_names() -> None:
+    """No two presets are the same but for spelling."""
+    assert [preset_named(name.upper().replace("-", " ")) for name in PRESETS] == PRESETS
+    assert preset_named("m4 ultra") is None  # never sold
 
 
 @pytest.mark.parametrize("name", ["a1000", "", "no/such/file.toml", "x" * 5000])

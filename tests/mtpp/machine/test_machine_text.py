@@ -93,13 +93,13 @@ def test_every_known_board_has_rates(tmp_path: Path) -> None:
         assert device.peak_flops_per_s == parse_compute_rate(due["peak_flops"])
         assert device.memory_bandwidth_bytes_per_s == parse_bandwidth(due["memory_bandwidth"])
         assert device.link.bandwidth_bytes_per_s == parse_bandwidth(due["bandwidth"])
-    assert board_of("NVIDIA GeForce RTX 3090") is None
+    assert board_of("NVIDIA TITAN RTX") is None
 
 
 def test_rates_of_unknown_boards_are_to_be_filled_in(tmp_path: Path) -> None:
     """The file is refused in one line until they are, or a preset takes their place."""
-    made = text_of_gpus([Gpu("NVIDIA GeForce RTX 3090", 24576, 1)], "m")
-    assert made.open_names == ("geforce-rtx-3090",)
+    made = text_of_gpus([Gpu("NVIDIA TITAN RTX", 24576, 1)], "m")
+    assert made.open_names == ("titan-rtx",)
     with pytest.raises(InputError, match="/device/0/system: its rates are open; fill in " + ", ".join(RATES)):
         _read(tmp_path, made.text)
     values = {"peak_flops": "71TFLOP/s", "memory_bandwidth": "936GB/s", "bandwidth": "16GB/s"}

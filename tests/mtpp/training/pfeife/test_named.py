@@ -142,7 +142,7 @@ def test_schedules_of_one_loop_equal_those_of_torch(name: str, class_name: str) 
 @pytest.mark.parametrize(
     ("arguments", "parameter", "said"),
     [
-        (("pipe", 2, 2, 1), "schedule", "unknown schedule 'pipe'; use one of gpipe, 1f1b, interleaved, bfs, zero-bub"),
+        (("pipe", 2, 2, 1), "schedule", "unknown schedule 'pipe'; did you mean 'gpipe'?"),
         (("\x1b[2J", 2, 2, 1), "schedule", r"unknown schedule '\x1b[2J'"),
         (("bfs", 0, 2, 1), "devices", "at least 1"),
         (("bfs", 2, 0, 1), "micro_batches", "at least 1"),
