@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
 from mtpp.api.options.emitting import Emitting
-from mtpp.api.options.kinds import Flag, Ratio
+from mtpp.api.options.kinds import Flag, Ratio, Text
 from mtpp.api.options.option import Options, option
 from mtpp.api.options.path_kinds import OutputPath
 from mtpp.api.options.reading import Reading
 from mtpp.api.options.search import Partitions
+from mtpp.api.options.verifying import Titled, Verifying
 from mtpp.cli.options.file_types import MODEL
 from mtpp.cli.options.made import options
 from mtpp.cli.options.shared import EMBED, output_option, output_options
@@ -44,6 +46,7 @@ class Written(Options):
         None, OutputPath(),
         "Make a page to look at, as `mtpp report` does; with --time-limit, no search is run again for it.", "FILE",
     )  # fmt: skip
+    title: str | None = option(None, Text(), "Title of the page of --report; by default the model's name.", "TEXT")
     embed: bool = EMBED
 
 
@@ -88,8 +91,11 @@ def command(
         raise click.UsageError("give -k" if alone else "give either -k or --max-bottleneck", ctx)
     check_output(output)
     check_forms(emitting.form)
+    Titled(title=written.title)
     if report is not None:
         _check_page(report)
+    elif written.title is not None:
+        raise click.UsageError("--title is that of a page: give --report FILE as well", ctx)
     several, count = len(asked.counts) > 1, next(iter(asked.counts), None)
     if several:
         _refuse_beside_several(asked, emitting)
@@ -104,9 +110,8 @@ def command(
     emitted = (lambda: emit_plan(plan, read, emitting, console)) if emitting.form else None
     deliver_plan(plan, console, output, output_format, embed=written.embed, emitted=emitted)
     if report is not None:
-        _deliver_page(
-            plan, read, report, console, shallow=limit_s is not None or plan.stopped == StopReason.INTERRUPTED
-        )
+        shallow = limit_s is not None or plan.stopped == StopReason.INTERRUPTED
+        _deliver_page(plan, read, report, console, written.title, shallow=shallow)
     if plan.stopped == StopReason.INTERRUPTED:
         ctx.exit(INTERRUPTED)
     unmet = unmet_requirements(plan, required.require_ratio, optimal=required.require_optimal)
@@ -145,7 +150,7 @@ def _several(
     interrupted = found.stopped == StopReason.INTERRUPTED
     if written.report is not None:
         shallow = asked.time_limit_s is not None or interrupted
-        _deliver_page(found, read, written.report, console, shallow=shallow)
+        _deliver_page(found, read, written.report, console, written.title, shallow=shallow)
     if interrupted:
         return INTERRUPTED
     ratio, optimal = required.require_ratio, required.require_optimal
@@ -175,14 +180,16 @@ def _check_page(path: str) -> None:
     check_report(path, "report")
 
 
-def _deliver_page(plan: PartitionPlan | PlanRange, model: Model, path: str, console: Console, *, shallow: bool) -> None:
+def _deliver_page(
+    plan: PartitionPlan | PlanRange, model: Model, path: str, console: Console, title: str | None, *, shallow: bool
+) -> None:
     """Verify a plan and write its report; *shallow* leaves exhaustive searches out."""
-    from mtpp.api.options.verifying import Verifying
+    from mtpp.api.reporting.made import command_text
     from mtpp.api.reporting.report import result_page
     from mtpp.api.verify import request_of
     from mtpp.cli.flags import flag_of
 
     request = request_of(plan, model, Verifying(shallow=shallow))
-    made = result_page(request, console, named=flag_of)
+    made = result_page(request, console, named=flag_of, title=title, command=command_text(sys.argv[1:]))
     made.save(path)
     console.say(f"{path}: {made.said}")

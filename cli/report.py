@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import click
@@ -10,10 +11,10 @@ from mtpp.api.options.kinds import Repeated
 from mtpp.api.options.machine import OnMachine, System
 from mtpp.api.options.option import REQUIRED
 from mtpp.api.options.reading import Formats
-from mtpp.api.options.verifying import Verifying
+from mtpp.api.options.verifying import Titled, Verifying
 from mtpp.cli.flags import flag_of
 from mtpp.cli.options.file_types import MODEL, RESULT
-from mtpp.cli.options.made import single
+from mtpp.cli.options.made import options, single
 from mtpp.cli.options.shared import noise_options, output_path
 from mtpp.cli.options.verify_terms import MODELS, verifying_options
 
@@ -28,6 +29,7 @@ FALSE = 1
 @click.argument("result", type=RESULT, metavar="FILE")
 @output_path("HTML file to write, whole or not at all.", "PAGE", default=REQUIRED)
 @single("model", Repeated(MODEL.kind), f"{MODELS} The pipeline of a simulation, and its model.", "PATH")
+@options(Titled)
 @verifying_options()
 @noise_options()
 @click.pass_context
@@ -37,6 +39,7 @@ def command(
     result: str,
     output: str,
     model: tuple[str, ...],
+    titled: Titled,
     verifying: Verifying,
     system: System,
     onmachine: OnMachine,
@@ -53,6 +56,7 @@ def command(
     malformed FILE.
     """
     from mtpp.api.output import write_text_atomically
+    from mtpp.api.reporting.made import command_text
     from mtpp.api.reporting.report import check_report, result_page
     from mtpp.api.verification.request import VerifyRequest
     from mtpp.cli.terminal.output import write_stdout
@@ -63,7 +67,11 @@ def command(
     check_report(None if output == "-" else output, "output")
     deadline = deadline_from_start(verifying.time_limit_s)
     made = result_page(
-        VerifyRequest(result, model, verifying, system, formats, onmachine, deadline=deadline), console, named=flag_of
+        VerifyRequest(result, model, verifying, system, formats, onmachine, deadline=deadline),
+        console,
+        named=flag_of,
+        title=titled.title,
+        command=command_text(sys.argv[1:]),
     )
     if output == "-":
         write_stdout(made.html)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mtpp.api.options.kinds import Flag, MemoryLimit, Quantity, Seconds, Sizes
+from mtpp.api.options.kinds import Flag, MemoryLimit, Quantity, Seconds, Sizes, Text
 from mtpp.api.options.language_models import adapters_option
 from mtpp.api.options.option import Options, option
 from mtpp.api.options.path_kinds import InputPath
+from mtpp.errors import InputError
 
 if TYPE_CHECKING:
     from mtpp.formats.modelled.size_terms import SizeTerms
@@ -40,3 +41,14 @@ class Verifying(Options):
         None, Sizes("All others have to be what is proposed for the model."),
         "A dimension has to be that; '*=1': all others.", more="By default those of a model that is given as read.",
     )  # fmt: skip
+
+
+class Titled(Options):
+    """Wording of a page."""
+
+    title: str | None = option(None, Text(), "Title of the page; by default the name of the model or file.", "TEXT")
+
+    def __post_init__(self) -> None:
+        """Refuse a title of blanks."""
+        if self.title is not None and not self.title.strip():
+            raise InputError("is empty", parameter="title", remedy="leave it out")

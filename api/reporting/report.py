@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from mtpp.api.observer import Observer, listener
 from mtpp.api.options.machine import System
 from mtpp.api.options.reading import Formats
-from mtpp.api.options.verifying import Verifying
+from mtpp.api.options.verifying import Titled, Verifying
 from mtpp.api.parameters import path_text
+from mtpp.api.reporting.made import IN_PYTHON, made_by
 from mtpp.checker.report import Verdict
 from mtpp.errors import InputError
 
@@ -121,6 +122,7 @@ def report(
     time_limit_s: float | None = None,
     memory_limit: int | str | None = None,
     max_input_size: int | str | None = None,
+    title: str | None = None,
     observer: Observer | None = None,
 ) -> ResultPage:
     """Make a page of a plan or several, a table, a bound for overlapping ranges, a training plan or a simulation.
@@ -136,6 +138,8 @@ def report(
     model
         That the result is about, as :func:`mtpp.verify` takes it. A plan that embeds its graph needs none; of a
         simulation the pipeline, and the model that it is for, if that is a training plan.
+    title
+        Of the page; by default the name of the model or file.
     observer
         Listener to what is being done.
 
@@ -165,22 +169,33 @@ def report(
 
     target = None if path is None else path_text(path, "path")
     check_report(target)
-    asked = Verifying.among(locals())
+    asked, titled = Verifying.among(locals()), Titled.among(locals())
     request = request_of(result, model, asked, System(system=system), Formats(time_unit=time_unit))
-    made = result_page(request, listener(observer), named=str)
+    made = result_page(request, listener(observer), named=str, title=titled.title)
     if target is not None:
         _refuse_inputs(target, request)
         made.save(target)
     return made
 
 
-def result_page(request: VerifyRequest, observer: Observer, *, named: Any) -> ResultPage:
+def result_page(
+    request: VerifyRequest,
+    observer: Observer,
+    *,
+    named: Any,
+    title: str | None = None,
+    command: str = IN_PYTHON,
+) -> ResultPage:
     """Read a result, verify it and make its page.
 
     Parameters
     ----------
     named
         Names of parameters as the caller's front end has them, see :meth:`Verification.told`.
+    title
+        Of the page; None: the name of the model or file.
+    command
+        Command that makes the page, which says it.
 
     Raises
     ------
@@ -190,7 +205,7 @@ def result_page(request: VerifyRequest, observer: Observer, *, named: Any) -> Re
     from mtpp.views.report.page import page_html
 
     page, verification = _page(request, observer, named)
-    return ResultPage(page_html(page), verification)
+    return ResultPage(page_html(page if title is None else replace(page, title=title), made_by(command)), verification)
 
 
 def _page(request: VerifyRequest, observer: Observer, named: Any) -> tuple[Page, Verification]:

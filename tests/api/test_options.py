@@ -25,7 +25,7 @@ from mtpp.api.options.running import Pipelining, Training, Workers
 from mtpp.api.options.search import Comparing, Partitions, Scoring
 from mtpp.api.options.simulating import Simulating
 from mtpp.api.options.splitting import Planned, Splitting
-from mtpp.api.options.verifying import Verifying
+from mtpp.api.options.verifying import Titled, Verifying
 from mtpp.api.recipes import (
     CandleUno,
     Chain,
@@ -60,7 +60,7 @@ KEYWORDS: dict[str, tuple[tuple[type[Options], ...], tuple[str, ...]]] = {
     "profile": ((Profiling,), ()),
     "read": ((Reading,), ()),
     "read_layout": ((), ()),
-    "report": ((Verifying,), ()),
+    "report": ((Verifying, Titled), ()),
     "run_pipeline": ((Pipelining, Workers), ()),
     "run_training": ((Training, Workers), ()),
     "simulate": ((Simulating,), ()),

@@ -7,19 +7,48 @@ from typing import Any
 
 from mtpp.checker.report import Check, Report, Verdict
 from mtpp.checker.table_report import TableReport
-from mtpp.views.report.page import MARKS, Cell, PageVerdict, Section, TableBlock
+from mtpp.views.report.page import MARKS, Block, Cell, Claims, PageVerdict, Section, TableBlock
 from mtpp.views.report.stated import StatedPlan
 from mtpp.views.table import Column, Table
 from mtpp.wording import counted
 
 _MOST_REASONS = 12
 
+OPTIMAL, WITHIN, HELD, NO_PLAN = "✓", "≤", "=", "∅"
+"""Signs of results that hold: of optima, of proven ratios and limits, of figures alone, and where nothing fits."""
 
-def claims_section(checks: Sequence[Check]) -> Section:
-    """Return what ``mtpp verify`` says of each claim; what a document merely records has no verdict."""
-    caption = "What mtpp verify says of each claim; lines with – are what the file records or chose itself"
-    table = TableBlock("claims", checks_table(caption, checks))
-    return Section("checked", "What was checked", [table])
+
+_CAPTION = "Verdict on each claim, as mtpp verify gives it; lines with – are what the file records or chose itself"
+
+
+def claims_of(checks: Sequence[Check]) -> Claims:
+    """Return all claims of a result with their verdicts; what a document merely records has none."""
+    return Claims(claims_line(checks), [TableBlock("claims", checks_table(_CAPTION, checks))], open=any_false(checks))
+
+
+def claims_of_rows(report: TableReport, of: str, blocks: Sequence[Block]) -> Claims:
+    """Return the claims of rows and of all of them together, *blocks* being the tables with their verdicts."""
+    every = [*(one for found in report.reports for one in found.checks), *report.means]
+    return Claims(claims_line(every, of), blocks, open=any_false(every))
+
+
+def claims_line(checks: Iterable[Check], of: str = "") -> str:
+    """Return how many claims were checked, and how many of them do not hold or were left unchecked.
+
+    Examples
+    --------
+    >>> claims_line([Check("bottleneck", True, ""), Check("ratio", None, "")])
+    '2 claims checked: 1 unchecked'
+    """
+    found = [one.verdict for one in checks if one.verdict is not None]
+    line = f"{counted(len(found), 'claim')}{of} checked"
+    others = [f"{found.count(one):,} {one}" for one in (Verdict.FALSE, Verdict.UNCHECKED) if one in found]
+    return f"{line}: {', '.join(others)}" if others else f"{line}, {'it holds' if len(found) == 1 else 'all hold'}"
+
+
+def any_false(checks: Iterable[Check]) -> bool:
+    """Whether a claim is false."""
+    return any(one.verdict is Verdict.FALSE for one in checks)
 
 
 def checks_table(caption: str, checks: Iterable[Check]) -> Table:
@@ -39,19 +68,19 @@ def with_verdict(text: str, report: Report, claim: str) -> str:
     return text if verdict in (Verdict.OK, None) else f"{text}{', ' if text else ''}{verdict}"
 
 
-def plan_verdict(report: Report, proven: str) -> PageVerdict:
-    """Return what is said first of a result; *proven* is its headline if every claim holds."""
+def plan_verdict(report: Report, proven: str, sign: str = HELD) -> PageVerdict:
+    """Return what is said first of a result; *proven* is its headline if every claim holds, behind a *sign*."""
     if report.verdict is Verdict.FALSE:
         false = [f"{one.name}: {one.detail}" for one in report.checks if one.verdict is Verdict.FALSE]
         return PageVerdict("false", "Verification failed: do not rely on these figures", report.sentence(), false)
     if report.verdict is Verdict.UNCHECKED:
         open_ = [f"{one.name}: {one.detail}" for one in report.checks if one.verdict is Verdict.UNCHECKED]
         return PageVerdict("unchecked", "Not checked in full", report.sentence(), open_)
-    return PageVerdict("ok", proven, report.sentence())
+    return PageVerdict("ok", proven, report.sentence(), sign=sign)
 
 
-def table_verdict(report: TableReport, proven: str) -> PageVerdict:
-    """Return what is said first of a table; *proven* is its headline if every row holds."""
+def table_verdict(report: TableReport, proven: str, sign: str = HELD) -> PageVerdict:
+    """Return what is said first of a table; *proven* is its headline if every row holds, behind a *sign*."""
     headlines = {
         Verdict.FALSE: "Verification failed: do not rely on the rows named here",
         Verdict.UNCHECKED: "Not checked in full",
@@ -65,7 +94,7 @@ def table_verdict(report: TableReport, proven: str) -> PageVerdict:
         reasons += [f"{one.name}: {one.detail}" for one in report.means if one.verdict is report.verdict]
     if len(reasons) > _MOST_REASONS:
         reasons = [*reasons[:_MOST_REASONS], f"and {len(reasons) - _MOST_REASONS:,} more, see below"]
-    return PageVerdict(str(report.verdict), headlines[report.verdict], report.sentence(), reasons)
+    return PageVerdict(str(report.verdict), headlines[report.verdict], report.sentence(), reasons, sign)
 
 
 def origin_section(document: Mapping[str, Any], shown: StatedPlan) -> Section:
@@ -90,7 +119,8 @@ def origin_section(document: Mapping[str, Any], shown: StatedPlan) -> Section:
 def facts_section(name: str, title: str, caption: str, facts: Iterable[tuple[str, str]]) -> Section:
     """Return a section with a table of names and what they stand for."""
     columns = [Column(header, left=True) for header in ("what", "value")]
-    return Section(name, title, [TableBlock(f"{name}-table", Table(caption, columns, list(facts)))])
+    table = TableBlock(f"{name}-table", Table(caption, columns, list(facts)))
+    return Section(name, title, [table], folded=True)
 
 
 def _found_by(document: Mapping[str, Any]) -> str:

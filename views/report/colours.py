@@ -1,15 +1,36 @@
-"""Colours of reports: of parts of a stage's cost, of ratios, and names of those that follow the reader's scheme."""
+"""Colours of reports: a palette of quantities and stages, those of ratios, and names that follow the scheme."""
 
 from __future__ import annotations
 
-PARTS = {"work": "#3b7dd8", "input": "#c8750f", "output": "#8a63c9", "overflow": "#d1495b"}
-"""Of the parts of a stage's cost: 3 to 1 at least against both backgrounds."""
+BLUE, AMBER, TEAL, RED, GREY = "#3c5ae1", "#c38700", "#00a596", "#e10f3c", "#7f8b97"
+"""Colours of quantities, which no stage has; grey is that of waiting."""
+
+PARTS = {"work": BLUE, "input": AMBER, "output": TEAL, "overflow": RED}
+"""Of the parts of a stage's cost."""
+
+MEMORY = {"weights": BLUE, "states": AMBER, "activations": TEAL}
+"""Of the parts of what a stage holds."""
+
+ITERATION = {
+    "forward": BLUE, "backward": AMBER, "gradients": TEAL, "edges": AMBER, "compute": BLUE, "busy": BLUE, "idle": GREY,
+}  # fmt: skip
+"""Of what stages and devices do in an iteration of a training."""
+
+STAGES = ("#5a87ff", "#5a784b", "#a53c96", "#969669", "#007869", "#8787b4", "#696900", "#e14b87")
+"""Of stages in turn.
+
+They and the four colours of quantities are at least 10 apart by CIEDE2000 in pairs with and without protanopia,
+deuteranopia and tritanopia, stages that follow each other at least 17; 3 to 1 at least against both backgrounds.
+"""
 
 INK, SOFT, LINE, GRID, SURFACE, ACCENT = "ink", "soft", "line", "grid", "surface", "accent"
 """Colours that the style sheet has for light and dark schemes: text, quieter text, edges, grids, paper, marks."""
 
-ON_FILL = "#14181d"
-"""Text on the fills of stages and cells, all of which are light."""
+ON_FILL, ON_DARK_FILL = "#14181d", "#ffffff"
+"""Text on light fills, as those of cells are, and on dark ones."""
+
+_DARK_FILLS = {BLUE, RED, "#5a784b", "#a53c96", "#007869", "#696900"}
+"""Fills of the palette on which white is easier to read than black."""
 
 RATIOS: tuple[tuple[float | None, str, str], ...] = (
     (1.0, "#7bd0a4", "1, optimal"),
@@ -22,6 +43,16 @@ RATIOS: tuple[tuple[float | None, str, str], ...] = (
 """Largest ratio, colour and name of each class of cells; None: no limit."""
 
 NO_RATIO = ("#cfd4da", "no ratio, or a false one")
+
+
+def stage_colour(stage: int) -> str:
+    """Return the colour of a stage; the ninth has that of the first."""
+    return STAGES[stage % len(STAGES)]
+
+
+def text_on(fill: str) -> str:
+    """Return the colour of text on a fill of the palette."""
+    return ON_DARK_FILL if fill in _DARK_FILLS else ON_FILL
 
 
 def ratio_colour(ratio: float | None, *, optimal: bool) -> str:

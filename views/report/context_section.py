@@ -8,7 +8,7 @@ from math import ceil, floor, log2
 from typing import Any
 
 from mtpp.units import format_bytes
-from mtpp.views.report.colours import ACCENT, INK, SURFACE
+from mtpp.views.report.colours import ACCENT, AMBER, BLUE, INK, SURFACE
 from mtpp.views.report.drawing import Drawing
 from mtpp.views.report.page import Block, Cell, Chart, Prose, Section, TableBlock
 from mtpp.views.table import Column, Table
@@ -17,7 +17,7 @@ from mtpp.wording import counted
 CONTEXTS = "Tokens per second and context"
 """Title of the section."""
 
-_PLAN, _BEST = "#2c69bd", "#d07a0c"
+_PLAN, _BEST = BLUE, AMBER
 """Colours of lines, as distinct to readers who see few colours; lines differ in dashes too."""
 
 _HEIGHT = 280

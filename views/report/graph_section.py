@@ -8,11 +8,10 @@ from math import log
 from typing import TYPE_CHECKING, Any
 from unicodedata import east_asian_width
 
-from mtpp.formats.graphs.stage_colours import stage_colour
 from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph
 from mtpp.terminal_safe import terminal_safe
 from mtpp.units import format_bytes
-from mtpp.views.report.colours import ACCENT, LINE, ON_FILL, SOFT
+from mtpp.views.report.colours import ACCENT, LINE, SOFT, stage_colour, text_on
 from mtpp.views.report.drawing import Drawing
 from mtpp.views.report.label_places import Box, label_places
 from mtpp.views.report.levels import MOST_BOXES, Flow, Level, first_shown, levels_of
@@ -214,10 +213,13 @@ def graph_drawing(name: str, level: Level, work: Sequence[str]) -> tuple[Drawing
         tips.insert(2, ("ops", "ops"))
     drawing.boxes(boxes, name="boxes", edge=LINE, tips=tips, clicked=True)
     labels = [_shortened(terminal_safe(group.name)) for group in level.groups]
-    drawing.texts(
-        {"x": [x + BOX_WIDTH / 2 for x in left], "y": [y + BOX_HEIGHT / 2 for y in top], "text": labels},
-        name="labels", colour=ON_FILL, align="center",
-    )  # fmt: skip
+    texts: dict[str, Any] = {
+        "x": [x + BOX_WIDTH / 2 for x in left],
+        "y": [y + BOX_HEIGHT / 2 for y in top],
+        "text": labels,
+        "ink": [text_on(fill) for fill in boxes["fill"]],
+    }
+    drawing.texts(texts, name="labels", colour="ink", align="center")
     if len(flows) <= _MOST_SIZES:
         _write_sizes(drawing, flows, drawn)
     return drawing, bounds

@@ -69,7 +69,7 @@ def says_memory(shown: StatedPlan) -> bool:
     return any(one.memory_bytes is not None for one in shown.devices) or any("state_bytes" in r for r in shown.stages)
 
 
-def memory_section(
+def memory_sections(
     shown: StatedPlan,
     graph: CostGraph | None,
     stages: Sequence[int] | None,
@@ -77,8 +77,8 @@ def memory_section(
     states: str = STATES,
     shares: Mapping[int, CostGraph] | None = None,
     peaks: Sequence[int] = (),
-) -> Section:
-    """Return the section.
+) -> list[Section]:
+    """Return the sections with the bars of all stages and with their table.
 
     Parameters
     ----------
@@ -113,7 +113,8 @@ def memory_section(
     shared = any(row.get("tensor_parallel", 1) > 1 for row in shown.stages)
     legend = [*titles.items(), *([(FREE, "free below the limit")] if drawn else [])]
     chart = MemoryBars("memory-bars", _caption(rows, titles, drawn=drawn, shared=shared), legend, bars)
-    return Section("memory-part", "Memory of stages", [chart, _table(rows, titles)])
+    table = _table(rows, titles)
+    return [Section("memory-part", "Memory of each stage", [chart]), Section("memory-figures", "Memory", [table])]
 
 
 def _rows(

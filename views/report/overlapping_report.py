@@ -9,7 +9,7 @@ from mtpp.checker.report import Report
 from mtpp.machine.machine import Machine
 from mtpp.units import format_picoseconds
 from mtpp.views.overlapping import priced_classes, rate_text
-from mtpp.views.report.claims import claims_section, facts_section, plan_verdict, with_verdict
+from mtpp.views.report.claims import HELD, WITHIN, claims_of, facts_section, plan_verdict, with_verdict
 from mtpp.views.report.page import Page, Prose, Section, TableBlock
 from mtpp.views.table import Column, Table
 from mtpp.wording import counted
@@ -43,9 +43,10 @@ def overlapping_page(document: Mapping[str, Any], report: Report) -> Page:
     return Page(
         title=document["model"]["name"],
         kind=f"bound for {layers} in overlapping ranges on {devices}",
-        verdict=plan_verdict(report, proven),
+        verdict=plan_verdict(report, proven, HELD if rate is None else WITHIN),
         figures=figures,
-        sections=[_prices(document), claims_section(report.checks), _origin(document)],
+        sections=[_prices(document), _origin(document)],
+        claims=claims_of(report.checks),
     )
 
 

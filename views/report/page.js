@@ -372,12 +372,13 @@
     root.properties.inner_width.change.connect(name);
     name();
   }
-  for (const { chart, part: named, x, y, text, widths } of data.fitting ?? []) {
+  for (const { chart, part: named, widths, ...written } of data.fitting ?? []) {
+    const { text } = written;
     const root = roots.get(chart);
     const name = () => {
       const scale = (root.inner_width || 800) / Math.abs(root.x_range.end - root.x_range.start);
       const fits = widths.map((width, i) => i).filter((i) => widths[i] * scale > 7 * text[i].length + 4);
-      put(root, named, { x: fits.map((i) => x[i]), y: fits.map((i) => y[i]), text: fits.map((i) => text[i]) });
+      put(root, named, Object.fromEntries(Object.entries(written).map(([key, all]) => [key, fits.map((i) => all[i])])));
     };
     root.x_range.change.connect(name);
     root.properties.inner_width.change.connect(name);

@@ -171,29 +171,73 @@ class GraphView:
 
 Block = TableBlock | Prose | Chart | MemoryBars | Switch | GraphView
 
+_PICTURES = (Chart, MemoryBars, GraphView)
+
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a page under a heading."""
+    """A part of a page under a heading.
+
+    Attributes
+    ----------
+    folded
+        Whether it is a detail, of which the heading alone is shown until somebody opens it.
+    """
 
     name: str
     title: str
     blocks: Sequence[Block]
+    folded: bool = False
+
+    @property
+    def rank(self) -> int:
+        """Place on a page: 0 with pictures, 1 with tables alone, 2 of details."""
+        return 2 if self.folded else 0 if any(isinstance(one, _PICTURES) for one in self.blocks) else 1
 
 
 @dataclass(frozen=True)
 class PageVerdict:
-    """What is said first: a state of ``ok``, ``false`` or ``unchecked``, in words, and what it rests on."""
+    """Headline: a state of ``ok``, ``false`` or ``unchecked``, in words, and what it rests on.
+
+    Attributes
+    ----------
+    sign
+        Of results that hold; ``✓`` is that of proven optima alone.
+    """
 
     state: str
     headline: str
     sentence: str
     reasons: Sequence[str] = ()
+    sign: str = MARKS["ok"]
 
     @property
     def mark(self) -> str:
         """A sign for the state."""
-        return MARKS[self.state]
+        return self.sign if self.state == "ok" else MARKS[self.state]
+
+    @property
+    def kind(self) -> str:
+        """State, ``held`` being that of results that hold without being optimal."""
+        return "held" if self.mark not in MARKS.values() else self.state
+
+
+@dataclass(frozen=True)
+class Claims:
+    """Line on all claims of a result, which opens; one that says of a false claim is open."""
+
+    line: str
+    blocks: Sequence[Block]
+    open: bool = False
+
+
+@dataclass(frozen=True)
+class Made:
+    """Origin of a page: date and time, command, and version of mtpp."""
+
+    at: str
+    command: str
+    version: str = __version__
 
 
 @dataclass(frozen=True)
@@ -208,6 +252,8 @@ class Page:
         Charts by name, as BokehJS draws them.
     data
         What else the page's script takes.
+    claims
+        Claims of the result, with a verdict on each.
     """
 
     title: str
@@ -217,11 +263,16 @@ class Page:
     sections: Sequence[Section]
     charts: Mapping[str, Any] = field(default_factory=dict)
     data: Mapping[str, Any] = field(default_factory=dict)
-    version: str = __version__
+    claims: Claims | None = None
+
+    @property
+    def in_order(self) -> list[Section]:
+        """Sections with pictures, then those with tables, then details."""
+        return sorted(self.sections, key=lambda section: section.rank)
 
 
-def page_html(page: Page) -> str:
-    """Return the text of the HTML file: the same for the same page."""
+def page_html(page: Page, made: Made) -> str:
+    """Return the text of the HTML file: the same for the same page, made at the same time by the same command."""
     from jinja2 import Environment, FunctionLoader, StrictUndefined
     from markupsafe import Markup
 
@@ -232,6 +283,7 @@ def page_html(page: Page) -> str:
     )
     text = environment.get_template("page.html.jinja").render(
         page=page,
+        made=made,
         style=Markup(_own("page.css")),
         data=Markup(json_for_script({**page.data, "charts": page.charts})),
         library=Markup(scripts[0]),

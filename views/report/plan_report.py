@@ -18,15 +18,16 @@ from mtpp.machine.machine import Machine
 from mtpp.names import CONTEXT_OBJECTIVE
 from mtpp.units import format_bandwidth, format_bytes, format_share
 from mtpp.views.partition_plan import frontier_columns, unit_text
-from mtpp.views.report.claims import claims_section, origin_section, plan_verdict, with_verdict
+from mtpp.views.report.claims import claims_of, origin_section, plan_verdict, with_verdict
 from mtpp.views.report.colours import PARTS as PART_COLOURS
 from mtpp.views.report.context_section import CONTEXTS, ContextCurve, context_section, rate_text
 from mtpp.views.report.graph_section import graph_section
-from mtpp.views.report.memory_section import STATES, memory_section, says_memory
+from mtpp.views.report.headline import plan_headline
+from mtpp.views.report.memory_section import STATES, memory_sections, says_memory
 from mtpp.views.report.page import Block, Cell, Chart, Page, Prose, Section, Switch, TableBlock
 from mtpp.views.report.request_timeline import request_section
 from mtpp.views.report.stage_bars import COST_PARTS, NAMES, bars, bars_height
-from mtpp.views.report.stated import StatedPlan, percent_above, ratio_text
+from mtpp.views.report.stated import StatedPlan, ratio_text
 from mtpp.views.report.what_if import PARTS, Variant, bandwidth_matters, bytes_over_link, variants
 from mtpp.views.shown_plan import devices_text, each_cost, fullest_stage, in_any_phase, state_bytes
 from mtpp.views.table import NONE, Column, Table
@@ -74,18 +75,21 @@ def plan_page(
     charts: dict[str, Any] = {}
     data: dict[str, Any] = {}
     bandwidths = f"Other bandwidths are left out: {why_not}." if why_not else ""
-    sections = [claims_section(report.checks), stages_section(stated, computed, bandwidths, charts, data)]
+    sections: list[Section] = []
+    if instance is None or stages is None:
+        sections.append(Section("graph", "Graph", [Prose(f"Not drawn: {why_not}.")]))
+    else:
+        sections.append(graph_section(graph, stated, instance, stages, modules, charts, data))
+    sections += stages_sections(stated, computed, bandwidths, charts, data)
     sections += [one for one in [request_section(stated, charts, data)] if one is not None]
     if says_memory(stated):
-        sections.append(
-            memory_section(
-                stated,
-                None if stages is None else graph,
-                stages,
-                states=STATES if load is None else "caches",
-                shares=shares,
-                peaks=[row["peak_bytes"] for row in document.get("first_token", {}).get("stages", ())],
-            )
+        sections += memory_sections(
+            stated,
+            None if stages is None else graph,
+            stages,
+            states=STATES if load is None else "caches",
+            shares=shares,
+            peaks=[row["peak_bytes"] for row in document.get("first_token", {}).get("stages", ())],
         )
     if isinstance(contexts, ContextCurve):
         sections.append(context_section(contexts, charts))
@@ -93,21 +97,19 @@ def plan_page(
         sections.append(Section("context-part", CONTEXTS, [Prose(f"Not drawn: {contexts}.")]))
     if stated.frontier:
         sections.append(frontier_section(stated, report))
-    if instance is None or stages is None:
-        sections.append(Section("graph", "Graph", [Prose(f"Not drawn: {why_not}.")]))
-    else:
-        sections.append(graph_section(graph, stated, instance, stages, modules, charts, data))
-        sections.append(crossing_section(graph, stated, instance, stages))
+    if instance is not None and stages is not None:
+        sections += crossing_sections(graph, stated, instance, stages)
     sections.append(origin_section(document, stated))
     return Page(
         title=stated.name,
         kind=f"plan for {stated.seats}",
-        verdict=plan_verdict(report, _headline(stated, document)),
+        verdict=plan_verdict(report, *plan_headline(stated, document)),
         figures=[
             *_figures(stated, report, load, document.get("first_token")),
             *_figures_of_serving(stated, document, report),
         ],
         sections=sections,
+        claims=claims_of(report.checks),
         charts=charts,
         data=data,
     )
@@ -155,29 +157,6 @@ def _variants(stated: StatedPlan, graph: CostGraph, stages: Sequence[int]) -> tu
     if [list(row) for row in planned.rows] != [[row[part] for part in PARTS] for row in stated.stages]:
         return [], "the costs that the plan states are not those of its assignment"
     return found, ""
-
-
-def _headline(stated: StatedPlan, document: Mapping[str, Any]) -> str:
-    """Return what is proven if every claim holds; grouped ops have to stay together in every cut that counts."""
-    stages = f"{'for' if stated.on_devices else 'into'} {stated.seats}"
-    stages += " that keeps the groups together" if document["together"] else ""
-    if stated.limit is not None:
-        other = "bottleneck" if stated.of_latency else "latency"
-        stages += f" with a {other} of at most {stated.describe(stated.limit)}"
-    better = "has a smaller latency" if stated.of_latency else "is faster"
-    if stated.optimal:
-        first, capacity = document.get("first_token", {}), document.get("capacity", {})
-        if first.get("max_latency") is not None:
-            stages += f" with a first token within {stated.describe(first['max_latency'])}"
-        if capacity.get("next_infeasible") is not None:
-            what = "tokens" if capacity["objective"] == CONTEXT_OBJECTIVE else "sequences"
-            return f"Proven optimal: no cut {stages} holds more {what}, and none that holds as many {better}"
-        return f"Proven optimal: no other cut {stages} {better}"
-    if stated.ratio is None or not stated.lower:
-        return "Verified; nothing is proven about other cuts"
-    within = percent_above(Fraction(stated.latency if stated.of_latency else stated.bottleneck, stated.lower))
-    best = "the least latency of a" if stated.of_latency else "the fastest"
-    return f"Proven to be within {within} of {best} cut {stages}"
 
 
 def _figures_of_serving(stated: StatedPlan, document: Mapping[str, Any], report: Report) -> list[tuple[str, str, str]]:
@@ -243,14 +222,16 @@ def _figures(
     return figures
 
 
-def crossing_section(graph: CostGraph, shown: StatedPlan, instance: Instance, stages: Sequence[int]) -> Section:
-    """Return the section on tensors that an op of another stage reads than the one that makes them."""
+def crossing_sections(graph: CostGraph, shown: StatedPlan, instance: Instance, stages: Sequence[int]) -> list[Section]:
+    """Return the section on tensors that cross from the stage that makes them to another one, if there are any."""
     transfer = instance.transfer.tolist()
     found = []
     for t, producer in enumerate(graph.tensor_producer.tolist()):
         readers = sorted({stages[v] for v in graph.tensor_consumers(t).tolist()} - {stages[producer]})
         if readers:
             found.append((transfer[t], t, producer, readers))
+    if not found:
+        return []
     found.sort(key=lambda one: (-one[0], one[1]))
     sizes = [size for _, t, _, _ in found if (size := int(graph.tensor_bytes[t])) != UNKNOWN_BYTES]
     total = f", {format_bytes(sum(sizes))}" if sizes and len(sizes) == len(found) else ""
@@ -277,21 +258,21 @@ def crossing_section(graph: CostGraph, shown: StatedPlan, instance: Instance, st
     blocks: list[Block] = [TableBlock("crossing", Table(caption, columns, rows), sortable=True)]
     if len(found) > _MOST_LISTED:
         blocks.append(Prose(f"The {_MOST_LISTED:,} most expensive of them are listed.", quiet=True))
-    return Section("crossing-part", "Tensors between stages", blocks)
+    return [Section("crossing-part", "Tensors between stages", blocks)]
 
 
 def _size(count: int) -> str:
     return "unknown" if count == UNKNOWN_BYTES else format_bytes(count)
 
 
-def stages_section(
+def stages_sections(
     shown: StatedPlan,
     computed: Sequence[Variant],
     why_not: str,
     charts: dict[str, Any],
     data: dict[str, Any],
-) -> Section:
-    """Return the section, and add its chart to *charts*.
+) -> list[Section]:
+    """Return the sections with the bars of all stages and with their table, and add the chart to *charts*.
 
     Parameters
     ----------
@@ -331,10 +312,11 @@ def stages_section(
             "together"
         )
     blocks.append(Chart("stages", caption, bars_height(len(listed)), legend))
-    blocks.append(_table(shown, listed, costs))
+    table: list[Block] = [_table(shown, listed, costs)]
     if len(listed) < len(shown.stages):
-        blocks.append(Prose(f"{shown.empty_count:,} empty stages are not listed.", quiet=True))
-    return Section("stages-part", "Stages", blocks)
+        table.append(Prose(f"{shown.empty_count:,} empty stages are not listed.", quiet=True))
+    noun = "Time" if shown.timed else "Cost"
+    return [Section("stages-part", f"{noun} of each stage", blocks), Section("stage-figures", "Stages", table)]
 
 
 def frontier_section(shown: StatedPlan, report: Report) -> Section:

@@ -11,10 +11,19 @@ from mtpp.formats.results.plan_range import RangePoint, gains
 from mtpp.inference.cost_columns import CostColumns
 from mtpp.views.partition_plan import rate_text
 from mtpp.views.plan_range import knee_words
-from mtpp.views.report.claims import checks_table, origin_section, table_verdict, verdict_cell
-from mtpp.views.report.page import Cell, Page, Section, TableBlock
+from mtpp.views.report.claims import (
+    HELD,
+    OPTIMAL,
+    checks_table,
+    claims_of_rows,
+    origin_section,
+    table_verdict,
+    verdict_cell,
+)
+from mtpp.views.report.page import Cell, Claims, Page, Section, TableBlock
 from mtpp.views.report.stated import StatedPlan, ratio_text
 from mtpp.views.table import NONE, Column, Table
+from mtpp.wording import counted
 
 
 def range_page(document: Mapping[str, Any], report: TableReport) -> Page:
@@ -38,13 +47,13 @@ def range_page(document: Mapping[str, Any], report: TableReport) -> Page:
     return Page(
         title=plans[0]["model"]["name"],
         kind=f"plans for k = {counts[0]} to {counts[-1]}",
-        verdict=table_verdict(report, proven),
+        verdict=table_verdict(report, proven, OPTIMAL if optimal == len(plans) else HELD),
         figures=figures,
         sections=[
             _plans(document, stated, report.reports),
-            _checked(document, report),
             origin_section(plans[0], stated[0]),
         ],
+        claims=_claims(document, report),
     )
 
 
@@ -81,7 +90,8 @@ def _plans(document: Mapping[str, Any], stated: Sequence[StatedPlan], reports: S
     return Section("range-part", "Plans", [TableBlock("range", Table(caption, columns, rows), sortable=True)])
 
 
-def _checked(document: Mapping[str, Any], report: TableReport) -> Section:
+def _claims(document: Mapping[str, Any], report: TableReport) -> Claims:
+    """Return what the verifier says of each plan, and of all of them together."""
     lines = []
     for plan, found in zip(document["plans"], report.reports, strict=True):
         held = sum(str(one.verdict) == "ok" for one in found.checks)
@@ -91,4 +101,4 @@ def _checked(document: Mapping[str, Any], report: TableReport) -> Section:
     columns = [Column("k"), Column("verdict", left=True), Column("claims that hold"), Column("detail", left=True)]
     each = TableBlock("claims", Table("What mtpp verify says of each plan", columns, lines), sortable=True)
     means = TableBlock("range-claims", checks_table("What mtpp verify says of all plans", report.means))
-    return Section("checked", "What was checked", [each, means])
+    return claims_of_rows(report, f" of {counted(len(lines), 'plan')}", [each, means])

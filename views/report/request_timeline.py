@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from mtpp.formats.graphs.stage_colours import stage_colour
 from mtpp.inference.cost_columns import CostColumns
-from mtpp.views.report.colours import ACCENT, INK, LINE, ON_FILL, PARTS, SOFT
+from mtpp.views.report.colours import ACCENT, INK, LINE, PARTS, SOFT, stage_colour, text_on
 from mtpp.views.report.drawing import Drawing
 from mtpp.views.report.page import Chart, Section
 from mtpp.views.report.stage_bars import NAMES
@@ -161,8 +160,9 @@ def _drawing(
         "x": [(start + stop) / 2 / scale for _, start, stop in work],
         "y": [first[one.stage] + one.device for one, _, _ in work],
         "text": [str(one.request) for one, _, _ in work],
+        "ink": [text_on(stage_colour(stages[one.stage]["index"])) for one, _, _ in work],
     }
-    drawing.texts(places, name="numbers", colour=ON_FILL, size=11, align="center")
+    drawing.texts(places, name="numbers", colour="ink", size=11, align="center")
     return drawing, {**places, "widths": [(stop - start) / scale for _, start, stop in work]}
 
 

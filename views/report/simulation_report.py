@@ -10,15 +10,16 @@ from mtpp.checker.report import Report
 from mtpp.inference.cost_columns import CostColumns
 from mtpp.training.timeline import Timeline
 from mtpp.units import format_share
-from mtpp.views.report.claims import claims_section, plan_verdict
-from mtpp.views.report.page import Block, Chart, Page, Prose, Section, TableBlock
+from mtpp.views.report.claims import claims_of, plan_verdict
+from mtpp.views.report.colours import ITERATION
+from mtpp.views.report.page import Chart, Page, Prose, Section, TableBlock
 from mtpp.views.report.stage_bars import BarPart, bars, bars_height
 from mtpp.views.report.timeline_section import timeline_sections
 from mtpp.views.report.training_stages import TrainingTimes
 from mtpp.views.table import NONE, Column, Table
 from mtpp.wording import counted
 
-_BUSY, _SYNCHRONISATION, _WAITING = "#3b7dd8", "#8a63c9", "#98a3af"
+_BUSY, _SYNCHRONISATION, _WAITING = ITERATION["busy"], ITERATION["gradients"], ITERATION["idle"]
 _SHOWN = (
     "first_forward_start_ticks",
     "first_backward_start_ticks",
@@ -44,7 +45,7 @@ def simulation_page(document: Mapping[str, Any], report: Report, timeline: Timel
     data: dict[str, Any] = {}
     times = _times(document)
     by_device = "devices" in document
-    sections = [claims_section(report.checks), _rows_section(document, times, charts, by_device=by_device)]
+    sections: list[Section] = []
     if timeline is None:
         said = (
             "Not drawn: a simulation's file holds figures, no passes. They are drawn on a page that is made with the "
@@ -53,6 +54,7 @@ def simulation_page(document: Mapping[str, Any], report: Report, timeline: Timel
         sections.append(Section("gantt-part", "Schedule over time", [Prose(said)]))
     else:
         sections += timeline_sections(timeline, charts, data)
+    sections += _rows_sections(document, times, charts, by_device=by_device)
     if by_device:
         sections.append(_path(document))
     if document["channels"]:
@@ -63,6 +65,7 @@ def simulation_page(document: Mapping[str, Any], report: Report, timeline: Timel
         verdict=plan_verdict(report, proven),
         figures=_figures(document, times, by_device=by_device),
         sections=sections,
+        claims=claims_of(report.checks),
         charts=charts,
         data=data,
     )
@@ -88,9 +91,9 @@ def _figures(document: Mapping[str, Any], times: TrainingTimes, *, by_device: bo
     return figures
 
 
-def _rows_section(
+def _rows_sections(
     document: Mapping[str, Any], times: TrainingTimes, charts: dict[str, Any], *, by_device: bool
-) -> Section:
+) -> list[Section]:
     noun = "device" if by_device else "stage"
     rows = document["devices" if by_device else "stages"]
     parts = [BarPart("busy", "busy", _BUSY)]
@@ -110,7 +113,7 @@ def _rows_section(
     ).item()
     caption = f"What each {noun} does in the iteration"
     legend = [(part.colour, part.title) for part in parts]
-    blocks: list[Block] = [Chart("stages", caption, bars_height(len(rows)), legend)]
+    chart = Chart("stages", caption, bars_height(len(rows)), legend)
     columns = [
         Column(noun),
         *([] if by_device else [Column("name", left=True)]),
@@ -127,8 +130,9 @@ def _rows_section(
     ]
     said = f"Each {noun}, as the file says: F forward and B backward passes"
     marks = [{noun: str(row["index"])} for row in rows]
-    blocks.append(TableBlock("stage-table", Table(said, columns, lines), marks, sortable=True))
-    return Section("stages-part", "Devices" if by_device else "Stages", blocks)
+    table = TableBlock("stage-table", Table(said, columns, lines), marks, sortable=True)
+    plural = "Devices" if by_device else "Stages"
+    return [Section("stages-part", f"Time of each {noun}", [chart]), Section("stage-figures", plural, [table])]
 
 
 def _path(document: Mapping[str, Any]) -> Section:
@@ -136,7 +140,7 @@ def _path(document: Mapping[str, Any]) -> Section:
     listed = " ".join(path[:_MOST_ON_PATH])
     more = f" … {len(path) - _MOST_ON_PATH:,} more" if len(path) > _MOST_ON_PATH else ""
     said = f"{len(path):,} passes and hand-overs, each of which begins when the one before it ends:"
-    return Section("path", "Critical path", [Prose(said, quiet=True), Prose(f"{listed}{more}")])
+    return Section("path", "Critical path", [Prose(said, quiet=True), Prose(f"{listed}{more}")], folded=True)
 
 
 def _channels(document: Mapping[str, Any], times: TrainingTimes) -> Section:

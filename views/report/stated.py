@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from math import ceil, inf
+from math import inf
 from typing import TYPE_CHECKING, Any
 
+from mtpp.checker.facts import factor
 from mtpp.inference.goal import Goal
 from mtpp.names import BOTTLENECK_OBJECTIVE, LATENCY_OBJECTIVE
 from mtpp.units import InTicks
@@ -19,17 +20,9 @@ if TYPE_CHECKING:
     from mtpp.machine.machine import Machine
 
 
-def ratio_text(ratio: float | None) -> str:
-    """Write a ratio; one above 1 never reads as 1."""
-    if ratio is None:
-        return "none"
-    text = f"{ratio:.4f}" if ratio >= 1.0001 else f"{ratio:.12g}"
-    return "just above 1" if text == "1" and ratio > 1 else text
-
-
-def percent_above(ratio: Fraction | float) -> str:
-    """Write how far above a bound something is at most, in percent: rounded up, so that it is proven as well."""
-    return f"{max(ceil((Fraction(ratio) - 1) * 10_000), 1) / 100:,.2f} %" if ratio < inf else "∞ %"
+def ratio_text(ratio: Fraction | float | None) -> str:
+    """Write a ratio as the verifier does: with six digits, rounded up, so that it is proven as well."""
+    return "none" if ratio is None else "∞" if ratio == inf else factor(ratio)
 
 
 @dataclass(frozen=True)

@@ -6,16 +6,24 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from mtpp.checker.report import Check, Report
+from mtpp.checker.report import Report
 from mtpp.checker.table_report import TableReport
 from mtpp.checker.tables.single_bounds import without_proof
 from mtpp.inference.cost_columns import CostColumns
 from mtpp.names import BOTTLENECK_OBJECTIVE
 from mtpp.views.certificate_texts import goal_figures, model_labels
-from mtpp.views.report.claims import checks_table, facts_section, table_verdict, verdict_cell
-from mtpp.views.report.colours import ACCENT, INK, NO_RATIO, ON_FILL, RATIOS, ratio_colour
+from mtpp.views.report.claims import (
+    HELD,
+    OPTIMAL,
+    checks_table,
+    claims_of_rows,
+    facts_section,
+    table_verdict,
+    verdict_cell,
+)
+from mtpp.views.report.colours import ACCENT, BLUE, GREY, INK, NO_RATIO, ON_FILL, RATIOS, ratio_colour
 from mtpp.views.report.drawing import Drawing
-from mtpp.views.report.page import Block, Cell, Chart, Page, Prose, Section, TableBlock
+from mtpp.views.report.page import Block, Cell, Chart, Claims, Page, Prose, Section, TableBlock
 from mtpp.views.report.stated import StatedRow, ratio_text
 from mtpp.views.table import NONE, Column, Table
 from mtpp.wording import counted
@@ -32,7 +40,7 @@ _COLUMNS = (
     Column("seconds", "{:,.2f}".format),
 )
 
-_BEST, _OTHER = "#3b9b6d", "#7f93ab"
+_BEST, _OTHER = BLUE, GREY
 _ROW, _ROOM = 36, 76
 
 _CELL_ROW, _CELL_ROOM = 34, 60
@@ -60,11 +68,12 @@ def table_page(document: Mapping[str, Any], report: TableReport, name: str) -> P
     if with_upper:
         sections.append(cell_map_section(rows, labels, report.reports, charts))
     unproven = [without_proof(row) for row in document["rows"]]
-    ladder = bound_ladders(rows, labels, charts, data, unproven) if rows else []
-    sections.append(Section("cells-part", "Cells and their bounds", [_cells(rows, labels, report.reports), *ladder]))
-    sections.append(_checked(rows, labels, report))
+    if rows:
+        ladder = bound_ladders(rows, labels, charts, data, unproven)
+        sections.append(Section("ladder-part", "Bounds of a cell", ladder))
+        sections.append(Section("cells-part", "Cells", [_cells(rows, labels, report.reports)]))
     if document["summary"]:
-        sections.append(_means(document["summary"], report.means))
+        sections.append(_means(document["summary"]))
     sections.append(_origin(rows))
     optimal = sum(row.optimal for row in rows)
     proven = "The cell holds" if len(rows) == 1 else f"All {len(rows):,} cells hold"
@@ -73,9 +82,10 @@ def table_page(document: Mapping[str, Any], report: TableReport, name: str) -> P
     return Page(
         title=name,
         kind="table of certificates" if with_upper else "table of lower bounds",
-        verdict=table_verdict(report, proven),
+        verdict=table_verdict(report, proven, OPTIMAL if rows and optimal == len(rows) else HELD),
         figures=_figures(document, rows, report, with_upper=with_upper),
         sections=sections,
+        claims=_claims(rows, labels, report),
         charts=charts,
         data=data,
     )
@@ -113,7 +123,7 @@ def _cells(rows: Sequence[StatedRow], labels: Mapping[str, str], reports: Sequen
         for row, found in zip(rows, reports, strict=True)
     ]
     marks = [{"cell": str(i), "k": str(row.k), "model": labels[row.path]} for i, row in enumerate(rows)]
-    caption = "Click a line, or press Enter on it, to see its bounds below; a heading to sort"
+    caption = "Click a line, or press Enter on it, to see its bounds above; a heading to sort"
     of = next((row.objective for row in rows if row.goal.of_latency), BOTTLENECK_OBJECTIVE)
     columns = [replace(one, name=of) if one.name == BOTTLENECK_OBJECTIVE else one for one in _COLUMNS]
     return TableBlock("cell-table", Table(caption, columns, lines), marks, sortable=True)
@@ -123,8 +133,8 @@ def _ticks(row: StatedRow, ticks: int | None) -> Cell:
     return Cell(row.describe(ticks), -1 if ticks is None else ticks)
 
 
-def _checked(rows: Sequence[StatedRow], labels: Mapping[str, str], report: TableReport) -> Section:
-    """Return what the verifier says of each row: how many claims hold, and each that does not."""
+def _claims(rows: Sequence[StatedRow], labels: Mapping[str, str], report: TableReport) -> Claims:
+    """Return what the verifier says of each row: how many claims hold, and each that does not; and of the means."""
     lines = []
     for row, found in zip(rows, report.reports, strict=True):
         held = len([one for one in found.checks if str(one.verdict) == "ok"])
@@ -135,10 +145,13 @@ def _checked(rows: Sequence[StatedRow], labels: Mapping[str, str], report: Table
     columns = [Column(name, left=True) for name in ("verdict", "model", "detail")]
     columns[2:2] = [Column("k"), Column("claims that hold")]
     table = Table("What mtpp verify says of each cell", columns, lines)
-    return Section("checked", "What was checked", [TableBlock("claims", table, sortable=True)])
+    blocks: list[Block] = [TableBlock("claims", table, sortable=True)]
+    if report.means:
+        blocks.append(TableBlock("means-checked", checks_table("What mtpp verify says of the means", report.means)))
+    return claims_of_rows(report, f" of {counted(len(rows), 'cell')}", blocks)
 
 
-def _means(summary: Sequence[Mapping[str, Any]], checks: Sequence[Check]) -> Section:
+def _means(summary: Sequence[Mapping[str, Any]]) -> Section:
     lines = [
         [
             *(one[key] for key in ("k", "cells", "closed")),
@@ -148,8 +161,7 @@ def _means(summary: Sequence[Mapping[str, Any]], checks: Sequence[Check]) -> Sec
     ]
     columns = list(map(Column, ("k", "cells", "closed", "geometric mean of ratios")))
     means = Table("Over all models, as the table says", columns, lines)
-    checked = checks_table("What mtpp verify says of the means", checks)
-    return Section("means-part", "Means", [TableBlock("means", means), TableBlock("means-checked", checked)])
+    return Section("means-part", "Means over all models", [TableBlock("means", means)])
 
 
 def _origin(rows: Sequence[StatedRow]) -> Section:
@@ -191,7 +203,7 @@ def bound_ladders(
     data["cells"] = cells
     first = max(range(len(rows)), key=lambda i: rows[i].ratio or 0)
     data["first_cell"] = first
-    caption = "Lower bounds of the chosen cell in the order tried; the best one in green"
+    caption = "Lower bounds of the chosen cell in the order tried; the best one in blue"
     return [Prose(cells[first]["title"], name="ladder-title"), Chart("ladder", caption, height)]
 
 

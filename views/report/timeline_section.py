@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from mtpp.training.timeline import BACKWARD, BACKWARD_WEIGHT, FORWARD, Bar, RowMemory, Timeline, TimelineRow
 from mtpp.units import PICOSECONDS, format_bytes
-from mtpp.views.report.colours import ACCENT, ON_FILL, SURFACE
+from mtpp.views.report.colours import ACCENT, BLUE, ON_FILL, SURFACE, TEAL
 from mtpp.views.report.drawing import Drawing
 from mtpp.views.report.page import Block, Chart, Prose, Section
 from mtpp.views.training.timeline_texts import CRITICAL, colour, legend, time_text
@@ -19,7 +19,7 @@ _MOST_NAMED = 4_000
 _MOST_CHANNELS = 16
 _ROW, _ROOM = 30, 60
 
-_KEPT, _FIXED = "#7f93ab", "#3b7dd8"
+_KEPT, _FIXED = TEAL, BLUE
 _FIXED_NAME, _KEPT_NAME = "held all the time", "kept for micro-batches in flight"
 _MEMORY_ROW, _MEMORY_ROOM = 40, 60
 _NOTHING = RowMemory(0, ())

@@ -9,11 +9,12 @@ from typing import Any
 from mtpp.checker.report import BOUND_CHECK, Report
 from mtpp.training.timeline import Timeline
 from mtpp.units import format_bandwidth, format_bytes
-from mtpp.views.report.claims import claims_section, facts_section, plan_verdict, with_verdict
+from mtpp.views.report.claims import claims_of, facts_section, plan_verdict, with_verdict
+from mtpp.views.report.headline import training_headline
 from mtpp.views.report.page import Page, Prose, Section
-from mtpp.views.report.stated import percent_above, ratio_text
+from mtpp.views.report.stated import ratio_text
 from mtpp.views.report.timeline_section import timeline_sections
-from mtpp.views.report.training_stages import TrainingTimes, memory_section, stages_section
+from mtpp.views.report.training_stages import TrainingTimes, memory_section, stages_sections
 from mtpp.wording import counted
 
 _WORDS = {"ok": "proven", "unchecked": "claimed, not checked in full", "false": "claimed, not verified"}
@@ -33,10 +34,8 @@ def training_page(document: Mapping[str, Any], report: Report, timeline: Timelin
     """
     charts: dict[str, Any] = {}
     data: dict[str, Any] = {}
-    sections = [claims_section(report.checks)]
+    sections: list[Section] = []
     times = TrainingTimes.of(document)
-    if document["feasible"]:
-        sections.append(stages_section(document, times, charts))
     if timeline is not None:
         drawn = timeline_sections(timeline, charts, data)
         if said:
@@ -44,6 +43,8 @@ def training_page(document: Mapping[str, Any], report: Report, timeline: Timelin
         sections += drawn
     elif document["feasible"]:
         sections.append(Section("gantt-part", "Schedule over time", [Prose(f"Not drawn: {said}")]))
+    if document["feasible"]:
+        sections += stages_sections(document, times, charts)
     if document["feasible"] and (memory := memory_section(document, charts)) is not None:
         sections.append(memory)
     sections.append(_origin(document))
@@ -51,38 +52,13 @@ def training_page(document: Mapping[str, Any], report: Report, timeline: Timelin
     return Page(
         title=model["name"],
         kind=f"training plan of {document.get('planner', 'piper')}",
-        verdict=plan_verdict(report, _headline(document)),
+        verdict=plan_verdict(report, *training_headline(document)),
         figures=_figures(document, times, report),
         sections=sections,
+        claims=claims_of(report.checks),
         charts=charts,
         data=data,
     )
-
-
-def _headline(document: Mapping[str, Any]) -> str:
-    """Return what is proven if every claim holds."""
-    if not document["feasible"]:
-        return "No plan fits" if document.get("proven") else "No plan was found"
-    if document["optimal"]:
-        return f"Proven optimal: no {_class_of(document)} that the rules allow is faster"
-    ratio = document.get("family_ratio", document["ratio"])
-    if ratio is None:
-        return "Verified; nothing is proven about other plans"
-    return (
-        f"Proven to be within {percent_above(float(ratio))} of the fastest {_class_of(document)} that the rules allow"
-    )
-
-
-def _class_of(document: Mapping[str, Any]) -> str:
-    """Return the kind of plans that bounds of a planner are of."""
-    if document["planner"] == "pfeife":
-        given = document["rules"]["schedule"] is not None
-        searched = document["rules"]["order"] == "search"
-        along = "along this order of ops" if searched else "along the file's order"
-        return f"split {along} under {'the schedule' if given else 'a looped schedule of whole backward passes'}"
-    if document["planner"] == "graphpipe":
-        return "stage graph with kFkB orders of whole backward passes"
-    return "pipeline of stages in a line"
 
 
 def _figures(document: Mapping[str, Any], times: TrainingTimes, report: Report) -> list[tuple[str, str, str]]:

@@ -9,14 +9,11 @@ from typing import Any
 
 from mtpp.inference.cost_columns import CostColumns
 from mtpp.units import format_bytes, format_picoseconds, format_share
-from mtpp.views.report.page import Block, Chart, Section, TableBlock
+from mtpp.views.report.colours import BLUE, ITERATION
+from mtpp.views.report.page import Chart, Section, TableBlock
 from mtpp.views.report.stage_bars import BarPart, bars, bars_height
 from mtpp.views.table import NONE, Column, Table
 
-_COMPUTE, _FORWARD, _BACKWARD, _EDGES, _GRADIENTS, _IDLE = (
-    "#3b7dd8", "#3b7dd8", "#2b9a78", "#c8750f", "#8a63c9", "#98a3af",
-)  # fmt: skip
-_MEMORY = "#3b7dd8"
 _MIB = 2**20
 _FOREVER = 4
 """A limit of memory that is as many times what is used is not drawn: bars would be too short to read."""
@@ -58,8 +55,8 @@ class TrainingTimes:
         return format_picoseconds(float(ticks)) if self.timed else f"{float(ticks) / self.ticks_per_unit:,.6g}"
 
 
-def stages_section(document: Mapping[str, Any], times: TrainingTimes, charts: dict[str, Any]) -> Section:
-    """Return the section, and add its chart to *charts*."""
+def stages_sections(document: Mapping[str, Any], times: TrainingTimes, charts: dict[str, Any]) -> list[Section]:
+    """Return the sections with the bars of stages or devices and with their tables; the chart goes to *charts*."""
     labels, parts, values, caption = _bars(document)
     costs = CostColumns.of(times, int(times.upper))
     rows = [[float(Fraction(ticks) / costs.ticks) for ticks in row] for row in values]
@@ -76,12 +73,15 @@ def stages_section(document: Mapping[str, Any], times: TrainingTimes, charts: di
         second=("lower bound", float(lower / costs.ticks)),
     ).item()
     legend = [(part.colour, part.title) for part in parts]
-    blocks: list[Block] = [Chart("stages", caption, bars_height(len(labels)), legend), _table(document, times)]
+    noun = "device" if "devices" in document else "stage"
+    chart = Chart("stages", caption, bars_height(len(labels)), legend)
+    sections = [Section("stages-part", f"Time of each {noun}", [chart])]
     if "devices" in document:
-        blocks.append(_devices(document, times))
+        sections.append(Section("device-figures", "Devices", [_devices(document, times)]))
+    sections.append(Section("stage-figures", "Stages", [_table(document, times)]))
     if document.get("baselines"):
-        blocks.append(_baselines(document, times))
-    return Section("stages-part", "Stages", blocks)
+        sections.append(Section("baselines-part", "Even splits", [_baselines(document, times)]))
+    return sections
 
 
 def memory_section(document: Mapping[str, Any], charts: dict[str, Any]) -> Section | None:
@@ -100,7 +100,7 @@ def memory_section(document: Mapping[str, Any], charts: dict[str, Any]) -> Secti
     charts["memory"] = bars(
         "memory",
         list(held),
-        [BarPart("memory", "memory", _MEMORY)],
+        [BarPart("memory", "memory", BLUE)],
         [[size / _MIB] for size in held.values()],
         [[format_bytes(size)] for size in held.values()],
         x_label="memory (MiB)",
@@ -110,7 +110,7 @@ def memory_section(document: Mapping[str, Any], charts: dict[str, Any]) -> Secti
     caption = (
         f"Memory of a device at most, as the plan says; {f'{allowed} allowed' if allowed else 'no limit was given'}"
     )
-    return Section("peak-part", "Memory at most", [Chart("memory", caption, bars_height(len(held)))])
+    return Section("peak-part", "Memory of each device", [Chart("memory", caption, bars_height(len(held)))])
 
 
 def _bars(document: Mapping[str, Any]) -> tuple[list[str], list[BarPart], list[list[Any]], str]:
@@ -118,15 +118,15 @@ def _bars(document: Mapping[str, Any]) -> tuple[list[str], list[BarPart], list[l
     stages = document["stages"]
     labels = [f"stage {s}" for s in range(len(stages))]
     if "devices" in document:
-        parts = [BarPart("busy", "busy", _COMPUTE), BarPart("idle", "idle", _IDLE)]
+        parts = [BarPart("busy", "busy", ITERATION["busy"]), BarPart("idle", "idle", ITERATION["idle"])]
         devices = document["devices"]
         names = [f"device {row['index']}" for row in devices]
         return names, parts, [[row["busy_ticks"], row["idle_ticks"]] for row in devices], "Each device in an iteration"
     if "mini_batch" in document:
         parts = [
-            BarPart("forward", "forward", _FORWARD),
-            BarPart("backward", "backward", _BACKWARD),
-            BarPart("synchronisation", "synchronisation", _GRADIENTS),
+            BarPart("forward", "forward", ITERATION["forward"]),
+            BarPart("backward", "backward", ITERATION["backward"]),
+            BarPart("synchronisation", "synchronisation", ITERATION["gradients"]),
         ]
         values = []
         for row in stages:
@@ -135,9 +135,9 @@ def _bars(document: Mapping[str, Any]) -> tuple[list[str], list[BarPart], list[l
             values.append([*passes, row["synchronisation_ticks"]])
         return labels, parts, values, "What each stage computes in an iteration; the rest of it is waiting"
     parts = [
-        BarPart("compute", "compute", _COMPUTE),
-        BarPart("edges", "tensors from and to other stages", _EDGES),
-        BarPart("gradients", "synchronisation of gradients", _GRADIENTS),
+        BarPart("compute", "compute", ITERATION["busy"]),
+        BarPart("edges", "tensors from and to other stages", ITERATION["edges"]),
+        BarPart("gradients", "synchronisation of gradients", ITERATION["gradients"]),
     ]
     scale = document["ticks_per_unit"]
     values = [[Fraction(row[part.key]) * scale for part in parts] for row in stages]

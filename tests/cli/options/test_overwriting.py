@@ -27,6 +27,7 @@ from mtpp.formats.graphs.native import write_native
 
 NO_FILES = {
     *(
+        "--title",
         "-k",
         "--max-bottleneck",
         "--max-latency",

@@ -10,7 +10,7 @@ import pytest
 from headless import Browser
 
 from mtpp.views.report.context_section import ContextCurve, ContextPoint, context_section
-from mtpp.views.report.page import Page, PageVerdict, page_html
+from mtpp.views.report.page import Made, Page, PageVerdict, page_html
 
 CONTEXTS = [*(2**i for i in range(10, 18)), 100_000]
 
@@ -29,7 +29,8 @@ def page_of(path: Path, shown: ContextCurve) -> None:
     """Write a page with the section alone."""
     charts: dict[str, object] = {}
     section = context_section(shown, charts)
-    path.write_text(page_html(Page("model", "plan", PageVerdict("ok", "h", "s"), [], [section], charts)))
+    page = Page("model", "plan", PageVerdict("ok", "h", "s"), [], [section], charts)
+    path.write_text(page_html(page, Made("2026-01-01 00:00 UTC", "mtpp report")))
 
 
 @pytest.mark.parametrize("width", [1280, 400])

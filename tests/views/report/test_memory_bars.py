@@ -12,7 +12,7 @@ from saved_parts import check_saving
 
 import mtpp
 from mtpp.formats.graphs.native import graph_from_document
-from mtpp.views.report.memory_section import memory_section, text_of_ops
+from mtpp.views.report.memory_section import memory_sections, text_of_ops
 from mtpp.views.report.page import MemoryBars, TableBlock
 from mtpp.views.report.stated import StatedPlan
 
@@ -64,7 +64,7 @@ def drawn(document: dict[str, Any]) -> tuple[MemoryBars, TableBlock]:
     """Return the blocks of the section."""
     graph = graph_from_document(chain_graph(), "chain")
     stages = [document["assignment"][name] for name in graph.op_names]
-    bars, table = memory_section(StatedPlan.of(document), graph, stages).blocks
+    (bars,), (table,) = (one.blocks for one in memory_sections(StatedPlan.of(document), graph, stages))
     assert isinstance(bars, MemoryBars)
     assert isinstance(table, TableBlock)
     return bars, table

@@ -17,10 +17,9 @@ from saved_parts import check_saving
 import mtpp
 from mtpp.api.recipes import MultiModalTransformer
 from mtpp.checker.tables.single_bounds import without_proof
-from mtpp.formats.graphs.stage_colours import stage_colour
 from mtpp.formats.training.native import write_training_model
 from mtpp.units import format_bytes
-from mtpp.views.report.colours import NO_RATIO, ON_FILL, PARTS, RATIOS
+from mtpp.views.report.colours import NO_RATIO, ON_FILL, PARTS, RATIOS, STAGES, text_on
 from mtpp.views.report.stated import StatedRow
 from mtpp.views.report.table_report import bound_ladders
 from mtpp.views.report.timeline_section import held
@@ -202,8 +201,8 @@ def test_text_can_be_read(scheme: dict[str, str]) -> None:
     for ink in ("ink", "soft", "link", "ok", "false", "unchecked", "accent"):
         for ground in ("paper", "raised"):
             assert contrast(scheme[ink], scheme[ground]) >= 4.5, (ink, ground)
-    for state in ("ok", "false", "unchecked"):
-        for ink in ("ink", state):
+    for state in ("ok", "false", "unchecked", "held"):
+        for ink in ("ink", "link" if state == "held" else state):
             assert contrast(scheme[ink], scheme[f"{state}-paper"]) >= 4.5, (ink, state)
     for colour in PARTS.values():
         assert contrast(colour, scheme["paper"]) >= 3
@@ -211,8 +210,9 @@ def test_text_can_be_read(scheme: dict[str, str]) -> None:
 
 def test_labels_can_be_read_on_fills() -> None:
     """Those of boxes of all stages, and of cells of every class."""
-    fills = [stage_colour(stage) for stage in range(200)] + [colour for _, colour, _ in RATIOS] + [NO_RATIO[0]]
-    assert min(contrast(fill, ON_FILL) for fill in fills) >= 4.5
+    cells = [colour for _, colour, _ in RATIOS] + [NO_RATIO[0]]
+    assert min(contrast(fill, ON_FILL) for fill in cells) >= 4.5
+    assert min(contrast(fill, text_on(fill)) for fill in (*STAGES, *PARTS.values())) >= 4.5
 
 
 _MODEL = {
