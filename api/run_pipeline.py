@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,8 @@ from mtpp.host.stop_reason import StopReason
 from mtpp.runtime.pipeline.measuring import RunRequest
 
 if TYPE_CHECKING:
-    from mtpp.runtime.pipeline.comparison import Comparison, StageComparison
+    from mtpp.api.inputs.described_machine import MachineFile
+    from mtpp.runtime.pipeline.comparison import Comparison, HandOvers, StageComparison
     from mtpp.runtime.pipeline.crew import RunLimits
     from mtpp.views.terminal import Medium
 
@@ -66,6 +68,39 @@ class PipelineRun(ShownResult):
     def stages(self) -> tuple[StageComparison, ...]:
         """The stages in the order of the pipeline, with their times in seconds."""
         return self.comparison.stages
+
+    @property
+    def hand_overs(self) -> HandOvers:
+        """Tensors that stages hand to each other, and the line of latency and bandwidth that messages follow."""
+        return self.comparison.hand_overs
+
+    @property
+    def pays(self) -> bool | None:
+        """Whether a full pipeline does more in a second than the unsplit model; None after a single batch."""
+        return self.comparison.pays
+
+    @cached_property
+    def machine(self) -> MachineFile:
+        """The machine at hand, for plans: a device for each process with cores of its own, hand-overs as measured.
+
+        Raises
+        ------
+        InputError
+            If no hand-over was measured, or stages ran on GPUs.
+        """
+        from mtpp.api.inputs.described_machine import machine_of_run
+
+        return machine_of_run(self.comparison)
+
+    def write_machine(self, path: str | os.PathLike[str]) -> None:
+        """Write :attr:`machine` as a machine file, whole or not at all, and over no other file.
+
+        Raises
+        ------
+        InputError
+            If there is none, a file is there already, or it cannot be written.
+        """
+        self.machine.save(path)
 
     @property
     def throughput_per_s(self) -> float:

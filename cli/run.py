@@ -10,6 +10,7 @@ import click
 
 from mtpp.api.options.kinds import Choice
 from mtpp.api.options.option import options_of
+from mtpp.api.options.path_kinds import OutputPath
 from mtpp.api.options.running import Pipelining, Training, Workers
 from mtpp.cli.flags import flag_of
 from mtpp.cli.options.file_types import FOLDER_OF_STAGES, MODEL
@@ -17,6 +18,7 @@ from mtpp.cli.options.made import options, single
 from mtpp.cli.options.shared import memory_limit_option, output_options, output_path
 from mtpp.host.interrupts import INTERRUPTED
 from mtpp.names import TORCH
+from mtpp.wording import counted
 
 if TYPE_CHECKING:
     from mtpp.cli.terminal.console import Console
@@ -29,6 +31,11 @@ if TYPE_CHECKING:
     "engine", Choice((TORCH,)),
     "Train the plan in FOLDER, which `mtpp plan --emit torch-pipelining` wrote, with PyTorch.",
 )  # fmt: skip
+@single(
+    "write_machine", OutputPath(),
+    "Write this machine, with the hand-overs measured, for --machine of other commands; over no other file.",
+    "FILE.toml",
+)  # fmt: skip
 @options(Training, Pipelining, Workers, steps="Of training with --engine.")
 @memory_limit_option()
 @output_path("Write what was measured as JSON, whole or not at all.")
@@ -40,6 +47,7 @@ def command(
     folder: str,
     model: str | None,
     engine: str | None,
+    write_machine: str | None,
     training: Training,
     pipelining: Pipelining,
     workers: Workers,
@@ -51,11 +59,13 @@ def command(
 
     Measured first, with nothing else running: the unsplit model, or all stages in turn in one process. Inputs are
     random, and so are weights whose files are absent. Outputs of the pipeline are compared with those of the stages in
-    turn. Ctrl-C ends the run with the table of what is done.
+    turn. Messages of several sizes are handed over first, to see what that takes. Ctrl-C ends the run with the table
+    of what is done.
 
     With --engine torch FOLDER holds a training plan: its stages are trained, a process for each device, and losses,
     gradients and buffers are compared with those of --model.
     """
+    from mtpp.api.inputs.described_machine import check_new_file
     from mtpp.api.run_pipeline import run_request, run_stages
     from mtpp.api.training.run_training import train_stages
     from mtpp.cli.terminal.console import TalkativeConsole
@@ -65,6 +75,10 @@ def command(
 
     _refuse_idle(ctx, engine)
     check_output(output)
+    if write_machine is not None:
+        if engine is not None or write_machine == "-":
+            raise click.UsageError("--write-machine takes a file, and goes without --engine", ctx)
+        check_new_file(write_machine)
     # Nothing that moves: drawing it would take time from what is being measured.
     talkative = sys.stderr is not None and sys.stderr.isatty()
     console = TalkativeConsole(quiet=console.quiet, verbose=console.verbose) if talkative else console
@@ -81,6 +95,9 @@ def command(
         return
     run = run_stages(run_request(Path(folder), file, pipelining, workers), deadline, console)
     deliver(output, run.told(flag_of), output_format)
+    if write_machine is not None:
+        run.write_machine(write_machine)
+        console.note(f"{write_machine}: {counted(run.machine.devices, 'device')}")
     if not run.agrees:
         console.complain("the outputs are not those of the unsplit model")
         ctx.exit(1)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from math import inf
 from typing import TYPE_CHECKING
 
 from mtpp.formats.results.pipeline_run import stage_rows
-from mtpp.units import format_picoseconds
+from mtpp.units import format_bandwidth, format_bytes, format_picoseconds
 from mtpp.views.renderer import view
 from mtpp.views.table import NONE, Column, Table, table_of_records
+from mtpp.wording import counted
 
 if TYPE_CHECKING:
     from mtpp.runtime.checking.agreement import Agreement
@@ -37,7 +39,7 @@ _COLUMNS = (
     *(Column(name, _seconds) for name in ("wait in", "wait out")),
     Column("busy", "{:.0%}".format),
 )
-_SHOWN = ("index", "ops", "predicted_s", "alone_s", "busy_s", "ratio", "wait_in_s", "wait_out_s", "share")
+_SHOWN = ("index", "ops", "predicted_s", "alone_s", "held_s", "ratio", "wait_in_s", "wait_out_s", "share")
 
 
 @view
@@ -80,12 +82,43 @@ def _figures(comparison: Comparison, name_of: Callable[[str], str]) -> list[tupl
         ("bottleneck", _bottleneck(comparison)),
         ("throughput", _pair(f"{_rate(comparison.throughput)} batches/s", comparison.predicted_throughput)),
         ("unsplit", f"{_seconds(comparison.unsplit_s)} measured{expected_unsplit} ({whole})"),
-        ("speed-up", _pair(f"{comparison.speedup:.2f}", comparison.predicted_speedup)),
+        ("speed-up", _pair(f"{comparison.speedup:.2f}", comparison.predicted_speedup) + _verdict(comparison)),
+        *_hand_overs(comparison),
         ("correlation", _correlation(comparison)),
         ("limited by", "; ".join(comparison.limits())),
         ("outputs", "; ".join(_outputs(comparison))),
         ("run", "; ".join(_conditions(comparison))),
     ]
+    return figures
+
+
+def _verdict(comparison: Comparison) -> str:
+    period = comparison.period_s
+    if comparison.pays is not False or period is None or len(comparison.stages) == 1:
+        return ""
+    return f": does not pay, a result every {_seconds(period)} when full, {_seconds(comparison.unsplit_s)} unsplit"
+
+
+def _hand_overs(comparison: Comparison) -> list[tuple[str, str]]:
+    """Return how much stages hand to each other, and what a message takes."""
+    found = comparison.hand_overs
+    if not found.messages:
+        return []
+    longest = max(comparison.stages, key=lambda stage: stage.hand_over_s)
+    figures = [
+        (
+            "hand-overs",
+            f"{counted(found.tensors, 'tensor')}, {format_bytes(found.bytes)} a batch; at most "
+            f"{_seconds(longest.hand_over_s)} beside the models (stage {longest.index})",
+        )
+    ]
+    line = found.line
+    if line is not None:
+        rate = line.bandwidth_bytes_per_s
+        more = "" if rate == inf else f" + bytes / {format_bandwidth(int(float(f'{rate:.3g}')))}"
+        least, most = (format_bytes(f(one.bytes for one in line.messages)) for f in (min, max))
+        text = f"{_seconds(line.latency_s)}{more} for each stage: line through messages of {least} to {most}"
+        figures.append(("a message", f"{text}, {line.residual:.0%} off in the mean square"))
     return figures
 
 
@@ -99,7 +132,7 @@ def _rate(value: float) -> str:
 
 def _bottleneck(comparison: Comparison) -> str:
     slowest, expected = comparison.slowest, comparison.predicted_slowest
-    text = f"{_seconds(slowest.busy_s)} measured (stage {slowest.index})"
+    text = f"{_seconds(slowest.held_s)} measured (stage {slowest.index})"
     if comparison.bottleneck_ratio is None:
         return f"{text}; stage {expected.index} predicted"
     predicted = _seconds(comparison.predicted_bottleneck_s)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from mtpp.errors import InputError
@@ -11,7 +12,8 @@ from mtpp.errors import InputError
 if TYPE_CHECKING:
     from fractions import Fraction
 
-    from mtpp.machine.machine_text import MachineText
+    from mtpp.machine.machine_text import MachineText, MeasuredCpu
+    from mtpp.runtime.pipeline.comparison import Comparison
     from mtpp.units import Exact
 
 _MAX_BYTES = 2**24
@@ -125,26 +127,59 @@ def _of_file(path: str, share: Exact | None, link: int | None) -> MachineText:
 
 
 def _this_machine(share: Exact | None, link: int | None) -> MachineText:
-    from mtpp.host.capacity import free_bytes, machine, memory_bytes
     from mtpp.host.gpus import listed_gpus
-    from mtpp.host.measured_rates import memory_bandwidth_bytes_per_s, peak_flops_per_s
     from mtpp.machine.gpu_listing import QUERY, gpus_of_listing
-    from mtpp.machine.machine_text import MeasuredCpu, text_of_cpu, text_of_gpus
+    from mtpp.machine.machine_text import text_of_cpu, text_of_gpus
 
     listed = listed_gpus(QUERY)
     if listed is not None:
         return text_of_gpus(gpus_of_listing(listed, "nvidia-smi"), "this machine", share, link)
     if link is not None:
         raise InputError("there are no GPUs here", parameter="tensor_link", remedy="leave it out")
+    return text_of_cpu(_this_cpu(), share)
+
+
+def _this_cpu() -> MeasuredCpu:
+    from mtpp.host.capacity import free_bytes, machine, memory_bytes
+    from mtpp.host.measured_rates import memory_bandwidth_bytes_per_s, peak_flops_per_s
+    from mtpp.machine.machine_text import MeasuredCpu
+
     figures = machine()
-    return text_of_cpu(
-        MeasuredCpu(
-            str(figures["cpu"]),
-            int(figures["cores"]),
-            memory_bytes(),
-            free_bytes(),
-            peak_flops_per_s(),
-            memory_bandwidth_bytes_per_s(),
-        ),
-        share,
+    return MeasuredCpu(
+        str(figures["cpu"]),
+        int(figures["cores"]),
+        memory_bytes(),
+        free_bytes(),
+        peak_flops_per_s(),
+        memory_bandwidth_bytes_per_s(),
     )
+
+
+def machine_of_run(comparison: Comparison) -> MachineFile:
+    """Return the machine that a pipeline ran on: a device for each process that has cores of its own.
+
+    The line of its hand-overs is the link of each; rates of arithmetic and memory are measured now, in a second.
+
+    Raises
+    ------
+    InputError
+        If no hand-over was measured, or stages ran on GPUs, whose rates are not those of the processor.
+    """
+    from mtpp.formats.results.stage_records import CPU
+    from mtpp.machine.machine_text import text_of_processes
+
+    line = comparison.hand_overs.line
+    if any(stage.place != CPU for stage in comparison.measured.wiring.manifest.stages):
+        raise InputError("stages ran on GPUs", remedy="describe them: `mtpp machine --this`")
+    if line is None:
+        raise InputError("no stage hands anything to another", remedy="run a model in two stages or more")
+    threads = comparison.measured.request.threads
+    bandwidth = line.bandwidth_bytes_per_s
+    made = text_of_processes(
+        _this_cpu(),
+        max(1, comparison.cores // threads),
+        threads,
+        round(line.latency_s * 10**12),
+        int(bandwidth) if bandwidth < inf else None,
+    )
+    return MachineFile(made.text, made.devices, made.open_names)

@@ -35,7 +35,7 @@ def run_document(comparison: Any) -> dict[str, Any]:
         "elapsed_s": _round(run.elapsed_s),
         "bottleneck": {
             "stage": comparison.slowest.index,
-            "measured_s": _round(comparison.slowest.busy_s),
+            "measured_s": _round(comparison.slowest.held_s),
             "predicted_stage": comparison.predicted_slowest.index,
             "predicted_s": _round(comparison.predicted_bottleneck_s),
             "ratio": _round(comparison.bottleneck_ratio),
@@ -51,6 +51,9 @@ def run_document(comparison: Any) -> dict[str, Any]:
             **({"device": manifest.one_device.device} if manifest.one_device else {}),
         },
         "speedup": {"measured": _round(comparison.speedup), "predicted": _round(comparison.predicted_speedup)},
+        "period_s": _round(comparison.period_s),
+        "pays": comparison.pays,
+        "hand_overs": _hand_overs(comparison.hand_overs),
         "correlation": _round(comparison.correlation),
         "limits": comparison.limits(),
         "outputs": {
@@ -60,6 +63,24 @@ def run_document(comparison: Any) -> dict[str, Any]:
         },
         "stages": stage_rows(comparison),
     }
+
+
+def _hand_overs(found: Any) -> dict[str, Any]:
+    """Return what stages hand to each other, and the line of its time; a bandwidth without limit is null."""
+    line = found.line
+    document = {"tensors": found.tensors, "messages": found.messages, "bytes": found.bytes, "line": None}
+    if line is not None:
+        bandwidth = line.bandwidth_bytes_per_s
+        document["line"] = {
+            "latency_s": _round(line.latency_s),
+            "bandwidth_bytes_per_s": _round(bandwidth) if bandwidth < float("inf") else None,
+            "residual": _round(line.residual),
+            "messages": [
+                {"bytes": one.bytes, "side": "sent" if one.sent else "received", "seconds": _round(one.seconds)}
+                for one in line.messages
+            ],
+        }
+    return document
 
 
 def _agreement(agreement: Any) -> dict[str, Any]:
@@ -74,7 +95,10 @@ def _agreement(agreement: Any) -> dict[str, Any]:
 
 def stage_rows(comparison: Any) -> list[dict[str, Any]]:
     """Return what JSON and CSV say of stages."""
-    figures = ("predicted_s", "alone_s", "busy_s", "ratio", "cpu_s", "wait_in_s", "wait_out_s", "share")
+    figures = (
+        *("predicted_s", "alone_s", "held_s", "ratio", "busy_s", "hand_over_s"),
+        *("cpu_s", "wait_in_s", "wait_out_s", "share"),
+    )
     return [
         {
             "stage": stage.index,

@@ -12,6 +12,7 @@ from itertools import groupby
 from mtpp.machine.boards import RATES, board_of, plain_name, rates_of
 from mtpp.machine.gpu_listing import Gpu
 from mtpp.units import Exact
+from mtpp.wording import counted
 
 _OPEN = {"peak_flops": "TFLOP/s", "memory_bandwidth": "GB/s", "bandwidth": "GB/s"}
 
@@ -110,26 +111,55 @@ def _text_of_nodes(gpus: Sequence[Gpu], name: str, utilization: Exact | None, te
 
 def text_of_cpu(cpu: MeasuredCpu, utilization: Exact | None = None) -> MachineText:
     """Return a machine of one device, the processor, as a TOML file, as :func:`text_of_gpus`."""
-    lines = [f"# {cpu.name}, {cpu.cores} {'cores' if cpu.cores > 1 else 'core'}", "[[device]]", 'name = "cpu"']
+    lines = [f"# {cpu.name}, {counted(cpu.cores, 'core')}", "[[device]]", 'name = "cpu"']
     if cpu.memory_bytes is not None:
         lines.append(f'memory = "{cpu.memory_bytes >> 20}MiB"')
         lines += _utilization(utilization)
         if cpu.free_bytes is not None:
             used = max(0, (cpu.memory_bytes >> 20) - (cpu.free_bytes >> 20))
             lines.append(f'reserve = "{used}MiB"  # in use')
-    flops, rate = (
-        f"{cpu.peak_flops_per_s // 10**9}GFLOP/s",
-        f"{cpu.memory_bandwidth_bytes_per_s // 10**6}MB/s",
-    )
-    lines += [
-        'place = "cpu"',
-        "",
-        "[device.system]",
-        f'peak_flops = "{flops}"  # measured: products of float32 matrices on all cores',
-        f'memory_bandwidth = "{rate}"  # measured: copies of large arrays on all cores, read and written',
-        f'bandwidth = "{rate}"  # as the memory\'s: tensors between stages on this machine stay in it',
-    ]
+    rate = f"{cpu.memory_bandwidth_bytes_per_s // 10**6}MB/s"
+    lines += ['place = "cpu"', "", *_rates(cpu, 1)]
+    lines.append(f'bandwidth = "{rate}"  # as the memory\'s: tensors between stages on this machine stay in it')
     return MachineText(_whole("this machine", ["\n".join(lines)]), 1, ())
+
+
+def text_of_processes(
+    cpu: MeasuredCpu, count: int, threads: int, latency_ps: int, bandwidth_bytes_per_s: int | None
+) -> MachineText:
+    """Return a machine of equal processes on one processor, with hand-overs as measured, as a TOML file.
+
+    Parameters
+    ----------
+    count, threads
+        Number of processes, and the threads of each: a core for each thread.
+    latency_ps, bandwidth_bytes_per_s
+        Of messages between processes; None: as the memory's.
+    """
+    each = max(1, cpu.cores // threads)
+    rate = max(10**6, bandwidth_bytes_per_s or cpu.memory_bandwidth_bytes_per_s // each)
+    lines = [
+        f"# {cpu.name}, {counted(cpu.cores, 'core')}: processes of {counted(threads, 'thread')} on cores of their own.",
+        "# Their memory is that of the machine, which all of them share.",
+        *("[[device]]", 'name = "core"', f"count = {count}", 'place = "cpu"'),
+        f'latency = "{max(1, latency_ps // 1000)}ns"  # of each message, for either process: measured by `mtpp run`',
+        "",
+        *_rates(cpu, each),
+        f'bandwidth = "{rate // 10**6}MB/s"  # of messages between processes: measured by `mtpp run`',
+    ]
+    return MachineText(_whole("this machine", ["\n".join(lines)]), count, ())
+
+
+def _rates(cpu: MeasuredCpu, parts: int) -> list[str]:
+    """Return the rates of a part of a processor, measured on all cores."""
+    flops = f"{cpu.peak_flops_per_s // parts // 10**9}GFLOP/s"
+    rate = f"{cpu.memory_bandwidth_bytes_per_s // parts // 10**6}MB/s"
+    share = "" if parts == 1 else f", shared by {parts}"
+    return [
+        "[device.system]",
+        f'peak_flops = "{flops}"  # measured: products of float32 matrices on all cores{share}',
+        f'memory_bandwidth = "{rate}"  # measured: copies of large arrays on all cores, read and written{share}',
+    ]
 
 
 def _whole(name: str, tables: Sequence[str]) -> str:

@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from mtpp.runtime.pipeline.hand_over_line import HandOverLine
 from mtpp.runtime.pipeline.measuring import Measured
 from mtpp.units import PICOSECONDS
 
@@ -35,10 +36,12 @@ class StageComparison:
         With nothing else running.
     busy_s, cpu_s
         In the pipeline, by the clock on the wall and of its processor.
+    hand_over_s
+        Of taking inputs that are there, saying that outputs are, and giving memory back.
     wait_in_s, wait_out_s
         For inputs, and for room for the outputs.
     share
-        Of the whole run's time in which it was busy.
+        Of the whole run's time in which it had a batch.
     """
 
     index: int
@@ -49,14 +52,40 @@ class StageComparison:
     alone_s: float
     busy_s: float
     cpu_s: float
+    hand_over_s: float
     wait_in_s: float
     wait_out_s: float
     share: float
 
     @property
+    def held_s(self) -> float:
+        """Seconds for which the stage has a batch: all but waiting."""
+        return self.busy_s + self.hand_over_s
+
+    @property
     def ratio(self) -> float | None:
         """Measured over predicted."""
-        return self.busy_s / self.predicted_s if self.predicted_s else None
+        return self.held_s / self.predicted_s if self.predicted_s else None
+
+
+@dataclass(frozen=True)
+class HandOvers:
+    """Tensors that stages hand to each other in each batch.
+
+    Attributes
+    ----------
+    tensors, messages
+        How many cross, and how often: once for each stage that reads one.
+    bytes
+        Of all messages, of sizes that are the same in each batch.
+    line
+        Time that a stage has a message in hand, against its bytes; None where none was measured.
+    """
+
+    tensors: int
+    messages: int
+    bytes: int
+    line: HandOverLine | None
 
 
 @dataclass(frozen=True)
@@ -87,17 +116,35 @@ class Comparison:
                 alone_s=float(alone[i]),
                 busy_s=float(np.median(times.busy)),
                 cpu_s=float(np.median(times.cpu)),
+                hand_over_s=float(np.median(times.hand_over)),
                 wait_in_s=float(np.median(times.wait_in)),
                 wait_out_s=float(np.median(times.wait_out)),
-                share=float(times.busy.sum()) / run.elapsed_s,
+                share=float(times.held.sum()) / run.elapsed_s,
             )
             for i, (stage, times) in enumerate(zip(self.measured.wiring.manifest.stages, run.stages, strict=True))
         )
 
+    @cached_property
+    def hand_overs(self) -> HandOvers:
+        """Return what stages hand to each other."""
+        wiring = self.measured.wiring
+        crossing = [one for stage in wiring.manifest.stages for one in stage.outputs if one.readers]
+        rooms = {
+            region.name: 0 if None in region.shape else region.room
+            for layout in wiring.layouts
+            for region in layout.regions
+        }
+        return HandOvers(
+            len(crossing),
+            sum(len(one.readers) for one in crossing),
+            sum(len(one.readers) * rooms[one.name] for one in crossing),
+            self.measured.pipeline.line,
+        )
+
     @property
     def slowest(self) -> StageComparison:
-        """Return the stage that was busy for longest with a batch."""
-        return max(self.stages, key=lambda stage: stage.busy_s)
+        """Return the stage that had a batch for longest."""
+        return max(self.stages, key=lambda stage: stage.held_s)
 
     @property
     def predicted_slowest(self) -> StageComparison:
@@ -113,7 +160,7 @@ class Comparison:
     def bottleneck_ratio(self) -> float | None:
         """Measured over predicted, whichever stages they are of."""
         predicted = self.predicted_bottleneck_s
-        return self.slowest.busy_s / predicted if predicted else None
+        return self.slowest.held_s / predicted if predicted else None
 
     @property
     def throughput(self) -> float:
@@ -143,6 +190,17 @@ class Comparison:
     def speedup(self) -> float:
         """Throughput of the pipeline over that of the unsplit model."""
         return self.unsplit_s * self.throughput
+
+    @property
+    def period_s(self) -> float | None:
+        """Seconds from one result to the next once the pipeline is full, on average; None after a single batch."""
+        ends = max((times.ended for times in self.measured.pipeline.stages), key=lambda ended: float(ended[-1]))
+        return float(ends[-1] - ends[0]) / (len(ends) - 1) if len(ends) > 1 else None
+
+    @property
+    def pays(self) -> bool | None:
+        """Whether a full pipeline does more in a second than the unsplit model; None after a single batch."""
+        return None if self.period_s is None else self.period_s < self.unsplit_s
 
     @property
     def predicted_speedup(self) -> float | None:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from mtpp.errors import InputError
 from mtpp.formats.results.stage_manifest import MODEL_INPUT
 from mtpp.formats.results.stage_records import CPU
 from mtpp.host.ending import EndedEarly
 from mtpp.host.stop_reason import StopReason
 from mtpp.runtime.checking.agreement import Agreement
 from mtpp.runtime.pipeline.crew import Crew, RunLimits, no_process
+from mtpp.runtime.pipeline.hand_over_line import HandOverLine
 from mtpp.runtime.pipeline.memory import Ring, View, arrays
+from mtpp.runtime.pipeline.message_probe import ROUNDS, WARM_UP_ROUNDS, copying, layout_of, line_of, sizes
 from mtpp.runtime.pipeline.model_file import Expected, ModelFile
 from mtpp.runtime.pipeline.onnx_file import OnnxFile
 from mtpp.runtime.pipeline.program_file import SUFFIX, ProgramFile
@@ -68,11 +71,14 @@ class PipelineTimes:
         Of the results with those expected.
     stopped
         Why it ended: ``finished``, ``time-limit`` or ``interrupted``.
+    line
+        Time of messages between stages; None where no stage hands anything to another.
     """
 
     stages: tuple[StageTimes, ...]
     agreement: Agreement
     stopped: StopReason
+    line: HandOverLine | None = None
 
     @property
     def batches(self) -> int:
@@ -135,6 +141,8 @@ def run_pipeline(
         try:
             tell("the pipeline: starting its workers")
             crew.gather("ready")
+            crew.tell_all("probe")
+            crew.gather("probed")
             tell(f"the pipeline: running {choices.batches:,} batches")
             crew.tell_all("warm up")
             crew.gather("warm", sink.awaited, sink.take)
@@ -147,7 +155,8 @@ def run_pipeline(
         if not len(times[0].busy):
             raise EndedEarly(stopped)
         sink.compare_kept(len(times[0].busy))
-        return PipelineTimes(times, sink.agreement, stopped)
+        line = None if connected.probe is None else line_of(*connected.probe)
+        return PipelineTimes(times, sink.agreement, stopped, line)
 
 
 def _times(tables: list[TimesTable]) -> tuple[StageTimes, ...]:
@@ -166,6 +175,9 @@ class _Connected:
         Where results come from: the end of a link, and the ring, of each stage that makes some, with their names.
     kept
         Rings in which the results of all batches stay, with the names of those.
+    probe
+        Sizes of messages that two of the workers hand over first, and where the sender and the receiver note their
+        times.
     """
 
     jobs: list[StageJob] = field(default_factory=list)
@@ -173,6 +185,7 @@ class _Connected:
     collected: list[tuple[Arrivals, Ring, tuple[str, ...]]] = field(default_factory=list)
     kept: list[tuple[Ring, tuple[str, ...]]] = field(default_factory=list)
     theirs: set[int] = field(default_factory=set)
+    probe: tuple[tuple[int, ...], TimesTable, TimesTable] | None = None
 
     def close_ends_of_workers(self) -> None:
         """Close this process's copies of what workers hold: a pipe ends only when nobody holds its other end."""
@@ -232,7 +245,44 @@ def _connected(wiring: Wiring, choices: PipelineChoices, inputs: Ring) -> Iterat
                     choices.spin_s,
                 )
             )
+        with suppress(InputError):  # too little memory: no messages then
+            _add_probe(found, wiring, stack)
         yield found
+
+
+def _add_probe(found: _Connected, wiring: Wiring, stack: ExitStack) -> None:
+    """Have the first two stages of which one reads what the other makes hand over messages before they run."""
+    pairs = [(producer, own[0]) for producer, own in enumerate(wiring.consumers) if own]
+    if not pairs:
+        return
+    producer, consumer = pairs[0]
+    messages = sizes(max(region.room for i, _ in pairs for region in wiring.layouts[i].regions))
+    rings, tables = [], []
+    for slots in (1, wiring.slots[producer], 1):
+        rings.append(Ring.make(layout_of(messages), slots, "messages"))
+        stack.callback(rings[-1].close)
+    for _ in range(2):
+        tables.append(TimesTable.make(ROUNDS * len(messages)))
+        stack.callback(tables[-1].ring.close)
+    out, into = make_link(wiring.slots[producer])
+    found.theirs |= {out.filled, out.free, into.filled, into.free}
+    names = tuple(region.name for region in rings[0].layout.regions)
+    ends: tuple[tuple[tuple[Arrivals, ...], tuple[Departures, ...]], ...] = (((), (out,)), ((into,), ()))
+    for i, (position, (arrivals, departures)) in enumerate(zip((producer, consumer), ends, strict=True)):
+        job = found.jobs[position]
+        copies = replace(
+            job,
+            model=copying(messages, job.model),
+            reads=(Read(rings[i], names),),
+            output=rings[i + 1],
+            arrivals=arrivals,
+            departures=departures,
+            times=tables[i],
+            warmup=WARM_UP_ROUNDS * len(messages),
+            batches=ROUNDS * len(messages),
+        )
+        found.jobs[position] = replace(job, probe=copies)
+    found.probe = messages, tables[0], tables[1]
 
 
 def _keeps_results(wiring: Wiring, position: int, choices: PipelineChoices) -> bool:

@@ -48,6 +48,8 @@ class StageJob:
         Batches before the clock starts, and after.
     spin_s
         Seconds for which it looks whether something is there before it sleeps.
+    probe
+        Job that is done before, of a model that copies messages; None where another pair of workers does it.
     """
 
     model: ModelFile
@@ -61,28 +63,32 @@ class StageJob:
     warmup: int
     batches: int
     spin_s: float = 0.0
+    probe: StageJob | None = None
 
     def descriptors(self) -> tuple[int, ...]:
         """Return those that the worker must inherit."""
         rings = {read.ring.descriptor for read in self.reads} | {self.output.descriptor, self.times.ring.descriptor}
         pipes = {end for link in self.arrivals for end in (link.filled, link.free)}
         pipes |= {end for link in self.departures for end in (link.filled, link.free)}
-        return tuple(sorted(rings | pipes))
+        of_probe = () if self.probe is None else self.probe.descriptors()
+        return tuple(sorted(rings | pipes | set(of_probe)))
 
     def run(self, parent: Connection) -> None:
-        """Do it: load, say ``ready``, warm up, say ``warm``, run, say ``done``; go on when the parent says so."""
+        """Load, probe, warm up and run; say ``ready``, ``probed``, ``warm`` and ``done``, and go on when told to."""
         keep_to(self.cores)
         loop = _Loop(self)
+        probe = None if self.probe is None else _Loop(self.probe)
         parent.send(("ready", None))
         parent.recv()
-        for batch in range(self.warmup):
-            loop.step(batch, None)
+        if probe is not None:
+            probe.warm_up()
+            probe.run()
+        parent.send(("probed", None))
+        parent.recv()
+        loop.warm_up()
         parent.send(("warm", None))
         parent.recv()
-        done, rows = self.times.open()
-        for row in range(self.batches):
-            loop.step(self.warmup + row, rows[row])
-            done[0] = row + 1
+        loop.run()
         parent.send(("done", None))
 
 
@@ -107,6 +113,18 @@ class _Loop:
         ]
         self._outputs = [self._slot(views) for views in job.output.views()]
         self._total = job.warmup + job.batches
+
+    def warm_up(self) -> None:
+        """Do the batches before the clock starts."""
+        for batch in range(self._job.warmup):
+            self.step(batch, None)
+
+    def run(self) -> None:
+        """Do the batches that are timed."""
+        done, rows = self._job.times.open()
+        for row in range(self._job.batches):
+            self.step(self._job.warmup + row, rows[row])
+            done[0] = row + 1
 
     def _slot(self, views: Mapping[str, View]) -> _Slot:
         fixed = {name: view for name, view in views.items() if not isinstance(view, OpenTensor)}

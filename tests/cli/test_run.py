@@ -9,10 +9,13 @@ import subprocess
 import uuid
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from processes import MARK, MTPP, ROOT, environment, left_over, run, until
 from stage_folders import bypass, whole_bypass
+
+import mtpp
 
 pytest.importorskip("onnxruntime")
 
@@ -22,7 +25,8 @@ LINUX = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="need
 def test_what_is_measured(tmp_path: Path) -> None:
     """The table has a line per stage and the document every figure; they fit together."""
     folder, model = bypass(tmp_path / "stages"), whole_bypass(tmp_path / "whole.onnx")
-    done = run("run", folder, "--model", model, "--batches", 12, "--warmup", 1, "-o", tmp_path / "run.json", "--pin")
+    done = run("run", folder, "--model", model, "--batches", 12, "--warmup", 1, "-o", tmp_path / "run.json", "--pin",
+               "--write-machine", tmp_path / "machine.toml")  # fmt: skip
     assert (done.returncode, done.stderr.count("error")) == (0, 0)
     title, header, *rows = done.stdout.split("\n\n")[0].splitlines()
     assert title == "toy: 4 stages as a pipeline, 12 batches"
@@ -34,15 +38,37 @@ def test_what_is_measured(tmp_path: Path) -> None:
     assert (document["format"], document["version"], document["batches"]) == ("mtpp-run", 1, 12)
     assert document["bottleneck"]["predicted_stage"] == 3
     assert document["bottleneck"]["predicted_s"] == 6e-6
-    assert document["bottleneck"]["measured_s"] == max(stage["busy_s"] for stage in document["stages"])
+    assert document["bottleneck"]["measured_s"] == max(stage["held_s"] for stage in document["stages"])
     assert document["throughput_per_s"]["measured"] == pytest.approx(12 / document["elapsed_s"], rel=1e-4)
     speedup = document["unsplit"]["measured_s"] * document["throughput_per_s"]["measured"]
     assert document["speedup"]["measured"] == pytest.approx(speedup, rel=1e-4)
     assert document["speedup"]["predicted"] == pytest.approx(10 / 6, rel=1e-4)
     assert document["outputs"]["pipeline"] == {"compared": 24, "exact": 24, "near": 24, "largest_difference": 0.0}
     for stage in document["stages"]:
-        assert stage["ratio"] == pytest.approx(stage["busy_s"] / stage["predicted_s"], rel=1e-4)
+        assert stage["ratio"] == pytest.approx(stage["held_s"] / stage["predicted_s"], rel=1e-4)
+        assert 0 < stage["busy_s"] < stage["held_s"]
         assert 0 < stage["share"] <= 1
+    assert document["pays"] is (document["period_s"] < document["unsplit"]["measured_s"])
+    _check_hand_overs(document["hand_overs"])
+    machine = mtpp.read(whole_bypass(tmp_path / "again.onnx"), machine=tmp_path / "machine.toml").machine
+    assert machine is not None
+    assert machine.count == len(os.sched_getaffinity(0))
+    assert machine.devices[0].link.latency_ps == pytest.approx(document["hand_overs"]["line"]["latency_s"] * 1e12, 1e-3)
+    refused = run("run", folder, "--write-machine", tmp_path / "machine.toml")
+    assert (refused.returncode, refused.stdout, refused.stderr) == (
+        2, "", f"error: {tmp_path / 'machine.toml'}: is there already; name another file\n"
+    )  # fmt: skip
+
+
+def _check_hand_overs(found: dict[str, Any]) -> None:
+    """Of three tensors between stages, 8 · 8 floats each, one of which is read by two."""
+    assert (found["tensors"], found["messages"], found["bytes"]) == (4, 4, 4 * 256)
+    line = found["line"]
+    assert 0 < line["latency_s"] < 1
+    assert line["bandwidth_bytes_per_s"] is None or line["bandwidth_bytes_per_s"] > 0
+    assert line["residual"] >= 0
+    assert [one["bytes"] for one in line["messages"]] == 2 * [1 << i for i in (10, 12, 14, 16, 18)]
+    assert {one["side"] for one in line["messages"]} == {"sent", "received"}
 
 
 def test_runs_that_cannot_begin(tmp_path: Path) -> None:

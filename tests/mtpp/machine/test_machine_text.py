@@ -10,7 +10,7 @@ from mtpp.errors import InputError
 from mtpp.machine.boards import _BOARDS, RATES, board_of, rates_of
 from mtpp.machine.gpu_listing import Gpu, gpus_of_listing
 from mtpp.machine.machine import Machine
-from mtpp.machine.machine_text import MeasuredCpu, text_of_cpu, text_of_gpus
+from mtpp.machine.machine_text import MeasuredCpu, text_of_cpu, text_of_gpus, text_of_processes
 from mtpp.machine.presets import load_device
 from mtpp.machine.tensor_group import TensorGroup
 from mtpp.units import parse_bandwidth, parse_compute_rate
@@ -129,6 +129,18 @@ def test_a_processor_is_a_device_with_measured_rates(tmp_path: Path) -> None:
     assert (list(machine.names), list(machine.places)) == (["cpu"], ["cpu"])
     (device,) = _read(tmp_path, text_of_cpu(MeasuredCpu("x", 1, None, None, 10**9, 10**9)).text).devices
     assert device.memory_bytes is None
+
+
+def test_processes_have_the_link_that_was_measured(tmp_path: Path) -> None:
+    """Their rates are those of their share of the cores; a bandwidth without limit is the memory's."""
+    cpu = MeasuredCpu("Some CPU", 4, 8 << 30, 6 << 30, 120 * 10**9, 40 * 10**9)
+    machine = _read(tmp_path, text_of_processes(cpu, 2, 2, 7_552_123, 31_718_400_000).text)
+    assert (machine.count, list(machine.names), list(machine.places)) == (2, ["core"] * 2, ["cpu"] * 2)
+    (device,) = machine.classes
+    assert (device.rates, device.memory_bytes) == ((60 * 10**9, 20 * 10**9), None)
+    assert (device.link.latency_ps, device.link.bandwidth_bytes_per_s) == (7_552_000, 31_718_000_000)
+    (device,) = _read(tmp_path, text_of_processes(cpu, 4, 1, 1, None).text).classes
+    assert (device.link.latency_ps, device.link.bandwidth_bytes_per_s) == (1000, 10**10)
 
 
 @pytest.mark.parametrize(
