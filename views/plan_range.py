@@ -44,7 +44,7 @@ def range_text(
     columns = [
         Column("k"),
         Column("bottleneck", costs.text),
-        Column(_rate_name(shown[0])),
+        Column(rate_name(shown[0].serving)),
         Column("latency", costs.text, spare=1),
         Column("gain"),
         Column("ratio"),
@@ -83,10 +83,11 @@ def _busy(plan: ShownPlan) -> int:
     return plan.k - plan.empty_count
 
 
-def _rate_name(plan: ShownPlan) -> str:
-    if not plan.serving:
+def rate_name(serving: Mapping[str, Any]) -> str:
+    """Return the unit of throughput of a model with a load, or of one without."""
+    if not serving:
         return "inferences/s"
-    return "tokens/s" if plan.serving["phase"] == PHASES[0] else "prompt tokens/s"
+    return "tokens/s" if serving["phase"] == PHASES[0] else "prompt tokens/s"
 
 
 def _ratio_cell(plan: ShownPlan, *, claimed: bool) -> str:

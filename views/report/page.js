@@ -257,6 +257,13 @@
     root.x_range.setv({ start: x - width / scale / 2, end: x + width / scale / 2 });
     root.y_range.setv({ start: y + height / scale / 2, end: y - height / scale / 2 });
   }
+  // A box no higher than the graph takes, so that small ones leave no empty paper.
+  function fitHeight(root, plot, [left, top, right, bottom]) {
+    const width = plot.clientWidth, most = root.height;
+    const scale = width > narrow ? Math.min(width / (right - left), 1.5) : Math.min(1.1, Math.max(readable, most / (bottom - top)));
+    root.height = Math.round(Math.min(most, Math.max(220, (bottom - top) * scale)));
+    plot.style.minHeight = `${root.height}px`;
+  }
   // A narrow window begins at the first ops, in a size that can be read: a finger moves on.
   function showFirst(root, [left, top, right, bottom]) {
     const width = root.inner_width || 800, height = root.inner_height || 500;
@@ -289,6 +296,7 @@
     const first = !roots.has(level.name);
     const root = await show(level.name);
     if (!first) return;
+    fitHeight(root, byId(level.name), level.bounds);
     const fit = () => {
       if (wanted.has(root)) setView(root, wanted.get(root));
       else showFirst(root, level.bounds);

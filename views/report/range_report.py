@@ -10,7 +10,8 @@ from mtpp.checker.table_report import TableReport
 from mtpp.formats.results.plan_range import RangePoint, gains
 from mtpp.inference.cost_columns import CostColumns
 from mtpp.views.partition_plan import rate_text
-from mtpp.views.plan_range import knee_words
+from mtpp.views.plan_range import knee_words, rate_name
+from mtpp.views.report.against_k import against_k
 from mtpp.views.report.claims import (
     HELD,
     OPTIMAL,
@@ -39,6 +40,8 @@ def range_page(document: Mapping[str, Any], report: TableReport) -> Page:
     optimal = sum(bool(plan["optimal"]) for plan in plans)
     proven = f"All {len(plans)} plans hold, {optimal} of them proven optimal"
     counts = [plan["k"] for plan in plans]
+    charts: dict[str, Any] = {}
+    data: dict[str, Any] = {}
     figures = [
         ("Stages", f"{counts[0]} to {counts[-1]}", f"{len(counts)} plans"),
         ("Knee", NONE if document["knee"] is None else f"k = {document['knee']}", knee_words(document)),
@@ -49,12 +52,34 @@ def range_page(document: Mapping[str, Any], report: TableReport) -> Page:
         kind=f"plans for k = {counts[0]} to {counts[-1]}",
         verdict=table_verdict(report, proven, OPTIMAL if optimal == len(plans) else HELD),
         figures=figures,
+        charts=charts,
+        data=data,
         sections=[
+            *_pictures(document, stated[0], charts, data),
             _plans(document, stated, report.reports),
             origin_section(plans[0], stated[0]),
         ],
         claims=_claims(document, report),
     )
+
+
+def _pictures(
+    document: Mapping[str, Any], told: StatedPlan, charts: dict[str, Any], data: dict[str, Any]
+) -> list[Section]:
+    """Return the section with charts against the number of stages, where there are several."""
+    plans: Sequence[Mapping[str, Any]] = document["plans"]
+    blocks = against_k(
+        [RangePoint.of(plan) for plan in plans],
+        [plan["lower_bound"]["value"] for plan in plans],
+        told,
+        charts,
+        data,
+        figures=("throughput", "latency", "bottleneck"),
+        objective=told.objective,
+        knee=document["knee"],
+        rate=rate_name(plans[0]["model"].get("serving", {})),
+    )
+    return [Section("against-k", "Against the number of stages", blocks)] if blocks else []
 
 
 def _plans(document: Mapping[str, Any], stated: Sequence[StatedPlan], reports: Sequence[Report]) -> Section:

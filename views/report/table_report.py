@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 from mtpp.checker.report import Report
 from mtpp.checker.table_report import TableReport
 from mtpp.checker.tables.single_bounds import without_proof
+from mtpp.formats.results.plan_range import RangePoint, knee
 from mtpp.inference.cost_columns import CostColumns
-from mtpp.names import BOTTLENECK_OBJECTIVE
+from mtpp.language_models.serving_load import CONTEXT, PROMPT
+from mtpp.names import BOTTLENECK_OBJECTIVE, LATENCY_OBJECTIVE
 from mtpp.views.certificate_texts import goal_figures, model_labels
+from mtpp.views.report.against_k import against_k
 from mtpp.views.report.claims import (
     HELD,
     OPTIMAL,
@@ -43,6 +47,9 @@ _COLUMNS = (
 _BEST, _OTHER = BLUE, GREY
 _ROW, _ROOM = 36, 76
 
+_MOST_DRAWN = 6
+"""Models whose figures are drawn against the number of stages, at most."""
+
 _CELL_ROW, _CELL_ROOM = 34, 60
 
 _SIGNS = {"ok": "", "unchecked": " ?", "false": " ✗"}
@@ -67,6 +74,7 @@ def table_page(document: Mapping[str, Any], report: TableReport, name: str) -> P
     sections = []
     if with_upper:
         sections.append(cell_map_section(rows, labels, report.reports, charts))
+        sections += _against_k(rows, labels, charts, data)
     unproven = [without_proof(row) for row in document["rows"]]
     if rows:
         ladder = bound_ladders(rows, labels, charts, data, unproven)
@@ -88,6 +96,43 @@ def table_page(document: Mapping[str, Any], report: TableReport, name: str) -> P
         claims=_claims(rows, labels, report),
         charts=charts,
         data=data,
+    )
+
+
+def _against_k(
+    rows: Sequence[StatedRow], labels: Mapping[str, str], charts: dict[str, Any], data: dict[str, Any]
+) -> list[Section]:
+    """Return the section with charts against the number of stages, where few models have several."""
+    blocks: list[Block] = []
+    models = list(dict.fromkeys(row.path for row in rows))
+    for number, path in enumerate(models if len(models) <= _MOST_DRAWN else []):
+        found = {row.k: row for row in rows if row.path == path and row.upper is not None}
+        own = [found[k] for k in sorted(found)]
+        of_latency = any(row.goal.of_latency for row in own)
+        points = [_point(row) for row in own]
+        blocks += against_k(
+            points,
+            [row.lower for row in own],
+            rows[0] if not own else own[0],
+            charts,
+            data,
+            figures=("latency",) if of_latency else ("throughput", "bottleneck"),
+            objective=LATENCY_OBJECTIVE if of_latency else BOTTLENECK_OBJECTIVE,
+            knee=None if of_latency else knee(points),
+            rate="steps/s" if own and own[0].dims.keys() & {CONTEXT, PROMPT} else "inferences/s",
+            prefix=f"k-{number}",
+            label=f"{labels[path]}: " if len(models) > 1 else "",
+        )
+    return [Section("against-k", "Against the number of stages", blocks)] if blocks else []
+
+
+def _point(row: StatedRow) -> RangePoint:
+    """Return the figures of a row, of which a table has the objective alone."""
+    upper = row.upper or 0
+    if row.goal.of_latency:
+        return RangePoint(row.k, 0, upper, None, row.timed)
+    return RangePoint(
+        row.k, upper, 0, Fraction(row.ticks_per_unit if not row.timed else 1, upper) if upper else None, row.timed
     )
 
 

@@ -55,6 +55,8 @@ def test_cells_are_those_of_the_table(browser: Browser, tabled: tuple[Path, dict
     cells = browser.columns("cells", "cells")
     assert cells["k"] == [str(row["k"]) for row in table["rows"]]
     assert cells["ratio"] == ["1"] * 3
+    bars = browser.columns("k-0-bottleneck", "bars")
+    assert bars["top"] == pytest.approx([row["upper"] / 10**6 for row in table["rows"]])
     keys = browser.run(
         "return [...document.getElementById('cell-table').tBodies[0].rows]"
         ".map((row) => [row.cells[5].dataset.key, row.cells[7].dataset.key])"
@@ -64,6 +66,31 @@ def test_cells_are_those_of_the_table(browser: Browser, tabled: tuple[Path, dict
     shown = [int(row[2]) for row in browser.table("cell-table")]
     assert shown == [row["k"] for row in sorted(table["rows"], key=lambda row: row["upper"])]
     assert (browser.complaints(), browser.hosts()) == ([], [])
+
+
+@pytest.mark.parametrize("kind", ["us", "1"])
+def test_figures_against_the_number_of_stages(browser: Browser, tmp_path: Path, kind: str) -> None:
+    """Bars are the figures of the range, and a line stands after the knee; without a unit of time no rate is drawn."""
+    graph = chain([10, 20, 30, 40], [1, 2, 3], kind)
+    found = mtpp.partition(graph, range(1, 6))
+    document = found.document()
+    assert mtpp.report(found, tmp_path / "page.html", graph).passed
+    browser.open(tmp_path / "page.html", width=400)
+    rows = document["rows"]
+    for figure in ("bottleneck", "latency"):
+        bars = browser.columns(f"k-{figure}", "bars")
+        assert bars["k"] == [f"k = {row['k']}" for row in rows]
+        scale = rows[0][figure] / bars["top"][0]
+        assert bars["top"] == pytest.approx([row[figure] / scale for row in rows])
+    assert document["knee"] in (3, 4)
+    assert browser.columns("k-bottleneck", "knee")["xs"] == [[document["knee"] - 0.5] * 2]
+    drawn = browser.run("return Object.keys(JSON.parse(document.getElementById('mtpp-data').textContent).charts)")
+    assert ("k-throughput" in drawn) == (kind != "1")
+    if kind != "1":
+        rates = browser.columns("k-throughput", "bars")["top"]
+        assert rates == pytest.approx([row["throughput_per_s"] for row in rows])
+    assert browser.run("return document.documentElement.scrollWidth") <= 400
+    check_saving(browser)
 
 
 def test_only_verified_optima_are_green(browser: Browser, tabled: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
