@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def emit(
-    model: str | os.PathLike[str] | Model,
+    model: str | os.PathLike[str] | Model | None,
     plan: Any,
     form: str | Sequence[str],
     *,
@@ -39,7 +39,7 @@ def emit(
     ----------
     model
         Path of the model that the plan is about, in any format, or a model as read: the folder, configuration or
-        checkpoint of a language model, too.
+        checkpoint of a language model, too. None: the one that the plan records.
     plan
         A plan: a path, bytes, a parsed document, an object that has one, or the stages of ops by name.
     form
@@ -84,7 +84,7 @@ def emit_files(files: PlanFiles, asked: Emitting, observer: Observer, adapters: 
     check_forms(asked.form)
     path = files.model if isinstance(files.model, str) else files.model.path
     if names_language_model(path):
-        return emit_language_model(str(path), files.read(files.plan), asked, observer, adapters)
+        return emit_language_model(str(path), files.read(files.plan), asked, observer, adapters or files.adapters)
     check_form_of_graphs(asked)
     return forms_text(_read_request(files, observer), asked.form)
 

@@ -51,6 +51,7 @@ def load(plan: Any, *, max_input_size: int | str = "2GiB") -> PartitionPlan | Pl
     from mtpp.api.inputs.reading import source_of
     from mtpp.api.options.kinds import Quantity
     from mtpp.formats.io.json_shape import attributed
+    from mtpp.formats.io.recorded_paths import located
     from mtpp.formats.results.verifiable import is_range, is_table, is_training_plan, read_verifiable, verifiable
 
     limit = Quantity().read(max_input_size, "max_input_size")
@@ -58,7 +59,7 @@ def load(plan: Any, *, max_input_size: int | str = "2GiB") -> PartitionPlan | Pl
         display, document = "<dict>", verifiable(copy.deepcopy(dict(plan)), "<dict>")
     else:
         source = source_of(plan, limit, "plan", expected="a plan or a table")
-        display, document = source.display, read_verifiable(source.data, source.display)
+        display, document = source.display, located(read_verifiable(source.data, source.display), source.path)
     with attributed(display):
         if is_table(document):
             return _table_of(document)

@@ -40,11 +40,17 @@ class ShownResult(ABC):
         document: dict[str, Any] = json.loads(self.to_json())
         return document
 
-    def to_json(self) -> str:
-        """Return the text of the document."""
+    def to_json(self, file: str | os.PathLike[str] | None = None) -> str:
+        """Return the text of the document.
+
+        Parameters
+        ----------
+        file
+            Path of the file that it is for: paths of models are relative to its folder. None: to the working folder.
+        """
         from mtpp.formats.results.document_text import document_text
 
-        return document_text(self._said())
+        return document_text(self._said(), file)
 
     def text(self, output_format: str = "table") -> str:
         """Return what standard output shows as ``table``, or ``markdown``, ``csv``, ``html`` or ``json``."""
@@ -75,7 +81,7 @@ class SavedResult(ShownResult):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the document to a file, whole or not at all; a name that ends in ``.gz`` is compressed."""
-        save_result(path, self.to_json(), graph=self._is_graph)
+        save_result(path, self.to_json(path), graph=self._is_graph)
 
 
 def save_result(path: str | os.PathLike[str], text: str, *, graph: bool = False) -> None:

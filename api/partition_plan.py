@@ -51,12 +51,11 @@ def plan_document(plan: Plan, model: Model, *, elapsed_s: float, embed: bool = F
         graph, graphs = plain_document(model.graph), graph_documents(model.degrees or {})
         prompt_graphs = None if plan.first_token is None else graph_documents(plan.first_token.graphs)
     return plan.to_document(
-        sha256=model.source.sha256,
+        file=model.recorded,
         dims=model.dims,
         proposed_dims=model.proposed_dims,
         keep_state=model.keep_state,
         elapsed_s=elapsed_s,
-        costs_sha256=model.costs_sha256,
         graph_document=graph,
         machine=machine,
         graphs=graphs,
@@ -427,13 +426,21 @@ class PartitionPlan(SavedResult):
             )
         return self._made(embed=True)
 
-    def json_text(self, *, embed: bool = False, elapsed_s: float | None = None) -> str:
-        """Return the text of the document; *elapsed_s* takes the place of its own. Raises as :meth:`document`."""
+    def json_text(
+        self, file: str | os.PathLike[str] | None = None, *, embed: bool = False, elapsed_s: float | None = None
+    ) -> str:
+        """Return the text of the document; *elapsed_s* takes the place of its own. Raises as :meth:`document`.
+
+        Parameters
+        ----------
+        file
+            Path of the file that it is for: the model's path is relative to its folder. None: to the working folder.
+        """
         from mtpp.formats.results.document_text import document_text
 
         if elapsed_s is not None and self.record is not None:
-            return document_text(self._made(embed=embed, elapsed_s=elapsed_s))
-        return document_text(self.document(embed=embed) if embed else self._document)
+            return document_text(self._made(embed=embed, elapsed_s=elapsed_s), file)
+        return document_text(self.document(embed=embed) if embed else self._document, file)
 
     def save(self, path: str | os.PathLike[str], *, embed: bool = False) -> None:
         """Write the plan as JSON, whole or not at all; a name that ends in ``.gz`` is compressed.
@@ -454,7 +461,7 @@ class PartitionPlan(SavedResult):
         target = path_text(path, "path")
         if self.model is not None:
             refuse_own_file(target, self.model)
-        save_result(target, self.json_text(embed=embed))
+        save_result(target, self.json_text(target, embed=embed))
 
     @property
     def _timed(self) -> bool:

@@ -69,7 +69,7 @@ class SplitResult(ShownResult):
 
 
 def split(
-    model: str | os.PathLike[str] | Model,
+    model: str | os.PathLike[str] | Model | None,
     plan: Any,
     folder: str | os.PathLike[str] | None = None,
     *,
@@ -91,7 +91,7 @@ def split(
     Parameters
     ----------
     model
-        Path of the model that the plan is about, or one as read.
+        Path of the model that the plan is about, or one as read. None: the one that the plan records.
     plan
         A plan: a path, bytes, a parsed document, an object that has one, or the stages of ops by name.
     folder

@@ -17,6 +17,7 @@ _OTHERS = {
     "models": "MODEL",
     "n": "-n",
     "name": "NAME",
+    "open_page": "--open",
     "output_format": "--format",
     "path": "-o",
     "paths": "MODEL",

@@ -17,8 +17,9 @@ from mtpp.api.options.search import Partitions
 from mtpp.api.options.verifying import Titled, Verifying
 from mtpp.cli.options.file_types import MODEL
 from mtpp.cli.options.made import options
-from mtpp.cli.options.shared import EMBED, output_option, output_options
+from mtpp.cli.options.shared import EMBED, OPEN, output_option, output_options
 from mtpp.cli.options.warming import warm_up_behind_option
+from mtpp.errors import InputError
 from mtpp.host.interrupts import INTERRUPTED
 
 if TYPE_CHECKING:
@@ -47,7 +48,12 @@ class Written(Options):
         "Make a page to look at, as `mtpp report` does; with --time-limit, no search is run again for it.", "FILE",
     )  # fmt: skip
     title: str | None = option(None, Text(), "Title of the page of --report; by default the model's name.", "TEXT")
+    open_page: bool = OPEN
     embed: bool = EMBED
+
+    def __post_init__(self) -> None:
+        if self.open_page and self.report is None:
+            raise InputError("shows a page", parameter="open_page", remedy="give ‹report› FILE too")
 
 
 @click.command("partition")
@@ -111,7 +117,7 @@ def command(
     deliver_plan(plan, console, output, output_format, embed=written.embed, emitted=emitted)
     if report is not None:
         shallow = limit_s is not None or plan.stopped == StopReason.INTERRUPTED
-        _deliver_page(plan, read, report, console, written.title, shallow=shallow)
+        _deliver_page(plan, read, written, console, shallow=shallow)
     if plan.stopped == StopReason.INTERRUPTED:
         ctx.exit(INTERRUPTED)
     unmet = unmet_requirements(plan, required.require_ratio, optimal=required.require_optimal)
@@ -150,7 +156,7 @@ def _several(
     interrupted = found.stopped == StopReason.INTERRUPTED
     if written.report is not None:
         shallow = asked.time_limit_s is not None or interrupted
-        _deliver_page(found, read, written.report, console, written.title, shallow=shallow)
+        _deliver_page(found, read, written, console, shallow=shallow)
     if interrupted:
         return INTERRUPTED
     ratio, optimal = required.require_ratio, required.require_optimal
@@ -172,7 +178,6 @@ def _check_page(path: str) -> None:
         If it cannot.
     """
     from mtpp.api.reporting.report import check_report
-    from mtpp.errors import InputError
 
     if path == "-":
         problem = "goes to a file: standard output has the plan"
@@ -181,15 +186,20 @@ def _check_page(path: str) -> None:
 
 
 def _deliver_page(
-    plan: PartitionPlan | PlanRange, model: Model, path: str, console: Console, title: str | None, *, shallow: bool
+    plan: PartitionPlan | PlanRange, model: Model, written: Written, console: Console, *, shallow: bool
 ) -> None:
     """Verify a plan and write its report; *shallow* leaves exhaustive searches out."""
     from mtpp.api.reporting.made import command_text
     from mtpp.api.reporting.report import result_page
     from mtpp.api.verify import request_of
     from mtpp.cli.flags import flag_of
+    from mtpp.cli.terminal.browser import open_page
 
+    path = written.report
+    assert path is not None
     request = request_of(plan, model, Verifying(shallow=shallow))
-    made = result_page(request, console, named=flag_of, title=title, command=command_text(sys.argv[1:]))
+    made = result_page(request, console, named=flag_of, title=written.title, command=command_text(sys.argv[1:]))
     made.save(path)
     console.say(f"{path}: {made.said}")
+    if written.open_page:
+        open_page(path, console)

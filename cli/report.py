@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mtpp.api.options.kinds import Repeated
+from mtpp.api.options.kinds import Flag, Repeated
 from mtpp.api.options.machine import OnMachine, System
 from mtpp.api.options.option import REQUIRED
 from mtpp.api.options.reading import Formats
@@ -28,6 +28,7 @@ FALSE = 1
 @click.command("report")
 @click.argument("result", type=RESULT, metavar="FILE")
 @output_path("HTML file to write, whole or not at all.", "PAGE", default=REQUIRED)
+@single("open_page", Flag(), "Show the page in a browser.")
 @single("model", Repeated(MODEL.kind), f"{MODELS} The pipeline of a simulation, and its model.", "PATH")
 @options(Titled)
 @verifying_options()
@@ -38,6 +39,7 @@ def command(
     /,
     result: str,
     output: str,
+    open_page: bool,
     model: tuple[str, ...],
     titled: Titled,
     verifying: Verifying,
@@ -64,6 +66,8 @@ def command(
 
     if [result, verifying.costs, *model].count("-") > 1:
         raise click.UsageError("only one of result, model and costs can be standard input", ctx)
+    if output == "-" and open_page:
+        raise click.UsageError("--open shows a page in a file: name it report.html", ctx)
     check_report(None if output == "-" else output, "output")
     deadline = deadline_from_start(verifying.time_limit_s)
     made = result_page(
@@ -78,5 +82,9 @@ def command(
     else:
         write_text_atomically(output, made.html)
         console.say(f"{output}: {made.said}")
+    if open_page:
+        from mtpp.cli.terminal.browser import open_page as show
+
+        show(output, console)
     if made.false:
         ctx.exit(FALSE)

@@ -20,8 +20,8 @@ UNCHECKED = 3
 
 
 @click.command("split")
-@click.argument("model", type=MODEL)
-@click.argument("plan", type=ASSIGNMENT)
+@click.argument("model", type=MODEL, metavar="[MODEL]")
+@click.argument("plan", type=ASSIGNMENT, required=False, metavar="PLAN")
 @output_path("Write the stages and their manifest there, all or nothing.", "FOLDER", folder=True)
 @options(Splitting, Emitting)
 @fields(Planned, "dims")
@@ -33,7 +33,7 @@ def command(
     ctx: click.Context,
     /,
     model: str,
-    plan: str,
+    plan: str | None,
     output: str | None,
     splitting: Splitting,
     emitting: Emitting,
@@ -43,6 +43,9 @@ def command(
     console: Console,
 ) -> None:
     """Write one model per stage of PLAN, which `mtpp partition MODEL -k 4 -o PLAN` made.
+
+    PLAN alone will do where it records its model's path, relative to itself, and the file there, in PLAN's folder or in
+    the working folder has the SHA-256 of the model.
 
     Stages of an ONNX model are ONNX models, those of an exported PyTorch program (.pt2) are such programs. PLAN may
     also be JSON {"op": stage, …}. The stages are for the sizes that the plan was made for. External weights are copied
@@ -54,7 +57,7 @@ def command(
     stages are written, and no values could be made up for an input.
     """
     from mtpp.api.emit import emit_files
-    from mtpp.api.inputs.stage_plan import PlanFiles
+    from mtpp.api.inputs.stage_plan import PlanFiles, files_of_plan
     from mtpp.api.split import split_files
     from mtpp.cli.terminal.output import write_stdout
 
@@ -64,7 +67,11 @@ def command(
         raise click.UsageError("model and plan cannot both be standard input", ctx)
     if output == "-":
         raise click.UsageError("stages go to a folder, not to standard output", ctx)
-    files = PlanFiles(model, plan, dims or {}, max_input_size)
+    given = dims or {}
+    if plan is None:
+        files = files_of_plan(model, given, max_input_size)
+    else:
+        files = PlanFiles(model, plan, given, max_input_size)
     if output is None and not splitting.check:
         write_stdout(emit_files(files, emitting, console))
         return

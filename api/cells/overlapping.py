@@ -84,7 +84,7 @@ def bound_overlapping(model: Model, machine_file: str | None = None) -> Overlapp
         {
             "format": "mtpp-overlapping-bound",
             "version": 1,
-            "model": {"name": model.graph.name, "sha256": model.source.sha256, "ops": layers},
+            "model": {"name": model.graph.name, **model.source.identity, "ops": layers},
             "machine": model.machine_document(),
             "layers": layers,
             "millitokens_per_s": None if ticks == 0 else (2 * _MILLI_PER_PS + ticks) // (2 * ticks),

@@ -88,6 +88,25 @@ class Model:
         """SHA-256 of the file with measured times, if there is one."""
         return None if self.costs is None else self.costs.sha256
 
+    @property
+    def recorded(self) -> dict[str, Any]:
+        """What documents say of its files: SHA-256 and path, of its measured costs too, and paths of adapters.
+
+        There are no paths where reading the file alone gives another graph.
+        """
+        from mtpp.formats.io.recorded_paths import recorded_path
+
+        identity: dict[str, Any] = self.source.identity
+        if self.read_as_told:
+            identity.pop("path", None)
+        elif "path" in identity and self.adapters:
+            identity["adapters"] = [path for one in self.adapters if (path := recorded_path(one)) is not None]
+        if self.costs is not None:
+            identity["costs_sha256"] = self.costs.sha256
+            if "path" in identity and (costs := recorded_path(self.costs.display)) is not None:
+                identity["costs_path"] = costs
+        return identity
+
     def instance(self, k: int | None) -> Instance:
         """Return the instance for k stages; errors name the model's file.
 

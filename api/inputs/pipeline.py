@@ -83,8 +83,20 @@ def _of_document(
         if is_split_plan(document):
             timed, due = planned_schedule(document, given)
             return ReadPipeline(timed, display, {"the pipeline": path}, due)
-        graph, model = _of_plan(document, given, observer)
+        graph, model = _of_plan(document, _with_recorded(document, given, path), observer)
     return ReadPipeline(graph, display, {"the pipeline": path, "its model": model})
+
+
+def _with_recorded(document: Any, given: Mapping[str, Any], path: Path | None) -> Mapping[str, Any]:
+    """Return what is given with the model that a plan records, where none is."""
+    from mtpp.api.inputs.model import MAX_INPUT_BYTES
+    from mtpp.api.inputs.recorded_model import NamedFiles, recorded_model
+
+    stated = document.get("model")
+    if "model" in given or not isinstance(stated, Mapping):
+        return given
+    found = recorded_model(stated, path, NamedFiles(MAX_INPUT_BYTES))
+    return given if found.path is None else {**given, "model": found.path}
 
 
 def _refuse_idle(given: Mapping[str, Any]) -> None:

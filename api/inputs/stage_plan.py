@@ -79,12 +79,15 @@ class PlanFiles:
         Sizes of symbolic dimensions that the plan has not.
     max_input_bytes
         Larger files are refused.
+    adapters
+        Paths of adapters of a language model that the plan records.
     """
 
     model: str | Source
     plan: str | Source
     dims: SizeTerms = field(default_factory=dict)
     max_input_bytes: int = MAX_INPUT_BYTES
+    adapters: tuple[str, ...] = ()
 
     def read(self, file: str | Source) -> Source:
         """Return the content of one of them."""
@@ -94,13 +97,41 @@ class PlanFiles:
 
 
 def plan_files(model: Any, plan: Any, asked: Planned) -> PlanFiles:
-    """Return a model and a plan as callers give them."""
+    """Return a model and a plan as callers give them; without a model that of the plan."""
     from mtpp.api.inputs.document_source import document_source
     from mtpp.api.inputs.model_path import model_file
 
-    file, read_for = model_file(model)
     stages, _ = document_source(plan, "plan")
+    if model is None:
+        return files_of_plan(stages, asked.dims or {}, asked.max_input_size)
+    file, read_for = model_file(model)
     return PlanFiles(file, stages, {**read_for, **(asked.dims or {})}, asked.max_input_size)
+
+
+def files_of_plan(plan: str | Source, dims: SizeTerms, max_input_bytes: int) -> PlanFiles:
+    """Return a plan with the model that it records, found by SHA-256.
+
+    Raises
+    ------
+    InputError
+        If the plan records none, or no file with its SHA-256 is where it says.
+    """
+    from mtpp.api.inputs.recorded_model import NamedFiles, recorded_model
+    from mtpp.api.inputs.user_assignment import assignment_document
+    from mtpp.formats.io.source import read_source
+
+    source = read_source(plan, max_bytes=max_input_bytes) if isinstance(plan, str) else plan
+    remedy = "give the model before the plan"
+    if source.data.lstrip()[:1] != b"{":
+        raise InputError("is no plan", source=source.display, remedy=remedy)
+    document = assignment_document(source)
+    stated = document.get("model") if isinstance(document, dict) and "format" in document else None
+    if not isinstance(stated, dict) or "path" not in stated:
+        raise InputError("names no model", source=source.display, where="/model", remedy=remedy)
+    found = recorded_model(stated, source.path, NamedFiles(max_input_bytes))
+    if found.path is None:
+        raise InputError(found.why, source=source.display, where="/model/path", remedy=remedy)
+    return PlanFiles(found.path, source, dims, max_input_bytes, found.adapters)
 
 
 def read_planned_model(files: PlanFiles, observer: Observer, source: Source | None = None) -> PlannedModel:

@@ -130,11 +130,11 @@ class PlanRange(SavedResult):
             return super().document()
         return range_document([plan.document(embed=embed) for plan in self.plans], self.missing)
 
-    def json_text(self, *, embed: bool = False) -> str:
-        """Return the text of the document."""
+    def json_text(self, file: str | os.PathLike[str] | None = None, *, embed: bool = False) -> str:
+        """Return the text of the document; *file* is as :meth:`PartitionPlan.json_text` takes it."""
         from mtpp.formats.results.document_text import document_text
 
-        return document_text(self.document(embed=True)) if embed else self.to_json()
+        return document_text(self.document(embed=True), file) if embed else self.to_json(file)
 
     def save(self, path: str | os.PathLike[str], *, embed: bool = False) -> None:
         """Write all plans as one JSON document, as :meth:`PartitionPlan.save` does."""
@@ -144,7 +144,7 @@ class PlanRange(SavedResult):
         target = path_text(path, "path")
         if self.plans[0].model is not None:
             refuse_own_file(target, self.plans[0].model)
-        save_result(target, self.json_text(embed=embed))
+        save_result(target, self.json_text(target, embed=embed))
 
     @cached_property
     def _points(self) -> list[RangePoint]:

@@ -27,6 +27,7 @@ Modules = Mapping[str, str]
 def refuse_missing_graph(document: Mapping[str, Any], request: VerifyRequest) -> None:
     """Raise InputError if a plan has neither a model nor a graph of its own."""
     if not request.models and "graph" not in document:
+        request.refuse_missing(request.display)
         raise InputError(
             "the plan embeds no graph", source=request.display, where="/graph", remedy="give the model with ‹model›"
         )

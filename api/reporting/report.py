@@ -11,7 +11,7 @@ from mtpp.api.observer import Observer, listener
 from mtpp.api.options.machine import System
 from mtpp.api.options.reading import Formats
 from mtpp.api.options.verifying import Titled, Verifying
-from mtpp.api.parameters import path_text
+from mtpp.api.parameters import flag, path_text
 from mtpp.api.reporting.made import IN_PYTHON, made_by
 from mtpp.checker.report import Verdict
 from mtpp.errors import InputError
@@ -123,6 +123,7 @@ def report(
     memory_limit: int | str | None = None,
     max_input_size: int | str | None = None,
     title: str | None = None,
+    open_page: bool = False,
     observer: Observer | None = None,
 ) -> ResultPage:
     """Make a page of a plan or several, a table, a bound for overlapping ranges, a training plan or a simulation.
@@ -140,6 +141,8 @@ def report(
         simulation the pipeline, and the model that it is for, if that is a training plan.
     title
         Of the page; by default the name of the model or file.
+    open_page
+        Whether the file is shown in a browser, where there is one.
     observer
         Listener to what is being done.
 
@@ -165,9 +168,12 @@ def report(
     >>> page.passed, "Proven optimal" in page.html
     (True, True)
     """
+    from mtpp.api.reporting.browser import shown_in_browser
     from mtpp.api.verify import request_of
 
     target = None if path is None else path_text(path, "path")
+    if flag(open_page, "open_page") and target is None:
+        raise InputError("shows a page in a file", parameter="open_page", remedy="give ‹path› too")
     check_report(target)
     asked, titled = Verifying.among(locals()), Titled.among(locals())
     request = request_of(result, model, asked, System(system=system), Formats(time_unit=time_unit))
@@ -175,6 +181,8 @@ def report(
     if target is not None:
         _refuse_inputs(target, request)
         made.save(target)
+        if open_page and not shown_in_browser(target):
+            listener(observer).warn(f"there is no browser here to show {target}")
     return made
 
 
@@ -225,7 +233,7 @@ def _page(request: VerifyRequest, observer: Observer, named: Any) -> tuple[Page,
         with_models_at_hand,
     )
     from mtpp.api.reporting.simulation_page import simulation_report_page
-    from mtpp.api.verification.reporting import report_on, within_time
+    from mtpp.api.verification.reporting import report_on, with_recorded_model, within_time
     from mtpp.api.verify import Verification
     from mtpp.checker.table_report import TableReport
     from mtpp.formats.results.verifiable import is_training_plan
@@ -237,6 +245,8 @@ def _page(request: VerifyRequest, observer: Observer, named: Any) -> tuple[Page,
     request = with_models_at_hand(replace(request, result=source))
     if document["format"] in (SIMULATION, STAGE_GRAPH):
         return simulation_report_page(document, source, request, observer, named)
+    with within_time(request):
+        request = with_recorded_model(document, source, request)
     if document["format"] == PLAN:
         refuse_missing_graph(document, request)
     if document["format"] == PLAN_RANGE:

@@ -102,6 +102,9 @@ def _again(document: Mapping[str, Any], request: VerifyRequest, observer: Observ
             again: Simulated = simulate(pipeline, observer=observer, **extra)
         memory = None if other is None else device_memory(plan, request.models[other], request)
         return again, drawn_timeline(again, memory)
+    if other is None and (found := _recorded(plan, given[place], request)) is not None:
+        given.append(found)
+        other = len(given) - 1
     if other is None:
         raise InputError("the pipeline is a plan for a model", parameter="model", remedy="give its model as well")
     sizes: dict[str, int] = {}
@@ -111,6 +114,16 @@ def _again(document: Mapping[str, Any], request: VerifyRequest, observer: Observ
     model = _content(given[other])
     again = simulate(pipeline, observer=observer, **(extra | sizes | {"model": model}))
     return again, drawn_timeline(again, stage_memory(plan, _training_model(given[other], plan, request), **sizes))
+
+
+def _recorded(plan: Mapping[str, Any], given: Any, request: VerifyRequest) -> Source | None:
+    """Return the content of the model that a plan records, None where it is not found."""
+    from mtpp.api.inputs.recorded_model import NamedFiles, recorded_model
+    from mtpp.formats.io.source import read_source
+
+    limit = request.max_model_bytes
+    found = recorded_model(plan["model"], getattr(given, "path", None), NamedFiles(limit))
+    return None if found.path is None else read_source(found.path, max_bytes=limit)
 
 
 def _content(given: Any) -> Any:

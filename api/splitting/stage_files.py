@@ -102,7 +102,7 @@ def _about(model: PlannedModel) -> dict[str, Any]:
     plan, graph = model.plan, model.reading.graph
     return {
         "name": graph.name,
-        "sha256": model.source.sha256,
+        **model.source.identity,
         "ops": graph.op_count,
         "k": plan.k,
         "time_unit": plan.time_unit,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mtpp.api.parameters import choice, flag, path_text
@@ -63,14 +64,16 @@ def emit_plan(
     from mtpp.formats.io.new_folder import new_folder, write_file
     from mtpp.formats.results.document_text import document_text
     from mtpp.formats.results.split_plan import PlannedSplit
-    from mtpp.formats.training.torch_pipelining import OURS, torch_pipelining_files
+    from mtpp.formats.training.torch_pipelining import OURS, PLAN, torch_pipelining_files
 
     check_emitted(form, folder, force=force)
     if planned.plan is None:
         raise InputError("there is no plan to write", parameter="plan")
     document = planned.document()
     about = planned.about if isinstance(planned, PlannedSplit) else document["model"]
-    files = torch_pipelining_files(planned.plan, about, document_text(document))
+    files = torch_pipelining_files(
+        planned.plan, about, document_text(document, Path(path_text(folder, "folder")) / PLAN)
+    )
     with new_folder(path_text(folder, "folder"), OURS, force=force) as draft:
         for name, text in files.items():
             write_file(draft / name, text.encode())

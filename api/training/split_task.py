@@ -187,15 +187,13 @@ def _of_graph(terms: SplitTerms, model: Model, observer: Observer) -> SplitTask:
     about: dict[str, Any] = {
         "kind": "graph",
         "name": model.graph.name,
-        "sha256": model.source.sha256,
+        **model.recorded,
         "ops": model.graph.op_count,
         "tensors": model.graph.tensor_count,
         "dims": dict(model.dims),
         **({"proposed_dims": list(model.proposed_dims)} if model.proposed_dims else {}),
         "system": model.system.to_document(),
     }
-    if model.costs_sha256 is not None:
-        about["costs_sha256"] = model.costs_sha256
     return SplitTask(replace(model.source, data=b""), about, problem)
 
 
@@ -226,7 +224,7 @@ def _of_layers(terms: SplitTerms, model: TrainingModel, source: Source, observer
     about = {
         "kind": "layers",
         "name": model.name,
-        "sha256": source.sha256,
+        **source.identity,
         "layers": len(model.layers),
         "edges": len(model.edges),
     }

@@ -46,6 +46,8 @@ def verify_plan_document(plan: Any, source: Source, request: VerifyRequest, obse
             named = named_sizes(request.dims_due)
             system_due = request.system_due_for(plan["model"]["dims"])
             return unchecked_plan(plan, request.unfound, system_due=system_due, dims_due=named)
+        if model is None and "graph" not in plan:
+            request.refuse_missing()
         graph, digest, costs_digest = None, None, None
         costs = costs_for(request)
         times = None

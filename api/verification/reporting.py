@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mtpp.errors import InputError, Interrupted, LimitReached
@@ -57,6 +58,27 @@ def result_source(request: VerifyRequest) -> Source:
     return source
 
 
+def with_recorded_model(claims: Mapping[str, Any], source: Source, request: VerifyRequest) -> VerifyRequest:
+    """Return a request with the model that a plan records, where none was given and a file has its SHA-256.
+
+    A file that has changed since leaves it unchecked that a plan with a graph of its own is about that file.
+    """
+    from mtpp.api.inputs.recorded_model import NamedFiles, plan_of, recorded_model
+
+    plan = plan_of(claims)
+    stated = plan.get("model")
+    if request.models or request.unfound is not None or not isinstance(stated, Mapping) or "path" not in stated:
+        return request
+    asked = request.asked
+    found = recorded_model(stated, source.path, NamedFiles(request.max_model_bytes), asked.adapters)
+    if found.path is not None:
+        asked = replace(asked, costs=asked.costs or found.costs, adapters=found.adapters)
+        return replace(request, models=(found.path,), asked=asked)
+    if "graph" in plan and found.changed:
+        return replace(request, unfound=found.why)
+    return replace(request, missing=found.why)
+
+
 def report_on(
     claims: dict[str, Any], source: Source, request: VerifyRequest, observer: Observer
 ) -> Report | TableReport:
@@ -72,7 +94,8 @@ def report_on(
     table = is_table(claims)
     if not table and len(request.models) > 1:
         raise InputError("a plan is for one model", parameter="model", remedy="give one")
-    request = built_models(request)
+    given = request.models
+    request = built_models(with_recorded_model(claims, source, request))
     if table:
         return verify_table_document(claims, source, request, observer)
     if claims["format"] == OVERLAPPING:
@@ -80,4 +103,14 @@ def report_on(
     if is_range(claims):
         return verify_range_document(claims, source, request, observer)
     check = verify_training_document if is_training_plan(claims) else verify_plan_document
-    return check(claims, source, request, observer)
+    found = check(claims, source, request, observer)
+    return found if given or not request.models else _naming(found, str(request.models[0]))
+
+
+def _naming(report: Report, path: str) -> Report:
+    """Return a report whose row on the model says which file was found for it."""
+    checks = (
+        replace(check, detail=f"{check.detail}, found at {path}") if check.name == "model file" else check
+        for check in report.checks
+    )
+    return replace(report, checks=tuple(checks))

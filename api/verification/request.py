@@ -48,6 +48,8 @@ class VerifyRequest:
         Whether the result was parsed already: then it may take any amount of memory.
     unfound
         Why there is no model although one was looked for: the claim to be about it is unchecked then. None otherwise.
+    missing
+        Why the model that the result records is not where it says; None where it is, or the result records none.
     """
 
     result: str | Source
@@ -59,6 +61,13 @@ class VerifyRequest:
     deadline: Deadline = field(default_factory=Deadline)
     in_memory: bool = False
     unfound: str | None = None
+    missing: str | None = None
+
+    def refuse_missing(self, source: str | None = None) -> None:
+        """Raise InputError if the model that the result records is missing, where nothing can be said without it."""
+        if self.missing is not None:
+            remedy = "give the model with ‹model›"
+            raise InputError(self.missing, source=source, where="/model/path", remedy=remedy)
 
     @property
     def system_due(self) -> dict[str, Any]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mtpp.api.inputs.recorded_model import NamedFiles, places_of
 from mtpp.errors import InputError
 from mtpp.formats.modelled.size_terms import OTHERS, named_sizes
 
@@ -135,8 +135,8 @@ class TableModels:
         self._by_digest: dict[str, str | SuppliedModel] = {
             model.sha256: model for model in request.models if not isinstance(model, str) and model.sha256 is not None
         }
-        self._digests: dict[str, str | None] = {}
-        self._folders = [Path()] if table is None else [table.parent, Path()]
+        self._files_named = NamedFiles(request.max_model_bytes)
+        self._table = table
         self._read: tuple[tuple[str | SuppliedModel, Any, Any, Any, Any], Graph] | None = None
         self._times: tuple[Any, MachineDue] | None = None
 
@@ -149,9 +149,10 @@ class TableModels:
             self._by_digest.setdefault(model_sha256(path, self._request.asked.adapters), path)
         if wanted in self._by_digest:
             return self._by_digest[wanted]
-        named = [str(folder / row["path"]) for folder in self._folders]
-        there = [path for path in named if self._digest(path) is not None]
-        return next((path for path in there if self._digest(path) == wanted), there[0] if there else None)
+        places = places_of(row["path"], self._table)
+        digests = {place: self._files_named.digest(place, self._request.asked.adapters) for place in places}
+        there = [place for place in places if digests[place] is not None]
+        return next((place for place in there if digests[place] == wanted), there[0] if there else None)
 
     def read(self, model: str | SuppliedModel, row: dict[str, Any]) -> Graph:
         """Return a model as a graph document with its digests; the one read last is kept for the next row."""
@@ -180,20 +181,6 @@ class TableModels:
             due = self._request.machine_due_for(row["dims"])
             self._times = (key, MachineDue(due, times, measured_times(model, as_plan, self._request)))
         return self._times[1]
-
-    def _digest(self, path: str) -> str | None:
-        """Return the SHA-256 of a file, None if there is no such file."""
-        if path not in self._digests:
-            from mtpp.api.inputs.language_models import names_language_model
-            from mtpp.api.inputs.model_source import model_sha256
-
-            self._digests[path] = None
-            with suppress(InputError, OSError, ValueError):
-                file = Path(path)  # named by the table: a device or a pipe may never come to an end
-                small = file.is_file() and file.stat().st_size <= self._request.max_model_bytes
-                if small or (file.exists() and names_language_model(path)):
-                    self._digests[path] = model_sha256(path, self._request.asked.adapters)
-        return self._digests[path]
 
     @staticmethod
     def _files(given: list[str]) -> Iterator[str]:

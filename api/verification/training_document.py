@@ -45,6 +45,7 @@ def verify_training_document(plan: Any, source: Source, request: VerifyRequest, 
             report = unchecked_training_plan(plan, request.unfound, system_due=request.system_due)
             return held_to_machine(report, plan, _machine_due(request))
         if supplied is None:
+            request.refuse_missing()
             raise InputError("a training plan embeds no model", remedy="give the model with ‹model›")
         model, sha256, costs_sha256 = model_of_training_plan(plan, supplied, request)
         due = _machine_due(request)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mtpp.api.inputs.language_models import names_language_model
+from mtpp.api.inputs.recorded_model import NamedFiles, plan_of, recorded_model
 from mtpp.api.output import ShownResult
 from mtpp.api.verification.reporting import read_result, report_on, within_time
 from mtpp.api.verification.request import MAX_RESULT_BYTES
@@ -128,23 +129,24 @@ def _with_files(
     claims: dict[str, Any], source: Source, request: VerifyRequest, files: FilesBeside
 ) -> tuple[VerifyRequest, str | None]:
     """Return the request with what a result is about, or with why that was not found; and the path of the model."""
-    from mtpp.formats.results.verifiable import is_range, is_table
+    from mtpp.formats.results.verifiable import is_table
 
     if is_table(claims):
         return replace(request, models=files.folders_for(source.path)), None
-    if is_range(claims):
-        plans = claims.get("plans")
-        first = plans[0] if isinstance(plans, list) and plans else {}
-        claims = first if isinstance(first, dict) else {}
-    stated = claims["model"] if isinstance(claims.get("model"), dict) else {}
-    name = stated["name"] if isinstance(stated.get("name"), str) else ""
+    model_claims = plan_of(claims).get("model")
+    stated = model_claims if isinstance(model_claims, dict) else {}
+    name = _text(stated.get("name"))
     wanted = stated.get("sha256")
-    request = replace(request, models=())
+    given, request = request.models, replace(request, models=())
     if wanted is None and "sha256" in stated:
         return replace(request, unfound="it names no file that could be beside it"), None
     if not isinstance(wanted, str):  # malformed, which is said later
         return request, None
-    model = files.find(wanted, source.path, name)
+    recorded = recorded_model(stated, source.path, files.named, request.asked.adapters)
+    model = Found(None) if recorded.path and not given else files.find(wanted, source.path, name)
+    if model.path is None and recorded.path is not None:
+        asked = replace(request.asked, costs=request.asked.costs or recorded.costs, adapters=recorded.adapters)
+        return replace(request, models=(recorded.path,), asked=asked), recorded.path
     if model.path is None:
         return replace(request, unfound=model.why), None
     if isinstance(costs := stated.get("costs_sha256"), str) and request.asked.costs is None:
@@ -153,6 +155,10 @@ def _with_files(
             return replace(request, unfound=f"its measured costs are not here: {measured.why}"), None
         request = replace(request, asked=replace(request.asked, costs=measured.path))
     return replace(request, models=(model.path,)), model.path
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def _named(models: Sequence[Any]) -> list[str]:
@@ -242,6 +248,7 @@ class FilesBeside:
             raise InputError("no such file or folder", source=missing, remedy="check the path")
         self._given = [Path(path) for path in given]
         self._max_bytes = max_bytes
+        self.named = NamedFiles(max_bytes)
         self._digests: dict[Path, str | None] = {}
 
     def find(self, sha256: str, result: Path | None, name: str) -> Found:

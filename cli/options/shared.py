@@ -20,6 +20,9 @@ SHOWN_AS = option(
 EMBED = option(False, Flag(), "Put the graph into the plan, so that `mtpp verify` needs no model.")
 
 
+OPEN = option(False, Flag(), "Show the page in a browser.")
+
+
 def output_option(help: str) -> Any:
     """Return the field of a record for the file that a command writes: ``-o``."""
     return option(None, OutputPath(), help, "FILE", also="-o")

@@ -41,20 +41,20 @@ def deliver(output: str | None, result: ShownResult, output_format: str, **choic
     deliver_texts(output, result.to_json, lambda: result.text(output_format, **choices))
 
 
-def deliver_texts(output: str | None, json_text: Callable[[], str], shown: Callable[[], str]) -> None:
+def deliver_texts(output: str | None, json_text: Callable[[str | None], str], shown: Callable[[], str]) -> None:
     """Write JSON to *output* if given (``-``: standard output, and nothing else then), and show the rest.
 
     What is to be shown is shown even if the file cannot be written; a signal that comes meanwhile waits for both.
     """
     with held():
         if output == "-":
-            write_stdout(json_text())
+            write_stdout(json_text(None))
             return
         try:
             if output is not None:
                 from mtpp.api.output import write_text_atomically
 
-                write_text_atomically(output, json_text())
+                write_text_atomically(output, json_text(output))
         finally:
             write_stdout(shown())
 
@@ -82,8 +82,8 @@ def deliver_plan(
     """Write and print a plan, and warn of what its reader should know; *instead* or *emitted* are in its place."""
     from mtpp.host.deadline import process_age_s
 
-    def json_text() -> str:
-        return plan.json_text(elapsed_s=process_age_s(), embed=embed)
+    def json_text(file: str | None = None) -> str:
+        return plan.json_text(file, elapsed_s=process_age_s(), embed=embed)
 
     def shown() -> str:
         if emitted is not None:

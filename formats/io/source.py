@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from mtpp.errors import InputError
 from mtpp.formats.io.large_file import LargeFile, Stored
+from mtpp.formats.io.recorded_paths import recorded_path
 from mtpp.units import format_bytes
 
 if TYPE_CHECKING:
@@ -69,6 +70,12 @@ class Source:
     def size(self) -> int:
         """Bytes of the whole content."""
         return len(self.data) if self.archive is None else self.archive.size
+
+    @property
+    def identity(self) -> dict[str, str]:
+        """What documents say of the file: its SHA-256, and its path where it has one."""
+        path = recorded_path(self.path)
+        return {"sha256": self.sha256} if path is None else {"sha256": self.sha256, "path": path}
 
     @property
     def is_stdin(self) -> bool:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
 from mtpp.formats.graphs import native
 from mtpp.formats.io.json_text import dump_json, dump_lines
+from mtpp.formats.io.recorded_paths import relocated
 
 _BY_LINE: Mapping[str, tuple[str, ...]] = {
     "mtpp-certificates": ("rows", "summary"),
@@ -28,7 +30,14 @@ _BY_LINE: Mapping[str, tuple[str, ...]] = {
 """Keys whose items get a line each, by format; a document of another format is one line."""
 
 
-def document_text(document: Mapping[str, Any]) -> str:
-    """Return the text of a document, which ends its last line but where it is one line."""
+def document_text(document: Mapping[str, Any], file: str | os.PathLike[str] | None = None) -> str:
+    """Return the text of a document, which ends its last line but where it is one line.
+
+    Parameters
+    ----------
+    file
+        Path of the file that it is for: paths of models are relative to its folder. None: to the working folder.
+    """
+    document = document if file is None else relocated(document, file)
     keys = _BY_LINE.get(document["format"])
     return dump_json(document) if keys is None else dump_lines(document, keys) + "\n"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -55,7 +55,7 @@ class PlannedGraph:
         """Return the ``mtpp-training-plan`` document, version 2."""
         found = self.result
         return {
-            **_header(self.problem, self.source.sha256),
+            **_header(self.problem, self.source.identity),
             **(_no_plan(found) if isinstance(found, NoGraphPlan) else _plan(found)),
             "notes": notes(self.problem),
             "stopped": str(self.stopped),
@@ -122,13 +122,13 @@ def _no_plan(none: NoGraphPlan) -> dict[str, Any]:
     }
 
 
-def _header(problem: GraphProblem, sha256: str | None) -> dict[str, Any]:
+def _header(problem: GraphProblem, file: Mapping[str, str]) -> dict[str, Any]:
     model, costs, rules = problem.model, problem.costs, problem.rules
     return {
         "format": FORMAT,
         "version": VERSION,
         "planner": PLANNER,
-        "model": {"name": model.name, "sha256": sha256, "layers": len(model.layers), "edges": len(model.edges)},
+        "model": {"name": model.name, **file, "layers": len(model.layers), "edges": len(model.edges)},
         "time_unit": model.time_unit,
         "ticks_per_unit": PICOSECONDS[model.time_unit],
         "system": {

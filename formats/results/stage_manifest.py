@@ -3,7 +3,7 @@
 ``manifest.json`` lies in a folder beside one ONNX model, or one exported PyTorch program, per stage that runs an op::
 
     {"format": "mtpp-stages", "version": 1,
-     "model": {"name": …, "sha256": …, "ops": n},
+     "model": {"name": …, "sha256": …, "path": …, "ops": n},
      "k": 8, "time_unit": "ps", "ticks_per_unit": 1, "bottleneck": ticks, "work": ticks,
      "inputs": [{"name", "dtype", "shape", "limits", "value"}, …],                      (of the whole model)
      "outputs": [{"name", "dtype", "shape", "value"}, …],
@@ -29,7 +29,7 @@ import math
 import pathlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -37,6 +37,7 @@ from mtpp.document_shape import Path, Rule, array, flag, nullable, record, refus
 from mtpp.errors import InputError
 from mtpp.formats.io.json_shape import SIZE_LIMIT, attributed, headed, shaped, shown, whole_number
 from mtpp.formats.io.json_text import dump_lines, parse_json
+from mtpp.formats.io.recorded_paths import located, relocated
 from mtpp.formats.results.stage_records import (
     CPU,
     MODEL_INPUT,
@@ -181,7 +182,7 @@ _MANIFEST = headed(
     FORMAT,
     VERSION,
     {
-        "model": record({"name": text, "sha256": text, "ops": _count(1)}),
+        "model": record({"name": text, "sha256": text, "ops": _count(1)}, {"path": text}),
         "k": _count(1),
         "time_unit": text,
         "ticks_per_unit": _count(1),
@@ -210,8 +211,8 @@ class StageManifest:
 
     Attributes
     ----------
-    name, sha256, ops
-        Of the model that was split.
+    name, sha256, ops, path
+        Of the model that was split; the path of its file is None where it has none.
     k
         Number of stages of the plan, empty ones included.
     time_unit, ticks_per_unit
@@ -241,6 +242,7 @@ class StageManifest:
     stages: tuple[Stage, ...]
     direct: tuple[tuple[str, str], ...]
     one_device: WholeModel | None = None
+    path: str | None = None
 
     @property
     def on_machine(self) -> bool:
@@ -270,7 +272,12 @@ class StageManifest:
         return {
             "format": FORMAT,
             "version": VERSION,
-            "model": {"name": self.name, "sha256": self.sha256, "ops": self.ops},
+            "model": {
+                "name": self.name,
+                "sha256": self.sha256,
+                **({} if self.path is None else {"path": self.path}),
+                "ops": self.ops,
+            },
             "k": self.k,
             "time_unit": self.time_unit,
             "ticks_per_unit": self.ticks_per_unit,
@@ -319,9 +326,12 @@ def _written(value: Constant) -> Constant:
     return value if plain else repr(value)
 
 
-def manifest_text(manifest: StageManifest) -> str:
-    """Return the text of ``manifest.json``: one line per key and stage."""
-    return dump_lines(manifest.to_document(), ("inputs", "outputs", "stages", "direct")) + "\n"
+def manifest_text(manifest: StageManifest, folder: str | pathlib.Path | None = None) -> str:
+    """Return the text of ``manifest.json``, one line per key and stage; the model's path is seen from its folder."""
+    document = manifest.to_document()
+    if folder is not None:
+        document = relocated(document, pathlib.Path(folder) / FILE_NAME)
+    return dump_lines(document, ("inputs", "outputs", "stages", "direct")) + "\n"
 
 
 def read_manifest(folder: str | pathlib.Path) -> StageManifest:
@@ -345,6 +355,7 @@ def read_manifest(folder: str | pathlib.Path) -> StageManifest:
         )
     source = read_source(str(path), max_bytes=MOST_BYTES)
     manifest = manifest_of(parse_json(source.data, source.display), source.display)
+    manifest = replace(manifest, path=located({"model": {"path": manifest.path}}, path)["model"]["path"])
     for i, stage in enumerate(manifest.stages):
         file = path.with_name(stage.file)
         if file.is_symlink() or not file.is_file():

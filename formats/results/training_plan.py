@@ -6,7 +6,7 @@ Times are given twice: as floats in the model's unit, for people and plots, and 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -86,11 +86,11 @@ class Planned:
 
     def document(self) -> dict[str, Any]:
         """Return the ``mtpp-training-plan`` document, version 1, of the plan or of there being none."""
-        sha256 = self.task.source.sha256
+        file = self.task.source.identity
         if self.plan is not None:
             return training_plan_document(
                 self.plan,
-                sha256=sha256,
+                file=file,
                 knapsack=self.task.knapsack,
                 heuristic_differs=self.heuristic_differs,
                 elapsed_s=self.elapsed_s,
@@ -99,14 +99,14 @@ class Planned:
         none = self.no_plan
         assert none is not None
         return no_plan_document(
-            self.task.problem, none, sha256=sha256, elapsed_s=self.elapsed_s, sizes=self.task.micro_batches.sizes
+            self.task.problem, none, file=file, elapsed_s=self.elapsed_s, sizes=self.task.micro_batches.sizes
         )
 
 
 def training_plan_document(
     plan: AnyTrainingPlan,
     *,
-    sha256: str,
+    file: Mapping[str, str],
     knapsack: str,
     heuristic_differs: Sequence[int],
     elapsed_s: float,
@@ -116,8 +116,8 @@ def training_plan_document(
 
     Parameters
     ----------
-    sha256
-        Of the model's file.
+    file
+        SHA-256 of the model's file, and its path where it has one.
     knapsack
         How configurations were chosen, ``exact`` or ``heuristic``.
     heuristic_differs
@@ -130,7 +130,7 @@ def training_plan_document(
     problem = plan.problem
     time = plan.time_per_sample
     return {
-        **header(FORMAT, VERSION, problem, plan.planner, sha256),
+        **header(FORMAT, VERSION, problem, plan.planner, file),
         **_batch(sizes),
         "feasible": True,
         "time_per_sample": in_units(time, problem),
@@ -151,11 +151,16 @@ def training_plan_document(
 
 
 def no_plan_document(
-    problem: AnyTrainingProblem, none: NoPlan, *, sha256: str, elapsed_s: float, sizes: BatchSizes | None = None
+    problem: AnyTrainingProblem,
+    none: NoPlan,
+    *,
+    file: Mapping[str, str],
+    elapsed_s: float,
+    sizes: BatchSizes | None = None,
 ) -> dict[str, Any]:
     """Return what JSON says where there is no plan."""
     return {
-        **header(FORMAT, VERSION, problem, none.planner, sha256),
+        **header(FORMAT, VERSION, problem, none.planner, file),
         **_batch(sizes),
         "feasible": False,
         "proven": none.proven,
@@ -167,14 +172,16 @@ def no_plan_document(
     }
 
 
-def header(form: str, version: int, problem: AnyTrainingProblem, planner: str, sha256: str) -> dict[str, Any]:
+def header(
+    form: str, version: int, problem: AnyTrainingProblem, planner: str, file: Mapping[str, str]
+) -> dict[str, Any]:
     """Return what every document about planning starts with: its *form*, the model, and the devices."""
     model = problem.model
     return {
         "format": form,
         "version": version,
         "planner": planner,
-        "model": {"name": model.name, "sha256": sha256, "layers": len(model.layers), "edges": len(model.edges)},
+        "model": {"name": model.name, **file, "layers": len(model.layers), "edges": len(model.edges)},
         "time_unit": model.time_unit,
         "ticks_per_unit": PICOSECONDS[model.time_unit],
         "system": _system(problem),

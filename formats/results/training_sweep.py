@@ -72,7 +72,7 @@ class Swept:
             self.task.flat,
             self.rows(),
             planner=self.task.planner,
-            sha256=self.task.source.sha256,
+            file=self.task.source.identity,
             stopped=self.stopped,
             elapsed_s=self.elapsed_s,
         )
@@ -83,13 +83,13 @@ def sweep_document(
     rows: Sequence[Mapping[str, Any]],
     *,
     planner: str,
-    sha256: str,
+    file: Mapping[str, str],
     stopped: StopReason,
     elapsed_s: float,
 ) -> dict[str, Any]:
     """Return a table as JSON takes it; *rows* are of :func:`sweep_row`."""
     return {
-        **header(FORMAT, VERSION, problem, planner, sha256),
+        **header(FORMAT, VERSION, problem, planner, file),
         "devices": _distinct(row["devices"] for row in rows),
         "degrees_sums": _distinct(row["degrees_sum"] for row in rows),
         "rows": list(rows),

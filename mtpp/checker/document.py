@@ -167,7 +167,10 @@ _PLAN: dict[str, Rule] = {
             "dims": mapping(whole(1)),
         },
         {
+            "path": text,
             "costs_sha256": sha256,
+            "costs_path": text,
+            "adapters": array(text),
             "proposed_dims": array(text),
             "keep_state": mapping(text),
             "param_bytes": whole(),

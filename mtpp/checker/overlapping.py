@@ -29,7 +29,7 @@ _MOST_LOOKS = 5_000_000
 check_overlapping = tagged(
     FORMAT,
     {
-        "model": record({"name": text, "sha256": nullable(sha256), "ops": whole(1)}),
+        "model": record({"name": text, "sha256": nullable(sha256), "ops": whole(1)}, {"path": text}),
         "machine": machine_rule,
         "layers": whole(1),
         "millitokens_per_s": nullable(whole()),

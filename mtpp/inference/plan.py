@@ -237,12 +237,11 @@ class Plan:
     def to_document(
         self,
         *,
-        sha256: str,
+        file: Mapping[str, Any],
         dims: Mapping[str, int],
         elapsed_s: float,
         proposed_dims: Sequence[str] = (),
         keep_state: Mapping[str, str] = MappingProxyType({}),
-        costs_sha256: str | None = None,
         graph_document: Mapping[str, Any] | None = None,
         machine: Mapping[str, Any] | None = None,
         graphs: Mapping[str, Any] | None = None,
@@ -252,16 +251,14 @@ class Plan:
 
         Parameters
         ----------
-        sha256
-            Hex digest of the model's file.
+        file
+            The model's file: its ``sha256``, and its ``path`` where it has one; so of its measured costs, if any.
         dims
             Values of symbolic dimensions.
         proposed_dims
             Names of those that nobody gave.
         keep_state
             Inputs that were named as states, with the results that they come out as.
-        costs_sha256
-            Hex digest of the file with measured costs, where there was one.
         graph_document
             The graph in ticks, to embed; with a machine in its own unit.
         machine
@@ -275,13 +272,12 @@ class Plan:
             "version": VERSION,
             "model": {
                 "name": graph.name,
-                "sha256": sha256,
+                **file,
                 "ops": graph.op_count,
                 "tensors": graph.tensor_count,
                 "dims": dict(dims),
                 **({"proposed_dims": list(proposed_dims)} if proposed_dims else {}),
                 **({"keep_state": dict(keep_state)} if keep_state else {}),
-                **({} if costs_sha256 is None else {"costs_sha256": costs_sha256}),
                 **({"param_bytes": graph.all_bytes} if graph.weights.names else {}),
                 **({"serving": self.serving} if self.serving and dims else {}),
             },

@@ -48,7 +48,7 @@ def write_program_stages(
     manifest = StageManifest(
         **about, inputs=split.inputs, outputs=split.results, stages=tuple(stages), direct=split.direct
     )
-    write_file(folder / FILE_NAME, manifest_text(manifest).encode())
+    write_file(folder / FILE_NAME, manifest_text(manifest, folder).encode())
     return manifest
 
 

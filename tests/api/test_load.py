@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from planning import plan_with, sweep_with
+from plans_beside_models import without_times
 from refusals import refusal
 
 import mtpp
@@ -35,14 +36,13 @@ def test_a_table_is_what_it_was(table: CertificateTable, chain_file: Path, tmp_p
         loaded = mtpp.load(given)
         assert isinstance(loaded, CertificateTable)
         assert (table.verified, loaded.verified) == (True, False)
-        assert loaded.to_dicts() == table.to_dicts()
-        assert loaded.document() == table.document()
+        assert without_times(loaded.document()) == without_times(table.document())
         assert mtpp.verify(loaded, chain_file).passed
     assert loaded.text() == table.text()
     assert repr(loaded) == f"{table!r}\nclaimed, not verified"
     assert "claimed, not verified" in loaded._repr_html_()
     loaded.save(tmp_path / "again.json.gz")
-    assert mtpp.load(tmp_path / "again.json.gz").document() == table.document()
+    assert without_times(mtpp.load(tmp_path / "again.json.gz").document()) == without_times(table.document())
 
 
 def test_a_table_of_bounds(chain_file: Path) -> None:
@@ -51,7 +51,7 @@ def test_a_table_of_bounds(chain_file: Path) -> None:
     loaded = mtpp.load(table.document())
     assert isinstance(loaded, BoundTable)
     assert list(loaded) == list(table)
-    assert loaded.document() == table.document()
+    assert without_times(loaded.document()) == without_times(table.document())
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,9 @@ def test_documents_are_saved(chain_file: Path, tmp_path: Path) -> None:
     for result in _results(chain_file):
         assert isinstance(result, SavedResult)
         result.save(tmp_path / "result.json")
-        assert json.loads((tmp_path / "result.json").read_text()) == result.document() == json.loads(result.to_json())
+        written = json.loads((tmp_path / "result.json").read_text())
+        assert result.document() == json.loads(result.to_json())
+        assert without_times(written) == without_times(result.document())
         for path in (notes, chain_file):
             with pytest.raises(mtpp.InputError, match="no result of mtpp"):
                 result.save(path)

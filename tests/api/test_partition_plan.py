@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from graph_strategies import chain
 from onnx_text import built
+from plans_beside_models import without_times
 from processes import run
 from refusals import refusal
 
@@ -40,7 +41,8 @@ def test_a_saved_plan_verifies_and_loads(chain_file: Path, plan: PartitionPlan, 
         assert (loaded.k, loaded.bottleneck_s, loaded.ratio, loaded.optimal) == (2, 0.061, 1.0, True)
         assert loaded.stages == plan.stages
         assert loaded.assignment == plan.assignment
-        assert json.loads(json.dumps(loaded.document(), default=float)) == json.loads(path.read_text())
+        as_written = json.loads(json.dumps(loaded.document(), default=float))
+        assert without_times(as_written) == without_times(json.loads(path.read_text()))
     loaded.save(tmp_path / "again.json.gz")
     assert mtpp.load(tmp_path / "again.json.gz").stages == plan.stages
 

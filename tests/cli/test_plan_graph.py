@@ -60,7 +60,9 @@ def test_plans_verify_and_simulate(mtpp: Command, branches: Path, tmp_path: Path
     document = _plan(mtpp, branches, "-o", target, *options)
     assert document["optimal"] is True
     assert document["lower_bound"]["method"] == "exhaustive"
-    assert json.loads(target.read_text()) == document
+    written = json.loads(target.read_text())
+    assert (target.parent / written["model"].pop("path")).resolve() == Path(document["model"].pop("path"))
+    assert written == document
     code, out, err = mtpp("verify", target, "--model", branches)
     assert code == 0, out + err
     assert "valid, proven optimal" in out
@@ -208,11 +210,14 @@ def test_a_topology_is_refused(mtpp: Command, branches: Path, tmp_path: Path) ->
 
 def test_sizes_of_a_version_2_plan_are_its_own(mtpp: Command, branches: Path, tmp_path: Path) -> None:
     """The options of version 1 are refused by name, and so is a plan without its model."""
-    target = tmp_path / "plan.json"
-    _plan(mtpp, branches, "-o", target)
+    target, model = tmp_path / "plan.json", tmp_path / "model.json"
+    model.write_bytes(branches.read_bytes())
+    _plan(mtpp, model, "-o", target)
     code, _, err = mtpp("simulate", target, "--model", branches, "--batch-size", "8")
     assert code == 2
     assert "--batch-size: the plan states it itself" in err
+    assert mtpp("simulate", target)[0] == 0
+    model.unlink()
     code, _, err = mtpp("simulate", target)
     assert code == 2
     assert "--model: must be given with a training plan" in err

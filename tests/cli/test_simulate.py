@@ -76,6 +76,8 @@ def test_a_plan_with_its_model(tmp_path: Path) -> None:
     sizes = ("--batch-size", "32", "--micro-batch-size", "4")
     shown = printed("simulate", plan, "--model", model, *sizes, "--format", "json")
     assert {stage["micro_batch"] for stage in json.loads(shown)["stages"]} == {4}
+    assert printed("simulate", plan, *sizes, "--format", "json") == shown
+    model.rename(tmp_path / "elsewhere.json")
     said = refused("simulate", plan, *sizes)
     assert said == "error: --model: must be given with a training plan; give the model that the plan is for\n"
 

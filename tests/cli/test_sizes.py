@@ -98,7 +98,11 @@ def test_a_plan_is_held_to_proposals(folder: Path) -> None:
     sizes = ["--dim", "n=1", "--dim", "a height=224", "--dim", "x:3=224"]
     assert run("partition", "bed", "-k", "2", *sizes, "-o", "given.json", "--embed", cwd=folder).returncode == 0
     assert run("verify", "given.json", "--model", "bed", "--dims", "auto", cwd=folder).returncode == 0
-    said = refused("verify", "given.json", "--dims", "auto", cwd=folder)
+    assert run("verify", "given.json", "--dims", "auto", cwd=folder).returncode == 0
+    document = json.loads((folder / "given.json").read_text())
+    del document["model"]["path"]
+    (folder / "alone.json").write_text(json.dumps(document))
+    said = refused("verify", "alone.json", "--dims", "auto", cwd=folder)
     assert "--dims: are proposed for a file; give the model with --model" in said
     assert "it has to be 1" in printed("verify", "star.json", "--model", "bed", "--dims", "auto", cwd=folder, code=1)
 

@@ -31,9 +31,11 @@ def document_of(problem: PlanningProblem, planner: str) -> Any:
     """Return what a planner comes to, after a trip through its file."""
     result = PLANNERS[planner].load()(problem, PlanLimits())
     if isinstance(result, NoPlan):
-        document = no_plan_document(problem, result, sha256=SHA256, elapsed_s=0.1)
+        document = no_plan_document(problem, result, file={"sha256": SHA256}, elapsed_s=0.1)
     else:
-        document = training_plan_document(result, sha256=SHA256, knapsack="exact", heuristic_differs=[], elapsed_s=0.1)
+        document = training_plan_document(
+            result, file={"sha256": SHA256}, knapsack="exact", heuristic_differs=[], elapsed_s=0.1
+        )
     return parse_json(document_text(document).encode(), "plan")
 
 

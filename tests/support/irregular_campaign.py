@@ -66,7 +66,7 @@ _REFUSALS = ("no size of micro-batches can be used", "no size that layer", "no i
 _AT_LIMITS = 10
 """Of so many cases with a plan, one is planned with the least memory that does, and with a byte less."""
 
-_NO_FILE: Any = SimpleNamespace(sha256=None)
+_NO_FILE: Any = SimpleNamespace(identity={"sha256": None})
 _SEARCHED = 20
 """Of so many cases, one is planned by the search for larger models as well."""
 
@@ -170,13 +170,15 @@ def _check_piper(document: Document, asked: Document) -> str:
         assert found.lower.value <= best[0] <= found.time_per_sample, f"{found.lower}, {best}, {found.time_per_sample}"
         assert found.time_per_sample == best[0]
         look_at_line_plan(problem, found)
-        plan = training_plan_document(found, sha256=NO_FILE, knapsack="exact", heuristic_differs=[], elapsed_s=0)
+        plan = training_plan_document(
+            found, file={"sha256": NO_FILE}, knapsack="exact", heuristic_differs=[], elapsed_s=0
+        )
         _verified(plan, problem.model)
         return "optimal"
     assert best is None, f"no plan, and {best} is possible"
     assert found.proven
     assert found.least_memory_bytes == training_oracles.least_memory(problem)
-    none = no_plan_document(problem, found, sha256=NO_FILE, elapsed_s=0)
+    none = no_plan_document(problem, found, file={"sha256": NO_FILE}, elapsed_s=0)
     _verified(none, problem.model)
     return "no memory"
 
@@ -214,13 +216,15 @@ def _check_nested(document: Document, asked: Document) -> tuple[str, int | None]
         assert found.lower.value <= best <= found.time_per_sample, f"{found.lower}, {best}, {found.time_per_sample}"
         assert found.time_per_sample == best
         look_at_nested_plan(problem, found)
-        plan = training_plan_document(found, sha256=NO_FILE, knapsack="exact", heuristic_differs=[], elapsed_s=0)
+        plan = training_plan_document(
+            found, file={"sha256": NO_FILE}, knapsack="exact", heuristic_differs=[], elapsed_s=0
+        )
         _verified(plan, model)
         return "optimal", least
     assert best is None, f"no plan, and {best} is possible"
     assert found.proven
     assert found.least_memory_bytes == least
-    none = no_plan_document(problem, found, sha256=NO_FILE, elapsed_s=0)
+    none = no_plan_document(problem, found, file={"sha256": NO_FILE}, elapsed_s=0)
     _verified(none, model)
     return "no memory", least
 

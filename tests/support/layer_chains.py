@@ -218,5 +218,5 @@ def document_of(case: DegreeCase, plan: Plan) -> dict[str, Any]:
     }
     whole = plain_document(case.graphs[min(case.graphs)])
     return plan.to_document(
-        sha256="0" * 64, dims={}, elapsed_s=1.0, graph_document=whole, machine=machine, graphs=graphs
+        file={"sha256": "0" * 64}, dims={}, elapsed_s=1.0, graph_document=whole, machine=machine, graphs=graphs
     )

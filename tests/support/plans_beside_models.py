@@ -68,7 +68,7 @@ def written(folder: Path, *arguments: str | Path) -> Any:
 
 
 def without_times(value: Any) -> Any:
-    """Return a document, or rows of one, without what depends on the clock."""
+    """Return a document, or rows of one, without its times and its model's path, which depends on where it lies."""
     if isinstance(value, dict):
-        return {key: without_times(item) for key, item in value.items() if key not in ("elapsed_s", "seconds")}
+        return {key: without_times(item) for key, item in value.items() if key not in ("elapsed_s", "seconds", "path")}
     return list(map(without_times, value)) if isinstance(value, list) else value

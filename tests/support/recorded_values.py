@@ -21,6 +21,7 @@ HOW_FOUND = "how the result was found; a name has to be one that there is"
 TIMES = "times that work took"
 FOR_PEOPLE = "words for people"
 MODEL_NAME = "the name of a model; which one it is says its SHA-256"
+MODEL_PATH = "where the model was; which one it is says its SHA-256"
 TERMS = "terms of the claim, which the document chose: the claim is checked under these"
 NO_EFFECT = "terms of costs, without effect on a graph that brings its own"
 LESS = "may say less than is true: a weaker bound is one as well"
@@ -43,6 +44,7 @@ def _proof_parts(*places: str) -> tuple[Recorded, ...]:
 RECORDED: dict[str, tuple[Recorded, ...]] = {
     "mtpp-plan": (
         Recorded("model/name", MODEL_NAME),
+        Recorded("model/path", MODEL_PATH),
         *_SYSTEM,
         Recorded("together", TERMS),
         Recorded("together/**", TERMS),
@@ -61,7 +63,7 @@ RECORDED: dict[str, tuple[Recorded, ...]] = {
     ),
     "mtpp-certificates": (
         Recorded("rows/*/model", MODEL_NAME),
-        Recorded("rows/*/path", "where the model was; which one it is says its SHA-256"),
+        Recorded("rows/*/path", MODEL_PATH),
         *(Recorded(f"rows/*/{one.place}", one.why) for one in _SYSTEM),
         Recorded("rows/*/together/**", TERMS),
         Recorded("rows/*/assumptions/*", FOR_PEOPLE),
@@ -72,6 +74,7 @@ RECORDED: dict[str, tuple[Recorded, ...]] = {
     "mtpp-training-plan, version 1": (
         Recorded("planner", "a planner that there is, and whose plans are such"),
         Recorded("model/name", MODEL_NAME),
+        Recorded("model/path", MODEL_PATH),
         Recorded("system/**", TERMS),
         Recorded("proven", "may say less than is true"),
         Recorded("lower_bound/proof/downsets", HOW_FOUND),
@@ -82,6 +85,7 @@ RECORDED: dict[str, tuple[Recorded, ...]] = {
     ),
     "mtpp-training-plan by graphpipe": (
         Recorded("model/name", MODEL_NAME),
+        Recorded("model/path", MODEL_PATH),
         *(Recorded(key, TERMS) for key in ("system/*", "rules/**")),
         Recorded("stages/*/forwards_backwards", "another one that is allowed may make the same order of passes"),
         Recorded("memory_bound/value", LESS),
@@ -92,6 +96,7 @@ RECORDED: dict[str, tuple[Recorded, ...]] = {
     ),
     "mtpp-training-plan by pfeife": (
         Recorded("model/name", MODEL_NAME),
+        Recorded("model/path", MODEL_PATH),
         Recorded("model/system/*", NO_EFFECT),
         *(Recorded(key, TERMS) for key in ("system/**", "costs/*", "rules/**")),
         Recorded("schedule/prefetch/*", "more than there is to prefetch is no other schedule"),

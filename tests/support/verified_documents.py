@@ -136,7 +136,7 @@ def plan_case(rng: random.Random) -> Case:
     embed, given = rng.choice(((True, False), (False, True), (True, True)))
     work, transfer = plan.instance.work.tolist(), plan.instance.transfer.tolist()
     embedded = ticks_document(plan.graph, work, transfer) if embed else None
-    written = plan.to_document(sha256=SHA256, dims={}, elapsed_s=0.1, graph_document=embedded)
+    written = plan.to_document(file={"sha256": SHA256}, dims={}, elapsed_s=0.1, graph_document=embedded)
     document = parse_json(dump_json(written).encode(), "plan")
     document["optimal"] = document["optimal"] and not by_solver
     model = graph_document(plan.graph) if given else None
@@ -403,9 +403,11 @@ def training_case(rng: random.Random) -> Case:
     planner = rng.choice(list(PLANNERS))
     result = PLANNERS[planner].load()(problem, PlanLimits())
     if isinstance(result, NoPlan):
-        written = no_plan_document(problem, result, sha256=SHA256, elapsed_s=0.1)
+        written = no_plan_document(problem, result, file={"sha256": SHA256}, elapsed_s=0.1)
     else:
-        written = training_plan_document(result, sha256=SHA256, knapsack="exact", heuristic_differs=[], elapsed_s=0.1)
+        written = training_plan_document(
+            result, file={"sha256": SHA256}, knapsack="exact", heuristic_differs=[], elapsed_s=0.1
+        )
     document = parse_json(document_text(written).encode(), "plan")
 
     def verify(plan: Any) -> tuple[int, list[str]]:

@@ -27,8 +27,8 @@ def write_split(
     predicted
         Figures of each stage.
     about
-        Fields of the manifest that say what was split: ``name``, ``sha256``, ``ops``, ``k``, ``time_unit``,
-        ``ticks_per_unit``, ``bottleneck``, ``work``.
+        Fields of the manifest that say what was split: ``name``, ``sha256``, ``path``, ``ops``, ``k``,
+        ``time_unit``, ``ticks_per_unit``, ``bottleneck``, ``work``.
     display
         What messages call the model.
 
@@ -61,7 +61,7 @@ def write_split(
     manifest = StageManifest(
         **about, inputs=split.inputs, outputs=split.outputs, stages=tuple(stages), direct=split.direct
     )
-    write_file(folder / FILE_NAME, manifest_text(manifest).encode())
+    write_file(folder / FILE_NAME, manifest_text(manifest, folder).encode())
     return manifest, whole_fault
 
 

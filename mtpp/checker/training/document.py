@@ -130,7 +130,7 @@ _SUPERSTAGE = record(
 
 _HEAD: dict[str, Rule] = {
     "planner": text,
-    "model": record({"name": text, "sha256": nullable(sha256), "layers": whole(), "edges": whole()}),
+    "model": record({"name": text, "sha256": nullable(sha256), "layers": whole(), "edges": whole()}, {"path": text}),
     "time_unit": choice(*PICOSECONDS_PER_UNIT),
     "ticks_per_unit": whole(1),
     "system": _SYSTEM,

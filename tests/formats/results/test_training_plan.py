@@ -21,7 +21,11 @@ from mtpp.training.plan import LayerStage, NoPlan, TimeBound
 def test_document_has_the_keys_in_order() -> None:
     """The document of a plan is what docs/formats.md says."""
     document = training_plan_document(
-        given_training_plan(notes=["so it is"]), sha256="ab", knapsack="exact", heuristic_differs=[1], elapsed_s=0.25
+        given_training_plan(notes=["so it is"]),
+        file={"sha256": "ab"},
+        knapsack="exact",
+        heuristic_differs=[1],
+        elapsed_s=0.25,
     )
     assert list(document) == [
         "format", "version", "planner", "model", "time_unit", "ticks_per_unit", "system", "feasible",
@@ -46,7 +50,7 @@ def test_document_has_the_keys_in_order() -> None:
 def test_figures_are_those_of_the_stages_by_hand() -> None:
     """Times, in ticks and in the model's unit, follow from section 4 of the paper."""
     document = training_plan_document(
-        given_training_plan(), sha256="", knapsack="exact", heuristic_differs=[], elapsed_s=0
+        given_training_plan(), file={"sha256": ""}, knapsack="exact", heuristic_differs=[], elapsed_s=0
     )
     stage = document["stages"][0]
     edge = -(-2 * 4 * MIB * 10**12 // (25 * 10**9))
@@ -70,7 +74,7 @@ def test_figures_are_those_of_the_stages_by_hand() -> None:
 def test_text_reads_back_with_a_line_for_each_stage() -> None:
     """What is written is JSON, and short enough in lines to be looked at."""
     document = training_plan_document(
-        given_training_plan(), sha256="", knapsack="exact", heuristic_differs=[], elapsed_s=0
+        given_training_plan(), file={"sha256": ""}, knapsack="exact", heuristic_differs=[], elapsed_s=0
     )
     text = document_text(document)
     assert json.loads(text) == document
@@ -80,7 +84,7 @@ def test_text_reads_back_with_a_line_for_each_stage() -> None:
 def test_no_plan_says_what_would_help() -> None:
     """Where there is no plan, the least memory and the reason take the place of stages."""
     none = NoPlan(chain_problem(), "equi", True, 5, StopReason.FINISHED, "too small")
-    document = no_plan_document(none.problem, none, sha256="ab", elapsed_s=1)
+    document = no_plan_document(none.problem, none, file={"sha256": "ab"}, elapsed_s=1)
     assert list(document)[7:] == [
         "feasible", "proven", "least_memory_bytes", "reason", "stages", "stopped", "elapsed_s",
     ]  # fmt: skip
@@ -95,7 +99,7 @@ def test_plans_of_several_levels_hold_their_superstages() -> None:
     )
     inside = [LayerStage([0, 1, 2], 2, 1, [0, 0, 0]), LayerStage([3, 4, 5], 1, 2, [0, 0, 0])]
     plan = NestedPlan(problem, "piper", [Superstage(2, inside)], TimeBound(Fraction(0), "given", "exact"), "finished")
-    document = training_plan_document(plan, sha256="", knapsack="exact", heuristic_differs=[], elapsed_s=0)
+    document = training_plan_document(plan, file={"sha256": ""}, knapsack="exact", heuristic_differs=[], elapsed_s=0)
     assert document["system"]["devices"] == 8
     assert document["system"]["topology"] == [
         {"devices": 4, "bandwidth_bytes_per_s": 10**11},

@@ -35,7 +35,7 @@ from mtpp.training.plan import NoPlan
 def plan_of(graph: CostGraph, algorithm: str, k: int = 3) -> dict[str, Any]:
     """Return the plan of an algorithm, as read back."""
     plan = solve(Instance.build(graph, Machine.uniform(k, load_device())), graph, SearchLimits(50), algorithm=algorithm)
-    written = plan.to_document(sha256=SHA256, dims={}, elapsed_s=0.1)
+    written = plan.to_document(file={"sha256": SHA256}, dims={}, elapsed_s=0.1)
     return parse_json(dump_json(written).encode(), "plan")  # type: ignore[no-any-return]
 
 
@@ -131,7 +131,9 @@ def test_plans_of_every_planner_pass(planner: str) -> None:
         result = PLANNERS[planner].load()(problem, PlanLimits())
         if isinstance(result, NoPlan):
             continue
-        written = training_plan_document(result, sha256=SHA256, knapsack="exact", heuristic_differs=[], elapsed_s=0.1)
+        written = training_plan_document(
+            result, file={"sha256": SHA256}, knapsack="exact", heuristic_differs=[], elapsed_s=0.1
+        )
         plan = parse_json(document_text(written).encode(), "plan")
 
         def found(document: Any, model: Any = problem.model) -> list[str]:

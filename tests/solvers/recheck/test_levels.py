@@ -132,9 +132,11 @@ def document_of(problem: NestedProblem) -> Any:
     """Return what the planner writes, as it is read back."""
     result = plan_nested(problem, PlanLimits())
     if isinstance(result, NoPlan):
-        written = no_plan_document(problem, result, sha256=SHA256, elapsed_s=0.1)
+        written = no_plan_document(problem, result, file={"sha256": SHA256}, elapsed_s=0.1)
     else:
-        written = training_plan_document(result, sha256=SHA256, knapsack="exact", heuristic_differs=[], elapsed_s=0.1)
+        written = training_plan_document(
+            result, file={"sha256": SHA256}, knapsack="exact", heuristic_differs=[], elapsed_s=0.1
+        )
     return parse_json(document_text(written).encode(), "plan")
 
 

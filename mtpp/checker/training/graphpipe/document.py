@@ -88,7 +88,7 @@ _HEAD: dict[str, Rule] = {
     "format": whatever,
     "version": whatever,
     "planner": choice(PLANNER),
-    "model": record({"name": text, "sha256": nullable(sha256), "layers": whole(), "edges": whole()}),
+    "model": record({"name": text, "sha256": nullable(sha256), "layers": whole(), "edges": whole()}, {"path": text}),
     "time_unit": choice(*PICOSECONDS_PER_UNIT),
     "ticks_per_unit": whole(1),
     "system": record(

@@ -86,14 +86,23 @@ def _ascending(value: Any, path: Path) -> None:
 _MODEL = {"name": text, "sha256": nullable(sha256)}
 
 
+_GRAPH_FILES: dict[str, Rule] = {
+    "path": text,
+    "costs_sha256": sha256,
+    "costs_path": text,
+    "adapters": array(text),
+    "proposed_dims": array(text),
+}
+
+
 def _check_model(value: Any, path: Path) -> None:
     graph = {**_MODEL, "kind": choice("graph"), "ops": whole(1), "tensors": whole(), "dims": mapping(whole(1))}
     layers = {**_MODEL, "kind": choice("layers"), "layers": whole(1), "edges": whole()}
     anything(value, path)
     if value.get("kind") == "layers":
-        record(layers)(value, path)
+        record(layers, {"path": text})(value, path)
     else:
-        record({**graph, "system": system}, {"costs_sha256": sha256, "proposed_dims": array(text)})(value, path)
+        record({**graph, "system": system}, _GRAPH_FILES)(value, path)
 
 
 _SCHEDULE = record(

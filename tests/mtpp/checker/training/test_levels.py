@@ -49,7 +49,9 @@ def nested_plan() -> NestedPlan:
 
 def document(plan: NestedPlan) -> Any:
     """Return a plan as it is read from its file."""
-    written = training_plan_document(plan, sha256=SHA256, knapsack="exact", heuristic_differs=[], elapsed_s=0.1)
+    written = training_plan_document(
+        plan, file={"sha256": SHA256}, knapsack="exact", heuristic_differs=[], elapsed_s=0.1
+    )
     return parse_json(document_text(written).encode(), "plan")
 
 
