@@ -476,6 +476,7 @@ class PartitionPlan(SavedResult):
     @property
     def assumptions(self) -> list[str]:
         """What the figures rest on, for people; a document knows only of the system and of sizes."""
+        from mtpp.api.inputs.groups import told_blocks
         from mtpp.api.inputs.model import told_groups
         from mtpp.inference.model_file import told_sizes
         from mtpp.machine.device import Device
@@ -483,7 +484,8 @@ class PartitionPlan(SavedResult):
 
         if self.model is not None:
             together = [] if self.record is None else self.record.together
-            return [*self.model.assumptions(), *told_groups(self.model, together)]
+            told = [*told_groups(self.model, together), *told_blocks(self.model, together)]
+            return [*self.model.assumptions(), *told]
         if "machine" in self._document:
             texts = [f"machine {Machine.from_document(self._document['machine']).describe()}"]
         else:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
     from mtpp.api.inputs.model import Model
     from mtpp.api.options.search import AskedPartition
+    from mtpp.formats.exporters.block_kinds import BlockKinds
 
 
 def groups_together(model: Model, asked: AskedPartition) -> tuple[tuple[str, ...], ...]:
@@ -46,25 +49,31 @@ def layer_groups(model: Model) -> tuple[tuple[str, ...], ...]:
 
 
 def block_groups(model: Model) -> tuple[tuple[str, ...], ...]:
-    """Return the ops of each repeated block of a model, such as ``layers.7``; blocks of one op are left out."""
-    import numpy as np
+    """Return the ops of each repeated block of a model, such as ``layers.7``; blocks of one op are left out.
 
-    from mtpp.api.inputs.module_paths import graph_with_modules
-    from mtpp.formats.exporters.blocks import find_blocks
-    from mtpp.formats.exporters.request import Request
+    Raises
+    ------
+    InputError
+        If it is no ONNX model and no exported program, has no such blocks, or does not say its modules.
+    """
+    from mtpp.api.inputs.module_paths import block_kinds
 
-    source = model.source_with_data()
-    found_modules = graph_with_modules(source, model.dims, model.system)
-    if found_modules is None:
-        raise InputError(
-            f"{source.display} is no ONNX model and no exported program",
-            parameter="together_blocks",
-            remedy="give the model, with its measured costs as ‹costs›, or name the ops with ‹together›",
-        )
-    graph, modules = found_modules
-    found = find_blocks(Request(graph, np.zeros(graph.op_count, dtype=np.int32), 1, modules))
-    members: list[list[str]] = [[] for _ in range(found.count)]
-    for name, block in zip(graph.op_names, found.block_of, strict=True):
-        if block is not None:
-            members[block].append(name)
-    return tuple(tuple(group) for group in members if len(group) > 1)
+    _KINDS[model] = kinds = block_kinds(model)
+    return _named(model, kinds)
+
+
+def told_blocks(model: Model, together: Sequence[Sequence[str]]) -> list[str]:
+    """Return the kinds of blocks that a plan keeps whole, for people; nothing where nobody asked for them."""
+    kinds = _KINDS.get(model)
+    if kinds is None or not kinds.groups or not set(together).issuperset(_named(model, kinds)):
+        return []
+    return [kinds.describe()]
+
+
+def _named(model: Model, kinds: BlockKinds) -> tuple[tuple[str, ...], ...]:
+    names = model.graph.op_names
+    return tuple(tuple(names[v] for v in block) for block in kinds.groups)
+
+
+_KINDS: WeakKeyDictionary[Model, BlockKinds] = WeakKeyDictionary()
+"""Kinds of models whose blocks were asked for: their files are not read again to name them."""

@@ -9,6 +9,7 @@ from mtpp.errors import InputError
 
 if TYPE_CHECKING:
     from mtpp.api.inputs.model import Model
+    from mtpp.formats.exporters.block_kinds import BlockKinds
     from mtpp.formats.io.source import Source
     from mtpp.formats.modelled.size_terms import SizeTerms
     from mtpp.inference.graph import CostGraph
@@ -58,6 +59,25 @@ def module_groups(model: Model, depth: int) -> tuple[list[str], list[int | None]
             remedy="export the model with its modules' names",
         )
     return list(groups), group_of
+
+
+def block_kinds(model: Model) -> BlockKinds:
+    """Return the kinds of repeated blocks of a model, whose ops are those of its graph."""
+    import numpy as np
+
+    from mtpp.formats.exporters.block_kinds import find_block_kinds
+    from mtpp.formats.exporters.request import Request
+
+    source = model.source_with_data()
+    found = graph_with_modules(source, model.dims, model.system)
+    if found is None:
+        raise InputError(
+            f"{source.display} is no ONNX model and no exported program",
+            parameter="together_blocks",
+            remedy="give the model, with its measured costs as ‹costs›, or name the ops with ‹together›",
+        )
+    graph, modules = found
+    return find_block_kinds(Request(graph, np.zeros(graph.op_count, dtype=np.int32), 1, modules))
 
 
 def _group(groups: dict[str, int], path: str | None, depth: int) -> int | None:

@@ -97,7 +97,9 @@ class _Cut(Goals):
         (), Groups(), "Keep these ops in one stage (repeatable).", "OP,OP",
         more='Each group a list of names, or ``"a,b"``.',
     )  # fmt: skip
-    together_blocks: bool = option(False, Flag(), "Keep each repeated block of an ONNX model, as layers.7, in one.")
+    together_blocks: bool = option(
+        False, Flag(), "Keep each repeated block of an ONNX model or program, as layers.7, in one."
+    )
     layers_only: bool = option(
         False, Flag(),
         "For engines that cut between layers alone: the embedding of a language model stays with its first layer, the "

@@ -58,7 +58,17 @@ def find_blocks(request: Request) -> Blocks:
     O(n · depth of the modules + pins) time.
     """
     request.require_modules()
-    family, numbers = _main_family(request)
+    return blocks_of_family(request, *_main_family(request))
+
+
+def blocks_of_family(request: Request, family: str, numbers: set[int]) -> Blocks:
+    """Find the blocks of a family, which is called as what stands before the *numbers* of its blocks.
+
+    Raises
+    ------
+    InputError
+        If no op of some block is known, or the blocks do not run one after the other.
+    """
     count = max(numbers) + 1
     missing = sorted(set(range(count)) - set(numbers))
     if missing:
@@ -92,14 +102,14 @@ def _main_family(request: Request) -> tuple[str, set[int]]:
     families: dict[str, set[int]] = defaultdict(set)
     ops: dict[str, int] = defaultdict(int)
     for path in filter(None, request.paths):
-        for family, number in _numbered(path):
+        for family, number in numbered(path):
             families[family].add(number)
             ops[family] += 1
     repeated = {family for family, numbers in families.items() if len(numbers) > 1}
     outer = [
         family
         for family in repeated
-        if not any(inner != family and inner in repeated for inner, _ in _numbered(f"{family}.0"))
+        if not any(inner != family and inner in repeated for inner, _ in numbered(f"{family}.0"))
     ]
     if not outer:
         raise _fault(
@@ -112,7 +122,7 @@ def _main_family(request: Request) -> tuple[str, set[int]]:
     return outer[0], families[outer[0]]
 
 
-def _numbered(path: str) -> Iterator[tuple[str, int]]:
+def numbered(path: str) -> Iterator[tuple[str, int]]:
     """Yield (what is before a number, the number) for every number in a path."""
     parts = path.split(".")
     for i, part in enumerate(parts):
@@ -121,7 +131,7 @@ def _numbered(path: str) -> Iterator[tuple[str, int]]:
 
 
 def _number(path: str, family: str) -> int | None:
-    return next((number for found, number in _numbered(path) if found == family), None)
+    return next((number for found, number in numbered(path) if found == family), None)
 
 
 def _filled(request: Request, family: str, known: list[int | None], first: list[int], last: list[int]) -> Blocks:

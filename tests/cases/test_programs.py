@@ -84,3 +84,18 @@ def test_a_region_counts_its_batch_and_is_one_op(shared_data: Path, tmp_path: Pa
         mtpp.split(taken_apart, stages, folder)
         found = run_program_stages(folder, {"a_0": x})
         assert_equal(np.asarray(found[0]), whole.detach().numpy())
+
+
+@pytest.mark.slow
+def test_both_stacks_of_a_model_stay_whole(shared_data: Path, tmp_path: Path) -> None:
+    """Layers of encoder and decoder are each in one stage, by the names of their ops; the stages compute the same."""
+    path = shared_data / "cases" / "torch" / "t5-two-kinds-of-blocks.pt2"
+    plan = mtpp.partition(path, 3, together_blocks=True)
+    assert "blocks kept whole: 3 of m.encoder.block, 3 of m.decoder.block" in plan.assumptions
+    stages: dict[str, set[int]] = {}
+    for name, stage in plan.assignment.items():
+        if ".block." in name:
+            stages.setdefault(".".join(name.split(".")[:4]), set()).add(stage)
+    assert [len(found) for found in stages.values()] == [1] * 6
+    assert mtpp.verify(plan, path).passed
+    assert mtpp.split(path, plan, tmp_path / "stages", check=True).passed
