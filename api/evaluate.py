@@ -172,7 +172,7 @@ def compare_stages(
     """
     from mtpp.api.inputs.degrees import degrees_given
     from mtpp.api.inputs.model import devices_given
-    from mtpp.api.inputs.user_assignment import labels_of_assignment
+    from mtpp.api.inputs.user_assignment import plan_among, stage_labels
     from mtpp.api.options.search import Partitioning
     from mtpp.api.partition_plan import PartitionPlan
     from mtpp.api.partitioning.single import on_machine, prepare, search
@@ -189,9 +189,10 @@ def compare_stages(
             observer.warn(f"{against} puts stages on devices in the order of the machine's file, as engines do")
         other = on_machine(search(prepare(model, asked), Deadline(), observer), model)
     else:
-        labels = labels_of_assignment(model.graph, against)
+        other_plan = plan_among(against, k, "against")
+        labels = stage_labels(model.graph, other_plan)
         most = k if model.machine is not None else max(k, max(labels) + 1)
-        devices, degrees = devices_given(model, against), degrees_given(model, against)
+        devices, degrees = devices_given(model, other_plan), degrees_given(model, other_plan)
         other = plan_of_labels(model, labels, most, devices, degrees)
     if other.partition.k == k and other.lower.value > record.lower.value:
         record = replace(record, lower=other.lower)
@@ -218,7 +219,8 @@ def evaluate(
         A model of :func:`mtpp.read`, or anything that it reads.
     assignment
         The path of a plan, of a JSON object op → stage, of a CSV with op and stage or of a split of a placement
-        workload; a dictionary op → stage; a plan; or a list of stages, one per op in the order of the model.
+        workload; a dictionary op → stage; a plan, or a range of plans, of which *k* names one; or a list of stages, one
+        per op in the order of the model.
     observer
         Is warned where stages are numbered anew, see :class:`mtpp.Observer`.
 
@@ -247,13 +249,14 @@ def evaluate(
     from mtpp.api.inputs.degrees import degrees_given
     from mtpp.api.inputs.model import devices_given
     from mtpp.api.inputs.reading import as_model
-    from mtpp.api.inputs.user_assignment import brought_along, labels_of_cuts, stage_labels
+    from mtpp.api.inputs.user_assignment import brought_along, labels_of_cuts, plan_among, stage_labels
     from mtpp.api.observer import listener
     from mtpp.api.options.search import Scoring
 
     if (assignment is None) == (cuts is None):
         raise InputError("give either ‹assignment› or ‹cuts›", parameter="assignment")
     asked, heard = Scoring.of(cuts=cuts, k=k), listener(observer)
+    assignment = plan_among(assignment, asked.k)
     read = as_model(model, observer, assignment=assignment)
     with brought_along(assignment, "assignment" if asked.cuts is None else "cuts"):
         own = stage_labels(read.graph, assignment) if asked.cuts is None else labels_of_cuts(read.graph, asked.cuts)

@@ -77,7 +77,7 @@ def command(
     from mtpp.api.evaluate import compare_stages, refuse_cuts, score
     from mtpp.api.inputs.degrees import degrees_given
     from mtpp.api.inputs.model import devices_given, read_model
-    from mtpp.api.inputs.user_assignment import labels_of_assignment, labels_of_cuts
+    from mtpp.api.inputs.user_assignment import labels_of_cuts, plan_among, stage_labels
     from mtpp.cli.terminal.delivery import check_output, deliver_plan, unmet_requirements
 
     assignment, against = scoring.assignment, written.against
@@ -91,13 +91,14 @@ def command(
     if [assignment, against, model].count("-") > 1:
         raise click.UsageError("only one of model and assignments can be standard input", ctx)
     check_output(written.output)
-    read = read_model(model, reading, console.warn, assignment=assignment)
+    given = plan_among(assignment, scoring.k)
+    read = read_model(model, reading, console.warn, assignment=given)
     if assignment is not None:
-        labels = labels_of_assignment(read.graph, assignment)
+        labels = stage_labels(read.graph, given)
     else:
         labels = labels_of_cuts(read.graph, scoring.cuts or [""])  # as an empty text says
         refuse_cuts(read, labels, scoring.k)
-    devices, degrees = devices_given(read, assignment), degrees_given(read, assignment)
+    devices, degrees = devices_given(read, given), degrees_given(read, given)
     plan = score(read, labels, scoring.k, console, devices, degrees)
     comparison = None
     if against is not None:

@@ -117,6 +117,12 @@ def seconds_text(seconds: float) -> str:
     return f"{seconds:,.0f}"
 
 
+def unfinished_text(cut_short: int, without_row: int) -> str:
+    """Write how many cells are unfinished: cut short with a row, or without one."""
+    parts = [f"{count:,} {what}" for count, what in ((cut_short, "cut short"), (without_row, "not begun")) if count]
+    return f"{cut_short + without_row:,} unfinished ({', '.join(parts)})" if parts else "0 unfinished"
+
+
 def bounds_cut_short(rows: Sequence[CertificateRow], asked: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Say which bounds a limit has cut short, and which of those *asked* for had no turn, in how many cells."""
     cut = [row for row in rows if row.stopped in LIMITS_REACHED]

@@ -200,7 +200,8 @@ def _figures(plan: ShownPlan) -> list[tuple[str, str]]:
     figures.append(("ratio", _ratio_text(plan)))
     if plan.fewest_for is not None:
         word = "claimed, not verified" if plan.claimed else "proven"
-        figures.append(("fewest devices", f"{plan.most_used} that keep to {plan.describe(plan.fewest_for)}, {word}"))
+        fewest = "fewest stages" if plan.devices is None else "fewest devices"
+        figures.append((fewest, f"{plan.most_used} that keep to {plan.describe(plan.fewest_for)}, {word}"))
     if plan.coverage and not plan.certificate.optimal:
         figures.append(("left out", plan.coverage))
     if plan.crossing is not None:

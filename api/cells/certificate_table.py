@@ -57,6 +57,16 @@ class CellTable(SavedResult):
         """Whether the figures were computed here; those of a document are claims until :func:`mtpp.verify` says so."""
         return self.loaded is None
 
+    @property
+    def unfinished(self) -> dict[str, int]:
+        """Cells of a run that ended early: with a row but ``cut_short`` by Ctrl-C, and ``not_begun``; else empty."""
+        if self.loaded is not None:
+            return dict(self.loaded.get("unfinished", {}))
+        if self.stopped == StopReason.FINISHED:
+            return {}
+        cut = sum(row.stopped == StopReason.INTERRUPTED for row in self.cells)
+        return {"cut_short": cut, "not_begun": sum(label not in self.problems for label in self.missing)}
+
     def sealed(self) -> Self:
         """Return the same table of rows that cannot be changed: one copy, of their proofs as well."""
         from mtpp.api.cells.rows import sealed
@@ -92,7 +102,8 @@ class CellTable(SavedResult):
 
         if self.loaded is not None:
             return self.loaded
-        return table_document(self.cells, [summary.to_document() for summary in summarise(self.cells)])
+        summary = [one.to_document() for one in summarise(self.cells)]
+        return table_document(self.cells, summary, self.unfinished)
 
     def _shown(self, medium: str | Medium, *, as_fraction: bool = False) -> str:
         from mtpp.views.certificates import certificates_text
@@ -126,9 +137,12 @@ class CellTable(SavedResult):
 
     def _notes(self) -> list[tuple[str, str]]:
         """Return more lines of a name and a text for people."""
-        from mtpp.views.certificate_texts import bounds_cut_short
+        from mtpp.views.certificate_texts import bounds_cut_short, unfinished_text
 
-        return [*bounds_cut_short(self.cells, self.bounds)]
+        notes = [*bounds_cut_short(self.cells, self.bounds)]
+        if any(self.unfinished.values()):
+            notes.append(("unfinished", unfinished_text(self.unfinished["cut_short"], self.unfinished["not_begun"])))
+        return notes
 
     def _remarks(self) -> list[str]:
         """Return what a reader of this table alone would miss: what standard error says to users of a terminal."""

@@ -174,7 +174,10 @@ class CertifiedCells(Session["CertificateCell", Certification]):
                 self.observer.complain(f"{label}: {with_hint(problem)}")
         left = self.asked - self.done
         if self.interrupted:
-            self.observer.warn_interrupted(f"with {left} of {self.asked} cells left")
+            from mtpp.views.certificate_texts import unfinished_text
+
+            cut = sum(row.stopped == StopReason.INTERRUPTED for row in self.rows)
+            self.observer.warn_interrupted(f"with {unfinished_text(cut, left)} of {self.asked} cells")
         elif self.out_of_time:
             short = f"{left} of {self.asked} cells had no turn" if left else "the last cells were cut short"
             self.observer.warn(f"‹total_time_limit›: {short}")

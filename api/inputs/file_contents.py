@@ -15,6 +15,7 @@ _RESULT = re.compile(
 )
 """The beginning of what a command wrote as its result: no model, though it may lie among models."""
 
+_PLAN_RANGE = re.compile(rb'\s*\{\s*"format"\s*:\s*"mtpp-plan-range"')
 _GRAPH = re.compile(rb'\s*\{\s*"format"\s*:\s*"mtpp-graph"')
 
 _HEAD_BYTES = 4096
@@ -65,6 +66,16 @@ def is_result(path: str) -> bool:
 
     try:
         return _RESULT.match(read_head(path, _HEAD_BYTES)) is not None
+    except InputError:
+        return False
+
+
+def is_plan_range(path: str) -> bool:
+    """Return whether a file begins like plans for several numbers of stages."""
+    from mtpp.formats.io.source import read_head
+
+    try:
+        return _PLAN_RANGE.match(read_head(path, _HEAD_BYTES)) is not None
     except InputError:
         return False
 

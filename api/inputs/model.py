@@ -225,7 +225,7 @@ def read_model(
     *,
     source: Source | None = None,
     spare_dims: bool = False,
-    assignment: str | None = None,
+    assignment: Any = None,
     stages: int | None = None,
 ) -> Model:
     """Read the model at *path*, ``-`` for standard input; of the format ``torch``, what a function builds.
@@ -237,7 +237,7 @@ def read_model(
     spare_dims
         Whether *how* may name dimensions that this model, one of several, has not; it takes those it has.
     assignment
-        Path of a plan for it, whose sizes it takes where it leaves some open.
+        A plan for it, or its path, whose sizes it takes where it leaves some open.
     stages
         Number of stages, which share the sequences of a language model; by default the devices of the machine.
 

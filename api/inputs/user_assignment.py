@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mtpp.errors import InputError, InvalidPartition
+from mtpp.formats.results.plan_range import FORMAT as PLAN_RANGE
 from mtpp.ranges import MOST_STAGES
 from mtpp.wording import did_you_mean
 
@@ -182,7 +183,61 @@ def assignment_document(source: Source) -> Any:
 
     if looks_like_stage_csv(source.data):
         return read_stage_csv(source.data, source.display)
-    return parse_json(source.data, source.display)
+    document = parse_json(source.data, source.display)
+    if _is_range(document):
+        raise _several_plans(document, source.display)
+    return document
+
+
+def plan_among(assignment: Any, k: int | None, parameter: str = "assignment") -> Any:
+    """Return the plan for *k* stages where a caller gives plans for several numbers, else what is given.
+
+    Parameters
+    ----------
+    assignment
+        As :func:`stage_labels` takes it, or a range of plans: its file, its document, or the result itself.
+
+    Raises
+    ------
+    InputError
+        If the range has no plan for *k*, or *k* is None.
+    """
+    from mtpp.api.inputs.file_contents import is_plan_range
+    from mtpp.api.output import SavedResult
+    from mtpp.formats.io.json_text import parse_json
+    from mtpp.formats.io.source import read_source
+
+    document, display = assignment, f"‹{parameter}›"
+    if isinstance(assignment, SavedResult):
+        document = assignment.document()
+    elif isinstance(assignment, str | os.PathLike) and os.fspath(assignment) != "-":
+        display = str(os.fspath(assignment))
+        document = parse_json(read_source(display).data, display) if is_plan_range(display) else None
+    if not _is_range(document):
+        return assignment
+    plans = document.get("plans")
+    found = [plan for plan in plans if isinstance(plan, dict)] if isinstance(plans, list) else []
+    if k is None:
+        raise _several_plans(document, display)
+    chosen = next((plan for plan in found if plan.get("k") == k), None)
+    if chosen is None:
+        raise InputError(f"has no plan for k = {k}", source=display, where="/plans", remedy=f"it has {_counts(found)}")
+    return chosen
+
+
+def _is_range(document: Any) -> bool:
+    return isinstance(document, Mapping) and document.get("format") == PLAN_RANGE
+
+
+def _several_plans(document: Mapping[str, Any], display: str) -> InputError:
+    plans = document.get("plans")
+    counts = _counts([plan for plan in plans if isinstance(plan, Mapping)] if isinstance(plans, list) else [])
+    problem = f"has plans for several numbers of stages, {counts}"
+    return InputError(problem, source=display, where="/plans", remedy="say which with `mtpp evaluate` and ‹k›")
+
+
+def _counts(plans: list[Any]) -> str:
+    return ", ".join(str(plan.get("k")) for plan in plans) or "none"
 
 
 def labels_of_cuts(graph: CostGraph, cuts: Iterable[str]) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,12 @@ if TYPE_CHECKING:
     from mtpp.inference.plan import FewestDevicesProof, Plan
     from mtpp.language_models.capacity_proof import CapacityProof
     from mtpp.solvers.limits import SearchLimits, SearchResult
+    from mtpp.solvers.unequal.fewest import FewestDevices
     from mtpp.solvers.variants import Variant
+
+
+_FEWEST_SHARE = 0.5
+"""Of the time, to decide whether fewer stages would do."""
 
 
 @dataclass(frozen=True)
@@ -183,7 +189,7 @@ def search(prepared: Prepared, deadline: Deadline, observer: Observer) -> Plan:
                 )
             if prepared.asked.max_bottleneck is not None:
                 if prepared.model.machine is None:
-                    prepared, start = _fewest(prepared, deadline, listener, interruption)
+                    prepared, start, fewest = _fewest(prepared, deadline, listener, interruption, observer)
                 else:
                     prepared, start, fewest = _fewest_devices(prepared, deadline, listener, interruption, observer)
                 listener.costs = prepared.instance
@@ -242,37 +248,47 @@ def on_machine(plan: Plan, model: Model) -> Plan:
 
 
 def _fewest(
-    prepared: Prepared, deadline: Deadline, listener: Search, interruption: Interruption
-) -> tuple[Prepared, SearchResult]:
-    """Return the instance with the fewest stages found that keep to the bottleneck, and the partition that shows it."""
+    prepared: Prepared, deadline: Deadline, listener: Search, interruption: Interruption, observer: Observer
+) -> tuple[Prepared, SearchResult, FewestDevicesProof | None]:
+    """Return the instance of the fewest stages that keep to the bottleneck, such a partition, and a proof of both."""
     from mtpp.solvers.limits import SearchResult
     from mtpp.solvers.orders.fewest import find_fewest_stages
     from mtpp.solvers.orders.slicing import slice_order
     from mtpp.solvers.registry import default_orders
+    from mtpp.solvers.unequal.fewest import lower_stages
 
     model = prepared.model
     assert prepared.asked.max_bottleneck is not None
     allowed = parse_cost(prepared.asked.max_bottleneck, model.graph.time_unit, "max_bottleneck")
     widest = prepared.of(model.instance(model.graph.op_count))
-    limit = min(int(allowed * widest.instance.ticks_per_unit), widest.instance.most_ticks)
+
+    def limit_of(instance: Instance) -> int:
+        return min(int(allowed * instance.ticks_per_unit), instance.most_ticks)
+
     limits = widest.limits(deadline, listener, interruption)
     if prepared.work_limit is None:
         # How many stages it will be is not known yet; a typical stage has fifty ops.
         orders = default_orders(replace(widest.instance, k=max(2, widest.instance.op_count // 50)))
         limits = replace(limits, evaluations=orders)
     listener.phase("fewest stages")
-    k, order = find_fewest_stages(widest.contracted, limit, limits)
-    fewest = prepared.of(model.instance(k))
-    cut = slice_order(fewest.contracted, order)
+    k, order = find_fewest_stages(widest.contracted, limit_of(widest.instance), limits)
+    cut = slice_order(prepared.of(model.instance(k)).contracted, order)
     assert cut is not None
-    return fewest, SearchResult(cut.partition, cut.bottleneck, "fewest stages", 1, StopReason.FINISHED)
+    start = SearchResult(cut.partition, cut.bottleneck, "fewest stages", 1, StopReason.FINISHED)
+    found = lower_stages(
+        lambda used: prepared.of(model.instance(used)).contracted,
+        k,
+        start,
+        limit_of,
+        prepared.of(model.instance(k)).limits(deadline.share(_FEWEST_SHARE), listener, interruption),
+    )
+    return _told_fewest(found, prepared, limit_of, observer, "stages")
 
 
 def _fewest_devices(
     prepared: Prepared, deadline: Deadline, listener: Search, interruption: Interruption, observer: Observer
 ) -> tuple[Prepared, SearchResult, FewestDevicesProof | None]:
     """Return the instance of the fewest devices that keep to the bottleneck, such a partition, and a proof of both."""
-    from mtpp.inference.plan import FewestDevicesProof
     from mtpp.solvers.unequal.fewest import find_fewest_devices
 
     model, given = prepared.model, prepared.asked.max_bottleneck
@@ -289,7 +305,17 @@ def _fewest_devices(
         limit_of,
         prepared.limits(deadline, listener, interruption),
     )
-    text = f"fewest devices that keep to {given}: {found.used}"
+    return _told_fewest(found, prepared, limit_of, observer, "devices")
+
+
+def _told_fewest(
+    found: FewestDevices, prepared: Prepared, limit_of: Callable[[Instance], int], observer: Observer, what: str
+) -> tuple[Prepared, SearchResult, FewestDevicesProof | None]:
+    """Tell of the fewest stages or devices, and return the instance, the partition, and the proof if there is one."""
+    from mtpp.inference.plan import FewestDevicesProof
+
+    model = prepared.model
+    text = f"fewest {what} that keep to {prepared.asked.max_bottleneck}: {found.used}"
     if found.proven:
         observer.say(f"{text}, proven")
     else:

@@ -28,7 +28,7 @@ def verify_table_document(table: Any, source: Source, request: VerifyRequest, ob
     from mtpp.checker.report import OUT_OF_TIME
     from mtpp.checker.table import check_table
     from mtpp.checker.table_report import TableReport
-    from mtpp.checker.tables.means import unchecked_summary, verify_summary
+    from mtpp.checker.tables.means import unchecked_summary, verify_summary, verify_unfinished
     from mtpp.checker.tables.single_bounds import on_singles, on_the_rest
     from mtpp.host.alarm import TimeIsUp
 
@@ -49,6 +49,7 @@ def verify_table_document(table: Any, source: Source, request: VerifyRequest, ob
             if len(reports) == len(rows):
                 rest, singles = map(on_the_rest, reports), map(on_singles, reports)
                 means = verify_summary(rows, table["summary"], list(rest), list(singles))
+                means += verify_unfinished(rows, table.get("unfinished"))
         except TimeIsUp:
             pass
         reports += _unseen(rows[len(reports) :], request)

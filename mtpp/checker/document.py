@@ -211,7 +211,9 @@ _ON_MACHINE_MORE: dict[str, Rule] = {
 }
 
 _on_equal_devices = tagged(
-    "mtpp-plan", {**_PLAN, "stages": array(record(_STAGE, _STATES))}, {**_MORE, "graph": check_embedded_graph}
+    "mtpp-plan",
+    {**_PLAN, "stages": array(record(_STAGE, _STATES))},
+    {**_MORE, "fewest_devices": _FEWEST, "graph": check_embedded_graph},
 )
 _on_machine = tagged(
     "mtpp-plan",

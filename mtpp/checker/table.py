@@ -45,7 +45,7 @@ from mtpp.checker.report import (
     complete,
     fact,
 )
-from mtpp.checker.tables.means import check_summary
+from mtpp.checker.tables.means import check_summary, check_unfinished
 from mtpp.checker.tables.row_claims import FREE_TO_CHOOSE, MachineDue, RowClaims
 from mtpp.checker.tables.row_partition import derived_objective, rows_on_stages
 from mtpp.checker.tables.single_bounds import NAME as BOUNDS_TRIED
@@ -163,7 +163,7 @@ def _whole_row(value: Any, path: Path) -> None:
     PlanGoal.of(value, path)
 
 
-check_table = tagged(FORMAT, {"rows": array(_whole_row), "summary": check_summary})
+check_table = tagged(FORMAT, {"rows": array(_whole_row), "summary": check_summary}, {"unfinished": check_unfinished})
 """Rule of a table of certificates; the content of proofs is not looked at."""
 
 

@@ -271,11 +271,14 @@ _SAME = (
 )
 
 
-def table_document(rows: Sequence[CertificateRow], summary: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return a table of certificates as JSON values."""
+def table_document(
+    rows: Sequence[CertificateRow], summary: Sequence[Mapping[str, Any]], unfinished: Mapping[str, int] | None = None
+) -> dict[str, Any]:
+    """Return a table of certificates as JSON values; *unfinished* cells of a run that ended early are counted."""
     return {
         "format": FORMAT,
         "version": VERSION,
         "rows": [row.to_document() for row in rows],
         "summary": [dict(entry) for entry in summary],
+        **({"unfinished": dict(unfinished)} if unfinished else {}),
     }

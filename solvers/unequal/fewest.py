@@ -1,10 +1,12 @@
-"""The fewest devices of a machine on which no stage costs more than a limit."""
+"""The fewest devices of a machine, or stages on equal devices, on which no stage costs more than a limit."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
+
+import numpy as np
 
 from mtpp.errors import Infeasible
 from mtpp.host.stop_reason import StopReason
@@ -26,6 +28,9 @@ from mtpp.wording import counted
 
 _STEPS = 1 << 24
 """Of the exhaustive search for each number of devices."""
+
+_FEW_STEPS = 1 << 21
+"""The same where a cut of orders has found a number of stages already."""
 
 _PIECE = 1 << 20
 
@@ -120,6 +125,40 @@ def find_fewest_devices(
     )
 
 
+def lower_stages(
+    of: Callable[[int], Instance],
+    used: int,
+    start: SearchResult,
+    limit_of: Callable[[Instance], int],
+    limits: SearchLimits,
+) -> FewestDevices:
+    """Decide from a partition that keeps to a limit downwards whether one into fewer stages does, on equal devices.
+
+    Parameters
+    ----------
+    of, limit_of, limits
+        As for :func:`find_fewest_devices`.
+    used, start
+        Number of stages, and the partition into so many.
+
+    Notes
+    -----
+    Each number of stages has an exhaustive search of limited length, then the default search where that does not end.
+    Stages may be empty: where one stage fewer does not do, no smaller number does.
+    """
+    while used > 1:
+        limits.observer.phase(counted(used - 1, "stage"))
+        instance = of(used - 1)
+        decision = _decided(instance, limit_of(instance), limits, _FEW_STEPS)
+        if decision.found is None:
+            return FewestDevices(used, start, decision.proven, decision.bound)
+        busy, dense = np.unique(decision.found.partition.assignment, return_inverse=True)
+        used = len(busy)
+        partition = Partition.from_stages(of(used), dense.astype(np.int32))
+        start = replace(decision.found, partition=partition, bottleneck=_bottleneck(of(used), partition))
+    return FewestDevices(used, start, True)
+
+
 def _refuse_long_op(instance: Instance, limit: int) -> None:
     longest = int(instance.work.argmax())
     if instance.work[longest] > limit:
@@ -131,7 +170,7 @@ def _refuse_long_op(instance: Instance, limit: int) -> None:
         )
 
 
-def _decided(instance: Instance, limit: int, limits: SearchLimits) -> _Decision:
+def _decided(instance: Instance, limit: int, limits: SearchLimits, steps: int = _STEPS) -> _Decision:
     try:
         refuse_infeasible(instance)
     except Infeasible:
@@ -139,7 +178,7 @@ def _decided(instance: Instance, limit: int, limits: SearchLimits) -> _Decision:
     first = first_bound(instance)
     if first.value > limit:
         return _Decision(None, True, first)
-    state, partition, bound = _searched(instance, limit, limits)
+    state, partition, bound = _searched(instance, limit, limits, steps)
     if partition is not None:
         ticks = _bottleneck(instance, partition)
         return _Decision(SearchResult(partition, ticks, FOUND_BY, 1, StopReason.FINISHED), True)
@@ -156,7 +195,9 @@ def _decided(instance: Instance, limit: int, limits: SearchLimits) -> _Decision:
     return _Decision(None, True, found.lower)
 
 
-def _searched(instance: Instance, limit: int, limits: SearchLimits) -> tuple[str, Partition | None, LowerBound | None]:
+def _searched(
+    instance: Instance, limit: int, limits: SearchLimits, steps: int = _STEPS
+) -> tuple[str, Partition | None, LowerBound | None]:
     """Search exhaustively; return the state of the search, and a partition that it has found, or what it has proven."""
     if instance.cost.counts_ops:
         return "full", None, None
@@ -167,7 +208,7 @@ def _searched(instance: Instance, limit: int, limits: SearchLimits) -> tuple[str
     problem: Problem = downset_problem(inner) if inner.equal_devices else exhaustive_problem(inner)
     memory = DEFAULT_MEMORY_BYTES if limits.memory_bytes is None else limits.memory_bytes
     search = problem.search(limit, int(_MEMORY_SHARE * memory))
-    search.advance(_STEPS, _PIECE, limits.ended)
+    search.advance(steps, min(steps, _PIECE), limits.ended)
     if search.state == "found":
         return search.state, reduced.lift(search.partition()), None
     if search.state == "ended":

@@ -18,6 +18,7 @@ from refusals import refusal
 
 import mtpp
 from mtpp.api.cells import session
+from mtpp.api.cells.certificate_table import CertificateTable
 from mtpp.api.certify import certify
 from mtpp.api.inputs.model import Model, read_model
 from mtpp.api.inputs.reading import reading_of
@@ -152,6 +153,15 @@ def test_ctrl_c(two_chains: Path) -> None:
     assert table.stopped == "interrupted"
     assert 1 <= len(table) < 4
     assert "stopped: interrupted" in repr(table)
+    cut = sum(row.stopped == "interrupted" for row in table)
+    assert table.unfinished == {"cut_short": cut, "not_begun": 4 - len(table)} == table.document()["unfinished"]
+    loaded = mtpp.load(table.document())
+    assert isinstance(loaded, CertificateTable)
+    assert loaded.unfinished == table.unfinished
+    rows = {row.claim: row.verdict for row in mtpp.verify(table, two_chains).rows}
+    assert (rows["unfinished"], rows["not begun"]) == ("ok", None)
+    forged = table.document() | {"unfinished": {"cut_short": cut + 1, "not_begun": 0}}
+    assert {row.claim: row.verdict for row in mtpp.verify(forged, two_chains).rows}["unfinished"] == "false"
     with pytest.raises(Interrupted):
         certify(two_chains, [2, 4], jobs=1, observer=Impatient(0, 4))
 

@@ -10,11 +10,14 @@ from random import Random
 from typing import Any
 
 import pytest
+from graph_strategies import random_graph
 from machine_models import model_of
+from oracles import brute_force_optimum
 from random_devices import NEVER, random_case
 
 import mtpp
 from mtpp.errors import Infeasible
+from mtpp.machine.presets import load_device
 
 ROW = "fewest devices"
 
@@ -31,6 +34,25 @@ def numbers_in(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ..
             yield from numbers_in(one, (*path, key))
     elif isinstance(value, int | str):
         yield path
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_fewest_stages_of_equal_devices(seed: int) -> None:
+    """As brute force says, with a proof in the document; that of a smaller limit is false."""
+    graph, chance = random_graph(seed, 6, time_unit="us", fractional=seed % 2 == 0), Random(seed)
+    optima = {k: brute_force_optimum(graph, load_device(), k) for k in range(1, 7)}
+    limit = optima[chance.randint(2, 6)] + chance.randint(0, 10**6)
+    document = mtpp.partition(graph, max_bottleneck=f"{limit}ps").document(embed=True)
+    assert document["k"] == min(k for k in optima if optima[k] <= limit)
+    assert row_of(document).verdict == "ok"
+    assert mtpp.verify(document).passed
+    forged = copy.deepcopy(document)
+    forged["fewest_devices"]["max_bottleneck"] = document["bottleneck"] - 1
+    assert row_of(forged).verdict == "false"
+    if document["k"] > 1:
+        forged = copy.deepcopy(document)
+        forged["fewest_devices"]["lower_bound"]["value"] = optima[document["k"] - 1] + 1
+        assert row_of(forged).verdict == "false"
 
 
 @pytest.mark.filterwarnings("ignore:device d. can hold no op")

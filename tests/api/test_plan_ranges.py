@@ -172,3 +172,15 @@ def test_a_bound_for_more_stages_holds_for_fewer(on_machine: bool) -> None:
         assert "lower bound" in [row.claim for row in mtpp.verify(plan).rows if row.verdict == "false"]
     bound["proof"]["of_stages"] = "3"
     assert refusal(mtpp.verify, plan).where == "/lower_bound/proof/of_stages"
+
+
+def test_a_plan_of_a_range_is_scored(chain_file: Path, tmp_path: Path) -> None:
+    """By its number of stages, from the file, the document or the result; without one it is refused."""
+    found = mtpp.partition(chain_file, range(1, 4))
+    found.save(tmp_path / "range.json")
+    for given in (tmp_path / "range.json", found.document(), found):
+        scored = mtpp.evaluate(chain_file, given, k=2)
+        assert (scored.k, scored.bottleneck) == (2, found.plan(2).bottleneck)
+        assert "1, 2, 3" in refusal(mtpp.evaluate, chain_file, given).problem
+        assert "1, 2, 3" in str(refusal(mtpp.evaluate, chain_file, given, k=4).remedy)
+    assert refusal(mtpp.split, chain_file, tmp_path / "range.json", tmp_path / "out").where == "/plans"

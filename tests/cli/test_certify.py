@@ -285,7 +285,10 @@ def test_interruption_shows_what_is_done(two_chains: Path, tmp_path: Path, numbe
     assert figures(rows)[:2] == [("a.json", 4, 41, 41), ("b.json", 4, 20, 20)]
     assert all(row["stopped"] == "interrupted" for row in rows[2:])
     assert json.loads(out.read_text())["rows"] == rows
-    assert "warning: interrupted with" in stderr
+    cut = len(rows) - 2
+    assert json.loads(stdout)["unfinished"] == {"cut_short": cut, "not_begun": 1 - cut}
+    assert "warning: interrupted with 1 unfinished" in stderr
+    assert run("verify", out, "--model", two_chains, "--shallow").returncode in (0, 3)
     with sqlite3.connect(store) as connection:
         assert connection.execute("SELECT count(*) FROM certificates").fetchone() == (2,)
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from mtpp.checker.claim import BOTTLENECK, LATENCY
-from mtpp.checker.report import Check, Tier, Verdict
+from mtpp.checker.report import Check, Tier, Verdict, fact
 from mtpp.document_shape import Rule, array, choice, mapping, nullable, number, record, whole
 
 _TOLERANCE = 1e-9
@@ -36,6 +36,21 @@ check_summary: Rule = array(
     )
 )
 """Rule of a table's summary."""
+
+
+check_unfinished: Rule = record({"cut_short": whole(), "not_begun": whole()})
+"""Rule of the number of cells that a run which ended early did not finish."""
+
+
+def verify_unfinished(rows: list[dict[str, Any]], unfinished: dict[str, int] | None) -> list[Check]:
+    """Count the rows that Ctrl-C cut short; cells that were not begun have no row, and are what the table records."""
+    if unfinished is None:
+        return []
+    cut, said = sum(row["stopped"] == "interrupted" for row in rows), unfinished["cut_short"]
+    if cut != said:
+        return [Check("unfinished", False, f"the table says {said} cells cut short, {cut} of its rows are")]
+    left = unfinished["not_begun"]
+    return [Check("unfinished", True, f"{cut} cut short"), fact("not begun", f"{left} cells, as the table says")]
 
 
 def unchecked_summary(summary: list[dict[str, Any]], why: str) -> list[Check]:
