@@ -38,11 +38,11 @@ def command(
 ) -> None:
     """Show what MODEL is made of, what its ops cost, and what the cost model does not know.
 
+    Sizes that it leaves open are taken as proposed, unless --dim says them.
     Of a language model (its folder, config.json, .gguf, .safetensors or an index of such) it shows weights and caches.
     """
     from mtpp.api.inputs.language_models import names_language_model
-    from mtpp.api.inputs.model import read_model
-    from mtpp.api.inspect import inspection
+    from mtpp.api.inspect import inspected_file
     from mtpp.api.language_models.inspection import language_model_inspection, refuse_reading, refuse_stages
     from mtpp.cli.terminal.output import write_stdout
 
@@ -54,5 +54,4 @@ def command(
         write_stdout(found.text(output_format))
         return
     refuse_stages(stages.k, reading.machine)
-    read = read_model(model, reading, console.warn)
-    write_stdout(inspection(read, inspecting).text(output_format))
+    write_stdout(inspected_file(model, reading, inspecting, console).text(output_format))

@@ -8,8 +8,9 @@ from typing import Any
 from mtpp.formats.modelled.control_notes import UNKNOWN_TRIPS
 from mtpp.units import format_bytes, format_picoseconds, format_quantity, format_share
 from mtpp.views.renderer import view
-from mtpp.views.table import Column, Table
+from mtpp.views.table import Column, Table, table_of_records
 from mtpp.views.terminal import Medium
+from mtpp.wording import counted
 
 _LISTED = 8
 
@@ -36,6 +37,29 @@ def inspection_text(document: Mapping[str, Any], medium: Medium) -> Iterable[Tab
         [name or None, what or None, work, work, size or None] for name, what, work, size in map(dict.values, rows)
     ]
     return [Table(document["model"]["name"], columns, cells, _summary(document), layout="plain")]
+
+
+@view
+def open_inspection_text(document: Mapping[str, Any], medium: Medium) -> Iterable[Table]:
+    """Return a table of the open sizes of a model whose ops have no costs yet."""
+    rows = document["open_sizes"]
+    if medium.form == "csv":
+        return [table_of_records(rows, ("name", "meaning", "proposal"))]
+    figures = [("model", f"{document['model']['name']}: {counted(len(document['inputs']), 'input')}, no costs yet")]
+    if document["inputs"]:
+        figures.append(("inputs", _listing([_port(port) for port in document["inputs"]])))
+    figures.append(("no costs", _obstacle(document)))
+    columns = [Column("open size", left=True), Column("meaning", left=True), Column("proposal")] if rows else []
+    return [Table(document["model"]["name"], columns, [list(row.values()) for row in rows], figures, layout="plain")]
+
+
+def _obstacle(document: Mapping[str, Any]) -> str:
+    rows, why = document["open_sizes"], document["obstacle"]
+    if not rows:
+        return f"{why}; give its axes as sizes, TENSOR:AXIS"
+    if all(row["proposal"] is not None for row in rows):
+        return f"with the proposed sizes, {why}; give its axes as sizes too, TENSOR:AXIS"
+    return f"no sizes were found with which every op's operands fit ({why}); give sizes that do"
 
 
 def _states(states: Sequence[Mapping[str, Any]]) -> str:
@@ -83,6 +107,9 @@ def _summary(document: Mapping[str, Any]) -> list[tuple[str, str]]:
         dims, proposed = reader.get("dims") or {}, reader.get("proposed_dims") or ()
         sizes = [f"{name} = {value}{' (proposed)' if name in proposed else ''}" for name, value in dims.items()]
         lines.append(("dimensions", _listing(sizes) or "none set"))
+    if document.get("open_sizes"):
+        meanings = [f"{row['name']} ({row['meaning']})" for row in document["open_sizes"]]
+        lines.append(("open sizes", f"{_listing(meanings)}: not given, taken as proposed"))
     if reader.get("folded_constants"):
         lines.append(("constants", f"{reader['folded_constants']:,} nodes depend on no input: folded into parameters"))
     if reader.get("control_flow"):

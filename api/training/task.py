@@ -83,13 +83,16 @@ def read_training_model(supplied: SuppliedModel, time_unit: str | None) -> tuple
     InputError
         If the model is broken.
     """
+    from mtpp.api.inputs.language_models import names_language_model
     from mtpp.api.inputs.reading import source_of
     from mtpp.formats.io.source import source_of_bytes
-    from mtpp.formats.training.models import EXPECTED, training_model_from_source
+    from mtpp.formats.training.models import EXPECTED, TakenByPfeife, training_model_from_source
     from mtpp.formats.training.native import write_training_model
 
     if isinstance(supplied, TrainingModel):
         return supplied, source_of_bytes(write_training_model(supplied).encode(), "<model>")
+    if names_language_model(supplied):
+        raise TakenByPfeife("a language model", str(supplied))
     source = source_of(supplied, None, "model", expected=EXPECTED)
     return training_model_from_source(source, time_unit), source
 

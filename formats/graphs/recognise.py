@@ -18,9 +18,9 @@ from mtpp.formats.results import partition_plan
 from mtpp.formats.training import native as training_native
 from mtpp.inference.graph import CostGraph
 from mtpp.machine.device import Device
-from mtpp.names import FORMATS_READ, FORMATS_WRITTEN
+from mtpp.names import FORMATS_READ, FORMATS_WRITTEN, GRAPHPIPE, LINE_PLANNERS
 from mtpp.training.plan import FORMAT as TRAINING_PLAN
-from mtpp.wording import did_you_mean
+from mtpp.wording import did_you_mean, one_of
 
 
 def read_graph(
@@ -134,7 +134,10 @@ def _readable(found: GraphFormat, source: Source) -> GraphFormat:
 _NODE_FORMATS = ("placement", "piper", "node-link")
 
 _FOR_PLANNING = {
-    training_native.FORMAT: ("a model to be trained, not a graph for inference", "give it to `mtpp plan`"),
+    training_native.FORMAT: (
+        "a model to be trained, not a graph for inference",
+        f"give it to `mtpp plan` with the planner {one_of((*LINE_PLANNERS, GRAPHPIPE))}",
+    ),
     TRAINING_PLAN: ("a training plan, not a graph", "give it to `mtpp verify`"),
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from mtpp.errors import InputError
 from mtpp.formats.modelled.size_roles import Role
@@ -41,6 +42,10 @@ class OpenSize:
     note: str = ""
 
     def told(self) -> str:
+        """Return its name and what it stands for, for people."""
+        return f"{self.key!r} ({self.meaning()})"
+
+    def meaning(self) -> str:
         """Return what it stands for, for people."""
         own = {f"{tensor}:{axis}" for tensor, axis in self.places}
         texts = [str(self.role)]
@@ -50,7 +55,7 @@ class OpenSize:
             texts.append(" and ".join(places) + (f" and {more} more" if more else ""))
         if self.note:
             texts.append(self.note)
-        return f"{self.key!r} ({', '.join(texts)})"
+        return ", ".join(texts)
 
 
 class Basis(StrEnum):
@@ -84,7 +89,11 @@ class UnknownSize(InputError):
     ----------
     misfit
         Whether the operands that are known do not fit the operator, so that no size of this tensor would help.
+    inputs
+        Inputs of the model as its file declares them: ``name``, ``shape`` with names of open sizes, and ``dtype``.
     """
+
+    inputs: Sequence[Mapping[str, Any]] = ()
 
     def __init__(
         self,
@@ -108,6 +117,11 @@ class OpenSizes(UnknownSize):
         What stood in the way where nothing that was tried fits.
     beside
         What has to be told as well, of a tensor whose shape follows from none of these sizes.
+
+    Attributes
+    ----------
+    obstacle
+        Whatever stands in the way of proposals; empty where nothing does.
     """
 
     longest = 100_000
@@ -118,6 +132,7 @@ class OpenSizes(UnknownSize):
     ) -> None:
         self.sizes = tuple(sizes)
         self._beside = "" if beside is None else beside.remedy or ""
+        self.obstacle = why_none if beside is None else text_of(beside)
         count = "1 size is" if len(sizes) == 1 else f"{len(sizes)} sizes are"
         problem = f"{count} open: {', '.join(one.told() for one in sizes)}"
         if why_none:

@@ -7,13 +7,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import onnx
 
 from mtpp.errors import InputError
 from mtpp.formats.modelled.op_record import GraphRecord
-from mtpp.formats.modelled.open_sizes import OpenedSize, OpenSizes, is_misfit
+from mtpp.formats.modelled.open_sizes import OpenedSize, OpenSizes, UnknownSize, is_misfit
 from mtpp.formats.modelled.size_terms import SizeTerms, are_proposed, named_sizes, size_of_others
 from mtpp.formats.onnx.constants.on_demand import StoredConstants
 from mtpp.formats.onnx.dimensions import Dimensions, OpenTensor
@@ -23,7 +23,7 @@ from mtpp.formats.onnx.local_functions.inline import inline_functions
 from mtpp.formats.onnx.scope import Known, Scope
 from mtpp.formats.onnx.shape_rules.layout_shapes import channel_block
 from mtpp.formats.onnx.shapes import ShapeInference
-from mtpp.formats.onnx.tensor_type import OpaqueType, PartialType, TensorType, ValueType, partial_type
+from mtpp.formats.onnx.tensor_type import OpaqueType, PartialType, TensorType, ValueType, dtype_name, partial_type
 from mtpp.formats.onnx.topology import parameter_names, reads
 from mtpp.formats.onnx.value_ranges import row_limits
 from mtpp.formats.onnx.walking.walk import Walk
@@ -91,6 +91,8 @@ class OpenModel:
         try:
             return self._settled(terms, system, widened, spare=spare, propose_sizes=propose_sizes)
         except InputError as error:
+            if isinstance(error, UnknownSize):
+                error.inputs = self._declared_inputs()
             sizes = error.sizes if isinstance(error, OpenSizes) else ()
             unfit = is_misfit(error) or any(one.proposal is None for one in sizes)
             if not unfit or not any(widened):
@@ -192,6 +194,20 @@ class OpenModel:
         if isinstance(kind, TensorType) and (most := self._row_limits.get(name)) is not None:
             known.numbers = Numbers.spread(-INFINITE, float(most), whole=True, shape=kind.shape)
         return known
+
+    def _declared_inputs(self) -> list[dict[str, Any]]:
+        """Return inputs as the file declares them, with names of open sizes, ``?`` for one without a name."""
+        found = []
+        for value in self.model.graph.input:
+            kind = partial_type(value.type)
+            if value.name in self.parameters:
+                continue
+            if isinstance(kind, PartialType):
+                shape = None if kind.dims is None else ["?" if dim is None else dim for dim in kind.dims]
+                found.append({"name": value.name, "shape": shape, "dtype": dtype_name(kind.dtype or 0)})
+            else:
+                found.append({"name": value.name, "shape": None, "dtype": kind.what})
+        return found
 
     @cached_property
     def _row_limits(self) -> Mapping[str, int]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mtpp.formats.modelled.open_sizes import OpenSize
     from mtpp.inference.graph import CostGraph
     from mtpp.inference.instance import Instance
     from mtpp.inference.weights import Weights
@@ -24,6 +25,7 @@ def inspection_document(
     *,
     ops: bool,
     modules: tuple[Sequence[str], Sequence[int | None]] | None,
+    open_sizes: Sequence[OpenSize] = (),
 ) -> dict[str, Any]:
     """Return totals, kinds of ops by cost, and what the reader put down, as JSON takes them.
 
@@ -39,6 +41,8 @@ def inspection_document(
         Whether every op is listed.
     modules
         Modules to be listed, and the number of the one that each op belongs to, where it is known.
+    open_sizes
+        Sizes that were taken as proposed without being asked for.
     """
     work = instance.work.tolist()
     weights, own = graph.weights, graph.param_bytes.tolist()
@@ -65,6 +69,8 @@ def inspection_document(
         "kinds": _kinds(graph.op_kinds, work, own, weights),
         "reader": {key: graph.metadata[key] for key in _METADATA_KEYS if key in graph.metadata},
     }
+    if open_sizes:
+        document["open_sizes"] = _open_sizes(open_sizes)
     if ops:
         document["ops"] = [
             {"name": name, "kind": kind, "work": ticks, "param_bytes": size}
@@ -76,6 +82,24 @@ def inspection_document(
         rows = _totals("module", [listed[-1 if group is None else group] for group in group_of], work, own, weights)
         document["modules"] = sorted(rows, key=lambda row: row["module"] is None)
     return document
+
+
+def open_inspection_document(
+    name: str, inputs: Sequence[Mapping[str, Any]], open_sizes: Sequence[OpenSize], obstacle: str
+) -> dict[str, Any]:
+    """Return inputs and open sizes of a model whose ops have no costs, with the reason, as JSON takes them."""
+    return {
+        "format": "mtpp-inspection",
+        "version": 1,
+        "model": {"name": name},
+        "inputs": [dict(one) for one in inputs],
+        "open_sizes": _open_sizes(open_sizes),
+        "obstacle": obstacle,
+    }
+
+
+def _open_sizes(sizes: Sequence[OpenSize]) -> list[dict[str, Any]]:
+    return [{"name": one.key, "meaning": one.meaning(), "proposal": one.proposal} for one in sizes]
 
 
 def _kinds(kinds: tuple[str, ...], work: list[int], own: list[int], weights: Weights) -> list[dict[str, Any]]:

@@ -145,7 +145,19 @@ class Sizes:
             role = roles.get(key, Role.OTHER) if one in self.places.values() else Role.DATA
             note = "as exported" if hinted else ""
             sizes.append(OpenSize(key, places, role, self._proposal(one), note))
-        return OpenSizes(sizes, self.source)
+        error = OpenSizes(sizes, self.source)
+        error.inputs = [
+            {
+                "name": one.name,
+                "shape": [
+                    self.places.get(f"{one.name}:{axis}", "?") if dim is None else dim
+                    for axis, dim in enumerate(one.dims)
+                ],
+                "dtype": None,
+            }
+            for one in self._inputs
+        ]
+        return error
 
 
 def hint_of(expression: Mapping[str, Any]) -> int | None:

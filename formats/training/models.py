@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from mtpp.errors import InputError, UnrecognisedInput
@@ -11,6 +12,9 @@ from mtpp.formats.io.json_shape import shown
 from mtpp.formats.io.source import DEFAULT_MAX_BYTES, Source, read_source
 from mtpp.formats.results import partition_plan, stage_manifest, verifiable
 from mtpp.formats.training import native as training_native
+from mtpp.formats.training.stage_graph import FORMAT as STAGE_GRAPH
+from mtpp.names import LANGUAGE_MODEL, PFEIFE
+from mtpp.terminal_safe import shell_word
 from mtpp.training.model import TIME_UNITS, TrainingModel
 from mtpp.training.plan import FORMAT as TRAINING_PLAN
 
@@ -18,16 +22,19 @@ EXPECTED = f"layers with their configurations, as {training_native.FORMAT} or in
 """What a command that plans needs."""
 
 _FORMATS = {
-    native.FORMAT: "a graph for inference, not a model to be trained",
     partition_plan.FORMAT: "a plan for inference, not a model to be trained",
     TRAINING_PLAN: "a training plan, not the model it is for",
     verifiable.CERTIFICATES: "a table of certificates, not a model to be trained",
     stage_manifest.FORMAT: "a manifest of stages, not a model to be trained",
+    STAGE_GRAPH: "stages with their times, which `mtpp simulate` runs, not a model to be trained",
 }
 """What a document is whose ``format`` is this."""
 
 _GRAPHS = {
     "onnx": "an ONNX model",
+    "torch-export": "an exported program of PyTorch",
+    "native": "a graph",
+    "language-model": "a language model",
     "placement": "a workload of the placement planner",
     "node-link": "a node-link graph",
     "graphml": "a GraphML graph",
@@ -35,6 +42,34 @@ _GRAPHS = {
     "tensorflow": "a cost graph of TensorFlow",
 }
 """What a file is that :mod:`mtpp.formats.graphs.recognise` finds to be in one of these formats by its content."""
+
+
+class TakenByPfeife(UnrecognisedInput):
+    """A model or graph that has no configurations of layers, as all planners but pfeife need (exit code 2).
+
+    Parameters
+    ----------
+    what
+        Kind of the file, with an article.
+    sized
+        Whether it may leave sizes open.
+    """
+
+    def __init__(self, what: str, source: str, *, sized: bool = False) -> None:
+        self._display, self._sized = source, sized
+        super().__init__(f"{what}, which of the planners {PFEIFE} takes", source=source, remedy=self._remedy("planner"))
+
+    def told(self, name_of: Callable[[str], str]) -> str:
+        """Return the line with what to write: a command, or a parameter of Python."""
+        self.remedy = self._remedy(name_of("planner"))
+        return super().told(name_of)
+
+    def _remedy(self, flag: str) -> str:
+        if not flag.startswith("-"):
+            return f"write {flag}=mtpp.Pfeife(micro_batches=8)"
+        file = "-" if self._display == "<stdin>" else shell_word(self._display)
+        sizes = " --dims auto" if self._sized else ""
+        return f"type `mtpp plan {file} {flag} {PFEIFE} --devices 4 --micro-batches 8{sizes}`"
 
 
 def read_training_model(
@@ -103,7 +138,7 @@ def _may_be_piper(document: dict[str, Any]) -> bool:
 def _something_else(content: Content, document: Any) -> UnrecognisedInput:
     source = content.source.display
     remedy = f"planning needs {EXPECTED}"
-    if isinstance(document, dict) and "format" in document:
+    if isinstance(document, dict) and document.get("format") not in (None, native.FORMAT):
         name = document["format"]
         known = _FORMATS.get(name) if isinstance(name, str) else None
         problem = known or f"unknown format {shown(name)}"
@@ -112,8 +147,9 @@ def _something_else(content: Content, document: Any) -> UnrecognisedInput:
 
     what = "not a model to be trained"
     try:
-        if found := _GRAPHS.get(recognise(content).name):  # else only the file's suffix says something
-            what = f"{found}, {what}"
+        form = recognise(content)
+        if found := _GRAPHS.get(form.name):  # else only the file's suffix says something
+            return TakenByPfeife(found, source, sized="dims" in form.takes and form.name != LANGUAGE_MODEL)
     except UnrecognisedInput as error:
         if not error.problem.startswith(("not a graph", "in no format")):
             what = error.problem

@@ -48,6 +48,8 @@ REFUSED: list[tuple[str, ...]] = [
     ("partition chain.json -k 2 --system a1000", "no such preset and no such file; did you mean 'a100'"),
     ("partition chain.json -k 2 --emit cutnames", "unknown form 'cutnames'; did you mean 'cut-names'?"),
     ("evaluate chain.json --cuts opp1", "no op is called 'opp1'; did you mean 'op1'"),
+    ("plan chain.json", "type `mtpp plan chain.json --planner pfeife --devices 4 --micro-batches 8`"),
+    ("plan model.onnx --devices 2", "an ONNX model, which of the planners pfeife takes; ", "--dims auto`"),
     ("plan chain.json --planner grafpipe", "did you mean 'graphpipe' or"),
     ("convert chain.json x.dot --from nativ", "unknown format 'nativ'; did you mean 'native'?"),
     ("systems a1000", "NAME: no preset is called 'a1000'; did you mean 'a100'"),

@@ -12,6 +12,9 @@ import pytest
 from onnx_text import built
 from processes import printed, refused, run
 
+import mtpp
+from mtpp.api.inspect import OpenInspection
+
 ONE = "a height"
 
 
@@ -68,6 +71,48 @@ def test_proposed_sizes_are_said_everywhere(folder: Path) -> None:
         run("certify", "bed", "-k", "2", "--dims", "auto", "--format", "json", cwd=folder).stdout
     )
     assert "dims n = 1 (proposed)" in printed("verify", "table.json", cwd=folder)
+
+
+@pytest.mark.parametrize("piped", [False, True])
+def test_inspect_does_not_stop_at_open_sizes(folder: Path, piped: bool) -> None:
+    """The figures are those of ``--dims auto``, from standard input too; table, JSON and standard error say so."""
+    model, text = ("-", (folder / "bed" / "pyramid.onnx").read_bytes()) if piped else ("bed/pyramid.onnx", b"")
+    done = run("inspect", model, "--format", "json", cwd=folder, stdin=text)
+    assert "3 sizes are open; the figures are with the proposed n = 1, a height = 224, x:3 = 224" in done.stderr
+    found = json.loads(done.stdout)
+    due = json.loads(run("inspect", "bed/pyramid.onnx", "--dims", "auto", "--format", "json", cwd=folder).stdout)
+    assert [(one["name"], one["proposal"]) for one in found.pop("open_sizes")] == [("n", 1), (ONE, 224), ("x:3", 224)]
+    assert found["work"] == due["work"]
+    assert found["reader"] == due["reader"]
+    shown = run("inspect", model, "--dim", "n=2", "-q", cwd=folder, stdin=text)
+    (told,) = (line for line in shown.stdout.splitlines() if line.startswith("open sizes"))
+    assert told.startswith(f"open sizes    {ONE} (height, axis 2 of 'x'")
+    assert told.endswith(": not given, taken as proposed")
+    assert "n = 2, a height = 224 (proposed)" in shown.stdout
+    assert shown.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("nodes", "sizes", "says"),
+    [
+        ("a = MatMul(x, A) b = MatMul(x, B) y = Concat <axis = 1>(a, b)", ["n", "f"], "no sizes were found with which"),
+        ("a = foo.Custom(x) y = Relu(a)", ["n", 4], "with the proposed sizes, Custom 'a': tensor 'a' has an unknown"),
+        ("a = foo.Custom(x) y = Relu(a)", [2, 4], "tensor 'a' has an unknown shape (no shape rule for this operator)"),
+    ],
+)
+def test_inspect_shows_models_that_no_size_fits(tmp_path: Path, nodes: str, sizes: list[object], says: str) -> None:
+    """Inputs, open sizes and one sentence in place of costs, and exit code 0; in each format."""
+    stored = {"A": np.zeros((8, 4), np.float32), "B": np.zeros((9, 4), np.float32)} if "MatMul" in nodes else {}
+    onnx.save(built(nodes, {"x": sizes}, {"y": None}, stored), tmp_path / "m.onnx")
+    shown = printed("inspect", "m.onnx", cwd=tmp_path)
+    assert f"inputs    x {sizes[0]}×{sizes[1]} float32" in shown
+    assert f"no costs  {says}" in shown
+    document = json.loads(printed("inspect", "m.onnx", "--format", "json", cwd=tmp_path))
+    assert [one["name"] for one in document["open_sizes"]] == [size for size in sizes if isinstance(size, str)]
+    found = mtpp.inspect(tmp_path / "m.onnx")
+    assert isinstance(found, OpenInspection)
+    assert (found.name, found.open_sizes, found.obstacle) == ("m", document["open_sizes"], document["obstacle"])
+    assert found.inputs == document["inputs"] == [{"name": "x", "shape": sizes, "dtype": "float32"}]
 
 
 def test_training_plans_and_bounds_take_proposals(folder: Path) -> None:

@@ -70,19 +70,16 @@ def test_units_of_time(content: Any, unit: str | None, message: str, tmp_path: P
 
 
 NO_MODELS = [
-    ({"format": "mtpp-graph", "version": 1}, "/format: a graph for inference, not a model to be trained"),
     ({"format": "mtpp-plan"}, "/format: a plan for inference, not a model to be trained"),
     ({"format": "mtpp-training-plan"}, "/format: a training plan, not the model it is for"),
     ({"format": "mtpp-certificates"}, "/format: a table of certificates, not a model to be trained"),
     ({"format": "gexf"}, "/format: unknown format 'gexf'"),
     ({"format": ["x"]}, "/format: unknown format an array"),
-    ({"nodes": [{"id": 1, "fpgaLatency": 1}], "edges": []}, "a workload of the placement planner, not a model to be"),
-    ({"nodes": [{"id": 1}], "edges": []}, "a node-link graph, not a model to be trained"),
+    ({"format": "mtpp-stage-graph"}, "/format: stages with their times, which `mtpp simulate` runs, not a model to be"),
     ({"fpgas": [], "cpus": []}, "a split of a placement workload, not a graph"),
     ([], "not a model to be trained"),
     ({}, "not a model to be trained"),
     (b"digraph {}", "dot files are written, not read"),
-    (b"<graphml/>", "a GraphML graph, not a model to be trained"),
     (b"hello", "not a model to be trained"),
 ]
 
@@ -97,11 +94,33 @@ def test_what_is_no_model(content: Any, message: str, tmp_path: Path) -> None:
     assert str(caught.value).endswith(f"; planning needs {NEEDED}")
 
 
-def test_an_onnx_model_is_no_model_to_be_trained(checkout: Path) -> None:
-    """It has no times and no memory."""
+GRAPHS = [
+    ({"format": "mtpp-graph", "version": 1}, "a graph"),
+    ({"nodes": [{"id": 1, "fpgaLatency": 1}], "edges": []}, "a workload of the placement planner"),
+    ({"nodes": [{"id": 1}], "edges": []}, "a node-link graph"),
+    (b"<graphml/>", "a GraphML graph"),
+]
+
+
+@pytest.mark.parametrize(("content", "what"), GRAPHS, ids=[what for _, what in GRAPHS])
+def test_graphs_are_taken_by_another_planner(content: Any, what: str, tmp_path: Path) -> None:
+    """They have no configurations of layers; the message names the planner, as Python and the command line have it."""
+    path = _file(tmp_path, content)
+    with pytest.raises(UnrecognisedInput) as caught:
+        read_training_model(path, "s")
+    assert str(caught.value) == f"{path}: {what}, which of the planners pfeife takes; write planner=" + (
+        "mtpp.Pfeife(micro_batches=8)"
+    )
+    told = caught.value.told(lambda name: f"--{name}")
+    assert told.endswith(f"; type `mtpp plan {path} --planner pfeife --devices 4 --micro-batches 8`")
+
+
+def test_an_onnx_model_may_have_open_sizes(checkout: Path) -> None:
+    """The command takes what is proposed for them."""
     path = next(iter(sorted((checkout / "datasets" / "samples").glob("*.onnx"))))
-    with pytest.raises(UnrecognisedInput, match=r": an ONNX model, not a model to be trained; planning needs layers"):
+    with pytest.raises(UnrecognisedInput, match=r": an ONNX model, which of the planners pfeife takes; ") as caught:
         read_training_model(str(path))
+    assert caught.value.told(lambda name: f"--{name}").endswith(" --micro-batches 8 --dims auto`")
 
 
 @pytest.mark.parametrize(
@@ -143,7 +162,11 @@ def test_too_large_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (fork(), "/format: a model to be trained, not a graph for inference; give it to `mtpp plan`"),
+        (
+            fork(),
+            "/format: a model to be trained, not a graph for inference; give it to `mtpp plan` with the planner piper, "
+            "equi, pipedream-2bw or graphpipe",
+        ),
         ({"format": "mtpp-training-plan"}, "/format: a training plan, not a graph; give it to `mtpp verify`"),
     ],
 )
