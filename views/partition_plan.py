@@ -193,6 +193,7 @@ def _figures(plan: ShownPlan) -> list[tuple[str, str]]:
         none = f"none: {'no device holds the whole graph' if len(set(plan.devices or ())) > 1 else exceeds}"
         on = f" on {plan.alone_on}, the fastest device that holds it" if plan.alone_on else ""
         figures.append(("speed-up", none if alone is None else f"{_factor(alone / upper)}× over one stage{on}"))
+        figures += [] if alone is None else _worth(plan, alone, busy)
     if any(one.limits_memory for one in plan.devices or [plan.system]) or any(map(state_bytes, plan.stages)):
         figures.append(("memory", _memory_text(plan)))
     if plan.capacity is not None:
@@ -210,6 +211,34 @@ def _figures(plan: ShownPlan) -> list[tuple[str, str]]:
         figures.append(("crossing tensors", crossing + (f", {format_bytes(size)}" if size else "")))
     figures.append(("assumptions", "; ".join(plan.assumptions)))
     return figures
+
+
+def _worth(plan: ShownPlan, alone: int, busy: int) -> list[tuple[str, str]]:
+    """Say where a pipeline does not pay, and where some of the devices are as good as all of them.
+
+    Parameters
+    ----------
+    alone
+        Ticks of the whole graph in one stage.
+    busy
+        Number of stages with ops.
+    """
+    upper = plan.bottleneck
+    if plan.k == 1 or not alone or plan.replicated or not plan.timed or plan.of_latency or plan.limit is not None:
+        return []
+    known = "claimed, not verified" if plan.claimed else "proven"
+    if alone <= upper and busy > 1:
+        rates = f"{rate_text(10**12 / alone)}/s against {rate_text(10**12 / upper)}/s"
+        text = f"no: {plan.describe(alone)} in one stage, {plan.describe(upper)} in the slowest of {busy} ({rates})"
+        return [("pipeline pays", text)]
+    if alone <= upper:
+        best = f"as much as any cut into at most {plan.k} stages, {known}" if plan.certificate.optimal else (
+            f"and no cut into at most {plan.k} stages was found to do more"
+        )  # fmt: skip
+        return [("pipeline pays", f"no: one stage takes {plan.describe(alone)}, {rate_text(10**12 / alone)}/s, {best}")]
+    if busy < plan.k and plan.certificate.optimal and plan.fewest_for is None:
+        return [("stages used", f"{busy} of {plan.k}: more are no faster, {known}")]
+    return []
 
 
 def _ratio_text(plan: ShownPlan) -> str:
