@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,14 +20,20 @@ from mtpp.errors import InputError, Interrupted, LimitReached
 from mtpp.host.deadline import Deadline
 from mtpp.host.stop_reason import StopReason
 from mtpp.runtime.pipeline.measuring import RunRequest
+from mtpp.units import PICOSECONDS
 
 if TYPE_CHECKING:
     from mtpp.api.inputs.described_machine import MachineFile
+    from mtpp.api.partition_plan import PartitionPlan
+    from mtpp.formats.measured.measured_stages import MeasuredStages
     from mtpp.runtime.pipeline.comparison import Comparison, HandOvers, StageComparison
     from mtpp.runtime.pipeline.crew import RunLimits
     from mtpp.views.terminal import Medium
 
-__all__ = ["PipelineRun", "RunRequest", "run_pipeline", "run_stages"]
+__all__ = ["ComparedRun", "PipelineRun", "RunRequest", "compare_run", "run_pipeline", "run_stages"]
+
+_MOST_BYTES = 1 << 28
+"""Of the document of a run."""
 
 _OTHER_MACHINE = 3
 """Times as slow or as fast as predicted: beyond, the prediction was for another machine."""
@@ -274,3 +281,72 @@ def _model_path(model: Any) -> str:
     if not isinstance(file, str):
         raise InputError("is in no file", parameter="model", remedy="give the path of its file")
     return file
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ComparedRun(ShownResult):
+    """A plan's predicted times beside those of a run; *assumptions* are what the predicted ones rest on."""
+
+    stages: MeasuredStages
+    assumptions: Sequence[str]
+
+    def _said(self) -> dict[str, Any]:
+        return self.stages.to_document()
+
+    def _shown(self, medium: str | Medium) -> str:
+        from mtpp.views.measured_stages import measured_text
+
+        return measured_text(self.stages, medium, self.assumptions)
+
+
+def compare_run(plan: PartitionPlan, run: Any) -> ComparedRun:
+    """Hold what a plan says of its stages against a run of them.
+
+    Parameters
+    ----------
+    plan
+        A plan with its model, as :func:`mtpp.partition` and :func:`mtpp.evaluate` return it.
+    run
+        What :func:`mtpp.run_pipeline` returned, or a file of it, as ``mtpp run -o FILE`` writes it.
+
+    Raises
+    ------
+    InputError
+        If there is no run in the file, it is of other stages, or the plan's costs have no unit of time.
+    """
+    from mtpp.api.inputs.document_source import document_source
+    from mtpp.formats.io.json_text import parse_json
+    from mtpp.formats.io.source import read_source
+    from mtpp.formats.measured.measured_stages import MeasuredRun, MeasuredStages
+    from mtpp.views.shown_plan import shown_plan
+
+    record = plan.record
+    if record is None:
+        raise InputError("was read without its model", parameter="plan", remedy="score it: mtpp.evaluate(model, plan)")
+    if plan.replicated:
+        raise InputError("stages on several devices do not run as a pipeline of processes", parameter="plan")
+    unit = PICOSECONDS.get(record.instance.time_unit)
+    if unit is None:
+        raise InputError("the costs have no unit of time", parameter="plan", remedy="give a model with times: ‹costs›")
+    found, _ = document_source(run, "run")
+    source = (
+        read_source(found, max_bytes=_MOST_BYTES, expected="a run of `mtpp run`") if isinstance(found, str) else found
+    )
+    tick = Fraction(unit, PICOSECONDS["s"] * record.instance.ticks_per_unit)
+    rows = [row for row in record.stage_rows() if row["ops"]]
+    shown = shown_plan(record, plan.assumptions)
+    alone = shown.one_stage if shown.one_stage_known else None
+    measured = MeasuredRun.of(parse_json(source.data, source.display), source.display)
+    if measured.model_ops != record.graph.op_count:
+        problem = f"is of a model of {measured.model_ops:,} ops, not of one of {record.graph.op_count:,}"
+        raise InputError(problem, source=source.display)
+    try:
+        stages = MeasuredStages(
+            measured,
+            {row["index"]: row["ops"] for row in rows},
+            {row["index"]: row["cost"] * tick for row in rows},
+            None if alone is None else alone * tick,
+        )
+    except InputError as error:
+        raise InputError(error.problem, source=source.display, remedy=error.remedy) from None
+    return ComparedRun(stages, plan.assumptions)

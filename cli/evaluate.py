@@ -21,6 +21,8 @@ from mtpp.names import ALGORITHMS, LAYOUT_ENGINES
 if TYPE_CHECKING:
     from fractions import Fraction
 
+    from mtpp.api.evaluate import ComparedStages
+    from mtpp.api.run_pipeline import ComparedRun
     from mtpp.cli.terminal.console import Console
 
 
@@ -46,6 +48,9 @@ class Written(Options):
         "Compare, stage by stage, with another assignment, or with what an algorithm finds (auto: the usual one).",
         "FILE|ALGORITHM",
     )  # fmt: skip
+    run: str | None = option(
+        None, InputPath("the run"), "Compare, stage by stage, with times that `mtpp run -o FILE` measured.", "FILE"
+    )
     output: str | None = output_option("Write the scored plan as JSON.")
     embed: bool = EMBED
 
@@ -71,8 +76,8 @@ def command(
     """Score a partition of MODEL that was made by hand or by another tool, or audit a layout of an inference engine.
 
     A partition whose stages need each other's results in a circle, or a stage of which exceeds --stage-memory, is
-    invalid: exit code 1. With --against, what is printed is the comparison; -o still writes the scored plan. A layout
-    with findings has exit code 1, one that its engine refuses 2.
+    invalid: exit code 1. With --against or --run, what is printed is the comparison; -o still writes the scored plan. A
+    layout with findings has exit code 1, one that its engine refuses 2.
     """
     from mtpp.api.evaluate import compare_stages, refuse_cuts, score
     from mtpp.api.inputs.degrees import degrees_given
@@ -88,7 +93,9 @@ def command(
         return
     if audited.time_limit_s is not None:
         raise click.UsageError("--time-limit goes with --layout", ctx)
-    if [assignment, against, model].count("-") > 1:
+    if against is not None and written.run is not None:
+        raise click.UsageError("give either --against or --run", ctx)
+    if [assignment, against, written.run, model].count("-") > 1:
         raise click.UsageError("only one of model and assignments can be standard input", ctx)
     check_output(written.output)
     given = plan_among(assignment, scoring.k)
@@ -104,7 +111,12 @@ def command(
     if against is not None:
         name = PurePath(assignment or "cuts").name
         plan, comparison = compare_stages(plan, against, console, name=name)
-    deliver_plan(plan, console, written.output, output_format, embed=written.embed, instead=comparison)
+    instead: ComparedStages | ComparedRun | None = comparison
+    if written.run is not None:
+        from mtpp.api.run_pipeline import compare_run
+
+        instead = compare_run(plan, written.run)
+    deliver_plan(plan, console, written.output, output_format, embed=written.embed, instead=instead)
     if comparison is not None and comparison.comparison.interrupted:
         ctx.exit(INTERRUPTED)
     unmet = unmet_requirements(plan, audited.require_ratio, optimal=False)
@@ -131,7 +143,7 @@ def _audit(
     from mtpp.api.options.layouts import Auditing
     from mtpp.cli.terminal.delivery import check_output, deliver
 
-    for name, value in (("--against", written.against), ("--embed", written.embed or None)):
+    for name, value in (("--against", written.against), ("--run", written.run), ("--embed", written.embed or None)):
         if value is not None:
             raise click.UsageError(f"{name} does not go with --layout", ctx)
     assert audited.layout is not None

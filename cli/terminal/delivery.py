@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from mtpp.api.evaluate import ComparedStages
     from mtpp.api.output import ShownResult
     from mtpp.api.partition_plan import PartitionPlan
+    from mtpp.api.run_pipeline import ComparedRun
     from mtpp.cli.terminal.console import Console
 
 _LISTED = 8
@@ -76,7 +77,7 @@ def deliver_plan(
     output_format: str,
     *,
     embed: bool,
-    instead: ComparedStages | None = None,
+    instead: ComparedStages | ComparedRun | None = None,
     emitted: Callable[[], str] | None = None,
 ) -> None:
     """Write and print a plan, and warn of what its reader should know; *instead* or *emitted* are in its place."""

@@ -20,6 +20,7 @@ _BY_LINE: Mapping[str, tuple[str, ...]] = {
     "mtpp-plan": ("stages", "assignment", "frontier", *(f"graph.{key}" for key in native.ROWS)),
     "mtpp-plan-range": ("rows", "missing", "plans"),
     "mtpp-run": ("stages",),
+    "mtpp-measured-stages": ("stages",),
     "mtpp-simulation": ("stages", "devices", "channels"),
     "mtpp-split": ("stages", "check.outputs"),
     "mtpp-stage-comparison": ("stages",),
