@@ -95,8 +95,10 @@ def against_k(
         data.setdefault("fitting", []).append(fitting)
         blocks.append(Chart(one.name, _caption(one, counts), _HEIGHT))
     if knee is not None:
-        text = f"{label}after k = {knee} a further device brings less than a tenth of throughput"
-        blocks.append(Prose(f"{text[0].upper()}{text[1:]}: the dashed line, and grey bars.", quiet=True))
+        text = (
+            f"{label}{'after' if label else 'After'} k = {knee} a further device brings less than a tenth of throughput"
+        )
+        blocks.append(Prose(f"{text}: the dashed line, and grey bars.", quiet=True))
     return blocks
 
 
@@ -114,7 +116,8 @@ def _costs(name: str, title: str, ticks: Sequence[int], told: Ticks, lower: Sequ
 def _caption(bars: Bars, counts: Sequence[int]) -> str:
     first, last = (f"{bars.texts[i]} at k = {counts[i]}" for i in (0, -1))
     bound = "; lines inside bars are lower bounds" if any(one is not None for one in bars.bounds) else ""
-    return f"{bars.title[0].upper()}{bars.title[1:]} by number of stages, from {first} to {last}{bound}"
+    title = bars.title if ": " in bars.title else f"{bars.title[0].upper()}{bars.title[1:]}"
+    return f"{title} by number of stages, from {first} to {last}{bound}"
 
 
 def _chart(

@@ -17,6 +17,7 @@ from mtpp.views.report.label_places import Box, label_places
 from mtpp.views.report.levels import MOST_BOXES, Flow, Level, first_shown, levels_of
 from mtpp.views.report.page import GraphLevel, GraphView, Prose, Section
 from mtpp.views.report.stated import StatedPlan
+from mtpp.views.shown_plan import devices_text
 
 if TYPE_CHECKING:
     from mtpp.inference.instance import Instance
@@ -33,7 +34,7 @@ _LABEL = 19
 """Characters of a label, at most."""
 
 _MOST_SIZES = 60
-"""Flows whose bytes are written beside them, at most."""
+"""Flows whose bytes are written beside them, at most; of more, those between stages."""
 
 _SIZE_CHARACTER, _SIZE_HIGH = 7.2, 15
 """Pixels of a character of bytes, at most, and of a line of them."""
@@ -107,7 +108,9 @@ def graph_section(
     if not drawn_ops:
         note += f" Single ops are not drawn: {graph.op_count:,} are more than {MOST_BOXES:,}."
     used = sorted(set(stages))
-    legend = [(stage_colour(stage), f"stage {stage}") for stage in used[:_MOST_IN_LEGEND]]
+    named = [row for row in shown.stages if row.keys() & {"device", "devices"}]
+    names = {row["index"]: f": {devices_text(row)}" for row in named}
+    legend = [(stage_colour(stage), f"stage {stage}{names.get(stage, '')}") for stage in used[:_MOST_IN_LEGEND]]
     if len(used) > _MOST_IN_LEGEND:
         legend.append(("transparent", f"and {len(used) - _MOST_IN_LEGEND:,} more stages"))
     return Section("graph", "Graph", [GraphView(views, first_shown(levels), HEIGHT, legend, note)])
@@ -220,8 +223,10 @@ def graph_drawing(name: str, level: Level, work: Sequence[str]) -> tuple[Drawing
         "ink": [text_on(fill) for fill in boxes["fill"]],
     }
     drawing.texts(texts, name="labels", colour="ink", align="center")
-    if len(flows) <= _MOST_SIZES:
-        _write_sizes(drawing, flows, drawn)
+    crossing = [e for e, one in enumerate(flows) if one.crosses]
+    written = range(len(flows)) if len(flows) <= _MOST_SIZES else crossing if len(crossing) <= _MOST_SIZES else []
+    if written:
+        _write_sizes(drawing, flows, drawn, written)
     return drawing, bounds
 
 
@@ -243,13 +248,13 @@ def size_text(flow: Flow) -> str:
     return "1 tensor" if flow.tensors == 1 else f"{flow.tensors:,} tensors"
 
 
-def _write_sizes(drawing: Drawing, flows: Sequence[Flow], drawn: FoldedDrawing) -> None:
+def _write_sizes(drawing: Drawing, flows: Sequence[Flow], drawn: FoldedDrawing, written: Sequence[int]) -> None:
     """Write the bytes of flows beside them where there is room, those of tensors between stages first."""
     paths = [drawn.lines[e] if e in drawn.lines else _points_of(drawn.curves[e]) for e in range(len(flows))]
     texts = [size_text(one) for one in flows]
     half, tall = BOX_WIDTH / 2, BOX_HEIGHT / 2
     boxes = [Box(x - half, y - tall, x + half, y + tall) for x, y in drawn.places]
-    order = sorted(range(len(flows)), key=lambda e: (not flows[e].crosses, -(flows[e].size_bytes or 0), e))
+    order = sorted(written, key=lambda e: (not flows[e].crosses, -(flows[e].size_bytes or 0), e))
     sizes = [(_width(text) * _SIZE_CHARACTER, _SIZE_HIGH) for text in texts]
     at = label_places(paths, sizes, boxes, order)
     drawing.texts(

@@ -38,6 +38,26 @@
   const part = (root, name) => root.renderers.find((one) => one.name === name);
   const columns = (root, name) => part(root, name).data_source;
   const put = (root, name, changed) => { const source = columns(root, name); source.data = { ...source.data, ...changed }; };
+  // In a narrow window names of rows take at most a third of the width; what is left out is in the middle.
+  function fitRows(root, plot) {
+    const axis = root.left[0], whole = axis?.major_label_overrides ?? new Map();
+    const shortened = (most) => new Map([...whole].map(([row, one]) => {
+      const { text } = one;
+      if (text === undefined || text.length <= most) return [row, one];
+      const cut = `${text.slice(0, Math.ceil(most / 2) - 1)}…${text.slice(text.length - Math.floor(most / 2))}`;
+      return [row, new one.constructor({ text: cut })];
+    }));
+    let before = Infinity;
+    const fit = () => {
+      const most = plot.clientWidth > 560 ? Infinity : Math.max(8, Math.floor(plot.clientWidth / 3 / 7.4));
+      if (most !== before) axis.major_label_overrides = most === Infinity ? whole : shortened(most);
+      before = most;
+    };
+    if (whole.size) {
+      root.properties.inner_width.change.connect(fit);
+      fit();
+    }
+  }
   const viewOf = (root) => [...Bokeh.index].find((one) => one.model === root);
   async function show(name) {
     if (!roots.has(name)) {
@@ -46,6 +66,7 @@
       const root = Bokeh.documents[before].roots()[0];
       roots.set(name, root);
       paint(root);
+      fitRows(root, byId(name));
       viewOf(root).canvas.events_el?.removeAttribute("tabindex");
       if (root.toolbar.active_scroll) letMove(byId(name), root);
     }
@@ -209,6 +230,16 @@
     for (const [name, value] of rows) list.append(element("dt", name), element("dd", value));
     return list;
   }
+  function tell(parts, op) {
+    const close = element("button", "×", { type: "button", class: "close", "aria-label": "Close details" });
+    close.addEventListener("click", () => {
+      delete byId("graph-details").dataset.op;
+      mark(levelRoot(), [], false);
+    });
+    byId("graph-details").replaceChildren(close, ...parts);
+    byId("graph-details").dataset.op = op;
+    byId("graph-details").scrollTop = 0;
+  }
   function tellOp(op) {
     const { names, kinds, stages, work, params } = graph.ops;
     const made = graph.tensors.map((_, t) => t).filter((t) => graph.tensors[t].producer === op);
@@ -226,8 +257,7 @@
       for (const t of tensors) list.append(tensorLine(t, other(t)));
       parts.push(element("b", title), list);
     }
-    byId("graph-details").replaceChildren(...parts);
-    byId("graph-details").dataset.op = names[op];
+    tell(parts, names[op]);
   }
   function tellGroup(level, g) {
     const group = level.groups[g];
@@ -241,8 +271,7 @@
     const list = element("ul");
     for (const op of group.ops.slice(0, 40)) { const line = element("li"); line.append(opButton(op)); list.append(line); }
     if (group.ops.length > 40) list.append(element("li", `and ${group.ops.length - 40} more`));
-    byId("graph-details").replaceChildren(...parts, element("p"), list);
-    byId("graph-details").dataset.op = "";
+    tell([...parts, element("p"), list], "");
   }
   let drawn = null;
   const levelRoot = () => roots.get(graph.levels[drawn].name);
@@ -257,9 +286,9 @@
     root.x_range.setv({ start: x - width / scale / 2, end: x + width / scale / 2 });
     root.y_range.setv({ start: y + height / scale / 2, end: y - height / scale / 2 });
   }
-  // A box no higher than the graph takes, so that small ones leave no empty paper.
+  // A box no higher than the graph takes, so that small ones leave no empty paper, nor than the window.
   function fitHeight(root, plot, [left, top, right, bottom]) {
-    const width = plot.clientWidth, most = root.height;
+    const width = plot.clientWidth, most = Math.max(420, Math.min(800, window.innerHeight * (width > narrow ? 0.86 : 0.62)));
     const scale = width > narrow ? Math.min(width / (right - left), 1.5) : Math.min(1.1, Math.max(readable, most / (bottom - top)));
     root.height = Math.round(Math.min(most, Math.max(220, (bottom - top) * scale)));
     plot.style.minHeight = `${root.height}px`;

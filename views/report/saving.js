@@ -16,7 +16,9 @@
   // Text, colours and places are those on the screen; charts are drawn anew as vectors.
   function svgOf(figure) {
     const parts = [...(figure.matches(".graph") ? figure.querySelectorAll(".legend, .plots") : figure.children)];
-    const boxes = parts.filter((one) => !one.matches(NOT_DRAWN)).map((one) => one.getBoundingClientRect());
+    // Diagrams in vectors may be wider than the window, which scrolls them.
+    const drawn = parts.filter((one) => !one.matches(NOT_DRAWN)).flatMap((one) => [one, ...one.querySelectorAll(":scope svg")]);
+    const boxes = drawn.map((one) => one.getBoundingClientRect()).filter((one) => one.width && one.height);
     const left = Math.min(...boxes.map((one) => one.left)) - MARGIN, top = Math.min(...boxes.map((one) => one.top)) - MARGIN;
     const width = Math.ceil(Math.max(...boxes.map((one) => one.right)) + MARGIN - left);
     const height = Math.ceil(Math.max(...boxes.map((one) => one.bottom)) + MARGIN - top);
@@ -57,7 +59,7 @@
     return drawn;
   }
   function drawInline(node, at, box, place) {
-    const copy = node.cloneNode(true), painted = ["fill", "stroke", "stroke-width", "font-family", "font-size", "font-weight", "opacity"];
+    const copy = node.cloneNode(true), painted = ["fill", "stroke", "stroke-width", "font-family", "font-size", "font-weight", "opacity", "stroke-dasharray", "paint-order"];
     const before = [node, ...node.querySelectorAll("*")], after = [copy, ...copy.querySelectorAll("*")];
     before.forEach((one, i) => {
       const style = getComputedStyle(one);

@@ -21,7 +21,7 @@ LAYERS = [f"layers.{i}" for i in range(4)]
 MACHINE = """
 order = "fixed"
 [[device]]
-name = "large"
+name = "large-accelerator-of-rack-seven"
 count = 2
 memory = "40MiB"
 [[device]]
@@ -82,7 +82,11 @@ def test_pieces_are_the_bytes_of_the_plan(tmp_path: Path) -> None:
     assert [size for kind, size in pieces[2]] == [pytest.approx(size) for size in (4, 1, 15)]
     assert [bar.limit for bar in bars.bars] == [100, 100, 50]
     assert [bar.detail for bar in bars.bars] == ["embedding, layers.0–1", "layers.2–3", "head"]
-    names = ["stage 0 on large (device 0)", "stage 1 on large (device 1)", "stage 2 on small"]
+    names = [
+        "stage 0 on large-accelerator-of-rack-seven (device 0)",
+        "stage 1 on large-accelerator-of-rack-seven (device 1)",
+        "stage 2 on small",
+    ]
     assert [bar.name for bar in bars.bars] == names
     for row in table.table.rows:
         _, _, weights, states, activations, held, limit, free = row
@@ -135,4 +139,9 @@ def test_bars_in_a_browser(browser: Browser, tmp_path: Path, width: int) -> None
     hint = browser.run("return document.querySelector('#memory-bars .bar .piece').title")
     assert hint == "embedding: 4 MiB of weights"
     assert browser.run("return document.documentElement.scrollWidth") <= width
+    room = browser.run(
+        "const root = Bokeh.documents.map((one) => one.roots()[0]).find((one) => one.name === 'requests');"
+        "return root.inner_width / document.getElementById('requests').clientWidth"
+    )
+    assert room > 0.6
     check_saving(browser)
