@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import click
@@ -40,6 +41,7 @@ def command(
     of the planners graphpipe and pfeife run as planned, those of others in a line. - is standard input. Every pass
     starts as soon as its device is free and what it needs has arrived. Exit code 1: passes wait for each other.
     """
+    from mtpp.api.reporting.made import command_text
     from mtpp.api.simulate import check_gantt, check_trace, simulate
     from mtpp.cli.terminal.delivery import check_output, deliver
 
@@ -50,7 +52,7 @@ def command(
     check_output(output)
     simulated = simulate(pipeline, model=model, **simulating.values(), observer=console)
     if gantt is not None:
-        simulated.gantt(gantt)
+        simulated.gantt(gantt, command=command_text(sys.argv[1:]))
         console.say(f"{gantt}: chart of {simulated.size_text}")
     if trace is not None:
         simulated.trace(trace)

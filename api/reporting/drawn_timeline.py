@@ -7,20 +7,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mtpp.api.training.simulated import SimulatedPipeline, SimulatedSchedule
     from mtpp.api.verification.request import VerifyRequest
     from mtpp.api.verification.supplied_model import SuppliedModel
     from mtpp.training.model import TrainingModel
+    from mtpp.training.pfeife.schedule_run import ScheduleRun
+    from mtpp.training.simulation import Simulation
     from mtpp.training.timeline import RowMemory, Timeline
 
 
-def drawn_timeline(
-    simulated: SimulatedPipeline | SimulatedSchedule, memory: Sequence[RowMemory] | None = None
-) -> Timeline:
+def drawn_timeline(record: Simulation | ScheduleRun, memory: Sequence[RowMemory] | None = None) -> Timeline:
     """Return all passes of a simulated iteration with its critical path, and with the memory of its rows if given."""
     from mtpp.training.simulation import Simulation
 
-    timeline, record = simulated.record.timeline, simulated.record
+    timeline = record.timeline
     if isinstance(record, Simulation):
         timeline = replace(timeline, critical=record.critical)
     return replace(timeline, memory=memory or ())
@@ -50,6 +49,7 @@ def stage_memory(
         RowMemory(
             sum(one.memory_b for one in stage.configurations.values()),
             [sum(costs.passes(one, stage.samples).memory_bytes for one in stage.configurations.values())],
+            plan["system"]["memory_bytes"],
         )
         for stage in stages
     ]
@@ -60,9 +60,13 @@ def device_memory(
 ) -> Sequence[RowMemory] | None:
     """Return what each device of a plan by ``pfeife`` holds, as the verifier derives it; None where it cannot."""
     from mtpp.api.verification.training_document import model_of_training_plan
+    from mtpp.checker.training.pfeife.document import each_device
     from mtpp.checker.training.pfeife.plan import held_bytes
     from mtpp.training.timeline import RowMemory
 
     model, _, _ = model_of_training_plan(plan, supplied, request)
     held = held_bytes(plan, model)
-    return None if held is None else [RowMemory(fixed, kept) for fixed, kept in held]
+    if held is None:
+        return None
+    limits = each_device(plan["system"]["memory_bytes"], len(held))
+    return [RowMemory(fixed, kept, limit) for (fixed, kept), limit in zip(held, limits, strict=True)]

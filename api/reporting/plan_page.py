@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import lcm
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mtpp.training.timeline import Timeline
     from mtpp.views.report.context_section import ContextCurve
     from mtpp.views.report.page import Page
+    from mtpp.views.report.training.stage_flows import StageFlow
 
 Modules = Mapping[str, str]
 """Path of the module of each op, by name."""
@@ -117,13 +118,30 @@ def training_report_page(document: dict[str, Any], report: Report, request: Veri
     """Return the page of a training plan that has been verified."""
     from mtpp.views.report.training_report import training_page
 
-    timeline, said = None, "there is no plan"
+    timeline, said, flows = None, "there is no plan", None
     if document["feasible"]:
+        flows = _flows(document, request)
         try:
             timeline, said = _simulated(document, request, observer)
         except InputError as error:
             said = f"it cannot be simulated: {error.problem}"
-    return training_page(document, report, timeline, said)
+    return training_page(document, report, timeline, said, flows)
+
+
+def _flows(document: dict[str, Any], request: VerifyRequest) -> Sequence[StageFlow] | None:
+    """Return what flows between the stages of a plan; None where its layers are not those of the model."""
+    from mtpp.api.reporting.stage_flows import graph_flows, line_flows, split_flows
+    from mtpp.checker.training.versions import is_split_plan, is_version_2
+
+    try:
+        if is_split_plan(document):
+            return split_flows(document, request.models[0], request)
+        model = _model(document, request)
+        if is_version_2(document):
+            return graph_flows(document, model)
+        return line_flows(document, model, _sizes(document, model)[1])
+    except (InputError, KeyError):
+        return None
 
 
 def _simulated(document: dict[str, Any], request: VerifyRequest, observer: Observer) -> tuple[Timeline, str]:
@@ -134,14 +152,14 @@ def _simulated(document: dict[str, Any], request: VerifyRequest, observer: Obser
 
     if is_split_plan(document):
         memory = device_memory(document, request.models[0], request)
-        return drawn_timeline(simulate(document, observer=observer), memory), ""
+        return drawn_timeline(simulate(document, observer=observer).record, memory), ""
     model = _model(document, request)
     if is_version_2(document):
         simulated = simulate(document, model=model, observer=observer)
-        return drawn_timeline(simulated, stage_memory(document, model)), ""
+        return drawn_timeline(simulated.record, stage_memory(document, model)), ""
     batch, own, said = _sizes(document, model)
     simulated = simulate(document, model=model, batch_size=batch, micro_batch_size=own, observer=observer)
-    return drawn_timeline(simulated, stage_memory(document, model, batch, own)), said
+    return drawn_timeline(simulated.record, stage_memory(document, model, batch, own)), said
 
 
 def _model(document: Mapping[str, Any], request: VerifyRequest) -> TrainingModel:

@@ -50,7 +50,7 @@ def simulation_report_page(
     named
         Names of parameters as the caller's front end has them.
     """
-    from mtpp.api.reporting.drawn_timeline import drawn_timeline
+    from mtpp.api.reporting.simulated_page import simulated_page
     from mtpp.api.simulate import simulate
     from mtpp.api.verify import Verification
     from mtpp.formats.io.json_shape import attributed
@@ -61,8 +61,7 @@ def simulation_report_page(
         if request.models:
             raise InputError("has no effect on a stage graph", parameter="model", remedy="leave it out")
         simulated: Simulated = simulate(source.data, observer=observer)
-        report = _report([Check("figures", True, "simulated for this page")], "simulated for this page")
-        page = simulation_page(simulated.document(), report, drawn_timeline(simulated), "Simulated for this page")
+        page, report = simulated_page(simulated.document(), simulated.record)
         return page, Verification(report)
     with attributed(source.display):
         check_simulation(document, ())
@@ -101,7 +100,7 @@ def _again(document: Mapping[str, Any], request: VerifyRequest, observer: Observ
         with _named_as(given[place]):
             again: Simulated = simulate(pipeline, observer=observer, **extra)
         memory = None if other is None else device_memory(plan, request.models[other], request)
-        return again, drawn_timeline(again, memory)
+        return again, drawn_timeline(again.record, memory)
     if other is None and (found := _recorded(plan, given[place], request)) is not None:
         given.append(found)
         other = len(given) - 1
@@ -113,7 +112,9 @@ def _again(document: Mapping[str, Any], request: VerifyRequest, observer: Observ
         sizes = {"batch_size": document["mini_batch"], "micro_batch_size": max(1, first)}
     model = _content(given[other])
     again = simulate(pipeline, observer=observer, **(extra | sizes | {"model": model}))
-    return again, drawn_timeline(again, stage_memory(plan, _training_model(given[other], plan, request), **sizes))
+    return again, drawn_timeline(
+        again.record, stage_memory(plan, _training_model(given[other], plan, request), **sizes)
+    )
 
 
 def _recorded(plan: Mapping[str, Any], given: Any, request: VerifyRequest) -> Source | None:

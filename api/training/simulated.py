@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from mtpp.views.terminal import Medium
 
 _CHARTS = (".txt", ".svg", ".html")
+_IN_PYTHON = "mtpp.simulate in Python"
 _TEXT_WIDTH = 160
 """Columns of a chart in a text file."""
 
@@ -49,24 +50,40 @@ class SimulatedIteration(SavedResult, Generic[R]):
     def size_text(self) -> str:
         """What a chart of it has rows for: ``4 stages``, ``4 devices``."""
 
-    def gantt(self, path: str | os.PathLike[str]) -> None:
-        """Draw a Gantt chart into a file that ends in ``.txt``, ``.svg`` or ``.html``, over what may be there."""
+    def gantt(self, path: str | os.PathLike[str], *, command: str = _IN_PYTHON) -> None:
+        """Draw a Gantt chart into a file that ends in ``.txt``, ``.svg`` or ``.html``, over what may be there.
+
+        Parameters
+        ----------
+        path
+            Of the file. A page, ``.html``, is that of :func:`mtpp.report`, whose libraries it needs.
+        command
+            That a page says it was made by.
+        """
         target = path_text(path, "path")
         check_gantt(target, "path")
         refuse_inputs(target, self._inputs)
-        write_text_atomically(target, self.gantt_text(target))
+        write_text_atomically(target, self.gantt_text(target, command))
 
-    def gantt_text(self, path: str) -> str:
+    def gantt_text(self, path: str, command: str = _IN_PYTHON) -> str:
         """Return the text of such a file."""
         from mtpp.views.training.gantt import gantt_text
-        from mtpp.views.training.gantt_svg import gantt_html, gantt_svg
+        from mtpp.views.training.gantt_svg import gantt_svg
 
         timeline = self.record.timeline
         if path.lower().endswith(".svg"):
             return gantt_svg(timeline)
         if path.lower().endswith(".html"):
-            return gantt_html(timeline, self.text("html"))
+            return self._page(command)
         return gantt_text(timeline, _TEXT_WIDTH)
+
+    def _page(self, command: str) -> str:
+        """Return the page with the chart, which is that of reports."""
+        from mtpp.api.reporting.made import made_by
+        from mtpp.api.reporting.simulated_page import simulated_page
+        from mtpp.views.report.page import page_html
+
+        return page_html(simulated_page(self.document(), self.record)[0], made_by(command))
 
     def trace(self, path: str | os.PathLike[str]) -> None:
         """Write a trace for ``chrome://tracing`` and Perfetto, over what may be there."""
@@ -161,11 +178,16 @@ def check_gantt(path: str, parameter: str = "gantt") -> None:
     Raises
     ------
     InputError
-        If the ending is none of ``.txt``, ``.svg`` and ``.html``, or the folder is not writable.
+        If the ending is none of ``.txt``, ``.svg`` and ``.html``, the folder is not writable, or a page needs libraries
+        of the extra ``report`` that are missing.
     """
     if not path.lower().endswith(_CHARTS):
         problem = f"{shortened(path)} has none of the endings {', '.join(_CHARTS)}"
         raise InputError(problem, parameter=parameter, remedy="name the file like gantt.svg")
+    if path.lower().endswith(".html"):
+        from mtpp.views.report.page import require_libraries
+
+        require_libraries()
     check_output(path)
 
 

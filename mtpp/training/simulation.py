@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtpp.array_types import Int64Array
-from mtpp.training.stage_graph import StageGraph, pass_name
+from mtpp.training.stage_graph import StageGraph
 from mtpp.training.timeline import BACKWARD, FORWARD, SYNCHRONISATION, TRANSFER, Bar, Stretch, Timeline, TimelineRow
 from mtpp.units import PICOSECONDS
 
@@ -26,6 +26,11 @@ class Span(NamedTuple):
     number: int
     start: int
     end: int
+
+
+def _drawn_name(number: int) -> str:
+    """Return what charts call a pass, with micro-batches counted from 0 as in all other schedules."""
+    return f"{'F' if number > 0 else 'B'}{abs(number) - 1}"
 
 
 @dataclass(frozen=True)
@@ -243,7 +248,7 @@ class Simulation(SimulatedPasses):
         rows = [TimelineRow(f"stage {s}", graph.label(s), self._bars(s)) for s in range(len(graph.stages))]
         channels = []
         for c, one in enumerate(self.channels):
-            bars = [Bar(TRANSFER, pass_name(m.number), "", m.start, m.end) for m in self.messages(c)]
+            bars = [Bar(TRANSFER, _drawn_name(m.number), "", m.start, m.end) for m in self.messages(c)]
             name = f"{one.source} → {one.target}"
             channels.append(TimelineRow(name, name, bars))
         unit = PICOSECONDS[graph.time_unit]
@@ -253,8 +258,8 @@ class Simulation(SimulatedPasses):
         bars = [
             Bar(
                 FORWARD if one.number > 0 else BACKWARD,
-                pass_name(one.number),
-                str(abs(one.number)),
+                _drawn_name(one.number),
+                str(abs(one.number) - 1),
                 one.start,
                 one.end,
             )

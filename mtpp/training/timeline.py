@@ -52,10 +52,14 @@ class Stretch(NamedTuple):
 
 
 class RowMemory(NamedTuple):
-    """Bytes of each device of a row: *fixed* all the time, *kept* for a micro-batch in flight, loop by loop."""
+    """Bytes of each device of a row: *fixed* all the time, *kept* for a micro-batch in flight, loop by loop.
+
+    *limit* is what it has; None: nothing says that.
+    """
 
     fixed: int
     kept: Sequence[int]
+    limit: int | None = None
 
 
 @dataclass(frozen=True, eq=False)

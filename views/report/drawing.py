@@ -51,6 +51,8 @@ class Drawing:
         Below the x axis.
     rows, columns
         Names at 0, 1, … of an axis in place of numbers.
+    ticks
+        Places on the y axis and their labels, in place of rows.
     axes
         Whether there are axes and a grid at all.
     sparse
@@ -69,6 +71,7 @@ class Drawing:
         x_label: str = "",
         rows: Sequence[str] | None = None,
         columns: Sequence[str] | None = None,
+        ticks: Sequence[tuple[float, str]] | None = None,
         axes: bool = True,
         sparse: bool = False,
         zoom: str = "",
@@ -96,6 +99,8 @@ class Drawing:
             self._figure.axis.visible = False
             self._figure.grid.visible = False
         self._label_axes(x_label, rows, columns)
+        if ticks is not None:
+            self._mark_rows(ticks)
         if sparse:
             self._leave_out_overlapping()
         if zoom:
@@ -128,6 +133,14 @@ class Drawing:
             grid.tags = [f"grid_line_color={GRID}"]
             if names is not None:
                 grid.visible = False
+
+    def _mark_rows(self, ticks: Sequence[tuple[float, str]]) -> None:
+        from bokeh.models import FixedTicker, PlainText
+
+        axis = self._figure.yaxis
+        axis.ticker = FixedTicker(ticks=[place for place, _ in ticks], minor_ticks=[])
+        axis.major_label_overrides = {place: PlainText(text=text) for place, text in ticks}
+        axis.major_label_text_font_size = "11px"
 
     def _leave_out_overlapping(self) -> None:
         from bokeh.models import NoOverlap
@@ -190,6 +203,8 @@ class Drawing:
     ) -> None:
         """Write ``text`` at ``x``, ``y``, moved by so many pixels; as text, whatever it holds.
 
+        Texts are turned by ``angle`` where there is that column.
+
         Parameters
         ----------
         covering
@@ -199,6 +214,7 @@ class Drawing:
             x="x", y="y", text="text", source=self._source(columns, name), name=name,
             text_font={"value": _FONT}, text_font_size=f"{size}px", text_align=align, text_baseline=baseline,
             text_font_style="bold" if bold else "normal", x_offset=dx, y_offset=dy,
+            angle="angle" if "angle" in columns else 0,
         )  # fmt: skip
         self._paint(glyph, "text_color", colour, columns)
         if covering:

@@ -398,16 +398,8 @@
     if (!graph?.levels.some((level) => level.name === name)) await show(name);
   }
   if (data.gantt) {
-    const root = roots.get("gantt");
-    const { x, y, text, widths } = data.gantt;
-    const name = () => {
-      const scale = (root.inner_width || 800) / Math.abs(root.x_range.end - root.x_range.start);
-      const fits = widths.map((width, i) => i).filter((i) => widths[i] * scale > 7 * text[i].length + 4);
-      put(root, "micro-batches", { x: fits.map((i) => x[i]), y: fits.map((i) => y[i]), text: fits.map((i) => text[i]) });
-    };
-    root.x_range.change.connect(name);
-    root.properties.inner_width.change.connect(name);
-    name();
+    const others = ["in-flight"].filter((name) => roots.has(name)).map((name) => roots.get(name));
+    schedule({ shown: data.gantt, root: roots.get("gantt"), others, part, put, columns, element, byId });
   }
   for (const { chart, part: named, widths, ...written } of data.fitting ?? []) {
     const { text } = written;

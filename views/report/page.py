@@ -19,6 +19,7 @@ from typing import Any, ClassVar, NamedTuple
 from mtpp import __version__
 from mtpp.errors import InputError
 from mtpp.terminal_safe import terminal_safe
+from mtpp.views.report.diagram import Diagram
 from mtpp.views.report.drawing import script
 from mtpp.views.table import Table
 
@@ -27,6 +28,8 @@ _LIBRARIES = {"Jinja": "jinja2", "Bokeh": "bokeh.embed", "igraph": "igraph"}
 
 _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 """Characters that could end a script, or a line of one."""
+
+_SCRIPTS, _STYLES = ("page.js", "saving.js", "schedule.js"), ("page.css", "training.css")
 
 MARKS = {"ok": "✓", "false": "✗", "unchecked": "?"}
 
@@ -169,9 +172,9 @@ class GraphView:
     note: str
 
 
-Block = TableBlock | Prose | Chart | MemoryBars | Switch | GraphView
+Block = TableBlock | Prose | Chart | MemoryBars | Switch | GraphView | Diagram
 
-_PICTURES = (Chart, MemoryBars, GraphView)
+_PICTURES = (Chart, MemoryBars, GraphView, Diagram)
 
 
 @dataclass(frozen=True)
@@ -277,14 +280,14 @@ def page_html(page: Page, made: Made) -> str:
     from markupsafe import Markup
 
     # A line that ends in a carriage return would read as another text, and so have another hash.
-    scripts = [script().replace("\r\n", "\n").replace("\r", "\n"), f"{_own('page.js')}{_own('saving.js')}"]
+    scripts = [script().replace("\r\n", "\n").replace("\r", "\n"), "".join(map(_own, _SCRIPTS))]
     environment = Environment(
         loader=FunctionLoader(_own), autoescape=True, undefined=StrictUndefined, finalize=_shown, trim_blocks=False
     )
     text = environment.get_template("page.html.jinja").render(
         page=page,
         made=made,
-        style=Markup(_own("page.css")),
+        style=Markup("".join(map(_own, _STYLES))),
         data=Markup(json_for_script({**page.data, "charts": page.charts})),
         library=Markup(scripts[0]),
         script=Markup(scripts[1]),

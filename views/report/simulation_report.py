@@ -7,14 +7,14 @@ from fractions import Fraction
 from typing import Any
 
 from mtpp.checker.report import Report
-from mtpp.inference.cost_columns import CostColumns
 from mtpp.training.timeline import Timeline
 from mtpp.units import format_share
 from mtpp.views.report.claims import claims_of, plan_verdict
 from mtpp.views.report.colours import ITERATION
 from mtpp.views.report.page import Chart, Page, Prose, Section, TableBlock
 from mtpp.views.report.stage_bars import BarPart, bars, bars_height
-from mtpp.views.report.timeline_section import timeline_sections
+from mtpp.views.report.training.memory_peaks import peaks_section, simulated_peaks
+from mtpp.views.report.training.schedule import timeline_sections
 from mtpp.views.report.training_stages import TrainingTimes
 from mtpp.views.table import NONE, Column, Table
 from mtpp.wording import counted
@@ -53,7 +53,9 @@ def simulation_page(document: Mapping[str, Any], report: Report, timeline: Timel
         )
         sections.append(Section("gantt-part", "Schedule over time", [Prose(said)]))
     else:
-        sections += timeline_sections(timeline, charts, data)
+        schedule, over_time = timeline_sections(timeline, charts, data)
+        peaks = [peaks_section(simulated_peaks(timeline), "simulated")] if timeline.memory else []
+        sections += [schedule, *peaks, over_time]
     sections += _rows_sections(document, times, charts, by_device=by_device)
     if by_device:
         sections.append(_path(document))
@@ -101,15 +103,15 @@ def _rows_sections(
         parts.append(BarPart("synchronisation", "synchronisation", _SYNCHRONISATION))
     parts.append(BarPart("bubble", "waiting", _WAITING))
     values = [[row[f"{part.key}_ticks"] for part in parts] for row in rows]
-    costs = CostColumns.of(times, document["iteration_ticks"])
+    scale = times.scale
     charts["stages"] = bars(
         "stages",
         [f"{noun} {row['index']}" for row in rows],
         parts,
-        [[float(ticks / costs.ticks) for ticks in row] for row in values],
-        [[times.describe(ticks) for ticks in row] for row in values],
-        x_label=f"time ({costs.unit})" if times.timed else "time in the unit of the file",
-        first=("iteration", float(document["iteration_ticks"] / costs.ticks)),
+        [[scale.value(ticks) for ticks in row] for row in values],
+        [[scale.text(ticks) for ticks in row] for row in values],
+        x_label=scale.label,
+        first=("iteration", scale.value(document["iteration_ticks"])),
     ).item()
     caption = f"What each {noun} does in the iteration"
     legend = [(part.colour, part.title) for part in parts]
@@ -117,7 +119,10 @@ def _rows_sections(
     columns = [
         Column(noun),
         *([] if by_device else [Column("name", left=True)]),
-        *(Column(name, times.describe) for name in ("first F", "first B", "last F ends", "last B ends", "busy")),
+        *(
+            Column(scale.headed(name), scale.number)
+            for name in ("first F", "first B", "last F ends", "last B ends", "busy")
+        ),
         Column("waiting", lambda ticks: format_share(ticks, document["iteration_ticks"])),
         Column("in flight", "{:,}".format),
     ]
@@ -154,7 +159,7 @@ def _channels(document: Mapping[str, Any], times: TrainingTimes) -> Section:
     columns = [
         Column("from, to", left=True),
         Column("messages", "{:,}".format),
-        Column("busy", times.describe),
+        Column(times.scale.headed("busy"), times.scale.number),
         Column("share of the iteration", lambda ticks: format_share(ticks, document["iteration_ticks"])),
     ]
     return Section("channels-part", "Channels", [TableBlock("channels", Table(caption, columns, lines), sortable=True)])

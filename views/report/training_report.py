@@ -13,14 +13,22 @@ from mtpp.views.report.claims import claims_of, facts_section, plan_verdict, wit
 from mtpp.views.report.headline import training_headline
 from mtpp.views.report.page import Page, Prose, Section
 from mtpp.views.report.stated import ratio_text
-from mtpp.views.report.timeline_section import timeline_sections
+from mtpp.views.report.training.plan_stages import drawn_section
+from mtpp.views.report.training.schedule import timeline_sections
+from mtpp.views.report.training.stage_flows import StageFlow
 from mtpp.views.report.training_stages import TrainingTimes, memory_section, stages_sections
 from mtpp.wording import counted
 
 _WORDS = {"ok": "proven", "unchecked": "claimed, not checked in full", "false": "claimed, not verified"}
 
 
-def training_page(document: Mapping[str, Any], report: Report, timeline: Timeline | None, said: str) -> Page:
+def training_page(
+    document: Mapping[str, Any],
+    report: Report,
+    timeline: Timeline | None,
+    said: str,
+    flows: Sequence[StageFlow] | None = None,
+) -> Page:
     """Return the report on a well-formed training plan.
 
     Parameters
@@ -31,22 +39,28 @@ def training_page(document: Mapping[str, Any], report: Report, timeline: Timelin
         Its simulated iteration; None where it cannot be simulated.
     said
         What the simulation rests on, or why there is none.
+    flows
+        Between stages; None where they are not known.
     """
     charts: dict[str, Any] = {}
     data: dict[str, Any] = {}
     sections: list[Section] = []
     times = TrainingTimes.of(document)
+    if document["feasible"]:
+        sections.append(drawn_section(document, flows))
+    drawn: list[Section] = []
     if timeline is not None:
-        drawn = timeline_sections(timeline, charts, data)
+        drawn += timeline_sections(timeline, charts, data)
         if said:
             drawn[0] = Section(drawn[0].name, drawn[0].title, [Prose(said, quiet=True), *drawn[0].blocks])
-        sections += drawn
+        sections += drawn[:1]
     elif document["feasible"]:
         sections.append(Section("gantt-part", "Schedule over time", [Prose(f"Not drawn: {said}")]))
-    if document["feasible"]:
-        sections += stages_sections(document, times, charts)
-    if document["feasible"] and (memory := memory_section(document, charts)) is not None:
+    if document["feasible"] and (memory := memory_section(document, timeline)) is not None:
         sections.append(memory)
+    sections += drawn[1:]
+    if document["feasible"]:
+        sections += stages_sections(document, times, flows, charts)
     sections.append(_origin(document))
     model = document["model"]
     return Page(

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from mtpp.inference.cost_columns import CostColumns
-from mtpp.units import format_bytes, format_picoseconds, format_share
-from mtpp.views.report.colours import BLUE, ITERATION
+from mtpp.training.timeline import Timeline
+from mtpp.units import format_picoseconds, format_share
+from mtpp.views.report.colours import ITERATION
 from mtpp.views.report.page import Chart, Section, TableBlock
 from mtpp.views.report.stage_bars import BarPart, bars, bars_height
+from mtpp.views.report.training.memory_peaks import each_limit, peaks_section, stated_peaks
+from mtpp.views.report.training.plan_stages import figures_blocks
+from mtpp.views.report.training.scales import SizeScale, TimeScale
+from mtpp.views.report.training.stage_flows import StageFlow
 from mtpp.views.table import NONE, Column, Table
-
-_MIB = 2**20
-_FOREVER = 4
-"""A limit of memory that is as many times what is used is not drawn: bars would be too short to read."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,11 @@ class TrainingTimes:
         upper = Fraction(*stated) if stated else Fraction(0)
         return cls("Time per micro-batch", "of the slowest stage", upper, document["ticks_per_unit"], timed)
 
+    @property
+    def scale(self) -> TimeScale:
+        """Unit of all times of a page."""
+        return TimeScale.of(self.upper, self.ticks_per_unit, timed=self.timed)
+
     def describe(self, ticks: Fraction | float) -> str:
         """Write a time for people."""
         if not ticks:
@@ -55,11 +60,13 @@ class TrainingTimes:
         return format_picoseconds(float(ticks)) if self.timed else f"{float(ticks) / self.ticks_per_unit:,.6g}"
 
 
-def stages_sections(document: Mapping[str, Any], times: TrainingTimes, charts: dict[str, Any]) -> list[Section]:
+def stages_sections(
+    document: Mapping[str, Any], times: TrainingTimes, flows: Sequence[StageFlow] | None, charts: dict[str, Any]
+) -> list[Section]:
     """Return the sections with the bars of stages or devices and with their tables; the chart goes to *charts*."""
     labels, parts, values, caption = _bars(document)
-    costs = CostColumns.of(times, int(times.upper))
-    rows = [[float(Fraction(ticks) / costs.ticks) for ticks in row] for row in values]
+    scale = times.scale
+    rows = [[scale.value(Fraction(ticks)) for ticks in row] for row in values]
     bound = document["lower_bound"]["value"]
     lower = Fraction(*bound) if isinstance(bound, Sequence) else Fraction(bound)
     charts["stages"] = bars(
@@ -67,50 +74,40 @@ def stages_sections(document: Mapping[str, Any], times: TrainingTimes, charts: d
         labels,
         parts,
         rows,
-        [[times.describe(ticks) for ticks in row] for row in values],
-        x_label=f"time ({costs.unit})" if times.timed else "time in the unit of the file",
-        first=(times.noun.lower(), float(times.upper / costs.ticks)),
-        second=("lower bound", float(lower / costs.ticks)),
+        [[scale.text(Fraction(ticks)) for ticks in row] for row in values],
+        x_label=scale.label,
+        first=(times.noun.lower(), scale.value(times.upper)),
+        second=("lower bound", scale.value(lower)),
     ).item()
     legend = [(part.colour, part.title) for part in parts]
     noun = "device" if "devices" in document else "stage"
     chart = Chart("stages", caption, bars_height(len(labels)), legend)
     sections = [Section("stages-part", f"Time of each {noun}", [chart])]
     if "devices" in document:
-        sections.append(Section("device-figures", "Devices", [_devices(document, times)]))
-    sections.append(Section("stage-figures", "Stages", [_table(document, times)]))
+        sections.append(Section("device-figures", "Devices", [_devices(document, scale)]))
+    sections.append(Section("stage-figures", "Stages", figures_blocks(document, flows, scale)))
     if document.get("baselines"):
-        sections.append(Section("baselines-part", "Even splits", [_baselines(document, times)]))
+        sections.append(Section("baselines-part", "Even splits", [_baselines(document, scale)]))
     return sections
 
 
-def memory_section(document: Mapping[str, Any], charts: dict[str, Any]) -> Section | None:
-    """Return the section on the memory of each device at most, against its limit; None where it is not known."""
+def memory_section(document: Mapping[str, Any], timeline: Timeline | None) -> Section | None:
+    """Return the section on the memory of each device at most, against its limit; None where it is not known.
+
+    Parameters
+    ----------
+    timeline
+        Simulated iteration, which may say which part is held all the time.
+    """
     if "devices" in document:
         held = {f"device {row['index']}": row["peak_bytes"] for row in document["devices"]}
     else:
         held = {f"stage {s}": row["memory_bytes"] for s, row in enumerate(document["stages"])}
     if not held or any(size is None for size in held.values()):
         return None
-    limit = document["system"]["memory_bytes"]
-    limits = limit if isinstance(limit, list | tuple) else [limit]
-    drawn = limits[0] if len(set(limits)) == 1 and limits[0] is not None else None
-    if drawn is not None and drawn > _FOREVER * max(held.values()):
-        drawn = None
-    charts["memory"] = bars(
-        "memory",
-        list(held),
-        [BarPart("memory", "memory", BLUE)],
-        [[size / _MIB] for size in held.values()],
-        [[format_bytes(size)] for size in held.values()],
-        x_label="memory (MiB)",
-        first=None if drawn is None else ("limit", drawn / _MIB),
-    ).item()
-    allowed = ", ".join(format_bytes(one) for one in dict.fromkeys(limits) if one is not None)
-    caption = (
-        f"Memory of a device at most, as the plan says; {f'{allowed} allowed' if allowed else 'no limit was given'}"
-    )
-    return Section("peak-part", "Memory of each device", [Chart("memory", caption, bars_height(len(held)))])
+    limits = each_limit(document["system"]["memory_bytes"], len(held))
+    memory = () if timeline is None else timeline.memory
+    return peaks_section(stated_peaks(list(held), list(held.values()), limits, memory), "as the plan says")
 
 
 def _bars(document: Mapping[str, Any]) -> tuple[list[str], list[BarPart], list[list[Any]], str]:
@@ -144,80 +141,29 @@ def _bars(document: Mapping[str, Any]) -> tuple[list[str], list[BarPart], list[l
     return labels, parts, values, "Time of each stage for one micro-batch"
 
 
-_COLUMNS: Mapping[str, tuple[str, str]] = {
-    "device": ("device", "count"),
-    "data_parallel": ("replicas", "count"),
-    "tensor_parallel": ("devices each", "count"),
-    "devices": ("devices", "count"),
-    "micro_batch": ("samples", "count"),
-    "forwards_backwards": ("kFkB", "count"),
-    "in_flight": ("in flight", "count"),
-    "forward_ticks": ("forward", "ticks"),
-    "backward_ticks": ("backward", "ticks"),
-    "handover_ticks": ("hand-over", "ticks"),
-    "synchronisation_ticks": ("synchronisation", "ticks"),
-    "compute": ("compute", "units"),
-    "communication": ("communication", "units"),
-    "time_ticks": ("time", "fraction"),
-    "memory_bytes": ("memory", "bytes"),
-}
-"""Keys of a stage, what its columns are called, and what they hold."""
-
-
-def _table(document: Mapping[str, Any], times: TrainingTimes) -> TableBlock:
-    stages = document["stages"]
-    keys = [key for key in _COLUMNS if any(row.get(key) is not None for row in stages)]
-    keys = [key for key in keys if key != "tensor_parallel" or any(row[key] != 1 for row in stages)]
-    columns = [
-        Column("stage"),
-        Column("layers", "{:,}".format),
-        Column("first layer", left=True),
-        Column("last layer", left=True),
-        *(Column(_COLUMNS[key][0], _form(_COLUMNS[key][1], times)) for key in keys),
-    ]
-    rows = []
-    for s, row in enumerate(stages):
-        layers = row["layers"]
-        names = [str(layers[0]), str(layers[-1])] if layers else [NONE, NONE]
-        rows.append([s, len(layers), *names, *(_value(row.get(key), _COLUMNS[key][1], document) for key in keys)])
-    caption = "Stages, as the plan says; samples and times are of one micro-batch, memory of a device"
-    marks = [{"stage": str(s)} for s in range(len(stages))]
-    return TableBlock("stage-table", Table(caption, columns, rows), marks, sortable=True)
-
-
-def _form(kind: str, times: TrainingTimes) -> Callable[[Any], str]:
-    return {"count": "{:,}".format, "bytes": format_bytes}.get(kind, times.describe)
-
-
-def _value(value: Any, kind: str, document: Mapping[str, Any]) -> Any:
-    """Return the value of a column: of times the ticks."""
-    if value is None or kind in ("count", "bytes", "ticks"):
-        return value
-    return float(Fraction(*value) if kind == "fraction" else Fraction(value) * document["ticks_per_unit"])
-
-
-def _devices(document: Mapping[str, Any], times: TrainingTimes) -> TableBlock:
-    devices = document["devices"]
+def _devices(document: Mapping[str, Any], times: TimeScale) -> TableBlock:
+    devices, whole = document["devices"], document["iteration_ticks"]
     keys = ("index", "busy_ticks", "idle_ticks", "idle_ticks", "in_flight", "peak_bytes")
+    sizes = SizeScale.of(max((row["peak_bytes"] or 0 for row in devices), default=0))
     columns = [
         Column("device"),
-        Column("busy", times.describe),
-        Column("idle", times.describe),
-        Column("share idle", lambda ticks: format_share(ticks, float(times.upper))),
+        Column(times.headed("busy"), times.number),
+        Column(times.headed("idle"), times.number),
+        Column("share idle", lambda ticks: format_share(ticks, whole)),
         Column("in flight", "{:,}".format),
-        Column("memory", format_bytes),
+        Column(sizes.headed("memory"), sizes.number),
     ]
     table = Table("Devices in an iteration, as the plan says", columns, [[row[key] for key in keys] for row in devices])
     return TableBlock("device-table", table, [{"device": str(row["index"])} for row in devices], sortable=True)
 
 
-def _baselines(document: Mapping[str, Any], times: TrainingTimes) -> TableBlock:
-    own = float(times.upper)
+def _baselines(document: Mapping[str, Any], times: TimeScale) -> TableBlock:
+    own = document["iteration_ticks"]
     rows = []
     for row in document["baselines"]:
         ticks = row["iteration_ticks"]
         over = None if ticks is None else f"{ticks / own:.3f}×" if own else NONE
         rows.append([str(row["name"]), ticks, over, "yes" if row["fits"] else "no"])
-    columns = [Column("schedule", left=True), Column("iteration", times.describe)]
+    columns = [Column("schedule", left=True), Column(times.headed("iteration"), times.number)]
     columns += map(Column, ("over the plan's", "fits into memory"))
     return TableBlock("baselines", Table("Even splits under known schedules, as the plan says", columns, rows))

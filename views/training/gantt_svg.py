@@ -1,4 +1,4 @@
-"""Gantt chart of a simulated pipeline as a picture (SVG) and as a page (HTML): rows of passes, channels below them."""
+"""Gantt chart of a simulated pipeline as a picture (SVG): rows of passes, channels below them."""
 
 from __future__ import annotations
 
@@ -44,19 +44,6 @@ def gantt_svg(timeline: Timeline) -> str:
     O(passes + messages); what is within half a pixel is drawn together. Of many channels, the busiest are shown.
     """
     return "\n".join(_lines(timeline)) + "\n"
-
-
-def gantt_html(timeline: Timeline, table: str) -> str:
-    """Return a chart with the table below it, itself HTML, as a page that needs no other file."""
-    title = escape(terminal_safe(timeline.name))
-    style = (
-        "body{font:14px system-ui,sans-serif;margin:24px;color:#222}svg{max-width:100%;height:auto}"
-        "td,th{padding:2px 10px}table{border-collapse:collapse;margin-top:12px}thead th{border-bottom:1px solid #999}"
-    )
-    return (
-        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
-        f"<style>{style}</style></head>\n<body>\n{gantt_svg(timeline)}{table}\n</body></html>\n"
-    )
 
 
 def _lines(timeline: Timeline) -> Iterator[str]:

@@ -18,11 +18,11 @@ import mtpp
 from mtpp.api.recipes import MultiModalTransformer
 from mtpp.checker.tables.single_bounds import without_proof
 from mtpp.formats.training.native import write_training_model
-from mtpp.units import format_bytes
 from mtpp.views.report.colours import NO_RATIO, ON_FILL, PARTS, RATIOS, STAGES, text_on
 from mtpp.views.report.stated import StatedRow
 from mtpp.views.report.table_report import bound_ladders
-from mtpp.views.report.timeline_section import held
+from mtpp.views.report.training.memory_over_time import held
+from mtpp.views.report.training.scales import SizeScale
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -34,7 +34,7 @@ def shown_peaks(browser: Browser, rows: int) -> tuple[list[float], set[str]]:
     for part in parts:
         for top, bottom in zip(part["top"], part["bottom"], strict=True):
             row = int((top + bottom) / 2 + 0.5)
-            reached[row] = max(reached[row], row + 0.45 - top)
+            reached[row] = max(reached[row], row + 0.46 - top)
     return [one / max(reached) for one in reached], set(parts[1]["bytes"])
 
 
@@ -142,10 +142,10 @@ def test_training_plans(browser: Browser, tmp_path: Path) -> None:
     simulated = mtpp.simulate(plan)
     passes = browser.columns("gantt", "passes")
     starts = {name: left for name, left in zip(passes["pass"], passes["left"], strict=True) if "→" not in name}
-    assert starts == pytest.approx({name: start / 10**6 for name, start in simulated.starts.items()})
+    assert starts == pytest.approx({name: start / 10**9 for name, start in simulated.starts.items()})
     critical = browser.columns("gantt", "critical")["xs"]
     assert len(critical) == sum("→" not in name for name in simulated.critical_path)
-    assert critical[-1][1] == pytest.approx(simulated.iteration_ticks / 10**6)
+    assert critical[-1][1] == pytest.approx(simulated.iteration_ticks / 10**9)
     peaks = [max(one.in_flight for one in held(row)) for row in simulated.record.timeline.rows]
     assert peaks == [device.peak_in_flight for device in simulated.devices]
     assert max(map(int, browser.columns("in-flight", "kept")["flying"])) == max(peaks)
@@ -153,7 +153,7 @@ def test_training_plans(browser: Browser, tmp_path: Path) -> None:
     needed = [device["peak_bytes"] for device in devices]
     reached, texts = shown_peaks(browser, len(devices))
     assert reached == pytest.approx([one / max(needed) for one in needed])
-    assert {format_bytes(one) for one in needed} <= texts
+    assert {SizeScale.of(max(needed)).text(one) for one in needed} <= texts
     assert [row[0] for row in browser.table("device-table")] == [str(device["index"]) for device in devices]
     check_saving(browser)
 
@@ -163,7 +163,9 @@ def test_plans_of_layers(browser: Browser, tmp_path: Path, planner: str) -> None
     """Plans of the other planners show their stages, and their iterations simulated."""
     model = json.loads(write_training_model(MultiModalTransformer(branches=2, layers=2).make()))
     given: dict[str, Any] = {"devices": 4, "memory": "16GiB", "bandwidth": "12.5GB/s", "planner": planner}
-    given |= {"max_micro_batches": 8} if planner == "piper" else {"batch_size": 16}
+    given |= {"batch_size": 16}
+    if planner == "piper":
+        given |= {"micro_batch_size": 1, "bandwidth": "1000GB/s", "data_parallel": False, "tensor_parallel": False}
     plan = plan_with(model, **given)
     page = mtpp.report(plan, tmp_path / "page.html", model)
     assert not page.false
@@ -172,12 +174,57 @@ def test_plans_of_layers(browser: Browser, tmp_path: Path, planner: str) -> None
     assert [row[1] for row in browser.table("stage-table")] == [str(len(stage["layers"])) for stage in stages]
     assert len(browser.columns("gantt", "passes")["left"]) > 2 * len(stages)
     needed = [stage["memory_bytes"] for stage in stages]
-    assert browser.columns("memory", "part-memory")["right"] == [one / 2**20 for one in needed]
+    limit = 2**34
+    sizes = SizeScale.of(limit)
+    told = browser.run(
+        "return [...document.querySelectorAll('#memory li p:first-child span')].map((one) => one.textContent)"
+    )
+    assert told == [f"{sizes.text(one)} of {sizes.text(limit)}, {one / limit:.1%}" for one in needed]
     reached, texts = shown_peaks(browser, len(stages))
     assert reached == pytest.approx([one / max(needed) for one in needed])
-    assert {format_bytes(one) for one in needed} <= texts
+    assert {sizes.text(one) for one in needed} <= texts
     assert browser.columns("gantt", "critical")["xs"][0][0] == 0
+    boxes = browser.run(
+        "return [...document.querySelectorAll('#stage-diagram .box .name')].map((one) => one.textContent)"
+    )
+    assert [one.split(" on ")[0] for one in boxes] == [f"stage {stage['index']}" for stage in stages]
+    arrows = browser.run("return document.querySelectorAll('#stage-diagram .arrow').length")
+    assert arrows == len(browser.table("flow-table"))
+    assert ("Simulated with 16 samples, each device taking 1 at once" in page.html) == (planner == "piper")
+    _read_the_schedule(browser)
     check_saving(browser)
+
+
+def _read_the_schedule(browser: Browser) -> None:
+    """Every pass that is zoomed in on has its micro-batch; transfers are shown when asked for."""
+    passes = browser.columns("gantt", "passes")
+    micro_batches = {int(one) for one in passes["label"] if one}
+    assert micro_batches == set(range(len(micro_batches)))
+    zoom = browser.driver.find_element("css selector", '[data-time="zoom in"]')
+    later = browser.driver.find_element("css selector", '[data-time="later"]')
+    for _ in range(3):
+        zoom.click()
+    later.click()
+    start, end = browser.run(
+        "const root = Bokeh.documents.map((one) => one.roots()[0]).find((one) => one.name === 'gantt');"
+        "return [root.x_range.start, root.x_range.end]"
+    )
+    inside = [
+        i
+        for i, (left, right) in enumerate(zip(passes["left"], passes["right"], strict=True))
+        if start <= left and right <= end and passes["label"][i]
+    ]
+    written = browser.columns("gantt", "micro-batches")
+    places = {(x, y): text for x, y, text in zip(written["x"], written["y"], written["text"], strict=True)}
+    assert inside
+    for i in inside:
+        middle = (passes["left"][i] + passes["right"][i]) / 2, (passes["top"][i] + passes["bottom"][i]) / 2
+        assert places[middle] in (passes["pass"][i], passes["label"][i])
+    height = "return document.getElementById('gantt').clientHeight"
+    folded = browser.run(height)
+    browser.driver.find_element("id", "gantt-transfers").send_keys(" ")
+    channels = len({*browser.columns("gantt", "transfers")["top"]})
+    browser.wait(f"document.getElementById('gantt').clientHeight === {folded + 32 * channels}")
 
 
 def test_simulations(browser: Browser, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from mtpp.training.simulation import Simulation
 from mtpp.training.stage_graph import PipelineStage, StageGraph, StageTransfer, interleaved_order
 from mtpp.views.terminal import Medium
 from mtpp.views.training.gantt import gantt_text
-from mtpp.views.training.gantt_svg import gantt_html, gantt_svg
+from mtpp.views.training.gantt_svg import gantt_svg
 from mtpp.views.training.simulation import simulation_text
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -52,7 +52,7 @@ def test_charts_show_the_time_of_each_kind(seed: int) -> None:
         expected = [" "] * total
         for one in simulation.passes(s):
             expected[one.start : one.end] = ("░" if one.number > 0 else "█") * (one.end - one.start)
-            label = str(abs(one.number))
+            label = str(abs(one.number) - 1)
             if len(label) < one.end - one.start:
                 expected[one.start : one.start + len(label)] = label
         end = simulation.ends[s]
@@ -76,12 +76,8 @@ def test_pictures_hold_every_pass() -> None:
     assert sum(text.startswith("F") for text in told) == 3 * 4 + 2 * 4
     assert sum(text.startswith("B") for text in told) == 3 * 4 + 2 * 4
     assert sum(text.startswith("synchronisation") for text in told) == 3
-    assert "F2, stage 1: 23 ps to 33 ps" in told
-    assert "F1, transfer 0 → 1: 10 ps to 13 ps" in told
-    page = gantt_html(simulation.timeline, simulation_text(simulation, "html"))
-    assert '<b>&"' not in page.replace("&lt;b&gt;&amp;", "")
-    assert page.startswith("<!DOCTYPE html>")
-    assert "<table>" in page
+    assert "F1, stage 1: 23 ps to 33 ps" in told
+    assert "F0, transfer 0 → 1: 10 ps to 13 ps" in told
 
 
 def test_pictures_show_the_time_of_each_kind() -> None:
@@ -105,7 +101,7 @@ def test_pictures_show_the_time_of_each_kind() -> None:
             area = sum(float(one[1] or one[4]) * float(one[2] or one[5]) for one in drawn)
             expected = 1200 * 22 * sum(map(busy, simulation.graph.stages)) / simulation.iteration
             assert area == pytest.approx(expected, abs=0.02 * expected + 22 * 0.1 * 60), kind
-    assert "F1 … F2, stage 0: 0 ps to 2.000 µs" in gantt_svg(sparse.timeline)
+    assert "F0 … F1, stage 0: 0 ps to 2.000 µs" in gantt_svg(sparse.timeline)
 
 
 def test_a_stage_that_mostly_waits_is_seen() -> None:

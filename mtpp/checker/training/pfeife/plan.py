@@ -308,6 +308,30 @@ def held_bytes(plan: dict[str, Any], model: Any) -> list[tuple[int, list[int]]] 
     return [(size, flying[d :: rows.devices]) for d, size in enumerate(always)]
 
 
+def handed_bytes(plan: dict[str, Any], model: Any) -> dict[tuple[int, int], int]:
+    """Return the bytes that a stage hands to another for a micro-batch, by both; empty where sizes are not known.
+
+    Parameters
+    ----------
+    plan, model
+        As :func:`held_bytes` takes them.
+    """
+    line = layer_line(plan, model) if plan["model"]["kind"] == "layers" else graph_line(plan, model)
+    if isinstance(line, str) or not line.sizes_known or (found := _pipeline(plan, line, [])) is None:
+        return {}
+    split, sizes = found[2], [tensor.size or 0 for tensor in line.tensors]
+    if plan["system"]["transport"] != "direct":
+        crossing = line.crossing(sizes)
+        return {(s, s + 1): crossing[cut] for s, cut in enumerate(split[1:-1])}
+    between: dict[tuple[int, int], int] = {}
+    stage_of = [s for s in range(len(split) - 1) for _ in range(split[s], split[s + 1])]
+    for tensor, size in zip(line.tensors, sizes, strict=True):
+        source = stage_of[tensor.producer]
+        for target in {stage_of[v] for v in tensor.readers} - {source}:
+            between[source, target] = between.get((source, target), 0) + size
+    return between
+
+
 def _straight_fault(plan: dict[str, Any], due: dict[tuple[int, int], int]) -> str | None:
     """Return what is wrong with the ticks that a plan says tensors take from stage to stage; None if nothing is."""
     for s, row in enumerate(plan["stages"]):
