@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -69,6 +69,7 @@ def profile(
     inputs: Mapping[str, Array] | str | os.PathLike[str] | None = None,
     dims: SizeTerms | str | None = None,
     seed: int = 0,
+    imports: Iterable[str] = (),
     system: Device | str | os.PathLike[str] | None = None,
     memory_limit: int | str | None = None,
     max_input_size: int | str = "2GiB",
@@ -139,7 +140,10 @@ def profile_model_file(
         source, exported = read_measurable(file, values["max_input_size"])
         _refuse_idle(asked, source.display, exported=exported)
         if exported:
+            from mtpp.runtime.pytorch.importing import import_registering
             from mtpp.runtime.pytorch.profiling.profile_program import profile_program as measure
+
+            import_registering(asked.imports)
         else:
             from mtpp.runtime.profiling.profile_model import profile_guarded as measure
         with observer.steps() as steps:
@@ -151,6 +155,10 @@ def profile_model_file(
 
 def _refuse_idle(asked: Profiling, display: str, *, exported: bool) -> None:
     """Raise InputError if an option was given that means nothing to the model."""
+    if not exported and asked.imports:
+        from mtpp.runtime.pytorch.importing import nothing_to_register
+
+        raise nothing_to_register(display)
     if not exported and asked.backward:
         raise InputError(
             f"ONNX Runtime does not train: {display} has no backward pass",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -142,6 +142,7 @@ def run_pipeline(
     pin: Sequence[int] | str | None = None,
     inputs: str | os.PathLike[str] | Mapping[str, Any] | None = None,
     seed: int = 0,
+    imports: Iterable[str] = (),
     time_limit_s: float | None = None,
     observer: Observer | None = None,
 ) -> PipelineRun:
@@ -191,7 +192,7 @@ def run_pipeline(
     (True, 2, 2)
     """
     written = getattr(folder, "folder", None)
-    workers = Workers(threads=threads, seed=seed, time_limit_s=time_limit_s)
+    workers = Workers(threads=threads, seed=seed, imports=imports, time_limit_s=time_limit_s)
     deadline = Deadline(workers.time_limit_s)
     asked = Pipelining(
         batches=batches, warmup=warmup, pin=pin, queue_depth=queue_depth, inputs=inputs, optimise=optimise

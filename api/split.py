@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -77,6 +77,7 @@ def split(
     force: bool = False,
     inputs: str | os.PathLike[str] | Mapping[str, Any] | None = None,
     seed: int = 0,
+    imports: Iterable[str] = (),
     dims: SizeTerms | str | None = None,
     max_input_size: int | str = "2GiB",
     observer: Observer | None = None,
@@ -127,7 +128,7 @@ def split(
     from mtpp.api.inputs.stage_plan import plan_files
     from mtpp.api.inputs.user_assignment import brought_along
 
-    asked = Splitting.of(check=check, inputs=inputs, force=force, seed=seed)
+    asked = Splitting.of(check=check, inputs=inputs, force=force, seed=seed, imports=imports)
     if folder is None and not asked.check:
         raise InputError("is missing", parameter="folder", remedy="give one, or ‹check› without one")
     files = plan_files(model, plan, Planned.of(dims=dims, max_input_size=max_input_size))

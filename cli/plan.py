@@ -148,8 +148,9 @@ def _check_target(output: str | None, emitted: Emitted) -> None:
     from mtpp.cli.terminal.delivery import check_output
 
     if emitted.form is None:
-        if emitted.force:
-            raise click.UsageError("--force goes with --emit")
+        for name in ("force", "imports"):
+            if getattr(emitted, name):
+                raise click.UsageError(f"{flag_of(name)} goes with --emit")
         check_output(output)
         return
     if output in (None, "-"):
@@ -191,12 +192,12 @@ def _emitted(
     """Plan a model of *size* layers or ops; a plan can be written for another program, where that takes it."""
     from mtpp.api.training.emit_plan import check_runnable, emit_plan
 
-    form, force = asked.emitted.form, asked.emitted.force
+    form, force, imports = asked.emitted.form, asked.emitted.force, asked.emitted.imports
     if form is not None:
         check_runnable(task.problem, form)
     planned = plan(task, asked.deadline(size), asked.planning.jobs, console)
     problem = None if planned.no_plan is None else no_plan_text(planned.no_plan)
-    emitted = None if form is None else partial(emit_plan, planned, form, force=force)
+    emitted = None if form is None else partial(emit_plan, planned, form, force=force, imports=imports)
     return PlanResult(task.source.display, planned.stopped, problem, result(planned), emitted)
 
 

@@ -36,7 +36,13 @@ if TYPE_CHECKING:
     "Write this machine, with the hand-overs measured, for --machine of other commands; over no other file.",
     "FILE.toml",
 )  # fmt: skip
-@options(Training, Pipelining, Workers, steps="Of training with --engine.")
+@options(
+    Training,
+    Pipelining,
+    Workers,
+    steps="Of training with --engine.",
+    compare="Of training: leave out the unsplit model; nothing is compared, and programs may draw random numbers.",
+)
 @memory_limit_option()
 @output_path("Write what was measured as JSON, whole or not at all.")
 @output_options("table", "json", "csv", "markdown")
@@ -63,7 +69,7 @@ def command(
     of what is done.
 
     With --engine torch FOLDER holds a training plan: its stages are trained, a process for each device, and losses,
-    gradients and buffers are compared with those of --model.
+    gradients and buffers are compared with those of --model, unless --no-compare leaves that out.
     """
     from mtpp.api.inputs.described_machine import check_new_file
     from mtpp.api.run_pipeline import run_request, run_stages
@@ -89,7 +95,7 @@ def command(
             raise click.UsageError("--engine torch trains a model: give --model FILE", ctx)
         trained = train_stages(Path(folder), file, training, workers, deadline, console)
         deliver(output, trained, output_format)
-        if not trained.agrees:
+        if trained.agrees is False:
             console.complain("the stages do not train as the unsplit model does")
             ctx.exit(1)
         return

@@ -68,6 +68,8 @@ class SessionChoices:
         Path before the name of the profile that is written; None for none.
     as_saved
         Whether the model is one that a session saved: nothing is left to fuse, fold or rearrange in it.
+    imports
+        Python modules that register operators with PyTorch, where that runs the model.
     save_as
         Where to write the model as it is run, its weights in a file ``weights`` beside it; None for nowhere.
     spin
@@ -83,6 +85,7 @@ class SessionChoices:
     place: str = "cpu"
     as_saved: bool = False
     save_as: Path | None = None
+    imports: tuple[str, ...] = ()
 
 
 def onnxruntime() -> Any:

@@ -181,6 +181,17 @@ class Text(Kind):
         return given.text(value, parameter)
 
 
+class Module(Kind):
+    """Python module by its full name."""
+
+    def _read(self, value: Any, parameter: str) -> str:
+        name = given.text(value, parameter)
+        if not all(part.isidentifier() for part in name.split(".")):
+            problem = f"{given.shortened(name)} is no name of a module"
+            raise InputError(problem, parameter=parameter, remedy="write package.module, as Python imports it")
+        return name
+
+
 class Quantity(Kind):
     """Amount of memory in bytes, as such or as ``24MiB``."""
 

@@ -8,12 +8,12 @@ from mtpp.api.options.kinds import Flag, MemoryLimit, Quantity, Sizes, Whole
 from mtpp.api.options.machine import preset_names
 from mtpp.api.options.option import Options, option
 from mtpp.api.options.path_kinds import InputPath
-from mtpp.api.options.running import INPUTS
+from mtpp.api.options.running import IMPORTS, INPUTS
 from mtpp.ranges import MOST_SEED, MOST_THREADS
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from mtpp.array_types import Array
     from mtpp.formats.modelled.size_terms import SizeTerms
@@ -35,6 +35,7 @@ class Profiling(Options):
     backward: bool = option(False, Flag(), "Of an exported program: measure the backward pass of each op too.")
     inputs: Mapping[str, Array] | str | os.PathLike[str] | None = INPUTS
     seed: int = option(0, Whole(0, MOST_SEED), "Of all that is made up.")
+    imports: Iterable[str] = IMPORTS
     dims: SizeTerms | str | None = option(
         None, Sizes("Propose the sizes that are left open."),
         "Set a size that the model leaves open; '*=1': all others.",

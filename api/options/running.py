@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mtpp.api.options.kinds import Cores, Flag, Seconds, Whole
+from mtpp.api.options.kinds import Cores, Flag, Module, Repeated, Seconds, Whole
 from mtpp.api.options.option import Options, option
 from mtpp.api.options.path_kinds import Contents
 from mtpp.ranges import MOST_SEED, MOST_THREADS
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from mtpp.array_types import Array
 
+
+IMPORTS = option(
+    (), Repeated(Module()), "Import this Python module first: it registers operators with PyTorch (repeatable).",
+    "MODULE", more="Processes of a run import it too. A module that a file names is not imported unless it is given.",
+)  # fmt: skip
 
 INPUTS = option(None, Contents("the file of inputs"), "Contents of the inputs by name [default: random].", "FILE.npz")
 
@@ -37,6 +42,10 @@ class Training(Options):
     """A pipeline that trains."""
 
     steps: int = option(5, Whole(1, 10**6), "Iterations.", more="The first of several is not counted in times.")
+    compare: bool = option(
+        True, Flag(), "Leave out the unsplit model: nothing is compared with it, and programs may draw random numbers.",
+        more="With it, losses, gradients and buffers have to be equal.",
+    )  # fmt: skip
 
 
 class Workers(Options):
@@ -44,4 +53,5 @@ class Workers(Options):
 
     threads: int = option(1, Whole(1, MOST_THREADS), "Of each worker.")
     seed: int = option(0, Whole(0, MOST_SEED), "Of made-up values.")
+    imports: Iterable[str] = IMPORTS
     time_limit_s: float | None = option(None, Seconds(), "End the run then.", "S")

@@ -7,6 +7,7 @@ from typing import Any
 from mtpp.api.options.kinds import Flag, Quantity, Sizes, Whole
 from mtpp.api.options.option import Options, option
 from mtpp.api.options.path_kinds import Contents
+from mtpp.api.options.running import IMPORTS
 from mtpp.errors import InputError
 from mtpp.ranges import MOST_SEED
 
@@ -29,6 +30,7 @@ class Splitting(Options):
     )
     force: bool = option(False, Flag(), "Replace the stages that an earlier run wrote there.")
     seed: int = option(0, Whole(0, MOST_SEED), "Of random inputs and weights.")
+    imports: tuple[str, ...] = IMPORTS
 
     def __post_init__(self) -> None:
         if self.inputs is not None and not self.check:

@@ -29,6 +29,10 @@ def onnx_stages(
 
     source, plan, reading = model.source, model.plan, model.reading
     assert isinstance(reading, Reading)
+    if asked.imports:
+        from mtpp.runtime.pytorch.importing import nothing_to_register
+
+        raise nothing_to_register(source.display)
     if asked.check:
         from mtpp.runtime.session import require_onnxruntime
 
@@ -61,6 +65,7 @@ def program_stages(
     from mtpp.formats.results.split import WrittenStages
     from mtpp.formats.torch_export import ProgramReading
     from mtpp.runtime.pytorch.flat_program import flat_program
+    from mtpp.runtime.pytorch.importing import import_registering
     from mtpp.runtime.pytorch.loading import load_program
     from mtpp.runtime.pytorch.stage_files import write_program_stages
     from mtpp.runtime.pytorch.stage_modules import split_program
@@ -68,13 +73,15 @@ def program_stages(
     source, plan, reading = model.source, model.plan, model.reading
     assert isinstance(reading, ProgramReading)
     show("loading")
+    import_registering(asked.imports)
     loaded = load_program(source.stored, source.display, seed=None)
     show("cutting")
     flat = flat_program(loaded.exported, reading.symbols)
     results = list(loaded.exported.graph_signature.user_outputs)
     split = split_program(flat, results, reading.nodes, plan.labels, source.display)
     show("exporting the stages")
-    manifest = write_program_stages(folder, split, _predicted(model), _about(model), source.display)
+    about = {**_about(model), "imports": tuple(asked.imports)}
+    manifest = write_program_stages(folder, split, _predicted(model), about, source.display)
     del loaded, flat, split  # and the weights with them
     check = None
     if asked.check:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,7 +53,12 @@ def check_runnable(problem: SplitProblem | GraphProblem, form: str) -> None:
 
 
 def emit_plan(
-    planned: PlannedSplit | PlannedGraph, form: str, folder: str | os.PathLike[str], *, force: bool = False
+    planned: PlannedSplit | PlannedGraph,
+    form: str,
+    folder: str | os.PathLike[str],
+    *,
+    force: bool = False,
+    imports: Iterable[str] = (),
 ) -> None:
     """Write a plan for another program, all of it or nothing.
 
@@ -60,20 +66,23 @@ def emit_plan(
     ----------
     force
         Whether files that an earlier call wrote there may be replaced.
+    imports
+        Python modules that register operators of the model, recorded for those who run it.
     """
+    from mtpp.api.options.kinds import Module, Repeated
     from mtpp.formats.io.new_folder import new_folder, write_file
     from mtpp.formats.results.document_text import document_text
     from mtpp.formats.results.split_plan import PlannedSplit
     from mtpp.formats.training.torch_pipelining import OURS, PLAN, torch_pipelining_files
 
     check_emitted(form, folder, force=force)
+    modules = Repeated(Module()).read(imports, "imports")
     if planned.plan is None:
         raise InputError("there is no plan to write", parameter="plan")
     document = planned.document()
     about = planned.about if isinstance(planned, PlannedSplit) else document["model"]
-    files = torch_pipelining_files(
-        planned.plan, about, document_text(document, Path(path_text(folder, "folder")) / PLAN)
-    )
+    text = document_text(document, Path(path_text(folder, "folder")) / PLAN)
+    files = torch_pipelining_files(planned.plan, about, text, modules)
     with new_folder(path_text(folder, "folder"), OURS, force=force) as draft:
         for name, text in files.items():
             write_file(draft / name, text.encode())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -148,7 +148,9 @@ class TrainingPlanResult(PlanResult["AnyTrainingPlan"]):
 class EmittedPlanResult(PlanResult[P]):
     """A plan that PyTorch's pipelining runs."""
 
-    def emit(self, form: str, folder: str | os.PathLike[str], *, force: bool = False) -> None:
+    def emit(
+        self, form: str, folder: str | os.PathLike[str], *, force: bool = False, imports: Iterable[str] = ()
+    ) -> None:
         """Write the plan for the program that trains, into a folder: all of it or nothing.
 
         Parameters
@@ -159,6 +161,8 @@ class EmittedPlanResult(PlanResult[P]):
             of each stage.
         force
             Whether files that an earlier call wrote there may be replaced.
+        imports
+            Python modules that register operators of the model; ``stages.json`` names them, nothing imports them.
 
         Raises
         ------
@@ -168,7 +172,7 @@ class EmittedPlanResult(PlanResult[P]):
         """
         from mtpp.api.training.emit_plan import emit_plan
 
-        emit_plan(self.planned, form, folder, force=force)
+        emit_plan(self.planned, form, folder, force=force, imports=imports)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,8 +29,8 @@ class TrainedPipeline(ShownResult):
     trained: Trained
 
     @property
-    def agrees(self) -> bool:
-        """Whether losses, gradients and buffers are those of the unsplit model.
+    def agrees(self) -> bool | None:
+        """Whether losses, gradients and buffers are those of the unsplit model; None if that was left out.
 
         Bit for bit, or within 1e-6 of the largest value: gradients of a parameter that several processes hold are added
         up in another order.
@@ -72,8 +73,10 @@ def run_training(
     model: str | os.PathLike[str],
     *,
     steps: int = 5,
+    compare: bool = True,
     threads: int = 1,
     seed: int = 0,
+    imports: Iterable[str] = (),
     time_limit_s: float | None = None,
     observer: Observer | None = None,
 ) -> TrainedPipeline:
@@ -105,7 +108,7 @@ def run_training(
     ------
     InputError
         If a parameter is of the wrong type, PyTorch is not installed, the folder or the model cannot be used or do not
-        belong together, the program draws random numbers, or PyTorch cannot train it.
+        belong together, the program draws random numbers and is to be compared, or PyTorch cannot train it.
     MtppError
         If a process dies; the others end with it, and nothing is left behind.
     LimitReached
@@ -113,9 +116,9 @@ def run_training(
     Interrupted
         If Ctrl-C ended the run.
     """
-    workers = Workers(threads=threads, seed=seed, time_limit_s=time_limit_s)
+    workers = Workers(threads=threads, seed=seed, imports=imports, time_limit_s=time_limit_s)
     deadline = Deadline(workers.time_limit_s)
-    asked = Training(steps=steps)
+    asked = Training(steps=steps, compare=compare)
     paths = Path(path_text(folder, "folder")), Path(path_text(model, "model"))
     return train_stages(*paths, asked, workers, deadline, listener(observer))
 
@@ -129,9 +132,11 @@ def train_stages(
     from mtpp.runtime.training.results import TrainingTerms
     from mtpp.runtime.training.training_run import Trained, train
 
-    folder, model = read_trained(place, file, workers.seed)
+    folder, model = read_trained(place, file, workers.seed, tuple(workers.imports))
     pytorch()  # says so at once if it is not there
-    terms = TrainingTerms(folder.devices, folder.micro_batches, asked.steps, workers.threads)
+    terms = TrainingTerms(
+        folder.devices, folder.micro_batches, asked.steps, workers.threads, compare=asked.compare, seed=workers.seed
+    )
     early = ("before its last step", "before the last step", "give it more, or fewer ‹steps›")
     with limited_run(deadline, observer, *early) as limits:
         run = train(model, terms, folder.timed.schedule, limits, tell=observer.note)
@@ -146,8 +151,13 @@ def train_stages(
     return TrainedPipeline(Trained(folder, run, predicted_step_s(folder, run), cores))
 
 
-def read_trained(folder: Path, model: Path, seed: int) -> tuple[TrainingFolder, Any]:
+def read_trained(folder: Path, model: Path, seed: int, imports: Sequence[str] = ()) -> tuple[TrainingFolder, Any]:
     """Read a folder, and see that a program is the one that it was made for.
+
+    Parameters
+    ----------
+    imports
+        Python modules that processes import before they load the program.
 
     Raises
     ------
@@ -175,7 +185,8 @@ def read_trained(folder: Path, model: Path, seed: int) -> tuple[TrainingFolder, 
             where="/model/sha256",
             remedy="give the model that it was made from, or plan anew",
         )
-    return found, TrainedModel(source.path, source.sha256, MAX_INPUT_BYTES, found.dims, found.stages, seed)
+    about = (source.path, source.sha256, MAX_INPUT_BYTES, found.dims, found.stages, seed)
+    return found, TrainedModel(*about, tuple(imports), found.imports)
 
 
 def _check_planned_time(folder: TrainingFolder) -> None:

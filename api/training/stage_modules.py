@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ def stage_modules(
     *,
     rank: int | None = None,
     seed: int = 0,
+    imports: Iterable[str] = (),
 ) -> list[Any]:
     """Return the stages of a training plan as modules of PyTorch.
 
@@ -29,6 +30,8 @@ def stage_modules(
         Device whose stages are wanted. None: all.
     seed
         Of such weights.
+    imports
+        Python modules to import first: they register operators with PyTorch.
 
     Returns
     -------
@@ -44,6 +47,7 @@ def stage_modules(
         If a parameter is of the wrong type, PyTorch is not installed, the folder or the model cannot be used, or they
         do not belong together.
     """
+    from mtpp.api.options.kinds import Module, Repeated
     from mtpp.api.parameters import path_text, whole
     from mtpp.api.training.run_training import read_trained
     from mtpp.ranges import MOST_SEED
@@ -52,7 +56,7 @@ def stage_modules(
     seed = whole(seed, "seed", least=0, most=MOST_SEED)
     if rank is not None:
         rank = whole(rank, "rank", least=0)
-    found, program = read_trained(*paths, seed)
+    found, program = read_trained(*paths, seed, Repeated(Module()).read(imports, "imports"))
     if rank is not None and rank >= found.devices:
         raise InputError(f"the plan is for ranks 0 … {found.devices - 1}, not {rank}", parameter="rank")
 

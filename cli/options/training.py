@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 import click
 
-from mtpp.api.options.kinds import Choice, Flag, Sizes, Wholes
+from mtpp.api.options.kinds import Choice, Flag, Module, Repeated, Sizes, Wholes
 from mtpp.api.options.machine import Devices
 from mtpp.api.options.option import Option, Options, option, options_of
 from mtpp.api.options.planners import PLANNERS, GraphPipe, LinePlanner, Pfeife, Piper, TrainingPlanner
@@ -41,6 +41,11 @@ class Emitted(Options):
         "Of pfeife, graphpipe: write plan, schedule and stages for PyTorch's pipelining; -o is a folder.",
     )  # fmt: skip
     force: bool = option(False, Flag(), "Of --emit: replace what an earlier run wrote there.")
+    imports: tuple[str, ...] = option(
+        (), Repeated(Module()),
+        "Of --emit: a Python module that registers operators of MODEL; the files name it for `mtpp run` (repeatable).",
+        "MODULE",
+    )  # fmt: skip
 
 
 def planner_options() -> Callable[[F], F]:
@@ -51,14 +56,15 @@ def planner_options() -> Callable[[F], F]:
 
     def decorate(command: F) -> F:
         @wraps(command)
-        def run(*arguments: Any, devices: Devices, sweep: Any, sums: Any, form: Any, force: bool, **values: Any) -> Any:
-            planner = _planner_of(values, devices.topology, form)
+        def run(*arguments: Any, devices: Devices, sweep: Any, sums: Any, **values: Any) -> Any:
+            emitted = cast("Emitted", checked(Emitted, given(options_of(Emitted), values)))
+            planner = _planner_of(values, devices.topology, emitted.form)
             if sweep is not None and not isinstance(planner, LinePlanner):
                 raise InputError(
                     f"the planner {planner.name} has none", parameter="sweep", remedy="use ‹planner› piper"
                 )
-            swept, emitted = Swept(sweep, sums), Emitted(form=form, force=force)
-            return command(*arguments, planner=planner, devices=devices, swept=swept, emitted=emitted, **values)
+            asked = {"planner": planner, "devices": devices, "swept": Swept(sweep, sums), "emitted": emitted}
+            return command(*arguments, **asked, **values)
 
         return cast(F, stack(*_decorators())(run))
 

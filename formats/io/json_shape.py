@@ -160,6 +160,16 @@ names = array(text)
 """Rule of an array of strings."""
 
 
+def _module_name(value: Any, path: Path) -> None:
+    text(value, path)
+    if not all(part.isidentifier() for part in value.split(".")):
+        refuse(f"{shown(value)} is no name of a Python module", path)
+
+
+module_names = array(_module_name)
+"""Names of Python modules, which no reader imports unless asked to."""
+
+
 def exact_number(value: Any, path: Path) -> None:
     """Take a number as :func:`mtpp.formats.io.json_text.parse_json` makes them."""
     if isinstance(value, bool) or not isinstance(value, int | Fraction):

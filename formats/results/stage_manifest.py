@@ -20,7 +20,8 @@ model's results, as many and in order: a tensor that is returned twice stands tw
 programs of PyTorch have them, has its ``value``. ``direct`` lists outputs of the whole model that are inputs of it.
 Times are predictions, in ticks. ``device`` and ``place`` are there where the plan is for a machine: the device of each
 stage by name, and where it runs. So is ``"one_device": {"device", "place", "cost"}``: the fastest device that holds the
-whole model, null if none does.
+whole model, null if none does. ``"imports": [name, …]`` is there where Python modules were imported that register
+operators of a program; readers import none unless they are asked to.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from typing import Any, NamedTuple
 
 from mtpp.document_shape import Path, Rule, array, flag, nullable, record, refuse, text, whatever
 from mtpp.errors import InputError
-from mtpp.formats.io.json_shape import SIZE_LIMIT, attributed, headed, shaped, shown, whole_number
+from mtpp.formats.io.json_shape import SIZE_LIMIT, attributed, headed, module_names, shaped, shown, whole_number
 from mtpp.formats.io.json_text import dump_lines, parse_json
 from mtpp.formats.io.recorded_paths import located, relocated
 from mtpp.formats.results.stage_records import (
@@ -193,7 +194,7 @@ _MANIFEST = headed(
         "stages": array(_STAGE),
         "direct": array(record({"output": text, "input": text})),
     },
-    {"one_device": nullable(record({"device": text, "place": _place, "cost": _count()}))},
+    {"imports": module_names, "one_device": nullable(record({"device": text, "place": _place, "cost": _count()}))},
 )
 
 
@@ -227,6 +228,8 @@ class StageManifest:
         (output, input) of the whole model that are one tensor.
     one_device
         The fastest device of a machine that holds the whole model; None if none does, or there is no machine.
+    imports
+        Python modules that register operators of the program.
     """
 
     name: str
@@ -243,6 +246,7 @@ class StageManifest:
     direct: tuple[tuple[str, str], ...]
     one_device: WholeModel | None = None
     path: str | None = None
+    imports: tuple[str, ...] = ()
 
     @property
     def on_machine(self) -> bool:
@@ -302,6 +306,7 @@ class StageManifest:
                 for stage in self.stages
             ],
             "direct": [{"output": output, "input": input_} for output, input_ in self.direct],
+            **({"imports": list(self.imports)} if self.imports else {}),
             **({"one_device": self.one_device and self.one_device._asdict()} if self.on_machine else {}),
         }
 
@@ -384,6 +389,7 @@ def manifest_of(document: Any, source: str) -> StageManifest:
             stages=tuple(map(_stage_of, document["stages"])),
             direct=tuple((row["output"], row["input"]) for row in document["direct"]),
             one_device=WholeModel(**document["one_device"]) if document.get("one_device") else None,
+            imports=tuple(document.get("imports", ())),
         )
         check_wiring(manifest.inputs, manifest.outputs, manifest.stages, manifest.direct)
         return manifest

@@ -12,6 +12,8 @@ VERSION = 1
 def trained_document(trained: Any) -> dict[str, Any]:
     """Return a training run as JSON takes it; times are in seconds.
 
+    ``agrees``, ``losses``, ``gradients``, ``buffers`` and ``unsplit_s`` are null where nothing was ``compared``.
+
     Parameters
     ----------
     trained
@@ -28,10 +30,11 @@ def trained_document(trained: Any) -> dict[str, Any]:
         "steps": run.terms.steps,
         "threads": run.terms.threads,
         "cores": trained.cores,
+        "compared": run.compared is not None,
         "agrees": run.agrees,
-        "losses": _compared(run.losses),
-        "gradients": _compared(run.gradients),
-        "buffers": _compared(run.buffers),
+        "losses": _compared(run.compared and run.compared.losses),
+        "gradients": _compared(run.compared and run.compared.gradients),
+        "buffers": _compared(run.compared and run.compared.buffers),
         "last_losses": [one if math.isfinite(one) else None for one in run.last_losses],
         "step_s": trained.step_s,
         "steps_s": list(run.step_s),
@@ -42,7 +45,9 @@ def trained_document(trained: Any) -> dict[str, Any]:
     }
 
 
-def _compared(one: Any) -> dict[str, Any]:
+def _compared(one: Any) -> dict[str, Any] | None:
+    if one is None:
+        return None
     difference = one.largest if one.largest < float("inf") else None
     return {"count": one.count, "exact": one.exact, "agrees": one.holds, "difference": difference, "worst": one.worst}
 

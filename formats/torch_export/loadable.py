@@ -7,7 +7,7 @@ import re
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import IO, Any
 
@@ -31,7 +31,7 @@ _IN_MEMORY_BYTES = 256 << 20
 """Size of a copy beyond which it is in a temporary file."""
 
 _AGAIN = "export it again, with plain tensors only"
-_REGISTER = "in Python, import the package that registers it first; or export the model without it"
+_REGISTER = "name the module that registers it with ‹imports›, or export the model without it"
 _DISTRUST = "do not trust it; export the model again"
 _BATCHED = "torch._functorch.predispatch."
 _DECOMPOSE = (
@@ -41,7 +41,11 @@ _DECOMPOSE = (
 
 
 def loadable_copy(
-    stored: Stored, source: str, sample_inputs: bytes, has: Callable[[str], bool] = lambda target: True
+    stored: Stored,
+    source: str,
+    sample_inputs: bytes,
+    has: Callable[[str], bool] = lambda target: True,
+    recorded: Sequence[str] = (),
 ) -> IO[bytes]:
     """Return a copy of an exported program that ``torch.export.load`` reads without running anything of it.
 
@@ -51,6 +55,8 @@ def loadable_copy(
         Pickled by the caller: they stand in place of the file's own, which PyTorch would unpickle.
     has
         Says whether PyTorch has an operator, such as ``torch.ops.aten.relu.default``.
+    recorded
+        Modules that a manifest or a plan names as those that register operators; messages name them.
 
     Raises
     ------
@@ -75,7 +81,7 @@ def loadable_copy(
             _check_target(value, f"{where}/{key}", source)
             if not has(value):
                 problem = f"the operator {value.removeprefix('torch.ops.')!r} is none of PyTorch's own"
-                raise InputError(problem, source=source, where=f"{where}/{key}", remedy=_REGISTER)
+                raise InputError(problem, source=source, where=f"{where}/{key}", remedy=_register(recorded))
     copy: IO[bytes] = tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES)  # noqa: SIM115, the caller closes it
     try:
         with opened(stored) as file, zipfile.ZipFile(file) as old:
@@ -95,6 +101,10 @@ def loadable_copy(
         raise InputError(problem, source=source, remedy="copy or export it again") from None
     copy.seek(0)
     return copy
+
+
+def _register(recorded: Sequence[str]) -> str:
+    return f"give {' '.join(f'‹imports› {name}' for name in recorded)}, as when it was made" if recorded else _REGISTER
 
 
 def _write(

@@ -3,13 +3,14 @@
 A folder holds three files. ``plan.json`` is the plan. ``schedule.csv`` has the passes of each device on a line, as
 ``_PipelineScheduleRuntime._load_csv("schedule.csv", format="compute_only")`` reads them (``torch/distributed/
 pipelining/schedules.py``, tried with PyTorch 2.13). ``stages.json``, ``mtpp-training-stages`` version 1, says which ops
-of which model each stage has. PyTorch is not needed to write them.
+of which model each stage has, and which Python modules register operators of that (``imports``). PyTorch is not needed
+to write them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -79,7 +80,9 @@ def check_graph_runnable(problem: GraphProblem) -> None:
         )
 
 
-def torch_pipelining_files(plan: SplitPlan | GraphPlan, model: Mapping[str, Any], document: str) -> dict[str, str]:
+def torch_pipelining_files(
+    plan: SplitPlan | GraphPlan, model: Mapping[str, Any], document: str, imports: Sequence[str] = ()
+) -> dict[str, str]:
     """Return the text of each file by its name.
 
     Parameters
@@ -91,6 +94,8 @@ def torch_pipelining_files(plan: SplitPlan | GraphPlan, model: Mapping[str, Any]
         What the plan's document says of the model.
     document
         Its text.
+    imports
+        Python modules that register operators of the model.
 
     Raises
     ------
@@ -111,7 +116,11 @@ def torch_pipelining_files(plan: SplitPlan | GraphPlan, model: Mapping[str, Any]
     stages = {
         "format": FORMAT,
         "version": VERSION,
-        "model": {"kind": model.get("kind", "layers"), **{key: model[key] for key in ("name", "sha256")}},
+        "model": {
+            "kind": model.get("kind", "layers"),
+            **{key: model[key] for key in ("name", "sha256")},
+            **({"imports": list(imports)} if imports else {}),
+        },
         "devices": devices,
         "micro_batches": schedule.micro_batches,
         "stages": [{"index": s, "device": s % devices, "ops": ops} for s, ops in enumerate(layers)],

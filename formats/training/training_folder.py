@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from mtpp.checker.training.versions import check_any_training_plan
-from mtpp.document_shape import any_array, anything, array, record, whatever
+from mtpp.document_shape import any_array, array, record, whatever
 from mtpp.errors import InputError
-from mtpp.formats.io.json_shape import attributed, headed, shaped, shown
+from mtpp.formats.io.json_shape import attributed, headed, module_names, shaped, shown
 from mtpp.formats.io.json_text import parse_json
 from mtpp.formats.io.source import Source, read_source
 from mtpp.formats.results.planned_schedule import timed_schedule
@@ -29,7 +29,9 @@ _OPS = headed(
     FORMAT,
     VERSION,
     {
-        "model": anything,
+        "model": record(
+            {"kind": whatever, "name": whatever, "sha256": whatever}, {"imports": module_names}, closed=False
+        ),
         "devices": whatever,
         "micro_batches": whatever,
         "stages": array(record({"index": whatever, "device": whatever, "ops": any_array})),
@@ -53,6 +55,8 @@ class TrainingFolder:
         Names of the ops of each stage, in order.
     iteration_ticks
         Planned.
+    imports
+        Python modules that register operators of the program.
     """
 
     path: Path
@@ -62,6 +66,7 @@ class TrainingFolder:
     dims: Mapping[str, int]
     stages: Sequence[Sequence[str]]
     iteration_ticks: int
+    imports: tuple[str, ...] = ()
 
     @property
     def devices(self) -> int:
@@ -110,10 +115,10 @@ def read_training_folder(folder: str | Path) -> TrainingFolder:
         raise InputError(f"its passes are not those of {PLAN}", source=sources[SCHEDULE].display, remedy=_AGAIN)
     stages = parse_json(sources[STAGES].data, sources[STAGES].display)
     with attributed(sources[STAGES].display):
-        ops = _ops(stages, plan, timed)
+        ops, imports = _ops(stages, plan, timed), tuple(stages["model"].get("imports", ()))
     model = plan["model"]
     return TrainingFolder(
-        path, timed, model["name"], model["sha256"], model.get("dims", {}), ops, plan["iteration_ticks"]
+        path, timed, model["name"], model["sha256"], model.get("dims", {}), ops, plan["iteration_ticks"], imports
     )
 
 

@@ -24,9 +24,11 @@ from mtpp.runtime.pipeline.crew import Crew, Limits, RunLimits
 from mtpp.runtime.pipeline.memory import Layout, OpenTensor, Ring, Shape, View, arrays, put
 from mtpp.runtime.pipeline.model_file import ModelFile, OpenedModel
 from mtpp.runtime.pipeline.pipeline import PipelineChoices, PipelineTimes, model_of, run_pipeline, stage_models
+from mtpp.runtime.pipeline.program_file import ProgramFile
 from mtpp.runtime.pipeline.stage_job import keep_to
 from mtpp.runtime.pipeline.tokens import SPIN_S
 from mtpp.runtime.pipeline.wiring import Wiring, read_wiring
+from mtpp.runtime.pytorch.importing import nothing_to_register
 from mtpp.runtime.random_values import drawn_input
 from mtpp.runtime.session import SessionChoices
 
@@ -61,6 +63,8 @@ class RunRequest:
         Of what is made up.
     inputs
         Contents of the model's inputs by name; others are random.
+    imports
+        Python modules that register operators with PyTorch.
     """
 
     folder: Path
@@ -73,6 +77,7 @@ class RunRequest:
     pin: tuple[int, ...] | None = None
     seed: int = 0
     inputs: Mapping[str, Array] = field(default_factory=dict)
+    imports: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -133,9 +138,11 @@ def measure(request: RunRequest, limits: RunLimits, tell: Callable[[str], None] 
         raise InputError("no such file", source=str(request.model), remedy="give the model that was split")
     available = usable_cores()
     cores = None if request.pin is None else spread(request.pin, wiring.count, request.threads, available)
-    session = SessionChoices(threads=request.threads, optimise=request.optimise, spin=False)
+    session = SessionChoices(threads=request.threads, optimise=request.optimise, spin=False, imports=request.imports)
     models = stage_models(wiring, request.seed)
     own_model = None if request.model is None else _whole_model(wiring, request.model, request.seed)
+    if request.imports and not any(isinstance(model, ProgramFile) for model in models):
+        raise nothing_to_register(str(request.folder))
     for model in models if own_model is None else (*models, own_model):
         model.check_place()
         model.check_declared()
@@ -246,7 +253,10 @@ def _whole_model(wiring: Wiring, path: Path, seed: int) -> ModelFile:
     inputs, outputs = expected["inputs"], expected["outputs"]
     one = wiring.manifest.one_device
     place = CPU if one is None else one.place
-    return model_of(path, inputs, outputs, seed, whole=True, spare=wiring.spare, numbers=numbers, place=place)
+    return model_of(
+        path, inputs, outputs, seed,
+        whole=True, spare=wiring.spare, numbers=numbers, place=place, recorded=wiring.manifest.imports,
+    )  # fmt: skip
 
 
 class InTurn:

@@ -72,6 +72,8 @@ class ModelFile(ABC):
         Inputs of it that are numbers and decide sizes.
     place
         Where it runs: ``"cpu"`` or ``"cuda:0"``.
+    recorded
+        Python modules that the manifest names: they register operators, and are not imported for that.
     """
 
     path: Path
@@ -82,6 +84,7 @@ class ModelFile(ABC):
     spare: tuple[str, ...] = ()
     numbers: Mapping[str, int] = field(default_factory=dict)
     place: str = CPU
+    recorded: tuple[str, ...] = ()
 
     @abstractmethod
     def check_place(self) -> None:

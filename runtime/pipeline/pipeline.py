@@ -110,6 +110,7 @@ def stage_models(wiring: Wiring, seed: int) -> tuple[ModelFile, ...]:
             tuple(made[i].values()),
             seed,
             place=stage.place,
+            recorded=wiring.manifest.imports,
         )
         for i, stage in enumerate(wiring.manifest.stages)
     )
@@ -371,7 +372,8 @@ def model_of(
     spare: Sequence[str] = (),
     numbers: Mapping[str, int] | None = None,
     place: str = CPU,
+    recorded: tuple[str, ...] = (),
 ) -> ModelFile:
     """Return a file as what it is, by its suffix."""
     kind = ProgramFile if path.suffix == SUFFIX else OnnxFile
-    return kind(path, tuple(inputs), tuple(outputs), seed, whole, tuple(spare), numbers or {}, place)
+    return kind(path, tuple(inputs), tuple(outputs), seed, whole, tuple(spare), numbers or {}, place, recorded)

@@ -17,6 +17,7 @@ from mtpp.formats.torch_export.signature import USER
 from mtpp.runtime.element_types import Contents, unpacked
 from mtpp.runtime.pipeline.model_file import Declared, ModelFile
 from mtpp.runtime.pytorch.flat_program import flat_module, leaves
+from mtpp.runtime.pytorch.importing import import_registering
 from mtpp.runtime.pytorch.library import first_line, pytorch
 from mtpp.runtime.pytorch.loading import load_program
 from mtpp.runtime.pytorch.node_kinds import is_mutable
@@ -41,7 +42,8 @@ class ProgramFile(ModelFile):
                 "PyTorch runs the ops of a program as they are", parameter="optimise", remedy="leave it out"
             )
         torch.set_num_threads(choices.threads)
-        loaded = load_program(LargeFile.at(self.path), str(self.path), self.seed)
+        import_registering(choices.imports)
+        loaded = load_program(LargeFile.at(self.path), str(self.path), self.seed, recorded=self.recorded)
         own = None if self.whole else [name for name, _, _ in self.outputs]
         found = opened(loaded.exported, str(self.path), own, place=self.place)
         torch.set_grad_enabled(False)

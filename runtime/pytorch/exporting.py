@@ -5,15 +5,14 @@ from __future__ import annotations
 import io
 import logging
 import re
-import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout
-from importlib import import_module, invalidate_caches
 from typing import TYPE_CHECKING, Any
 
 from mtpp.errors import InputError
 from mtpp.formats.torch_export.weightless import weightless_archive
+from mtpp.runtime.pytorch.importing import failure, imported, searching
 from mtpp.runtime.pytorch.library import first_line, program_text, pytorch
 
 if TYPE_CHECKING:
@@ -24,7 +23,6 @@ _META = "meta"
 
 _PLACE = re.compile(r"(?P<module>[^\W\d]\w*(\.[^\W\d]\w*)*):(?P<function>[^\W\d]\w*(\.[^\W\d]\w*)*)")
 _FORM = "write package.module:function"
-_ELSEWHERE = "run mtpp in the folder that it is in, or install it"
 _RETURNS = "return (module, args), (module, args, kwargs) or an ExportedProgram"
 
 
@@ -129,14 +127,14 @@ def built_program(place: str) -> ExportedProgram:
     if match is None:
         raise InputError("names no function of a module", source=place or "''", remedy=_FORM)
     torch = pytorch()
-    with _running():
+    with searching():
         function = _function(match["module"], match["function"], place)
         try:
             made = function()
         except (MemoryError, InputError):
             raise
         except (Exception, SystemExit) as error:
-            raise _failure("the function", error, place) from error
+            raise failure("the function", error, place) from error
         return made if isinstance(made, torch.export.ExportedProgram) else _exported(made, place)
 
 
@@ -161,19 +159,7 @@ def _exported(made: Any, place: str) -> ExportedProgram:
 
 def _function(module: str, name: str, place: str) -> Callable[[], Any]:
     """Import a module and return a function of it."""
-    invalidate_caches()
-    try:
-        found = import_module(module)
-    except MemoryError:
-        raise
-    except (Exception, SystemExit) as error:
-        if not isinstance(error, ModuleNotFoundError) or error.name is None:
-            raise _failure("importing it", error, place) from error
-        if not f"{module}.".startswith(f"{error.name}."):
-            problem = f"it imports {error.name!r}, which is not installed"
-            raise InputError(problem, source=place, remedy="install that, or run mtpp where it is") from None
-        remedy = f"write {module.removesuffix('.py')}:{name}" if module.endswith(".py") else _ELSEWHERE
-        raise InputError(f"there is no module {module!r}", source=place, remedy=remedy) from None
+    found: Any = imported(module, place, f"{module.removesuffix('.py')}:{name}")
     for part in name.split("."):
         if not hasattr(found, part):
             problem = f"module {module!r} has no function {name!r}"
@@ -181,27 +167,9 @@ def _function(module: str, name: str, place: str) -> Callable[[], Any]:
         found = getattr(found, part)
     if not callable(found):
         raise InputError(f"{name!r} is no function, but {_kind(found)}", source=place, remedy=_FORM)
-    return found
-
-
-def _failure(what: str, error: BaseException, place: str) -> InputError:
-    """Return in one line that code of the user's failed."""
-    text, kind = first_line(error), type(error).__name__
-    problem = f"{what} raised {kind}" + ("" if text == kind else f": {text}")
-    return InputError(problem, source=place, remedy="call it in Python to see where")
+    function: Callable[[], Any] = found
+    return function
 
 
 def _kind(value: Any) -> str:
     return "None" if value is None else f"an object of the type {type(value).__name__}"
-
-
-@contextmanager
-def _running() -> Iterator[None]:
-    """Search the current folder for modules, and keep standard output free of what is printed."""
-    sys.path.insert(0, "")
-    try:
-        with redirect_stdout(sys.stderr):
-            yield
-    finally:
-        if "" in sys.path:
-            sys.path.remove("")

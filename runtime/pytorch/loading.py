@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +37,7 @@ class LoadedProgram:
     made_up: tuple[str, ...]
 
 
-def load_program(stored: Stored, source: str, seed: int | None = 0) -> LoadedProgram:
+def load_program(stored: Stored, source: str, seed: int | None = 0, *, recorded: Sequence[str] = ()) -> LoadedProgram:
     """Load what ``torch.export.save`` wrote.
 
     Parameters
@@ -46,6 +47,8 @@ def load_program(stored: Stored, source: str, seed: int | None = 0) -> LoadedPro
     seed
         Of values for what the file has none of: programs exported on the device ``meta``. The same name and seed give
         the same values in any program. None: such weights stay without values.
+    recorded
+        Modules named by a manifest as those that register operators; they are not imported.
 
     Raises
     ------
@@ -56,7 +59,7 @@ def load_program(stored: Stored, source: str, seed: int | None = 0) -> LoadedPro
     torch = pytorch()
     pickled = io.BytesIO()
     torch.save(((), {}), pickled)
-    with loadable_copy(stored, source, pickled.getvalue(), has_operator) as copy, warnings.catch_warnings():
+    with loadable_copy(stored, source, pickled.getvalue(), has_operator, recorded) as copy, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             exported = torch.export.load(copy)

@@ -69,6 +69,10 @@ class TrainingTerms:
         Of each process.
     learning_rate
         Of that descent.
+    compare
+        Whether the unsplit model is trained too, and what comes of the first step is compared.
+    seed
+        Of random numbers that a program draws, each process its own.
     """
 
     devices: int
@@ -76,3 +80,5 @@ class TrainingTerms:
     steps: int
     threads: int
     learning_rate: float = 1e-3
+    compare: bool = True
+    seed: int = 0

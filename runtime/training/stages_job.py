@@ -75,6 +75,7 @@ class StagesJob(Job):
             shared = list(_shared(stages, self.terms.devices))
             runtime = runtime_of(list(own.values()), len(stages), self.terms.micro_batches, self.passes, loss_of)
             run = _Training(self.terms, runtime, own, batches, shared)
+            torch.manual_seed(self.terms.seed * self.terms.devices + self.rank)
             run.step()
             found = {key: one for stage in own.values() for key, one in tensors_of(stage.stage)}
             copied = frozenset(name for places in ties(stages) for _, name in places)

@@ -15,6 +15,7 @@ from mtpp.formats.modelled.node_names import named_as
 from mtpp.formats.torch_export import ProgramReading, read_with_modules
 from mtpp.machine.presets import load_device
 from mtpp.runtime.pytorch.flat_program import FlatProgram, flat_program
+from mtpp.runtime.pytorch.importing import import_registering
 from mtpp.runtime.pytorch.library import pytorch
 from mtpp.runtime.pytorch.loading import load_program
 from mtpp.runtime.pytorch.stage_modules import SplitProgram, split_program
@@ -44,6 +45,10 @@ class TrainedModel:
         Of the file, which processes read one after the other.
     seed
         Of weights without values, and of inputs.
+    imports
+        Python modules to be imported first.
+    recorded
+        Those that the plan names, which are not imported.
     """
 
     path: Path
@@ -52,6 +57,8 @@ class TrainedModel:
     dims: Mapping[str, int]
     stages: Sequence[Sequence[str]]
     seed: int
+    imports: tuple[str, ...] = ()
+    recorded: tuple[str, ...] = ()
 
     def load(self) -> Loaded:
         """Return it in memory; raise InputError if the file has changed, or its ops are not those of the stages."""
@@ -63,7 +70,8 @@ class TrainedModel:
             source.stored, source=display, dims=dict(self.dims), system=load_device(), name=source.stem
         )
         labels = self._labels(reading)
-        loaded = load_program(source.stored, display, self.seed)
+        import_registering(self.imports)
+        loaded = load_program(source.stored, display, self.seed, recorded=self.recorded)
         return Loaded(loaded.exported, flat_program(loaded.exported, reading.symbols), reading, labels, display)
 
     def _labels(self, reading: ProgramReading) -> list[int]:

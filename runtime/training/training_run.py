@@ -33,15 +33,38 @@ PASSES = "passes.csv"
 
 
 @dataclass(frozen=True)
-class TrainingRun:
-    """What a run came to.
+class ComparedRuns:
+    """A pipeline beside the unsplit model.
 
     Attributes
     ----------
     losses, gradients, buffers
         Comparisons; losses are of all steps, the others of the first one.
-    step_s, unsplit_s
-        Seconds of each step, of the pipeline and of the unsplit model.
+    unsplit_s
+        Seconds of each step of the unsplit model.
+    """
+
+    losses: Compared
+    gradients: Compared
+    buffers: Compared
+    unsplit_s: Sequence[float]
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the pipeline trained as the unsplit model did."""
+        return self.losses.holds and self.gradients.holds and self.buffers.holds
+
+
+@dataclass(frozen=True)
+class TrainingRun:
+    """What a run came to.
+
+    Attributes
+    ----------
+    compared
+        With the unsplit model; None where that was left out.
+    step_s
+        Seconds of each step.
     pass_s
         Median seconds of passes by stage and kind, as measured while the pipeline ran.
     handover_s
@@ -49,19 +72,16 @@ class TrainingRun:
     """
 
     terms: TrainingTerms
-    losses: Compared
-    gradients: Compared
-    buffers: Compared
+    compared: ComparedRuns | None
     last_losses: Sequence[float]
     step_s: Sequence[float]
-    unsplit_s: Sequence[float]
     pass_s: Mapping[tuple[int, str], float]
     handover_s: Sequence[float]
 
     @property
-    def agrees(self) -> bool:
-        """Whether the pipeline trained as the unsplit model did."""
-        return self.losses.holds and self.gradients.holds and self.buffers.holds
+    def agrees(self) -> bool | None:
+        """Whether the pipeline trained as the unsplit model did; None if that was left out."""
+        return None if self.compared is None else self.compared.agrees
 
 
 def train(
@@ -74,6 +94,8 @@ def train(
 ) -> TrainingRun:
     """Train the unsplit model, then its stages as processes, from the same weights on the same inputs.
 
+    The unsplit model is left out where the terms say so.
+
     Parameters
     ----------
     schedule
@@ -82,9 +104,11 @@ def train(
         Is told what is being done.
     """
     with _folder_with(PASSES, write_schedule_csv(schedule)) as folder, Crew(limits) as unsplit:
-        tell("the unsplit model: its first step")
-        unsplit.start("the unsplit model", UnsplitJob(model, terms))
-        (expected,) = unsplit.gather("first")
+        expected: Any = None
+        if terms.compare:
+            tell("the unsplit model: its first step")
+            unsplit.start("the unsplit model", UnsplitJob(model, terms))
+            (expected,) = unsplit.gather("first")
         with Crew(unsplit) as crew:
             for rank in range(terms.devices):
                 job = StagesJob(model, terms, rank, folder / "meeting", folder / PASSES, schedule.halves)
@@ -93,15 +117,19 @@ def train(
             crew.gather("ready")
             tell("the pipeline: its first step")
             crew.tell_all("train")
-            first = first_compared(expected, crew.gather("first"), _Asking(unsplit, crew))
+            said = crew.gather("first")
+            first = first_compared(expected, said, _Asking(unsplit, crew)) if terms.compare else {}
             crew.tell_all(None)
             tell(f"the pipeline: {terms.steps:,} steps")
             crew.tell_all("go on")
             found = crew.gather("done")
+        losses = _losses(terms, found)
+        if not terms.compare:
+            return _measured(terms, found, losses, None)
         tell("the unsplit model: all steps")
         unsplit.tell_all(None)
         (whole,) = unsplit.gather("done")
-        return _compared(terms, whole, found, first)
+        return _measured(terms, found, losses, _compared(whole, losses, first))
 
 
 @contextmanager
@@ -144,21 +172,35 @@ class _Asking:
         return [(key, own[key], other[key]) for other in others for key in keys if key in other]
 
 
-def _compared(
-    terms: TrainingTerms, whole: TrainedStages, found: Sequence[TrainedStages], first: Mapping[str, Compared]
-) -> TrainingRun:
+def _losses(terms: TrainingTerms, found: Sequence[TrainedStages]) -> Sequence[Sequence[float]]:
+    """Return the losses of each step, as the process of the last stage has them."""
     losses = next((one.losses for one in found if any(one.losses)), [])
-    if len(losses) != len(whole.losses) or any(len(row) != terms.micro_batches for row in losses):
+    if len(losses) != terms.steps or any(len(row) != terms.micro_batches for row in losses):
         raise MtppError("the pipeline did not say the losses of all micro-batches", remedy="run again")
-    steps = range(terms.steps)
-    return TrainingRun(
-        terms,
+    return losses
+
+
+def _compared(whole: TrainedStages, losses: Sequence[Sequence[float]], first: Mapping[str, Compared]) -> ComparedRuns:
+    return ComparedRuns(
         losses_compared(whole.losses, losses, first[GRADIENT]),
         first[GRADIENT],
         first[BUFFER],
+        [ended - begun for begun, ended in zip(whole.begun, whole.ended, strict=True)],
+    )
+
+
+def _measured(
+    terms: TrainingTerms,
+    found: Sequence[TrainedStages],
+    losses: Sequence[Sequence[float]],
+    compared: ComparedRuns | None,
+) -> TrainingRun:
+    steps = range(terms.steps)
+    return TrainingRun(
+        terms,
+        compared,
         losses[-1],
         [max(one.ended[i] for one in found) - min(one.begun[i] for one in found) for i in steps],
-        [whole.ended[i] - whole.begun[i] for i in steps],
         {key: statistics.median(seconds) for one in found for key, seconds in one.passes.items()},
         _handovers(found),
     )
@@ -187,7 +229,7 @@ class UnsplitJob(Job):
             raise InputError(
                 f"it draws random numbers, in {random!r} first: stages and whole cannot be compared",
                 source=str(self.model.path),
-                remedy="export it without dropout",
+                remedy="export it without dropout, or leave the comparison out: ‹compare›",
             )
         split = loaded.split()
         batches = micro_batches(split.inputs, self.terms.micro_batches, self.model.seed)
@@ -249,9 +291,9 @@ class Trained:
         return _median(self.run.step_s)
 
     @property
-    def unsplit_s(self) -> float:
-        """The same of the unsplit model."""
-        return _median(self.run.unsplit_s)
+    def unsplit_s(self) -> float | None:
+        """The same of the unsplit model; None where it was left out."""
+        return None if self.run.compared is None else _median(self.run.compared.unsplit_s)
 
     @property
     def tick_s(self) -> float | None:

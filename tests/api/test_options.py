@@ -121,6 +121,7 @@ WRONG: dict[type[kinds.Kind], tuple[Any, ...]] = {
     kinds.Quantity: (-1, True, 0.5, float("nan"), "nonsense", print),
     kinds.Rate: (-1, 0, True, 0.5, float("nan"), "nonsense", print),
     kinds.Wholes: ([], "nonsense", [0.5], [True], 3.5),
+    kinds.Module: ("", "a b", "a..b", "a;b", "3", 3, None),
     kinds.Cores: ([], "0,1", 3, [0.5], [-1], [True], print),
     path_kinds.Contents: (3, True, [1], {"x": 1}, {3: None}),
     path_kinds.InputPath: (3, True, 0.5, [1], print),

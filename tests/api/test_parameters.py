@@ -122,7 +122,7 @@ IN_PLACE_OF = {
 FLAGS = {
     *("together_blocks", "ignore_engine", "ops", "check", "force", "optimise", "proofs_only", "shallow", "backward"),
     *("loading_time", "exact_micro_batches", "data_parallel", "tensor_parallel", "recompute", "scale_grads"),
-    *("frontier", "replicas", "tied"),
+    *("frontier", "replicas", "tied", "compare"),
 }
 NUMBERS = {"time_limit_s", "total_time_limit_s", "utilization"}
 ANY_TEXT = {

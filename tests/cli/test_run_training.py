@@ -20,6 +20,7 @@ from torch import Tensor, nn  # noqa: E402
 from torch_models import Transformer, UNet  # noqa: E402
 
 import mtpp  # noqa: E402
+from mtpp.runtime.pytorch.tensors import drawn_tensor  # noqa: E402
 
 
 class Normalised(nn.Module):
@@ -156,6 +157,40 @@ def test_losses_that_are_not_finite_are_told(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["last_losses"] == [None] * 4
     assert "the losses have left the finite numbers" in done.stderr
+
+
+class Dropping(nn.Module):
+    """Layers with dropout between them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(8, 8), nn.Dropout(0.3), nn.Linear(8, 8), nn.Dropout(0.5))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return a loss."""
+        return self.layers(x).square().mean()
+
+
+@pytest.mark.slow
+def test_dropout_is_trained_and_not_compared(tmp_path: Path) -> None:
+    """Each process draws numbers of its own; losses are those of its stages with the same ones."""
+    model, count = tmp_path / "dropping.pt2", 4
+    torch.manual_seed(0)
+    torch.export.save(torch.export.export(Dropping().train(), (torch.randn(2, 8),)), model)
+    planned(model, tmp_path / "plan", "--loops", "1")
+    with pytest.raises(mtpp.InputError, match=r"draws random numbers, in 'dropout' first: .*, or leave"):
+        mtpp.run_training(tmp_path / "plan", model)
+    found = mtpp.run_training(tmp_path / "plan", model, steps=1, compare=False)
+    assert found.agrees is None
+    assert "not compared with the unsplit model" in str(found)
+    said = found.document()
+    assert (said["compared"], said["agrees"], said["losses"], said["unsplit_s"]) == (False, None, None, None)
+    batches = [(drawn_tensor("x", "float32", [2, 8], m),) for m in range(count)]
+    for stage in mtpp.stage_modules(tmp_path / "plan", model):
+        torch.manual_seed(stage.stage_index)
+        made = [stage(*one) for one in batches]
+        batches = [one if isinstance(one, tuple) else (one,) for one in made]
+    assert found.losses == [float(one.detach()) for (one,) in batches]
 
 
 @pytest.mark.slow

@@ -14,6 +14,9 @@ from typing import Any
 import pytest
 from processes import environment, printed, refused, run_afresh
 
+import mtpp
+from mtpp.errors import InputError
+
 torch = pytest.importorskip("torch")
 models = pytest.importorskip("torch_models")
 
@@ -105,10 +108,50 @@ def test_an_operator_that_pytorch_lacks(folder: Path) -> None:
     """One line, and no folder is left."""
     done = run_afresh("split", "foreign.pt2", planned(folder, "foreign"), "-o", "none", "--check", cwd=folder)
     assert done.returncode == 2
-    says = "the operator 'mtpp_tests.halved.default' is none of PyTorch's own; in Python, import the package"
+    says = "the operator 'mtpp_tests.halved.default' is none of PyTorch's own; name the module that registers"
     assert says in done.stderr
     assert done.stderr.count("\n") == 1
     assert not (folder / "none").exists()
+
+
+@pytest.mark.slow
+def test_operators_of_a_users_module(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The manifest names the module; the processes of a run import it when they are told to, and not before."""
+    monkeypatch.chdir(folder)
+    Path("halving.py").write_text(
+        "import pathlib, torch\n"
+        "pathlib.Path('imported').touch()\n"
+        "if not hasattr(torch.ops.mtpp_tests, 'halved'):\n"
+        "    library = torch.library.Library('mtpp_tests', 'DEF')\n"
+        "    library.define('halved(Tensor x) -> Tensor')\n"
+        "    library.impl('halved', lambda x: x / 2, 'CompositeExplicitAutograd')\n"
+    )
+    split = mtpp.split("foreign.pt2", dict.fromkeys(("halved", "exp"), 0), "halves", check=True, imports=["halving"])
+    assert split.passed
+    assert split.manifest.imports == ("halving",)
+    Path("imported").unlink()
+    with pytest.raises(InputError, match=r"'mtpp_tests.halved.default' is none of PyTorch's own; give imports halving"):
+        mtpp.run_pipeline("halves", batches=2)
+    assert not Path("imported").exists()
+    assert mtpp.run_pipeline("halves", batches=2, imports=["halving"]).agrees
+    assert Path("imported").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("no_module_of_that_name", "there is no module 'no_module_of_that_name'"),
+        ("raising", "importing it raised Exit"),
+    ],
+)
+def test_modules_that_cannot_be_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, problem: str
+) -> None:
+    """They are named, in one line."""
+    monkeypatch.chdir(tmp_path)
+    Path("raising.py").write_text("class Exit(Exception): pass\nraise Exit\n")
+    with pytest.raises(InputError, match=f"imports: {name}: {problem}"):
+        mtpp.profile(mtpp.datasets.sample_path("gpt2", "pt2"), imports=[name])
 
 
 def test_sizes_that_depend_on_data(folder: Path) -> None:

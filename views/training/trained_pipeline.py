@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from mtpp.formats.results.training_run import stage_rows
@@ -61,20 +61,30 @@ def _figures(trained: Trained) -> list[tuple[str, str]]:
     step = f"{_time(trained.step_s)} measured, {ratio:.2f}× the {_time(trained.predicted_s)} that its passes predict"
     if trained.planned_s is not None:
         step += f"; {_time(trained.planned_s)} planned"
-    rows = [
-        ("step", step),
-        (
-            "unsplit",
-            f"{_time(trained.unsplit_s)} a step: the pipeline is {trained.unsplit_s / trained.step_s:.2f}× as fast",
-        ),
-        ("losses", _verdict(run.losses, "loss", "losses")),
-        ("gradients", _verdict(run.gradients, "gradient", "gradients")),
-    ]
-    if run.buffers.count:
-        rows.append(("buffers", _verdict(run.buffers, "buffer", "buffers")))
+    rows = [("step", step)]
+    if run.compared is None or trained.unsplit_s is None:
+        rows += [
+            ("compared", "not compared with the unsplit model, which was left out"),
+            ("losses", f"{_losses(run.last_losses)} in the last step, not compared"),
+        ]
+    else:
+        faster = trained.unsplit_s / trained.step_s
+        rows += [
+            ("unsplit", f"{_time(trained.unsplit_s)} a step: the pipeline is {faster:.2f}× as fast"),
+            ("losses", _verdict(run.compared.losses, "loss", "losses")),
+            ("gradients", _verdict(run.compared.gradients, "gradient", "gradients")),
+        ]
+        if run.compared.buffers.count:
+            rows.append(("buffers", _verdict(run.compared.buffers, "buffer", "buffers")))
     threads = _number(run.terms.threads, "thread")
     rows.append(("run", f"a process for each device, gloo, {threads} each; {_number(trained.cores, 'core')}"))
     return rows
+
+
+def _losses(losses: Sequence[float]) -> str:
+    """Return the range of the losses of all micro-batches."""
+    least, most = min(losses), max(losses)
+    return f"{least:.6g}" if least == most else f"{least:.6g} … {most:.6g}"
 
 
 def _verdict(one: Compared, singular: str, plural: str) -> str:

@@ -62,6 +62,7 @@ NO_FILES = {
         "--bounds",
         "--scheduler",
         "--emit",
+        "--import",
         "-n",
         "--skips",
         "--leaves",

@@ -48,6 +48,7 @@ DOCUMENT: dict[str, Any] = {
         },
     ],
     "direct": [{"output": "u", "input": "u"}],
+    "imports": ["my_ops", "package.ops"],
 }
 
 
@@ -98,6 +99,8 @@ def test_what_is_written_reads_back(tmp_path: Path) -> None:
         ("/inputs/1/limits", [0, "9"], "/inputs/1/limits/1"),
         ("/inputs/1/limits", [0, 2**62], "/inputs/1/limits"),
         ("/stages/0/extra", 1, "/stages/0"),
+        ("/imports", "my_ops", "/imports"),
+        ("/imports/1", "my_ops; rm", "/imports/1"),
     ],
 )
 def test_contradictions_are_refused_with_their_place(pointer: str, value: Any, where: str) -> None:
