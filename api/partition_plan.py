@@ -5,138 +5,23 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from mtpp.api.output import SavedResult, save_result
+from mtpp.api.partitioning.plan_document import plan_document
+from mtpp.api.partitioning.stage import Stage
 from mtpp.errors import InputError
 from mtpp.inference.certificate import Certificate, LowerBound, Tier
-from mtpp.names import BOTTLENECK_OBJECTIVE, DIRECT, LATENCY_OBJECTIVE
+from mtpp.names import BOTTLENECK_OBJECTIVE, LATENCY_OBJECTIVE
 from mtpp.units import PICOSECONDS
 from mtpp.wording import did_you_mean
 
 if TYPE_CHECKING:
     from mtpp.api.inputs.model import Model
     from mtpp.inference.plan import Plan
-    from mtpp.machine.machine import Machine
     from mtpp.views.terminal import Medium
-
-
-def plan_document(plan: Plan, model: Model, *, elapsed_s: float, embed: bool = False) -> dict[str, Any]:
-    """Return the ``mtpp-plan`` document of a plan for a model.
-
-    Parameters
-    ----------
-    elapsed_s
-        Seconds that it took.
-    embed
-        Whether the graph goes in, so that the document can be verified alone; it does in any case where the model's
-        file alone does not give this graph.
-    """
-    from mtpp.formats.graphs.native import plain_document, ticks_document
-
-    graph, machine = None, None
-    alone = embed or model.source.path is None or model.read_as_told
-    if alone and (model.machine is None or _is_plain(plan, model.machine)):
-        graph = ticks_document(model.graph, plan.instance.work.tolist(), plan.instance.transfer.tolist())
-    elif alone:
-        graph = plain_document(model.graph)
-    if model.machine is not None:
-        machine = model.machine_document(alone=alone)
-    graphs, prompt_graphs = None, None
-    if alone and plan.degrees is not None:
-        from mtpp.api.inputs.degrees import graph_documents
-
-        graph, graphs = plain_document(model.graph), graph_documents(model.degrees or {})
-        prompt_graphs = None if plan.first_token is None else graph_documents(plan.first_token.graphs)
-    return plan.to_document(
-        file=model.recorded,
-        dims=model.dims,
-        proposed_dims=model.proposed_dims,
-        keep_state=model.keep_state,
-        elapsed_s=elapsed_s,
-        graph_document=graph,
-        machine=machine,
-        graphs=graphs,
-        prompt_graphs=prompt_graphs,
-    )
-
-
-def _is_plain(plan: Plan, machine: Machine) -> bool:
-    """Return whether ticks on a machine are those of any of its devices, as times of the graph."""
-    device = machine.classes[0]
-    own = device.costs or device.stage_times_ps or device.link.latency_ps
-    plain = len(machine.classes) == 1 and machine.transport == DIRECT and not own
-    # Ticks of a graph without a unit are no costs of it where they are finer.
-    whole = plan.instance.time_unit != "1" or plan.instance.ticks_per_unit == 1
-    return plain and device.speed == device.link.speed == 1 and whole
-
-
-@dataclass(frozen=True)
-class Stage:
-    """One stage of a plan.
-
-    Attributes
-    ----------
-    index
-        Place in the pipeline, from 0.
-    ops
-        Names of the ops that it runs, in the order of the model.
-    cost, work, input, output, overflow
-        Ticks of the stage, and of what it is made of: computing, receiving, sending, streaming parameters that do not
-        fit into the fast memory.
-    param_bytes, state_bytes, peak_bytes
-        Bytes of parameters, of states of all sequences, and of activations.
-    ticks_per_s
-        Ticks in a second; None where the graph's costs have no unit of time.
-    devices
-        Names of the devices that it stands on, where the plan lists them.
-    tensor_parallel
-        GPUs of its device that share it: costs and bytes are of one of them.
-    """
-
-    index: int
-    ops: tuple[str, ...] = field(repr=False)
-    cost: int
-    work: int
-    input: int
-    output: int
-    overflow: int
-    param_bytes: int
-    peak_bytes: int
-    ticks_per_s: int | None
-    state_bytes: int = 0
-    devices: tuple[str, ...] = ()
-    tensor_parallel: int = 1
-
-    @property
-    def cost_s(self) -> float | None:
-        """Seconds of the stage; None without a unit of time, as for the parts below."""
-        return self._seconds(self.cost)
-
-    @property
-    def work_s(self) -> float | None:
-        """Seconds of computing."""
-        return self._seconds(self.work)
-
-    @property
-    def input_s(self) -> float | None:
-        """Seconds of receiving what earlier stages make."""
-        return self._seconds(self.input)
-
-    @property
-    def output_s(self) -> float | None:
-        """Seconds of sending what later stages read."""
-        return self._seconds(self.output)
-
-    @property
-    def overflow_s(self) -> float | None:
-        """Seconds of streaming parameters."""
-        return self._seconds(self.overflow)
-
-    def _seconds(self, ticks: int) -> float | None:
-        return None if self.ticks_per_s is None else ticks / self.ticks_per_s
 
 
 @dataclass(frozen=True)
@@ -317,6 +202,40 @@ class PartitionPlan(SavedResult):
     def latency_s(self) -> float | None:
         """Seconds of one request on an idle pipeline; None where the graph's costs have no unit of time."""
         return self.latency / PICOSECONDS["s"] if self._timed else None
+
+    @property
+    def throughput_per_s(self) -> float | None:
+        """Inferences per second of a full pipeline, steps of a language model; None without a unit of time."""
+        return PICOSECONDS["s"] / self.bottleneck if self._timed and self.bottleneck else None
+
+    @property
+    def speed_up(self) -> float | None:
+        """Time of the whole graph on the fastest device that holds it, over the bottleneck; None if none does."""
+        return self.record.speed_up if self.record is not None else self._document.get("speed_up")
+
+    @property
+    def crossing_tensors(self) -> int | None:
+        """Number of tensors that several stages share; None where an old document does not say it."""
+        return self.record.crossing_count if self.record is not None else self._crossing("tensors")
+
+    @property
+    def crossing_bytes(self) -> int | None:
+        """Bytes of all tensors that several stages share; None where an old document does not say it."""
+        return self.record.crossing_bytes if self.record is not None else self._crossing("bytes")
+
+    def _crossing(self, figure: str) -> int | None:
+        stated = self._document.get("crossing")
+        return None if stated is None else int(stated[figure])
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes of parameters, states and activations of the stage that holds most."""
+        return max(stage.memory_bytes for stage in self.stages)
+
+    @property
+    def lower_bound_s(self) -> float | None:
+        """Seconds of the lower bound; None where the graph's costs have no unit of time."""
+        return self.lower_bound.value / PICOSECONDS["s"] if self._timed else None
 
     @property
     def first_token_s(self) -> float | None:

@@ -83,6 +83,15 @@ class Model:
         graph = self.graph
         return f"<Model {graph.name!r}: {graph.op_count:,} ops, {graph.tensor_count:,} tensors, {self.system.name}>"
 
+    def _repr_html_(self) -> str:
+        """Return the system and the graph as a table, for notebooks."""
+        from html import escape
+
+        from mtpp.terminal_safe import terminal_safe
+
+        told = "; ".join(self.assumptions())
+        return f"{self.graph._repr_html_()}<p>{escape(terminal_safe(told))}</p>"
+
     @property
     def costs_sha256(self) -> str | None:
         """SHA-256 of the file with measured times, if there is one."""

@@ -78,6 +78,9 @@ _SYSTEM: dict[str, Rule] = {
 }
 
 _SYSTEM_MORE: dict[str, Rule] = {
+    "throughput_per_s": nullable(number),
+    "speed_up": nullable(number),
+    "crossing": record({"tensors": whole(), "bytes": whole()}),
     "stage_memory_bytes": nullable(whole()),  # plans from before there was such a limit lack it
     "sequences": whole(1),
 }
@@ -193,6 +196,8 @@ _PLAN: dict[str, Rule] = {
 }
 
 _MORE: dict[str, Rule] = {
+    "throughput_per_s": nullable(number), "speed_up": nullable(number),
+    "crossing": record({"tensors": whole(), "bytes": whole()}),
     "found_by": text, "evaluations": whole(), "stopped": text, "latency": whole(),
     "objective": choice("bottleneck", "latency"), "max_bottleneck": whole(), "max_latency": whole(),
     "frontier": array(
@@ -206,6 +211,9 @@ _MORE: dict[str, Rule] = {
 _FEWEST = record({"max_bottleneck": whole()}, {"lower_bound": _BOUND})
 
 _ON_MACHINE_MORE: dict[str, Rule] = {
+    "throughput_per_s": nullable(number),
+    "speed_up": nullable(number),
+    "crossing": record({"tensors": whole(), "bytes": whole()}),
     "one_device": nullable(record({"index": whole(), "cost": whole()})),
     "graph": check_model_graph,
 }
@@ -259,7 +267,10 @@ _at_degrees = tagged(
 _each = record({"name": text, "index": whole(), "cost": nullable(whole())})
 _SHARED_STAGE: dict[str, Rule] = {**_STAGE, "devices": array(_each)}
 _SHARED: dict[str, Rule] = {**_PLAN, "replicas": flag, "stages": array(record(_SHARED_STAGE, _STATES))}
-_SHARED_MORE: dict[str, Rule] = {key: _MORE[key] for key in ("found_by", "evaluations", "stopped", "latency")}
+_SHARED_MORE: dict[str, Rule] = {
+    key: _MORE[key]
+    for key in ("found_by", "evaluations", "stopped", "latency", "throughput_per_s", "speed_up", "crossing")
+}
 _SHARED_MORE["objective"] = choice("bottleneck")
 _replicated = tagged("mtpp-plan", _SHARED, {**_SHARED_MORE, "graph": check_embedded_graph})
 _replicated_on_machine = tagged(

@@ -38,6 +38,7 @@ from mtpp.checker.checks import (
 from mtpp.checker.claim import LATENCY
 from mtpp.checker.devices.fewest import check_fewest
 from mtpp.checker.devices.one_device import check_one_device
+from mtpp.checker.devices.plan_figures import check_figures
 from mtpp.checker.devices.replicas import REPLICAS, DeviceList, ReplicatedStages, devices_row
 from mtpp.checker.document import ABSTRACT, PICOSECONDS_PER_UNIT, STAGE_FIGURES, check_plan
 from mtpp.checker.facts import counted, dims_rows, groups_row, system_rows
@@ -213,8 +214,9 @@ def verify_plan(
     checks += [bound, *gap_rows(plan, reached, value, Tier(stated["tier"]), rests_on, _PLAN)]
     checks += check_frontier(plan, subject, placed, ended_by, search, ended=ended)
     checks += [] if placed is None or ended else check_one_device(plan, subject, placed, ended_by)
-    checks += check_fewest(plan, subject, placed, ended_by, search, ended=ended, degrees=degrees)
     hindered = OUT_OF_TIME if ended else "the stages are wrong" if reached_there is None else ""
+    checks += check_figures(plan, subject, placed, rows_named(checks, held), ended_by, hindered=hindered)
+    checks += check_fewest(plan, subject, placed, ended_by, search, ended=ended, degrees=degrees)
     checks += check_capacity(plan, subject, layers_due, ended_by, hindered=hindered)
     rechecked = bound.passed is True
     return Report(

@@ -11,7 +11,7 @@ from mtpp.host.stop_reason import StopReason
 from mtpp.inference.certificate import Certificate, LowerBound, Tier, approximation_ratio
 from mtpp.inference.frozen import thawed
 from mtpp.inference.goal import Goal
-from mtpp.units import InTicks
+from mtpp.units import PICOSECONDS, InTicks
 
 FORMAT = "mtpp-certificates"
 VERSION = 1
@@ -125,6 +125,34 @@ class CertificateRow(InTicks):
     replicas: bool = False
     bottleneck: int | None = None
     latency: int | None = None
+
+    @property
+    def lower_bound(self) -> LowerBound:
+        """The best lower bound on the objective, as a plan calls it."""
+        return self.lower
+
+    @property
+    def lower_bound_s(self) -> float | None:
+        """Seconds of the lower bound; None where costs have no unit of time, as for the figures below."""
+        return self._seconds(self.lower.value)
+
+    @property
+    def bottleneck_s(self) -> float | None:
+        """Seconds of the most expensive stage of the best partition; None without one."""
+        return self._seconds(self.bottleneck)
+
+    @property
+    def latency_s(self) -> float | None:
+        """Seconds of one request on an idle pipeline of the best partition; None without one."""
+        return self._seconds(self.latency)
+
+    @property
+    def throughput_per_s(self) -> float | None:
+        """Inferences per second of a full pipeline of the best partition; None without one."""
+        return PICOSECONDS["s"] / self.bottleneck if self.timed and self.bottleneck else None
+
+    def _seconds(self, ticks: int | None) -> float | None:
+        return ticks / PICOSECONDS["s"] if self.timed and ticks is not None else None
 
     @property
     def objective(self) -> str:

@@ -17,6 +17,7 @@ import numpy as np
 from mtpp.array_types import Int32Array as Int32Array
 from mtpp.array_types import Int64Array as Int64Array
 from mtpp.errors import InputError
+from mtpp.graph_summary import GraphSummary
 from mtpp.inference.frozen import frozen
 from mtpp.inference.graph_columns import OpColumns, TensorColumns, checked_links
 from mtpp.inference.results import result_numbers
@@ -125,6 +126,18 @@ class CostGraph:
     kept_bytes: tuple[int | None, ...] = ()
     trainable_bytes: tuple[int | None, ...] = ()
     backward_share: tuple[Exact | None, ...] = ()
+
+    def __repr__(self) -> str:
+        """Return name, sizes and the most expensive ops, in a dozen lines."""
+        return self._summary.text()
+
+    def _repr_html_(self) -> str:
+        return self._summary.html()
+
+    @property
+    def _summary(self) -> GraphSummary:
+        states, columns = len(self.states.inputs), (self.op_names, self.op_kinds, self.work)
+        return GraphSummary(self.name, self.time_unit, *columns, self.tensor_count, self.all_bytes, states)
 
     @classmethod
     def build(

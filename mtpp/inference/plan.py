@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
@@ -22,6 +23,7 @@ from mtpp.inference.partition import Partition
 from mtpp.inference.replicas.costs import ReplicaCosts, replica_costs
 from mtpp.inference.replicas.partition import ReplicatedPartition
 from mtpp.language_models.capacity_proof import CapacityProof
+from mtpp.units import PICOSECONDS
 
 FORMAT = "mtpp-plan"
 VERSION = 1
@@ -165,6 +167,29 @@ class Plan:
         """The fastest device that holds the whole graph, by its number in the machine's list; None if none does."""
         return fastest_alone(self.instance, self.devices or range(self.instance.machine.count))
 
+    @property
+    def throughput_per_s(self) -> float | None:
+        """Inferences per second of a full pipeline, steps of a language model; None of abstract or of no costs."""
+        return float(Fraction(PICOSECONDS["s"], self.bottleneck)) if self.instance.timed and self.bottleneck else None
+
+    @property
+    def speed_up(self) -> float | None:
+        """Time of the whole graph on the fastest device that holds it over the bottleneck; None if none does."""
+        if self.degrees is not None or not self.bottleneck or self.alone is None:
+            return None
+        return float(Fraction(self.alone.ticks, self.bottleneck))
+
+    @property
+    def crossing_count(self) -> int:
+        """Number of tensors that cross a stage boundary."""
+        return len(self.crossing)
+
+    @property
+    def crossing_bytes(self) -> int:
+        """Bytes of all tensors that cross a stage boundary."""
+        sizes = self.instance.tensor_bytes[self.crossing].tolist()  # their sum is more than 64 bits hold, perhaps
+        return sum(sizes)
+
     @cached_property
     def crossing(self) -> Int32Array:
         """Tensors that cross a stage boundary, int32."""
@@ -297,6 +322,9 @@ class Plan:
             **self.goal.to_document(),
             "bottleneck": self.bottleneck,
             "latency": self.latency,
+            "throughput_per_s": self.throughput_per_s,
+            "speed_up": self.speed_up,
+            "crossing": {"tensors": self.crossing_count, "bytes": self.crossing_bytes},
             "lower_bound": self.lower.to_document(),
             "ratio": self.certificate.ratio,
             "optimal": self.certificate.optimal,

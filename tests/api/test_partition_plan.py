@@ -235,3 +235,18 @@ def test_saving_spares_weights_beside_the_model(tmp_path: Path) -> None:
         plan.save(tmp_path / "m.weights")
     plan.save(tmp_path / "m.json")
     assert mtpp.load(tmp_path / "m.json").bottleneck == plan.bottleneck
+
+
+def test_figures_of_the_pipeline_are_attributes_and_claims(chain_file: Path, plan: PartitionPlan) -> None:
+    """By hand: one stage takes 100 ms, two 61; a document keeps them, and verify holds it to them."""
+    assert (plan.throughput_per_s, plan.speed_up) == (1 / 0.061, 100 / 61)
+    assert (plan.crossing_tensors, plan.lower_bound_s) == (1, 0.061)
+    document = plan.document()
+    loaded = mtpp.load(document)
+    for name in ("throughput_per_s", "speed_up", "crossing_tensors", "crossing_bytes", "memory_bytes"):
+        assert getattr(loaded, name) == getattr(plan, name)
+    for key, claim in (("throughput_per_s", "throughput"), ("speed_up", "speed-up"), ("crossing", "crossing tensors")):
+        forged = document | {key: {"tensors": 2, "bytes": 0} if key == "crossing" else 1.0}
+        assert [row.claim for row in mtpp.verify(forged, chain_file).rows if row.verdict == "false"] == [claim]
+        del forged[key]
+        assert mtpp.verify(forged, chain_file).passed

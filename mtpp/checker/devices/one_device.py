@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from mtpp.checker.graph import TickGraph
@@ -23,7 +24,7 @@ def check_one_device(plan: dict[str, Any], graph: TickGraph, placed: PlacedGraph
 
 
 def _checked(plan: dict[str, Any], graph: TickGraph, placed: PlacedGraph) -> Check:
-    alone = [_ticks_alone(plan, graph, placed, i) for i in range(len(placed.devices))]
+    alone = [ticks_alone(plan, graph, placed, i) for i in range(len(placed.devices))]
     least = min((ticks for ticks in alone if ticks is not None), default=None)
     stated = plan[KEY]
     if stated is None or least is None:
@@ -36,7 +37,7 @@ def _checked(plan: dict[str, Any], graph: TickGraph, placed: PlacedGraph) -> Che
     return Check(ROW, True, f"device {first} takes {least} ticks for the whole graph, no other one less")
 
 
-def _ticks_alone(plan: dict[str, Any], graph: TickGraph, placed: PlacedGraph, i: int) -> int | None:
+def ticks_alone(plan: Mapping[str, Any], graph: TickGraph, placed: PlacedGraph, i: int) -> int | None:
     """Return the ticks of the whole graph on a device; None if it does not hold it."""
     device = placed.devices[i]
     if STAGE_TIMES in device and graph.op_count > len(device[STAGE_TIMES]):
