@@ -130,10 +130,10 @@ def _refuse_beside_several(asked: Partitions, emitting: Emitting) -> None:
     """Refuse what is of one plan beside several numbers of stages."""
     from mtpp.errors import InputError
 
-    for given, name in ((bool(emitting.form), "emit"), (asked.frontier, "frontier")):
-        if given:
-            problem = "is of one plan, and there are several numbers of stages"
-            raise InputError(problem, parameter=name, remedy="give one ‹k›")
+    asked.refuse_beside_several()
+    if emitting.form:
+        problem = "is of one plan, and there are several numbers of stages"
+        raise InputError(problem, parameter="emit", remedy="give one ‹k›")
 
 
 def _several(

@@ -23,7 +23,7 @@ from mtpp.solvers.latency.best import best_for
 from mtpp.solvers.latency.infeasible import no_plan
 from mtpp.solvers.limits import SearchLimits, SearchResult
 from mtpp.solvers.registry import Partitioner
-from mtpp.solvers.solve import search_in_time
+from mtpp.solvers.timed_search import search_in_time
 
 GOAL_ALGORITHMS = (AUTO, DOWNSET)
 """Algorithms that search for every goal; others know of bottlenecks of stages on one device each."""

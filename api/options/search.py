@@ -169,6 +169,12 @@ class Partitions(AskedPartition, _StageCounts):
         """Return what is asked of the plan for one number of stages."""
         return Partitioning.of(**(self.values() | {"k": k}))
 
+    def refuse_beside_several(self) -> None:
+        """Refuse what is of one number of stages."""
+        if self.frontier:
+            problem = "is of one plan, and there are several numbers of stages"
+            raise InputError(problem, parameter="frontier", remedy="give one ‹k›")
+
     def lacks_stages(self, *, on_machine: bool) -> bool:
         """Tell whether it is not clear how many stages there may be, or two options say so."""
         if self.counts_latency:

@@ -40,6 +40,7 @@ def find_range(model: Model, asked: Partitions, deadline: Deadline, observer: Ob
     from mtpp.api.inputs.model import for_stages
     from mtpp.api.partition_plan import PartitionPlan
 
+    asked.refuse_beside_several()
     counts = sorted(asked.counts)
     _refuse_more_than_devices(model, counts[-1])
     together = groups_together(model, asked)

@@ -13,7 +13,7 @@ from mtpp.api.options.search import Partitioning
 from mtpp.errors import Infeasible, InputError, Interrupted
 from mtpp.host.deadline import Deadline
 from mtpp.host.stop_reason import StopReason
-from mtpp.names import ALGORITHMS
+from mtpp.names import ALGORITHMS, AUTO
 
 if TYPE_CHECKING:
     from mtpp.api.inputs.model import Model
@@ -201,6 +201,7 @@ def search(prepared: Prepared, deadline: Deadline, observer: Observer) -> Plan:
                 together=prepared.together,
                 contraction=prepared.contraction,
                 start=start,
+                closing=algorithm == AUTO and prepared.work_limit is None,
             )
             if prepared.asked.layers_only:
                 found = _even(found, prepared.instance)

@@ -30,7 +30,7 @@ from mtpp.solvers.certify.headway import Headway
 from mtpp.solvers.compilation import search_clock
 from mtpp.solvers.feasibility import refuse_infeasible
 from mtpp.solvers.last_look.partition import look_at_bounds
-from mtpp.solvers.limits import UNLIMITED, Limits, SearchLimits
+from mtpp.solvers.limits import UNLIMITED, Limits, SearchLimits, SearchResult
 from mtpp.solvers.local_search.initial_partition import first_partition
 from mtpp.solvers.reduction.reduced_instance import ReducedInstance
 from mtpp.solvers.reduction.reduction import reduce_instance
@@ -71,6 +71,7 @@ def certify(
     report: Callable[[Certification], None] = lambda state: None,
     interrupted: Callable[[], bool] = lambda: False,
     observer: Observer | None = None,
+    found: SearchResult | None = None,
 ) -> Certification:
     """Partition an instance and raise a lower bound until the ratio will do, or the time is up.
 
@@ -86,6 +87,8 @@ def certify(
         Tells whether the user wants the work to end now.
     observer
         Is told of phases, partitions and bounds.
+    found
+        The best partition of a search that has ended, in place of one here.
 
     Raises
     ------
@@ -95,7 +98,7 @@ def certify(
         If bounds, bottleneck and partition contradict each other: a bug.
     """
     refuse_infeasible(instance)
-    return _CellWork(instance, limits, report, interrupted, observer or Silent()).run()
+    return _CellWork(instance, limits, report, interrupted, observer or Silent(), found).run()
 
 
 class _CellWork:
@@ -108,7 +111,9 @@ class _CellWork:
         report: Callable[[Certification], None],
         interrupted: Callable[[], bool],
         observer: Observer,
+        given: SearchResult | None = None,
     ) -> None:
+        self._given = given
         self._start = search_clock()
         self._instance, self._equal = instance, instance.envelope
         self._aim = Aim(instance, limits.goal)
@@ -309,7 +314,7 @@ class _CellWork:
         )
         cut_at_once = self._interrupted() and self._on_equal and self._aim.plain
         known_cut = first_partition(instance) if cut_at_once else None
-        found = known_cut or self._aim.search(entry.load(), search)
+        found = self._given or known_cut or self._aim.search(entry.load(), search)
         seconds, self._searched = search_clock() - began, found.stopped
         if found.lower is not None and not limits.each:
             method, solved = found.lower.method, found.stopped == StopReason.OPTIMAL

@@ -28,7 +28,8 @@ from mtpp.solvers.latency.frontier import FrontierWalk, Point
 from mtpp.solvers.limits import SearchLimits, SearchResult
 from mtpp.solvers.memory_growth import PROVEN
 from mtpp.solvers.registry import Partitioner
-from mtpp.solvers.solve import lifted, search_in_time
+from mtpp.solvers.solve import lifted
+from mtpp.solvers.timed_search import search_in_time
 
 _MEMORY_EVALUATIONS = 300
 """Of a search for any partition that keeps to the limits on memory."""

@@ -25,7 +25,8 @@ from mtpp.solvers.local_search.initial_partition import first_partition
 from mtpp.solvers.reduction.coarsening import coarsen
 from mtpp.solvers.reduction.reduction import reduce_instance
 from mtpp.solvers.registry import PARTITIONERS
-from mtpp.solvers.solve import search_in_time, solve
+from mtpp.solvers.solve import solve
+from mtpp.solvers.timed_search import search_in_time
 
 K = 4
 

@@ -23,7 +23,8 @@ from mtpp.machine.presets import load_device
 from mtpp.solvers.limits import SearchLimits, SearchResult
 from mtpp.solvers.orders.fewest import find_fewest_stages
 from mtpp.solvers.registry import partitioner
-from mtpp.solvers.solve import search_in_time, solve
+from mtpp.solvers.solve import solve
+from mtpp.solvers.timed_search import search_in_time
 
 SYSTEM = Device("s", 1, 1, Link(10**9))
 
