@@ -85,9 +85,11 @@ def command(
         if engine is not None or write_machine == "-":
             raise click.UsageError("--write-machine takes a file, and goes without --engine", ctx)
         check_new_file(write_machine)
-    # Nothing that moves: drawing it would take time from what is being measured.
+    # Once a second: drawing more would take time from what is being measured.
     talkative = sys.stderr is not None and sys.stderr.isatty()
-    console = TalkativeConsole(quiet=console.quiet, verbose=console.verbose) if talkative else console
+    if talkative:
+        console.waiting.refresh_per_second = 1
+        console = TalkativeConsole(quiet=console.quiet, verbose=console.verbose, waiting=console.waiting)
     deadline = deadline_from_start(workers.time_limit_s)
     file = None if model is None else Path(model)
     if engine is not None:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar, cast
 
+import click
+
 from mtpp.api.options.kinds import Choice, Flag, MemoryLimit
 from mtpp.api.options.option import Option, Options, option
 from mtpp.api.options.path_kinds import OutputPath
@@ -73,8 +75,13 @@ def noise_options() -> Callable[[F], F]:
         @wraps(command)
         def run(*arguments: Any, noise: Noise, **values: Any) -> Any:
             from mtpp.cli.terminal.console import Console
+            from mtpp.cli.terminal.waiting import waiting_for
 
-            return command(*arguments, console=Console(quiet=noise.quiet, verbose=noise.verbose), **values)
+            ctx = click.get_current_context()
+            name = ctx.command_path.split()[:2][-1]  # of a subcommand, the command
+            with waiting_for(name, ctx.params, quiet=noise.quiet) as waiting:
+                console = Console(quiet=noise.quiet, verbose=noise.verbose, waiting=waiting)
+                return command(*arguments, console=console, **values)
 
         return cast(F, options(Noise)(run))
 

@@ -4,27 +4,28 @@ from __future__ import annotations
 
 import sys
 import time
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from mtpp.api.observer import Costs, Observer
 from mtpp.cli.flags import flag_of
+from mtpp.cli.terminal.waiting import Waiting, line_of, shows
 from mtpp.errors import renamed
 from mtpp.host.interrupts import tell
 from mtpp.terminal_safe import terminal_safe
 
 if TYPE_CHECKING:
     from rich.progress import Progress
-    from rich.status import Status
 
 
 class Console(Observer):
     """Where a command says things that are not its result."""
 
-    def __init__(self, *, quiet: bool, verbose: bool) -> None:
+    def __init__(self, *, quiet: bool, verbose: bool, waiting: Waiting | None = None) -> None:
         self.quiet = quiet
         self.verbose = verbose
+        self.waiting = waiting or Waiting()
 
     def warn(self, text: str) -> None:
         """Print a warning unless told to be quiet."""
@@ -46,7 +47,8 @@ class Console(Observer):
         self._print(f"{speaker}: | {line}")
 
     def note(self, text: str) -> None:
-        """Print a note if told to be verbose."""
+        """Print a note if told to be verbose; who waits sees it as long as it holds."""
+        self.waiting.say(text)
         if self.verbose and not self.quiet:
             self._print(text)
 
@@ -73,6 +75,7 @@ class TalkativeConsole(Console):
 
     def note(self, text: str) -> None:
         """Print a note."""
+        self.waiting.say(text)
         self.say(text)
 
 
@@ -88,7 +91,8 @@ class LiveLine(AbstractContextManager["LiveLine"]):
     def __init__(self, console: Console, costs: Costs) -> None:
         self._console = console
         self.costs = costs
-        self._status: Status | None = None
+        self._line: Progress | None = None
+        self._shown = ExitStack()
         self._best: int | None = None
         self._bound: int | None = None
         self._phase = ""
@@ -97,18 +101,17 @@ class LiveLine(AbstractContextManager["LiveLine"]):
         self._start = time.monotonic()
 
     def __enter__(self) -> LiveLine:
-        if sys.stderr is not None and sys.stderr.isatty() and not self._console.quiet:
-            from rich.console import Console as RichConsole
-
-            self._status = RichConsole(stderr=True).status("searching")
-            self._status.start()
+        if shows(self._console.quiet):
+            self._shown.enter_context(self._console.waiting.paused())
+            self._line = line_of(self._console.waiting.clock)
+            self._line.add_task("searching", total=None)
+            self._shown.enter_context(self._line)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._status:
-            self._status.stop()
+        self._shown.close()
 
     def phase(self, name: str) -> None:
         """Take note that the search enters the part called *name*."""
@@ -137,7 +140,7 @@ class LiveLine(AbstractContextManager["LiveLine"]):
         self._show()
 
     def _show(self) -> None:
-        if not self._status:
+        if not self._line:
             return
         parts = [self._phase]
         if self._best is not None:
@@ -149,7 +152,7 @@ class LiveLine(AbstractContextManager["LiveLine"]):
         elapsed = time.monotonic() - self._start
         if self._evaluations and elapsed > 0:
             parts.append(f"{self._evaluations / elapsed:,.0f} evaluations/s")
-        self._status.update(" · ".join(part for part in parts if part))
+        self._line.update(self._line.task_ids[0], description=" · ".join(part for part in parts if part))
 
 
 class ProgressBar(AbstractContextManager["ProgressBar"]):
@@ -158,28 +161,20 @@ class ProgressBar(AbstractContextManager["ProgressBar"]):
     def __init__(self, console: Console) -> None:
         self._console = console
         self._progress: Progress | None = None
+        self._shown = ExitStack()
 
     def __enter__(self) -> ProgressBar:
-        if sys.stderr is not None and sys.stderr.isatty() and not self._console.quiet:
-            from rich.console import Console as RichConsole
-            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-            columns = (
-                MofNCompleteColumn(),
-                BarColumn(20),
-                TimeElapsedColumn(),
-                TextColumn("{task.description}", markup=False),
-            )
-            self._progress = Progress(*columns, console=RichConsole(stderr=True), transient=True)
+        if shows(self._console.quiet):
+            self._shown.enter_context(self._console.waiting.paused())
+            self._progress = line_of(self._console.waiting.clock, bar=True)
             self._progress.add_task("", total=None)
-            self._progress.start()
+            self._shown.enter_context(self._progress)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._progress:
-            self._progress.stop()
+        self._shown.close()
 
     def show(self, text: str, done: int = 0, total: int | None = None) -> None:
         """Say what is being done, and that *done* of *total* steps are done where the total is known."""

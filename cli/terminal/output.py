@@ -7,6 +7,7 @@ import io
 import os
 import sys
 
+from mtpp.cli.terminal.waiting import end_waiting
 from mtpp.errors import InputError
 from mtpp.terminal_safe import terminal_safe_lines
 
@@ -17,6 +18,7 @@ class OutputClosed(Exception):
 
 def write_stdout(text: str) -> None:
     """Print *text* on standard output, whatever its encoding can show; a terminal gets no control characters."""
+    end_waiting()
     if sys.stdout is None:
         raise InputError("is closed", source="standard output", remedy="send it somewhere, or use -o FILE")
     if sys.stdout.isatty():

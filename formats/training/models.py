@@ -148,7 +148,8 @@ def _something_else(content: Content, document: Any) -> UnrecognisedInput:
     what = "not a model to be trained"
     try:
         form = recognise(content)
-        if found := _GRAPHS.get(form.name):  # else only the file's suffix says something
+        found = _GRAPHS.get(form.name)
+        if found and (form.name == "onnx" or form.recognises(content)):  # else only the file's suffix says something
             return TakenByPfeife(found, source, sized="dims" in form.takes and form.name != LANGUAGE_MODEL)
     except UnrecognisedInput as error:
         if not error.problem.startswith(("not a graph", "in no format")):
