@@ -25,7 +25,7 @@ FOLDERS = ("benchmarks", "datasets", "docs", "examples")
 _BLOCK = re.compile(r"^```console\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _SECONDS = re.compile(r" +[\d.,]+(?: in all cells together|  (?:yes|no))?$", re.MULTILINE)
 _THREADS = re.compile(r"\d+ threads?")
-_MEASURING = re.compile(r"mtpp (?:(?:profile|run)\b|(?:partition|plan|split)\b.*(?:--costs\b|stages\b))")
+_MEASURING = re.compile(r"mtpp (?:(?:profile|run)\b|(?:partition|plan|split|evaluate)\b.*(?:--costs\b|stages\b))")
 _BOUND = re.compile(r"\bmtpp bound (?!.*--time-limit)")
 _UNHURRIED = "mtpp bound --time-limit 3600 "
 """A bound is searched for a minute, in which a busy machine may prove less than the page shows."""
