@@ -53,6 +53,11 @@ def test_results_are_saved_and_drawn(tmp_path: Path) -> None:
     for name, begins in (("a.svg", "<svg "), ("a.html", "<!DOCTYPE html>"), ("a.txt", "stage 0 |")):
         simulated.gantt(tmp_path / name)
         assert (tmp_path / name).read_text().startswith(begins)
+    drawn, reported = (
+        json.loads(html.split('id="mtpp-data">')[1].split("</script>")[0])
+        for html in ((tmp_path / "a.html").read_text(), mtpp.report(PIPELINE).html)
+    )
+    assert drawn == reported
     simulated.trace(tmp_path / "trace.json")
     assert json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
     assert "iteration" in repr(simulated)

@@ -6,6 +6,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
+MARGIN = 12
+"""Pixels around a diagram."""
+
+
+class Place(NamedTuple):
+    """Left and top of a box."""
+
+    x: float
+    y: float
+
+
+class Route(NamedTuple):
+    """Path of an arrow, and the middle of its label."""
+
+    path: str
+    x: float
+    y: float
+
 
 class Box(NamedTuple):
     """A box with lines of text in a colour, *ink*; the first line is its name."""

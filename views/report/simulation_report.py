@@ -14,6 +14,7 @@ from mtpp.views.report.colours import ITERATION
 from mtpp.views.report.page import Chart, Page, Prose, Section, TableBlock
 from mtpp.views.report.stage_bars import BarPart, bars, bars_height
 from mtpp.views.report.training.memory_peaks import peaks_section, simulated_peaks
+from mtpp.views.report.training.scales import rate_text
 from mtpp.views.report.training.schedule import timeline_sections
 from mtpp.views.report.training_stages import TrainingTimes
 from mtpp.views.table import NONE, Column, Table
@@ -85,7 +86,7 @@ def _figures(document: Mapping[str, Any], times: TrainingTimes, *, by_device: bo
         of_what = f"{counted(document['mini_batch'], 'sample')}, {counted(document['depth'], 'stage')} deep"
     figures = [("Iteration", times.describe(document["iteration_ticks"]), of_what)]
     if document.get("samples_per_s") is not None:
-        figures.append(("Throughput", f"{float(document['samples_per_s']):,.4g}/s", "samples"))
+        figures.append(("Throughput", f"{rate_text(document['samples_per_s'])}/s", "samples"))
     rows = "devices" if by_device else "stages"
     figures.append(("Bubbles", f"{float(document['bubble_share']):.1%}", f"of the iteration, on average over {rows}"))
     for key, name in (("warm_up_ticks", "Warm-up"), ("steady_ticks", "Steady"), ("cool_down_ticks", "Cool-down")):

@@ -14,6 +14,7 @@ from mtpp.views.report.headline import training_headline
 from mtpp.views.report.page import Page, Prose, Section
 from mtpp.views.report.stated import ratio_text
 from mtpp.views.report.training.plan_stages import drawn_section
+from mtpp.views.report.training.scales import rate_text
 from mtpp.views.report.training.schedule import timeline_sections
 from mtpp.views.report.training.stage_flows import StageFlow
 from mtpp.views.report.training_stages import TrainingTimes, memory_section, stages_sections
@@ -98,7 +99,7 @@ def _figures(document: Mapping[str, Any], times: TrainingTimes, report: Report) 
         figures.append((f"Ratio under {under}", _ratio(document["family_ratio"]), f"{word}; {method}"))
     for key, name in (("throughput_per_s", "micro-batches"), ("samples_per_s", "samples")):
         if document.get(key) is not None:
-            figures.append(("Throughput", f"{float(document[key]):,.4g}/s", name))
+            figures.append(("Throughput", f"{rate_text(document[key])}/s", name))
     stages = len(document["stages"])
     devices = document.get("devices_used", document["system"]["devices"])
     figures.append(("Stages", f"{stages:,}", f"on {counted(devices, 'device')}"))

@@ -14,7 +14,10 @@ from mtpp.views.report.training.scales import SizeScale, TimeScale
 
 FIXED, KEPT = "held all the time", "kept for micro-batches in flight"
 _KEPT, _FIXED = TEAL, BLUE
-_ROW, _ROOM = 84, 60
+_ROW, _LOW_ROW, _ROOM = 84, 56, 60
+_MOST_HIGH = 16
+"""Rows that are high; more are lower."""
+
 _FLOOR, _CEILING = 0.46, -0.18
 """Of the band of a row, whose number is in the middle; its name stands above it."""
 
@@ -75,7 +78,7 @@ def memory_section(timeline: Timeline, scale: TimeScale, charts: dict[str, Any])
     same = len(set(drawn)) == 1 and drawn[0] == largest
     marks = [0, largest / 2, largest] if same else _marks(largest, sizes.size)
     band = _Band((_FLOOR - _CEILING) / (max([*marks, *peaks, *drawn]) or 1))
-    height = _ROOM + _ROW * len(steps)
+    height = _ROOM + (_ROW if len(steps) <= _MOST_HIGH else _LOW_ROW) * len(steps)
     chart = Drawing(
         "in-flight",
         height=height,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from mtpp.training.timeline import Timeline
 from mtpp.units import PICOSECONDS
@@ -13,6 +14,8 @@ _SIZES = ("TiB", "GiB", "MiB", "KiB")
 _STEP = 1024
 _DIGITS = 3
 _FIGURES = 4
+_WHOLE = 1000
+"""Rates from here on have no digits behind the point."""
 
 FILES_UNIT = "in the unit of the file"
 
@@ -96,3 +99,9 @@ class SizeScale:
     def text(self, size: float) -> str:
         """Write a size with its unit."""
         return f"{self.number(size)} {self.unit}"
+
+
+def rate_text(rate: Any) -> str:
+    """Write four figures of a rate, without an exponent."""
+    rounded = float(f"{float(rate):.{_FIGURES}g}")
+    return f"{rounded:,.0f}" if rounded >= _WHOLE else f"{rounded:.{_FIGURES}g}"

@@ -17,7 +17,7 @@ from mtpp.api.reporting.stage_flows import graph_flows, line_flows
 from mtpp.formats.training.native import write_training_model
 from mtpp.training.timeline import RowMemory
 from mtpp.views.report.training.memory_peaks import peaks_section, stated_peaks
-from mtpp.views.report.training.scales import SizeScale, TimeScale
+from mtpp.views.report.training.scales import SizeScale, TimeScale, rate_text
 from mtpp.views.report.training.stage_diagram import DrawnStage, stage_diagram
 from mtpp.views.report.training.stage_flows import StageFlow
 
@@ -35,6 +35,7 @@ def test_one_unit_for_all_times_and_sizes() -> None:
     sizes = SizeScale.of(16 * 2**30)
     assert [sizes.text(one) for one in (16 * 2**30, 2**20, 0)] == ["16 GiB", "0.00098 GiB", "0 GiB"]
     assert SizeScale.of(1000).text(1000) == "1,000 B"
+    assert [rate_text(one) for one in (19_541.3, 884.0, 1.23456, 0)] == ["19,540", "884", "1.235", "0"]
 
 
 def drawn(count: int, pairs: list[tuple[int, int]]) -> Any:
