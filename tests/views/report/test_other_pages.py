@@ -89,8 +89,9 @@ def test_figures_against_the_number_of_stages(browser: Browser, tmp_path: Path, 
     if kind != "1":
         rates = browser.columns("k-throughput", "bars")["top"]
         assert rates == pytest.approx([row["throughput_per_s"] for row in rows])
+        check_saving(browser)
     assert browser.run("return document.documentElement.scrollWidth") <= 400
-    check_saving(browser)
+    assert (browser.complaints(), browser.hosts()) == ([], [])
 
 
 def test_only_verified_optima_are_green(browser: Browser, tabled: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
