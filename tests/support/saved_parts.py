@@ -30,6 +30,11 @@ document.querySelectorAll(".save button")[arguments[0]].click();
 """
 """Click a button, and keep what it would save."""
 
+_LEGEND = """
+const figure = document.querySelectorAll(".save button")[arguments[0]].closest("figure, .graph");
+return [...figure.querySelectorAll(".swatch:not(.piece)")].map((one) => getComputedStyle(one).backgroundColor);
+"""
+
 _SHOWN = """
 const table = document.querySelectorAll(".save button")[arguments[0]].parentElement.previousElementSibling;
 const rows = (table.matches("table") ? table : table.querySelector("table")).rows;
@@ -40,7 +45,7 @@ return [...rows].map((row) => [...row.cells].map((cell) => cell.textContent.trim
 def check_saving(browser: Browser) -> dict[str, int]:
     """Save each chart and table of the open page, and return how many files there are of each kind.
 
-    A picture in vectors parses and has the texts of its legend, the one in pixels decodes to the same shape, and a
+    A picture in vectors parses and has the colours of its legend, the one in pixels decodes to the same shape, and a
     table has the texts of the page.
     """
     from PIL import Image
@@ -60,6 +65,8 @@ def check_saving(browser: Browser) -> dict[str, int]:
             root = ElementTree.fromstring(saved)
             assert root.tag == f"{_SVG}svg"
             assert len(list(root.iter())) > 8, name
+            fills = {one.get("fill") for one in root.iter()}
+            assert fills >= {one for one in browser.run(_LEGEND, number) if not one.startswith("rgba")}, name
             size = (int(root.attrib["width"]), int(root.attrib["height"]))
             assert min(size) > 40, name
         elif kind == "PNG":

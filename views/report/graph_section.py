@@ -220,9 +220,9 @@ def graph_drawing(name: str, level: Level, work: Sequence[str]) -> tuple[Drawing
         "x": [x + BOX_WIDTH / 2 for x in left],
         "y": [y + BOX_HEIGHT / 2 for y in top],
         "text": labels,
-        "ink": [text_on(fill) for fill in boxes["fill"]],
+        "on_fill": [text_on(fill) for fill in boxes["fill"]],
     }
-    drawing.texts(texts, name="labels", colour="ink", align="center")
+    drawing.texts(texts, name="labels", colour="on_fill", align="center")
     crossing = [e for e, one in enumerate(flows) if one.crosses]
     written = range(len(flows)) if len(flows) <= _MOST_SIZES else crossing if len(crossing) <= _MOST_SIZES else []
     if written:

@@ -160,9 +160,9 @@ def _drawing(
         "x": [(start + stop) / 2 / scale for _, start, stop in work],
         "y": [first[one.stage] + one.device for one, _, _ in work],
         "text": [str(one.request) for one, _, _ in work],
-        "ink": [text_on(stage_colour(stages[one.stage]["index"])) for one, _, _ in work],
+        "on_fill": [text_on(stage_colour(stages[one.stage]["index"])) for one, _, _ in work],
     }
-    drawing.texts(places, name="numbers", colour="ink", size=11, align="center")
+    drawing.texts(places, name="numbers", colour="on_fill", size=11, align="center")
     return drawing, {**places, "widths": [(stop - start) / scale for _, start, stop in work]}
 
 

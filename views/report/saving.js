@@ -10,11 +10,17 @@
     parent?.append(one);
     return one;
   };
-  const seen = (colour) => Boolean(colour) && colour !== "transparent" && !/,\s*0\)$/.test(colour);
+  const seen = (colour) => Boolean(colour) && colour !== "transparent" && !/^rgba.*,\s*0\)$/.test(colour);
 
   // --- charts ------------------------------------------------------------------------------------------------------
   // Text, colours and places are those on the screen; charts are drawn anew as vectors.
+  // Controls leave no gap: they are taken out while places are read.
   function svgOf(figure) {
+    const controls = [...figure.querySelectorAll(NOT_DRAWN)], before = controls.map((one) => one.style.display);
+    for (const one of controls) one.style.display = "none";
+    try { return drawnOf(figure); } finally { controls.forEach((one, i) => { one.style.display = before[i]; }); }
+  }
+  function drawnOf(figure) {
     const parts = [...(figure.matches(".graph") ? figure.querySelectorAll(".legend, .plots") : figure.children)];
     // Diagrams in vectors may be wider than the window, which scrolls them.
     const drawn = parts.filter((one) => !one.matches(NOT_DRAWN)).flatMap((one) => [one, ...one.querySelectorAll(":scope svg")]);
