@@ -116,6 +116,11 @@ class Loaded:
     labels: Sequence[int]
     display: str
 
+    def op_of(self, node: str) -> str:
+        """Return the name of the op that a node belongs to."""
+        ops = zip(self.reading.graph.op_names, self.reading.nodes, strict=True)
+        return next((name for name, nodes in ops if node in nodes), node)
+
     def split(self) -> SplitProgram:
         """Return its stages, which share its parameters."""
         results = list(self.exported.graph_signature.user_outputs)

@@ -227,7 +227,7 @@ class UnsplitJob(Job):
         random = next(random_steps(loaded.flat), None)
         if random is not None:
             raise InputError(
-                f"it draws random numbers, in {random!r} first: stages and whole cannot be compared",
+                f"it draws random numbers, in {loaded.op_of(random)!r} first: stages and whole cannot be compared",
                 source=str(self.model.path),
                 remedy="export it without dropout, or leave the comparison out: ‹compare›",
             )

@@ -178,7 +178,7 @@ def test_dropout_is_trained_and_not_compared(tmp_path: Path) -> None:
     torch.manual_seed(0)
     torch.export.save(torch.export.export(Dropping().train(), (torch.randn(2, 8),)), model)
     planned(model, tmp_path / "plan", "--loops", "1")
-    with pytest.raises(mtpp.InputError, match=r"draws random numbers, in 'dropout' first: .*, or leave"):
+    with pytest.raises(mtpp.InputError, match=r"draws random numbers, in 'layers.1' first: .*, or leave"):
         mtpp.run_training(tmp_path / "plan", model)
     found = mtpp.run_training(tmp_path / "plan", model, steps=1, compare=False)
     assert found.agrees is None
