@@ -52,6 +52,7 @@ def simulation_report_page(
     """
     from mtpp.api.reporting.simulated_page import simulated_page
     from mtpp.api.simulate import simulate
+    from mtpp.api.verification.in_units import report_in_units
     from mtpp.api.verify import Verification
     from mtpp.formats.io.json_shape import attributed
     from mtpp.formats.results.simulation import check_simulation
@@ -70,7 +71,7 @@ def simulation_report_page(
         report = _report([Check("figures", None, why)], "")
         return simulation_page(document, report, None, ""), Verification(report)
     simulated, timeline = _again(document, request, observer)
-    report = _compared(document, simulated.document())
+    report = report_in_units(_compared(document, simulated.document()), document)
     page = simulation_page(document, report, timeline, "Every figure holds, simulated again")
     return page, Verification(report)
 

@@ -82,7 +82,15 @@ def with_recorded_model(claims: Mapping[str, Any], source: Source, request: Veri
 def report_on(
     claims: dict[str, Any], source: Source, request: VerifyRequest, observer: Observer
 ) -> Report | TableReport:
-    """Verify a document that was read from *source*."""
+    """Verify a document that was read from *source*; details have the units of the document."""
+    from mtpp.api.verification.in_units import in_units
+
+    return in_units(_report_in_ticks(claims, source, request, observer), claims)
+
+
+def _report_in_ticks(
+    claims: dict[str, Any], source: Source, request: VerifyRequest, observer: Observer
+) -> Report | TableReport:
     from mtpp.api.verification.overlapping_document import verify_overlapping_document
     from mtpp.api.verification.plan_document import verify_plan_document
     from mtpp.api.verification.range_document import verify_range_document

@@ -313,7 +313,7 @@ def check_ratio(due: float | None, stated: Any | None, rests_on: Sequence[Check]
     said = None if stated is None else float(stated)
     if said != due:
         return Check(name, False, f"{said_by} says {said!r}, it is {due!r}")
-    text = "none: the lower bound is zero" if due is None else f"{due!r}"
+    text = "none: the lower bound is zero" if due is None else factor(due)
     return resting(name, text, rests_on)
 
 

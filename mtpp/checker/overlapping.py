@@ -110,8 +110,12 @@ def _layers_row(document: Mapping[str, Any], graph: Any | None) -> Check:
 
 def _rate_row(stated: int | None, ticks: int) -> Check:
     due = None if ticks == 0 else (2 * _MILLI_PER_PS + ticks) // (2 * ticks)
-    said = "no limit" if due is None else f"at most {due} thousandths of a request a second, rounded to nearest"
-    return Check("rate", stated == due, said if stated == due else f"the document says {stated}, it is {due}")
+    said = "no limit" if due is None else f"at most {due / 1000:,.3f} requests/s"
+    return Check(
+        "rate",
+        stated == due,
+        said if stated == due else f"the document says {stated} thousandths of a request a second, it is {due}",
+    )
 
 
 def _proven(

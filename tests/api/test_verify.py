@@ -116,7 +116,7 @@ def test_a_false_plan_fails(folder: Path) -> None:
     found = verify(plan, folder / "model.json")
     assert (found.passed, found.verdict, found.exit_code) == (False, "false", 1)
     false = {row.claim: row.detail for row in found.rows if row.verdict == "false"}
-    assert f"the plan says {plan['bottleneck']} ticks" in false["bottleneck"]
+    assert f"the plan says {plan['bottleneck']}, it is {plan['bottleneck'] + 1}" in false["bottleneck"]
 
 
 def test_a_search_left_out_leaves_its_claims_open(folder: Path) -> None:

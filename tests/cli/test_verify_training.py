@@ -25,6 +25,7 @@ from mtpp.errors import InputError
 from mtpp.formats.io.json_text import parse_json
 from mtpp.formats.training.native import training_model_from_document, write_training_model
 from mtpp.training.problem import PlanningProblem
+from mtpp.units import format_bytes
 
 
 def named(seed: int) -> PlanningProblem:
@@ -114,7 +115,7 @@ def test_false_plans_are_found_out(tmp_path: Path) -> None:
     assert done.returncode == 1
     wrong = [" ".join(line.split()) for line in done.stdout.splitlines() if line.startswith("false")]
     memory = plan["stages"][1]["memory_bytes"]
-    assert wrong == [f"false stage figures stage 1: the plan says memory_bytes {memory}, it is {memory - 1}"]
+    assert wrong == [f"false stage figures stage 1: the plan says memory {memory} B, it is {memory - 1} B"]
     assert done.stdout.splitlines()[-1].startswith("INVALID: stage figures is false")
 
 
@@ -179,11 +180,11 @@ def test_deep_looks_for_any_plan(tmp_path: Path) -> None:
     done = verify(problem, plan, tmp_path, *options, "--require-tier", "enumerated")
     assert done.returncode == 0, done.stdout + done.stderr
     least = plan["least_memory_bytes"]
-    assert f"there is a plan with {least} bytes, and none with less" in done.stdout
+    assert f"there is a plan with {least} B, and none with less" in done.stdout
     plan["least_memory_bytes"] = least + 1
     done = verify(problem, plan, tmp_path, *options)
     assert done.returncode == 1
-    assert f"there is a plan with {least + 1} bytes, and one with less as well" in done.stdout
+    assert f"there is a plan with {least + 1} B, and one with less as well" in done.stdout
     plan["least_memory_bytes"] = least - 1
     done = verify(problem, plan, tmp_path, *options)
     assert done.returncode == 1
@@ -245,7 +246,7 @@ def test_the_least_memory_is_the_least(off: int, tmp_path: Path) -> None:
     done = run(*verify)
     assert done.returncode == (1 if off else 0), done.stdout + done.stderr
     if not off:
-        assert f"there is a plan with {plan['least_memory_bytes']} bytes, and none with less" in done.stdout
+        assert f"there is a plan with {format_bytes(plan['least_memory_bytes'])}, and none with less" in done.stdout
 
 
 def test_no_more_of_the_links_is_as_asked_for_than_was_asked(tmp_path: Path) -> None:

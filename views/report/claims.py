@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -12,7 +13,9 @@ from mtpp.views.report.stated import StatedPlan
 from mtpp.views.table import Column, Table
 from mtpp.wording import counted
 
-_MOST_REASONS = 12
+_MOST_REASONS = 6
+
+_TICKS = re.compile(r"(\d+) per unit \((\w+)\)")
 
 OPTIMAL, WITHIN, HELD, NO_PLAN = "✓", "≤", "=", "∅"
 """Signs of results that hold: of optima, of proven ratios and limits, of figures alone, and where nothing fits."""
@@ -54,7 +57,18 @@ def any_false(checks: Iterable[Check]) -> bool:
 def checks_table(caption: str, checks: Iterable[Check]) -> Table:
     """Return a line for each check."""
     columns = [Column(name, left=True) for name in ("verdict", "claim", "detail")]
-    return Table(caption, columns, [(verdict_cell(one.verdict), one.name, one.detail) for one in checks])
+    return Table(caption, columns, [(verdict_cell(one.verdict), *_told(one)) for one in checks])
+
+
+def _told(check: Check) -> tuple[str, str]:
+    """Return a claim and its detail, that on ticks in other words: no page counts in them."""
+    found = _TICKS.fullmatch(check.detail) if check.name == "ticks" else None
+    if found is None:
+        return ("unit of costs" if check.name == "ticks" else check.name), check.detail
+    steps, unit = int(found[1]), found[2]
+    if unit != "1":
+        return "unit of costs", f"{unit}, in whole picoseconds"
+    return "unit of costs", "that of the file" if steps == 1 else f"that of the file, in steps of 1/{steps:,}"
 
 
 def verdict_cell(verdict: Verdict | None) -> Cell:

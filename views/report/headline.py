@@ -37,6 +37,10 @@ def plan_headline(stated: StatedPlan, document: Mapping[str, Any]) -> Headline:
 def _scope(stated: StatedPlan, document: Mapping[str, Any]) -> str:
     """Return the rules that every cut keeps to that counts."""
     scope = f"{'for' if stated.on_devices else 'into'} {stated.seats}"
+    if "degrees" in document:
+        several = document["degrees"] != [1]
+        shared = f", of {one_of([str(one) for one in document['degrees']])} GPUs each," if several else ""
+        scope = f"of consecutive ops {scope}{shared}"
     if document["together"]:
         scope += " that keeps the groups together"
     if stated.limit is not None:

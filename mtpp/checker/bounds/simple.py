@@ -64,4 +64,4 @@ def _check_average_work(claim: BoundClaim) -> Verdict:
     average = ceil_div(total, claim.k)
     if average != claim.value:
         return False, f"the proof gives {average} ticks, the plan says {claim.value}"
-    return True, f"simple: {total} ticks of work in {counted(claim.k, 'stage')} leave {average} for one of them"
+    return True, f"simple: {total} ticks of work in {counted(claim.k, 'stage')} leave {average} ticks for one of them"

@@ -69,7 +69,7 @@ def _checked(
     if bound is None:
         return Check(FEWEST, False, f"there is no bound for {counted(k - 1, 'device')}")
     if bound["value"] <= most:
-        said = f"the bound for {counted(k - 1, 'device')} is {bound['value']}, which is within {most} ticks"
+        said = f"the bound for {counted(k - 1, 'device')} is {bound['value']} ticks, within the {most} ticks"
         return Check(FEWEST, False, said)
     path = (KEY, "lower_bound", "proof")
     if degrees is not None and placed is not None:

@@ -344,5 +344,4 @@ def check_iteration(plan: dict[str, Any], pipeline: Pipeline) -> tuple[Check, in
         said = None if plan[key] is None else float(plan[key])
         if said != mine:
             return Check(ITERATION, False, f"the plan says {key} {said!r}, it is {mine!r}"), due
-    as_time = "" if unit == "ps" else f", {time!r} {unit}"
-    return Check(ITERATION, True, f"{due} ticks{as_time}; paths alone take {least}"), due
+    return Check(ITERATION, True, f"{due} ticks; paths alone take {least}"), due

@@ -156,7 +156,7 @@ def _asked_for(plan: dict[str, Any]) -> str:
 def _memory(stated: Any) -> str:
     if stated is None:
         return "not limited"
-    return f"{stated} bytes each" if isinstance(stated, int) else f"{', '.join(map(str, stated))} bytes"
+    return f"{stated} bytes each" if isinstance(stated, int) else ", ".join(f"{one} bytes" for one in stated)
 
 
 def _feasible(plan: dict[str, Any], line: Line, checks: list[Check], ended_by: Interrupts) -> Report:
