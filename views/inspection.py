@@ -23,8 +23,9 @@ def inspection_text(document: Mapping[str, Any], medium: Medium) -> Iterable[Tab
     key = next(key for key in ("op", "module", "kind") if f"{key}s" in document)
     rows = document[f"{key}s"]
     if medium.form == "csv":
-        keys = (key, "kind" if key == "op" else "ops", "work", "param_bytes")
-        return [Table(columns=list(map(Column, keys)), rows=[list(row.values()) for row in rows])]
+        keys = (key, "kind" if key == "op" else "ops", "work", "param_bytes", "time_unit", "ticks_per_unit")
+        unit = (document["time_unit"], document["ticks_per_unit"])
+        return [Table(columns=list(map(Column, keys)), rows=[[*row.values(), *unit] for row in rows])]
     total = document["work"] or 1
     columns = [
         Column(key, left=True),
@@ -122,7 +123,8 @@ def _summary(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     measured = reader.get("costs")
     if isinstance(measured, Mapping):
         lines.append(("costs", f"measured: {measured.get('source', '')}"))
-    lines.append(("system", Device.from_document(document["system"]).describe()))
+    modelled = "macs" in reader and not isinstance(measured, Mapping)
+    lines.append(("system", Device.from_document(document["system"]).describe(computing=modelled)))
     return lines
 
 

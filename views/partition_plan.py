@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -12,9 +12,10 @@ from mtpp.names import CONTEXT_OBJECTIVE, PHASES
 from mtpp.units import format_bytes, format_share
 from mtpp.views.certificate_texts import ON_ENVELOPE
 from mtpp.views.renderer import view
+from mtpp.views.short_names import shortened_apart
 from mtpp.views.shown_plan import ShownPlan, devices_text, each_cost, fullest_stage, in_any_phase, state_bytes
 from mtpp.views.table import Column, Table, table_of_records
-from mtpp.views.terminal import Medium, middle_out
+from mtpp.views.terminal import Medium
 from mtpp.wording import counted
 
 if TYPE_CHECKING:
@@ -38,13 +39,15 @@ _PARTS = ("work", "input", "output", "overflow")
 @view
 def shown_text(plan: ShownPlan, medium: Medium) -> Iterable[Table]:
     """Return a table of the stages."""
-    if medium.form == "csv" and plan.frontier:
-        unit = {"time_unit": plan.time_unit, "ticks_per_unit": plan.ticks_per_unit}
-        return [table_of_records([{**vars(one), **unit} for one in plan.frontier])]
     if medium.form == "csv":
-        return [table_of_records([_flat(row) for row in plan.stages])]
-    table = Table(_title(plan), _columns(plan), _rows(plan), _figures(plan))
-    stages = _fitted(table, plan, medium.terminal) if medium.form == "table" else table
+        unit = {"time_unit": plan.time_unit, "ticks_per_unit": plan.ticks_per_unit}
+        rows = [vars(one) for one in plan.frontier] or map(_flat, plan.stages)
+        return [table_of_records([{**row, **unit} for row in rows])]
+    stages = Table(_title(plan), _columns(plan), _rows(plan), _figures(plan))
+    if medium.form == "table":
+        stages = _fitted(stages, plan, medium.terminal)
+    elif medium.form == "html":
+        stages = _with_bars(stages, plan, "utf-8")
     return [stages, *([frontier_table(plan)] if plan.frontier else [])]
 
 
@@ -314,27 +317,38 @@ def rate_text(per_second: float) -> str:
 def _fitted(table: Table, plan: ShownPlan, console: RichConsole) -> Table:
     """Return a table with bars where there is room for them, and with names that leave room for the figures."""
     widths = [max(map(len, column)) for column in zip(table.header, *table.cells, strict=True)]
+    if sum(widths) + 2 * (len(widths) - 1) > console.width and (narrower := table.without_empty()) is not None:
+        return _fitted(narrower, plan, console)
     names = [j for j, column in enumerate(table.columns) if column.name in _NAMES]
     fixed = sum(width for j, width in enumerate(widths) if j not in names) + 2 * (len(widths) - 1)
     bars = console.width >= fixed + 2 * _NAME_WIDTHS[0] + _BAR_WIDTH + 2
     least, most = _NAME_WIDTHS
     limit = min(max((console.width - fixed - (_BAR_WIDTH + 2 if bars else 0)) // 2, least), most)
-    columns = [replace(column, form=partial(middle_out, limit=limit)) if j in names else column
+    short = shortened_apart((row[j] for j in names for row in table.cells), limit)
+    columns = [replace(column, form=partial(_short, short, column.form)) if j in names else column
                for j, column in enumerate(table.columns)]  # fmt: skip
-    if not bars:
-        return replace(table, columns=columns)
-    bottleneck = plan.bottleneck
+    shorter = replace(table, columns=columns)
+    return _with_bars(shorter, plan, console.encoding or "") if bars else shorter
+
+
+def _with_bars(table: Table, plan: ShownPlan, encoding: str) -> Table:
+    """Return a table with a bar for each stage, as long as its cost against the bottleneck."""
+    bottleneck, columns = plan.bottleneck, table.columns
     shares = [stage["cost"] / bottleneck if bottleneck else 0.0 for stage in _listed_stages(plan)]
     return replace(
         table,
-        columns=[*columns, Column("", partial(_bar, console=console), left=True)],
+        columns=[*columns, Column("", partial(_bar, blocks=encoding.lower().startswith("utf")), left=True)],
         rows=[[*row, share] for row, share in zip(table.rows, shares, strict=True)],
         styles={(i, len(columns)): "bold red" if share == 1 else "cyan" for i, share in enumerate(shares)},
     )
 
 
-def _bar(share: float, console: RichConsole) -> str:
-    if not (console.encoding or "").lower().startswith("utf"):
+def _short(short: Mapping[str, str], form: Callable[[Any], str], name: Any) -> str:
+    return short[form(name)]
+
+
+def _bar(share: float, *, blocks: bool) -> str:
+    if not blocks:
         return "#" * round(min(share, 1.0) * _BAR_WIDTH)
     share = min(share, 1.0)  # a document may claim anything
     eighths = round(share * _BAR_WIDTH * 8)

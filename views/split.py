@@ -37,7 +37,8 @@ def split_text(result: WrittenStages, medium: Medium) -> Iterable[Table]:
     """Return a table of the stages."""
     rows = stage_rows(result)
     if medium.form == "csv":
-        return [table_of_records(rows)]
+        unit = {"time_unit": result.manifest.time_unit, "ticks_per_unit": result.manifest.ticks_per_unit}
+        return [table_of_records([{**row, **unit} for row in rows])]
     placed = any(stage.device for stage in result.manifest.stages)
     shown = [
         (

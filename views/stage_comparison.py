@@ -14,22 +14,31 @@ from mtpp.views.table import Column, Table, table_of_records
 from mtpp.views.terminal import Medium
 from mtpp.wording import counted
 
+_SPARE = {"input": 2, "output": 2}
+"""Columns that narrow terminals leave out, on both sides: those with the highest number first."""
+
+_ROOMY = 100
+"""Characters from which a terminal has room for two blanks between columns."""
+
 
 @view
 def compared_text(comparison: StageComparison, medium: Medium, assumptions: Sequence[str]) -> Iterable[Table]:
     """Return a table of the stages of both, a line each; as CSV in ticks."""
     pairs = list(zip(*comparison.padded(), strict=True))
     if medium.form == "csv":
-        return [table_of_records(_record(b, pair) for b, pair in enumerate(pairs))]
+        instance = comparison.given.instance
+        unit = {"time_unit": instance.time_unit, "ticks_per_unit": instance.ticks_per_unit}
+        return [table_of_records(_record(b, pair) | unit for b, pair in enumerate(pairs))]
     instance, costs = comparison.given.instance, common_unit(comparison.given)
     parts = [part for part in PARTS if part != "overflow" or instance.device.fast_memory_bytes is not None]
     devices = [[_device(row) for row in pair] for pair in pairs]
     apart = any(one != two for one, two in devices)
     named = [Column("device", left=True)] if any(one for one, _ in devices) else []
-    first = [*(named if apart else []), Column("ops"), *(Column(name, costs.text) for name in (*parts, "cost"))]
+    shown = [Column(name, costs.text, spare=_SPARE.get(name, 0)) for name in (*parts, "cost")]
+    first = [*(named if apart else []), Column("ops", spare=1), *shown]
     second = first if medium.form == "table" else [replace(one, name=f"{one.name}, against") for one in first]
-    between = [Column("against", left=True)] if medium.form == "table" else []
-    last = Column("difference", partial(costs.text, signed=True))
+    between = [Column("│", left=True)] if medium.form == "table" else []
+    last = Column("+/−" if medium.form == "table" else "difference", partial(costs.text, signed=True))
     rows = []
     for b, pair in enumerate(pairs):
         sides = [[_shown(row, name) for name in ("ops", *parts, "cost")] for row in pair]
@@ -40,7 +49,9 @@ def compared_text(comparison: StageComparison, medium: Medium, assumptions: Sequ
     title = f"{comparison.given_name} against {comparison.other_name}, stage by stage" + unit_text(instance, costs)
     figures = [*_figures(comparison), ("assumptions", "; ".join(assumptions))]
     alike = [] if apart else named
-    return [Table(title, [Column("stage"), *alike, *first, *between, *second, last], rows, figures)]
+    columns = [Column("stage"), *alike, *first, *between, *second, last]
+    gap = 1 if medium.form == "table" and medium.terminal.width < _ROOMY else 2
+    return [Table(title, columns, rows, figures, gap=gap)]
 
 
 def _device(row: dict[str, Any] | None) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -84,6 +84,22 @@ class Table:
             [NONE if value is None else form(value) for form, value in zip(forms, row, strict=True)]
             for row in self.rows
         ]
+
+    def without_empty(self) -> Table | None:
+        """Return the table without columns that have no value in any of several rows; None if all have one."""
+        empty = {j for j in range(1, len(self.columns)) if len(self.rows) > 1 and not any(
+            row[j] not in ("", NONE) for row in self.cells
+        )}  # fmt: skip
+        if not empty:
+            return None
+        kept = [j for j in range(len(self.columns)) if j not in empty]
+        styles = {
+            place if not isinstance(place, tuple) else (place[0], kept.index(place[1])): style
+            for place, style in self.styles.items()
+            if not isinstance(place, tuple) or place[1] not in empty
+        }
+        rows = [[row[j] for j in kept] for row in self.rows]
+        return replace(self, columns=[self.columns[j] for j in kept], rows=rows, styles=styles)
 
     def figures_beside(self, left_out: Iterable[str] = ()) -> list[tuple[str, str]]:
         """Named figures that go with the columns, *left_out* being those that a terminal has no room for."""

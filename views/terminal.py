@@ -9,7 +9,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from mtpp.terminal_safe import StyledText, terminal_safe, terminal_safe_table
-from mtpp.views.table import Table
+from mtpp.views.short_names import shortened_apart
+from mtpp.views.table import NONE, Table
 
 if TYPE_CHECKING:
     from rich.console import Console as RichConsole
@@ -195,28 +196,33 @@ def _fitted(table: Table, width: int) -> tuple[list[int], list[list[str]], list[
         spared = not any(table.columns[j].spare for j in kept)
         if over <= 0 and (names is None or room >= longest):
             return kept, cells, left_out
+        if empty := [j for j in kept[1:] if _is_empty(cells, j)]:
+            kept.remove(empty[-1])
+            continue
         if names is not None and (room >= least or spared):
-            for row in cells:
-                row[names] = _shortened(row[names], max(room, least))
+            for row, text in zip(cells, _shortened([row[names] for row in cells], max(room, least)), strict=True):
+                row[names] = text
             return kept, cells, left_out
         if spared:
             return kept, cells, left_out
-        kept.remove(first := max(kept, key=lambda j: table.columns[j].spare))
-        left_out.append(table.columns[first].name)
+        name = table.columns[max(kept, key=lambda j: table.columns[j].spare)].name
+        kept = [j for j in kept if table.columns[j].name != name]  # on both sides of a comparison
+        left_out.append(name)
 
 
-def _shortened(ends: str, limit: int) -> str:
+def _is_empty(cells: Sequence[Sequence[str]], column: int) -> bool:
+    """Say whether a column of several rows has no value."""
+    return len(cells) > 1 and all(row[column] in ("", NONE) for row in cells)
+
+
+def _shortened(cells: Sequence[str], limit: int) -> list[str]:
     """Shorten ``first … last`` to *limit* characters, each name by itself in its middle."""
-    if len(ends) <= limit:
-        return ends
-    names = ends.split(" … ")
-    room = (limit - 3) // 2 if len(names) == 2 else limit
-    return " … ".join(middle_out(name, room) for name in names)
-
-
-def middle_out(name: str, limit: int) -> str:
-    """Shorten a name to *limit* characters in its middle."""
-    if len(name) <= limit:
-        return name
-    kept = limit - 1
-    return f"{name[: kept // 2]}…{name[len(name) - (kept - kept // 2) :]}"
+    ends = [[cell] if len(cell) <= limit else cell.split(" … ") for cell in cells]
+    rooms = [limit if len(names) != 2 else (limit - 3) // 2 for names in ends]
+    short = {
+        room: shortened_apart(
+            (name for names, own in zip(ends, rooms, strict=True) if own == room for name in names), room
+        )
+        for room in set(rooms)
+    }
+    return [" … ".join(short[room][name] for name in names) for names, room in zip(ends, rooms, strict=True)]

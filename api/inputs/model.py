@@ -61,6 +61,8 @@ class Model:
         Shares of a language model at degrees of tensor parallelism above 1; None where no device has any.
     how
         Of a language model: how it is read, with its load; None of others.
+    modelled
+        Whether costs of ops come from the figures of devices; False of graphs that bring their own.
     """
 
     source: Source
@@ -78,6 +80,7 @@ class Model:
     adapters: Sequence[str] = ()
     how: ModelReading | None = None
     degrees: Mapping[int, DegreeGraph] | None = None
+    modelled: bool = True
 
     def __repr__(self) -> str:
         graph = self.graph
@@ -206,8 +209,9 @@ class Model:
         """Return what the figures rest on, for people."""
         from mtpp.inference.model_file import told_sizes
 
-        on = f"system {self.system.describe()}" if self.machine is None else f"machine {self.machine.describe()}"
-        texts = [on]
+        own = self.costs is not None or not self.modelled
+        system = f"system {self.system.describe(computing=not own)}"
+        texts = [system if self.machine is None else f"machine {self.machine.describe()}"]
         if self.costs is not None:
             texts.append(f"costs measured: {self.costs.display}")
         texts += told_sizes(self.dims, self.proposed_dims)
@@ -341,6 +345,7 @@ def read_model(
         adapters=how.adapters,
         how=how if serves else None,
         degrees=degrees,
+        modelled=serves or takes_sizes(source),
     )
 
 

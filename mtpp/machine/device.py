@@ -241,16 +241,16 @@ class Device:
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"not a system: {error}", where="/system") from None
 
-    def describe(self) -> str:
-        """Return one line for people: name, rates and memory."""
-        return f"{self.name}: {self.described()}"
+    def describe(self, *, computing: bool = True) -> str:
+        """Return one line for people: name, rates and memory; of computing only where costs come from them."""
+        return f"{self.name}: {self.described(computing=computing)}"
 
-    def described(self) -> str:
+    def described(self, *, computing: bool = True) -> str:
         """Return the same without the name."""
         if self.stage_times_ps:
             return self._described_by_stages()
         parts = [f"link {format_bandwidth(self.link.bandwidth_bytes_per_s)}"]
-        if self.peak_flops_per_s is not None and self.memory_bandwidth_bytes_per_s is not None:
+        if computing and self.peak_flops_per_s is not None and self.memory_bandwidth_bytes_per_s is not None:
             memory = f"memory {format_bandwidth(self.memory_bandwidth_bytes_per_s)}"
             parts = [format_compute_rate(self.peak_flops_per_s), memory, *parts]
         if self.fast_memory_bytes is None:

@@ -122,7 +122,8 @@ def test_narrow_terminals_lose_columns_and_say_which(monkeypatch: pytest.MonkeyP
 
 def test_names_lose_their_middles_where_room_is_short() -> None:
     """Both ends of a stage stay recognisable."""
-    assert terminals._shortened("decoder.layers.10 … decoder.layers.31", 23) == "deco…rs.10 … deco…rs.31"
+    (short,) = terminals._shortened(["decoder.layers.10 … decoder.layers.31"], 23)
+    assert short == "deco…rs.10 … deco…rs.31"
 
 
 def test_what_all_layers_run_as_is_said_once() -> None:
