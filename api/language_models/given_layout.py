@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mtpp.errors import InputError
 from mtpp.names import LAYOUT_ENGINES
+from mtpp.wording import did_you_mean
 
 if TYPE_CHECKING:
     from mtpp.formats.layouts.pasted import PastedLayout
@@ -52,9 +53,9 @@ def engine_and_layout(text: str) -> tuple[str, str]:
     """
     engine, sign, layout = text.partition("=")
     if not sign or engine not in LAYOUT_ENGINES:
-        raise InputError(
-            f"{text[:60]!r} is no ENGINE=TEXT", parameter="layout", remedy=f"engines are {', '.join(LAYOUT_ENGINES)}"
-        )
+        engines = f"engines are {', '.join(LAYOUT_ENGINES)}"
+        remedy = did_you_mean(engine, LAYOUT_ENGINES, engines) if sign else engines
+        raise InputError(f"{text[:60]!r} is no ENGINE=TEXT", parameter="layout", remedy=remedy)
     return engine, layout
 
 

@@ -20,6 +20,7 @@ from mtpp.ranges import MOST_SPLIT_DEVICES
 from mtpp.training.model import TrainingModel
 from mtpp.training.pfeife.line import CHOICES, graph_line, layer_line
 from mtpp.training.pfeife.problem import BACKWARD_RATIO, LOOPS, STATE, SplitProblem, SplitRules
+from mtpp.wording import did_you_mean
 
 if TYPE_CHECKING:
     from mtpp.api.inputs.model import Model
@@ -263,7 +264,7 @@ def _schedule(terms: SplitTerms, given: str | PassSchedule, loops: Sequence[int]
         return given, named_schedule(given, terms.size, terms.planner.micro_batches or 0, count)
     if isinstance(given, str):
         if given != STDIN and not os.path.exists(given):
-            remedy = f"give a file, or one of {', '.join(SCHEDULES)}"
+            remedy = did_you_mean(given, SCHEDULES, f"give a file, or one of {', '.join(SCHEDULES)}")
             raise InputError(
                 f"there is no file {given!r}, nor a schedule of that name", parameter="schedule", remedy=remedy
             )

@@ -17,6 +17,7 @@ from mtpp.formats.modelled.size_terms import OTHERS, SizeTerms, loop_of, size_of
 from mtpp.formats.onnx.tensor_type import Dim, PartialType, TensorType, partial_type
 from mtpp.formats.onnx.topology import loop_name, loop_names
 from mtpp.terminal_safe import shell_word
+from mtpp.wording import did_you_mean
 
 FLAG = "‹dims›"
 
@@ -104,7 +105,7 @@ class Dimensions:
             remedy = f"it has: {', '.join(names)}" if names else "it has none"
             return InputError(f"the model has no loop {loop!r}", source=self.source, where="‹trips›", remedy=remedy)
         if self.symbols:
-            remedy = f"it has: {', '.join(self.symbols)}"
+            remedy = did_you_mean(key, self.symbols, f"it has: {', '.join(self.symbols)}")
         else:
             remedy = "it has no symbolic dimensions; an unnamed one is given as TENSOR:AXIS"
         return InputError(f"the model has no dimension {key!r}", source=self.source, where=FLAG, remedy=remedy)

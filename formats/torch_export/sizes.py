@@ -10,6 +10,7 @@ from mtpp.formats.modelled.open_sizes import OpenSize, OpenSizes
 from mtpp.formats.modelled.size_roles import InputShape, Role, roles_of
 from mtpp.formats.modelled.size_terms import OTHERS, SizeTerms, are_proposed, size_of_others
 from mtpp.formats.torch_export.symbols import LARGEST_SIZE, UnknownSymbol, evaluated, symbols_of
+from mtpp.wording import did_you_mean
 
 FLAG = "‹dims›"
 
@@ -99,7 +100,7 @@ class Sizes:
     def _no_such_size(self, key: str) -> InputError:
         named = set(self.places.values())
         known = [*self.places, *(symbol for symbol in self.symbols if symbol not in named)]
-        remedy = f"it has: {', '.join(known)}" if known else "all its sizes are fixed"
+        remedy = did_you_mean(key, known, f"it has: {', '.join(known)}") if known else "all its sizes are fixed"
         return InputError(f"the program has no symbolic size {key!r}", source=self.source, where=FLAG, remedy=remedy)
 
     def of(self, size: Any, where: str) -> int:

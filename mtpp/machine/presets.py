@@ -72,12 +72,13 @@ def preset_named(spelling: str) -> str | None:
 
 
 def unknown_preset(spelling: str) -> str:
-    """Return the remedy for a name that no preset has: the nearest, or all."""
+    """Return the remedy for a name that no preset has: the nearest, or the command that lists them."""
     presets = {_plain(name): name for name in preset_tables()}
-    near = did_you_mean(_plain(spelling), presets, "")
+    is_path = os.sep in spelling or spelling.endswith(".toml")
+    near = "" if is_path else did_you_mean(_plain(spelling), presets, "")
     for plain, name in presets.items():
         near = near.replace(repr(plain), repr(name))
-    return near or f"presets: {', '.join(presets.values())}"
+    return near or f"{'check the path; ' if is_path else ''}`mtpp systems` lists the presets"
 
 
 def load_device(name_or_path: str = DEFAULT_PRESET) -> Device:

@@ -83,7 +83,7 @@ def test_an_unknown_rank_can_be_given_axis_by_axis(reading):
 @pytest.mark.parametrize(
     ("dims", "message"),
     [
-        ({"bath": 1}, "model.onnx: dims: the model has no dimension 'bath'; it has: batch"),
+        ({"bath": 1}, "model.onnx: dims: the model has no dimension 'bath'; did you mean 'batch'?"),
         ({"x:7": 1, "batch": 1}, "'x' has only 2 axes"),
         ({"x:1": 9, "batch": 1}, "the model fixes this dimension at 8; leave it out"),
         ({"batch": 0}, "dims: batch: 0 is not a positive size"),

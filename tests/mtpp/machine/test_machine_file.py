@@ -124,7 +124,10 @@ ONE = "[[device]]\n"
         (ONE + 'count = 3\nplace = ["cpu", "cuda:1"]', "/device/0/place: 2 places for 3 devices"),
         (ONE + "system = {}", "/device/0/system: its rates are open; fill in peak_flops, memory_bandwidth, bandwidth"),
         ('order = "free"', "/device: missing key; describe each: [[device]]"),
-        (ONE + 'system = "abacus"', "/device/0/system: 'abacus' is neither a preset nor a table; presets: "),
+        (
+            ONE + 'system = "abacus"',
+            "/device/0/system: 'abacus' is neither a preset nor a table; `mtpp systems`",
+        ),
         (ONE + 'system = {colour = "red"}', "/device/0/system/colour: unknown key"),
         (ONE + 'system = {name = 3, bandwidth = "1B/s"}', "/device/0/system/name: is not a text"),
         (ONE + "system = {bandwidth = 3}", "/device/0/system/bandwidth: 3 has no unit"),
