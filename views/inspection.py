@@ -37,7 +37,7 @@ def inspection_text(document: Mapping[str, Any], medium: Medium) -> Iterable[Tab
     cells = [
         [name or None, what or None, work, work, size or None] for name, what, work, size in map(dict.values, rows)
     ]
-    return [Table(document["model"]["name"], columns, cells, _summary(document), layout="plain")]
+    return [Table(document["model"]["name"], columns, cells, _summary(document), layout="above")]
 
 
 @view
@@ -51,7 +51,7 @@ def open_inspection_text(document: Mapping[str, Any], medium: Medium) -> Iterabl
         figures.append(("inputs", _listing([_port(port) for port in document["inputs"]])))
     figures.append(("no costs", _obstacle(document)))
     columns = [Column("open size", left=True), Column("meaning", left=True), Column("proposal")] if rows else []
-    return [Table(document["model"]["name"], columns, [list(row.values()) for row in rows], figures, layout="plain")]
+    return [Table(document["model"]["name"], columns, [list(row.values()) for row in rows], figures, layout="above")]
 
 
 def _obstacle(document: Mapping[str, Any]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from mtpp.units import format_bytes, format_count, format_picoseconds, format_quantity
@@ -18,6 +19,9 @@ _STEP_KEYS = ("flops", "weight_bytes", "cache_bytes_read", "cache_bytes_written"
 _LISTED = 3
 _DEGREES = 8
 
+_EMPTY = 9
+"""Spare of a column without a value: the first to be left out."""
+
 
 @view
 def language_model_text(document: Mapping[str, Any], medium: Medium) -> Iterable[Table]:
@@ -27,22 +31,26 @@ def language_model_text(document: Mapping[str, Any], medium: Medium) -> Iterable
     columns = [
         Column("part", left=True),
         Column("layers", left=True),
-        Column("kind", left=True),
-        Column("parameters", format_count),
+        Column("kind", left=True, spare=4),
+        Column("parameters", format_count, spare=3),
         Column("bytes", format_bytes),
         Column("cache/token", lambda size: f"{size:,} B"),
-        Column("window", lambda tokens: f"{tokens:,}"),
-        Column("state", format_bytes),
+        Column("window", lambda tokens: f"{tokens:,}", spare=2),
+        Column("state", format_bytes, spare=2),
     ]
     phases = list(document.get("steps", ()))
     for phase in phases:
-        columns += [Column(f"{phase} FLOPs", format_count), Column(f"{phase} bytes", format_bytes)]
+        columns += [Column(f"{phase} FLOPs", format_count), Column(f"{phase} bytes", format_bytes, spare=1)]
         columns += [Column(f"{phase} on {one['name']}", format_picoseconds) for one in document.get("devices", ())]
     kinds = len(document.get("devices", ()))
     embedding, head, other = (_around(name, document[name], phases, kinds) for name in ("embedding", "head", "other"))
     decoder, mtp = (_alike(document[name], phases, kinds) for name in ("layers", "mtp"))
     rows = [embedding, *decoder, head, other, *mtp]
-    return [Table(document["name"], columns, rows, _summary(document), layout="plain")]
+    columns = [
+        replace(column, spare=_EMPTY) if all(row[j] is None for row in rows) else column
+        for j, column in enumerate(columns)
+    ]
+    return [Table(document["name"], columns, rows, _summary(document), layout="above")]
 
 
 def _records(document: Mapping[str, Any]) -> Table:
