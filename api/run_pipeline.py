@@ -109,6 +109,16 @@ class PipelineRun(ShownResult):
         """
         self.machine.save(path)
 
+    def against(self, plan: PartitionPlan) -> ComparedRun:
+        """Hold the run against a plan of the same stages, for any machine and with any costs.
+
+        Raises
+        ------
+        InputError
+            If the plan has other stages, or its costs have no unit of time.
+        """
+        return compare_run(plan, self)
+
     @property
     def throughput_per_s(self) -> float:
         """Batches per second, the filling and the emptying of the pipeline included."""

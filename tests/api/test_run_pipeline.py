@@ -11,6 +11,7 @@ import pytest
 from processes import run
 from stage_folders import bypass, whole_bypass
 
+import mtpp
 from mtpp.api.observer import MtppWarning, Observer
 from mtpp.api.run_pipeline import run_pipeline
 from mtpp.errors import InputError, Interrupted, LimitReached
@@ -41,6 +42,10 @@ def test_the_document_is_the_command_s(place: Path) -> None:
     assert [stage["predicted_s"] for stage in own["stages"]] == [stage["predicted_s"] for stage in due["stages"]]
     assert (found.agrees, found.stopped, found.batches, len(found.stages)) == (True, "finished", 4, 4)
     assert found.throughput_per_s > 0
+    assert found.hand_overs.line is not None
+    assert found.pays is (own["pays"])
+    with pytest.raises(InputError, match="stage 0 has 2 ops in the run, and 3 here"):
+        found.against(mtpp.evaluate(model, [0, 0, 0, 1, 1, 1]))
     assert found.speedup > 0
     assert repr(found).startswith("toy: 4 stages as a pipeline, 4 batches\n")
     assert "--" not in repr(run_pipeline(stages, batches=1, warmup=0))
