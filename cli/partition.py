@@ -87,6 +87,7 @@ def command(
     from mtpp.api.partitioning.single import find_partition, prepare
     from mtpp.cli.options.overheads import ProcessOverheads, searching_s
     from mtpp.cli.terminal.delivery import check_output, deliver_plan, unmet_requirements
+    from mtpp.cli.terminal.next_command import tell_next
     from mtpp.host.deadline import deadline_from_start, process_age_s
     from mtpp.host.stop_reason import StopReason
 
@@ -115,6 +116,7 @@ def command(
     plan = find_partition(prepared, deadline, console)
     emitted = (lambda: emit_plan(plan, read, emitting, console)) if emitting.form else None
     deliver_plan(plan, console, output, output_format, embed=written.embed, emitted=emitted)
+    tell_next([plan], limit_s, console)
     if report is not None:
         shallow = limit_s is not None or plan.stopped == StopReason.INTERRUPTED
         _deliver_page(plan, read, written, console, shallow=shallow)
@@ -148,12 +150,15 @@ def _several(
     """Search for a plan for each number of stages, deliver all of them and return the exit code."""
     from mtpp.api.partitioning.range_search import find_range
     from mtpp.cli.terminal.delivery import deliver_texts, unmet_requirements
+    from mtpp.cli.terminal.next_command import tell_next
     from mtpp.host.stop_reason import StopReason
 
     found = find_range(read, asked, deadline, console)
     as_json = partial(found.json_text, embed=written.embed)
     deliver_texts(written.output, as_json, as_json if output_format == "json" else partial(found.text, output_format))
     interrupted = found.stopped == StopReason.INTERRUPTED
+    if not interrupted:
+        tell_next(found.plans, asked.time_limit_s, console)
     if written.report is not None:
         shallow = asked.time_limit_s is not None or interrupted
         _deliver_page(found, read, written, console, shallow=shallow)

@@ -158,8 +158,11 @@ class PlanRange(SavedResult):
     def _shown(self, medium: str | Medium) -> str:
         from mtpp.views.plan_range import range_text
 
-        stated = [plan.stated for plan in self.plans]
-        return range_text(self._said(), medium, self.plans[0].assumptions, claimed=not self.verified, plans=stated)
+        stated, told = [plan.stated for plan in self.plans], [plan.assumptions for plan in self.plans]
+        common = [text for text in told[0] if all(text in other for other in told)]
+        if any(len(texts) > len(common) for texts in told):
+            common.append("loads and devices depend on k")
+        return range_text(self._said(), medium, common, claimed=not self.verified, plans=stated)
 
 
 INTERRUPTED = "interrupted before its turn"

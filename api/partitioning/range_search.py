@@ -11,7 +11,6 @@ from mtpp.api.partitioning.plan_range import INTERRUPTED, PlanRange
 from mtpp.api.partitioning.single import Prepared, on_machine, prepare, search
 from mtpp.errors import Infeasible, InputError, Interrupted, LimitReached
 from mtpp.host.interruption import Interruption
-from mtpp.host.stop_reason import StopReason
 from mtpp.wording import counted
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ def find_range(model: Model, asked: Partitions, deadline: Deadline, observer: Ob
     last: Infeasible | LimitReached | None = None
     with Interruption() as interruption, observer.steps() as steps:
         for i, k in enumerate(counts):
-            if interruption.requested or (plans and plans[-1].stopped == StopReason.INTERRUPTED):
+            if interruption.requested:
                 missing |= dict.fromkeys(counts[i:], INTERRUPTED)
                 break
             steps.show(f"k = {k}", i, len(counts))
@@ -59,7 +58,7 @@ def find_range(model: Model, asked: Partitions, deadline: Deadline, observer: Ob
             try:
                 prepared = prepare(for_stages(model, k), asked.single(k), together)
                 before = plans[-1] if plans else None
-                plan = _found(prepared, before, deadline.share(1 / (len(counts) - i)), observer)
+                plan = _found(prepared, before, deadline.share(1 / (len(counts) - i)), observer, interruption)
             except (Infeasible, LimitReached) as error:
                 missing[k], last = error.problem, error
                 continue
@@ -79,11 +78,13 @@ def find_range(model: Model, asked: Partitions, deadline: Deadline, observer: Ob
     return PlanRange(made, missing)
 
 
-def _found(prepared: Prepared, before: Plan | None, deadline: Deadline, observer: Observer) -> Plan:
+def _found(
+    prepared: Prepared, before: Plan | None, deadline: Deadline, observer: Observer, interruption: Interruption
+) -> Plan:
     """Return the best plan known for one number of stages; *before* is the one for fewer."""
     if before is not None and settled(before, prepared):
         return carried(before, prepared.instance, before)
-    plan = on_machine(search(prepared, deadline, observer), prepared.model)
+    plan = on_machine(search(prepared, deadline, observer, interruption), prepared.model)
     if before is None or not comparable(before, plan):
         return plan
     worse = plan.goal.value(plan.costs) > before.goal.value(before.costs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -151,8 +152,14 @@ def prepare(model: Model, asked: Partitioning, together: tuple[tuple[str, ...], 
     return prepared
 
 
-def search(prepared: Prepared, deadline: Deadline, observer: Observer) -> Plan:
-    """Search until the deadline; Ctrl-C ends the search with the best partition so far."""
+def search(prepared: Prepared, deadline: Deadline, observer: Observer, ending: Interruption | None = None) -> Plan:
+    """Search until the deadline; Ctrl-C ends the search with the best partition so far.
+
+    Parameters
+    ----------
+    ending
+        Interruption that the caller has entered, for several searches.
+    """
     from mtpp.host.interruption import Interruption
     from mtpp.solvers.latency.least_limit import with_least_limit
     from mtpp.solvers.latency.solve import solve_for_goal
@@ -171,7 +178,7 @@ def search(prepared: Prepared, deadline: Deadline, observer: Observer) -> Plan:
     variant, graph = prepared.variant, prepared.model.graph
     with (
         compilation_told(observer),
-        Interruption() as interruption,
+        Interruption() if ending is None else nullcontext(ending) as interruption,
         observer.search(prepared.instance) as listener,
     ):
         try:

@@ -27,6 +27,9 @@ TENTH = Fraction(1, 10)
 _ALIKE = ("objective", "max_latency", "max_bottleneck", "time_unit", "system", "machine", "together", "replicas")
 """Keys that are the same in all plans of a range."""
 
+_NAMES = ("name", "place")
+"""Keys of a device that are no figures."""
+
 _SECOND = PICOSECONDS_PER_UNIT["s"]
 
 
@@ -114,10 +117,18 @@ def _of_one_model(plans: Sequence[Mapping[str, Any]]) -> Check:
 
 
 def _held(plan: Mapping[str, Any], key: str) -> Any:
-    """Return a part of a plan; of one of the most sequences the system holds as many as it found."""
-    value = plan.get(key)
-    loaded = key == "system" and CAPACITY in plan
-    return {name: own for name, own in plan[key].items() if name != "sequences"} if loaded else value
+    """Return a part of a plan to compare.
+
+    Plans of language models may list as many equal devices as they have stages: then one of these. Those of the largest
+    load state the sequences that they found.
+    """
+    own = plan.get(key)
+    if key == "machine" and own is not None:
+        devices = [{name: one for name, one in device.items() if name not in _NAMES} for device in own["devices"]]
+        own = devices[0] if all(device == devices[0] for device in devices) else own
+    if CAPACITY in plan and isinstance(own, dict):
+        return {name: one for name, one in own.items() if name != "sequences"}
+    return own
 
 
 def _derived(plans: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
