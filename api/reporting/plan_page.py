@@ -124,7 +124,7 @@ def training_report_page(document: dict[str, Any], report: Report, request: Veri
         try:
             timeline, said = _simulated(document, request, observer)
         except InputError as error:
-            said = f"it cannot be simulated: {error.problem}"
+            said = error.problem
     return training_page(document, report, timeline, said, flows)
 
 

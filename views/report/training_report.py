@@ -7,12 +7,14 @@ from fractions import Fraction
 from typing import Any
 
 from mtpp.checker.report import BOUND_CHECK, Report
+from mtpp.checker.training.plan_rows import LEAST_MEMORY
 from mtpp.training.timeline import Timeline
 from mtpp.units import format_bandwidth, format_bytes
 from mtpp.views.report.claims import claims_of, facts_section, plan_verdict, with_verdict
 from mtpp.views.report.headline import training_headline
 from mtpp.views.report.page import Page, Prose, Section
 from mtpp.views.report.stated import ratio_text
+from mtpp.views.report.training.memory_peaks import each_limit
 from mtpp.views.report.training.plan_stages import drawn_section
 from mtpp.views.report.training.scales import rate_text
 from mtpp.views.report.training.schedule import timeline_sections
@@ -78,7 +80,7 @@ def training_page(
 
 def _figures(document: Mapping[str, Any], times: TrainingTimes, report: Report) -> list[tuple[str, str, str]]:
     if not document["feasible"]:
-        return []
+        return _wanted(document, report)
     word = _WORDS[str(report.verdict)]
     time = "iteration" if document.get("iteration_ticks") is not None else "time per sample"
     figures = [(times.noun, times.describe(times.upper), with_verdict(times.of_what, report, time))]
@@ -103,6 +105,20 @@ def _figures(document: Mapping[str, Any], times: TrainingTimes, report: Report) 
     stages = len(document["stages"])
     devices = document.get("devices_used", document["system"]["devices"])
     figures.append(("Stages", f"{stages:,}", f"on {counted(devices, 'device')}"))
+    return figures
+
+
+def _wanted(document: Mapping[str, Any], report: Report) -> list[tuple[str, str, str]]:
+    """Return the devices that no plan was found for, and the memory with which there is one."""
+    system = document["system"]
+    figures = [("Devices", f"{system['devices']:,}", "at hand")]
+    limits = [one for one in dict.fromkeys(each_limit(system["memory_bytes"], 1)) if one is not None]
+    if limits:
+        figures.append(("Memory", ", ".join(map(format_bytes, limits)), "of each device"))
+    least = document.get("least_memory_bytes")
+    if least is not None:
+        detail = with_verdict(f"of each device, {least:,} bytes, would do", report, LEAST_MEMORY)
+        figures.append(("Memory needed", format_bytes(least), detail))
     return figures
 
 

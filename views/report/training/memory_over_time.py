@@ -21,9 +21,10 @@ _MOST_HIGH = 16
 _FLOOR, _CEILING = 0.46, -0.18
 """Of the band of a row, whose number is in the middle; its name stands above it."""
 
-_LONGEST_LIMIT = 4
+_LONGEST_LIMIT = 10
 """A limit that is as many times the peak is named, and not drawn: the rest would be too flat to read."""
 
+_PLACES = 7
 _STEPS = (1, 2, 4, 5, 8, 10)
 _NOTHING = RowMemory(0, ())
 
@@ -96,6 +97,8 @@ def memory_section(timeline: Timeline, scale: TimeScale, charts: dict[str, Any])
     if drawn:
         _draw_limits(chart, limits, band, scale.value(timeline.iteration), max(drawn))
         caption += "; the dashed line is the limit"
+    elif any(limit is not None for limit in limits):
+        caption += "; the limit lies too far above to be drawn"
     names: dict[str, Any] = {
         "x": [0.0] * len(steps),
         "y": [r - 0.36 for r in range(len(steps))],
@@ -114,7 +117,7 @@ class _Band(NamedTuple):
 
     def at(self, row: int, size: float) -> float:
         """Return the place of so many on the axis of rows."""
-        return row + _FLOOR - self.scale * size
+        return round(row + _FLOOR - self.scale * size, _PLACES)
 
 
 def _told(row: TimelineRow, peak: int, limit: int | None, sizes: SizeScale) -> str:
@@ -147,15 +150,17 @@ def _draw(
     sizes: SizeScale,
 ) -> None:
     """Draw what each row holds."""
-    keys = ("left", "right", "top", "bottom", "bytes", "when")
+    keys: tuple[str, ...] = ("left", "right", "top", "bottom", "bytes", "when")
+    if not timeline.memory:
+        keys = (*keys[:4], "when")
     fixed: dict[str, list[Any]] = {key: [] for key in keys}
     kept: dict[str, list[Any]] = {key: [] for key in (*keys, "flying")}
 
     def append(columns: dict[str, list[Any]], start: int, end: int, top: float, bottom: float, size: int) -> None:
-        values = (scale.value(start), scale.value(end), top, bottom, sizes.text(size))
-        for key, value in zip(keys, values, strict=False):
+        told = [sizes.text(size)] if timeline.memory else []
+        when = f"{scale.number(start)} to {scale.text(end)}"
+        for key, value in zip(keys, (scale.value(start), scale.value(end), top, bottom, *told, when), strict=True):
             columns[key].append(value)
-        columns["when"].append(f"{scale.number(start)} to {scale.text(end)}")
 
     for r, (own, row) in enumerate(zip(memory, steps, strict=True)):
         if own.fixed:

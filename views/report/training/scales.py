@@ -13,7 +13,7 @@ _TIMES = ("s", "ms", "µs", "ns")
 _SIZES = ("TiB", "GiB", "MiB", "KiB")
 _STEP = 1024
 _DIGITS = 3
-_FIGURES = 4
+_FIGURES, _KEPT = 4, 10
 _WHOLE = 1000
 """Rates from here on have no digits behind the point."""
 
@@ -52,8 +52,8 @@ class TimeScale:
         return f"{name} ({self.unit})" if self.unit else name
 
     def value(self, ticks: Fraction | int) -> float:
-        """Return a time in the unit."""
-        return float(ticks / self.ticks)
+        """Return a time in the unit, in as many figures as a drawing needs: pages of many passes stay small."""
+        return float(f"{float(ticks / self.ticks):.{_KEPT}g}")
 
     def number(self, ticks: Fraction | float) -> str:
         """Write a time without its unit; one too short for the digits of the rest with two significant ones."""

@@ -13,7 +13,7 @@ from mtpp.views.report.training.memory_over_time import memory_section
 from mtpp.views.report.training.scales import TimeScale
 from mtpp.views.training.timeline_texts import CRITICAL, colour, legend
 
-_MOST_BARS = 12_000
+_MOST_BARS = 10_000
 """Bars that are drawn one by one; of more, those that are shortest are drawn together."""
 
 _MOST_CHANNELS = 16
@@ -50,7 +50,7 @@ def schedule_section(timeline: Timeline, scale: TimeScale, charts: dict[str, Any
         rows=[row.label for row in timeline.rows] + [f"transfer {row.label}" for row in channels],
         zoom="x",
     )
-    tips = (("", "pass"), ("", "time"), ("takes", "takes"))
+    tips = (("", "pass"), ("", "time"))
     passes = _columns(merged[:count], 0, timeline, scale)
     chart.boxes(passes, name="passes", edge=SURFACE, edge_width=0.5, tips=tips)
     transfers = _columns(merged[count:], count, timeline, scale)
@@ -103,17 +103,17 @@ def _columns(
     rows: Sequence[Sequence[tuple[Bar, str]]], first: int, timeline: Timeline, scale: TimeScale
 ) -> dict[str, list[Any]]:
     """Return places, names and times of the bars of rows, the first of which has the number *first*."""
-    keys = ("left", "right", "top", "bottom", "fill", "label", "pass", "time", "takes")
+    keys = ("left", "right", "top", "bottom", "fill", "pass", "time", *(() if first else ("label",)))
     columns: dict[str, list[Any]] = {key: [] for key in keys}
     for r, found in enumerate(rows, first):
         for bar, name in found:
             top, bottom = _CHANNEL if first else _LOWER if bar.kind in _BACKWARD else _HIGHER
             values = (
-                *(scale.value(bar.start), scale.value(bar.end), r + top, r + bottom),
-                *(colour((bar.kind, bar.loop), timeline.loops), bar.label, name),
-                *(f"{scale.number(bar.start)} to {scale.text(bar.end)}", scale.text(bar.end - bar.start)),
+                *(scale.value(bar.start), scale.value(bar.end), round(r + top, 2), round(r + bottom, 2)),
+                *(colour((bar.kind, bar.loop), timeline.loops), name),
+                *(f"{scale.number(bar.start)} to {scale.text(bar.end)}", bar.label),
             )
-            for key, value in zip(keys, values, strict=True):
+            for key, value in zip(keys, values, strict=False):
                 columns[key].append(value)
     return columns
 

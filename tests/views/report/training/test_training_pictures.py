@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+import re
 from fractions import Fraction
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import pytest
+from machines import on_machine
 from planning import plan_with
+from training_models import four_layers
+from training_plan_documents import no_plan_document
 
 import mtpp
 from mtpp.api.recipes import MultiModalTransformer
 from mtpp.api.reporting.stage_flows import graph_flows, line_flows
 from mtpp.formats.training.native import write_training_model
+from mtpp.training.problem import PlanningProblem
 from mtpp.training.timeline import RowMemory
 from mtpp.views.report.training.memory_peaks import peaks_section, stated_peaks
 from mtpp.views.report.training.scales import SizeScale, TimeScale, rate_text
@@ -133,6 +138,15 @@ def test_peaks_stand_against_limits() -> None:
     assert (first.told, first.limit, first.over) == ("4 B of 8 B, 50.0%", 80.0, False)
     assert (second.told, second.over) == ("10 B of 8 B, 125.0%", True)
     assert (third.told, third.limit, [piece.kind for piece in third.pieces]) == ("8 B", None, ["weights"])
+
+
+def test_no_plan_names_the_memory_that_would_do() -> None:
+    """The page that no plan fits says which devices there are, and which memory they would need."""
+    rest = {"devices": 6, "memory_bytes": 13, "bandwidth_bytes_per_s": 3 * 10**9, "micro_batches": 6}
+    document = no_plan_document(PlanningProblem(four_layers(), **on_machine(**rest)), 50)
+    page = mtpp.report(json.loads(json.dumps(document, default=float)), None, four_layers()).html
+    assert re.search(r"<dt>Memory</dt><dd>13 B <small>of each device</small>", page)
+    assert re.search(r"<dt>Memory needed</dt><dd>50 B <small>of each device, 50 bytes, would do", page)
 
 
 def test_models_of_plans_are_text(tmp_path: Path) -> None:
