@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -22,11 +21,12 @@ if TYPE_CHECKING:
 
 
 def emit(
-    model: str | os.PathLike[str] | Model | None,
+    model: Any,
     plan: Any,
     form: str | Sequence[str],
     *,
     virtual_stages: int = 1,
+    from_format: str | None = None,
     dims: SizeTerms | str | None = None,
     max_input_size: int | str = "2GiB",
     observer: Observer | None = None,
@@ -67,13 +67,15 @@ def emit(
     >>> emit(model, mtpp.partition(model, 2), "cut-names").splitlines()[1]
     ' "format": "mtpp-cuts",'
     """
+    from mtpp.api.inputs.python_models import runnable_model
     from mtpp.api.inputs.stage_plan import plan_files
     from mtpp.api.inputs.user_assignment import brought_along
 
     asked = Emitting.of(form=names(form, "form"), virtual_stages=virtual_stages)
-    planned = Planned.of(dims=dims, max_input_size=max_input_size)
-    with brought_along(plan, "plan"):
-        return emit_files(plan_files(model, plan, planned), asked, listener(observer))
+    planned = Planned.of(from_format=from_format, dims=dims, max_input_size=max_input_size)
+    largest = int(planned.max_input_size)
+    with runnable_model(model, planned.from_format, largest, weights=False) as found, brought_along(plan, "plan"):
+        return emit_files(plan_files(found, plan, planned), asked, listener(observer))
 
 
 def emit_files(files: PlanFiles, asked: Emitting, observer: Observer, adapters: Sequence[str] = ()) -> str:

@@ -58,7 +58,7 @@ class Profile(SavedResult):
 
 
 def profile(
-    model: str | os.PathLike[str] | Model,
+    model: Any,
     *,
     warmup: int = 3,
     repeats: int = 20,
@@ -70,6 +70,7 @@ def profile(
     dims: SizeTerms | str | None = None,
     seed: int = 0,
     imports: Iterable[str] = (),
+    from_format: str | None = None,
     system: Device | str | os.PathLike[str] | None = None,
     memory_limit: int | str | None = None,
     max_input_size: int | str = "2GiB",
@@ -86,7 +87,8 @@ def profile(
     Parameters
     ----------
     model
-        Path of an ONNX model or an exported program, or one as read. Weights that are absent are random.
+        Path of an ONNX model or an exported program, or one as read; an exported program in memory; with *from_format*
+        ``"torch"`` a function ``"package.module:function"``. Weights that are absent are random.
     observer
         Listener to what is being done.
 
@@ -110,11 +112,13 @@ def profile(
     (122, 'us')
     """
     from mtpp.api.inputs.model_path import model_file
+    from mtpp.api.inputs.python_models import runnable_model
 
-    file, read_for = model_file(model)
     read_on = model.system if system is None and isinstance(model, Model) else system
     terms = Profiling.among(locals(), system=read_on)
-    return profile_model_file(file, terms, listener(observer), read_for)
+    with runnable_model(model, terms.from_format, int(terms.max_input_size)) as found:
+        file, read_for = model_file(found)
+        return profile_model_file(file, terms, listener(observer), read_for)
 
 
 def profile_model_file(

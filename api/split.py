@@ -19,7 +19,6 @@ from mtpp.errors import InputError, Interrupted
 from mtpp.host.interrupts import unwinding
 
 if TYPE_CHECKING:
-    from mtpp.api.inputs.model import Model
     from mtpp.api.inputs.stage_plan import PlanFiles, PlannedModel
     from mtpp.formats.modelled.size_terms import SizeTerms
     from mtpp.formats.results.split import WrittenStages
@@ -69,7 +68,7 @@ class SplitResult(ShownResult):
 
 
 def split(
-    model: str | os.PathLike[str] | Model | None,
+    model: Any,
     plan: Any,
     folder: str | os.PathLike[str] | None = None,
     *,
@@ -78,6 +77,7 @@ def split(
     inputs: str | os.PathLike[str] | Mapping[str, Any] | None = None,
     seed: int = 0,
     imports: Iterable[str] = (),
+    from_format: str | None = None,
     dims: SizeTerms | str | None = None,
     max_input_size: int | str = "2GiB",
     observer: Observer | None = None,
@@ -92,7 +92,9 @@ def split(
     Parameters
     ----------
     model
-        Path of the model that the plan is about, or one as read. None: the one that the plan records.
+        Path of the model that the plan is about, or one as read. None: the one that the plan records. Stages of a
+        ``torch.export.ExportedProgram``, and of what a function ``"package.module:function"`` builds (*from_format*
+        ``"torch"``), have its weights; those of a module that :func:`mtpp.read` exported have none.
     plan
         A plan: a path, bytes, a parsed document, an object that has one, or the stages of ops by name.
     folder
@@ -125,15 +127,17 @@ def split(
     >>> [stage.file for stage in parts.manifest.stages]
     ['stage-0.onnx', 'stage-1.onnx']
     """
+    from mtpp.api.inputs.python_models import runnable_model
     from mtpp.api.inputs.stage_plan import plan_files
     from mtpp.api.inputs.user_assignment import brought_along
 
     asked = Splitting.of(check=check, inputs=inputs, force=force, seed=seed, imports=imports)
     if folder is None and not asked.check:
         raise InputError("is missing", parameter="folder", remedy="give one, or ‹check› without one")
-    files = plan_files(model, plan, Planned.of(dims=dims, max_input_size=max_input_size))
-    with brought_along(plan, "plan"):
-        return split_files(files, None if folder is None else path_text(folder, "folder"), asked, listener(observer))
+    planned = Planned.of(from_format=from_format, dims=dims, max_input_size=max_input_size)
+    target = None if folder is None else path_text(folder, "folder")
+    with runnable_model(model, planned.from_format, int(planned.max_input_size)) as found, brought_along(plan, "plan"):
+        return split_files(plan_files(found, plan, planned), target, asked, listener(observer))
 
 
 def split_files(

@@ -30,9 +30,11 @@ def command(model: str, output: str | None, output_format: str, console: Console
     the profiler takes. A .pt2 (needs mtpp[torch]): an op costs the median of its times, on a GPU if there is one; with
     --backward also that of its backward pass, which `mtpp plan --planner pfeife --costs` takes.
     """
+    from mtpp.api.inputs.python_models import runnable_model
     from mtpp.api.profile import profile_model_file
     from mtpp.cli.terminal.delivery import check_output, deliver
 
     check_output(output)
-    profile = profile_model_file(model, profiling, console)
+    with runnable_model(model, profiling.from_format, int(profiling.max_input_size)) as found:
+        profile = profile_model_file(found, profiling, console)
     deliver(output, profile, output_format)

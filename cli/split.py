@@ -24,7 +24,7 @@ UNCHECKED = 3
 @click.argument("plan", type=ASSIGNMENT, required=False, metavar="PLAN")
 @output_path("Write the stages and their manifest there, all or nothing.", "FOLDER", folder=True)
 @options(Splitting, Emitting)
-@fields(Planned, "dims")
+@fields(Planned, "from_format", "dims")
 @memory_limit_option()
 @fields(Planned, "max_input_size")
 @output_options("table", "json", "csv", "markdown")
@@ -37,6 +37,7 @@ def command(
     output: str | None,
     splitting: Splitting,
     emitting: Emitting,
+    from_format: str | None,
     dims: dict[str, int | str] | None,
     max_input_size: int,
     output_format: str,
@@ -47,7 +48,8 @@ def command(
     PLAN alone will do where it records its model's path, relative to itself, and the file there, in PLAN's folder or in
     the working folder has the SHA-256 of the model.
 
-    Stages of an ONNX model are ONNX models, those of an exported PyTorch program (.pt2) are such programs. PLAN may
+    Stages of an ONNX model are ONNX models, those of an exported PyTorch program (.pt2) are such programs, with the
+    weights that the module has when it is built (--from torch). PLAN may
     also be JSON {"op": stage, …}. The stages are for the sizes that the plan was made for. External weights are copied
     once, and shared by the stages. Each stage reads what earlier ones made: see manifest.json. For --emit alone, MODEL
     may be a graph in any format, or a language model's folder, configuration or checkpoint.
@@ -57,6 +59,7 @@ def command(
     stages are written, and no values could be made up for an input.
     """
     from mtpp.api.emit import emit_files
+    from mtpp.api.inputs.python_models import runnable_model
     from mtpp.api.inputs.stage_plan import PlanFiles, files_of_plan
     from mtpp.api.split import split_files
     from mtpp.cli.terminal.output import write_stdout
@@ -67,15 +70,18 @@ def command(
         raise click.UsageError("model and plan cannot both be standard input", ctx)
     if output == "-":
         raise click.UsageError("stages go to a folder, not to standard output", ctx)
-    given = dims or {}
-    if plan is None:
-        files = files_of_plan(model, given, max_input_size)
-    else:
-        files = PlanFiles(model, plan, given, max_input_size)
-    if output is None and not splitting.check:
-        write_stdout(emit_files(files, emitting, console))
-        return
-    result = split_files(files, output, splitting, console, emitting)
+    if plan is None and from_format is not None:
+        raise click.UsageError("--from goes with a function as MODEL, before PLAN", ctx)
+    given, runs = dims or {}, output is not None or splitting.check
+    with runnable_model(model, from_format, max_input_size, weights=runs) as found:
+        if plan is None:
+            files = files_of_plan(model, given, max_input_size)
+        else:
+            files = PlanFiles(found, plan, given, max_input_size)
+        if not runs:
+            write_stdout(emit_files(files, emitting, console))
+            return
+        result = split_files(files, output, splitting, console, emitting)
     write_stdout(result.text(output_format) if result.emitted is None else result.emitted)
     if result.passed is False:
         failure = result.stages.check.failure if result.stages.check is not None else None

@@ -13,12 +13,21 @@ if TYPE_CHECKING:
 
 
 def model_file(model: Any, parameter: str = "model") -> tuple[str | Source, dict[str, int]]:
-    """Return the path of a model, or its content if it is in no file, and the sizes that it was read for."""
+    """Return the path of a model, or its content if it is in no file, and the sizes that it was read for.
+
+    Parameters
+    ----------
+    model
+        Of :func:`mtpp.read`, anything that it reads, or a content that was read already.
+    """
     from mtpp.api.inputs.language_models import names_language_model
     from mtpp.api.inputs.model import Model
     from mtpp.api.inputs.reading import source_of
     from mtpp.formats.io.folder import model_at
+    from mtpp.formats.io.source import Source
 
+    if isinstance(model, Source):
+        return model, {}
     if isinstance(model, Model):
         source = model.source_with_data()  # raises if the file has changed since
         return (source if source.path is None else source.display), dict(model.dims)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mtpp.errors import InputError
@@ -83,6 +85,52 @@ def exported_source(value: Any, terms: ExportTerms, parameter: str, max_bytes: i
     return source_of_bytes(archive_of(exported, display), display, max_bytes=max_bytes)
 
 
+@contextmanager
+def runnable_model(
+    model: Any, from_format: str | None, max_bytes: int, parameter: str = "model", *, weights: bool = True
+) -> Iterator[Any]:
+    """Yield a model as it is; the program that a function builds, and one in memory, as a source with its weights.
+
+    Parameters
+    ----------
+    from_format
+        :data:`TORCH` of ``package.module:function``; the function is called once.
+    weights
+        Whether the program is to be run: its weights are in a temporary file until the end of the block.
+
+    Notes
+    -----
+    The source's SHA-256 is that of :func:`mtpp.read`, without weights: a plan of the same function is of this model.
+    """
+    import tempfile
+    from dataclasses import replace
+
+    from mtpp.api.parameters import path_text
+    from mtpp.formats.io.large_file import LargeFile
+    from mtpp.formats.io.source import source_of_bytes
+    from mtpp.host.interrupts import unwinding
+
+    in_memory = is_of(model, "torch", "ExportedProgram")
+    if from_format is not None and in_memory:
+        raise InputError("has no effect on an exported program", parameter="from_format", remedy="leave it out")
+    if from_format is None and not in_memory:
+        yield model
+        return
+    from mtpp.runtime.pytorch.exporting import archive_of, built_program, save_with_weights
+
+    display = f"<{type(model).__name__}>" if in_memory else path_text(model, parameter)
+    exported = model if in_memory else built_program(display)
+    source = source_of_bytes(archive_of(exported, display), display, max_bytes=max_bytes)
+    if not weights:
+        yield source
+        return
+    with unwinding(), tempfile.TemporaryDirectory(prefix="mtpp-weights-") as folder:
+        file = Path(folder) / "program.pt2"
+        save_with_weights(exported, file, display)
+        del exported
+        yield replace(source, weighted=LargeFile.at(file))
+
+
 def source_at(path: str, from_format: str | None, max_bytes: int, serving: Serving | None = None) -> Source:
     """Return the content of a file; of the format :data:`TORCH`, the program that a function builds.
 
@@ -116,8 +164,6 @@ def source_at(path: str, from_format: str | None, max_bytes: int, serving: Servi
 
 def _program_of_transformers(path: str, max_bytes: int, serving: Serving | None) -> Source:
     """Return the program of a language model on prompts, without weights: of ``context`` tokens, ``batch`` of them."""
-    from pathlib import Path
-
     from mtpp.api.inputs.serving import DEFAULT_PROMPT
     from mtpp.formats.io.source import source_of_bytes
     from mtpp.formats.language_models.reader import find_sources

@@ -9,6 +9,7 @@ from mtpp.api.options.machine import preset_names
 from mtpp.api.options.option import Options, option
 from mtpp.api.options.path_kinds import InputPath
 from mtpp.api.options.running import IMPORTS, INPUTS
+from mtpp.api.options.splitting import FROM_TORCH
 from mtpp.ranges import MOST_SEED, MOST_THREADS
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ class Profiling(Options):
     inputs: Mapping[str, Array] | str | os.PathLike[str] | None = INPUTS
     seed: int = option(0, Whole(0, MOST_SEED), "Of all that is made up.")
     imports: Iterable[str] = IMPORTS
+    from_format: str | None = FROM_TORCH
     dims: SizeTerms | str | None = option(
         None, Sizes("Propose the sizes that are left open."),
         "Set a size that the model leaves open; '*=1': all others.",

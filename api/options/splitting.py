@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
-from mtpp.api.options.kinds import Flag, Quantity, Sizes, Whole
+from mtpp.api.options.kinds import Choice, Flag, Quantity, Sizes, Whole
 from mtpp.api.options.option import Options, option
 from mtpp.api.options.path_kinds import Contents
 from mtpp.api.options.running import IMPORTS
 from mtpp.errors import InputError
+from mtpp.names import TORCH
 from mtpp.ranges import MOST_SEED
+
+FROM_TORCH = option(
+    None, Choice((TORCH,), "format"),
+    "torch: MODEL is package.module:function, which is imported and called, and returns a PyTorch module and its args.",
+    "FORMAT", more="By default the content decides.",
+)  # fmt: skip
 
 
 class Planned(Options):
     """Things that a plan leaves open."""
 
+    from_format: str | None = FROM_TORCH
     dims: dict[str, int | str] | None = option(
         None, Sizes("Propose the sizes that ‹plan› has not."), "Set a size that ‹plan› has not; '*=1': all others."
     )

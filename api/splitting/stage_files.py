@@ -74,7 +74,7 @@ def program_stages(
     assert isinstance(reading, ProgramReading)
     show("loading")
     import_registering(asked.imports)
-    loaded = load_program(source.stored, source.display, seed=None)
+    loaded = load_program(source.runnable, source.display, seed=None)
     show("cutting")
     flat = flat_program(loaded.exported, reading.symbols)
     results = list(loaded.exported.graph_signature.user_outputs)
@@ -88,7 +88,7 @@ def program_stages(
         from mtpp.runtime.checking.program_check import check_split_program
 
         check = check_split_program(
-            source.stored,
+            source.runnable,
             manifest,
             folder,
             display=source.display,

@@ -53,6 +53,8 @@ class Source:
         None for standard input.
     archive
         The file that a large archive stays in.
+    weighted
+        A file with the same program and its weights, where the content has none.
     """
 
     display: str
@@ -60,6 +62,12 @@ class Source:
     sha256: str
     path: Path | None = None
     archive: LargeFile | None = None
+    weighted: LargeFile | None = None
+
+    @property
+    def runnable(self) -> Stored:
+        """The whole content with weights, for what runs a program."""
+        return self.weighted or self.stored
 
     @property
     def stored(self) -> Stored:

@@ -16,6 +16,8 @@ from mtpp.runtime.pytorch.importing import failure, imported, searching
 from mtpp.runtime.pytorch.library import first_line, program_text, pytorch
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import torch
     from torch.export import ExportedProgram
 
@@ -78,6 +80,20 @@ def archive_of(exported: ExportedProgram, source: str) -> bytes:
                 remedy="run_decompositions() may replace what it has no form for",
             ) from None
         return weightless_archive(text, _storages(exported))
+
+
+def save_with_weights(exported: ExportedProgram, path: Path, source: str) -> None:
+    """Write an exported program with its weights, as ``torch.export.save`` does."""
+    torch = pytorch()
+    with _quiet():
+        try:
+            torch.export.save(exported, path)
+        except MemoryError:
+            raise
+        except Exception as error:  # whatever its writers stumble over
+            problem = f"PyTorch {torch.__version__} cannot save it with its weights: {first_line(error).rstrip('.')}"
+            remedy = f"set TMPDIR to a folder with room; it goes to {path.parent}"
+            raise InputError(problem, source=source, remedy=remedy) from None
 
 
 def _storages(exported: ExportedProgram) -> dict[str, int]:

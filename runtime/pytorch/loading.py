@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from mtpp.errors import InputError
 from mtpp.formats.io.large_file import Stored
 from mtpp.formats.torch_export.loadable import loadable_copy
@@ -104,7 +106,7 @@ def drawn(name: str, like: torch.Tensor, seed: int) -> torch.Tensor:
     """Return random values for a weight of that name, of the type, shape and order in memory of *like*."""
     library = pytorch()
     whole = not (like.is_floating_point() or like.is_complex())
-    values = library.from_numpy(drawn_weight(name, tuple(like.shape), seed, whole=whole))
+    values = library.from_numpy(np.asarray(drawn_weight(name, tuple(like.shape), seed, whole=whole)))
     filled = library.empty_strided(like.shape, like.stride(), dtype=like.dtype)
     filled.copy_(values)
     result: torch.Tensor = filled

@@ -84,6 +84,25 @@ def test_graphs_are_converted_and_inspected(folder: Path) -> None:
 
 
 @pytest.mark.slow
+def test_plans_are_split_and_measured(folder: Path) -> None:
+    """With the weights of one call, which leaves nothing behind; a form for another program needs none."""
+    told = ("--from", "torch")
+    assert _run(folder, "partition", "zoo.mlp:build", *told, "-k", "3", "-o", "plan.json").returncode == 0
+    done = _run(folder, "split", "zoo.mlp:build", "plan.json", *told, "-o", "stages", "--check")
+    assert done.returncode == 0, done.stderr
+    assert "passed: the output is the same bit for bit" in done.stdout
+    assert done.stderr.count("building") == 1
+    assert (folder / "stages" / "stage-0.pt2").stat().st_size > 2 * 4 * 64 * 64
+    done = _run(folder, "split", "zoo.mlp:on_meta", "plan.json", *told, "--emit", "torch")
+    assert "split_spec" in done.stdout, done.stderr
+    done = _run(folder, "profile", "zoo.mlp:build", *told, "--repeats", "1", "--format", "json")
+    assert len(json.loads(done.stdout)["ops"]) == 12
+    done = _run(folder, "split", "plan.json", *told, "--check")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--from goes with a function as MODEL" in done.stderr
+
+
+@pytest.mark.slow
 def test_training_is_planned(folder: Path) -> None:
     """With the planner that takes graphs; the plan is verified with the same function."""
     terms = ("--planner", "pfeife", "--devices", "2", "--micro-batches", "4", "-o", "plan.json")

@@ -55,8 +55,10 @@ def profile_program(
         source.stored, source=source.display, dims=request.dims, system=request.system, name=source.stem
     )
     graph, choices = reading.graph, request.choices
-    _refuse_what_does_not_fit(graph, source.size, request, source.display)
-    loaded = load_program(source.stored, source.display, request.seed)
+    _refuse_what_does_not_fit(
+        graph, source.size if source.weighted is None else source.weighted.size, request, source.display
+    )
+    loaded = load_program(source.runnable, source.display, request.seed)
     clock: Clock = CudaClock() if torch.cuda.is_available() else HostClock()
     exported = loaded.exported
     try:

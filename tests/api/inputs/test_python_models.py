@@ -8,6 +8,7 @@ import io
 import json
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 from planning import plan_with
 from processes import environment_with_libraries
+from stage_equality import run_program_stages
 
 import mtpp
 from mtpp import names
@@ -192,3 +194,53 @@ def test_65_billion_parameters(torch: Any) -> None:
     assert ops > 20 * layers
     assert parameters == 4 * (layers * (12 * width**2 + 13 * width) + (32_000 + 2048 + 2) * width)
     assert peak < 10**9
+
+
+BUILT = """
+import torch
+from torch import nn
+
+def build():
+    torch.manual_seed(7)
+    layers = [one for _ in range(3) for one in (nn.Linear(8, 8), nn.BatchNorm1d(8), nn.GELU())]
+    module = nn.Sequential(*layers, nn.Linear(8, 3)).eval()
+    module[1].running_mean.normal_()
+    return module, (torch.ones(4, 8),)
+"""
+
+
+@pytest.mark.parametrize("given", ["function", "program"])
+def test_stages_have_the_weights_of_the_module(
+    torch: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str
+) -> None:
+    """A function's module and a program in memory are split with their weights, and compute the same bit for bit."""
+    name = f"built_as_{given}"
+    (tmp_path / f"{name}.py").write_text(BUILT)
+    monkeypatch.syspath_prepend(tmp_path)
+    module, inputs = import_module(name).build()
+    place = f"{name}:build"
+    plan = mtpp.partition(mtpp.read(place, from_format="torch"), 3)
+    folder = tmp_path / "stages"
+    if given == "function":
+        split = mtpp.split(place, plan, folder, from_format="torch", check=True)
+        measured = mtpp.profile(place, from_format="torch", warmup=0, repeats=1)
+        assert measured.graph.op_names == mtpp.read(place, from_format="torch").graph.op_names
+        assert '"format": "mtpp-cuts"' in mtpp.emit(place, plan, "cut-names", from_format="torch")
+    else:
+        split = mtpp.split(torch.export.export(module, inputs), plan, folder, check=True)
+    assert split.passed
+    for seed in range(3):
+        torch.manual_seed(seed)
+        x = torch.randn(4, 8)
+        (found,) = run_program_stages(folder, {split.manifest.inputs[0].name: x})
+        assert torch.equal(found, module(x))
+
+
+def test_a_function_is_refused_in_place_of_a_file(torch: Any) -> None:
+    """Without the format it is a path, and the format says nothing of what is in memory."""
+    with pytest.raises(mtpp.InputError, match="no such file"):
+        mtpp.split("package.module:build", {"a": 0}, check=True)
+    with pytest.raises(mtpp.InputError, match="unknown format 'onnx'; use one of torch"):
+        mtpp.split("m.onnx", {"a": 0}, check=True, from_format="onnx")
+    with pytest.raises(mtpp.InputError, match=r"^package:: names no function of a module"):
+        mtpp.split("package:", {"a": 0}, check=True, from_format="torch")
