@@ -107,7 +107,7 @@ class Drawing:
             self._zoom(zoom)
 
     def _label_axes(self, x_label: str, rows: Sequence[str] | None, columns: Sequence[str] | None) -> None:
-        from bokeh.models import FixedTicker, NumeralTickFormatter, PlainText
+        from bokeh.models import FixedTicker, NoOverlap, NumeralTickFormatter, PlainText
 
         for axis, names in ((self._figure.xaxis, columns), (self._figure.yaxis, rows)):
             axis.axis_label_text_font = axis.major_label_text_font = _FONT
@@ -129,6 +129,8 @@ class Drawing:
             else:
                 axis.formatter = NumeralTickFormatter(format="0,0.[000]")
         self._figure.xaxis.axis_label = x_label or None
+        if columns is None:
+            self._figure.xaxis.major_label_policy = NoOverlap(min_distance=8)
         for grid, names in ((self._figure.xgrid, columns), (self._figure.ygrid, rows)):
             grid.tags = [f"grid_line_color={GRID}"]
             if names is not None:

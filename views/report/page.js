@@ -401,13 +401,12 @@
     const others = ["in-flight"].filter((name) => roots.has(name)).map((name) => roots.get(name));
     schedule({ shown: data.gantt, root: roots.get("gantt"), others, part, put, columns, element, byId });
   }
-  for (const { chart, part: named, widths, ...written } of data.fitting ?? []) {
-    const { text } = written;
+  // As many rows as before, whose texts are empty where there is no room: BokehJS may draw old rows with new colours.
+  for (const { chart, part: named, widths, text } of data.fitting ?? []) {
     const root = roots.get(chart);
     const name = () => {
       const scale = (root.inner_width || 800) / Math.abs(root.x_range.end - root.x_range.start);
-      const fits = widths.map((width, i) => i).filter((i) => widths[i] * scale > 7 * text[i].length + 4);
-      put(root, named, Object.fromEntries(Object.entries(written).map(([key, all]) => [key, fits.map((i) => all[i])])));
+      put(root, named, { text: text.map((one, i) => (widths[i] * scale > 7 * one.length + 4 ? one : "")) });
     };
     root.x_range.change.connect(name);
     root.properties.inner_width.change.connect(name);

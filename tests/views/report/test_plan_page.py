@@ -138,6 +138,7 @@ def test_labels_do_not_pile_up(
             assert len([one for one in found if one[1] == "sizes"]) >= least
             assert overlapping(found) == []
             assert min(one[6] - one[4] for one in found) >= 8.5
+            assert browser.complaints() == []
 
 
 @pytest.mark.parametrize(("choice", "numerator", "denominator"), [(0, 1, 2), (2, 2, 1)])
