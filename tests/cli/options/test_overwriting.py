@@ -69,7 +69,7 @@ NO_FILES = {
         "--trips",
     ),
     *("--micro-batch-sizes", "--kfkb", "--latency", "--loops", "--prefetch", "--backward-ratio", "--state", "--speed"),
-    "--context",
+    *("--context", "name"),
     *("--fan-in", "--branches", "--length", "--blocks", "--cross-links", "--layers", "--sequence", "--for"),
 }
 """Options that take text and name no file; a new one belongs here or gets one of :mod:`mtpp.cli.options.file_types`."""
