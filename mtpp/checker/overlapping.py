@@ -149,9 +149,8 @@ def _proven(
         return None, "too many sets of devices for a layer to look at"
     if not held:
         return False, f"some devices serve a layer every {value} ticks for less than {proof['price_of_layer']}"
-    words = (
-        f"{counted(layers, 'layer')} need devices of {proof['price_of_layer'] * layers}, and all come to {all_devices}"
-    )
+    needed = proof["price_of_layer"] * layers
+    words = f"{counted(layers, 'layer')} need devices of {needed:,}, and all come to {all_devices:,}"
     return True, f"no request every {value} ticks: {words}"
 
 

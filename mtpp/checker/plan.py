@@ -375,9 +375,13 @@ def _check_embedded(plan: dict[str, Any], embedded: TickGraph | None, model: Tic
         said = f"its time unit is {embedded.time_unit!r}; ticks of this plan are written as {due!r}"
         return [Check(name, False, said)]
     if model is None:
-        return [fact(name, "in ticks; taken as the model" if in_ticks else "taken as the model")]
+        return [fact(name, "its costs as whole numbers; taken as the model" if in_ticks else "taken as the model")]
     difference = first_difference(embedded, model)
-    return [Check(name, difference is None, difference or f"the model's{', in ticks' if in_ticks else ''}")]
+    return [
+        Check(
+            name, difference is None, difference or f"the model's{', its costs as whole numbers' if in_ticks else ''}"
+        )
+    ]
 
 
 def _check_ticks(plan: dict[str, Any], model: TickGraph | None) -> Check:

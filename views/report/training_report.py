@@ -133,15 +133,18 @@ def _ticks(value: Any) -> Fraction:
 def _origin(document: Mapping[str, Any]) -> Section:
     model, system = document["model"], document["system"]
     facts = [("model", str(model["name"])), ("SHA-256 of its file", str(model["sha256"] or "none"))]
-    facts += [_sized(name, value) for name, value in system.items() if value is not None]
+    times = TrainingTimes.of(document)
+    facts += [_sized(name, value, times) for name, value in system.items() if value is not None]
     facts += [(name.replace("_", " "), _fact(value)) for name, value in document.get("rules", {}).items()]
     facts += [("note", str(note)) for note in document.get("notes", ())]
     facts.append(("ended by", str(document["stopped"])))
     return facts_section("origin", "Where it comes from", "What the file records of the model and of the search", facts)
 
 
-def _sized(name: str, value: Any) -> tuple[str, str]:
+def _sized(name: str, value: Any, times: TrainingTimes) -> tuple[str, str]:
     """Return an entry of the system, whose sizes and rates are written with their units."""
+    if name.endswith("_ticks"):
+        return name.removesuffix("_ticks").replace("_", " "), times.describe(value)
     for ending, form in (("_bytes_per_s", format_bandwidth), ("_bytes", format_bytes)):
         if name.endswith(ending):
             sizes = value if isinstance(value, list | tuple) else [value]
