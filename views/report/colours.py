@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
 BLUE, AMBER, TEAL, RED, GREY = "#3c5ae1", "#c38700", "#00a596", "#e10f3c", "#7f8b97"
 """Colours of quantities, which no stage has; grey is that of waiting."""
 
@@ -53,6 +56,16 @@ def stage_colour(stage: int) -> str:
 def text_on(fill: str) -> str:
     """Return the colour of text on a fill of the palette."""
     return ON_DARK_FILL if fill in _DARK_FILLS else ON_FILL
+
+
+def by_ink(texts: Mapping[str, Sequence[Any]], fills: Sequence[str]) -> Iterator[tuple[str, str, dict[str, list[Any]]]]:
+    """Yield the columns of texts on fills for each colour of text, with the ending of the name of that part.
+
+    BokehJS fails where texts of one part differ in their colour and some of them are out of view.
+    """
+    for ending, ink in (("", ON_FILL), ("-light", ON_DARK_FILL)):
+        own = [i for i, fill in enumerate(fills) if text_on(fill) == ink]
+        yield ending, ink, {key: [column[i] for i in own] for key, column in texts.items()}
 
 
 def ratio_colour(ratio: float | None, *, optimal: bool) -> str:

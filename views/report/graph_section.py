@@ -11,7 +11,7 @@ from unicodedata import east_asian_width
 from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph
 from mtpp.terminal_safe import terminal_safe
 from mtpp.units import format_bytes
-from mtpp.views.report.colours import ACCENT, LINE, SOFT, stage_colour, text_on
+from mtpp.views.report.colours import ACCENT, LINE, SOFT, by_ink, stage_colour
 from mtpp.views.report.drawing import Drawing
 from mtpp.views.report.label_places import Box, label_places
 from mtpp.views.report.levels import MOST_BOXES, Flow, Level, first_shown, levels_of
@@ -220,9 +220,9 @@ def graph_drawing(name: str, level: Level, work: Sequence[str]) -> tuple[Drawing
         "x": [x + BOX_WIDTH / 2 for x in left],
         "y": [y + BOX_HEIGHT / 2 for y in top],
         "text": labels,
-        "on_fill": [text_on(fill) for fill in boxes["fill"]],
     }
-    drawing.texts(texts, name="labels", colour="on_fill", align="center")
+    for name_of, ink, own in by_ink(texts, boxes["fill"]):
+        drawing.texts(own, name=f"labels{name_of}", colour=ink, align="center")
     crossing = [e for e, one in enumerate(flows) if one.crosses]
     written = range(len(flows)) if len(flows) <= _MOST_SIZES else crossing if len(crossing) <= _MOST_SIZES else []
     if written:

@@ -307,10 +307,10 @@
   }
   function fitText(root) {
     const scale = (root.inner_width || 800) / Math.abs(root.x_range.end - root.x_range.start);
-    for (const name of ["labels", "sizes"]) {
+    for (const name of ["labels", "labels-light", "sizes"]) {
       const one = part(root, name);
       if (!one) continue;
-      const pixels = (name === "labels" ? 12 : 11) * scale;
+      const pixels = (name === "sizes" ? 11 : 12) * scale;
       one.visible = pixels >= 5.5;
       one.glyph.text_font_size = { value: `${Math.min(pixels, 18).toFixed(1)}px` };
     }

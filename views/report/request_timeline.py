@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from mtpp.inference.cost_columns import CostColumns
-from mtpp.views.report.colours import ACCENT, INK, LINE, PARTS, SOFT, stage_colour, text_on
+from mtpp.views.report.colours import ACCENT, INK, LINE, PARTS, SOFT, by_ink, stage_colour
 from mtpp.views.report.drawing import Drawing
 from mtpp.views.report.page import Chart, Section
 from mtpp.views.report.stage_bars import NAMES
@@ -87,9 +87,9 @@ def request_section(shown: StatedPlan, charts: dict[str, Any], data: dict[str, A
     count = latency // period + _PERIODS + 1 if period > 0 else 0
     if len(stages) < 2 or rows > _MOST_ROWS or not 0 < count * rows <= _MOST_VISITS or latency == 0:
         return None
-    drawing, texts = _drawing(shown, stages, visits(costs, period, count), latency)
+    drawing, fitting = _drawing(shown, stages, visits(costs, period, count), latency)
     charts[NAME] = drawing.item()
-    data.setdefault("fitting", []).append({"chart": NAME, "part": "numbers", **texts})
+    data.setdefault("fitting", []).extend(fitting)
     streams = any(row["overflow"] for row in stages)
     legend = [(PARTS[part], NAMES[part]) for part in ("input", "overflow", "output") if streams or part != "overflow"]
     caption = (
@@ -116,7 +116,7 @@ def _height(rows: int) -> int:
 
 def _drawing(
     shown: StatedPlan, stages: Sequence[Mapping[str, Any]], found: Sequence[Visit], latency: int
-) -> tuple[Drawing, dict[str, Any]]:
+) -> tuple[Drawing, list[dict[str, Any]]]:
     """Return the chart, and the numbers of requests that its script writes where there is room."""
     period = shown.bottleneck
     end = latency + _PERIODS * period
@@ -160,10 +160,14 @@ def _drawing(
         "x": [(start + stop) / 2 / scale for _, start, stop in work],
         "y": [first[one.stage] + one.device for one, _, _ in work],
         "text": [str(one.request) for one, _, _ in work],
-        "on_fill": [text_on(stage_colour(stages[one.stage]["index"])) for one, _, _ in work],
     }
-    drawing.texts(places, name="numbers", colour="on_fill", size=11, align="center")
-    return drawing, {**places, "widths": [(stop - start) / scale for _, start, stop in work]}
+    fills = [stage_colour(stages[one.stage]["index"]) for one, _, _ in work]
+    fitting = []
+    for ending, ink, own in by_ink(places | {"widths": [(stop - start) / scale for _, start, stop in work]}, fills):
+        widths = own.pop("widths")
+        drawing.texts(own, name=f"numbers{ending}", colour=ink, size=11, align="center")
+        fitting.append({"chart": NAME, "part": f"numbers{ending}", **own, "widths": widths})
+    return drawing, fitting
 
 
 def _labels(stages: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[int]]:

@@ -98,7 +98,7 @@ const pen = document.createElement("canvas").getContext("2d");
 return Bokeh.documents.map((one) => one.roots()[0]).filter((one) => one.name.startsWith("graph-")).flatMap((root) => {
   const part = (name) => root.renderers.find((one) => one.name === name);
   const scale = root.inner_width / Math.abs(root.x_range.end - root.x_range.start);
-  return ["labels", "sizes"].filter((name) => part(name)?.visible).flatMap((name) => {
+  return ["labels", "labels-light", "sizes"].filter((name) => part(name)?.visible).flatMap((name) => {
     const { x, y, text } = part(name).data_source.data, size = parseFloat(part(name).glyph.text_font_size.value);
     pen.font = `${size}px system-ui, sans-serif`;
     return [...text].map((one, i) => {
