@@ -145,6 +145,15 @@ def log_of(workspace: Path) -> list[str]:
 
 
 @needs_bash
+def test_plans_for_several_numbers_of_stages(workspace: Path) -> None:
+    """They are verified and kept as one file, and have no figures to hand on."""
+    ran = runner(workspace, k="1-2")
+    assert ran.run() == 0, ran.printed
+    assert len(json.loads((workspace / "mtpp-plan.json").read_text())["plans"]) == 2
+    assert {name for name, value in ran.results().items() if value} == {"plan"}
+
+
+@needs_bash
 def test_a_plan_that_will_do(workspace: Path) -> None:
     """Plan, report and outputs are there; the summary has the stages and what mtpp verify says."""
     ran = runner(workspace, k="2", require_optimal="true", plan="out/the plan.json")
