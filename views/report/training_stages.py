@@ -13,8 +13,8 @@ from mtpp.views.report.colours import ITERATION
 from mtpp.views.report.page import Chart, Section, TableBlock
 from mtpp.views.report.stage_bars import BarPart, bars, bars_height
 from mtpp.views.report.training.memory_peaks import each_limit, peaks_section, stated_peaks
-from mtpp.views.report.training.plan_stages import figures_blocks
-from mtpp.views.report.training.scales import SizeScale, TimeScale
+from mtpp.views.report.training.plan_stages import figures_blocks, plan_sizes
+from mtpp.views.report.training.scales import TimeScale
 from mtpp.views.report.training.stage_flows import StageFlow
 from mtpp.views.table import NONE, Column, Table
 
@@ -144,7 +144,7 @@ def _bars(document: Mapping[str, Any]) -> tuple[list[str], list[BarPart], list[l
 def _devices(document: Mapping[str, Any], times: TimeScale) -> TableBlock:
     devices, whole = document["devices"], document["iteration_ticks"]
     keys = ("index", "busy_ticks", "idle_ticks", "idle_ticks", "in_flight", "peak_bytes")
-    sizes = SizeScale.of(max((row["peak_bytes"] or 0 for row in devices), default=0))
+    sizes = plan_sizes(document)
     columns = [
         Column("device"),
         Column(times.headed("busy"), times.number),

@@ -155,6 +155,9 @@ def test_training_plans(browser: Browser, tmp_path: Path) -> None:
     reached, texts = shown_peaks(browser, len(devices))
     assert reached == pytest.approx([one / max(needed) for one in needed])
     assert {SizeScale.of(max(needed)).text(one) for one in needed} <= texts
+    assert [row[5] for row in browser.table("device-table")] == [
+        SizeScale.of(max(needed)).number(one) for one in needed
+    ]
     assert [row[0] for row in browser.table("device-table")] == [str(device["index"]) for device in devices]
     check_saving(browser)
 

@@ -42,13 +42,20 @@ def drawn_section(document: Mapping[str, Any], flows: Sequence[StageFlow] | None
     if flows is None:
         flows = _stated_flows(document)
     limits = _limits(document)
-    sizes = SizeScale.of(
-        max([row.get("memory_bytes") or 0 for row in stages] + [limit or 0 for limit in limits], default=0)
-    )
+    sizes = plan_sizes(document)
     drawn = [
         DrawnStage(s, list(_lines(row, document, sizes, limits[s])), _told(s, row)) for s, row in enumerate(stages)
     ]
     return Section("stage-graph", title, [stage_diagram(drawn, flows, _caption(document, flows))])
+
+
+def plan_sizes(document: Mapping[str, Any]) -> SizeScale:
+    """Return the unit of memory of a page: that of the largest use or limit of a device."""
+    held = [row.get("memory_bytes") for row in document["stages"]]
+    held += [row["peak_bytes"] for row in document.get("devices", ())]
+    limit = document["system"]["memory_bytes"]
+    held += limit if isinstance(limit, list | tuple) else [limit]
+    return SizeScale.of(max((size for size in held if size is not None), default=0))
 
 
 def _stated_flows(document: Mapping[str, Any]) -> list[StageFlow]:
@@ -173,7 +180,7 @@ def stage_table(document: Mapping[str, Any], times: TimeScale) -> TableBlock:
         keys.remove("data_parallel")
     keys = [key for key in keys if _COLUMNS[key][1] != "degree" or any(row.get(key) != 1 for row in stages)]
     keys = [key for key in keys if key != "synchronisation_ticks" or any(row[key] for row in stages)]
-    sizes = SizeScale.of(max((row.get("memory_bytes") or 0 for row in stages), default=0))
+    sizes = plan_sizes(document)
     noun = "op" if document["model"].get("kind") == "graph" else "layer"
     columns = [Column("stage"), Column(f"{noun}s", "{:,}".format), Column("first … last", left=True)]
     for key in keys:
