@@ -117,7 +117,7 @@ def _wanted(document: Mapping[str, Any], report: Report) -> list[tuple[str, str,
         figures.append(("Memory", ", ".join(map(format_bytes, limits)), "of each device"))
     least = document.get("least_memory_bytes")
     if least is not None:
-        detail = with_verdict(f"of each device, {least:,} bytes, would do", report, LEAST_MEMORY)
+        detail = with_verdict("of each device would do", report, LEAST_MEMORY)
         figures.append(("Memory needed", format_bytes(least), detail))
     return figures
 
