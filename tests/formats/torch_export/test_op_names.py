@@ -57,25 +57,43 @@ def _with_node_names(document: Any, names: dict[str, str]) -> Any:
     return names.get(document, document) if isinstance(document, str) else document
 
 
-@pytest.mark.parametrize("kind", ["partition", "training"])
-def test_results_with_names_of_nodes_stay_valid(tmp_path: Path, kind: str) -> None:
-    """Plans from before ops were called as their modules are verified, scored, and drawn."""
-    path = sample_path("resnet50", "pt2")
-    model = mtpp.read(path)
+PATH = sample_path("resnet50", "pt2")
+
+
+@pytest.fixture(scope="module")
+def model() -> mtpp.Model:
+    """Return a program whose ops are not called as its nodes are."""
+    return mtpp.read(PATH)
+
+
+def _before(model: mtpp.Model, document: Any) -> Any:
+    """Return a document as it was before ops were called as their modules."""
     names = dict(zip(model.graph.op_names, node_names(model.graph), strict=True))
     assert names["layer1.0.conv1"] == "conv2d_1"
-    if kind == "training":
-        planner = mtpp.Pfeife(micro_batches=2, schedule="1f1b")
-        plan = mtpp.plan_training(path, planner=planner, devices=2, memory="16GiB", bandwidth="25GB/s", time_limit_s=1)
-    else:
-        plan = mtpp.partition(model, 2)
-    old = _with_node_names(plan.document(), names)
-    assert old != plan.document()
+    old = _with_node_names(document, names)
+    assert old != document
+    return old
+
+
+def test_plans_with_names_of_nodes_stay_valid(model: mtpp.Model, tmp_path: Path) -> None:
+    """They are verified with a file and with a model as read, and scored."""
+    plan = mtpp.partition(model, 2)
+    old = _before(model, plan.document())
     (tmp_path / "plan.json").write_text(json.dumps(old))
-    assert mtpp.verify(tmp_path / "plan.json", model=path).passed
-    if kind == "partition":
-        assert mtpp.verify(old, model=model).passed
-        assert mtpp.evaluate(model, old).bottleneck == plan.bottleneck
-        page = mtpp.report(tmp_path / "plan.json", model=path).html
-        assert "no partition of this model" not in page
-        assert '"conv2d_1"' in page
+    assert mtpp.verify(tmp_path / "plan.json", model=PATH).passed
+    assert mtpp.verify(old, model=model).passed
+    assert mtpp.evaluate(model, old).bottleneck == plan.bottleneck
+
+
+@pytest.mark.slow
+def test_other_results_with_names_of_nodes_stay_valid(model: mtpp.Model, tmp_path: Path) -> None:
+    """Tables and training plans are verified; a page draws the plan by its own names."""
+    table = mtpp.certify(model, [2], jobs=1)
+    planner = mtpp.Pfeife(micro_batches=2, schedule="1f1b")
+    trained = mtpp.plan_training(PATH, planner=planner, devices=2, memory="16GiB", bandwidth="25GB/s", time_limit_s=1)
+    for one in (table, trained):
+        (tmp_path / "result.json").write_text(json.dumps(_before(model, one.document())))
+        assert mtpp.verify(tmp_path / "result.json", model=PATH).passed
+    page = mtpp.report(_before(model, mtpp.partition(model, 2).document()), model=PATH).html
+    assert "no partition of this model" not in page
+    assert '"conv2d_1"' in page
