@@ -164,7 +164,7 @@ COMMANDS: dict[str, tuple[Any, tuple[str, ...]]] = {
     "plan": (GRAPH, (*_PLAN, "--algorithm", "slice")),
     "plan of a drawn system": (GRAPH, (*_PLAN, "--system", "SYSTEM", "--embed")),
     "plan of groups": (GRAPH, (*_PLAN, "--together", "b,d")),
-    "range of plans": (CHAIN, ("partition", "-k", "1,3-5", "--algorithm", "slice")),
+    "range of plans": (GRAPH, ("partition", "-k", "1,3-5", "--algorithm", "slice", "--stage-memory", "60B")),
     "plan of merged ops": (CHAIN, ("partition", "-k", "2")),
     "table of merged ops": (CHAIN, ("certify", "-k", "2,3", "--bounds", ",".join(BOUNDS))),
     "plan of few stages": (GRAPH, ("partition", "--max-bottleneck", "20ns", "--stage-memory", "200B")),

@@ -57,6 +57,7 @@ RECORDED: dict[str, tuple[Recorded, ...]] = {
     ),
     "mtpp-plan-range": (
         *(Recorded(f"plans/*/{key}", HOW_FOUND) for key in ("algorithm", "found_by", "seed", "evaluations", "stopped")),
+        Recorded("plans/*/model/path", MODEL_PATH),
         Recorded("plans/*/elapsed_s", TIMES),
         *(Recorded(f"missing/*/{key}", "why the document has no plan, which is no claim") for key in ("k", "why")),
         *_proof_parts("plans/*/lower_bound/proof"),
