@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from mtpp.api.output import ShownResult
 from mtpp.errors import InputError, InvalidPartition
@@ -33,10 +34,29 @@ LISTED = "stages stand on devices in the order of the machine's file: devices of
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ComparedStages(ShownResult):
-    """A scored partition held against another one, stage by stage; *assumptions* are what the figures rest on."""
+    """A scored partition held against another one, stage by stage.
 
+    Attributes
+    ----------
+    plan, other
+        Both; the first with the better lower bound of the two where they may have as many stages.
+    comparison
+        Their stages, and the parts of the difference of the bottlenecks.
+    """
+
+    plan: PartitionPlan
+    other: PartitionPlan
     comparison: StageComparison
-    assumptions: Sequence[str]
+
+    @property
+    def assumptions(self) -> Sequence[str]:
+        """What the figures rest on."""
+        return self.plan.assumptions
+
+    @property
+    def difference(self) -> int:
+        """Ticks of the bottleneck above those of the other one."""
+        return self.plan.bottleneck - self.other.bottleneck
 
     def _said(self) -> dict[str, Any]:
         return self.comparison.to_document()
@@ -152,11 +172,11 @@ def score(
 
 def compare_stages(
     given: PartitionPlan,
-    against: str,
+    against: Any,
     observer: Observer,
     *,
     name: str,
-) -> tuple[PartitionPlan, ComparedStages]:
+) -> ComparedStages:
     """Hold a scored partition against another one, stage by stage.
 
     Parameters
@@ -164,11 +184,7 @@ def compare_stages(
     name
         Of the given one, for people.
     against
-        An algorithm, whose best partition into as many stages it is, or the path of an assignment.
-
-    Returns
-    -------
-    The given partition with the better lower bound of the two, and the comparison.
+        An algorithm, whose best partition into as many stages it is, or an assignment as :func:`evaluate` takes it.
     """
     from mtpp.api.inputs.degrees import degrees_given
     from mtpp.api.inputs.model import devices_given
@@ -183,7 +199,7 @@ def compare_stages(
     assert record is not None
     assert model is not None
     k = given.k
-    if against in ALGORITHMS:
+    if isinstance(against, str) and against in ALGORITHMS:
         asked = Partitioning.of(k=k, algorithm=against, ignore_engine=True)
         if against in ENGINE_RULES and _any_order(model):
             observer.warn(f"{against} puts stages on devices in the order of the machine's file, as engines do")
@@ -196,9 +212,34 @@ def compare_stages(
         other = plan_of_labels(model, labels, most, devices, degrees)
     if other.partition.k == k and other.lower.value > record.lower.value:
         record = replace(record, lower=other.lower)
-    comparison = StageComparison(record, other, name, PurePath(against).name)
-    plan = PartitionPlan.of(record, model, elapsed_s=given.elapsed_s or 0.0)
-    return plan, ComparedStages(comparison, plan.assumptions)
+    named = PurePath(against).name if isinstance(against, str | os.PathLike) else "the other"
+    comparison = StageComparison(record, other, name, named)
+    plan, held = (PartitionPlan.of(one, model, elapsed_s=given.elapsed_s or 0.0) for one in (record, other))
+    return ComparedStages(plan, held, comparison)
+
+
+@overload
+def evaluate(
+    model: Any,
+    assignment: Any = None,
+    *,
+    cuts: str | Sequence[str] | None = None,
+    k: int | None = None,
+    against: None = None,
+    observer: Observer | None = None,
+) -> PartitionPlan: ...
+
+
+@overload
+def evaluate(
+    model: Any,
+    assignment: Any = None,
+    *,
+    cuts: str | Sequence[str] | None = None,
+    k: int | None = None,
+    against: Any,
+    observer: Observer | None = None,
+) -> ComparedStages: ...
 
 
 def evaluate(
@@ -207,8 +248,9 @@ def evaluate(
     *,
     cuts: str | Sequence[str] | None = None,
     k: int | None = None,
+    against: Any = None,
     observer: Observer | None = None,
-) -> PartitionPlan:
+) -> PartitionPlan | ComparedStages:
     """Score a partition that was made by hand or by another tool.
 
     Keywords that are not listed are fields of :class:`mtpp.api.options.search.Scoring`.
@@ -221,12 +263,15 @@ def evaluate(
         The path of a plan, of a JSON object op → stage, of a CSV with op and stage or of a split of a placement
         workload; a dictionary op → stage; a plan, or a range of plans, of which *k* names one; or a list of stages, one
         per op in the order of the model.
+    against
+        An assignment as above, or the name of an algorithm (``"auto"``: the usual one), whose best partition into as
+        many stages it is: the partition is held against it, stage by stage. None: it is scored alone.
     observer
         Is warned where stages are numbered anew, see :class:`mtpp.Observer`.
 
     Returns
     -------
-    The plan, with a lower bound that is quick to prove.
+    The plan, with a lower bound that is quick to prove; with *against* a :class:`ComparedStages`, which has both.
 
     Raises
     ------
@@ -263,4 +308,14 @@ def evaluate(
         if asked.cuts is not None:
             refuse_cuts(read, own, asked.k)
         devices, degrees = devices_given(read, assignment), degrees_given(read, assignment)
-        return score(read, own, asked.k, heard, devices, degrees)
+        plan = score(read, own, asked.k, heard, devices, degrees)
+    if against is None:
+        return plan
+    with brought_along(against, "against"):
+        return compare_stages(plan, against, heard, name=_name_of(assignment, cuts))
+
+
+def _name_of(assignment: Any, cuts: Any) -> str:
+    if cuts is not None:
+        return "cuts"
+    return PurePath(assignment).name if isinstance(assignment, str | os.PathLike) else "the given"

@@ -110,7 +110,8 @@ def command(
     comparison = None
     if against is not None:
         name = PurePath(assignment or "cuts").name
-        plan, comparison = compare_stages(plan, against, console, name=name)
+        comparison = compare_stages(plan, against, console, name=name)
+        plan = comparison.plan
     instead: ComparedStages | ComparedRun | None = comparison
     if written.run is not None:
         from mtpp.api.run_pipeline import compare_run

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -172,6 +173,28 @@ class CertificateTable(CellTable):
 
     def __getitem__(self, place: int) -> CertificateRow:
         return self.cells[place]
+
+    def plot(self, path: str | os.PathLike[str], time_limit_s: float | None = None) -> None:
+        """Draw seconds until the ratio was proven against ops, and write the points as CSV beside it; the extra ``plot``.
+
+        Parameters
+        ----------
+        path
+            A picture whose ending says its format: .png, .svg or .pdf.
+        time_limit_s
+            Of each cell, which the picture marks.
+
+        Raises
+        ------
+        InputError
+            If the ending is none of these, or the files cannot be written.
+        """
+        from mtpp.api.parameters import path_text
+        from mtpp.views.certificate_plot import check_plot, write_plot
+
+        target = path_text(path, "path")
+        check_plot(target)
+        write_plot(target, self.cells, time_limit_s)
 
     def unmet(self, ratio: Fraction | float) -> list[str]:
         """Return a line for each cell whose ratio is not proven to be at most *ratio*, those without a row included.
