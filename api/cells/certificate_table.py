@@ -175,7 +175,7 @@ class CertificateTable(CellTable):
         return self.cells[place]
 
     def plot(self, path: str | os.PathLike[str], time_limit_s: float | None = None) -> None:
-        """Draw seconds until a ratio was proven against ops, with the points as CSV beside it; needs the extra ``plot``.
+        """Draw seconds until a ratio was proven against ops, and write the points as CSV beside; the extra ``plot``.
 
         Parameters
         ----------

@@ -53,7 +53,9 @@ def _checked(
     if key != CROSSING and said is not None:
         said = float(said)
     if said != due:
-        return Check(_NAMES[key], False, f"the plan says {_text(key, said)}, it is {_text(key, due)}")
+        whole = _text(key, said) == _text(key, due)
+        told = f"the plan says {_text(key, said, whole=whole)}, it is {_text(key, due, whole=whole)}"
+        return Check(_NAMES[key], False, told)
     return resting(_NAMES[key], _text(key, due), rests_on)
 
 
@@ -91,9 +93,10 @@ def _fastest_alone(plan: Mapping[str, Any], graph: TickGraph, placed: PlacedGrap
     return None if limit is not None and held > limit else figures.cost
 
 
-def _text(key: str, value: Any) -> str:
+def _text(key: str, value: Any, *, whole: bool = False) -> str:
+    """Write a figure for people, with all its digits where *whole*."""
     if value is None:
         return "none"
     if key == CROSSING:
-        return f"{value['tensors']} tensors, {value['bytes']} bytes"
-    return f"{value:.4g}{'×' if key == SPEED_UP else ' inferences/s'}"
+        return f"{value['tensors']} tensor{'' if value['tensors'] == 1 else 's'}, {value['bytes']} bytes"
+    return f"{value!r}" if whole else f"{value:.4g}{'×' if key == SPEED_UP else ' inferences/s'}"
