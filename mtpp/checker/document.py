@@ -78,9 +78,6 @@ _SYSTEM: dict[str, Rule] = {
 }
 
 _SYSTEM_MORE: dict[str, Rule] = {
-    "throughput_per_s": nullable(number),
-    "speed_up": nullable(number),
-    "crossing": record({"tensors": whole(), "bytes": whole()}),
     "stage_memory_bytes": nullable(whole()),  # plans from before there was such a limit lack it
     "sequences": whole(1),
 }
@@ -211,9 +208,6 @@ _MORE: dict[str, Rule] = {
 _FEWEST = record({"max_bottleneck": whole()}, {"lower_bound": _BOUND})
 
 _ON_MACHINE_MORE: dict[str, Rule] = {
-    "throughput_per_s": nullable(number),
-    "speed_up": nullable(number),
-    "crossing": record({"tensors": whole(), "bytes": whole()}),
     "one_device": nullable(record({"index": whole(), "cost": whole()})),
     "graph": check_model_graph,
 }

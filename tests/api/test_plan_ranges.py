@@ -114,6 +114,26 @@ def test_forged_claims_are_false_and_refused(chain_file: Path) -> None:
         assert caught.value.where == where
 
 
+def test_plans_of_other_sizes_are_no_range(chain_file: Path) -> None:
+    """Their throughputs cannot be compared: a gain would be one of the sizes."""
+    document = mtpp.partition(chain_file, range(1, 4)).document(embed=True)
+    for plan in document["plans"]:
+        del plan["model"]["path"]
+    assert mtpp.verify(document).passed
+    for key, to in (("dims", {"batch": 2}), ("keep_state", {"a": "b"})):
+        checked = mtpp.verify(_forged(document, "plans", 1, "model", key, to=to))
+        assert [one.claim for one in checked.rows if one.verdict == "false"] == ["one model"]
+
+
+def test_figures_outside_of_their_place_are_refused(chain_file: Path) -> None:
+    """A throughput in the part on the system would be one that no check looks at."""
+    document = mtpp.partition(chain_file, 2).document(embed=True)
+    for key in ("throughput_per_s", "speed_up", "crossing"):
+        with pytest.raises(InputError) as caught:
+            mtpp.verify(_forged(document, "system", key, to=document[key]))
+        assert caught.value.where == f"/system/{key}"
+
+
 def test_numbers_of_stages_without_a_plan_are_named() -> None:
     """One stage exceeds the memory: the document says so, and claims nothing of it."""
     graph = {

@@ -27,6 +27,11 @@ TENTH = Fraction(1, 10)
 _ALIKE = ("objective", "max_latency", "max_bottleneck", "time_unit", "system", "machine", "together", "replicas")
 """Keys that are the same in all plans of a range."""
 
+_READ_ALIKE = {"dims": "the sizes", "keep_state": "the kept states", "costs_sha256": "the measured costs"}
+"""How a model was read; the load of a language model, whose costs come from it, may depend on the number of stages."""
+
+SERVING_LOAD = "serving"
+
 _NAMES = ("name", "place")
 """Keys of a device that are no figures."""
 
@@ -98,7 +103,7 @@ def verify_range(document: Mapping[str, Any], reports: Sequence[Report]) -> Rang
             _of_one_model(plans),
             _figures(document["rows"], derived, reports),
             _knee_row(document["knee"], plans, derived, reports),
-            *(fact("no plan", f"for k = {one['k']}: {one['why']}") for one in document["missing"]),
+            *(fact("no plan", f"for k = {one['k']}, as the range says: {one['why']}") for one in document["missing"]),
         ],
     )
 
@@ -110,6 +115,9 @@ def _of_one_model(plans: Sequence[Mapping[str, Any]]) -> Check:
         for key, what in (("sha256", "the model's SHA-256"), ("name", "the model's name")):
             if plan["model"][key] != first["model"][key]:
                 return Check(name, False, f"{what} of k = {plan['k']} is not that of k = {first['k']}")
+        for key, what in _READ_ALIKE.items():
+            if SERVING_LOAD not in plan["model"] and plan["model"].get(key) != first["model"].get(key):
+                return Check(name, False, f"{what} of k = {plan['k']} are not those of k = {first['k']}")
         for key in _ALIKE:
             if _held(plan, key) != _held(first, key):
                 return Check(name, False, f"the {key} of k = {plan['k']} is not that of k = {first['k']}")
