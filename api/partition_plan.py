@@ -395,8 +395,7 @@ class PartitionPlan(SavedResult):
     @property
     def assumptions(self) -> list[str]:
         """What the figures rest on, for people; a document knows only of the system and of sizes."""
-        from mtpp.api.inputs.groups import told_blocks
-        from mtpp.api.inputs.model import told_groups
+        from mtpp.api.inputs.groups import told_blocks, told_groups
         from mtpp.inference.model_file import told_sizes
         from mtpp.machine.device import Device
         from mtpp.machine.machine import Machine

@@ -249,6 +249,7 @@ def shown_document(document: Mapping[str, Any], assumptions: Sequence[str] = ())
         known, one_stage = True, None
         if (one := document["one_device"]) is not None:
             one_stage, alone_on = one["cost"], document["machine"]["devices"][one["index"]]["name"]
+    shared = document.get("crossing")
     return ShownPlan(
         name=document["model"]["name"],
         ops=document["model"]["ops"],
@@ -256,6 +257,7 @@ def shown_document(document: Mapping[str, Any], assumptions: Sequence[str] = ())
         time_unit=document["time_unit"],
         ticks_per_unit=document["ticks_per_unit"],
         system=system,
+        crossing=None if shared is None else Crossing(shared["tensors"], document["model"]["tensors"], shared["bytes"]),
         stages=stages,
         certificate=Certificate(
             document[objective],

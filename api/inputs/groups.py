@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from mtpp.errors import InputError
+from mtpp.formats.modelled.kept_together import groups_of
+from mtpp.wording import counted
 
 if TYPE_CHECKING:
     from mtpp.api.inputs.model import Model
@@ -16,8 +18,6 @@ if TYPE_CHECKING:
 
 def groups_together(model: Model, asked: AskedPartition) -> tuple[tuple[str, ...], ...]:
     """Return the groups of ops that have to share a stage: those named, those of engines, blocks, and outer layers."""
-    from mtpp.api.inputs.model import engine_groups
-
     together = asked.together
     if not asked.ignore_engine:
         together += engine_groups(model)
@@ -77,3 +77,30 @@ def _named(model: Model, kinds: BlockKinds) -> tuple[tuple[str, ...], ...]:
 
 _KINDS: WeakKeyDictionary[Model, BlockKinds] = WeakKeyDictionary()
 """Kinds of models whose blocks were asked for: their files are not read again to name them."""
+
+
+def engine_groups(model: Model) -> tuple[tuple[str, ...], ...]:
+    """Return the groups of op names of a model that can be split: no stage file could be cut between them."""
+    return tuple(group for groups in _known(model).values() for group in groups)
+
+
+def told_groups(model: Model, together: Sequence[Sequence[str]]) -> list[str]:
+    """Return what a plan assumes about them, for people: that they were kept together, or that they were not."""
+    kept = {tuple(group) for group in together}
+    texts = []
+    for reason, groups in _known(model).items():
+        count = counted(sum(map(len, groups)), "op")
+        if kept.issuperset(groups):
+            texts.append(f"{count} around {reason} kept together: no stage can be cut there")
+        else:
+            texts.append(f"{count} around {reason} cut freely: such stages cannot be written")
+    return texts
+
+
+def _known(model: Model) -> Mapping[str, tuple[tuple[str, ...], ...]]:
+    names = set(model.graph.op_names)
+    found = {
+        reason: tuple(group for group in groups if len(group) > 1 and names.issuperset(group))
+        for reason, groups in groups_of(model.graph.metadata).items()
+    }
+    return {reason: groups for reason, groups in found.items() if groups}

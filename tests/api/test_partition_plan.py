@@ -66,7 +66,7 @@ def test_a_loaded_plan_claims(plan: PartitionPlan) -> None:
     """Its table is the same but for the ratio, and for what the document does not hold."""
     shown, loaded = (repr(one).splitlines() for one in (plan, mtpp.load(plan.document())))
     left_out = [line for line in shown if line not in loaded]
-    assert [line.split("  ")[0] for line in left_out] == ["ratio", "crossing tensors"]
+    assert [line.split("  ")[0] for line in left_out] == ["ratio", "assumptions"]
     assert "ratio              1 claimed, not verified: lower bound 61.00 ms by downset, tier enumerated" in loaded
     assert "optimal" not in "\n".join(loaded)
 

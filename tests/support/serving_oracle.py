@@ -13,7 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mtpp.api.inputs.model import Model, engine_groups
+from mtpp.api.inputs.groups import engine_groups
+from mtpp.api.inputs.model import Model
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import stage_costs
 from mtpp.inference.partition import Partition
