@@ -27,6 +27,9 @@ _NOT_ARITHMETIC = frozenset(
     ("_operator.attrgetter", "_operator.itemgetter", "_operator.methodcaller", "_operator.call")
 )
 
+_KNOWN_CONTAINERS = ("builtins.", "collections.", "torch.")
+"""Beginnings of the names of containers that PyTorch always knows."""
+
 _IN_MEMORY_BYTES = 256 << 20
 """Size of a copy beyond which it is in a temporary file."""
 
@@ -74,6 +77,8 @@ def loadable_copy(
     _check_config(text.constants, "constant", source)
     program = {key: value for key, value in text.program.items() if key != "guards_code"}
     program["guards_code"] = []
+    if "graph_module" in program:
+        program["graph_module"] = _with_plain_containers(program["graph_module"])
     for where, key, value in _texts(program, ""):
         if key == "expr_str":
             _check_expression(value, f"{where}/{key}", source)
@@ -101,6 +106,40 @@ def loadable_copy(
         raise InputError(problem, source=source, remedy="copy or export it again") from None
     copy.seek(0)
     return copy
+
+
+def _with_plain_containers(module: Any) -> Any:
+    """Return a graph module whose arguments and results are in containers of Python and PyTorch alone.
+
+    Others, such as the results of a model of transformers, are known only where the package that made them is imported.
+    A tuple in place of each keeps the tensors and their order.
+    """
+    if not isinstance(module, dict) or not isinstance(module.get("module_call_graph"), list):
+        return module
+    return {**module, "module_call_graph": [_plain_call(call) for call in module["module_call_graph"]]}
+
+
+def _plain_call(call: Any) -> Any:
+    signature = call.get("signature") if isinstance(call, dict) else None
+    if not isinstance(signature, dict):
+        return call
+    plain = {key: _plain_tree(signature[key]) for key in ("in_spec", "out_spec") if key in signature}
+    return {**call, "signature": {**signature, **plain}}
+
+
+def _plain_tree(text: Any) -> Any:
+    """Return a tree of containers, as PyTorch writes it, with tuples for those that it may not know."""
+
+    def plain(one: dict[str, Any]) -> dict[str, Any]:
+        kind = one.get("type")
+        if "children_spec" not in one or not isinstance(kind, str) or kind.startswith(_KNOWN_CONTAINERS):
+            return one
+        return {**one, "type": "builtins.tuple", "context": "null"}
+
+    try:
+        return json.dumps(json.loads(text, object_hook=plain))
+    except (RecursionError, TypeError, ValueError):
+        return text  # PyTorch says why
 
 
 def _register(recorded: Sequence[str]) -> str:

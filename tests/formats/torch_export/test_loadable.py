@@ -51,6 +51,25 @@ def test_copies_have_our_sample_inputs_and_no_guards() -> None:
         ]
 
 
+def _foreign_results(document: dict[str, Any]) -> None:
+    signature = document["graph_module"]["module_call_graph"][0]["signature"]
+    protocol, tree = json.loads(signature["out_spec"])
+    kind, context = "nowhere.modeling_outputs.Result", json.dumps(["logits"])
+    signature["out_spec"] = json.dumps([protocol, {"type": kind, "context": context, "children_spec": [tree]}])
+
+
+def test_results_in_containers_of_other_packages_are_read_as_tuples() -> None:
+    """Programs of transformers return such ones: PyTorch alone could not load them."""
+    pytest.importorskip("torch")
+    from mtpp.runtime.pytorch.loading import load_program
+
+    changed = _changed(_foreign_results, "models/model.json")
+    own = load_program(Path(sample_path("gpt2", "pt2")).read_bytes(), "gpt2.pt2").exported.call_spec
+    loaded = load_program(changed, "changed.pt2").exported.call_spec
+    assert (loaded.out_spec.type, loaded.out_spec.children()) == (tuple, [own.out_spec])
+    assert loaded.in_spec == own.in_spec
+
+
 def _pickled(document: dict[str, Any]) -> None:
     document["config"]["tokens.weight"]["use_pickle"] = True
 
