@@ -192,7 +192,7 @@ def _fail(message: str, code: int) -> int:
 
 
 def _usage_message(error: click.ClickException) -> str:
-    text = error.format_message().rstrip(".")
+    text = error.format_message().rstrip(".?")
     context = getattr(error, "ctx", None)
     command = context.command_path if context else "mtpp"
     if isinstance(error, click.BadParameter) and error.param is not None and error.message:

@@ -110,7 +110,7 @@ MODELS = {
     "native-size-without-forward.json": ("/layers/0/configurations/1/0/micro_batches/2", "missing key 'forward'"),
     "native-size-negative-backward.json": ("/layers/0/configurations/1/0/micro_batches/2/backward", "negative"),
     "native-size-other-time.json": ("/layers/0/configurations/1/0/micro_batches/2", "add up to 3.5", "must be", "3"),
-    "a-graph.json": ("a graph, which of the planners pfeife takes", "--planner pfeife --devices 4"),
+    "a-graph.json": ("a graph, which the planner pfeife takes", "--planner pfeife --devices 4"),
     "a-plan.json": ("/format", "a training plan", "mtpp-training-model"),
     "a-list.json": ("not a model to be trained", "mtpp-training-model"),
     "truncated.json": ("line 1, column", "not valid JSON"),

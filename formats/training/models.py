@@ -57,7 +57,7 @@ class TakenByPfeife(UnrecognisedInput):
 
     def __init__(self, what: str, source: str, *, sized: bool = False) -> None:
         self._display, self._sized = source, sized
-        super().__init__(f"{what}, which of the planners {PFEIFE} takes", source=source, remedy=self._remedy("planner"))
+        super().__init__(f"{what}, which the planner {PFEIFE} takes", source=source, remedy=self._remedy("planner"))
 
     def told(self, name_of: Callable[[str], str]) -> str:
         """Return the line with what to write: a command, or a parameter of Python."""

@@ -39,9 +39,9 @@ TRAINING = (
 
 EVOLVE = "anneal has no population; it goes with brkga, mla, mla-weighted"
 REFUSED: list[tuple[str, ...]] = [
-    ("portition", "No such command 'portition'. Did you mean 'partition'?"),
+    ("portition", "No such command 'portition'. Did you mean 'partition'"),
     ("xyz", "No such command 'xyz'; see"),
-    ("generate chian", "Did you mean 'chain'?"),
+    ("generate chian", "Did you mean 'chain'"),
     ("partition chain.json -k 2 --format jsn", "'json', 'csv', 'markdown'; did you mean 'json'?"),
     ("partition chain.json -k 2 --algorithm anneall", "no algorithm is called 'anneall'; did you mean 'anneal'?"),
     ("partition chain.json -k 2 --together op0,opp1", "no op is called 'opp1'; did you mean 'op1'"),
@@ -49,7 +49,7 @@ REFUSED: list[tuple[str, ...]] = [
     ("partition chain.json -k 2 --emit cutnames", "unknown form 'cutnames'; did you mean 'cut-names'?"),
     ("evaluate chain.json --cuts opp1", "no op is called 'opp1'; did you mean 'op1'"),
     ("plan chain.json", "type `mtpp plan chain.json --planner pfeife --devices 4 --micro-batches 8`"),
-    ("plan model.onnx --devices 2", "an ONNX model, which of the planners pfeife takes; ", "--dims auto`"),
+    ("plan model.onnx --devices 2", "an ONNX model, which the planner pfeife takes; ", "--dims auto`"),
     ("plan chain.json --planner grafpipe", "did you mean 'graphpipe' or"),
     ("convert chain.json x.dot --from nativ", "unknown format 'nativ'; did you mean 'native'?"),
     ("systems xyz", "NAME: no preset is called 'xyz'; `mtpp systems` lists the presets"),

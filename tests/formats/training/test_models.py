@@ -108,7 +108,7 @@ def test_graphs_are_taken_by_another_planner(content: Any, what: str, tmp_path: 
     path = _file(tmp_path, content)
     with pytest.raises(UnrecognisedInput) as caught:
         read_training_model(path, "s")
-    assert str(caught.value) == f"{path}: {what}, which of the planners pfeife takes; write planner=" + (
+    assert str(caught.value) == f"{path}: {what}, which the planner pfeife takes; write planner=" + (
         "mtpp.Pfeife(micro_batches=8)"
     )
     told = caught.value.told(lambda name: f"--{name}")
@@ -118,7 +118,7 @@ def test_graphs_are_taken_by_another_planner(content: Any, what: str, tmp_path: 
 def test_an_onnx_model_may_have_open_sizes(checkout: Path) -> None:
     """The command takes what is proposed for them."""
     path = next(iter(sorted((checkout / "datasets" / "samples").glob("*.onnx"))))
-    with pytest.raises(UnrecognisedInput, match=r": an ONNX model, which of the planners pfeife takes; ") as caught:
+    with pytest.raises(UnrecognisedInput, match=r": an ONNX model, which the planner pfeife takes; ") as caught:
         read_training_model(str(path))
     assert caught.value.told(lambda name: f"--{name}").endswith(" --micro-batches 8 --dims auto`")
 
