@@ -125,7 +125,9 @@ def test_inspect_in_every_format(chain_file: Path) -> None:
     assert document["work"] == 10**11
     assert document["largest_op"] == {"name": "op3", "work": 4 * 10**10}
     assert "100.0 ms in all, the largest op 40.00 ms (op3)" in run("inspect", chain_file).stdout
-    assert run("inspect", chain_file, "--ops", "--format", "csv").stdout.splitlines()[1] == "op0,,10000000000,0"
+    header, first = run("inspect", chain_file, "--ops", "--format", "csv").stdout.splitlines()[:2]
+    assert header == "op,kind,work,param_bytes,time_unit,ticks_per_unit"
+    assert first == "op0,,10000000000,0,ms,1000000000"
     assert "| kind | ops | work |" in run("inspect", chain_file, "--format", "markdown").stdout
 
 
