@@ -105,7 +105,7 @@ def test_windows_are_those_of_the_verifier() -> None:
     proof = LADDER.bound("crossings")["lower_proof"]
     _, (least, most) = crossings.history(proof, sum(LADDER.work.values()))[-1]
     page = " ".join((ROOT / "docs" / "bounds" / "crossings.md").read_text(encoding="utf-8").split())
-    (said,) = re.findall(r"the first (\d+) stages need (\d+) ticks at least, and have room for (\d+)", page)
+    (said,) = re.findall(r"the first (\d+) stages need (\d+) at least, and have room for (\d+)", page)
     stages, need, room = map(int, said)
     assert (least[stages], most[stages]) == (need, room)
 

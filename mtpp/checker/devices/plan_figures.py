@@ -88,7 +88,7 @@ def _fastest_alone(plan: Mapping[str, Any], graph: TickGraph, placed: PlacedGrap
         alone = [ticks_alone(plan, graph, placed, i) for i in range(len(placed.devices))]
         return min((ticks for ticks in alone if ticks is not None), default=None)
     figures = stage_figures(graph, [0] * graph.op_count, dict(plan["system"]))[0]
-    limit = plan["system"]["stage_memory_bytes"]
+    limit = plan["system"].get("stage_memory_bytes")
     held = figures.param_bytes + figures.state_bytes + figures.peak_bytes
     return None if limit is not None and held > limit else figures.cost
 
