@@ -138,6 +138,7 @@ def text_of_processes(
     """
     each = max(1, cpu.cores // threads)
     rate = max(10**6, bandwidth_bytes_per_s or cpu.memory_bandwidth_bytes_per_s // each)
+    told = "measured by `mtpp run`" if bandwidth_bytes_per_s else "as the memory's, for larger ones took no longer"
     lines = [
         f"# {cpu.name}, {counted(cpu.cores, 'core')}: processes of {counted(threads, 'thread')} on cores of their own.",
         "# Their memory is that of the machine, which all of them share.",
@@ -145,7 +146,7 @@ def text_of_processes(
         f'latency = "{max(1, latency_ps // 1000)}ns"  # of each message, for either process: measured by `mtpp run`',
         "",
         *_rates(cpu, each),
-        f'bandwidth = "{rate // 10**6}MB/s"  # of messages between processes: measured by `mtpp run`',
+        f'bandwidth = "{rate // 10**6}MB/s"  # of messages between processes: {told}',
     ]
     return MachineText(_whole("this machine", ["\n".join(lines)]), count, ())
 

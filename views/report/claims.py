@@ -41,12 +41,14 @@ def claims_line(checks: Iterable[Check], of: str = "") -> str:
     Examples
     --------
     >>> claims_line([Check("bottleneck", True, ""), Check("ratio", None, "")])
-    '2 claims checked: 1 unchecked'
+    '2 claims: 1 holds, 1 unchecked'
     """
     found = [one.verdict for one in checks if one.verdict is not None]
-    line = f"{counted(len(found), 'claim')}{of} checked"
+    line, hold = f"{counted(len(found), 'claim')}{of}", found.count(Verdict.OK)
     others = [f"{found.count(one):,} {one}" for one in (Verdict.FALSE, Verdict.UNCHECKED) if one in found]
-    return f"{line}: {', '.join(others)}" if others else f"{line}, {'it holds' if len(found) == 1 else 'all hold'}"
+    if others:
+        return f"{line}: {', '.join([f'{hold:,} hold' + 's' * (hold == 1), *others])}"
+    return f"{line} checked, {'it holds' if len(found) == 1 else 'all hold'}"
 
 
 def any_false(checks: Iterable[Check]) -> bool:

@@ -248,12 +248,13 @@ def crossing_sections(graph: CostGraph, shown: StatedPlan, instance: Instance, s
         Column("in stage"),
         Column("read in stages"),
         Column("size", _size),
-        Column("transfer", shown.describe),
+        Column("transfer" if instance.uniform else "over the fastest link", shown.describe),
     ]
+    paid = "at every boundary that it passes" if instance.machine.neighbours else "once by every stage it touches"
     verb = "crosses" if len(found) == 1 else "cross"
     caption = (
         f"{len(found):,} of {counted(graph.tensor_count, 'tensor')} {verb}{total}; "
-        "each is paid once by every stage it touches"
+        f"each is paid {paid}{'' if instance.uniform else ', over the links of their devices'}"
     )
     blocks: list[Block] = [TableBlock("crossing", Table(caption, columns, rows), sortable=True)]
     if len(found) > _MOST_LISTED:

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 import mtpp
+from mtpp.views.report.page import TableBlock
+from mtpp.views.report.plan_report import crossing_sections
 from mtpp.views.report.request_timeline import Visit, request_section, visits
 from mtpp.views.report.stated import StatedPlan
 from mtpp.views.shown_plan import each_cost
@@ -90,3 +92,26 @@ def test_the_chart_holds_the_parts_of_stages(tmp_path: Path) -> None:
     assert f"the first leaves after {latency}, the latency" in chart.caption
     assert "stage 2: b" in str(charts["requests"])
     assert request_section(StatedPlan.of({**document, "bottleneck": 0}), charts, {}) is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "column", "paid"),
+    [
+        ("equal", "transfer", "each is paid once by every stage it touches"),
+        ("unequal", "over the fastest link", "every stage it touches, over the links of their devices"),
+        ("neighbours", "over the fastest link", "at every boundary that it passes, over the links of their devices"),
+    ],
+)
+def test_transfers_are_said_to_be_those_of_a_link(tmp_path: Path, kind: str, column: str, paid: str) -> None:
+    """Where links differ, or tensors pass several boundaries, a tensor's time is not said to be that of its stages."""
+    document = planned(tmp_path, kind)
+    machine = None if kind == "equal" else tmp_path / "machine.toml"
+    model = mtpp.read(graph(), machine=machine)
+    record = mtpp.evaluate(model, document).record
+    assert record is not None
+    stages = [document["assignment"][name] for name in record.graph.op_names]
+    [section] = crossing_sections(record.graph, StatedPlan.of(document), record.instance, stages)
+    block = section.blocks[0]
+    assert isinstance(block, TableBlock)
+    assert [one.name for one in block.table.columns][-1] == column
+    assert block.table.title.endswith(paid)
