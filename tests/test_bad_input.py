@@ -376,6 +376,7 @@ def test_plans_and_graphs_are_not_confused(tmp_path: Path, good: Path) -> None:
     assert run("partition", good, "-k", "2", "-q", "-o", plan).returncode == 0
     _refused(tmp_path, ("plan.json", "a plan, not a graph"), "partition", plan, "-k", "2")
     _refused(tmp_path, ("good.json", "a graph, not a plan"), "verify", good, output=False)
+    good.rename(tmp_path / "elsewhere.json")
     _refused(tmp_path, ("plan.json", "--model"), "verify", plan, output=False)
 
 

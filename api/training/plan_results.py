@@ -73,8 +73,10 @@ class TrainingStage:
         Devices that it runs on, in all its copies.
     in_flight
         Micro-batches whose activations are kept.
-    memory_bytes, time_s
-        Of each of its devices: bytes held, and seconds per sample.
+    memory_bytes
+        Bytes held on each of its devices.
+    time_s
+        Seconds per sample on each of its devices.
     configurations
         What each layer runs as.
     """

@@ -61,7 +61,9 @@ def test_numbers_and_texts_with_units_are_the_same() -> None:
     texts = plan_with(chain_model(), planner="equi", **SYSTEM)
     system = {"devices": 4, "memory": 2**31, "bandwidth": 25 * 10**9, "batch_size": 8, "micro_batch_size": 2}
     numbers = plan_with(chain_model(), planner="equi", **system)
-    assert without_times(texts.document()) == without_times(numbers.document())
+    document = without_times(numbers.document())
+    assert document.pop("batch") == {"samples": 8, "micro_batch_size": 2, "gradient_accumulation": 1}
+    assert without_times(texts.document()) == document
 
 
 def test_results_say_what_a_plan_is() -> None:
