@@ -377,11 +377,17 @@ def _table(shown: StatedPlan, listed: Sequence[Mapping[str, Any]], costs: CostCo
     return TableBlock("stage-table", Table(caption, columns, rows), marks, sortable=True)
 
 
+_DIGITS = 4
+"""Of a time, as :func:`mtpp.units.format_picoseconds` writes it."""
+
+
 def _columns(shown: StatedPlan) -> CostColumns:
-    """Return the unit of all costs, with five digits of the largest one at least."""
+    """Return the unit of all costs, with four digits of the bottleneck, as the figures above have them."""
     costs = CostColumns.of(shown, shown.bottleneck)
-    digits = 0 if costs.ticks == 1 else max(costs.digits, 3 if shown.bottleneck < 100 * costs.ticks else 2)
-    return replace(costs, digits=digits)
+    if costs.ticks == 1:
+        return replace(costs, digits=0)
+    before = len(str(int(shown.bottleneck / costs.ticks)))
+    return replace(costs, digits=max(0, _DIGITS - before)) if shown.timed else costs
 
 
 def _bar(row: Mapping[str, Any], costs: CostColumns) -> list[float]:
