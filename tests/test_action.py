@@ -144,6 +144,7 @@ def log_of(workspace: Path) -> list[str]:
     return lines
 
 
+@pytest.mark.slow
 @needs_bash
 def test_plans_for_several_numbers_of_stages(workspace: Path) -> None:
     """They are verified and kept as one file, and have no figures to hand on."""
