@@ -203,7 +203,12 @@ def _deliver_page(
     path = written.report
     assert path is not None
     request = request_of(plan, model, Verifying(shallow=shallow))
-    made = result_page(request, console, named=flag_of, title=written.title, command=command_text(sys.argv[1:]))
+
+    def named(parameter: str) -> str:
+        """Name the option that left a search out, which nobody called shallow."""
+        return "the time limit or Ctrl-C; `mtpp verify` runs it" if parameter == "shallow" else flag_of(parameter)
+
+    made = result_page(request, console, named=named, title=written.title, command=command_text(sys.argv[1:]))
     made.save(path)
     console.say(f"{path}: {made.said}")
     if written.open_page:

@@ -117,8 +117,8 @@ def _hand_overs(comparison: Comparison) -> list[tuple[str, str]]:
         rate = line.bandwidth_bytes_per_s
         more = "" if rate == inf else f" + bytes / {format_bandwidth(int(float(f'{rate:.3g}')))}"
         least, most = (format_bytes(f(one.bytes for one in line.messages)) for f in (min, max))
-        text = f"{_seconds(line.latency_s)}{more} for each stage: line through messages of {least} to {most}"
-        figures.append(("a message", f"{text}, {line.residual:.0%} off in the mean square"))
+        text = f"{_seconds(line.latency_s)}{more} for each stage, the start of its run included: line through messages"
+        figures.append(("a message", f"{text} of {least} to {most}, {line.residual:.0%} off in the mean square"))
     return figures
 
 

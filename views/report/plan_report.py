@@ -208,10 +208,10 @@ def _figures(
     figures.append(("Latency", stated.describe(stated.latency), f"of {_request(load)} on an idle pipeline"))
     if not stated.replicated:
         full = stated.describe(busy * upper)
-        figures.append(("Latency when full", full, f"{counted(busy, 'busy stage')} × bottleneck"))
-    if upper and not stated.system.limits_memory and not stated.devices_differ:
-        alone = sum(row["work"] for row in stated.stages)
-        figures.append(("Speed-up", f"{alone / upper:.3g}×", "over one stage"))
+        figures.append(("Latency when full", full, f"in lock step: {counted(busy, 'busy stage')} × bottleneck"))
+    if stated.speed_up is not None:
+        one = "the fastest device that holds the model" if stated.devices_differ else "one stage"
+        figures.append(("Speed-up", f"{stated.speed_up:.3g}×", f"over {one}"))
     kept = any(map(state_bytes, stated.stages))
     if (kept or any(one.limits_memory for one in stated.devices)) and stated.stages:
         stage, held, limit = fullest_stage(in_any_phase(stated.stages, first_token), stated.devices)

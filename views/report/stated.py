@@ -66,6 +66,8 @@ class StatedPlan(Stated):
         What the lower bound is of, and the most that the other one of bottleneck and latency may be; None: anything.
     frontier
         Points as the document has them.
+    speed_up
+        Over the whole graph on the fastest device that holds it; None where none does, or the document does not say it.
     """
 
     name: str
@@ -75,6 +77,7 @@ class StatedPlan(Stated):
     objective: str = BOTTLENECK_OBJECTIVE
     limit: int | None = None
     frontier: Sequence[Mapping[str, Any]] = ()
+    speed_up: float | None = None
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> StatedPlan:
@@ -99,6 +102,7 @@ class StatedPlan(Stated):
             machine=Machine.from_document(document["machine"]) if "machine" in document else None,
             objective=document.get("objective", BOTTLENECK_OBJECTIVE),
             limit=document.get("max_bottleneck", document.get("max_latency")),
+            speed_up=_float(document.get("speed_up")),
             frontier=document.get("frontier", ()),
         )
 
