@@ -206,7 +206,12 @@ def compare_stages(
         other = on_machine(search(prepare(model, asked), Deadline(), observer), model)
     else:
         other_plan = plan_among(against, k, "against")
-        labels = stage_labels(model.graph, other_plan)
+        try:
+            labels = stage_labels(model.graph, other_plan)
+        except InputError as error:
+            if error.parameter == "assignment":
+                raise InputError(error.problem, parameter="against", remedy=error.remedy) from None
+            raise
         most = k if model.machine is not None else max(k, max(labels) + 1)
         devices, degrees = devices_given(model, other_plan), degrees_given(model, other_plan)
         other = plan_of_labels(model, labels, most, devices, degrees)

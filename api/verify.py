@@ -186,7 +186,7 @@ def verify(
 
     >>> document = plan.document() | {"bottleneck": plan.bottleneck - 1}
     >>> [row.claim for row in mtpp.verify(document, model).rows if row.verdict == "false"]
-    ['bottleneck']
+    ['bottleneck', 'throughput', 'speed-up']
     """
     asked = Verifying.among(locals())
     request = request_of(result, model, asked, System(system=system), Formats(time_unit=time_unit), machine)

@@ -140,7 +140,7 @@ OPTIONS = [
     (("-k", "2", "--stage-memory", "24"), ("--stage-memory", "no unit", "24MiB")),
     (("-k", "2", "--stage-memory", "1MiB", "--activation-reserve", "2MiB"), ("reserve", "above the stage memory")),
     (("-k", "2", "--peak", "most"), ("--peak", "'most'", "reserve", "order")),
-    (("-k", "2", "--system", "no-such-machine"), ("--system", "no-such-machine", "reference")),
+    (("-k", "2", "--system", "no-such-machine"), ("--system", "no-such-machine", "`mtpp systems` lists the presets")),
     (("-k", "2", "--algorithm", "magic"), ("--algorithm", "'magic'", "auto, downset, anneal, brkga")),
     (("-k", "2", "--dim", "batch=1"), ("--dim", "ONNX")),
     (("-k", "2", "--dim", "batch=0"), ("--dim", "batch=0", "above zero")),
@@ -324,7 +324,6 @@ def _folder(folder: Path) -> Path:
 
 MADE: list[tuple[Callable[[Path], Path], tuple[str, ...], tuple[str, ...]]] = [
     (_truncated_onnx, (), ("truncated.onnx", "truncated")),
-    (_symbolic_onnx, (), ("symbolic.onnx", "'x'", "'batch'", "--dim batch=1")),
     (_symbolic_onnx, ("--dim", "nosuch=1"), ("symbolic.onnx", "'nosuch'", "batch")),
     (_nested, (), ("nested.json", "nested")),
     (_huge_integer, (), ("digits.json", "/version")),

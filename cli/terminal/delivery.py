@@ -100,7 +100,8 @@ def deliver_plan(
     elif len(empty) > stages - plan.k:  # of a machine's devices, more than have to be left out
         reason = f"k = {plan.k} is more than the {plan.op_count} ops: " if plan.k > plan.op_count else ""
         listed = ", ".join(map(str, empty[:_LISTED])) + (", …" if len(empty) > _LISTED else "")
-        console.warn(f"{reason}{len(empty)} of {stages} stages stay empty: {listed}")
+        stay = "stays" if len(empty) == 1 else "stay"
+        console.warn(f"{reason}{len(empty)} of {stages} stages {stay} empty: {listed}")
     deliver_texts(output, json_text, shown)
 
 

@@ -26,7 +26,6 @@ DONE = "writing the result"
 BAR_CELLS = 20
 
 _DOING = {
-    "convert": "converting",
     "evaluate": "evaluating",
     "generate": "drawing graphs",
     "inspect": "inspecting",

@@ -259,7 +259,7 @@ def check_bound(
         Of the row.
     """
     if reached is not None and claim.value > reached:
-        return Check(name, False, f"the lower bound {claim.value} is above the {claim.objective} {reached}"), Tier.NONE
+        return Check(name, False, f"{claim.value} ticks is above the {claim.objective}, {reached} ticks"), Tier.NONE
     passed: bool | None
     claim = claim.holding_states()
     if tier is Tier.SOLVER:

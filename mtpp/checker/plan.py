@@ -215,7 +215,8 @@ def verify_plan(
     checks += check_frontier(plan, subject, placed, ended_by, search, ended=ended)
     checks += [] if placed is None or ended else check_one_device(plan, subject, placed, ended_by)
     hindered = OUT_OF_TIME if ended else "the stages are wrong" if reached_there is None else ""
-    checks += check_figures(plan, subject, placed, rows_named(checks, held), ended_by, hindered=hindered)
+    rows = rows_named(checks, (*held, "bottleneck"))
+    checks += check_figures(plan, subject, placed, rows, ended_by, hindered=hindered)
     checks += check_fewest(plan, subject, placed, ended_by, search, ended=ended, degrees=degrees)
     checks += check_capacity(plan, subject, layers_due, ended_by, hindered=hindered)
     rechecked = bound.passed is True

@@ -119,15 +119,19 @@ IN_PLACE_OF = {
 }
 """Parameters that another one stands for."""
 
+OPEN = {("convert", "plan"), ("emit", "model"), ("split", "model")}
+"""Parameters that may be None although they have no default."""
+
 FLAGS = {
     *("together_blocks", "ignore_engine", "ops", "check", "force", "optimise", "proofs_only", "shallow", "backward"),
     *("loading_time", "exact_micro_batches", "data_parallel", "tensor_parallel", "recompute", "scale_grads"),
-    *("frontier", "replicas", "tied", "compare"),
+    *("frontier", "replicas", "tied", "compare", "open_page"),
 }
 NUMBERS = {"time_limit_s", "total_time_limit_s", "utilization"}
 ANY_TEXT = {
     *("model", "models", "source", "plan", "result", "assignment", "path", "pipeline", "folder", "costs", "inputs"),
     *("store", "scheduler", "topology", "device", "listing", "machine", "machines"),
+    *("against", "title"),
 }
 """Parameters for which any text is of the right type: paths, mostly."""
 
@@ -135,8 +139,10 @@ ANY_TEXT = {
 def _is_right(function: str, parameter: inspect.Parameter, value: Any) -> bool:
     """Say whether a value is allowed, by its type at least."""
     if value is None:
-        required = parameter.default is inspect.Parameter.empty and (function, parameter.name) != ("convert", "plan")
-        return not required and (parameter.default is None or "None" in str(parameter.annotation))
+        required = parameter.default is inspect.Parameter.empty and (function, parameter.name) not in OPEN
+        return not required and (
+            parameter.default is None or "None" in str(parameter.annotation) or (function, parameter.name) in OPEN
+        )
     if value is print:
         return parameter.name == "loss"
     if value is True:

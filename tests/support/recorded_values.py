@@ -49,6 +49,7 @@ RECORDED: dict[str, tuple[Recorded, ...]] = {
         Recorded("together", TERMS),
         Recorded("together/**", TERMS),
         *(Recorded(key, HOW_FOUND) for key in ("algorithm", "found_by", "seed", "evaluations", "stopped")),
+        Recorded("fewest_devices/max_bottleneck", TERMS),
         Recorded("elapsed_s", TIMES),
         Recorded("graph/name", MODEL_NAME),
         Recorded("graph/ops/*/kind", FOR_PEOPLE),

@@ -177,6 +177,12 @@ def _counts(stated: Any, graph: CostGraph) -> bool:
     return bool((stated["ops"], stated["tensors"]) == (graph.op_count, graph.tensor_count))
 
 
+_ROWS_ON_STAGES = (
+    *("edges", "together", "stage memory", "bottleneck", "latency", "ratio", "optimal"),
+    *("throughput", "speed-up", "crossing tensors"),
+)
+
+
 def partition_truth(graph: CostGraph, wrong: Any, upper: int | None, lower: int) -> Truth:
     """Say what of a plan or a row is true; both have the same keys for it."""
     system, k = Device.from_document(wrong["system"]), wrong["k"]
@@ -195,9 +201,7 @@ def partition_truth(graph: CostGraph, wrong: Any, upper: int | None, lower: int)
     whole = set(assignment) == set(number) and all(0 <= stage < k for stage in assignment.values())
     truth |= {"assignment": whole}
     if not whole:
-        return truth | dict.fromkeys(
-            ("edges", "together", "stage memory", "bottleneck", "latency", "ratio", "optimal"), False
-        )
+        return truth | dict.fromkeys(_ROWS_ON_STAGES, False)
     stages = [assignment[name] for name in graph.op_names]
     tensors = oracles.tensors_of(graph)
     limit = system.memory_bytes
@@ -212,12 +216,37 @@ def partition_truth(graph: CostGraph, wrong: Any, upper: int | None, lower: int)
         "bottleneck": upper == reached,
         "latency": wrong.get("latency") == sum(one["cost"] for one in figures.values()),
     }
+    truth |= _figures_truth(graph, wrong, system, k, stages, tensors, reached)
     held = bounded and all(truth[row] for row in ("edges", "together", "stage memory"))
     due = reached / lower if lower else (1.0 if reached == 0 else None)
     stated = None if wrong["ratio"] is None else float(wrong["ratio"])
     truth["ratio"] = held and stated == due
     truth["optimal"] = held and wrong["optimal"] == (reached == lower) and (not wrong["optimal"] or reached == best)
     return truth
+
+
+def _figures_truth(
+    graph: CostGraph, wrong: Any, system: Device, k: int, stages: list[int], tensors: list[Any], reached: int
+) -> Truth:
+    """Say what of throughput, speed-up and tensors between stages is true, of plans that state them."""
+    if "crossing" not in wrong:
+        return {}
+    one = _figures(graph, system, k, [0] * graph.op_count, 0)
+    fits = system.memory_bytes is None or one["param_bytes"] + one["peak_bytes"] <= system.memory_bytes
+    crossing = [t for t, (u, readers) in enumerate(tensors) if any(stages[v] != stages[u] for v in readers)]
+    size = sum(max(int(graph.tensor_bytes[t]), 0) for t in crossing)
+    timed = graph.time_unit != "1"
+    due = float(Fraction(10**12, reached)) if timed and reached else None
+    alone = float(Fraction(one["cost"], reached)) if fits and reached else None
+    return {
+        "throughput": _same_number(wrong["throughput_per_s"], due),
+        "speed-up": _same_number(wrong["speed_up"], alone),
+        "crossing tensors": wrong["crossing"] == {"tensors": len(crossing), "bytes": size},
+    }
+
+
+def _same_number(stated: Any, due: float | None) -> bool:
+    return (None if stated is None else float(stated)) == due
 
 
 def _figures(graph: CostGraph, system: Device, k: int, stages: list[int], s: int) -> dict[str, int]:

@@ -80,7 +80,7 @@ def table_page(document: Mapping[str, Any], report: TableReport, name: str) -> P
         ladder = bound_ladders(rows, labels, charts, data, unproven)
         sections.append(Section("ladder-part", "Bounds of a cell", ladder))
         sections.append(Section("cells-part", "Cells", [_cells(rows, labels, report.reports)]))
-    if document["summary"]:
+    if any(one["geomean_ratio"] is not None for one in document["summary"]):
         sections.append(_means(document["summary"]))
     sections.append(_origin(rows))
     optimal = sum(row.optimal for row in rows)

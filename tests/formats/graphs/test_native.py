@@ -53,7 +53,7 @@ WRONG = [
     (_with_op(kind=None), "x: /ops/1/kind: must be a string, not null"),
     (_with_op(param_bytes=Fraction(1, 2)), "x: /ops/1/param_bytes: must be a whole number; round it"),
     (_with_op(work="2"), "x: /ops/1/work: must be a number, not a string; write it without quotes"),
-    (_with_op(param_byte=2), "x: /ops/1: unknown key 'param_byte'; did you mean 'param_bytes'?"),
+    (_with_op(param_byte=2), "x: /ops/1: unknown key 'param_byte'; did you mean 'param_bytes' or 'kept_bytes'?"),
     (
         _with_op(zzz=2),
         "x: /ops/1: unknown key 'zzz'; known keys: name, work, kind, param_bytes, backward, kept_bytes, "

@@ -116,7 +116,10 @@ def test_a_port_that_is_not_listed_has_no_bytes() -> None:
         ("node { name: a }", "line 1: a node without a name"),
         ("node { name: 'a' name: 'b' }", "line 1: name is given twice"),
         ("node { name: 'a' }\nnode { name: 'b' }", "line 2: duplicate id 0, first used in line 1"),
-        ("node { name: 'a' computecost: 1 }", "line 1: unknown field 'computecost'; did you mean 'compute_cost'?"),
+        (
+            "node { name: 'a' computecost: 1 }",
+            "line 1: unknown field 'computecost'; did you mean 'compute_cost' or 'compute_time'?",
+        ),
         ("node { name: 'a' compute_cost: -1 }", "line 1: compute_cost cannot be negative"),
         ("node { name: 'a' compute_cost: '1' }", "line 1: compute_cost must be a number"),
         ("node { name: 'a' compute_cost: 1e999999 }", "line 1: compute_cost is '1e999999', not a number within"),

@@ -82,7 +82,7 @@ def test_bounds_that_were_not_looked_at_are_unchecked(tier: str, plan: dict[str,
     plan["ratio"] = Decimal(repr(6 / 7))
     report = verify_plan(plan, None)
     assert set(report.named(Verdict.FALSE)) == {"lower bound", "ratio", "optimal"}
-    assert bound_check(report).detail == "the lower bound 7 is above the bottleneck 6"
+    assert bound_check(report).detail == "7 ticks is above the bottleneck, 6 ticks"
 
 
 def closed(plan: dict[str, Any], tier: str, *, optimal: bool) -> dict[str, Any]:
