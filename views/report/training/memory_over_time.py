@@ -63,7 +63,7 @@ def memory_section(timeline: Timeline, scale: TimeScale, charts: dict[str, Any])
     if timeline.memory:
         peaks = [own.fixed + max((one.kept for one in row), default=0) for own, row in zip(memory, steps, strict=True)]
         limits = [one.limit for one in memory]
-        sizes = SizeScale.of_use(peaks, limits)
+        sizes = SizeScale.of(max([*peaks, *(limit for limit in limits if limit is not None)], default=0))
         legend = [(_FIXED, FIXED), (_KEPT, KEPT)]
         caption = f"Memory of a device of each row over time ({sizes.unit}); all rows to one scale"
     else:

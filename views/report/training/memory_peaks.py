@@ -44,7 +44,7 @@ def peaks_section(peaks: Sequence[Peak], said: str) -> Section:
     """Return the section; *said* names the source of the figures, as the end of a sentence."""
     limits = [one.limit for one in peaks if one.limit is not None]
     widest = max([*(one.total for one in peaks), *limits], default=0) or 1
-    sizes = SizeScale.of_use([one.total for one in peaks], limits)
+    sizes = SizeScale.of(widest)
     bars = [_bar(one, widest, sizes) for one in peaks]
     shown = {piece.kind for bar in bars for piece in bar.pieces}
     split = any(one.fixed is not None for one in peaks)

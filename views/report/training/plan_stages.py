@@ -50,11 +50,12 @@ def drawn_section(document: Mapping[str, Any], flows: Sequence[StageFlow] | None
 
 
 def plan_sizes(document: Mapping[str, Any]) -> SizeScale:
-    """Return the unit of memory of a page: that of the largest use of a device."""
+    """Return the unit of memory of a page: that of the largest use or limit of a device."""
     held = [row.get("memory_bytes") for row in document["stages"]]
     held += [row["peak_bytes"] for row in document.get("devices", ())]
     limit = document["system"]["memory_bytes"]
-    return SizeScale.of_use(held, limit if isinstance(limit, list | tuple) else [limit])
+    held += limit if isinstance(limit, list | tuple) else [limit]
+    return SizeScale.of(max((size for size in held if size is not None), default=0))
 
 
 def _stated_flows(document: Mapping[str, Any]) -> list[StageFlow]:

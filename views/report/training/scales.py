@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -83,13 +82,6 @@ class SizeScale:
             if largest >= size:
                 return cls(unit, size)
         return cls("B", 1)
-
-    @classmethod
-    def of_use(cls, held: Iterable[int | None], limits: Iterable[int | None]) -> SizeScale:
-        """Return the scale of what is held; beside a limit far above it one step of units below the limit's."""
-        most = max((size for size in held if size is not None), default=0)
-        limit = max((size for size in limits if size is not None), default=0)
-        return cls.of(max(most, limit // _STEP))
 
     def headed(self, name: str) -> str:
         """Return the name of a column, with the unit."""
