@@ -27,16 +27,23 @@ if TYPE_CHECKING:
     from mtpp.views.terminal import Medium
 
 
-class Inspection(ShownResult):
-    """Totals of a model, its kinds of ops by cost, and the reader's notes; it shows itself as a table."""
+class _Document(ShownResult):
+    """Document on a model, which has a name."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         self._document = document
 
     @property
     def name(self) -> str:
-        """Name of the graph."""
+        """Name of the graph; of the model's file where there is no graph with costs."""
         return str(self._document["model"]["name"])
+
+    def _said(self) -> Mapping[str, Any]:
+        return self._document
+
+
+class Inspection(_Document):
+    """Totals of a model, its kinds of ops by cost, and the reader's notes; it shows itself as a table."""
 
     @property
     def op_count(self) -> int:
@@ -71,25 +78,14 @@ class Inspection(ShownResult):
         """
         return copy.deepcopy(self._document.get("modules", []))
 
-    def _said(self) -> Mapping[str, Any]:
-        return self._document
-
     def _shown(self, medium: str | Medium) -> str:
         from mtpp.views.inspection import inspection_text
 
         return inspection_text(self._document, medium)
 
 
-class OpenInspection(ShownResult):
+class OpenInspection(_Document):
     """Inputs and open sizes of a model whose ops have no costs yet: no proposed sizes fit, or a shape is unknown."""
-
-    def __init__(self, document: Mapping[str, Any]) -> None:
-        self._document = document
-
-    @property
-    def name(self) -> str:
-        """Name of the model's file."""
-        return str(self._document["model"]["name"])
 
     @property
     def inputs(self) -> list[dict[str, Any]]:
@@ -105,9 +101,6 @@ class OpenInspection(ShownResult):
     def obstacle(self) -> str:
         """Sentence on why no costs are known."""
         return str(self._document["obstacle"])
-
-    def _said(self) -> Mapping[str, Any]:
-        return self._document
 
     def _shown(self, medium: str | Medium) -> str:
         from mtpp.views.inspection import open_inspection_text

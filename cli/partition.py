@@ -194,11 +194,11 @@ def _deliver_page(
     plan: PartitionPlan | PlanRange, model: Model, written: Written, console: Console, *, shallow: bool
 ) -> None:
     """Verify a plan and write its report; *shallow* leaves exhaustive searches out."""
+    from mtpp.api.reporting.browser import open_in_browser
     from mtpp.api.reporting.made import command_text
     from mtpp.api.reporting.report import result_page
     from mtpp.api.verify import request_of
     from mtpp.cli.flags import flag_of
-    from mtpp.cli.terminal.browser import open_page
 
     path = written.report
     assert path is not None
@@ -212,4 +212,4 @@ def _deliver_page(
     made.save(path)
     console.say(f"{path}: {made.said}")
     if written.open_page:
-        open_page(path, console)
+        open_in_browser(path, console)

@@ -58,6 +58,7 @@ def command(
     malformed FILE.
     """
     from mtpp.api.output import write_text_atomically
+    from mtpp.api.reporting.browser import open_in_browser
     from mtpp.api.reporting.made import command_text
     from mtpp.api.reporting.report import check_report, result_page
     from mtpp.api.verification.request import VerifyRequest
@@ -83,8 +84,6 @@ def command(
         write_text_atomically(output, made.html)
         console.say(f"{output}: {made.said}")
     if open_page:
-        from mtpp.cli.terminal.browser import open_page as show
-
-        show(output, console)
+        open_in_browser(output, console)
     if made.false:
         ctx.exit(FALSE)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from mtpp.units import format_bytes, format_count, format_picoseconds, format_quantity
@@ -18,9 +17,6 @@ _KEYS = (
 _STEP_KEYS = ("flops", "weight_bytes", "cache_bytes_read", "cache_bytes_written")
 _LISTED = 3
 _DEGREES = 8
-
-_EMPTY = 9
-"""Spare of a column without a value: the first to be left out."""
 
 
 @view
@@ -46,10 +42,6 @@ def language_model_text(document: Mapping[str, Any], medium: Medium) -> Iterable
     embedding, head, other = (_around(name, document[name], phases, kinds) for name in ("embedding", "head", "other"))
     decoder, mtp = (_alike(document[name], phases, kinds) for name in ("layers", "mtp"))
     rows = [embedding, *decoder, head, other, *mtp]
-    columns = [
-        replace(column, spare=_EMPTY) if all(row[j] is None for row in rows) else column
-        for j, column in enumerate(columns)
-    ]
     return [Table(document["name"], columns, rows, _summary(document), layout="above")]
 
 

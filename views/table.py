@@ -85,11 +85,17 @@ class Table:
             for row in self.rows
         ]
 
+    @cached_property
+    def empty_columns(self) -> frozenset[int]:
+        """Numbers of the columns behind the first that have no value in any of several rows."""
+        if len(self.rows) < 2:
+            return frozenset()
+        columns = range(1, len(self.columns))
+        return frozenset(j for j in columns if all(row[j] in ("", NONE) for row in self.cells))
+
     def without_empty(self) -> Table | None:
-        """Return the table without columns that have no value in any of several rows; None if all have one."""
-        empty = {j for j in range(1, len(self.columns)) if len(self.rows) > 1 and not any(
-            row[j] not in ("", NONE) for row in self.cells
-        )}  # fmt: skip
+        """Return the table without its empty columns; None if there are none."""
+        empty = self.empty_columns
         if not empty:
             return None
         kept = [j for j in range(len(self.columns)) if j not in empty]

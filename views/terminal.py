@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from mtpp.terminal_safe import StyledText, terminal_safe, terminal_safe_table
 from mtpp.views.short_names import shortened_apart
-from mtpp.views.table import NONE, Table
+from mtpp.views.table import Table
 
 if TYPE_CHECKING:
     from rich.console import Console as RichConsole
@@ -196,8 +196,8 @@ def _fitted(table: Table, width: int) -> tuple[list[int], list[list[str]], list[
         spared = not any(table.columns[j].spare for j in kept)
         if over <= 0 and (names is None or room >= longest):
             return kept, cells, left_out
-        if empty := [j for j in kept[1:] if _is_empty(cells, j)]:
-            kept.remove(empty[-1])
+        if empty := table.empty_columns.intersection(kept):
+            kept.remove(max(empty))
             continue
         if names is not None and (room >= least or spared):
             for row, text in zip(cells, _shortened([row[names] for row in cells], max(room, least)), strict=True):
@@ -208,11 +208,6 @@ def _fitted(table: Table, width: int) -> tuple[list[int], list[list[str]], list[
         name = table.columns[max(kept, key=lambda j: table.columns[j].spare)].name
         kept = [j for j in kept if table.columns[j].name != name]  # on both sides of a comparison
         left_out.append(name)
-
-
-def _is_empty(cells: Sequence[Sequence[str]], column: int) -> bool:
-    """Say whether a column of several rows has no value."""
-    return len(cells) > 1 and all(row[column] in ("", NONE) for row in cells)
 
 
 def _shortened(cells: Sequence[str], limit: int) -> list[str]:

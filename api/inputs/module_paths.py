@@ -33,6 +33,24 @@ def graph_with_modules(source: Source, dims: SizeTerms, system: Device) -> tuple
     return None
 
 
+def _with_modules(model: Model, parameter: str, problem: str, remedy: str) -> tuple[CostGraph, Mapping[str, str]]:
+    """Return the graph of a model and the path of each op's module.
+
+    Raises
+    ------
+    InputError
+        If its format has none.
+    """
+    source = model.source_with_data()
+    found = graph_with_modules(source, model.dims, model.system)
+    if found is None:
+        problem = f"{source.display} is no ONNX model and no exported program{problem}"
+        raise InputError(
+            problem, parameter=parameter, remedy=f"give the model, with its measured costs as ‹costs›{remedy}"
+        )
+    return found
+
+
 def module_groups(model: Model, depth: int) -> tuple[list[str], list[int | None]]:
     """Return modules in the order of their first ops, and the one of each op; None where it is not known.
 
@@ -41,20 +59,12 @@ def module_groups(model: Model, depth: int) -> tuple[list[str], list[int | None]
     depth
         Names that are left of a path: at 2, ``layers.7.attention`` is a part of ``layers.7``.
     """
-    source = model.source_with_data()
-    found = graph_with_modules(source, model.dims, model.system)
-    if found is None:
-        raise InputError(
-            f"{source.display} is no ONNX model and no exported program: it has no modules",
-            parameter="modules",
-            remedy="give the model, with its measured costs as ‹costs›",
-        )
-    paths = found[1]
+    paths = _with_modules(model, "modules", ": it has no modules", "")[1]
     groups: dict[str, int] = {}
     group_of = [_group(groups, paths.get(name), depth) for name in model.graph.op_names]
     if not groups:
         raise InputError(
-            f"no op of {source.display} is known to belong to a module",
+            f"no op of {model.source.display} is known to belong to a module",
             parameter="modules",
             remedy="export the model with its modules' names",
         )
@@ -68,15 +78,7 @@ def block_kinds(model: Model) -> BlockKinds:
     from mtpp.formats.exporters.block_kinds import find_block_kinds
     from mtpp.formats.exporters.request import Request
 
-    source = model.source_with_data()
-    found = graph_with_modules(source, model.dims, model.system)
-    if found is None:
-        raise InputError(
-            f"{source.display} is no ONNX model and no exported program",
-            parameter="together_blocks",
-            remedy="give the model, with its measured costs as ‹costs›, or name the ops with ‹together›",
-        )
-    graph, modules = found
+    graph, modules = _with_modules(model, "together_blocks", "", ", or name the ops with ‹together›")
     return find_block_kinds(Request(graph, np.zeros(graph.op_count, dtype=np.int32), 1, modules))
 
 

@@ -168,7 +168,7 @@ def report(
     >>> page.passed, "Proven optimal" in page.html
     (True, True)
     """
-    from mtpp.api.reporting.browser import shown_in_browser
+    from mtpp.api.reporting.browser import open_in_browser
     from mtpp.api.verify import request_of
 
     target = None if path is None else path_text(path, "path")
@@ -181,8 +181,8 @@ def report(
     if target is not None:
         _refuse_inputs(target, request)
         made.save(target)
-        if open_page and not shown_in_browser(target):
-            listener(observer).warn(f"there is no browser here to show {target}")
+        if open_page:
+            open_in_browser(target, listener(observer))
     return made
 
 

@@ -247,9 +247,8 @@ class FilesBeside:
         if missing is not None:
             raise InputError("no such file or folder", source=missing, remedy="check the path")
         self._given = [Path(path) for path in given]
-        self._max_bytes = max_bytes
         self.named = NamedFiles(max_bytes)
-        self._digests: dict[Path, str | None] = {}
+        self._meant: dict[Path, bool] = {}
 
     def find(self, sha256: str, result: Path | None, name: str) -> Found:
         """Look for a file.
@@ -295,15 +294,11 @@ class FilesBeside:
 
     def _digest(self, path: Path) -> str | None:
         """Return the SHA-256 of a file that may be a model or measured costs, None for others."""
-        from mtpp.api.inputs.model_source import model_sha256
-
-        if path not in self._digests:
-            self._digests[path] = None
+        if path not in self._meant:
+            self._meant[path] = False
             with suppress(InputError, OSError, ValueError):
-                small = path.stat().st_size <= self._max_bytes
-                if (small and _may_be_meant(path)) or names_language_model(path):
-                    self._digests[path] = model_sha256(str(path))
-        return self._digests[path]
+                self._meant[path] = names_language_model(path) or _may_be_meant(path)
+        return self.named.digest(str(path)) if self._meant[path] else None
 
 
 def folders_of(result: Path | None) -> list[Path]:
