@@ -144,8 +144,8 @@ def run_pipeline(
     folder: str | os.PathLike[str] | Any,
     *,
     model: str | os.PathLike[str] | Model | None = None,
-    batches: int = 200,
-    warmup: int = 10,
+    batches: int | None = None,
+    warmup: int | None = None,
     queue_depth: int = 2,
     threads: int = 1,
     optimise: bool = False,
@@ -230,7 +230,7 @@ def run_stages(request: RunRequest, deadline: Deadline, observer: Observer) -> P
         request = replace(request, model=Path(model_at(str(request.model))))
     early = "before every stage had done a batch"
     with limited_run(deadline, observer, early, early, "give it more") as limits:
-        run = PipelineRun(Comparison(measure(request, limits, observer.note)))
+        run = PipelineRun(Comparison(measure(request, limits, observer.note, observer.steps)))
     _warn_of_limits(run.comparison, observer)
     return run
 
@@ -263,7 +263,7 @@ def _warn_of_limits(comparison: Comparison, observer: Observer) -> None:
     measured = comparison.measured
     run, request = measured.pipeline, measured.request
     if run.stopped != StopReason.FINISHED:
-        done = f"after {run.batches:,} of {request.batches:,} batches"
+        done = f"after {run.batches:,} of {measured.length.batches:,} batches"
         if run.stopped == StopReason.TIME_LIMIT:
             observer.warn(f"the time was up {done}")
         else:

@@ -197,6 +197,13 @@ def format_picoseconds(picoseconds: float) -> str:
     return f"{picoseconds:.4g} ps"
 
 
+def format_clock(seconds: float) -> str:
+    """Write a length of time as clocks do, without parts of a second: ``0:07``, ``1:02:03``."""
+    minutes, second = divmod(int(seconds), 60)
+    hours, minute = divmod(minutes, 60)
+    return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
+
+
 class InTicks:
     """Costs in ticks: picoseconds, unless *time_unit* is ``"1"``, that of abstract graphs.
 

@@ -171,9 +171,10 @@ def _compared(agreement: Agreement, what: str, other: str) -> str:
 
 def _conditions(comparison: Comparison) -> list[str]:
     measured = comparison.measured
-    request = measured.request
+    request, length = measured.request, measured.length
     texts = [
-        f"after {request.warmup:,} to warm up",
+        *filter(None, [length.told]),
+        f"after {length.warmup:,} to warm up",
         f"queue depth {request.queue_depth}",
         f"{request.threads} thread{'s' if request.threads > 1 else ''} a worker",
         "ONNX Runtime's optimisations on" if request.optimise else "ops as in the file",

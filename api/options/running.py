@@ -27,8 +27,12 @@ INPUTS = option(None, Contents("the file of inputs"), "Contents of the inputs by
 class Pipelining(Options):
     """A pipeline that infers."""
 
-    batches: int = option(200, Whole(1, 10**7), "To be timed.")
-    warmup: int = option(10, Whole(0, 10**6), "Batches before those.")
+    batches: int | None = option(
+        None, Whole(1, 10**7), "To be timed [default: 200, or as many as take 30 s, at least 5].",
+    )  # fmt: skip
+    warmup: int | None = option(
+        None, Whole(0, 10**6), "Batches before those [default: 10, fewer where they take long]."
+    )
     pin: Sequence[int] | str | None = option(
         None, Cores(), "Keep each worker to a core of its own, of these or of all [default: leave that to the system].",
         "[CORE,…]",

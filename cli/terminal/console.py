@@ -166,7 +166,8 @@ class ProgressBar(AbstractContextManager["ProgressBar"]):
     def __enter__(self) -> ProgressBar:
         if shows(self._console.quiet):
             self._shown.enter_context(self._console.waiting.paused())
-            self._progress = line_of(self._console.waiting.clock, bar=True)
+            waiting = self._console.waiting
+            self._progress = line_of(waiting.clock, bar=True, refresh_per_second=waiting.refresh_per_second)
             self._progress.add_task("", total=None)
             self._shown.enter_context(self._progress)
         return self

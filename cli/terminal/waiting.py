@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from mtpp.host.deadline import deadline_from_start, process_age_s
 from mtpp.terminal_safe import terminal_safe
+from mtpp.units import format_clock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,10 +58,10 @@ class Clock:
 
     def told(self) -> str:
         """Return both for people: ``0:07 · 0:23 left``."""
-        elapsed = _clock_time(time.monotonic() - self._started)
+        elapsed = format_clock(time.monotonic() - self._started)
         if self._deadline.limit_s is None:
             return elapsed
-        return f"{elapsed} · {_clock_time(max(0.0, self._deadline.remaining_s()))} left"
+        return f"{elapsed} · {format_clock(max(0.0, self._deadline.remaining_s()))} left"
 
 
 class Waiting(AbstractContextManager["Waiting"]):
@@ -190,9 +191,3 @@ def line_of(clock: Clock, *, bar: bool = False, refresh_per_second: float = 10.0
         refresh_per_second=refresh_per_second,
         redirect_stdout=False,
     )
-
-
-def _clock_time(seconds: float) -> str:
-    minutes, second = divmod(int(seconds), 60)
-    hours, minute = divmod(minutes, 60)
-    return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"

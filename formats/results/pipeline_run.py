@@ -24,7 +24,7 @@ def run_document(comparison: Any) -> dict[str, Any]:
         "model": {"name": manifest.name, "sha256": manifest.sha256, "ops": manifest.ops},
         "k": manifest.k,
         "batches": run.batches,
-        "warmup": request.warmup,
+        "warmup": measured.length.warmup,
         "queue_depth": request.queue_depth,
         "threads": request.threads,
         "optimise": request.optimise,

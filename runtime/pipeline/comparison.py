@@ -24,7 +24,9 @@ _SATURATED = 0.9
 
 @dataclass(frozen=True)
 class StageComparison:
-    """One stage; times are medians over batches, in seconds.
+    """One stage; times are medians over batches, in seconds, but for those of waiting, which are means.
+
+    A stage often waits long for a few batches and not at all for most: the median would be nothing.
 
     Attributes
     ----------
@@ -39,7 +41,7 @@ class StageComparison:
     hand_over_s
         Of taking inputs that are there, saying that outputs are, and giving memory back.
     wait_in_s, wait_out_s
-        For inputs, and for room for the outputs.
+        For inputs, the filling of the pipeline included, and for room for the outputs.
     share
         Of the whole run's time in which it had a batch.
     """
@@ -117,8 +119,8 @@ class Comparison:
                 busy_s=float(np.median(times.busy)),
                 cpu_s=float(np.median(times.cpu)),
                 hand_over_s=float(np.median(times.hand_over)),
-                wait_in_s=float(np.median(times.wait_in)),
-                wait_out_s=float(np.median(times.wait_out)),
+                wait_in_s=float(np.mean(times.wait_in)),
+                wait_out_s=float(np.mean(times.wait_out)),
                 share=float(times.held.sum()) / run.elapsed_s,
             )
             for i, (stage, times) in enumerate(zip(self.measured.wiring.manifest.stages, run.stages, strict=True))

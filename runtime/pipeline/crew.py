@@ -101,6 +101,7 @@ class Crew:
         word: str,
         descriptors: Callable[[], Sequence[int]] = tuple,
         read: Callable[[int], None] = lambda descriptor: None,
+        look: Callable[[], None] = lambda: None,
     ) -> list[Any]:
         """Wait until every process has said a word; return what they said with it.
 
@@ -108,9 +109,12 @@ class Crew:
         ----------
         descriptors
             That are to be read meanwhile, by *read*, whenever there is something to be read.
+        look
+            Is called again and again meanwhile.
         """
         said: dict[WorkerProcess, Any] = {}
         while len(said) < len(self._workers):
+            look()
             for ready in wait([*self._living, *descriptors()], self._limits.check()):
                 if isinstance(ready, int):
                     read(ready)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +17,14 @@ from mtpp.errors import InputError
 from mtpp.formats.results.stage_records import CPU
 from mtpp.runtime.checking.agreement import Agreement, types_between
 from mtpp.runtime.checking.draws import check_names, fitting
-from mtpp.runtime.element_types import Contents, cast, element_type, is_whole
-from mtpp.runtime.pipeline.crew import Crew, Limits, RunLimits
-from mtpp.runtime.pipeline.memory import Layout, OpenTensor, Ring, Shape, View, arrays, put
-from mtpp.runtime.pipeline.model_file import ModelFile, OpenedModel
+from mtpp.runtime.element_types import cast, element_type, is_whole
+from mtpp.runtime.pipeline.crew import Crew, RunLimits
+from mtpp.runtime.pipeline.in_turn import Reference, ReferenceJob, SizesJob, rooms
+from mtpp.runtime.pipeline.memory import Ring, arrays, put
+from mtpp.runtime.pipeline.model_file import ModelFile
 from mtpp.runtime.pipeline.pipeline import PipelineChoices, PipelineTimes, model_of, run_pipeline, stage_models
 from mtpp.runtime.pipeline.program_file import ProgramFile
-from mtpp.runtime.pipeline.stage_job import keep_to
+from mtpp.runtime.pipeline.run_length import Progress, RunLength, Unheard, run_length
 from mtpp.runtime.pipeline.tokens import SPIN_S
 from mtpp.runtime.pipeline.wiring import Wiring, read_wiring
 from mtpp.runtime.pytorch.importing import nothing_to_register
@@ -52,7 +51,7 @@ class RunRequest:
     model
         The model that was split, None if it is not at hand.
     batches, warmup
-        To be timed, and before.
+        To be timed, and before; None: as the time of a batch suggests (:mod:`.run_length`).
     queue_depth
         Batches that may wait between two stages.
     threads, optimise
@@ -69,8 +68,8 @@ class RunRequest:
 
     folder: Path
     model: Path | None = None
-    batches: int = 200
-    warmup: int = 10
+    batches: int | None = None
+    warmup: int | None = None
     queue_depth: int = 2
     threads: int = 1
     optimise: bool = False
@@ -101,6 +100,8 @@ class Measured:
         How many this process may use.
     repeatable
         Whether the model gives the same twice; if not, no outputs were compared.
+    length
+        Batches of the pipeline as asked for, or as chosen.
     """
 
     request: RunRequest
@@ -112,6 +113,7 @@ class Measured:
     cores: tuple[tuple[int, ...], ...] | None
     available_cores: int
     repeatable: bool
+    length: RunLength
 
     @property
     def agrees(self) -> bool:
@@ -119,13 +121,20 @@ class Measured:
         return self.pipeline.agreement.holds and (self.whole is None or self.whole[1].holds)
 
 
-def measure(request: RunRequest, limits: RunLimits, tell: Callable[[str], None] = lambda text: None) -> Measured:
+def measure(
+    request: RunRequest,
+    limits: RunLimits,
+    tell: Callable[[str], None] = lambda text: None,
+    progress: Callable[[], AbstractContextManager[Progress]] = lambda: nullcontext(Unheard()),
+) -> Measured:
     """Measure the stages one after the other, the whole model if it is at hand, and then the pipeline.
 
     Parameters
     ----------
     tell
         Is told what is being done.
+    progress
+        Gives a listener to the batches of the pipeline.
     """
     texts = {name: _text(array) for name, array in request.inputs.items() if array.dtype.kind in "OSU"}
     request = replace(request, inputs={**request.inputs, **texts})
@@ -168,8 +177,8 @@ def measure(request: RunRequest, limits: RunLimits, tell: Callable[[str], None] 
                 inputs,
                 into,
                 None if cores is None else cores[0],
-                warmup=min(request.warmup, _MOST_REPEATS),
-                repeats=min(request.batches, _MOST_REPEATS),
+                warmup=None if request.warmup is None else min(request.warmup, _MOST_REPEATS),
+                repeats=_MOST_REPEATS if request.batches is None else min(request.batches, _MOST_REPEATS),
                 budget_s=_BUDGET_S,
             )
             with Crew(limits) as crew:
@@ -189,11 +198,16 @@ def measure(request: RunRequest, limits: RunLimits, tell: Callable[[str], None] 
             whole = unsplit.seconds[:, 0], agreement
         in_use = len(available) if cores is None else len({core for each in cores for core in each})
         spin_s = SPIN_S if wiring.count * request.threads <= in_use else 0.0
-        choices = PipelineChoices(request.batches, request.warmup, session, cores, request.seed, spin_s)
+        at_a_time = max(1, min(wiring.count, in_use // request.threads))
+        length = run_length(request.batches, request.warmup, alone.seconds, at_a_time)
+        if length.told:
+            tell(f"the pipeline: {length.told}")
+        choices = PipelineChoices(length.batches, length.warmup, session, cores, request.seed, spin_s)
         expected = outputs if alone.repeatable else None
-        times = run_pipeline(wiring, choices, inputs, expected, limits, tell)
+        with progress() as shown:
+            times = run_pipeline(wiring, choices, inputs, expected, limits, tell, shown)
     return Measured(
-        request, wiring, alone.seconds, alone.cpu_share, whole, times, cores, len(available), alone.repeatable
+        request, wiring, alone.seconds, alone.cpu_share, whole, times, cores, len(available), alone.repeatable, length
     )
 
 
@@ -225,9 +239,9 @@ def spread(pin: tuple[int, ...], workers: int, threads: int, available: tuple[in
     )
 
 
-def _sets(wiring: Wiring, batches: int) -> int:
+def _sets(wiring: Wiring, batches: int | None) -> int:
     size = wiring.inputs.slot_bytes + wiring.outputs.slot_bytes
-    return max(1, min(_MOST_SETS, batches, _SETS_BYTES // size))
+    return max(1, min(_MOST_SETS, _MOST_SETS if batches is None else batches, _SETS_BYTES // size))
 
 
 def _fill(wiring: Wiring, inputs: Ring, request: RunRequest) -> None:
@@ -257,214 +271,3 @@ def _whole_model(wiring: Wiring, path: Path, seed: int) -> ModelFile:
         path, inputs, outputs, seed,
         whole=True, spare=wiring.spare, numbers=numbers, place=place, recorded=wiring.manifest.imports,
     )  # fmt: skip
-
-
-class InTurn:
-    """The models of a pipeline, opened, each run on the outputs of the ones before it in one process."""
-
-    def __init__(self, models: Sequence[ModelFile], choices: SessionChoices) -> None:
-        self._models = models
-        self._opened = [model.open(choices) for model in models]
-        self._last_use = {name: i for i, model in enumerate(models) for name, _, _ in model.inputs}
-
-    def shared(self, views: Mapping[str, Contents]) -> dict[str, Any]:
-        """Return inputs as values on the same memory."""
-        return self._opened[0].shared(views)
-
-    def run(
-        self, inputs: Mapping[str, Any], keep: Callable[[str, Contents], None] = lambda name, array: None
-    ) -> NDArray[np.float64]:
-        """Run each model once; return the seconds of each.
-
-        Parameters
-        ----------
-        keep
-            Is given each output of a model, right after it was made.
-        """
-        values = dict(inputs)
-        seconds = np.zeros(len(self._opened))
-        for i, (model, opened) in enumerate(zip(self._models, self._opened, strict=True)):
-            feeds = {name: values[name] for name, _, _ in model.inputs}
-            start = time.monotonic()
-            made = opened.run(feeds)
-            seconds[i] = time.monotonic() - start
-            self._take(model, opened, made, keep)
-            values |= {name: made[name] for name, _, _ in model.outputs if name in self._last_use}
-            for name in [name for name in values if self._last_use.get(name, i) <= i]:
-                del values[name]
-        return seconds
-
-    def prepared(self) -> Callable[[Mapping[str, Any]], NDArray[np.float64]]:
-        """Return :meth:`run` as a pipeline runs its stages, with outputs in memory that is there beforehand.
-
-        Where an output is no array on the same memory in each run, it is :meth:`run`.
-        """
-        rooms = []
-        for model, opened in zip(self._models, self._opened, strict=True):
-            room = Ring.make(Layout.of(model.outputs), 1, f"the outputs of {model.path.name}")
-            views = room.views()[0]
-            room.close()
-            if any(isinstance(view, OpenTensor) for view in views.values()):
-                return self.run
-            rooms.append(opened.shared(arrays(views)))
-
-        def run(inputs: Mapping[str, Any]) -> NDArray[np.float64]:
-            values = dict(inputs)
-            seconds = np.zeros(len(rooms))
-            for i, (model, opened, room) in enumerate(zip(self._models, self._opened, rooms, strict=True)):
-                feeds = {name: values[name] for name, _, _ in model.inputs}
-                start = time.monotonic()
-                opened.run_into(feeds, room)
-                seconds[i] = time.monotonic() - start
-                values |= room
-            return seconds
-
-        return run
-
-    def _take(
-        self, model: ModelFile, opened: OpenedModel, made: Mapping[str, Any], keep: Callable[[str, Contents], None]
-    ) -> None:
-        for name, dtype, shape in model.outputs:
-            array = opened.array(made[name])
-            if not _fits(array.shape, shape):
-                raise InputError(
-                    f"its shape is {list(array.shape)}, not {list(shape)} as the manifest says ({dtype})",
-                    source=str(model.path),
-                    where=f"output {name!r}",
-                    remedy="split the model again, with the sizes that it has",
-                )
-            keep(name, array)
-
-
-def _fits(found: tuple[int, ...], expected: Shape) -> bool:
-    return len(found) == len(expected) and all(
-        wanted in (None, size) for size, wanted in zip(found, expected, strict=True)
-    )
-
-
-FEWEST = 3
-"""Runs that a time needs to be more than chance."""
-
-
-@dataclass(frozen=True)
-class Reference:
-    """What came of it.
-
-    Attributes
-    ----------
-    seconds
-        Of each round and model, shape (rounds, models).
-    cpu_share
-        Part of those seconds in which the process was running, by as many threads as it had.
-    repeatable
-        Whether the same inputs gave the same outputs twice; models that draw random numbers do not.
-    """
-
-    seconds: NDArray[np.float64]
-    cpu_share: float
-    repeatable: bool
-
-
-@dataclass(frozen=True)
-class ReferenceJob:
-    """Models to be run in turn in one process: the stages of a folder, or the whole model alone.
-
-    Attributes
-    ----------
-    inputs
-        Of the whole model, a slot per set of them.
-    outputs
-        Where the outputs for each set go; a slot per set.
-    warmup, repeats
-        Rounds before the clock starts, and after; at least one per set of inputs is run before.
-    budget_s
-        No round starts when as much has gone since the clock started, except the first few.
-    """
-
-    models: tuple[ModelFile, ...]
-    choices: SessionChoices
-    inputs: Ring
-    outputs: Ring
-    cores: tuple[int, ...] | None
-    warmup: int
-    repeats: int
-    budget_s: float
-
-    def descriptors(self) -> tuple[int, ...]:
-        """Return those that the process must inherit."""
-        return (self.inputs.descriptor, self.outputs.descriptor)
-
-    def run(self, parent: Connection) -> None:
-        """Do it, and say ``measured`` with a :class:`Reference`."""
-        keep_to(self.cores)
-        models = InTurn(self.models, self.choices)
-        inputs = [models.shared(arrays(views)) for views in self.inputs.views()]
-        outputs = self.outputs.views()
-        for values, views in zip(inputs, outputs, strict=True):
-            models.run(values, _into(views))
-        first = {name: array.copy() for name, array in arrays(outputs[0]).items()}
-        models.run(inputs[0], _into(outputs[0]))
-        repeatable = all(_same(array, first[name]) for name, array in arrays(outputs[0]).items())
-        run = models.prepared()
-        for warmup in range(self.warmup):
-            run(inputs[warmup % len(inputs)])
-        rounds: list[NDArray[np.float64]] = []
-        start, cpu = time.monotonic(), time.process_time()
-        while len(rounds) < self.repeats and (len(rounds) < FEWEST or time.monotonic() - start < self.budget_s):
-            rounds.append(run(inputs[len(rounds) % len(inputs)]))
-        share = (time.process_time() - cpu) / (time.monotonic() - start)
-        parent.send(("measured", Reference(np.array(rounds), share, repeatable)))
-
-
-def _into(views: Mapping[str, View]) -> Callable[[str, Contents], None]:
-    """Return a function that writes an output where it belongs."""
-
-    def keep(name: str, array: Contents) -> None:
-        view = views.get(name)
-        if view is not None:
-            put(view, array)
-
-    return keep
-
-
-def _same(a: Contents, b: Contents) -> bool:
-    return a.shape == b.shape and a.tobytes() == b.tobytes()
-
-
-_SPARE_FACTOR, _SPARE_BYTES = 2, 1 << 16
-"""More than was measured: a model that draws random numbers may make more the next time."""
-
-
-@dataclass(frozen=True)
-class SizesJob:
-    """Stages to be run in turn, once for each set of inputs, in a process of its own."""
-
-    models: tuple[ModelFile, ...]
-    choices: SessionChoices
-    inputs: Ring
-
-    def descriptors(self) -> tuple[int, ...]:
-        """Return those that the process must inherit."""
-        return (self.inputs.descriptor,)
-
-    def run(self, parent: Connection) -> None:
-        """Do it, and say ``sized`` with the largest number of bytes of each output of a stage."""
-        stages = InTurn(self.models, self.choices)
-        largest: dict[str, int] = {}
-
-        def note(name: str, array: Contents) -> None:
-            largest[name] = max(array.nbytes, largest.get(name, 0))
-
-        for views in self.inputs.views():
-            stages.run(stages.shared(arrays(views)), note)
-        parent.send(("sized", largest))
-
-
-def rooms(job: SizesJob, limits: Limits, tell: Callable[[str], None]) -> dict[str, int]:
-    """Return the bytes to set aside for each output of a stage."""
-    label = "the stages in turn"
-    tell(f"{label}: looking how large tensors become")
-    with Crew(limits) as crew:
-        crew.start(label, job)
-        (largest,) = crew.gather("sized")
-    return {name: _SPARE_FACTOR * size + _SPARE_BYTES for name, size in largest.items()}

@@ -21,10 +21,12 @@ from mtpp.runtime.pipeline.message_probe import ROUNDS, WARM_UP_ROUNDS, copying,
 from mtpp.runtime.pipeline.model_file import Expected, ModelFile
 from mtpp.runtime.pipeline.onnx_file import OnnxFile
 from mtpp.runtime.pipeline.program_file import SUFFIX, ProgramFile
+from mtpp.runtime.pipeline.run_length import BatchProgress, Progress, Unheard
 from mtpp.runtime.pipeline.stage_job import Read, StageJob, StageTimes, TimesTable
 from mtpp.runtime.pipeline.tokens import Arrivals, Departures, PeerGone, make_link
 from mtpp.runtime.pipeline.wiring import Wiring
 from mtpp.runtime.session import SessionChoices
+from mtpp.wording import counted
 
 _SMALL_BYTES = 1 << 20
 """Outputs up to here are compared at every batch; larger ones at the last, so that comparing takes no time from it."""
@@ -123,6 +125,7 @@ def run_pipeline(
     expected: Ring | None,
     limits: RunLimits,
     tell: Callable[[str], None] = lambda text: None,
+    progress: Progress = Unheard(),  # noqa: B008 - it has no state
 ) -> PipelineTimes:
     """Run the stages as a pipeline, and compare the results with those expected.
 
@@ -130,8 +133,8 @@ def run_pipeline(
     ----------
     inputs, expected
         Sets of inputs for batches in turn, and what the model makes of them; None: nothing is compared.
-    tell
-        Is told what is being done.
+    tell, progress
+        Are told what is being done, and how many batches are done.
     """
     with _connected(wiring, choices, inputs) as connected, Crew(limits) as crew:
         for position, job in enumerate(connected.jobs):
@@ -144,11 +147,13 @@ def run_pipeline(
             crew.gather("ready")
             crew.tell_all("probe")
             crew.gather("probed")
-            tell(f"the pipeline: running {choices.batches:,} batches")
+            tell(f"the pipeline: running {counted(choices.batches, 'batch')}")
             crew.tell_all("warm up")
             crew.gather("warm", sink.awaited, sink.take)
             crew.tell_all("run")
-            crew.gather("done", sink.awaited, sink.take)
+            done = [table.open()[0] for table in connected.tables]
+            shown = BatchProgress(lambda: min(int(count[0]) for count in done), choices.batches, progress)
+            crew.gather("done", sink.awaited, sink.take, shown.look)
             sink.finish()
         except EndedEarly as end:
             stopped = end.stopped

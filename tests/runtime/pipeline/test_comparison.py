@@ -16,6 +16,7 @@ from mtpp.runtime.checking.agreement import Agreement
 from mtpp.runtime.pipeline.comparison import Comparison
 from mtpp.runtime.pipeline.measuring import Measured, RunRequest
 from mtpp.runtime.pipeline.pipeline import PipelineTimes
+from mtpp.runtime.pipeline.run_length import RunLength
 from mtpp.runtime.pipeline.stage_job import StageTimes
 from mtpp.runtime.pipeline.wiring import read_wiring
 from mtpp.views.run import run_text
@@ -46,6 +47,7 @@ def _measured(
         None,
         cores,
         True,
+        RunLength(BATCHES, 0),
     )
 
 
@@ -86,6 +88,19 @@ def test_what_is_undefined_is_left_out(tmp_path: Path) -> None:
     assert one.correlation is None
     assert (one.unsplit_s, one.speedup) == (2.0, 2.0)
     assert one.limits() == ["stages take 1.25× as long beside each other as alone", "stage 0, busy 100% of the time"]
+
+
+def test_waiting_is_a_mean(tmp_path: Path) -> None:
+    """A stage that waits for one batch in four waits, and busy and waiting make up the time of the run."""
+    measured = _measured(single(tmp_path / "one"), [3.0])
+    (times,) = measured.pipeline.stages
+    times.wait_in[:] = [6, 0, 0, 0]
+    times.started[0] -= 6
+    (stage,) = Comparison(measured).stages
+    assert (stage.wait_in_s, stage.wait_out_s) == (1.5, 0.0)
+    assert (
+        stage.share * measured.pipeline.elapsed_s / BATCHES + stage.wait_in_s == measured.pipeline.elapsed_s / BATCHES
+    )
 
 
 def test_costs_without_a_unit_of_time(tmp_path: Path) -> None:
