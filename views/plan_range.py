@@ -58,7 +58,7 @@ def range_text(
             plan.bottleneck,
             None if point.throughput_per_s is None else rate_text(point.throughput_per_s),
             point.latency,
-            None if gain is None else f"{float(100 * gain):+.1f} %",
+            None if gain is None else f"{float(gain):+.1%}",
             _ratio_cell(plan, claimed=claimed),
             plan.lower.method,
             None if plan.capacity is None else plan.capacity["value"],

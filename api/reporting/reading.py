@@ -12,8 +12,17 @@ if TYPE_CHECKING:
     from mtpp.formats.io.source import Source
 
 PLAN, PLAN_RANGE, SIMULATION, STAGE_GRAPH = "mtpp-plan", "mtpp-plan-range", "mtpp-simulation", "mtpp-stage-graph"
-OVERLAPPING_BOUND = "mtpp-overlapping-bound"
-_FORMATS = (PLAN, PLAN_RANGE, "mtpp-certificates", "mtpp-training-plan", SIMULATION, STAGE_GRAPH, OVERLAPPING_BOUND)
+OVERLAPPING_BOUND, SWEEP = "mtpp-overlapping-bound", "mtpp-training-sweep"
+_FORMATS = (
+    PLAN,
+    PLAN_RANGE,
+    "mtpp-certificates",
+    "mtpp-training-plan",
+    SIMULATION,
+    STAGE_GRAPH,
+    OVERLAPPING_BOUND,
+    SWEEP,
+)
 
 
 def read_result(request: VerifyRequest) -> tuple[Source, dict[str, Any]]:
@@ -37,7 +46,7 @@ def read_result(request: VerifyRequest) -> tuple[Source, dict[str, Any]]:
     if found not in _FORMATS:
         said = f"{found!r} is no result that a report is made of" if isinstance(found, str) else "no result of mtpp"
         raise InputError(said, source=source.display, where="/format", remedy=remedy)
-    if found in (SIMULATION, STAGE_GRAPH):
+    if found in (SIMULATION, STAGE_GRAPH, SWEEP):
         return source, document
     return source, verifiable(document, source.display)
 

@@ -229,10 +229,12 @@ def _page(request: VerifyRequest, observer: Observer, named: Any) -> tuple[Page,
         PLAN_RANGE,
         SIMULATION,
         STAGE_GRAPH,
+        SWEEP,
         read_result,
         with_models_at_hand,
     )
     from mtpp.api.reporting.simulation_page import simulation_report_page
+    from mtpp.api.reporting.sweep_page import sweep_report_page
     from mtpp.api.verification.reporting import report_on, with_recorded_model, within_time
     from mtpp.api.verify import Verification
     from mtpp.checker.table_report import TableReport
@@ -245,6 +247,8 @@ def _page(request: VerifyRequest, observer: Observer, named: Any) -> tuple[Page,
     request = with_models_at_hand(replace(request, result=source))
     if document["format"] in (SIMULATION, STAGE_GRAPH):
         return simulation_report_page(document, source, request, observer, named)
+    if document["format"] == SWEEP:
+        return sweep_report_page(document, source, request, named)
     with within_time(request):
         request = with_recorded_model(document, source, request)
     if document["format"] == PLAN:

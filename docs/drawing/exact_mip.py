@@ -5,7 +5,7 @@ from __future__ import annotations
 from docs.drawing.canvas import CLASH, GRID, INK, Canvas
 from docs.drawing.example import LADDER
 from docs.drawing.graph_picture import STEP, GraphPicture
-from mtpp.formats.graphs.stage_colours import stage_colour
+from mtpp.colours import paler, stage_colour
 
 _TICK = 11.0
 
@@ -24,7 +24,7 @@ def picture() -> str:
         ops = [op for op in LADDER.ops if best[op] == stage]
         y, x = top + stage * 46, left
         canvas.text((left - 10, y + 14), f"stage {stage}", anchor="end")
-        for words, ticks, fill in [(op, LADDER.work[op], stage_colour(stage)) for op in ops] + [
+        for words, ticks, fill in [(op, LADDER.work[op], paler(stage_colour(stage), 0.6)) for op in ops] + [
             (str(one.transfer), one.transfer, "#eeeeee") for one in LADDER.cut(ops)
         ]:
             canvas.rectangle(x, y, ticks * _TICK, 28, fill=fill, edge=INK)

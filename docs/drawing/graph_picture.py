@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from docs.drawing.canvas import FLOW, INK, PALE, Canvas, Point, beside, shortened
 from docs.drawing.example import DrawnTensor, Example
-from mtpp.formats.graphs.stage_colours import stage_colour
+from mtpp.colours import paler, stage_colour
 
 RADIUS = 21.0
 STEP = 88.0
@@ -45,7 +45,7 @@ class GraphPicture:
     def stages(self, stage_of: Mapping[str, int]) -> None:
         """Colour the area of each stage."""
         for stage in sorted(set(stage_of.values())):
-            self.area([op for op, other in stage_of.items() if other == stage], stage_colour(stage))
+            self.area([op for op, other in stage_of.items() if other == stage], paler(stage_colour(stage), 0.6))
 
     def draw(
         self,

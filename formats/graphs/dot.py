@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from mtpp.formats.graphs.stage_colours import stage_colour
+from mtpp.colours import stage_colour, text_on
 from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph
 from mtpp.inference.plan import Plan
 from mtpp.units import PICOSECONDS, Exact, format_bytes, format_picoseconds
@@ -83,11 +83,11 @@ def head(name: str) -> list[str]:
 
 def stage_head(stage: int, ops: int, cost: str) -> list[str]:
     """Return the first lines of the cluster of a stage."""
-    size = "1 op" if ops == 1 else f"{ops} ops"
+    size, fill = "1 op" if ops == 1 else f"{ops} ops", stage_colour(stage)
     return [
         f" subgraph cluster_{stage} {{",
         f'  label="stage {stage}: {size}, {cost}"; style="rounded,filled"; fillcolor="#f7f7f7";',
-        f'  node [fillcolor="{stage_colour(stage)}"];',
+        f'  node [fillcolor="{fill}", fontcolor="{text_on(fill)}"];',
     ]
 
 

@@ -23,9 +23,9 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
+from mtpp.colours import rgb, stage_colour, text_on
 from mtpp.errors import InputError
 from mtpp.formats.graphs.node_link import ends_of
-from mtpp.formats.graphs.stage_colours import stage_colour, stage_rgb
 from mtpp.formats.io.json_text import decimal_text, dump_json
 from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph, Int32Array
 from mtpp.inference.plan import Plan
@@ -111,10 +111,12 @@ def _nodes(graph: CostGraph, names: list[str], assignment: Int32Array | None) ->
 
 def _stage_data(stage: int) -> tuple[str, str]:
     """Return what stands before and after the name of every op of a stage."""
+    fill = stage_colour(stage)
     data = _data("node", "stage", str(stage))
-    for key, value in zip("rgb", stage_rgb(stage), strict=True):
+    for key, value in zip("rgb", rgb(fill), strict=True):
         data += _data("node", key, str(value))
-    shape = f'<y:ShapeNode><y:Fill color="{stage_colour(stage)}" transparent="false"/><y:NodeLabel>'
+    label = f'<y:NodeLabel textColor="{text_on(fill)}">'
+    shape = f'<y:ShapeNode><y:Fill color="{fill}" transparent="false"/>{label}'
     return f'{data}<data key="node.graphics">{shape}', "</y:NodeLabel></y:ShapeNode></data>"
 
 

@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mtpp.colours import stage_colour
 from mtpp.document_shape import Path, array, mapping, nullable, record, refuse, text
 from mtpp.errors import InputError
 from mtpp.formats.graphs.native import plain_metadata
-from mtpp.formats.graphs.stage_colours import stage_colour
 from mtpp.formats.io.json_shape import attributed, exact_number, kind_of, pointer, shaped, table, whole_size
 from mtpp.formats.io.json_text import dump_lines, parse_json
 from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph, Int32Array, Op, Tensor

@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from mtpp.colours import stage_colour, text_on
 from mtpp.errors import InputError
-from mtpp.formats.graphs.stage_colours import stage_colour
 from mtpp.formats.io.json_text import dump_json
 from mtpp.inference.plan import Plan
 
@@ -26,7 +26,6 @@ PROGRAM_GRAPH = "graph"
 """Id that Model Explorer gives the graph of an exported program."""
 
 _UNNAMED_GRAPH = "<main>"
-_TEXT = "#14181d"
 
 
 def write_stages(plan: Plan) -> str:
@@ -50,8 +49,8 @@ def write_model_explorer(plan: Plan, graph_id: str, node_ids: Mapping[str, str])
     results = {}
     for name, stage in zip(plan.graph.op_names, plan.partition.assignment.tolist(), strict=True):
         if name in node_ids:
-            value = {"value": f"stage {stage}", "bgColor": stage_colour(stage), "textColor": _TEXT}
-            results[node_ids[name]] = value
+            fill = stage_colour(stage)
+            results[node_ids[name]] = {"value": f"stage {stage}", "bgColor": fill, "textColor": text_on(fill)}
     data = {"name": f"stages of {plan.graph.name}", "results": results, "showExpandedSummaryOnGroupNode": True}
     return dump_json({graph_id: data})
 

@@ -1,4 +1,4 @@
-"""Best times per sample by devices and sums of degrees, ``mtpp-training-sweep`` version 1, written only."""
+"""Best times per sample by devices and sums of degrees, ``mtpp-training-sweep`` version 1."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from fractions import Fraction
 from itertools import product
 from typing import Any
 
+from mtpp.checker.document import time_unit
+from mtpp.checker.training.document import fraction as exact_time
+from mtpp.document_shape import Path, Rule, array, choice, flag, nullable, number, record, refuse, text, whatever, whole
 from mtpp.formats.results.training_plan import TrainingTask, fraction, header, in_units, per_second
 from mtpp.host.stop_reason import StopReason
 from mtpp.training.plan import SweepCell, time_ratio
@@ -123,6 +126,53 @@ def sweep_row(
         "optimal": time is not None and time == lower,
         "stages": stages,
     }
+
+
+_ROW: dict[str, Rule] = {
+    "devices": whole(1),
+    "degrees_sum": whole(1),
+    "feasible": nullable(flag),
+    "time_per_sample": nullable(number),
+    "time_per_sample_ticks": nullable(exact_time),
+    "throughput_per_s": nullable(number),
+    "lower_bound_ticks": nullable(exact_time),
+    "ratio": nullable(number),
+    "optimal": flag,
+    "stages": nullable(whole()),
+}
+
+_sweep = record(
+    {
+        "format": choice(FORMAT),
+        "version": whole(1, VERSION + 1),
+        "planner": text,
+        "model": record({"name": text}, closed=False),
+        "time_unit": time_unit,
+        "ticks_per_unit": whole(1),
+        "system": record({"devices": whole(1)}, closed=False),
+        "devices": whatever,
+        "degrees_sums": whatever,
+        "rows": array(record(_ROW)),
+        "stopped": text,
+        "elapsed_s": number,
+    }
+)
+
+
+def check_sweep(value: Any, path: Path) -> None:
+    """Take a table of best times.
+
+    Raises
+    ------
+    InputError
+        If it is malformed, or of a version that this program does not know.
+    """
+    _sweep(value, path)
+    if not value["rows"]:
+        refuse("there are no rows", (*path, "rows"))
+    for i, row in enumerate(value["rows"]):
+        if (row["time_per_sample_ticks"] is not None) != (row["feasible"] is True):
+            refuse("rows with a plan have a time, and no others", (*path, "rows", i, "time_per_sample_ticks"))
 
 
 def _distinct(values: Iterable[int]) -> list[int]:

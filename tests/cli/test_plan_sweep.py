@@ -61,9 +61,9 @@ def test_table_has_devices_down_and_sums_across() -> None:
         "devices Σ d ≤ 2 Σ d ≤ 8 stages micro-batches/s speed-up",
         "1 – – – – –",
         "2 50.000 40.000 2 25 1.00×",
-        "4 30.000 20.000 (5.3 %) 4 50 2.00×",
+        "4 30.000 20.000 (5.3%) 4 50 2.00×",
     ]
-    assert "optimal       3 of 4, proven; (x %): at most x % above the best time that there can be" in lines
+    assert "optimal       3 of 4, proven; (x%): at most x% above the best time that there can be" in lines
     assert "–             no plan fits, proven: 2 of 6" in lines
 
 

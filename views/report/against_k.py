@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from mtpp.colours import GREY
 from mtpp.formats.results.plan_range import RangePoint, gains
-from mtpp.inference.cost_columns import CostColumns, Ticks
+from mtpp.inference.cost_columns import Ticks
 from mtpp.views.partition_plan import rate_text
-from mtpp.views.report.colours import ACCENT, GREY, INK, LINE, PARTS, SURFACE
+from mtpp.views.report.colours import ACCENT, INK, LINE, PARTS, SURFACE
 from mtpp.views.report.drawing import Drawing
 from mtpp.views.report.page import Block, Chart, Prose
+from mtpp.views.report.stated import page_costs
 
 _HEIGHT = 210
 _HEADROOM = 1.45
@@ -87,7 +89,7 @@ def against_k(
             rates = [one.throughput_per_s or 0.0 for one in points]
             title = f"{label}throughput ({rate})"
             shown.append(Bars(f"{prefix}-throughput", title, rates, [rate_text(one) for one in rates]))
-    steps = [None if gain is None else f"{float(100 * gain):+.1f} %" for gain in gains(points)]
+    steps = [None if gain is None else f"{float(gain):+.1%}" for gain in gains(points)]
     counts = [one.k for one in points]
     blocks: list[Block] = []
     for one in shown:
@@ -104,7 +106,7 @@ def against_k(
 
 def _costs(name: str, title: str, ticks: Sequence[int], told: Ticks, lower: Sequence[int]) -> Bars:
     """Return bars of ticks in a unit that suits the largest."""
-    costs = CostColumns.of(told, max(ticks))
+    costs = page_costs(told, ticks)
     bounds = [
         float(Fraction(bound) / costs.ticks) if bound < own else None for own, bound in zip(ticks, lower, strict=True)
     ]
@@ -157,7 +159,7 @@ def _chart(
         drawing.lines({"xs": [[at, at]], "ys": [[0, top]]}, name="knee", colour=ACCENT, width=2, dash="dashed")
         left = at < len(counts) / 2 - 0.5
         drawing.texts(
-            {"x": [at], "y": [top], "text": ["below 10 % per device" if left else "10 % per device and more"]},
+            {"x": [at], "y": [top], "text": ["below 10% per device" if left else "10% per device and more"]},
             name="knee-name", colour=ACCENT, baseline="top", align="left" if left else "right",
             dx=5 if left else -5, dy=19, covering=True,
         )  # fmt: skip

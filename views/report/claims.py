@@ -95,8 +95,16 @@ def plan_verdict(report: Report, proven: str, sign: str = HELD) -> PageVerdict:
     return PageVerdict("ok", proven, report.sentence(), sign=sign)
 
 
-def table_verdict(report: TableReport, proven: str, sign: str = HELD) -> PageVerdict:
-    """Return what is said first of a table; *proven* is its headline if every row holds, behind a *sign*."""
+def table_verdict(
+    report: TableReport, proven: str, sign: str = HELD, names: Sequence[str] | None = None
+) -> PageVerdict:
+    """Return what is said first of a table; *proven* is its headline if every row holds, behind a *sign*.
+
+    Parameters
+    ----------
+    names
+        Of the rows, as reasons begin; those of the verifier by default.
+    """
     headlines = {
         Verdict.FALSE: "Verification failed: do not rely on the rows named here",
         Verdict.UNCHECKED: "Not checked in full",
@@ -104,7 +112,8 @@ def table_verdict(report: TableReport, proven: str, sign: str = HELD) -> PageVer
     }
     reasons = []
     if report.verdict is not Verdict.OK:
-        for name, row in report.named():
+        named = report.named()
+        for name, (_, row) in zip(names or [own for own, _ in named], named, strict=True):
             wrong = [f"{one.name}: {one.detail}" for one in row.checks if one.verdict is report.verdict]
             reasons += [f"{name}{wrong[0]}"] if wrong else []
         reasons += [f"{one.name}: {one.detail}" for one in report.means if one.verdict is report.verdict]

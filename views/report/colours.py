@@ -1,12 +1,11 @@
-"""Colours of reports: a palette of quantities and stages, those of ratios, and names that follow the scheme."""
+"""Colours of reports: quantities in those of the palette, ratios, and names that follow the scheme."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-BLUE, AMBER, TEAL, RED, GREY = "#3c5ae1", "#c38700", "#00a596", "#e10f3c", "#7f8b97"
-"""Colours of quantities, which no stage has; grey is that of waiting."""
+from mtpp.colours import AMBER, BLUE, DARK, GREY, PASSES, RED, TEAL, WHITE, text_on
 
 PARTS = {"work": BLUE, "input": AMBER, "output": TEAL, "overflow": RED}
 """Of the parts of a stage's cost."""
@@ -15,25 +14,20 @@ MEMORY = {"weights": BLUE, "states": AMBER, "activations": TEAL}
 """Of the parts of what a stage holds."""
 
 ITERATION = {
-    "forward": BLUE, "backward": AMBER, "gradients": TEAL, "edges": AMBER, "compute": BLUE, "busy": BLUE, "idle": GREY,
-}  # fmt: skip
+    "forward": PASSES["forward"],
+    "backward": PASSES["backward"],
+    "gradients": PASSES["synchronisation"],
+    "edges": PASSES["transfer"],
+    "busy": BLUE,
+    "idle": GREY,
+}
 """Of what stages and devices do in an iteration of a training."""
-
-STAGES = ("#5a87ff", "#5a784b", "#a53c96", "#969669", "#007869", "#8787b4", "#696900", "#e14b87")
-"""Of stages in turn.
-
-They and the four colours of quantities are at least 10 apart by CIEDE2000 in pairs with and without protanopia,
-deuteranopia and tritanopia, stages that follow each other at least 17; 3 to 1 at least against both backgrounds.
-"""
 
 INK, SOFT, LINE, GRID, SURFACE, ACCENT = "ink", "soft", "line", "grid", "surface", "accent"
 """Colours that the style sheet has for light and dark schemes: text, quieter text, edges, grids, paper, marks."""
 
-ON_FILL, ON_DARK_FILL = "#14181d", "#ffffff"
+ON_FILL, ON_DARK_FILL = DARK, WHITE
 """Text on light fills, as those of cells are, and on dark ones."""
-
-_DARK_FILLS = {BLUE, RED, "#5a784b", "#a53c96", "#007869", "#696900"}
-"""Fills of the palette on which white is easier to read than black."""
 
 RATIOS: tuple[tuple[float | None, str, str], ...] = (
     (1.0, "#7bd0a4", "1, optimal"),
@@ -46,16 +40,6 @@ RATIOS: tuple[tuple[float | None, str, str], ...] = (
 """Largest ratio, colour and name of each class of cells; None: no limit."""
 
 NO_RATIO = ("#cfd4da", "no ratio, or a false one")
-
-
-def stage_colour(stage: int) -> str:
-    """Return the colour of a stage; the ninth has that of the first."""
-    return STAGES[stage % len(STAGES)]
-
-
-def text_on(fill: str) -> str:
-    """Return the colour of text on a fill of the palette."""
-    return ON_DARK_FILL if fill in _DARK_FILLS else ON_FILL
 
 
 def by_ink(texts: Mapping[str, Sequence[Any]], fills: Sequence[str]) -> Iterator[tuple[str, str, dict[str, list[Any]]]]:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from math import ceil, floor, log2
 from typing import Any
 
+from mtpp.colours import AMBER, BLUE
 from mtpp.units import format_bytes
-from mtpp.views.report.colours import ACCENT, AMBER, BLUE, INK, SURFACE
+from mtpp.views.report.colours import ACCENT, INK, SURFACE
 from mtpp.views.report.drawing import Drawing
 from mtpp.views.report.page import Block, Cell, Chart, Prose, Section, TableBlock
 from mtpp.views.table import Column, Table

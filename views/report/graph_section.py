@@ -8,10 +8,11 @@ from math import log
 from typing import TYPE_CHECKING, Any
 from unicodedata import east_asian_width
 
+from mtpp.colours import stage_colour
 from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph
 from mtpp.terminal_safe import terminal_safe
 from mtpp.units import format_bytes
-from mtpp.views.report.colours import ACCENT, LINE, SOFT, by_ink, stage_colour
+from mtpp.views.report.colours import ACCENT, LINE, SOFT, by_ink
 from mtpp.views.report.drawing import Drawing
 from mtpp.views.report.label_places import Box, label_places
 from mtpp.views.report.levels import MOST_BOXES, Flow, Level, first_shown, levels_of

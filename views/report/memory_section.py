@@ -94,8 +94,9 @@ def memory_sections(
     rows = _rows(shown, graph, stages, shares or {}, peaks or [0] * len(shown.stages))
     most = max((row.held for row in rows), default=0)
     limits = [row.limit for row in rows if row.limit is not None]
-    drawn = bool(limits) and max(limits) <= _FAR * max(most, 1)
-    widest = max([most, *limits] if drawn else [most]) or 1
+    near = [limit for limit in limits if limit <= _FAR * max(most, 1)]
+    drawn = [row.limit in near for row in rows]
+    widest = max([most, *near]) or 1
     titles = {WEIGHTS: WEIGHTS}
     titles |= {STATES: states} if any(row.states for row in rows) else {}
     titles |= {ACTIVATIONS: ACTIVATIONS} if any(row.activations for row in rows) else {}
@@ -104,15 +105,15 @@ def memory_sections(
             row.name,
             row.ops,
             _told(row),
-            [*_pieces(row, titles, widest, drawn=drawn)],
-            _percent(row.limit, widest) if drawn and row.limit is not None else None,
+            [*_pieces(row, titles, widest, drawn=with_limit)],
+            _percent(row.limit, widest) if with_limit and row.limit is not None else None,
             over=(row.free or 0) < 0,
         )
-        for row in rows
+        for row, with_limit in zip(rows, drawn, strict=True)
     ]
     shared = any(row.get("tensor_parallel", 1) > 1 for row in shown.stages)
-    legend = [*titles.items(), *([(FREE, "free below the limit")] if drawn else [])]
-    chart = MemoryBars("memory-bars", _caption(rows, titles, drawn=drawn, shared=shared), legend, bars)
+    legend = [*titles.items(), *([(FREE, "free below the limit")] if near else [])]
+    chart = MemoryBars("memory-bars", _caption(rows, titles, drawn=len(near), shared=shared), legend, bars)
     table = _table(rows, titles)
     return [Section("memory-part", "Memory of each stage", [chart]), Section("memory-figures", "Memory", [table])]
 
@@ -205,7 +206,8 @@ def _told(row: StageMemory) -> str:
     return f"{text}, {format_bytes(excess)} too much" if excess > 0 else text
 
 
-def _caption(rows: Sequence[StageMemory], titles: Mapping[str, str], *, drawn: bool, shared: bool) -> str:
+def _caption(rows: Sequence[StageMemory], titles: Mapping[str, str], *, drawn: int, shared: bool) -> str:
+    """Say what bars show, *drawn* being the number of limits that are marked."""
     *first, last = titles.values()
     text = f"Memory of each stage as the plan says: {', '.join(first)} and {last}" if first else "Weights of each stage"
     if any(row.pieces for row in rows):
@@ -213,7 +215,8 @@ def _caption(rows: Sequence[StageMemory], titles: Mapping[str, str], *, drawn: b
     if shared:
         text += "; of one GPU where several share a stage"
     if drawn:
-        return f"{text}; the mark is the limit of the device"
+        text += "; the mark is the limit of the device"
+        return text if drawn == sum(row.limit is not None for row in rows) else f"{text}, where that is near"
     if any(row.limit is not None for row in rows):
         return f"{text}; limits are too far beyond it to be drawn"
     return f"{text}; no device has a limit"

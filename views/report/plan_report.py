@@ -27,7 +27,7 @@ from mtpp.views.report.memory_section import STATES, memory_sections, says_memor
 from mtpp.views.report.page import Block, Cell, Chart, Page, Prose, Section, Switch, TableBlock
 from mtpp.views.report.request_timeline import request_section
 from mtpp.views.report.stage_bars import COST_PARTS, NAMES, bars, bars_height
-from mtpp.views.report.stated import StatedPlan, ratio_text
+from mtpp.views.report.stated import StatedPlan, page_costs, ratio_text
 from mtpp.views.report.what_if import PARTS, Variant, bandwidth_matters, bytes_over_link, variants
 from mtpp.views.shown_plan import devices_text, each_cost, fullest_stage, in_any_phase, state_bytes
 from mtpp.views.table import NONE, Column, Table
@@ -377,17 +377,10 @@ def _table(shown: StatedPlan, listed: Sequence[Mapping[str, Any]], costs: CostCo
     return TableBlock("stage-table", Table(caption, columns, rows), marks, sortable=True)
 
 
-_DIGITS = 4
-"""Of a time, as :func:`mtpp.units.format_picoseconds` writes it."""
-
-
 def _columns(shown: StatedPlan) -> CostColumns:
-    """Return the unit of all costs, with four digits of the bottleneck, as the figures above have them."""
-    costs = CostColumns.of(shown, shown.bottleneck)
-    if costs.ticks == 1:
-        return replace(costs, digits=0)
-    before = len(str(int(shown.bottleneck / costs.ticks)))
-    return replace(costs, digits=max(0, _DIGITS - before)) if shown.timed else costs
+    """Return the unit of all costs, that of the bottleneck."""
+    costs = page_costs(shown, [shown.bottleneck])
+    return replace(costs, digits=0) if costs.ticks == 1 else costs
 
 
 def _bar(row: Mapping[str, Any], costs: CostColumns) -> list[float]:

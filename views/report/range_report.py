@@ -8,7 +8,6 @@ from typing import Any
 from mtpp.checker.report import Report
 from mtpp.checker.table_report import TableReport
 from mtpp.formats.results.plan_range import RangePoint, gains
-from mtpp.inference.cost_columns import CostColumns
 from mtpp.views.partition_plan import rate_text
 from mtpp.views.plan_range import knee_words, rate_name
 from mtpp.views.report.against_k import against_k
@@ -22,7 +21,7 @@ from mtpp.views.report.claims import (
     verdict_cell,
 )
 from mtpp.views.report.page import Cell, Claims, Page, Section, TableBlock
-from mtpp.views.report.stated import StatedPlan, ratio_text
+from mtpp.views.report.stated import StatedPlan, page_costs, ratio_text
 from mtpp.views.table import NONE, Column, Table
 from mtpp.wording import counted
 
@@ -84,8 +83,10 @@ def _pictures(
 
 def _plans(document: Mapping[str, Any], stated: Sequence[StatedPlan], reports: Sequence[Report]) -> Section:
     points = [RangePoint.of(plan) for plan in document["plans"]]
-    costs = CostColumns.of(stated[0], max(point.bottleneck for point in points))
-    unit = f", {costs.unit}" if costs.unit else ""
+    bottlenecks, latencies = [point.bottleneck for point in points], [point.latency for point in points]
+    costs = page_costs(stated[0], bottlenecks)
+    over_all = page_costs(stated[0], latencies)
+    units = [f", {one.unit}" if one.unit else "" for one in (costs, over_all)]
     rows = []
     for point, gain, found, plan in zip(points, gains(points), reports, document["plans"], strict=True):
         rate, ratio = point.throughput_per_s, plan["ratio"]
@@ -95,8 +96,8 @@ def _plans(document: Mapping[str, Any], stated: Sequence[StatedPlan], reports: S
                 verdict_cell(found.verdict),
                 Cell(costs.text(point.bottleneck), point.bottleneck),
                 Cell(NONE if rate is None else rate_text(rate), rate or 0.0),
-                Cell(costs.text(point.latency), point.latency),
-                Cell(NONE if gain is None else f"{float(100 * gain):+.1f} %", float(gain or 0)),
+                Cell(over_all.text(point.latency), point.latency),
+                Cell(NONE if gain is None else f"{float(gain):+.1%}", float(gain or 0)),
                 Cell(ratio_text(ratio), 10.0**9 if ratio is None else float(ratio)),
                 plan["lower_bound"]["method"],
             ]
@@ -104,9 +105,9 @@ def _plans(document: Mapping[str, Any], stated: Sequence[StatedPlan], reports: S
     columns = [
         Column("k"),
         Column("verdict", left=True),
-        Column(f"bottleneck{unit}"),
+        Column(f"bottleneck{units[0]}"),
         Column("throughput, 1/s"),
-        Column(f"latency{unit}"),
+        Column(f"latency{units[1]}"),
         Column("gain per device"),
         Column("ratio"),
         Column("bound", left=True),

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from mtpp.colours import stage_colour
 from mtpp.inference.cost_columns import CostColumns
-from mtpp.views.report.colours import ACCENT, INK, LINE, PARTS, SOFT, by_ink, stage_colour
+from mtpp.views.report.colours import ACCENT, INK, LINE, PARTS, SOFT, by_ink
 from mtpp.views.report.drawing import Drawing
 from mtpp.views.report.page import Chart, Section
 from mtpp.views.report.stage_bars import NAMES
-from mtpp.views.report.stated import StatedPlan
+from mtpp.views.report.stated import StatedPlan, cost_text, page_costs
 from mtpp.views.shown_plan import each_cost
 
 NAME = "requests"
@@ -120,7 +121,7 @@ def _drawing(
     """Return the chart, and the numbers of requests that its script writes where there is room."""
     period = shown.bottleneck
     end = latency + _PERIODS * period
-    costs = CostColumns.of(shown, end)
+    costs = page_costs(shown, [latency])
     scale = float(costs.ticks)
     labels, first = _labels(stages)
     height = _height(len(labels))
@@ -137,7 +138,7 @@ def _drawing(
     drawn = [one for one in found if one.start < end]
     _join(drawing, drawn, first, scale)
     for part in _ORDER:
-        _boxes(drawing, shown, stages, drawn, part, first, scale)
+        _boxes(drawing, costs, stages, drawn, part, first)
     line, differ = (top - 0.5) / 2, any(len(set(each_cost(row))) > 1 for row in stages)
     ends = [latency, *([] if differ else [latency + period])]
     drawing.lines(
@@ -199,14 +200,14 @@ def _spans(row: Mapping[str, Any], visit: Visit) -> dict[str, tuple[float, float
 
 def _boxes(
     drawing: Drawing,
-    shown: StatedPlan,
+    costs: CostColumns,
     stages: Sequence[Mapping[str, Any]],
     drawn: Sequence[Visit],
     part: str,
     first: Sequence[int],
-    scale: float,
 ) -> None:
     """Draw a part of all visits that have it."""
+    scale = float(costs.ticks)
     columns: dict[str, list[Any]] = {
         key: [] for key in ("left", "right", "top", "bottom", "fill", "request", "part", "time")
     }
@@ -224,7 +225,7 @@ def _boxes(
         columns["fill"].append(fill)
         columns["request"].append(f"request {one.request} in stage {row['index']}")
         columns["part"].append(NAMES[part])
-        columns["time"].append(f"{shown.describe(round(start))} to {shown.describe(round(end))}")
+        columns["time"].append(f"{costs.text(round(start))} to {cost_text(round(end), costs)}")
     tips = (("", "request"), ("", "part"), ("", "time"))
     drawing.boxes(columns, name=f"visits-{part}", edge=LINE if part == "work" else "fill", tips=tips)
 

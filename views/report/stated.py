@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from math import inf
+from math import floor, inf, log10
 from typing import TYPE_CHECKING, Any
 
 from mtpp.checker.facts import factor
+from mtpp.inference.cost_columns import CostColumns, Ticks
 from mtpp.inference.goal import Goal
 from mtpp.names import BOTTLENECK_OBJECTIVE, LATENCY_OBJECTIVE
-from mtpp.units import InTicks
+from mtpp.units import PICOSECONDS, InTicks, format_picoseconds
 from mtpp.views.shown_plan import devices_of_stages, each_cost
 from mtpp.wording import counted
 
@@ -23,6 +24,33 @@ if TYPE_CHECKING:
 def ratio_text(ratio: Fraction | float | None) -> str:
     """Write a ratio as the verifier does: with six digits, rounded up, so that it is proven as well."""
     return "none" if ratio is None else "∞" if ratio == inf else factor(ratio)
+
+
+_DIGITS, _LEAST_DIGITS, _MORE_DIGITS = 4, 3, 2
+"""Of the largest time, as :func:`mtpp.units.format_picoseconds` writes it, of the least, and more of it at most."""
+
+
+def page_costs(ticks: Ticks, costs: Iterable[int]) -> CostColumns:
+    """Return unit and digits of costs, on axes, in hints and in tables alike.
+
+    The largest is written as in figures of a page, the least that is above zero in three digits if two more than that
+    do.
+    """
+    every = sorted(cost for cost in costs if cost > 0) or [0]
+    if not ticks.timed:
+        return CostColumns.of(ticks, every[-1])
+    number, unit = format_picoseconds(every[-1]).split(" ")
+    size = Fraction(PICOSECONDS[unit])
+    if size == 1:
+        return CostColumns(unit, size, 0)
+    digits = max(0, _DIGITS - len(number.partition(".")[0]))
+    least = _LEAST_DIGITS - 1 - floor(log10(every[0] / size))
+    return CostColumns(unit, size, min(max(digits, least), digits + _MORE_DIGITS))
+
+
+def cost_text(ticks: int, costs: CostColumns) -> str:
+    """Write a cost with its unit."""
+    return f"{costs.text(ticks)} {costs.unit}".rstrip()
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import Any
 from mtpp.checker.report import Report
 from mtpp.checker.table_report import TableReport
 from mtpp.checker.tables.single_bounds import without_proof
+from mtpp.colours import BLUE, GREY
 from mtpp.formats.results.plan_range import RangePoint, knee
 from mtpp.inference.cost_columns import CostColumns
 from mtpp.language_models.serving_load import CONTEXT, PROMPT
@@ -25,10 +26,10 @@ from mtpp.views.report.claims import (
     table_verdict,
     verdict_cell,
 )
-from mtpp.views.report.colours import ACCENT, BLUE, GREY, INK, NO_RATIO, ON_FILL, RATIOS, ratio_colour
+from mtpp.views.report.colours import ACCENT, INK, NO_RATIO, ON_FILL, RATIOS, ratio_colour
 from mtpp.views.report.drawing import Drawing
 from mtpp.views.report.page import Block, Cell, Chart, Claims, Page, Prose, Section, TableBlock
-from mtpp.views.report.stated import StatedRow, ratio_text
+from mtpp.views.report.stated import StatedRow, cost_text, page_costs, ratio_text
 from mtpp.views.table import NONE, Column, Table
 from mtpp.wording import counted
 
@@ -83,6 +84,7 @@ def table_page(document: Mapping[str, Any], report: TableReport, name: str) -> P
     if any(one["geomean_ratio"] is not None for one in document["summary"]):
         sections.append(_means(document["summary"]))
     sections.append(_origin(rows))
+    names = [f"{labels[row.path]}, k = {row.k}: " for row in rows]
     optimal = sum(row.optimal for row in rows)
     proven = "The cell holds" if len(rows) == 1 else f"All {len(rows):,} cells hold"
     if with_upper:
@@ -90,7 +92,7 @@ def table_page(document: Mapping[str, Any], report: TableReport, name: str) -> P
     return Page(
         title=name,
         kind="table of certificates" if with_upper else "table of lower bounds",
-        verdict=table_verdict(report, proven, OPTIMAL if rows and optimal == len(rows) else HELD),
+        verdict=table_verdict(report, proven, OPTIMAL if rows and optimal == len(rows) else HELD, names),
         figures=_figures(document, rows, report, with_upper=with_upper),
         sections=sections,
         claims=_claims(rows, labels, report),
@@ -159,11 +161,13 @@ def _figures(
 
 
 def _cells(rows: Sequence[StatedRow], labels: Mapping[str, str], reports: Sequence[Report]) -> TableBlock:
+    costs = _costs(rows)
     lines = [
         [
             *(labels[row.path], row.ops, row.k, verdict_cell(found.verdict)),
             Cell(ratio_text(row.ratio), 10.0**9 if row.ratio is None else row.ratio),
-            *(_ticks(row, row.upper), row.found_by or NONE, _ticks(row, row.lower), row.method, row.tier, row.seconds),
+            *(_ticks(row, row.upper, costs), row.found_by or NONE, _ticks(row, row.lower, costs)),
+            *(row.method, row.tier, row.seconds),
         ]
         for row, found in zip(rows, reports, strict=True)
     ]
@@ -174,8 +178,28 @@ def _cells(rows: Sequence[StatedRow], labels: Mapping[str, str], reports: Sequen
     return TableBlock("cell-table", Table(caption, columns, lines), marks, sortable=True)
 
 
-def _ticks(row: StatedRow, ticks: int | None) -> Cell:
-    return Cell(row.describe(ticks), -1 if ticks is None else ticks)
+def _costs(rows: Sequence[StatedRow]) -> dict[str, CostColumns]:
+    """Return the unit of each model's costs, by its path: that of its chart against the number of stages."""
+    return {
+        path: page_costs(own[0], [row.lower if row.upper is None else row.upper for row in own])
+        for path, own in _by_path(rows).items()
+    }
+
+
+def _by_path(rows: Sequence[StatedRow]) -> dict[str, list[StatedRow]]:
+    found: dict[str, list[StatedRow]] = {}
+    for row in rows:
+        found.setdefault(row.path, []).append(row)
+    return found
+
+
+def _text(row: StatedRow, ticks: int, costs: CostColumns) -> str:
+    """Write a cost with its unit; one of an abstract graph in that of the file."""
+    return cost_text(ticks, costs) if row.timed else row.describe(ticks)
+
+
+def _ticks(row: StatedRow, ticks: int | None, costs: Mapping[str, CostColumns]) -> Cell:
+    return Cell(NONE, -1) if ticks is None else Cell(_text(row, ticks, costs[row.path]), ticks)
 
 
 def _claims(rows: Sequence[StatedRow], labels: Mapping[str, str], report: TableReport) -> Claims:
@@ -234,7 +258,8 @@ def bound_ladders(
     unproven
         Of each row, the bounds that nobody can check.
     """
-    cells = [_cell(row, labels[row.path], bounds) for row, bounds in zip(rows, unproven, strict=True)]
+    costs = _costs(rows)
+    cells = [_cell(row, labels[row.path], bounds, costs) for row, bounds in zip(rows, unproven, strict=True)]
     most = max(len(cell["names"]) for cell in cells)
     height = _ROOM + _ROW * most
     drawing = Drawing("ladder", height=height, x=(0, 1), y=(most - 0.4, -1.3), x_label="cost", rows=[])
@@ -252,15 +277,14 @@ def bound_ladders(
     return [Prose(cells[first]["title"], name="ladder-title"), Chart("ladder", caption, height)]
 
 
-def _cell(row: StatedRow, label: str, unproven: Collection[str]) -> dict[str, Any]:
-    largest = max([row.upper or 0, row.lower, *(one.value or 0 for one in row.bounds.values())])
-    costs = CostColumns.of(row, largest)
+def _cell(row: StatedRow, label: str, unproven: Collection[str], by_path: Mapping[str, CostColumns]) -> dict[str, Any]:
+    costs = by_path[row.path]
     names, values, texts, fills = [], [], [], []
     for name, figure in row.bounds.items():
         value = figure.value
         names.append(name)
         values.append(float((value or 0) / costs.ticks))
-        text = "nothing proven" if value is None else row.describe(value)
+        text = "nothing proven" if value is None else _text(row, value, costs)
         if value is not None and row.upper:
             text += f" ({value / row.upper:.1%})"
         text = text if figure.solved else f"{text}, cut short"
@@ -275,7 +299,7 @@ def _cell(row: StatedRow, label: str, unproven: Collection[str]) -> dict[str, An
         "fills": fills,
         "ticks": [None if one.value is None else str(one.value) for one in row.bounds.values()],
         "upper": None if row.upper is None else float(row.upper / costs.ticks),
-        "upper_text": "" if row.upper is None else f"{row.objective} {row.describe(row.upper)}",
+        "upper_text": "" if row.upper is None else f"{row.objective} {_text(row, row.upper, costs)}",
         "unit": costs.unit or "cost",
     }
 

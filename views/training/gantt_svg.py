@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from html import escape
 
+from mtpp.colours import CRITICAL
 from mtpp.terminal_safe import terminal_safe
 from mtpp.training.timeline import Bar, Timeline, TimelineRow
-from mtpp.views.training.timeline_texts import CRITICAL, Shade, axis_text, colour, legend, shades, time_text
+from mtpp.views.training.timeline_texts import Shade, axis_text, colour, legend, shades, time_text
 
 _CHART_WIDTH, _RIGHT, _TOP = 1200, 24, 44
 _CHARACTER, _TITLE_CHARACTER = 6.7, 8

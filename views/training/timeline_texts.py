@@ -4,23 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from mtpp.colours import CRITICAL, PASSES, paler
 from mtpp.training.timeline import Timeline
 from mtpp.units import PICOSECONDS, format_picoseconds, format_share
 
-HUES = {
-    "forward": "#56B4E9",
-    "backward": "#009E73",
-    "backward_input": "#009E73",
-    "backward_weight": "#F0E442",
-    "synchronisation": "#CC79A7",
-    "transfer": "#E69F00",
-}
-"""Of kinds of bars; the colour-blind tell them apart (Okabe and Ito, 2008)."""
-
 _NAMES = {"backward_input": "gradients of inputs", "backward_weight": "gradients of weights"}
 """Of kinds in a legend, where they are not their own."""
-
-CRITICAL = "#D00000"
 
 _PALEST = 0.7
 """Part of white in the shade of a device's last loop."""
@@ -73,17 +62,15 @@ def colour(shade: Shade, loops: int) -> str:
     """Return the colour of bars: the kind's own for the first loop, paler ones for those behind."""
     kind, loop = shade
     if loops == 1 or loop == 0:
-        return HUES[kind]
-    part = _PALEST * loop / (loops - 1)
-    parts = (int(HUES[kind][i : i + 2], 16) for i in (1, 3, 5))
-    return "#" + "".join(f"{round(value + (255 - value) * part):02X}" for value in parts)
+        return PASSES[kind]
+    return paler(PASSES[kind], _PALEST * loop / (loops - 1))
 
 
 def shades(timeline: Timeline) -> Sequence[Shade]:
     """Return what there is to be coloured, in the order of the legend."""
     found = {(bar.kind, bar.loop) for row in timeline.rows for bar in row.bars}
     found |= {("transfer", 0) for row in timeline.channels for bar in row.bars if bar.end > bar.start}
-    kinds = list(HUES)
+    kinds = list(PASSES)
     return sorted(found, key=lambda one: (kinds.index(one[0]), one[1]))
 
 

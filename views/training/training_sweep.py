@@ -75,7 +75,7 @@ def _figures(swept: Swept) -> list[tuple[str, str]]:
     none, cells = len(swept.cells) - len(feasible), len(swept.devices) * len(swept.sums)
     figures = []
     if feasible:
-        proven = "" if optimal == len(feasible) else "; (x %): at most x % above the best time that there can be"
+        proven = "" if optimal == len(feasible) else "; (x%): at most x% above the best time that there can be"
         figures.append(("optimal", f"{optimal:,} of {len(feasible):,}, proven{proven}"))
     if none:
         figures.append((NONE, f"no plan fits, proven: {none:,} of {cells:,}"))

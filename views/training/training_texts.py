@@ -100,9 +100,9 @@ def proven_text(time: Fraction, lower: Fraction, ratio: float | None, method: st
 
 
 def distance_text(time: Fraction, lower: Fraction) -> str:
-    """Return how far above its lower bound, which is not 0, a time can be: ``1.3 %``."""
+    """Return how far above its lower bound, which is not 0, a time can be: ``1.3%``."""
     above = 100 * float(time / lower - 1)
-    return f"{above:.2g} %" if above < 100 else f"{above / 100 + 1:.3g}×"
+    return f"{above:.2g}%" if above < 100 else f"{above / 100 + 1:.3g}×"
 
 
 def alike_text(configuration: str, layers: int) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from collections.abc import Iterable
+from itertools import combinations, pairwise
 from math import atan2, cos, degrees, exp, hypot, radians, sin, sqrt
 
 import pytest
 
-from mtpp.views.report.colours import GREY, MEMORY, ON_FILL, PARTS, STAGES, text_on
+from mtpp.colours import DARK, GREY, PASSES, STAGES, stage_colour, text_on
+from mtpp.views.report.colours import MEMORY, ON_FILL, PARTS
 
 Triple = tuple[float, float, float]
 
@@ -81,13 +83,32 @@ def test_differences_are_those_of_the_paper() -> None:
         assert difference(first, second) == pytest.approx(due, abs=1e-4)
 
 
+def seen(colour: str, vision: str) -> Triple:
+    """Return a colour in L*a*b*, as it is seen."""
+    return lab(times(VISIONS[vision], linear(colour)))
+
+
+def least(colours: Iterable[tuple[str, str]], vision: str) -> float:
+    """Return the least difference of pairs of colours."""
+    return min(difference(seen(one, vision), seen(other, vision)) for one, other in colours)
+
+
 @pytest.mark.parametrize("vision", VISIONS)
 def test_colours_are_told_apart(vision: str) -> None:
-    """All pairs of stages and of parts of their costs, and stages that follow each other by far more."""
-    seen = {colour: lab(times(VISIONS[vision], linear(colour))) for colour in PALETTE}
-    assert min(difference(seen[a], seen[b]) for a, b in combinations(PALETTE, 2)) >= 10
-    following = zip(STAGES, (*STAGES[1:], STAGES[0]), strict=True)
-    assert min(difference(seen[a], seen[b]) for a, b in following) >= 17
+    """All pairs of stages and of parts of their costs, and stages that follow each other by far more; passes too."""
+    assert least(combinations(PALETTE, 2), vision) >= (12 if vision == "normal" else 6.5)
+    following = [*STAGES, *STAGES[:2]]
+    assert least(pairwise(following), vision) >= 17
+    assert least(zip(following, following[2:], strict=False), vision) >= 9
+    assert least(combinations(set(PASSES.values()), 2), vision) >= 10
+
+
+@pytest.mark.parametrize("vision", VISIONS)
+def test_more_stages_than_colours(vision: str) -> None:
+    """The second dozen is paler, so that no colour comes twice; stages that follow each other differ at every turn."""
+    assert len({stage_colour(stage) for stage in range(2 * len(STAGES))}) == 2 * len(STAGES)
+    assert least(pairwise(map(stage_colour, range(3 * len(STAGES)))), vision) >= 10
+    assert not {stage_colour(stage) for stage in range(40)} & {*PARTS.values(), *MEMORY.values(), *PASSES.values()}
 
 
 def test_stages_have_no_colour_of_a_quantity() -> None:
@@ -95,5 +116,7 @@ def test_stages_have_no_colour_of_a_quantity() -> None:
     assert not set(STAGES) & {*PARTS.values(), *MEMORY.values(), GREY}
     for colour in (*PALETTE, GREY):
         assert min(contrast(colour, paper) for paper in ("#ffffff", "#14181d")) >= 3
-    assert min(contrast(colour, text_on(colour)) for colour in PALETTE) >= 4.5
+    stages = [stage_colour(stage) for stage in range(2 * len(STAGES))]
+    assert min(contrast(colour, text_on(colour)) for colour in [*PALETTE, *stages]) >= 4.5
+    assert min(contrast(colour, DARK) for colour in PASSES.values()) >= 4.5
     assert contrast(ON_FILL, GREY) >= 4.5

@@ -17,8 +17,9 @@ from saved_parts import check_saving
 import mtpp
 from mtpp.api.recipes import MultiModalTransformer
 from mtpp.checker.tables.single_bounds import without_proof
+from mtpp.colours import STAGES, text_on
 from mtpp.formats.training.native import write_training_model
-from mtpp.views.report.colours import NO_RATIO, ON_FILL, PARTS, RATIOS, STAGES, text_on
+from mtpp.views.report.colours import NO_RATIO, ON_FILL, PARTS, RATIOS
 from mtpp.views.report.stated import StatedRow
 from mtpp.views.report.table_report import bound_ladders
 from mtpp.views.report.training.memory_over_time import held
@@ -179,7 +180,7 @@ def test_plans_of_layers(browser: Browser, tmp_path: Path, planner: str) -> None
     assert len(browser.columns("gantt", "passes")["left"]) > 2 * len(stages)
     needed = [stage["memory_bytes"] for stage in stages]
     limit = 2**34
-    sizes = SizeScale.of(limit)
+    sizes = SizeScale.of(max(needed))
     told = browser.run(
         "return [...document.querySelectorAll('#memory li p:first-child span')].map((one) => one.textContent)"
     )

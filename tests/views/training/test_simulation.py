@@ -12,6 +12,7 @@ import pytest
 from pipeline_events import random_stage_graph, simulate_events
 from rich.console import Console
 
+from mtpp.colours import PASSES
 from mtpp.formats.results.pass_trace import write_trace
 from mtpp.formats.training.stage_graph import stage_graph_from_document
 from mtpp.solvers.planners.simulation.simulate import simulate
@@ -89,9 +90,9 @@ def test_pictures_show_the_time_of_each_kind() -> None:
     for simulation in (sparse, line(20_000, synchronisation=10**5)):
         picture = gantt_svg(simulation.timeline)
         for kind, colour, busy in (
-            ("forward", "#56B4E9", lambda one: one.micro_batches * one.forward_ticks),
-            ("backward", "#009E73", lambda one: one.micro_batches * one.backward_ticks),
-            ("synchronisation", "#CC79A7", lambda one: one.synchronisation_ticks),
+            ("forward", PASSES["forward"], lambda one: one.micro_batches * one.forward_ticks),
+            ("backward", PASSES["backward"], lambda one: one.micro_batches * one.backward_ticks),
+            ("synchronisation", PASSES["synchronisation"], lambda one: one.synchronisation_ticks),
         ):
             drawn = re.findall(
                 rf'y="(\S+)" width="(\S+)" height="(\S+)" fill="{colour}"><title>|'

@@ -80,7 +80,7 @@ def test_figures_below_say_what_a_customer_asks() -> None:
     [
         (
             Fraction(62 * 10**9),
-            f"1.0121 proven, within 1.2 % of optimal among {LINES}: lower bound 62.00 ms",
+            f"1.0121 proven, within 1.2% of optimal among {LINES}: lower bound 62.00 ms",
         ),
         (
             Fraction(20 * 10**9),
@@ -99,9 +99,7 @@ def test_a_ratio_just_above_1_does_not_read_as_1() -> None:
     """A plan that is not proven optimal never looks so."""
     plan = given_training_plan()
     close = given_training_plan(lower=plan.time_per_sample * Fraction(999_999, 1_000_000))
-    assert _figures(training_plan_text(_planned(close), "table"))["ratio"].startswith(
-        "1.000001 proven, within 0.0001 %"
-    )
+    assert _figures(training_plan_text(_planned(close), "table"))["ratio"].startswith("1.000001 proven, within 0.0001%")
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from math import ceil, log10
 from typing import Any, NamedTuple
 
+from mtpp.colours import BLUE, TEAL
 from mtpp.training.timeline import BACKWARD, BACKWARD_WEIGHT, FORWARD, RowMemory, Timeline, TimelineRow
-from mtpp.views.report.colours import ACCENT, BLUE, INK, TEAL
+from mtpp.views.report.colours import ACCENT, INK
 from mtpp.views.report.drawing import Drawing
 from mtpp.views.report.page import Chart, Section
 from mtpp.views.report.training.scales import SizeScale, TimeScale
@@ -61,15 +62,18 @@ def memory_section(timeline: Timeline, scale: TimeScale, charts: dict[str, Any])
     memory = timeline.memory or [_NOTHING] * len(timeline.rows)
     steps = [held(row, one) for row, one in zip(timeline.rows, memory, strict=True)]
     if timeline.memory:
-        peaks = [own.fixed + max((one.kept for one in row), default=0) for own, row in zip(memory, steps, strict=True)]
+        peaks = [
+            one.fixed + max((step.kept for step in row), default=0) for one, row in zip(memory, steps, strict=True)
+        ]
         limits = [one.limit for one in memory]
-        sizes = SizeScale.of(max([*peaks, *(limit for limit in limits if limit is not None)], default=0))
+        near = [one for one in limits if one is not None and one <= _LONGEST_LIMIT * max(peaks, default=0)]
+        sizes, own = SizeScale.of(max([*peaks, *near], default=0)), SizeScale.of(max(peaks, default=0))
         legend = [(_FIXED, FIXED), (_KEPT, KEPT)]
         caption = f"Memory of a device of each row over time ({sizes.unit}); all rows to one scale"
     else:
         peaks = [max((one.in_flight for one in row), default=0) for row in steps]
         limits = [None] * len(peaks)
-        sizes = SizeScale("", 1)
+        sizes = own = SizeScale("", 1)
         legend = []
         caption = (
             "Micro-batches in flight, whose activations are kept; all rows to one scale. Bytes are not known here."
@@ -93,7 +97,7 @@ def memory_section(timeline: Timeline, scale: TimeScale, charts: dict[str, Any])
         ],
         zoom="x",
     )
-    _draw(chart, timeline, memory, steps, band, scale, sizes)
+    _draw(chart, timeline, memory, steps, band, scale, own)
     if drawn:
         _draw_limits(chart, limits, band, scale.value(timeline.iteration), max(drawn))
         caption += "; the dashed line is the limit"
@@ -102,7 +106,7 @@ def memory_section(timeline: Timeline, scale: TimeScale, charts: dict[str, Any])
     names: dict[str, Any] = {
         "x": [0.0] * len(steps),
         "y": [r - 0.36 for r in range(len(steps))],
-        "text": [_told(row, peak, limit, sizes) for row, peak, limit in zip(timeline.rows, peaks, limits, strict=True)],
+        "text": [_told(row, peak, limit, own) for row, peak, limit in zip(timeline.rows, peaks, limits, strict=True)],
     }
     chart.texts(names, name="names", colour=INK, size=12, dx=4)
     charts["in-flight"] = chart.item()

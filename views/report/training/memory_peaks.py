@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from mtpp.training.timeline import RowMemory, Timeline
+from mtpp.units import format_share
 from mtpp.views.report.page import MemoryBar, MemoryBars, MemoryPiece, Section
 from mtpp.views.report.training.memory_over_time import FIXED, KEPT, held
 from mtpp.views.report.training.scales import SizeScale
 
 _FREE = "free"
+
+_Part = tuple[str, int, str]
+"""Kind of memory, its bytes and its name."""
 
 
 class Peak(NamedTuple):
@@ -44,8 +48,13 @@ def peaks_section(peaks: Sequence[Peak], said: str) -> Section:
     """Return the section; *said* names the source of the figures, as the end of a sentence."""
     limits = [one.limit for one in peaks if one.limit is not None]
     widest = max([*(one.total for one in peaks), *limits], default=0) or 1
-    sizes = SizeScale.of(widest)
-    bars = [_bar(one, widest, sizes) for one in peaks]
+    held = [list(_parts(one)) for one in peaks]
+    scales = {
+        kind: SizeScale.of(max(size for own in held for part, size, _ in own if part == kind))
+        for kind in dict.fromkeys(kind for own in held for kind, _, _ in own)
+    }
+    total = SizeScale.of(max((one.total for one in peaks), default=0))
+    bars = [_bar(one, parts, widest, total, scales) for one, parts in zip(peaks, held, strict=True)]
     shown = {piece.kind for bar in bars for piece in bar.pieces}
     split = any(one.fixed is not None for one in peaks)
     legend = [("weights", FIXED if split else "held at most"), ("activations", KEPT), ("free", _FREE)]
@@ -54,23 +63,25 @@ def peaks_section(peaks: Sequence[Peak], said: str) -> Section:
     return Section("peak-part", "Memory against the limit" if limits else "Memory at most", [chart])
 
 
-def _bar(peak: Peak, widest: int, sizes: SizeScale) -> MemoryBar:
-    parts = list(_parts(peak))
+def _bar(
+    peak: Peak, parts: Sequence[_Part], widest: int, sizes: SizeScale, scales: Mapping[str, SizeScale]
+) -> MemoryBar:
+    """Return a bar; totals have one unit, *sizes*, and each kind of memory has one."""
     free = (peak.limit or 0) - peak.total
     pieces = [
-        MemoryPiece(kind, round(100 * size / widest, 3), f"{name}: {sizes.text(size)}")
+        MemoryPiece(kind, round(100 * size / widest, 3), f"{name}: {scales.get(kind, sizes).text(size)}")
         for kind, size, name in [*parts, ("free", free, _FREE)]
         if size > 0
     ]
     told = sizes.text(peak.total)
     if peak.limit is not None:
-        told += f" of {sizes.text(peak.limit)}" + (f", {peak.total / peak.limit:.1%}" if peak.limit else "")
-    detail = ", ".join(f"{sizes.text(size)} {name}" for _, size, name in parts if size and name)
+        told += f" of {sizes.text(peak.limit)}" + (f", {format_share(peak.total, peak.limit)}" if peak.limit else "")
+    detail = ", ".join(f"{scales[kind].text(size)} {name}" for kind, size, name in parts if size and name)
     mark = None if peak.limit is None else round(100 * peak.limit / widest, 3)
     return MemoryBar(peak.name, detail, told, pieces, mark, over=free < 0 and peak.limit is not None)
 
 
-def _parts(peak: Peak) -> Iterator[tuple[str, int, str]]:
+def _parts(peak: Peak) -> Iterator[_Part]:
     """Yield kinds of memory that is taken, their bytes and names."""
     if peak.fixed is None:
         yield "weights", peak.total, ""

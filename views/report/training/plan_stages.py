@@ -50,11 +50,9 @@ def drawn_section(document: Mapping[str, Any], flows: Sequence[StageFlow] | None
 
 
 def plan_sizes(document: Mapping[str, Any]) -> SizeScale:
-    """Return the unit of memory of a page: that of the largest use or limit of a device."""
+    """Return the unit of memory of a page: that of the largest use of a device."""
     held = [row.get("memory_bytes") for row in document["stages"]]
     held += [row["peak_bytes"] for row in document.get("devices", ())]
-    limit = document["system"]["memory_bytes"]
-    held += limit if isinstance(limit, list | tuple) else [limit]
     return SizeScale.of(max((size for size in held if size is not None), default=0))
 
 
@@ -108,8 +106,8 @@ def _lines(row: Mapping[str, Any], document: Mapping[str, Any], sizes: SizeScale
     if batch:
         yield ", ".join(batch)
     if row.get("memory_bytes") is not None:
-        held = sizes.text(row["memory_bytes"])
-        yield held if limit is None else f"{sizes.number(row['memory_bytes'])} of {sizes.text(limit)}"
+        held = row["memory_bytes"]
+        yield sizes.text(held) if limit is None else sizes.pair(held, limit)
 
 
 def _names(names: Sequence[str], noun: str) -> Iterator[str]:

@@ -14,6 +14,9 @@ _SIZES = ("TiB", "GiB", "MiB", "KiB")
 _STEP = 1024
 _DIGITS = 3
 _FIGURES, _KEPT = 4, 10
+_LEAST_SHARE = 0.1
+"""Of a unit, from which on sizes are written in it."""
+
 _WHOLE = 1000
 """Rates from here on have no digits behind the point."""
 
@@ -97,8 +100,16 @@ class SizeScale:
         return text.rstrip("0").rstrip(".") if "." in text else text
 
     def text(self, size: float) -> str:
-        """Write a size with its unit."""
-        return f"{self.number(size)} {self.unit}"
+        """Write a size with its unit; one far below or beyond in a unit of its own."""
+        near = not size or _LEAST_SHARE * self.size <= size < _STEP * self.size
+        own = self if near else SizeScale.of(int(size))
+        return f"{own.number(size)} {own.unit}"
+
+    def pair(self, size: float, of: float) -> str:
+        """Write a size of a larger one, with one unit where both have it."""
+        text, whole = self.text(size), self.text(of)
+        number, _, unit = text.partition(" ")
+        return f"{number if whole.endswith(f' {unit}') else text} of {whole}"
 
 
 def rate_text(rate: Any) -> str:

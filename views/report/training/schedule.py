@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from mtpp.colours import CRITICAL
 from mtpp.training.timeline import BACKWARD, BACKWARD_INPUT, BACKWARD_WEIGHT, Bar, Timeline, TimelineRow
 from mtpp.views.report.colours import ACCENT, ON_FILL, SURFACE
 from mtpp.views.report.drawing import Drawing
 from mtpp.views.report.page import Block, Chart, Prose, Section
 from mtpp.views.report.training.memory_over_time import memory_section
 from mtpp.views.report.training.scales import TimeScale
-from mtpp.views.training.timeline_texts import CRITICAL, colour, legend
+from mtpp.views.training.timeline_texts import colour, legend
 
 _MOST_BARS = 10_000
 """Bars that are drawn one by one; of more, those that are shortest are drawn together."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from mtpp.views.report.colours import stage_colour, text_on
+from mtpp.colours import stage_colour, text_on
 from mtpp.views.report.diagram import MARGIN, Arrow, Box, Diagram, Place, Route
 from mtpp.views.report.graph_section import layered
 from mtpp.views.report.training.stage_flows import StageFlow

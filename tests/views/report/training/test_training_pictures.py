@@ -38,8 +38,11 @@ def test_one_unit_for_all_times_and_sizes() -> None:
     plain = TimeScale.of(120, 10, timed=False)
     assert (plain.label, plain.text(125), plain.headed("busy")) == ("time in the unit of the file", "12.5", "busy")
     sizes = SizeScale.of(16 * 2**30)
-    assert [sizes.text(one) for one in (16 * 2**30, 2**20, 0)] == ["16 GiB", "0.00098 GiB", "0 GiB"]
+    assert [sizes.text(one) for one in (16 * 2**30, 2**20, 0)] == ["16 GiB", "1 MiB", "0 GiB"]
     assert SizeScale.of(1000).text(1000) == "1,000 B"
+    assert sizes.pair(10 * 2**20 + 2**18, 2**30) == "10.25 MiB of 1 GiB"
+    assert sizes.pair(2**29, 2**30) == "0.5 of 1 GiB"
+    assert SizeScale.of(2**20).pair(2**20, 16 * 2**30) == "1 MiB of 16 GiB"
     assert [rate_text(one) for one in (19_541.3, 884.0, 1.23456, 0)] == ["19,540", "884", "1.235", "0"]
 
 
