@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mtpp.api.inputs.model import Model
+from mtpp.api.inputs.model import MAX_INPUT_BYTES
 from mtpp.api.observer import Observer, listener
 from mtpp.api.options.running import Pipelining, Workers
 from mtpp.api.output import ShownResult
@@ -143,12 +143,13 @@ class PipelineRun(ShownResult):
 def run_pipeline(
     folder: str | os.PathLike[str] | Any,
     *,
-    model: str | os.PathLike[str] | Model | None = None,
+    model: Any = None,
     batches: int | None = None,
     warmup: int | None = None,
     queue_depth: int = 2,
     threads: int = 1,
     optimise: bool = False,
+    from_format: str | None = None,
     pin: Sequence[int] | str | None = None,
     inputs: str | os.PathLike[str] | Mapping[str, Any] | None = None,
     seed: int = 0,
@@ -170,7 +171,8 @@ def run_pipeline(
     folder
         Folder that :func:`mtpp.api.split.split` wrote, or what that returned.
     model
-        The unsplit model, to compare with.
+        The unsplit model, to compare with: path of its file, one as read, a ``torch.export.ExportedProgram``, or
+        ``"package.module:function"`` (*from_format* ``"torch"``).
     observer
         Listener to what is being done, and to warnings of what makes the figures other than one may think.
 
@@ -205,19 +207,44 @@ def run_pipeline(
     workers = Workers(threads=threads, seed=seed, imports=imports, time_limit_s=time_limit_s)
     deadline = Deadline(workers.time_limit_s)
     asked = Pipelining(
-        batches=batches, warmup=warmup, pin=pin, queue_depth=queue_depth, inputs=inputs, optimise=optimise
+        batches=batches,
+        warmup=warmup,
+        pin=pin,
+        queue_depth=queue_depth,
+        inputs=inputs,
+        optimise=optimise,
+        from_format=from_format,
     )
     place = Path(path_text(folder if written is None else written, "folder"))
-    request = run_request(place, None if model is None else Path(_model_path(model)), asked, workers)
-    return run_stages(request, deadline, listener(observer))
+    with run_request(place, model, asked, workers) as request:
+        return run_stages(request, deadline, listener(observer))
 
 
-def run_request(folder: Path, model: Path | None, asked: Pipelining, workers: Workers) -> RunRequest:
-    """Return the terms of a run, with the contents of its inputs."""
+@contextmanager
+def run_request(folder: Path, model: Any, asked: Pipelining, workers: Workers) -> Iterator[RunRequest]:
+    """Yield the terms of a run, with the contents of its inputs; the model that a function builds is there meanwhile.
+
+    Raises
+    ------
+    InputError
+        If there is no such model, or it is in no file.
+    """
+    from mtpp.api.inputs.python_models import runnable_model
     from mtpp.api.parameters import given_arrays
+    from mtpp.formats.io.source import Source
 
-    values: dict[str, Any] = {**asked.values(), **workers.values_of(RunRequest)}
-    return RunRequest(folder, model, **{**values, "inputs": given_arrays(values["inputs"])})
+    values: dict[str, Any] = {**asked.values_of(RunRequest), **workers.values_of(RunRequest)}
+    request = RunRequest(folder, **{**values, "inputs": given_arrays(values["inputs"])})
+    if model is None:
+        if asked.from_format is not None:
+            raise InputError("goes with a function as ‹model›", parameter="from_format", remedy="leave it out")
+        yield request
+        return
+    with runnable_model(model, asked.from_format, MAX_INPUT_BYTES) as found:
+        if isinstance(found, Source) and found.weighted is not None:
+            yield replace(request, model=found.weighted.path, called=found.display)
+        else:
+            yield replace(request, model=Path(_model_path(found)))
 
 
 def run_stages(request: RunRequest, deadline: Deadline, observer: Observer) -> PipelineRun:

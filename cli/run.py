@@ -65,8 +65,8 @@ def command(
 
     Measured first, with nothing else running: the unsplit model, or all stages in turn in one process. Inputs are
     random, and so are weights whose files are absent. Outputs of the pipeline are compared with those of the stages in
-    turn. Messages of several sizes are handed over first, to see what that takes. Ctrl-C ends the run with the table
-    of what is done.
+    turn. With --from torch the unsplit model is what a function builds, as for `mtpp split`. Messages of several sizes
+    are handed over first, to see what that takes. Ctrl-C ends the run with the table of what is done.
 
     With --engine torch FOLDER holds a training plan: its stages are trained, a process for each device, and losses,
     gradients and buffers are compared with those of --model, unless --no-compare leaves that out.
@@ -91,17 +91,17 @@ def command(
         console.waiting.refresh_per_second = 1
         console = TalkativeConsole(quiet=console.quiet, verbose=console.verbose, waiting=console.waiting)
     deadline = deadline_from_start(workers.time_limit_s)
-    file = None if model is None else Path(model)
     if engine is not None:
-        if file is None:
+        if model is None:
             raise click.UsageError("--engine torch trains a model: give --model FILE", ctx)
-        trained = train_stages(Path(folder), file, training, workers, deadline, console)
+        trained = train_stages(Path(folder), Path(model), training, workers, deadline, console)
         deliver(output, trained, output_format)
         if trained.agrees is False:
             console.complain("the stages do not train as the unsplit model does")
             ctx.exit(1)
         return
-    run = run_stages(run_request(Path(folder), file, pipelining, workers), deadline, console)
+    with run_request(Path(folder), model, pipelining, workers) as request:
+        run = run_stages(request, deadline, console)
     deliver(output, run.told(flag_of), output_format)
     if write_machine is not None:
         run.write_machine(write_machine)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mtpp.api.options.kinds import Cores, Flag, Module, Repeated, Seconds, Whole
+from mtpp.api.options.kinds import Choice, Cores, Flag, Module, Repeated, Seconds, Whole
 from mtpp.api.options.option import Options, option
 from mtpp.api.options.path_kinds import Contents
+from mtpp.names import TORCH
 from mtpp.ranges import MOST_SEED, MOST_THREADS
 
 if TYPE_CHECKING:
@@ -40,6 +41,11 @@ class Pipelining(Options):
     queue_depth: int = option(2, Whole(1, 1000), "Batches that may wait between two stages.")
     inputs: str | os.PathLike[str] | Mapping[str, Array] | None = INPUTS
     optimise: bool = option(False, Flag(), "Let ONNX Runtime fuse ops [default: as `mtpp profile` measures them].")
+    from_format: str | None = option(
+        None, Choice((TORCH,), "format"),
+        "torch: ‹model› is package.module:function, which is imported and called, and returns a PyTorch module and its "
+        "args.", "FORMAT", more="By default the content decides.",
+    )  # fmt: skip
 
 
 class Training(Options):

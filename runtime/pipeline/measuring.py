@@ -64,6 +64,8 @@ class RunRequest:
         Contents of the model's inputs by name; others are random.
     imports
         Python modules that register operators with PyTorch.
+    called
+        Name of the model in messages, where that is not its path.
     """
 
     folder: Path
@@ -77,6 +79,7 @@ class RunRequest:
     seed: int = 0
     inputs: Mapping[str, Array] = field(default_factory=dict)
     imports: tuple[str, ...] = ()
+    called: str = ""
 
 
 @dataclass(frozen=True)
@@ -149,7 +152,7 @@ def measure(
     cores = None if request.pin is None else spread(request.pin, wiring.count, request.threads, available)
     session = SessionChoices(threads=request.threads, optimise=request.optimise, spin=False, imports=request.imports)
     models = stage_models(wiring, request.seed)
-    own_model = None if request.model is None else _whole_model(wiring, request.model, request.seed)
+    own_model = None if request.model is None else _whole_model(wiring, request.model, request)
     if request.imports and not any(isinstance(model, ProgramFile) for model in models):
         raise nothing_to_register(str(request.folder))
     for model in models if own_model is None else (*models, own_model):
@@ -258,7 +261,7 @@ def _fill(wiring: Wiring, inputs: Ring, request: RunRequest) -> None:
             put(view, cast(values, element_type(one.dtype) or values.dtype))
 
 
-def _whole_model(wiring: Wiring, path: Path, seed: int) -> ModelFile:
+def _whole_model(wiring: Wiring, path: Path, request: RunRequest) -> ModelFile:
     expected = {
         key: tuple((region.name, region.dtype, region.shape) for region in layout.regions)
         for key, layout in (("inputs", wiring.inputs), ("outputs", wiring.outputs))
@@ -268,6 +271,6 @@ def _whole_model(wiring: Wiring, path: Path, seed: int) -> ModelFile:
     one = wiring.manifest.one_device
     place = CPU if one is None else one.place
     return model_of(
-        path, inputs, outputs, seed,
-        whole=True, spare=wiring.spare, numbers=numbers, place=place, recorded=wiring.manifest.imports,
+        path, inputs, outputs, request.seed, whole=True, spare=wiring.spare, numbers=numbers, place=place,
+        recorded=wiring.manifest.imports, called=request.called,
     )  # fmt: skip

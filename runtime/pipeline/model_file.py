@@ -74,6 +74,8 @@ class ModelFile(ABC):
         Where it runs: ``"cpu"`` or ``"cuda:0"``.
     recorded
         Python modules that the manifest names: they register operators, and are not imported for that.
+    called
+        Name in messages, where that is not the path.
     """
 
     path: Path
@@ -85,6 +87,12 @@ class ModelFile(ABC):
     numbers: Mapping[str, int] = field(default_factory=dict)
     place: str = CPU
     recorded: tuple[str, ...] = ()
+    called: str = ""
+
+    @property
+    def display(self) -> str:
+        """Name in messages."""
+        return self.called or str(self.path)
 
     @abstractmethod
     def check_place(self) -> None:
@@ -130,13 +138,13 @@ class ModelFile(ABC):
     def _no_place(self, runtime: str, has: str) -> InputError:
         """Return the error of a place that the library which runs the file does not have."""
         problem = f"is to run on {self.place}, and {runtime} here has {has}"
-        return InputError(problem, source=str(self.path), remedy="put its device elsewhere, and split the plan again")
+        return InputError(problem, source=self.display, remedy="put its device elsewhere, and split the plan again")
 
     def _error(self, where: str, problem: str) -> InputError:
-        return InputError(problem, source=str(self.path), where=where, remedy="split the model again")
+        return InputError(problem, source=self.display, where=where, remedy="split the model again")
 
     def _bytes(self) -> bytes:
         try:
             return self.path.read_bytes()
         except OSError as error:
-            raise InputError(f"cannot be read: {error.strerror}", source=str(self.path)) from None
+            raise InputError(f"cannot be read: {error.strerror}", source=self.display) from None

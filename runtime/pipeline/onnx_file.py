@@ -40,11 +40,11 @@ class OnnxFile(ModelFile):
     def open(self, choices: SessionChoices) -> OnnxSession:
         """Return a session of it: see :meth:`ModelFile.open`."""
         choices = replace(choices, place=self.place)
-        session = open_session(self.path, choices, display=str(self.path), weights=self._absent_weights())
+        session = open_session(self.path, choices, display=self.display, weights=self._absent_weights())
         self._check("input", [_of_session(one) for one in session.get_inputs()], self.inputs, all_of_them=True)
         self._check("output", [_of_session(one) for one in session.get_outputs()], self.outputs, all_of_them=False)
         spare = {one.name: self._any_value(one) for one in session.get_inputs() if one.name in self.spare}
-        return OnnxSession(session, tuple(name for name, _, _ in self.outputs), str(self.path), spare)
+        return OnnxSession(session, tuple(name for name, _, _ in self.outputs), self.display, spare)
 
     def check_place(self) -> None:
         """See :meth:`ModelFile.check_place`."""
@@ -55,7 +55,7 @@ class OnnxFile(ModelFile):
         """Hold the manifest against the file: see :meth:`ModelFile.check_declared`."""
         from mtpp.formats.onnx.loading import parse_model
 
-        graph = parse_model(self._bytes(), str(self.path)).graph
+        graph = parse_model(self._bytes(), self.display).graph
         own = {tensor.name for tensor in graph.initializer}
         self._check(
             "input", [_declared(one) for one in graph.input if one.name not in own], self.inputs, all_of_them=True
@@ -71,7 +71,7 @@ class OnnxFile(ModelFile):
         if number is None:
             raise InputError(
                 f"no value can be made up for a {tensor.type}",
-                source=str(self.path),
+                source=self.display,
                 where=f"input {tensor.name!r}",
                 remedy="no stage reads it: leave out ‹model›",
             )
@@ -84,12 +84,12 @@ class OnnxFile(ModelFile):
             if not _names_files(self.path):
                 return {}
         except OSError as error:
-            raise InputError(f"cannot be read: {error.strerror}", source=str(self.path)) from None
+            raise InputError(f"cannot be read: {error.strerror}", source=self.display) from None
         from mtpp.formats.onnx.loading import parse_model
         from mtpp.runtime.random_values import absent_weights
 
-        model = parse_model(self._bytes(), str(self.path))
-        return absent_weights(model, self.path.parent, str(self.path), self.seed, limit=free_bytes())
+        model = parse_model(self._bytes(), self.display)
+        return absent_weights(model, self.path.parent, self.display, self.seed, limit=free_bytes())
 
 
 @dataclass

@@ -378,7 +378,9 @@ def model_of(
     numbers: Mapping[str, int] | None = None,
     place: str = CPU,
     recorded: tuple[str, ...] = (),
+    called: str = "",
 ) -> ModelFile:
     """Return a file as what it is, by its suffix."""
     kind = ProgramFile if path.suffix == SUFFIX else OnnxFile
-    return kind(path, tuple(inputs), tuple(outputs), seed, whole, tuple(spare), numbers or {}, place, recorded)
+    ends = tuple(inputs), tuple(outputs)
+    return kind(path, *ends, seed, whole, tuple(spare), numbers or {}, place, recorded, called)

@@ -43,9 +43,9 @@ class ProgramFile(ModelFile):
             )
         torch.set_num_threads(choices.threads)
         import_registering(choices.imports)
-        loaded = load_program(LargeFile.at(self.path), str(self.path), self.seed, recorded=self.recorded)
+        loaded = load_program(LargeFile.at(self.path), self.display, self.seed, recorded=self.recorded)
         own = None if self.whole else [name for name, _, _ in self.outputs]
-        found = opened(loaded.exported, str(self.path), own, place=self.place)
+        found = opened(loaded.exported, self.display, own, place=self.place)
         torch.set_grad_enabled(False)
         for name, _, _ in self.outputs:
             if name not in found.results:
@@ -63,7 +63,7 @@ class ProgramFile(ModelFile):
 
     def check_declared(self) -> None:
         """Hold the manifest against the file: see :meth:`ModelFile.check_declared`."""
-        display = str(self.path)
+        display = self.display
         program = read_nodes(program_text(LargeFile.at(self.path), display), self._sizes(), display, spare=True)
         inputs = [(self._loaded_name(one.name), one.name) for one in program.inputs if one.kind == USER]
         outputs = list(zip(self._named(program.outputs), program.outputs, strict=True))

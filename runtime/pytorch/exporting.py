@@ -25,6 +25,7 @@ _META = "meta"
 
 _PLACE = re.compile(r"(?P<module>[^\W\d]\w*(\.[^\W\d]\w*)*):(?P<function>[^\W\d]\w*(\.[^\W\d]\w*)*)")
 _FORM = "write package.module:function"
+_SEED = 0
 _RETURNS = "return (module, args), (module, args, kwargs) or an ExportedProgram"
 
 
@@ -138,12 +139,18 @@ def built_program(place: str) -> ExportedProgram:
         ``package.module:function``; the current folder is searched too, as ``python -m`` does. The function returns a
         module and its example inputs as a tuple, with further ones by name as a dictionary, or an exported program.
         What is printed meanwhile goes to standard error.
+
+    Notes
+    -----
+    PyTorch's random numbers begin with the same seed whenever a function is called: weights that it draws are those of
+    every other command.
     """
     match = _PLACE.fullmatch(place)
     if match is None:
         raise InputError("names no function of a module", source=place or "''", remedy=_FORM)
     torch = pytorch()
-    with searching():
+    with searching(), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(_SEED)
         function = _function(match["module"], match["function"], place)
         try:
             made = function()

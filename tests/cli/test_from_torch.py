@@ -93,6 +93,16 @@ def test_plans_are_split_and_measured(folder: Path) -> None:
     assert "passed: the output is the same bit for bit" in done.stdout
     assert done.stderr.count("building") == 1
     assert (folder / "stages" / "stage-0.pt2").stat().st_size > 2 * 4 * 64 * 64
+    done = _run(folder, "run", "stages", "--model", "zoo.mlp:build", *told, "--batches", "3")
+    assert done.returncode == 0, done.stderr
+    assert "results of the stages compared equal those of the unsplit model bit for bit" in done.stdout
+    assert done.stderr.count("building") == 1
+    done = _run(folder, "run", "stages", "--model", "zoo.mlp:wider", *told, "--batches", "3")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "error: zoo.mlp:wider: input 'input" in done.stderr
+    done = _run(folder, "run", "stages", *told)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--from: goes with a function as --model" in done.stderr
     done = _run(folder, "split", "zoo.mlp:on_meta", "plan.json", *told, "--emit", "torch")
     assert "split_spec" in done.stdout, done.stderr
     done = _run(folder, "profile", "zoo.mlp:build", *told, "--repeats", "1", "--format", "json")
