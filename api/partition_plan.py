@@ -396,20 +396,16 @@ class PartitionPlan(SavedResult):
     def assumptions(self) -> list[str]:
         """What the figures rest on, for people; a document knows only of the system and of sizes."""
         from mtpp.api.inputs.groups import told_blocks, told_groups
-        from mtpp.inference.model_file import told_sizes
+        from mtpp.inference.model_file import are_modelled, devices_in_words, told_sizes
         from mtpp.machine.device import Device
-        from mtpp.machine.machine import Machine
 
         if self.model is not None:
             together = [] if self.record is None else self.record.together
             told = [*told_groups(self.model, together), *told_blocks(self.model, together)]
             return [*self.model.assumptions(), *told]
-        if "machine" in self._document:
-            texts = [f"machine {Machine.from_document(self._document['machine']).describe()}"]
-        else:
-            texts = [f"system {Device.from_document(self._document['system']).describe()}"]
-        about = self._document["model"]
-        return [*texts, *told_sizes(about["dims"], about.get("proposed_dims", ()))]
+        about, system = self._document["model"], Device.from_document(self._document["system"])
+        devices = devices_in_words(system, self._document.get("machine"), modelled=are_modelled(about))
+        return [devices, *told_sizes(about["dims"], about.get("proposed_dims", ()))]
 
     @property
     def stated(self) -> Mapping[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -88,7 +89,7 @@ def _simple(comparison: ComparedRuns) -> str:
 
 
 def _figures(comparison: ComparedRuns) -> list[tuple[str, str]]:
-    from mtpp.inference.model_file import assumptions_of_models, devices_in_words, sizes_of_models
+    from mtpp.inference.model_file import assumptions_of_models, sizes_of_models
 
     given = comparison.limits
     limits = [f"seed {given.seed}"]
@@ -97,8 +98,7 @@ def _figures(comparison: ComparedRuns) -> list[tuple[str, str]]:
     if given.work_limit is not None:
         limits.append(f"at most {given.work_limit:,} evaluations per run")
     threads = f"{given.jobs} thread{'s' if given.jobs > 1 else ''}"
-    machines = [model.machine for model in comparison.models] or [None]
-    assumed = list(dict.fromkeys(devices_in_words(comparison.system, machine) for machine in machines))
+    assumed = _devices(comparison)
     assumed += sizes_of_models(comparison.models)
     assumed += assumptions_of_models((model.name, model.assumptions) for model in comparison.models)
     figures = [
@@ -110,6 +110,23 @@ def _figures(comparison: ComparedRuns) -> list[tuple[str, str]]:
     ]
     figures[-2:-2] = runs_cut_short(comparison.cells)
     return figures
+
+
+def _devices(comparison: ComparedRuns) -> list[str]:
+    """Return the devices that costs are of, with names of graphs where they are not those of all."""
+    from mtpp.inference.model_file import assumptions_of_models, devices_in_words
+
+    system, models = comparison.system, comparison.models
+    if not models:
+        return [devices_in_words(system, None, modelled=True)]
+    count = Counter(model.name for model in models)
+    return assumptions_of_models(
+        (
+            model.name if count[model.name] == 1 else model.path,
+            [devices_in_words(system, model.machine, modelled=model.modelled)],
+        )
+        for model in models
+    )
 
 
 def _marks(comparison: ComparedRuns, cells: Sequence[str]) -> Iterator[tuple[str, str]]:

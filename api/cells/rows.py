@@ -18,6 +18,12 @@ if TYPE_CHECKING:
     from mtpp.solvers.certify.cell_state import Certification
 
 
+_OF_FILE = (
+    *("path", "sha256", "costs_sha256", "own_costs", "dims", "proposed_dims", "keep_state", "assumptions"),
+    "machine",
+)
+
+
 def certificate_row(state: Certification, instance: Instance, file: ModelFile, goal: Goal) -> CertificateRow:
     """Return the row of an instance of the model in *file*, whose work has ended."""
     assert state.stopped is not None
@@ -69,8 +75,7 @@ def of_file(row: CertificateRow, file: ModelFile) -> CertificateRow:
 
 
 def _of_file(file: ModelFile) -> dict[str, Any]:
-    names = ("path", "sha256", "costs_sha256", "dims", "proposed_dims", "keep_state", "assumptions", "machine")
-    return {"model": file.name, **{name: getattr(file, name) for name in names}}
+    return {"model": file.name, **{name: getattr(file, name) for name in _OF_FILE}}
 
 
 def sealed(row: CertificateRow) -> CertificateRow:

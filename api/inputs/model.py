@@ -99,6 +99,11 @@ class Model:
         return None if self.costs is None else self.costs.sha256
 
     @property
+    def own_costs(self) -> bool:
+        """Whether its file brings the costs of its ops."""
+        return not self.modelled and self.costs is None
+
+    @property
     def recorded(self) -> dict[str, Any]:
         """What documents say of its files: SHA-256 and path, of its measured costs too, and paths of adapters.
 
@@ -207,9 +212,10 @@ class Model:
         """Return what the figures rest on, for people."""
         from mtpp.inference.model_file import told_sizes
 
-        own = self.costs is not None or not self.modelled
-        system = f"system {self.system.describe(computing=not own)}"
-        texts = [system if self.machine is None else f"machine {self.machine.describe()}"]
+        computing = self.modelled and self.costs is None
+        texts = [f"system {self.system.describe(computing=computing)}"]
+        if self.machine is not None:
+            texts = [f"machine {self.machine.describe(computing=computing)}"]
         if self.costs is not None:
             texts.append(f"costs measured: {self.costs.display}")
         texts += told_sizes(self.dims, self.proposed_dims)

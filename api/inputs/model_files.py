@@ -265,6 +265,7 @@ def _file_of(model: Model, path: str, most_stages: int) -> ModelFile:
         keep_state=model.keep_state,
         assumptions=tuple(map(str, graph.metadata.get("assumptions", ()))),
         machine=None if model.machine is None else model.machine_document(),
+        own_costs=model.own_costs,
     )
 
 

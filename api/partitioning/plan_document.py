@@ -24,6 +24,7 @@ def plan_document(plan: Plan, model: Model, *, elapsed_s: float, embed: bool = F
         file alone does not give this graph.
     """
     from mtpp.formats.graphs.native import plain_document, ticks_document
+    from mtpp.inference.model_file import OWN_COSTS
 
     graph, machine = None, None
     alone = embed or model.source.path is None or model.read_as_told
@@ -40,7 +41,7 @@ def plan_document(plan: Plan, model: Model, *, elapsed_s: float, embed: bool = F
         graph, graphs = plain_document(model.graph), graph_documents(model.degrees or {})
         prompt_graphs = None if plan.first_token is None else graph_documents(plan.first_token.graphs)
     return plan.to_document(
-        file=model.recorded,
+        file=model.recorded | ({OWN_COSTS: True} if model.own_costs else {}),
         dims=model.dims,
         proposed_dims=model.proposed_dims,
         keep_state=model.keep_state,

@@ -29,7 +29,8 @@ def verify_overlapping_document(document: Any, source: Source, request: VerifyRe
         graph, digest = None, None
         if model is not None:
             system = request.system.device.to_document()
-            graph, digest, _ = graph_of(model, {**document["model"], "dims": {}}, system, request, None)
+            read = graph_of(model, {**document["model"], "dims": {}}, system, request, None)
+            graph, digest = read.document, read.sha256
         return verify_overlapping(document, graph, graph_sha256=digest, machine_due=request.machine_due)
     except InputError as error:
         raise InputError(

@@ -6,8 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mtpp.api.verification.last_read import LastRead
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,12 +20,33 @@ if TYPE_CHECKING:
     from mtpp.formats.measured.measured_costs import MeasuredCosts
     from mtpp.machine.device import Device
 
-Graph = tuple[dict[str, Any], str | None, str | None]
-"""A model as a graph document, the SHA-256 of its file, and that of its measured costs; None for no file."""
+
+class Graph(NamedTuple):
+    """A model as a graph document.
+
+    Attributes
+    ----------
+    sha256, costs_sha256
+        Of its file, and of that of its measured costs; None for no file.
+    own_costs
+        Whether its file brings the costs of its ops; None where that is not known.
+    """
+
+    document: dict[str, Any]
+    sha256: str | None = None
+    costs_sha256: str | None = None
+    own_costs: bool | None = None
 
 
-def verify_plan_document(plan: Any, source: Source, request: VerifyRequest, observer: Observer) -> Report:
+def verify_plan_document(
+    plan: Any, source: Source, request: VerifyRequest, observer: Observer, last: LastRead | None = None
+) -> Report:
     """Read the model if one is given, and verify the plan that *source* was.
+
+    Parameters
+    ----------
+    last
+        The model as it was read for another plan of the same request.
 
     Raises
     ------
@@ -40,6 +62,7 @@ def verify_plan_document(plan: Any, source: Source, request: VerifyRequest, obse
     from mtpp.host.alarm import TimeIsUp
 
     model = next(iter(request.models), None)
+    last = last or LastRead()
     try:
         check_plan(plan, ())
         if request.unfound is not None and "graph" not in plan:
@@ -48,30 +71,47 @@ def verify_plan_document(plan: Any, source: Source, request: VerifyRequest, obse
             return unchecked_plan(plan, request.unfound, system_due=system_due, dims_due=named)
         if model is None and "graph" not in plan:
             request.refuse_missing()
-        graph, digest, costs_digest = None, None, None
-        costs = costs_for(request)
-        times = None
+        graph = None
+        costs = last.read("costs", None, lambda: costs_for(request))
+        times, measured = None, None
+        stated, system, devices = plan["model"], plan["system"], plan.get("machine")
         if model is not None:
-            graph, digest, costs_digest = graph_of(
-                model, plan["model"], plan["system"], request, costs, names=plan["assignment"]
+            names = plan["assignment"].keys()
+            key: tuple[Any, ...] = (
+                model,
+                stated["dims"],
+                stated.get("keep_state"),
+                "costs_sha256" in stated,
+                system,
+                names,
             )
-            if "machine" in plan:
-                times = times_of(model, plan, request, costs)
+            graph = last.read("graph", key, lambda: graph_of(model, stated, system, request, costs, names=names))
+            if devices is not None:
+                key = (model, stated["dims"], devices)
+                times = last.read("times", key, lambda: times_of(model, plan, request, costs))
         elif costs is not None:
             raise InputError("go with a model", parameter="costs", remedy="give it with ‹model›")
+        if devices is not None:
+            own = (model, stated["dims"], plan.get("graph"))
+            measured = last.read("measured", own, lambda: measured_times(model, plan, request))
         return verify_plan(
             plan,
-            graph,
-            graph_sha256=digest,
-            costs_sha256=costs_digest,
-            model_given=digest is not None,
+            None if graph is None else graph.document,
+            graph_sha256=None if graph is None else graph.sha256,
+            costs_sha256=None if graph is None else graph.costs_sha256,
+            own_costs=None if graph is None else graph.own_costs,
+            model_given=graph is not None and graph.sha256 is not None,
             model_unfound=request.unfound,
             search=None if request.asked.shallow else downset_search(observer, request.memory_bytes, request.deadline),
             system_due=request.system_due_for(plan["model"]["dims"]),
-            dims_due=due_sizes(request.dims_due, plan["model"]["dims"], model, plan["system"], request),
+            dims_due=last.read(
+                "dims",
+                (stated["dims"], system),
+                lambda: due_sizes(request.dims_due, stated["dims"], model, system, request),
+            ),
             machine_due=request.machine_due_for(plan["model"]["dims"]),
             times_due=times,
-            measured_due=measured_times(model, plan, request) if "machine" in plan else None,
+            measured_due=measured,
             degrees_due=None if model is None or "degrees" not in plan else degrees_of(model, plan, request),
             prompts_due=None if model is None or "first_token" not in plan else prompts_of(model, plan, request),
             layers_due=None if model is None or "capacity" not in plan else layers_of(model, plan, request),
@@ -108,6 +148,7 @@ def graph_of(
         More that :func:`mtpp.formats.graphs.recognise.read_graph` is told.
     """
     from mtpp.formats.graphs.native import to_document
+    from mtpp.formats.graphs.recognise import takes_sizes
     from mtpp.formats.measured.measured_costs import with_costs
     from mtpp.formats.modelled.node_names import named_as
 
@@ -120,12 +161,16 @@ def graph_of(
         if model.graph is not None and (model.again is None or model.read_for(dims, system, kept)):
             refuse_missing_costs(stated, costs)
             graph = model.graph if costs is None or costs is model.costs else with_costs(model.graph, costs)
-            return to_document(named_as(graph, names)), model.sha256, None if costs is None else costs.sha256
+            own = model.own_costs if costs is None else False
+            return Graph(
+                to_document(named_as(graph, names)), model.sha256, None if costs is None else costs.sha256, own
+            )
     refuse_missing_costs(stated, costs)
     source = _source_of(model, request)
     assert source is not None
     document = model_document(source, dims, system, {**request.read_as.values(), **reading}, costs, kept, names)
-    return document, source.sha256, None if costs is None else costs.sha256
+    own = costs is None and not takes_sizes(source)
+    return Graph(document, source.sha256, None if costs is None else costs.sha256, own)
 
 
 def times_of(

@@ -22,6 +22,7 @@ def verify_range_document(document: Any, source: Source, request: VerifyRequest,
     InputError
         If the range or the model is malformed; the message names the place in the range.
     """
+    from mtpp.api.verification.last_read import LastRead
     from mtpp.api.verification.plan_document import verify_plan_document
     from mtpp.checker.report import OUT_OF_TIME
     from mtpp.checker.tables.plan_range import check_range, verify_range
@@ -33,11 +34,12 @@ def verify_range_document(document: Any, source: Source, request: VerifyRequest,
     except InputError as error:
         raise InputError(error.problem, source=source.display, where=error.where, remedy=error.remedy) from None
     reports: list[Report] = []
+    last = LastRead()
     try:
         for i, plan in enumerate(document["plans"]):
             observer.note(f"checking k = {plan['k']}")
             try:
-                reports.append(verify_plan_document(plan, source, request, observer))
+                reports.append(verify_plan_document(plan, source, request, observer, last))
             except InputError as error:
                 if error.source == source.display and (error.where or "").startswith("/"):
                     error.where = f"/plans/{i}{error.where}"

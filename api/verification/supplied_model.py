@@ -32,6 +32,8 @@ class SuppliedModel:
         What it was read for; None for a graph that brings its costs.
     costs
         The measured costs that it has, if any.
+    own_costs
+        Whether its file brings the costs of its ops; None where that is not known.
     keep_state
         Inputs that were named as its states, with the results that they come out as.
     """
@@ -44,6 +46,7 @@ class SuppliedModel:
     dims: Mapping[str, int] | None = None
     keep_state: Mapping[str, str] = field(default_factory=dict)
     costs: MeasuredCosts | None = None
+    own_costs: bool | None = None
 
     def read_for(self, dims: Mapping[str, int], system: Mapping[str, Any], keep_state: Mapping[str, str]) -> bool:
         """Tell whether the graph has the costs that these sizes and this system give it, and these states."""
@@ -87,6 +90,7 @@ def _supplied_model(model: object) -> str | SuppliedModel:
             dims=model.dims,
             keep_state=model.keep_state,
             costs=model.costs,
+            own_costs=model.own_costs or None,
         )
     if isinstance(model, CostGraph):
         return SuppliedModel(graph=model)

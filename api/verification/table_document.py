@@ -97,15 +97,16 @@ def _verify_row(
     if model is None:
         why = "no model with its SHA-256, nor a file where it says"
         return unchecked_row(row, why, system_due=request.system_due_for(row["dims"]), dims_due=dims_due)
-    graph, sha256, costs_sha256 = models.read(model, row)
-    assert sha256 is not None  # it was found by that
+    found = models.read(model, row)
+    assert found.sha256 is not None  # it was found by that
     try:
         return verify_row(
             row,
             index,
-            graph,
-            sha256,
-            costs_sha256,
+            found.document,
+            found.sha256,
+            found.costs_sha256,
+            own_costs=found.own_costs,
             search=None if request.asked.shallow else downset_search(observer, request.memory_bytes, request.deadline),
             system_due=request.system_due_for(row["dims"]),
             dims_due=dims_due,

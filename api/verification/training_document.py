@@ -83,7 +83,8 @@ def model_of_training_plan(
 
     if is_split_plan(plan) and plan["model"]["kind"] == "graph":
         named = {name for stage in plan.get("stages", ()) for name in stage["layers"]}
-        return _graph(supplied, plan["model"], request, named)
+        graph = _graph(supplied, plan["model"], request, named)
+        return graph.document, graph.sha256, graph.costs_sha256
     _refuse_graph_terms(request)
     return (*_training_model(supplied, plan["time_unit"], request), None)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
+from mtpp.inference.model_file import OWN_COSTS
+
 FORMAT = "mtpp-comparison"
 VERSION = 1
 
@@ -40,6 +42,7 @@ def comparison_document(comparison: Any, elapsed_s: float) -> dict[str, Any]:
                 **({"proposed_dims": list(model.proposed_dims)} if model.proposed_dims else {}),
                 **({"assumptions": list(model.assumptions)} if model.assumptions else {}),
                 **({} if model.costs_sha256 is None else {"costs_sha256": model.costs_sha256}),
+                **({OWN_COSTS: True} if model.own_costs else {}),
             }
             for model in comparison.models
         ],

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from mtpp.checker.capacity.shape import CAPACITY, capacity_rule
+from mtpp.checker.facts import OWN_COSTS
 from mtpp.checker.report import STATED_TIERS
 from mtpp.checker.serving import SERVING
 from mtpp.document_shape import (
@@ -142,6 +143,12 @@ machine = record(
 """Rule of devices in order."""
 
 
+def brings_costs(value: Any, path: Path) -> None:
+    """Take true, which is all that the key can say."""
+    if value is not True:
+        refuse("is true where the model brings its own costs, else left out", path)
+
+
 def check_plan(value: Any, path: Path) -> None:
     """Take a plan; what it embeds included, the content of the lower bound's proof not."""
     with_machine = isinstance(value, dict) and "machine" in value
@@ -170,6 +177,7 @@ _PLAN: dict[str, Rule] = {
             "path": text,
             "costs_sha256": sha256,
             "costs_path": text,
+            OWN_COSTS: brings_costs,
             "adapters": array(text),
             "proposed_dims": array(text),
             "keep_state": mapping(text),

@@ -81,23 +81,48 @@ _KEYS: dict[str, dict[str, tuple[str, Any]]] = {
 """Row → key of a system → how its value is written."""
 
 
-def system_rows(system: Mapping[str, Any], due: Mapping[str, Any], said_by: str) -> list[Check]:
+OWN_COSTS = "own_costs"
+"""Key of what a document says of a model whose file brings the costs of its ops."""
+
+
+def system_rows(
+    system: Mapping[str, Any],
+    due: Mapping[str, Any],
+    said_by: str,
+    about: Mapping[str, Any],
+    own_costs: bool | None = None,
+) -> list[Check]:
     """Return the rows on what a graph runs on.
 
     Parameters
     ----------
     due
         The same keys with what the user says that they are; those that are not here are the document's to choose.
+    about
+        Part of the document on the model.
+    own_costs
+        Whether the file of the model brings the costs of its ops; None where it is not at hand.
     """
     told = {"sequences": 1, **system}
     several = "sequences" in system or due.get("sequences", 1) != 1
     rows = {name: keys for name, keys in _KEYS.items() if name != "sequences" or several}
-    return [_system_row(name, keys, told, due, said_by) for name, keys in rows.items()]
+    if about.get(OWN_COSTS) and own_costs is False:
+        costs = f"{said_by} says that the model brings its own costs, and they are modelled"
+        own = [Check("system", False, costs)]
+        return own + [_system_row(name, keys, told, due, said_by) for name, keys in rows.items() if name != "system"]
+    costs = "measured" if "costs_sha256" in about else "the model's own" if own_costs or about.get(OWN_COSTS) else ""
+    return [_system_row(name, keys, told, due, said_by, costs) for name, keys in rows.items()]
 
 
 def _system_row(
-    name: str, keys: dict[str, tuple[str, Any]], system: Mapping[str, Any], due: Mapping[str, Any], said_by: str
+    name: str,
+    keys: dict[str, tuple[str, Any]],
+    system: Mapping[str, Any],
+    due: Mapping[str, Any],
+    said_by: str,
+    costs: str = "",
 ) -> Check:
+    """Return one row; *costs* says where those of ops come from, if not from the system's rates."""
     stated = {key: system.get(key) for key in keys}
     wrong = [
         f"{said_by} says {template.format(write(stated[key]))}, it has to be {write(due[key])}"
@@ -108,7 +133,7 @@ def _system_row(
         return Check(name, False, "; ".join(wrong))
     text = ", ".join(template.format(write(stated[key])) for key, (template, write) in keys.items())
     if name == "system":
-        text = f"{system['name']}: {text}"
+        text = f"{system['name']}: {f'models no costs, they are {costs}' if costs else text}"
     if name == "memory" and stated["fast_memory_bytes"] is None and stated["stage_memory_bytes"] is None:
         text = "no limit on any stage"
     return Check(name, True, f"{text}, as asked for") if set(keys) & set(due) else fact(name, text)

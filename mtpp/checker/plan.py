@@ -94,6 +94,7 @@ def verify_plan(
     *,
     graph_sha256: str | None = None,
     costs_sha256: str | None = None,
+    own_costs: bool | None = None,
     model_given: bool = False,
     model_unfound: str | None = None,
     search: Search | None = None,
@@ -120,6 +121,8 @@ def verify_plan(
         Of the model file that *graph* was read from, in lower-case hexadecimal.
     costs_sha256
         Of the file with measured costs that *graph* was given, if any.
+    own_costs
+        Whether the model file brings the costs of its ops; None where that is not known.
     model_given
         Whether *graph* comes from a model file, whose SHA-256 then has to be the plan's.
     model_unfound
@@ -177,7 +180,7 @@ def verify_plan(
         prompts = Prompts.of(plan, placed, None if graph is None else prompts_due or {})
         degrees, on_degrees = DegreeGraphs.of(plan, placed, None if graph is None else degrees_due or {})
     checks = [
-        *system_rows(plan["system"], system_due or {}, _PLAN),
+        *system_rows(plan["system"], system_due or {}, _PLAN, plan["model"], own_costs),
         *([] if placed is None else machine_rows(plan, placed, machine_due)),
         *([] if devices is None else [devices_row(plan, devices.names, devices.order)]),
         *([] if placed is None else times_row(plan["machine"], times_due if graph is not None else None, measured_due)),

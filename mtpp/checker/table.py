@@ -28,8 +28,8 @@ from mtpp.checker.checks import (
 )
 from mtpp.checker.claim import BOTTLENECK, LATENCY, BoundClaim
 from mtpp.checker.devices.replicas import REPLICAS
-from mtpp.checker.document import any_whole, machine, system_of_devices, time_unit
-from mtpp.checker.facts import counted, dims_rows, groups_row, system_rows
+from mtpp.checker.document import any_whole, brings_costs, machine, system_of_devices, time_unit
+from mtpp.checker.facts import OWN_COSTS, counted, dims_rows, groups_row, system_rows
 from mtpp.checker.goal import PlanGoal
 from mtpp.checker.machine import on_devices, placed_graph
 from mtpp.checker.names import row_name_rows
@@ -123,6 +123,7 @@ _row = record(
         **_UPPER_SIDE,
         "together": array(array(text)),
         "costs_sha256": sha256,
+        OWN_COSTS: brings_costs,
         "proven": _PROVEN,
         "proofs": proofs,
         "proposed_dims": array(text),
@@ -179,6 +180,7 @@ def verify_row(
     graph_sha256: str,
     costs_sha256: str | None = None,
     *,
+    own_costs: bool | None = None,
     search: Search | None = None,
     system_due: Mapping[str, Any] | None = None,
     dims_due: Mapping[str, int] | None = None,
@@ -199,7 +201,7 @@ def verify_row(
         Of the file that it was read from.
     costs_sha256
         Of the file with measured costs that it was given, if any.
-    search, system_due, dims_due, ended_by
+    own_costs, search, system_due, dims_due, ended_by
         As :func:`mtpp.checker.plan.verify_plan` takes them.
     machine_due
         Machine that the user holds the row to, and times of ops on the row's devices.
@@ -213,7 +215,7 @@ def verify_row(
     subject = claims.graph
     refuse_impossible_system(row["system"], subject, (*row_path(index), "system"))
     checks = [
-        *system_rows(row["system"], system_due or {}, _ROW),
+        *system_rows(row["system"], system_due or {}, _ROW, row, own_costs),
         *claims.machine_checks(machine_due),
         *dims_rows(row, dims_due, _ROW),
         groups_row(row.get("together", []), subject.op_count),
@@ -266,7 +268,7 @@ def unchecked_row(
     What it says of its own figures is compared all the same, and held to what the user asks for.
     """
     checks = [
-        *system_rows(row["system"], system_due or {}, _ROW),
+        *system_rows(row["system"], system_due or {}, _ROW, row),
         *dims_rows(row, dims_due, _ROW),
         groups_row(row.get("together", []), row["ops"]),
         fact("model file", f"recorded: {row['path']!r}, SHA-256 {row['sha256']}"),
@@ -291,7 +293,7 @@ def unseen_report(row: dict[str, Any], why: str, system_due: Mapping[str, Any]) 
 
     It is the same for all rows of one kind (:func:`kind_of_row`), so that a hundred thousand of them can share it.
     """
-    held = [check for check in system_rows(row["system"], system_due, _ROW) if not check.fact]
+    held = [check for check in system_rows(row["system"], system_due, _ROW, row) if not check.fact]
     gaps = ["ratio", "optimal", *([_PROVEN_RATIO] if "proven" in row else [])] if "upper" in row else []
     checks = complete(held, ("op and tensor counts", *_derived(row), *gaps), why)
     return Report(checks, Tier(row["tier"]), None, bound_rechecked=False, proven=_proven_words(row))

@@ -58,7 +58,7 @@ def unchecked_plan(
     reached = goal.value(plan)
     tier = Tier(stated["tier"])
     checks = [
-        *system_rows(plan["system"], system_due or {}, _PLAN),
+        *system_rows(plan["system"], system_due or {}, _PLAN, plan["model"]),
         *dims_rows(plan["model"], dims_due, _PLAN),
         groups_row(plan["together"], plan["model"]["ops"]),
         Check(MODEL_FILE, None, why),

@@ -11,6 +11,7 @@ from mtpp.host.stop_reason import StopReason
 from mtpp.inference.certificate import Certificate, LowerBound, Tier, approximation_ratio
 from mtpp.inference.frozen import thawed
 from mtpp.inference.goal import Goal
+from mtpp.inference.model_file import OWN_COSTS
 from mtpp.units import PICOSECONDS, InTicks
 
 FORMAT = "mtpp-certificates"
@@ -81,6 +82,8 @@ class CertificateRow(InTicks):
         That the search for a partition took, and everything together.
     costs_sha256
         Of the file with measured costs, where there was one.
+    own_costs
+        Whether the file of the graph brings the costs of its ops.
     machine, devices
         Devices in order, as in a plan, and the number of that of each stage; None where all are equal. With *replicas*
         the numbers of all devices of each stage.
@@ -125,6 +128,12 @@ class CertificateRow(InTicks):
     replicas: bool = False
     bottleneck: int | None = None
     latency: int | None = None
+    own_costs: bool = False
+
+    @property
+    def modelled(self) -> bool:
+        """Whether figures of devices model the costs of the ops."""
+        return not self.own_costs and self.costs_sha256 is None
 
     @property
     def lower_bound(self) -> LowerBound:
@@ -194,6 +203,7 @@ class CertificateRow(InTicks):
             "path": self.path,
             "sha256": self.sha256,
             **({} if self.costs_sha256 is None else {"costs_sha256": self.costs_sha256}),
+            **({OWN_COSTS: True} if self.own_costs else {}),
             "dims": dict(self.dims),
             **({"proposed_dims": list(self.proposed_dims)} if self.proposed_dims else {}),
             **({"keep_state": dict(self.keep_state)} if self.keep_state else {}),
@@ -276,6 +286,7 @@ class CertificateRow(InTicks):
             replicas=row.get("replicas", False),
             bottleneck=row.get("bottleneck"),
             latency=row.get("latency"),
+            own_costs=row.get(OWN_COSTS, False),
             proven=None
             if proven is None
             else LowerBound(proven["value"], proven["method"], Tier(proven["tier"]), proven["proof"]),

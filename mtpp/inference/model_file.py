@@ -10,6 +10,9 @@ from mtpp.machine.device import Device
 from mtpp.machine.machine import Machine
 from mtpp.wording import first_of
 
+OWN_COSTS = "own_costs"
+"""Key of documents: the file of a model brings the costs of its ops."""
+
 _MODELS_NAMED = 2
 _SIZES_LISTED, _ASSUMPTIONS_LISTED = 16, 8
 
@@ -38,6 +41,8 @@ class ModelFile:
         Σ work of its ops, in ticks for one stage.
     machine
         Devices in order, as a plan has them; None where all are equal.
+    own_costs
+        Whether its file brings the costs of its ops, which no figure of a device models.
     read_s
         Seconds that reading it took; for the first one also those that were spent before.
     """
@@ -55,6 +60,12 @@ class ModelFile:
     keep_state: Mapping[str, str] = field(default_factory=dict)
     assumptions: tuple[str, ...] = ()
     machine: Mapping[str, Any] | None = None
+    own_costs: bool = False
+
+    @property
+    def modelled(self) -> bool:
+        """Whether figures of devices model the costs of its ops."""
+        return not self.own_costs and self.costs_sha256 is None
 
 
 def told_sizes(dims: Mapping[str, int], proposed: Collection[str] = ()) -> list[str]:
@@ -123,6 +134,19 @@ def _first(texts: list[str], most: int) -> list[str]:
     return texts if len(texts) <= most else [*texts[:most], f"… {len(texts) - most} more"]
 
 
-def devices_in_words(system: Device, machine: Mapping[str, Any] | None) -> str:
-    """Return the devices that costs are of, for people: equal ones of a system, or those of a machine's document."""
-    return f"system {system.describe()}" if machine is None else f"machine {Machine.from_document(machine).describe()}"
+def devices_in_words(system: Device, machine: Mapping[str, Any] | None, *, modelled: bool) -> str:
+    """Return the devices that costs are of, for people: equal ones of a system, or those of a machine's document.
+
+    Parameters
+    ----------
+    modelled
+        Whether their rates model the costs of ops; else they are left out.
+    """
+    if machine is None:
+        return f"system {system.describe(computing=modelled)}"
+    return f"machine {Machine.from_document(machine).describe(computing=modelled)}"
+
+
+def are_modelled(about: Mapping[str, Any]) -> bool:
+    """Return whether figures of devices model the costs of ops, by what a document says of a model."""
+    return not about.get(OWN_COSTS) and "costs_sha256" not in about

@@ -393,11 +393,20 @@ class Machine:
         links = tuple(map(GivenLink.from_figures, document.get("links", ())))
         return cls(groups, levels, document["name"], document["order"], document["transport"], links)
 
-    def describe(self) -> str:
-        """Return one line for people: devices in order, with speeds, memory and links."""
+    def describe(self, *, computing: bool = True) -> str:
+        """Return one line for people: devices in order, with speeds, memory and links.
+
+        Parameters
+        ----------
+        computing
+            Whether costs come from the devices' rates; else these are left out.
+        """
         named = groupby(zip(self.names, self.devices, strict=True))
         counted = [(name, device, len(list(same))) for (name, device), same in named]
-        each = [f"{f'{count} × ' if count > 1 else ''}{name} ({device.described()})" for name, device, count in counted]
+        each = [
+            f"{f'{count} × ' if count > 1 else ''}{name} ({device.described(computing=computing and not device.costs)})"
+            for name, device, count in counted
+        ]
         order = "in any order" if self.free else "in this order"
         if self.neighbours:
             order += "".join(

@@ -59,6 +59,6 @@ def test_the_system_of_devices_that_differ_is_named_after_no_device(machine: Pat
     document = mtpp.partition(mtpp.read(GRAPH, machine=machine)).document(embed=True)
     assert document["system"]["name"] == "best of all devices"
     (said,) = (row.detail for row in mtpp.verify(document).rows if row.claim == "system")
-    assert said == "best of all devices: 312 TFLOP/s, memory 2.039 TB/s"
+    assert said == "best of all devices: models no costs, they are the model's own"
     machine.write_text('[[device]]\ncount = 2\nsystem = "a100"\n')
     assert mtpp.partition(mtpp.read(GRAPH, machine=machine)).document()["system"]["name"] == "a100"

@@ -124,12 +124,15 @@ def table_verdict(
 
 def origin_section(document: Mapping[str, Any], shown: StatedPlan) -> Section:
     """Return the section on a plan."""
-    model = document["model"]
+    model, modelled = document["model"], shown.modelled
+    on = ("system", shown.system.describe(computing=modelled))
+    if shown.machine is not None:
+        on = ("machine", shown.machine.describe(computing=modelled))
     facts = [
         ("model", f"{model['name']}: {model['ops']:,} ops, {model['tensors']:,} tensors"),
         ("SHA-256 of its file", model["sha256"] or "none: the model came from no file"),
         ("sizes", ", ".join(f"{name} = {size}" for name, size in model["dims"].items()) or "none to set"),
-        ("system", shown.system.describe()) if shown.machine is None else ("machine", shown.machine.describe()),
+        on,
         ("algorithm", f"{document['algorithm']}, seed {document['seed']}"),
         ("found by", _found_by(document)),
         ("ended by", str(document.get("stopped", "unknown"))),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from mtpp.checker.facts import factor
 from mtpp.inference.cost_columns import CostColumns, Ticks
 from mtpp.inference.goal import Goal
+from mtpp.inference.model_file import are_modelled
 from mtpp.names import BOTTLENECK_OBJECTIVE, LATENCY_OBJECTIVE
 from mtpp.units import PICOSECONDS, InTicks, format_picoseconds
 from mtpp.views.shown_plan import devices_of_stages, each_cost
@@ -96,6 +97,8 @@ class StatedPlan(Stated):
         Points as the document has them.
     speed_up
         Over the whole graph on the fastest device that holds it; None where none does, or the document does not say it.
+    modelled
+        Whether figures of devices model the costs of ops.
     """
 
     name: str
@@ -106,6 +109,7 @@ class StatedPlan(Stated):
     limit: int | None = None
     frontier: Sequence[Mapping[str, Any]] = ()
     speed_up: float | None = None
+    modelled: bool = True
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> StatedPlan:
@@ -132,6 +136,7 @@ class StatedPlan(Stated):
             limit=document.get("max_bottleneck", document.get("max_latency")),
             speed_up=_float(document.get("speed_up")),
             frontier=document.get("frontier", ()),
+            modelled=are_modelled(document["model"]),
         )
 
     @property
@@ -213,6 +218,8 @@ class StatedRow(Stated):
         Objective with the limit on the other figure, and whether stages may stand on several devices.
     machine
         Devices in order, as the document has them, of which *system* is the envelope; None where all are equal.
+    modelled
+        Whether figures of devices model the costs of ops.
     """
 
     model: str
@@ -228,6 +235,7 @@ class StatedRow(Stated):
     goal: Goal = field(default=Goal())
     replicas: bool = False
     machine: Mapping[str, Any] | None = None
+    modelled: bool = True
 
     @property
     def objective(self) -> str:
@@ -256,6 +264,7 @@ class StatedRow(Stated):
             goal=Goal.from_document(row),
             replicas=row.get("replicas", False),
             machine=row.get("machine"),
+            modelled=are_modelled(row),
         )
 
 

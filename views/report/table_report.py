@@ -240,7 +240,7 @@ def _origin(rows: Sequence[StatedRow]) -> Section:
     for row in {row.path: row for row in rows}.values():
         dims = "".join(f", {name} = {size}" for name, size in row.dims.items())
         said = f"{row.model}: {row.ops:,} ops, {row.tensors:,} tensors{dims}, SHA-256 {row.sha256}"
-        facts.append((row.path, f"{said}, {devices_in_words(row.system, row.machine)}"))
+        facts.append((row.path, f"{said}, {devices_in_words(row.system, row.machine, modelled=row.modelled)}"))
     return facts_section("origin", "Where it comes from", "Models of the table, as it records them", facts)
 
 
