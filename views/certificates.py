@@ -196,8 +196,10 @@ def _outcome(rows: Sequence[CertificateRow], *, markdown: bool) -> Iterator[tupl
 
 
 def _rests_on(rows: Sequence[CertificateRow]) -> Iterator[tuple[str, str]]:
-    from mtpp.inference.model_file import assumptions_of_models, sizes_of_models
+    from mtpp.inference.model_file import assumptions_of_models, devices_of_models, sizes_of_models
+    from mtpp.machine.device import Device
 
+    labels = model_labels(rows)
     tiers = {row.lower.tier for row in rows}
     named = [f"{tier}: {meaning}" for tier, meaning in _TIERS.items() if tier in tiers]
     if named:
@@ -206,7 +208,8 @@ def _rests_on(rows: Sequence[CertificateRow]) -> Iterator[tuple[str, str]]:
     claimed = [row for row in rows if not row.lower.is_proof and row.best_proof is not None]
     if claimed:
         yield "proven", _proven_text(rows, claimed)
-    assumed = dict.fromkeys(_devices(rows))
+    devices = ((labels[row.path], Device.from_document(row.system), row) for row in rows)
+    assumed = dict.fromkeys(devices_of_models(devices))
     for row in rows:
         if row.costs_sha256 is not None:
             assumed[f"costs measured (SHA-256 {row.costs_sha256[:8]}…)"] = None
@@ -214,18 +217,6 @@ def _rests_on(rows: Sequence[CertificateRow]) -> Iterator[tuple[str, str]]:
     assumed |= dict.fromkeys(assumptions_of_models((row.model, row.assumptions) for row in rows))
     if assumed:
         yield "assumptions", "; ".join(assumed)
-
-
-def _devices(rows: Sequence[CertificateRow]) -> list[str]:
-    """Return the devices that costs are of, with names of graphs where they are not those of all."""
-    from mtpp.inference.model_file import assumptions_of_models, devices_in_words
-    from mtpp.machine.device import Device
-
-    labels = model_labels(rows)
-    return assumptions_of_models(
-        (labels[row.path], [devices_in_words(Device.from_document(row.system), row.machine, modelled=row.modelled)])
-        for row in rows
-    )
 
 
 def _proven_text(rows: Sequence[CertificateRow], claimed: Sequence[CertificateRow]) -> str:

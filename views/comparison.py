@@ -114,18 +114,11 @@ def _figures(comparison: ComparedRuns) -> list[tuple[str, str]]:
 
 def _devices(comparison: ComparedRuns) -> list[str]:
     """Return the devices that costs are of, with names of graphs where they are not those of all."""
-    from mtpp.inference.model_file import assumptions_of_models, devices_in_words
+    from mtpp.inference.model_file import devices_of_models
 
-    system, models = comparison.system, comparison.models
-    if not models:
-        return [devices_in_words(system, None, modelled=True)]
-    count = Counter(model.name for model in models)
-    return assumptions_of_models(
-        (
-            model.name if count[model.name] == 1 else model.path,
-            [devices_in_words(system, model.machine, modelled=model.modelled)],
-        )
-        for model in models
+    count = Counter(model.name for model in comparison.models)
+    return devices_of_models(
+        (model.name if count[model.name] == 1 else model.path, comparison.system, model) for model in comparison.models
     )
 
 

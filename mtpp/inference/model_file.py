@@ -147,6 +147,25 @@ def devices_in_words(system: Device, machine: Mapping[str, Any] | None, *, model
     return f"machine {Machine.from_document(machine).describe(computing=modelled)}"
 
 
+class OnDevices(Protocol):
+    """A model, or a row of a table about one, with the devices that its costs are of."""
+
+    @property
+    def machine(self) -> Mapping[str, Any] | None:
+        """Devices in order, as a plan has them; None where all are equal."""
+
+    @property
+    def modelled(self) -> bool:
+        """Whether their rates model the costs of ops."""
+
+
+def devices_of_models(models: Iterable[tuple[str, Device, OnDevices]]) -> list[str]:
+    """Return the devices that costs are of, with names of models where they are not those of all."""
+    return assumptions_of_models(
+        (name, [devices_in_words(system, one.machine, modelled=one.modelled)]) for name, system, one in models
+    )
+
+
 def are_modelled(about: Mapping[str, Any]) -> bool:
     """Return whether figures of devices model the costs of ops, by what a document says of a model."""
     return not about.get(OWN_COSTS) and "costs_sha256" not in about
