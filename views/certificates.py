@@ -199,7 +199,6 @@ def _rests_on(rows: Sequence[CertificateRow]) -> Iterator[tuple[str, str]]:
     from mtpp.inference.model_file import assumptions_of_models, devices_of_models, sizes_of_models
     from mtpp.machine.device import Device
 
-    labels = model_labels(rows)
     tiers = {row.lower.tier for row in rows}
     named = [f"{tier}: {meaning}" for tier, meaning in _TIERS.items() if tier in tiers]
     if named:
@@ -208,14 +207,13 @@ def _rests_on(rows: Sequence[CertificateRow]) -> Iterator[tuple[str, str]]:
     claimed = [row for row in rows if not row.lower.is_proof and row.best_proof is not None]
     if claimed:
         yield "proven", _proven_text(rows, claimed)
+    labels, digests = model_labels(rows), [row.costs_sha256 for row in rows if row.costs_sha256 is not None]
     devices = ((labels[row.path], Device.from_document(row.system), row) for row in rows)
     assumed = dict.fromkeys(devices_of_models(devices))
-    for row in rows:
-        if row.costs_sha256 is not None:
-            assumed[f"costs measured (SHA-256 {row.costs_sha256[:8]}…)"] = None
+    assumed |= dict.fromkeys(f"costs measured (SHA-256 {digest[:8]}…)" for digest in digests)
     assumed |= dict.fromkeys(sizes_of_models(rows))
     assumed |= dict.fromkeys(assumptions_of_models((row.model, row.assumptions) for row in rows))
-    if assumed:
+    if rows:
         yield "assumptions", "; ".join(assumed)
 
 
