@@ -139,8 +139,8 @@ def simulate(
         if isinstance(read.pipeline, StageGraph):
             found = simulated(read.pipeline)
             look_at_simulation(found)
-            return SimulatedPipeline(found, read.inputs)
-        return SimulatedSchedule(_run(read.pipeline, read.due), read.inputs)
+            return SimulatedPipeline(found, read.inputs, read.files)
+        return SimulatedSchedule(_run(read.pipeline, read.due), read.inputs, read.files)
 
 
 def _run(timed: TimedSchedule, due: int | None) -> ScheduleRun:

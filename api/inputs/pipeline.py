@@ -32,12 +32,15 @@ class ReadPipeline:
     ----------
     due
         Ticks that a plan says an iteration takes, None where nothing says that.
+    files
+        SHA-256 and path of the ``pipeline`` and of its ``model``, where they are files.
     """
 
     pipeline: StageGraph | TimedSchedule
     display: str
     inputs: Mapping[str, Path | None] = field(default_factory=dict)
     due: int | None = None
+    files: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 def read_pipeline(value: Any, given: Mapping[str, Any], observer: Observer) -> ReadPipeline:
@@ -66,25 +69,34 @@ def read_pipeline(value: Any, given: Mapping[str, Any], observer: Observer) -> R
     source = source_of(value, None, "pipeline", expected=EXPECTED)
     content = Content(source)
     if content.is_json and is_training_plan(content.document):
-        return _of_document(content.document, given, observer, source.display, source.path)
+        return _of_document(content.document, given, observer, source.display, source)
     graph = stage_graph_from_source(source)
     _refuse_idle(given)
-    return ReadPipeline(graph, source.display, {"the pipeline": source.path})
+    return ReadPipeline(graph, source.display, {"the pipeline": source.path}, files=_files(source, None))
 
 
 def _of_document(
-    document: Any, given: Mapping[str, Any], observer: Observer, display: str, path: Path | None = None
+    document: Any, given: Mapping[str, Any], observer: Observer, display: str, source: Source | None = None
 ) -> ReadPipeline:
-    """Read the pipeline of a training plan's document."""
+    """Read the pipeline of a training plan's document, which may come from a file."""
     from mtpp.checker.training.versions import is_split_plan
     from mtpp.formats.io.json_shape import attributed
 
+    path = None if source is None else source.path
     with attributed(display):
         if is_split_plan(document):
             timed, due = planned_schedule(document, given)
-            return ReadPipeline(timed, display, {"the pipeline": path}, due)
+            return ReadPipeline(timed, display, {"the pipeline": path}, due, _files(source, None))
         graph, model = _of_plan(document, _with_recorded(document, given, path), observer)
-    return ReadPipeline(graph, display, {"the pipeline": path, "its model": model})
+    inputs = {"the pipeline": path, "its model": None if model is None else model.path}
+    return ReadPipeline(graph, display, inputs, files=_files(source, model))
+
+
+def _files(pipeline: Source | None, model: Source | None) -> dict[str, dict[str, str]]:
+    """Return what a simulation records of the files that it was made of."""
+    found = {"pipeline": pipeline, "model": model}
+    stated = {name: one.identity for name, one in found.items() if one is not None}
+    return {name: one for name, one in stated.items() if "path" in one}
 
 
 def _with_recorded(document: Any, given: Mapping[str, Any], path: Path | None) -> Mapping[str, Any]:
@@ -104,7 +116,7 @@ def _refuse_idle(given: Mapping[str, Any]) -> None:
         raise InputError("has no effect on a stage graph", parameter=name, remedy="leave it out")
 
 
-def _of_plan(document: Any, given: Mapping[str, Any], observer: Observer) -> tuple[StageGraph, Path | None]:
+def _of_plan(document: Any, given: Mapping[str, Any], observer: Observer) -> tuple[StageGraph, Source | None]:
     """Return the stage graph of a training plan, and the file of its model; warn if that is another one."""
     from mtpp.api.inputs.planned_pipeline import planned_graph, planned_pipeline
     from mtpp.checker.training.versions import check_any_training_plan
@@ -122,7 +134,7 @@ def _of_plan(document: Any, given: Mapping[str, Any], observer: Observer) -> tup
         if "model" not in given:
             raise InputError("must be given with a training plan", parameter="model", remedy=_PLANNED)
         model, source = _checked_model(document, given, observer)
-        return planned_graph(document, model), None if source is None else source.path
+        return planned_graph(document, model), source
     given = _sizes_of_plan(document) | dict(given)
     for name, remedy in (
         ("model", _PLANNED),
@@ -132,8 +144,7 @@ def _of_plan(document: Any, given: Mapping[str, Any], observer: Observer) -> tup
         if name not in given:
             raise InputError("must be given with a training plan", parameter=name, remedy=remedy)
     model, source = _checked_model(document, given, observer)
-    graph_of_line = planned_pipeline(document, model, given["batch_size"], given["micro_batch_size"])
-    return graph_of_line, None if source is None else source.path
+    return planned_pipeline(document, model, given["batch_size"], given["micro_batch_size"]), source
 
 
 def _sizes_of_plan(document: Mapping[str, Any]) -> dict[str, int]:

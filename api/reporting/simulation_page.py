@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mtpp.api.reporting.reading import STAGE_GRAPH
@@ -66,14 +67,35 @@ def simulation_report_page(
         return page, Verification(report)
     with attributed(source.display):
         check_simulation(document, ())
+    request, missing = _with_recorded_files(document, source, request)
     if not request.models:
-        why = f"no pipeline was given to simulate again; give it, and the model of a plan, with {named('model')}"
+        why = f"{missing}; give it, and the model of a plan, with {named('model')}"
         report = _report([Check("figures", None, why)], "")
         return simulation_page(document, report, None, ""), Verification(report)
     simulated, timeline = _again(document, request, observer)
     report = report_in_units(_compared(document, simulated.document()), document)
     page = simulation_page(document, report, timeline, "Every figure holds, simulated again")
     return page, Verification(report)
+
+
+def _with_recorded_files(
+    document: Mapping[str, Any], source: Source, request: VerifyRequest
+) -> tuple[VerifyRequest, str]:
+    """Return a request with the files that a simulation records, where none are given, and why there are none."""
+    from mtpp.api.inputs.recorded_model import NamedFiles, recorded_model
+
+    if request.models:
+        return request, ""
+    stated = document.get("pipeline")
+    if stated is None:
+        return request, "no pipeline was given to simulate again"
+    files = NamedFiles(request.max_model_bytes)
+    pipeline = recorded_model(stated, source.path, files)
+    if pipeline.path is None:
+        return request, f"its pipeline {stated['path']} is not here any more, or has changed"
+    model = recorded_model(document.get("model", {}), source.path, files)
+    found = (pipeline.path,) if model.path is None else (pipeline.path, model.path)
+    return replace(request, models=found), ""
 
 
 def _again(document: Mapping[str, Any], request: VerifyRequest, observer: Observer) -> tuple[Simulated, Timeline]:
@@ -97,14 +119,16 @@ def _again(document: Mapping[str, Any], request: VerifyRequest, observer: Observ
     other = next((i for i in range(len(given)) if i != place), None)
     pipeline = _content(given[place])
     extra: dict[str, Any] = {} if request.read_as.time_unit is None else {"time_unit": request.read_as.time_unit}
+    supplied = list(request.models)
+    if plan is not None and other is None and (path := _recorded(plan, given[place], request)) is not None:
+        supplied.append(path)
+        given.append(read_source(path, max_bytes=request.max_model_bytes))
+        other = len(given) - 1
     if plan is None or is_split_plan(plan):
         with _named_as(given[place]):
             again: Simulated = simulate(pipeline, observer=observer, **extra)
-        memory = None if other is None else device_memory(plan, request.models[other], request)
+        memory = None if other is None else device_memory(plan, supplied[other], request)
         return again, drawn_timeline(again.record, memory)
-    if other is None and (found := _recorded(plan, given[place], request)) is not None:
-        given.append(found)
-        other = len(given) - 1
     if other is None:
         raise InputError("the pipeline is a plan for a model", parameter="model", remedy="give its model as well")
     sizes: dict[str, int] = {}
@@ -118,14 +142,11 @@ def _again(document: Mapping[str, Any], request: VerifyRequest, observer: Observ
     )
 
 
-def _recorded(plan: Mapping[str, Any], given: Any, request: VerifyRequest) -> Source | None:
-    """Return the content of the model that a plan records, None where it is not found."""
+def _recorded(plan: Mapping[str, Any], given: Any, request: VerifyRequest) -> str | None:
+    """Return the path of the model that a plan records, None where it is not found."""
     from mtpp.api.inputs.recorded_model import NamedFiles, recorded_model
-    from mtpp.formats.io.source import read_source
 
-    limit = request.max_model_bytes
-    found = recorded_model(plan["model"], getattr(given, "path", None), NamedFiles(limit))
-    return None if found.path is None else read_source(found.path, max_bytes=limit)
+    return recorded_model(plan["model"], getattr(given, "path", None), NamedFiles(request.max_model_bytes)).path
 
 
 def _content(given: Any) -> Any:

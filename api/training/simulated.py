@@ -34,6 +34,7 @@ class SimulatedIteration(SavedResult, Generic[R]):
 
     record: R
     _inputs: Mapping[str, Path | None] = field(default_factory=dict)
+    _files: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
     def iteration_ticks(self) -> int:
@@ -125,7 +126,7 @@ class SimulatedPipeline(SimulatedIteration["Simulation"]):
     def _said(self) -> dict[str, Any]:
         from mtpp.formats.results.simulation import simulation_document
 
-        return simulation_document(self.record)
+        return {**simulation_document(self.record), **self._files}
 
     def _shown(self, medium: str | Medium) -> str:
         from mtpp.views.training.simulation import simulation_text
@@ -164,7 +165,7 @@ class SimulatedSchedule(SimulatedIteration["ScheduleRun"]):
     def _said(self) -> dict[str, Any]:
         from mtpp.formats.results.simulation import schedule_simulation_document
 
-        return schedule_simulation_document(self.record)
+        return {**schedule_simulation_document(self.record), **self._files}
 
     def _shown(self, medium: str | Medium) -> str:
         from mtpp.views.training.simulation import schedule_simulation_text

@@ -33,7 +33,7 @@ def relocated(document: Mapping[str, Any], file: str | os.PathLike[str]) -> dict
     Parameters
     ----------
     document
-        A plan, a table, plans for several k, or a manifest; its paths are relative to the working folder.
+        A plan, a table, plans for several k, a manifest, or a simulation; its paths are relative to the working folder.
     file
         Path of the file that will hold it.
     """
@@ -58,10 +58,11 @@ def located(document: Mapping[str, Any], file: str | os.PathLike[str] | None) ->
 
 
 def _with_paths(document: Mapping[str, Any], change: Callable[[str], str]) -> dict[str, Any]:
-    """Return a document whose paths are changed: those of its model, of its rows, and of its plans."""
+    """Return a document whose paths are changed: those of its model and pipeline, of its rows, and of its plans."""
     found = dict(document)
-    if isinstance(model := document.get("model"), Mapping):
-        found["model"] = _changed(model, change)
+    for key in ("model", "pipeline"):
+        if isinstance(file := document.get(key), Mapping):
+            found[key] = _changed(file, change)
     if rows := _records(document.get("rows")):
         found["rows"] = [_changed(row, change) for row in rows]
     if plans := _records(document.get("plans")):

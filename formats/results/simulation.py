@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from mtpp.checker.document import time_unit
-from mtpp.document_shape import Path, Rule, array, choice, nullable, number, record, refuse, text, whole
+from mtpp.document_shape import Path, Rule, array, choice, nullable, number, record, refuse, sha256, text, whole
 from mtpp.training.pfeife.schedule_run import LinkTimes, ScheduleRun
 from mtpp.training.simulation import ChannelTimes, RowTimes, SimulatedPasses, Simulation
 from mtpp.units import PICOSECONDS
@@ -54,6 +54,10 @@ _STAGE = record(
     {**_ROW, "name": text, "micro_batch": whole(1), "micro_batches": whole(1), "synchronisation_ticks": whole()}
 )
 
+_FILE = record({"sha256": sha256, "path": text})
+_FILES: dict[str, Rule] = {"pipeline": _FILE, "model": _FILE}
+"""Files that were simulated, where they are files: the pipeline, and the model of a plan."""
+
 _of_stages = record(
     {
         **_HEAD,
@@ -62,7 +66,8 @@ _of_stages = record(
         "samples_per_s": nullable(number),
         "stages": array(_STAGE),
         "channels": array(record({**_CHANNEL, "direction": choice("forward", "backward")})),
-    }
+    },
+    _FILES,
 )
 
 _DEVICE = record(
@@ -77,7 +82,8 @@ _of_devices = record(
         "devices": array(_DEVICE),
         "channels": array(record(_CHANNEL)),
         "critical_path": array(text),
-    }
+    },
+    _FILES,
 )
 
 

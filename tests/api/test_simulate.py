@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -89,7 +90,11 @@ def test_training_plans_run_in_a_line(tmp_path: Path) -> None:
     simulated = mtpp.simulate(plan, **sizes)
     plan.save(paths[0])
     assert mtpp.simulate(plan.document(), model=model, **sizes).document() == simulated.document()
-    assert mtpp.simulate(paths[0], model=paths[1], **sizes).document() == simulated.document()
+    of_files = mtpp.simulate(paths[0], model=paths[1], **sizes).document()
+    recorded = {name: of_files.pop(name) for name in ("pipeline", "model")}
+    assert of_files == simulated.document()
+    assert [Path(one["path"]) for one in recorded.values()] == list(paths)
+    assert recorded["pipeline"]["sha256"] == hashlib.sha256(paths[0].read_bytes()).hexdigest()
     graph = simulated.record.graph
     assert [stage.micro_batch for stage in graph.stages] == [4] * len(plan.stages)
     layers = {layer.name: layer.configurations[1][0].micro_batches[4] for layer in model.layers}

@@ -27,7 +27,7 @@ def test_table_file_and_csv(chain_file: Path, tmp_path: Path) -> None:
     assert shown[0] == "chain: 4 ops, 3 tensors (times in ms)"
     assert shown[1].split() == ["k", "bottleneck", "inferences/s", "latency", "gain", "ratio", "bound"]
     assert [line.split()[0] for line in shown[2:5]] == ["1", "2", "3"]
-    assert shown[3].split()[4:7] == ["+63.9", "%", "1"]
+    assert shown[3].split()[4:6] == ["+63.9%", "1"]
     assert "knee         none up to 3: the last step brings a tenth or more per device" in shown
     assert all(len(line) <= 80 for line in shown[:5])
     document = json.loads(out.read_text())

@@ -113,15 +113,22 @@ def test_missing_libraries(chain_file: Path, plan: Path, tmp_path: Path, module:
 
 
 @pytest.mark.slow
-def test_simulations_ask_for_their_pipeline(tmp_path: Path) -> None:
-    """Alone they are unchecked, and the reason names the option."""
+def test_simulations_find_their_pipeline(tmp_path: Path) -> None:
+    """By its path and SHA-256; without these, or where it changed, it is unchecked, and the reason names the option."""
     simulated, page = tmp_path / "simulated.json", tmp_path / "page.html"
-    pipeline = ROOT / "datasets" / "samples" / "three-towers.json"
+    pipeline = tmp_path / "towers.json"
+    pipeline.write_bytes((ROOT / "datasets" / "samples" / "three-towers.json").read_bytes())
     assert run("simulate", pipeline, "-o", simulated, "-q").returncode == 0
+    assert json.loads(simulated.read_text())["pipeline"]["path"] == "towers.json"
+    found = run("report", simulated, "-o", page)
+    assert found.stderr.splitlines()[-1] == f"{page}: valid, every figure is what simulating the pipeline again gives"
+    told = "NOT PROVEN: nothing could be checked: {}; give it, and the model of a plan, with --model"
+    pipeline.write_text(pipeline.read_text().replace('"name"', '"name" ', 1))
     alone = run("report", simulated, "-o", page)
     assert alone.returncode == 0
-    assert alone.stderr.splitlines()[-1] == (
-        f"{page}: NOT PROVEN: nothing could be checked: no pipeline was given to simulate again; "
-        "give it, and the model of a plan, with --model"
-    )
+    missing = "its pipeline towers.json is not here any more, or has changed"
+    assert alone.stderr.splitlines()[-1] == f"{page}: {told.format(missing)}"
+    assert run("simulate", "-", "-o", simulated, "-q", stdin=pipeline.read_bytes()).returncode == 0
+    alone = run("report", simulated, "-o", page)
+    assert alone.stderr.splitlines()[-1] == f"{page}: {told.format('no pipeline was given to simulate again')}"
     assert "‹model›" not in page.read_text()
