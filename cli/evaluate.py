@@ -97,6 +97,8 @@ def command(
         raise click.UsageError("give either --against or --run", ctx)
     if [assignment, against, written.run, model].count("-") > 1:
         raise click.UsageError("only one of model and assignments can be standard input", ctx)
+    if written.embed and written.output is None and output_format != "json":
+        raise click.UsageError("--embed goes into JSON: give -o FILE or --format json as well", ctx)
     check_output(written.output)
     given = plan_among(assignment, scoring.k)
     read = read_model(model, reading, console.warn, assignment=given)

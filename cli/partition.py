@@ -103,6 +103,8 @@ def command(
         _check_page(report)
     elif written.title is not None:
         raise click.UsageError("--title is that of a page: give --report FILE as well", ctx)
+    if written.embed and output is None and output_format != "json":
+        raise click.UsageError("--embed goes into JSON: give -o FILE or --format json as well", ctx)
     several, count = len(asked.counts) > 1, next(iter(asked.counts), None)
     if several:
         _refuse_beside_several(asked, emitting)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mtpp.errors import InputError
+from mtpp.wording import one_of
 
 
 class RecordedModel(NamedTuple):
@@ -128,5 +130,13 @@ def _adapters(stated: Mapping[str, Any], document: Path | None) -> Iterator[str]
 
 
 def _missing(named: str, document: Path | None) -> str:
-    where = "here" if document is None or not document.parent.name else f"in {document.parent} or here"
-    return f"its model {named} is not {where}"
+    """Say where the file of a model was looked for."""
+    places = dict.fromkeys(_seen_from_here(place) for place in places_of(named, document))
+    return f"its model is not at {one_of(list(places))}"
+
+
+def _seen_from_here(place: str) -> str:
+    """Write a path as short as it goes: in the working folder without that."""
+    path = os.path.normpath(place)
+    below = os.path.relpath(path) if os.path.isabs(path) else path
+    return path if below.startswith(os.pardir) else below

@@ -24,7 +24,8 @@ ROW = "fewest devices"
 
 def row_of(document: dict[str, Any]) -> Any:
     """Return what the verifier says of the claim."""
-    return next(row for row in mtpp.verify(document).rows if row.claim == ROW)
+    row = ROW if "machine" in document else "fewest stages"
+    return next(one for one in mtpp.verify(document).rows if one.claim == row)
 
 
 def numbers_in(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:

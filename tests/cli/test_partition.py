@@ -328,3 +328,13 @@ def test_blocks_are_those_of_an_onnx_model(chain_file: Path, checkout: Path) -> 
     model = checkout / "datasets" / "samples" / "resnet50.onnx"
     said = run("partition", model, "-k", "2", "--together-blocks", "-q").stdout
     assert "blocks kept whole: 3 of layer1, 4 of layer2, 6 of layer3, 3 of layer4" in said
+
+
+@pytest.mark.parametrize("count", ["2", "1-2"])
+def test_an_embedded_graph_needs_json(count: str, chain_file: Path, tmp_path: Path) -> None:
+    """However many plans there are: a table has no place for it."""
+    done = run("partition", chain_file, "-k", count, "--embed")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: --embed goes into JSON: give -o FILE or --format json as well")
+    for more in (("-o", tmp_path / "plan.json"), ("--format", "json")):
+        assert run("partition", chain_file, "-k", count, "--embed", *more, "-q").returncode == 0

@@ -201,7 +201,7 @@ REFUSED: list[tuple[str, ...]] = [
     ("verify plan.json ''", "error: documents: the name of a file is empty; see `mtpp verify --help`\n"),
     ("verify - -", "error: only one of plan, model and costs can be standard input; see `mtpp verify --help`\n"),
     ("verify alone.json", "--model"),
-    ("verify moved.json", "moved.json: /model/path: its model elsewhere.json is not here; give the model with --model"),
+    ("verify moved.json", "moved.json: /model/path: its model is not at elsewhere.json; give the model with --model"),
     ("verify plan.json --model chain.json --model chain.json", "a plan is for one model"),
     ("verify --beside --model nowhere x.json", "error: nowhere: no such file or folder; check the path\n"),
     ("verify --beside --model - x.json", "error: MODEL: has to be a file or a folder; leave --beside out\n"),

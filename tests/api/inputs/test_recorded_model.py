@@ -9,6 +9,7 @@ import pytest
 from processes import refused, run
 
 import mtpp
+from mtpp.api.inputs.recorded_model import NamedFiles, recorded_model
 from mtpp.formats.io.recorded_paths import located, relocated
 
 
@@ -53,7 +54,7 @@ def test_the_digest_decides(laid_out: Path) -> None:
     assert run("verify", plan, "--model", laid_out / "kept.json").returncode == 0
     assert run("verify", plan, "--model", model).returncode == 1
     model.unlink()
-    assert "its model ../models/chain.json is not in" in refused("verify", plan)
+    assert "its model is not at " in refused("verify", plan)
 
 
 def test_embedded_graphs_do_without(laid_out: Path) -> None:
@@ -98,3 +99,13 @@ def test_pages_are_opened(laid_out: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert opened == [page.as_uri()]
     with pytest.raises(mtpp.InputError, match="open_page: shows a page in a file"):
         mtpp.report(laid_out / "plans/plan.json", open_page=True)
+
+
+def test_places_that_were_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are named as seen from the working folder, each once."""
+    monkeypatch.chdir(tmp_path)
+    stated = {"sha256": "0" * 64, "path": "../models/net.json"}
+    for plan in (Path("plans/plan.json"), tmp_path / "plans" / "plan.json"):
+        found = recorded_model(stated, plan, NamedFiles(1000))
+        assert found.why == "its model is not at models/net.json, plans/net.json, ../models/net.json or net.json"
+    assert recorded_model({**stated, "path": "net.json"}, None, NamedFiles(1000)).why == "its model is not at net.json"
