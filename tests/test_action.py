@@ -21,6 +21,7 @@ from processes import MTPP, ROOT, run
 from mtpp.cli.main import COMMANDS
 from mtpp.datasets import sample_path
 from mtpp.formats.graphs.native import write_native
+from mtpp.solvers.kernel_cache import own_folders
 
 ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
 STEPS: list[dict[str, Any]] = ACTION["runs"]["steps"]
@@ -111,7 +112,7 @@ def runner(workspace: Path, **inputs: str) -> Runner:
     home = workspace.parent / "home"
     home.mkdir(exist_ok=True)
     log = shlex.quote(str(workspace.parent / "log.txt"))
-    here = f"PYTHONPATH={shlex.quote(str(ROOT))} NO_COLOR=1 exec"
+    here = f"PYTHONPATH={shlex.quote(str(ROOT))} NUMBA_CACHE_DIR={shlex.quote(str(own_folders()[0]))} NO_COLOR=1 exec"
     mtpp = program(workspace.parent / "made" / "mtpp", (
         f'case "$1" in warmup) echo "mtpp $*" >> {log}; exit;; esac\n' + _report_until_there_is_one() +
         f'{here} {shlex.join(MTPP)} "$@"'

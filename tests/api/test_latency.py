@@ -6,6 +6,7 @@ import copy
 import json
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -93,6 +94,7 @@ def test_frontiers_that_stay_open(order: str, seed: int) -> None:
         assert mtpp.partition(model, work_limit=evaluations, frontier=True).bottleneck <= plain.bottleneck
 
 
+@cache
 def plans_of(seed: int) -> list[dict[str, Any]]:
     """Return plans of a random case for each kind of goal, which embed their graph; none where there is no plan."""
     case, chance = random_case(seed), Random(seed)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import onnx
 from onnx import numpy_helper
-from stage_equality import onnx_session, run_onnx_stages
+from stage_equality import OnnxStages, onnx_session
 
 import mtpp
 
@@ -150,8 +150,9 @@ def fault(case: BackendCase, folder: Path) -> str | None:
         for k in range(1, min(3, reading.graph.op_count + 1) + 1):
             stages = folder / f"stages-{k}"
             mtpp.split(reading, mtpp.partition(reading, k), stages)
+            opened = OnnxStages(stages)
             for inputs, expected in case.data_sets:
-                case.hold(run_onnx_stages(stages, case.feeds(inputs)), expected)
+                case.hold(opened.run(case.feeds(inputs)), expected)
     except Exception as error:  # of mtpp, or of ONNX Runtime on what mtpp wrote
         return f"{type(error).__name__}: {error}"
     return wrong

@@ -72,22 +72,38 @@ def run_onnx(model: Path, feeds: Feeds) -> list[Any]:
     return list(onnx_session(model).run(None, dict(feeds)))
 
 
-def run_onnx_stages(folder: Path, feeds: Feeds) -> list[Any]:
-    """Run the stages of a folder one after the other; return the results that its manifest lists, in its order.
+def run_onnx_on_each(model: Path, feeds: Iterable[Feeds]) -> list[list[Any]]:
+    """Return the results of a whole ONNX model, opened once, for each of some inputs."""
+    session = onnx_session(model)
+    return [list(session.run(None, dict(values))) for values in feeds]
 
-    Values for overridable initializers in *feeds* reach every stage that lists them as inputs.
-    """
-    manifest = read_manifest(folder)
-    live = dict(feeds)
-    for entry in manifest["direct"]:
-        live[entry["output"]] = feeds[entry["input"]]
-    for stage in manifest["stages"]:
-        session = onnx_session(folder / stage["file"])
-        read = [value.name for value in session.get_inputs()]
-        read += [value.name for value in session.get_overridable_initializers() if value.name in feeds]
-        names = [value.name for value in session.get_outputs()]
-        live |= dict(zip(names, session.run(names, {name: live[name] for name in read}), strict=True))
-    return [live[output["name"]] for output in manifest["outputs"]]
+
+class OnnxStages:
+    """Stages of a folder, opened once for any number of inputs."""
+
+    def __init__(self, folder: Path) -> None:
+        self._manifest = read_manifest(folder)
+        self._sessions = [onnx_session(folder / stage["file"]) for stage in self._manifest["stages"]]
+
+    def run(self, feeds: Feeds) -> list[Any]:
+        """Run the stages one after the other; return the results that the manifest lists, in its order.
+
+        Values for overridable initializers in *feeds* reach every stage that lists them as inputs.
+        """
+        live = dict(feeds)
+        for entry in self._manifest["direct"]:
+            live[entry["output"]] = feeds[entry["input"]]
+        for session in self._sessions:
+            read = [value.name for value in session.get_inputs()]
+            read += [value.name for value in session.get_overridable_initializers() if value.name in feeds]
+            names = [value.name for value in session.get_outputs()]
+            live |= dict(zip(names, session.run(names, {name: live[name] for name in read}), strict=True))
+        return [live[output["name"]] for output in self._manifest["outputs"]]
+
+
+def run_onnx_stages(folder: Path, feeds: Feeds) -> list[Any]:
+    """Return the results of a folder of stages for one input."""
+    return OnnxStages(folder).run(feeds)
 
 
 def assert_equal(found: Any, expected: Any, where: str = "result") -> None:
@@ -129,9 +145,17 @@ def assert_onnx_stages_equal(model: Path, plan: Any, folder: Path, feeds: Iterab
     more
         Passed on to :func:`mtpp.split`.
     """
+    feeds = list(feeds)
+    return _hold_split(model, plan, folder, feeds, run_onnx_on_each(model, feeds), **more)
+
+
+def _hold_split(
+    model: Path, plan: Any, folder: Path, feeds: Sequence[Feeds], expected: Sequence[list[Any]], **more: Any
+) -> Path:
     mtpp.split(model, plan, folder, force=folder.exists(), **more)
-    for number, values in enumerate(feeds):
-        assert_equal(run_onnx_stages(folder, values), run_onnx(model, values), f"results of input {number}")
+    stages = OnnxStages(folder)
+    for number, (values, results) in enumerate(zip(feeds, expected, strict=True)):
+        assert_equal(stages.run(values), results, f"results of input {number}")
     return folder
 
 
@@ -150,10 +174,10 @@ def assert_cuts_equal(
     The folder of each split, below *folder*.
     """
     ops = mtpp.read(model, dims=dims).graph.op_names
-    folders = []
+    expected, folders = run_onnx_on_each(model, feeds), []
     for cut in range(len(ops)) if cuts is None else cuts:
         plan = {op: int(index >= cut) for index, op in enumerate(ops)}
-        folders.append(assert_onnx_stages_equal(model, plan, folder / f"cut{cut}", feeds, dims=dims))
+        folders.append(_hold_split(model, plan, folder / f"cut{cut}", feeds, expected, dims=dims))
     return folders
 
 
@@ -172,9 +196,9 @@ def assert_partitions_equal(
     more
         Passed on to :func:`mtpp.read`, such as ``dims``.
     """
-    reading = mtpp.read(model, **more)
+    reading, expected = mtpp.read(model, **more), run_onnx_on_each(model, feeds)
     for k in ks:
-        assert_onnx_stages_equal(model, mtpp.partition(reading, k), folder / f"k{k}", feeds)
+        _hold_split(model, mtpp.partition(reading, k), folder / f"k{k}", feeds, expected)
 
 
 def run_program_stages(folder: Path, feeds: Feeds) -> list[Any]:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import onnx
 from random_onnx_models import random_labels
-from stage_equality import assert_equal, random_feeds, run_onnx, run_onnx_stages
+from stage_equality import OnnxStages, assert_equal, random_feeds, run_onnx_on_each
 from varied_onnx_models import varied_model
 
 import mtpp
@@ -80,7 +80,7 @@ def onnx_faults(seed: int, folder: Path) -> Iterator[str]:
     onnx.save(model, path)
     try:
         inputs = [random_feeds(path, one, {"rows": 4}) | override(model, one) for one in range(INPUTS)]
-        expected = [run_onnx(path, feeds) for feeds in inputs]
+        expected = run_onnx_on_each(path, inputs)
     except Exception:  # ONNX Runtime refuses the model
         yield "not run"
         return
@@ -94,12 +94,12 @@ def onnx_faults(seed: int, folder: Path) -> Iterator[str]:
         if stages is None:
             yield name
             continue
-        for one, (feeds, results) in enumerate(zip(inputs, expected, strict=True)):
-            try:
-                assert_equal(run_onnx_stages(stages, feeds), results)
-            except Exception as error:
-                yield f"{name}: input {one}: {type(error).__name__}: {error}"
-                break
+        try:
+            opened = OnnxStages(stages)
+            for one, (feeds, results) in enumerate(zip(inputs, expected, strict=True)):
+                assert_equal(opened.run(feeds), results, f"input {one}")
+        except Exception as error:
+            yield f"{name}: {type(error).__name__}: {error}"
 
 
 def count(kind: str, first: int, last: int) -> Counter[str]:

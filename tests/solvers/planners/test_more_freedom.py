@@ -112,7 +112,7 @@ def test_searched_models(seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", sampled(range(100, 106), 3))
+@pytest.mark.parametrize("seed", sampled(range(100, 106), 2))
 def test_more_searched_models(seed: int) -> None:
     """Every pair of options of graphpipe."""
     _all_pairs(_large(seed), PAIRS)
@@ -129,7 +129,7 @@ NARROWER_SPLITS: dict[str, dict[str, Any]] = {
 
 WIDEST_SPLITS = SplitRules(loops=(1, 2, 3), loop_batches="any", order="search")
 
-LINES = {0: 8, 1: 8, 2: 12, 3: 20, 5: 26, **({4: 30, 7: 40} if ALL_SEEDS else {})}
+LINES = {0: 8, 1: 8, 2: 12, 5: 26, **({3: 20, 4: 30, 7: 40} if ALL_SEEDS else {})}
 """Numbers of ops by seed, of which those above 22 have too many splits to go through all; even seeds limit memory."""
 
 
@@ -227,7 +227,7 @@ def test_pairs_of_options_of_pfeife_on_irregular_models(seed: int) -> None:
     _irregular_splits(seed)
 
 
-FREED = sampled((14, 15, 16, 17, 20, 12, 13, 18, 19, 21, 22, 23), 5)
+FREED = sampled((14, 16, 17, 12, 13, 15, 18, 19, 20, 21, 22, 23), 3)
 """Seeds of lines of 6 ops more, in orders of the file and searched, by both transports; annealed from 16 on."""
 
 

@@ -99,7 +99,7 @@ def test_multi_modal_transformers_gain_over_a_line() -> None:
     [
         *product(BATCHES, (4, 8)),
         *(pytest.param(family, 16, marks=pytest.mark.slow) for family in BATCHES),
-        *(pytest.param(family, 32, marks=pytest.mark.slow) for family in (BATCHES if ALL_SEEDS else ("mmt",))),
+        *(pytest.param(family, 32, marks=pytest.mark.slow) for family in (BATCHES if ALL_SEEDS else ())),
     ],
 )
 def test_no_slower_than_stricter_rules(family: str, devices: int) -> None:
