@@ -174,9 +174,9 @@ def _read_request(files: PlanFiles, observer: Observer) -> Request:
     if looks_like_onnx(source.data):
         return request_of(read_planned_model(files, observer, source))
     found = graph_with_modules(source, dict(files.dims), load_device())
-    graph, modules = found or (read_graph(source, dims=dict(files.dims), warn=observer.warn), {})
+    graph = read_graph(source, dims=dict(files.dims), warn=observer.warn) if found is None else found.graph
     plan = files.read(files.plan)
     labels = labels_of_assignment(graph, plan.display, plan)
     given = scored(Model(source, graph, load_device(), {}), labels, None, observer)
     devices = [name for name, _ in devices_of_plan(assignment_document(plan)) or ()]
-    return Request(graph, given.partition.assignment, given.partition.k, modules, devices)
+    return Request(graph, given.partition.assignment, given.partition.k, {} if found is None else found.paths, devices)

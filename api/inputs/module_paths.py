@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from mtpp.errors import InputError
 
@@ -16,8 +16,24 @@ if TYPE_CHECKING:
     from mtpp.machine.device import Device
 
 
-def graph_with_modules(source: Source, dims: SizeTerms, system: Device) -> tuple[CostGraph, Mapping[str, str]] | None:
-    """Return the graph of an ONNX model or an exported program and the path of each op's module; None for others."""
+class Modules(NamedTuple):
+    """A graph with the modules of its ops.
+
+    Attributes
+    ----------
+    paths
+        Path of the module that each op came from, by name of the op.
+    visits
+        Earlier calls of the modules around each op, by path, where the file tells of some.
+    """
+
+    graph: CostGraph
+    paths: Mapping[str, str]
+    visits: Mapping[str, Mapping[str, int]]
+
+
+def graph_with_modules(source: Source, dims: SizeTerms, system: Device) -> Modules | None:
+    """Return the graph of an ONNX model or an exported program and the modules of its ops; None for others."""
     from mtpp.formats.onnx import looks_like_onnx, read_with_nodes
     from mtpp.formats.onnx.module_names import module_names
     from mtpp.formats.torch_export import looks_like_archive, read_with_modules
@@ -26,15 +42,15 @@ def graph_with_modules(source: Source, dims: SizeTerms, system: Device) -> tuple
         reading = read_with_nodes(
             source.path, source.data, source=source.display, dims=dims, system=system, name=source.stem
         )
-        return reading.graph, module_names(reading)
+        return Modules(reading.graph, module_names(reading), {})
     if looks_like_archive(source.data):
         program = read_with_modules(source.stored, source=source.display, dims=dims, system=system, name=source.stem)
-        return program.graph, program.modules
+        return Modules(program.graph, program.modules, program.visits)
     return None
 
 
-def _with_modules(model: Model, parameter: str, problem: str, remedy: str) -> tuple[CostGraph, Mapping[str, str]]:
-    """Return the graph of a model and the path of each op's module.
+def _with_modules(model: Model, parameter: str, problem: str, remedy: str) -> Modules:
+    """Return the graph of a model and the modules of its ops.
 
     Raises
     ------
@@ -59,7 +75,7 @@ def module_groups(model: Model, depth: int) -> tuple[list[str], list[int | None]
     depth
         Names that are left of a path: at 2, ``layers.7.attention`` is a part of ``layers.7``.
     """
-    paths = _with_modules(model, "modules", ": it has no modules", "")[1]
+    paths = _with_modules(model, "modules", ": it has no modules", "").paths
     groups: dict[str, int] = {}
     group_of = [_group(groups, paths.get(name), depth) for name in model.graph.op_names]
     if not groups:
@@ -78,8 +94,8 @@ def block_kinds(model: Model) -> BlockKinds:
     from mtpp.formats.exporters.block_kinds import find_block_kinds
     from mtpp.formats.exporters.request import Request
 
-    graph, modules = _with_modules(model, "together_blocks", "", ", or name the ops with ‹together›")
-    return find_block_kinds(Request(graph, np.zeros(graph.op_count, dtype=np.int32), 1, modules))
+    graph, paths, visits = _with_modules(model, "together_blocks", "", ", or name the ops with ‹together›")
+    return find_block_kinds(Request(graph, np.zeros(graph.op_count, dtype=np.int32), 1, paths, visits=visits))
 
 
 def _group(groups: dict[str, int], path: str | None, depth: int) -> int | None:

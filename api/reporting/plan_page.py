@@ -110,7 +110,7 @@ def _read(source: Source, document: Mapping[str, Any], request: VerifyRequest) -
     if request.read_as.from_format in (None, "onnx", "torch-export"):
         found = graph_with_modules(source, dims, system)
         if found is not None:
-            return found
+            return found.graph, found.paths
     return read_graph(source, dims=dims, system=system, **request.read_as.values()), None
 
 

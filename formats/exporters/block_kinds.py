@@ -2,7 +2,8 @@
 
 A kind are the children of one container whose names differ in a number (``encoder.block.0``, ``encoder.block.1``), two
 of them at least built alike: of the same kinds of ops in modules of the same names. Blocks within a block are parts of
-it: the outermost kind counts. A module in no list that is built like a block of a kind is a block too (``mid_block``).
+it: the outermost kind counts. Calls of one module, as layers that share weights are, are blocks of their own
+(:mod:`.module_calls`). A module in no list that is built like a block of a kind is a block too (``mid_block``).
 Only where no two children of any list are alike, the blocks are those that engines count (:mod:`.blocks`).
 """
 
@@ -10,13 +11,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
 
 from mtpp.errors import InputError
 from mtpp.formats.exporters.blocks import blocks_of_family, find_blocks, numbered
+from mtpp.formats.exporters.module_calls import with_calls_apart
 from mtpp.formats.exporters.request import Request
 
 _ALIKE = 0.5
@@ -41,14 +43,19 @@ class BlockKind:
         Ops of each block of more than one op, in the order of their numbers.
     listed
         Whether *path* is a container.
+    called
+        Whether the blocks are calls of modules that run several times.
     """
 
     path: str
     blocks: tuple[tuple[int, ...], ...]
     listed: bool = True
+    called: bool = False
 
     def describe(self) -> str:
         """Return the kind in words: ``12 of encoder.layers``."""
+        if self.called:
+            return f"{len(self.blocks)} calls of {self.path or 'the model'}"
         return f"{len(self.blocks)} of {self.path or 'the model'}" if self.listed else self.path
 
 
@@ -90,6 +97,10 @@ def find_block_kinds(request: Request) -> BlockKinds:
     O(n · depth of the modules + pins) time.
     """
     request.require_modules()
+    names = request.graph.op_names
+    paths, called = with_calls_apart(request.paths, [request.visits.get(name, {}) for name in names])
+    known = {name: path for name, path in zip(names, paths, strict=True) if path is not None}
+    request = replace(request, modules=known)
     builds = _builds(request)
     families = _outermost(_alike_families(request, builds))
     if not families:
@@ -104,7 +115,10 @@ def find_block_kinds(request: Request) -> BlockKinds:
         kept = {family: ns for family, ns in families.items() if not any(_is_within(family, path) for path in single)}
         kinds = _kinds(request, kept, single)
     place = {v: position for position, v in enumerate(request.order)}
-    kinds = [BlockKind(k.path, tuple(block for block in k.blocks if len(block) > 1), k.listed) for k in kinds]
+    kinds = [
+        replace(kind, blocks=tuple(block for block in kind.blocks if len(block) > 1), called=kind.path in called)
+        for kind in kinds
+    ]
     kinds = sorted((kind for kind in kinds if kind.blocks), key=lambda kind: min(place[v] for v in kind.blocks[0]))
     return BlockKinds(tuple(kinds), _entangled(request, [block for kind in kinds for block in kind.blocks]))
 

@@ -28,6 +28,8 @@ class Request:
         not known.
     devices
         Name of the device of each of the k stages; empty where the plan is not for a machine.
+    visits
+        Earlier calls of the modules around each op, by name of the op and by their paths; absent where there are none.
     """
 
     graph: CostGraph
@@ -35,6 +37,7 @@ class Request:
     k: int
     modules: Mapping[str, str] = field(default_factory=dict)
     devices: Sequence[str] = ()
+    visits: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     @cached_property
     def stages(self) -> list[int]:

@@ -93,6 +93,22 @@ def written_beside(operator: str, value: Callable[[str, Any], Any]) -> tuple[str
     return _WRITTEN_OPERANDS.get(operator, ())
 
 
+def statistics_of_model(call: CallView) -> Iterable[str]:
+    """Yield the tensors that a call keeps statistics of all inputs in: there is one for the model, however it is used.
+
+    They are those of norms and of observers of ranges; of functional forms too, which return the new ones.
+    """
+    operator = call.call.kind.rpartition(".")[2]
+    for name in (*_RUNNING_STATISTICS, *written_beside(operator, call.value)):
+        value = call.call.operands.get(name)
+        if isinstance(value, TensorRef) and name in (*_RUNNING_STATISTICS, *_OBSERVED):
+            yield value.name
+
+
+COUNTER = "num_batches_tracked"
+"""Name that norms of PyTorch have for their number of batches, which is one for the model, too."""
+
+
 def returned(call: CallView) -> list[str]:
     """Return the written operands that the results of a call are: none of those that it only changes beside them."""
     operator = call.call.kind.rpartition(".")[2]

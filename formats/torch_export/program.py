@@ -13,6 +13,7 @@ from mtpp.formats.io.json_shape import shown
 from mtpp.formats.modelled.size_roles import InputShape
 from mtpp.formats.modelled.size_terms import SizeTerms
 from mtpp.formats.torch_export.archive import STORAGE, ProgramText
+from mtpp.formats.torch_export.module_stack import innermost_module, visits_of
 from mtpp.formats.torch_export.signature import PARAMETER, USER, ProgramInput, input_of, number_of, results_of
 from mtpp.formats.torch_export.sizes import Sizes, hint_of
 from mtpp.formats.torch_export.symbols import symbols_of
@@ -62,6 +63,8 @@ class Call:
         Path of the module of the model that it came from, None where the file does not say.
     visit
         How often the program had called that module before.
+    visits
+        The same of every module around it that had been called before, by path.
     position
         In its graph.
     graphs
@@ -84,6 +87,7 @@ class Call:
     makes_sizes: Sequence[str] = ()
     gradients: bool = True
     visit: int = 0
+    visits: Mapping[str, int] = field(default_factory=dict)
 
     def tensors(self) -> Iterator[str]:
         """Yield the names of the tensors that it reads, those in lists included."""
@@ -258,9 +262,10 @@ class _Reader:
                 self._gradients = outside
                 continue
             inner = [self._subgraph(program, one, f"{label}/", here, depth) for one in graphs]
-            module, visit = _module(node.get("metadata", {}))
+            module, visit = innermost_module(node.get("metadata", {}))
+            visits = visits_of(node.get("metadata", {}))
             read = [prefix + name for name in _sizes([one["arg"] for one in node["inputs"]])]
-            last = (inner, read, [prefix + name for name in _sizes(node["outputs"])], self._gradients, visit)
+            last = (inner, read, [prefix + name for name in _sizes(node["outputs"])], self._gradients, visit, visits)
             yield Call(kind, overload, label, operands, made, module, position, *last)
 
     def _inlined(
@@ -458,18 +463,6 @@ def _sizes(arguments: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         elif kind not in ("as_sym_ints", "as_sym_bools", "as_sym_floats"):
             continue
         yield from (one["as_name"] for one in value if "as_name" in one)
-
-
-def _module(metadata: Mapping[str, Any]) -> tuple[str | None, int]:
-    """Return the path of the innermost module around a node, and its earlier calls; ``""`` is the whole model."""
-    stack = metadata.get("nn_module_stack")
-    if not isinstance(stack, str):
-        return None, 0
-    key, *path = stack.rpartition(";")[2].split(",")
-    if len(path) < 2 or path[0].startswith("_empty_nn_module"):
-        return None, 0
-    visit = key.rpartition("@")[2] if "@" in key else ""
-    return path[0], int(visit) if visit.isdecimal() and len(visit) < 7 else 0
 
 
 def trainable_parameters(

@@ -42,12 +42,16 @@ class ProgramReading:
         Path of the module that each op came from, where the file says it; ``""`` is the whole model.
     symbols
         Sizes that were given, by the names that the program has for them.
+    visits
+        Earlier calls of the modules around an op, by their paths, of those that have some; -1 where its nodes are of
+        several calls.
     """
 
     graph: CostGraph
     nodes: tuple[tuple[str, ...], ...]
     modules: Mapping[str, str]
     symbols: Mapping[str, int]
+    visits: Mapping[str, Mapping[str, int]]
 
 
 def read_program(
@@ -152,7 +156,21 @@ def read_with_modules(
         for op_name, group in zip(names, groups, strict=True)
         if (path := common_module([walk.calls[v].module for v in group])) is not None
     }
-    return ProgramReading(graph, nodes, modules, dict(program.sizes.values))
+    visits = {
+        op_name: own
+        for op_name, group in zip(names, groups, strict=True)
+        if (own := _common_visits([walk.calls[v].visits for v in group]))
+    }
+    return ProgramReading(graph, nodes, modules, dict(program.sizes.values), visits)
+
+
+def _common_visits(visits: Sequence[Mapping[str, int]]) -> Mapping[str, int]:
+    """Return the earlier calls of modules around all of several nodes; -1 where they are of different calls."""
+    if all(one == visits[0] for one in visits[1:]):
+        return visits[0]
+    paths = dict.fromkeys(path for one in visits for path in one)
+    found = {path: {one.get(path, 0) for one in visits} for path in paths}
+    return {path: counts.pop() if len(counts) == 1 else -1 for path, counts in found.items()}
 
 
 def _node_names(names: Sequence[str], nodes: Sequence[str]) -> dict[str, dict[str, str]]:

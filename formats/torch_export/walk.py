@@ -12,7 +12,7 @@ from mtpp.formats.torch_export.call_view import CallView
 from mtpp.formats.torch_export.flops.costs import call_cost, plain_kind
 from mtpp.formats.torch_export.flops.elementwise import DROPOUTS, is_dropout_in_training
 from mtpp.formats.torch_export.flops.movement import BOOKKEEPING, CREATION_LIKE, is_view, viewed
-from mtpp.formats.torch_export.in_place import InPlace, returned, written
+from mtpp.formats.torch_export.in_place import COUNTER, InPlace, returned, statistics_of_model, written
 from mtpp.formats.torch_export.program import Call, Program, Subgraph
 from mtpp.formats.torch_export.signature import BUFFER, USER
 from mtpp.machine.device import Device
@@ -49,7 +49,7 @@ class Walk:
         What is stored, or folds into a constant, by the name of its tensor.
     kept
         Buffers and inputs that the program writes, by the names of their tensors, each with the tensor that it becomes:
-        itself where it is written in place.
+        itself where it is written in place. Statistics of norms are not among them: they are of no sequence.
     """
 
     def __init__(self, program: Program, system: Device) -> None:
@@ -75,10 +75,11 @@ class Walk:
                 self.constants[one.name] = Parameter(root, self._program.types[one.name].bytes)
         unfoldable = self._unfoldable()
         becomes = {name: value for value, name in self._program.rewritten}
+        statistics = self._statistics()
         self.kept = {
             one.name: becomes.get(one.name, one.name)
             for one in self._program.inputs
-            if one.kind in (BUFFER, USER) and one.name in unfoldable
+            if one.kind in (BUFFER, USER) and one.name in unfoldable and one.name not in statistics
         }
         for call in self._program.calls:
             self._call(call, unfoldable)
@@ -89,6 +90,13 @@ class Walk:
         for value, name in self._program.rewritten:
             self.in_place.rewrite(makers.get(value), name)
         self.in_place.finish()
+
+    def _statistics(self) -> set[str]:
+        """Return the buffers that norms and observers update: one for the model, not one for each sequence."""
+        buffers = {one.name: one.target for one in self._program.inputs if one.kind == BUFFER}
+        found = {name for call in self._program.calls for name in statistics_of_model(self.view(call))}
+        counters = {name for name, target in buffers.items() if target.rpartition(".")[2] == COUNTER}
+        return (found | counters) & buffers.keys()
 
     def _keep_regions_whole(self) -> None:
         """Keep the ops of each region of ``torch.vmap`` together: no tensor of another stage has its hidden axis."""

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 _META = "meta"
 
 _PLACE = re.compile(r"(?P<module>[^\W\d]\w*(\.[^\W\d]\w*)*):(?P<function>[^\W\d]\w*(\.[^\W\d]\w*)*)")
+_OTHER_RESULT = re.compile(r"Found <class '(?:[\w.]*\.)?(?P<type>\w+)'> in output, which is not a known type")
+"""Words of PyTorch of a result that is neither a tensor nor made of some."""
+
 _FORM = "write package.module:function"
 _SEED = 0
 _RETURNS = "return (module, args), (module, args, kwargs) or an ExportedProgram"
@@ -58,8 +61,16 @@ def export_module(
         except MemoryError:
             raise
         except Exception as error:  # whatever the module or PyTorch raises
+            problem = first_line(error).rstrip(".")
+            if (found := _OTHER_RESULT.search(problem)) is not None:
+                raise InputError(
+                    f"its results have a {found['type']}, which is no type that PyTorch exports",
+                    source=source,
+                    remedy="have it return tensors, in tuples and dictionaries: models of transformers with"
+                    " use_cache=False",
+                ) from error
             raise InputError(
-                f"PyTorch {torch.__version__} cannot export it: {first_line(error).rstrip('.')}",
+                f"PyTorch {torch.__version__} cannot export it: {problem}",
                 source=source,
                 remedy="torch.export.draft_export(module, args) lists what to change; a program exported with"
                 " strict=True, or saved as .pt2, is read as well",

@@ -103,3 +103,19 @@ def test_what_cannot_be_exported(capfd: pytest.CaptureFixture[str]) -> None:
     assert "draft_export" in message
     assert "\n" not in message
     assert capfd.readouterr() == ("", "")
+
+
+class _Cache:
+    """Result of a type that PyTorch does not know."""
+
+
+class _Caching(torch.nn.Module):  # type: ignore[misc, name-defined]
+    def forward(self, x: Any) -> Any:
+        return x + 1, _Cache()
+
+
+def test_results_of_unknown_types_are_named() -> None:
+    """Caches that models of transformers return are such; the message says how to leave them out."""
+    with pytest.raises(InputError, match="its results have a _Cache, which is no type that PyTorch exports") as caught:
+        export_module(_Caching(), (torch.ones(2),), None, None, "m")
+    assert "use_cache=False" in str(caught.value.remedy)
