@@ -10,9 +10,11 @@ from collections.abc import Callable
 
 from mtpp.checker.bounds.branch_and_bound import check_branch_and_bound
 from mtpp.checker.bounds.configuration import check_configuration
+from mtpp.checker.bounds.convex_weights import check_convex_weights
 from mtpp.checker.bounds.crossings import check_crossings
 from mtpp.checker.bounds.fraction import check_fraction
 from mtpp.checker.bounds.node import check_node
+from mtpp.checker.bounds.position_weights import check_position_weights
 from mtpp.checker.bounds.simple import check_simple
 from mtpp.checker.claim import BoundClaim, Verdict
 
@@ -24,6 +26,8 @@ CHECKERS: dict[str, Checker] = {
     "node": check_node,
     "fraction": check_fraction,
     "crossings": check_crossings,
+    "convex-weights": check_convex_weights,
+    "position-weights": check_position_weights,
     "configuration": check_configuration,
     "branch-and-bound": check_branch_and_bound,
     **dict.fromkeys(("node-convex", "bottleneck", "bottleneck-no-dag", "bottleneck-no-cut-io"), check_branch_and_bound),
