@@ -19,7 +19,7 @@ from mtpp.wording import counted
 WEIGHTS, STATES, ACTIVATIONS, FREE = "weights", "states", "activations", "free"
 """Parts of a bar, in their order."""
 
-_FAR = 25
+_FAR = 10
 """Limits that are as many times the fullest stage are not drawn: bars would be too short to read."""
 
 _MOST_PIECES = 400

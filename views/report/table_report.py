@@ -83,7 +83,7 @@ def table_page(document: Mapping[str, Any], report: TableReport, name: str) -> P
         sections.append(Section("cells-part", "Cells", [_cells(rows, labels, report.reports)]))
     if any(one["geomean_ratio"] is not None for one in document["summary"]):
         sections.append(_means(document["summary"]))
-    sections.append(_origin(rows))
+    sections.append(_origin(rows, labels))
     names = [f"{labels[row.path]}, k = {row.k}: " for row in rows]
     optimal = sum(row.optimal for row in rows)
     proven = "The cell holds" if len(rows) == 1 else f"All {len(rows):,} cells hold"
@@ -233,14 +233,15 @@ def _means(summary: Sequence[Mapping[str, Any]]) -> Section:
     return Section("means-part", "Means over all models", [TableBlock("means", means)])
 
 
-def _origin(rows: Sequence[StatedRow]) -> Section:
+def _origin(rows: Sequence[StatedRow], labels: Mapping[str, str]) -> Section:
     from mtpp.inference.model_file import devices_in_words
 
     facts = []
     for row in {row.path: row for row in rows}.values():
         dims = "".join(f", {name} = {size}" for name, size in row.dims.items())
-        said = f"{row.model}: {row.ops:,} ops, {row.tensors:,} tensors{dims}, SHA-256 {row.sha256}"
-        facts.append((row.path, f"{said}, {devices_in_words(row.system, row.machine, modelled=row.modelled)}"))
+        name = row.model if labels[row.path] == row.path else row.path
+        said = f"{name}: {row.ops:,} ops, {row.tensors:,} tensors{dims}, SHA-256 {row.sha256}"
+        facts.append((labels[row.path], f"{said}, {devices_in_words(row.system, row.machine, modelled=row.modelled)}"))
     return facts_section("origin", "Where it comes from", "Models of the table, as it records them", facts)
 
 

@@ -1,4 +1,4 @@
-"""Report on best times per sample: throughput against the number of devices, and every cell."""
+"""Report on best times per micro-batch: throughput against the number of devices, and every cell."""
 
 from __future__ import annotations
 
@@ -72,10 +72,10 @@ def _figures(document: Mapping[str, Any], rows: Sequence[Row]) -> list[tuple[str
         best = min(known, key=lambda row: (_time(row), row["devices"]))
         first = min(known, key=lambda row: (row["devices"], _time(row)))
         scale = _scale(document, rows)
-        on = f"of a sample, on {counted(best['devices'], 'device')}"
+        on = f"per micro-batch, on {counted(best['devices'], 'device')}"
         figures.append(("Best time", scale.text(_time(best)), on))
         if best["throughput_per_s"] is not None:
-            figures.append(("Throughput", f"{rate_text(best['throughput_per_s'])}/s", "samples"))
+            figures.append(("Throughput", f"{rate_text(best['throughput_per_s'])}/s", "micro-batches"))
         if _time(best):
             over = f"over {counted(first['devices'], 'device')}"
             figures.append(("Speed-up", f"{float(_time(first) / _time(best)):.3g}×", over))
@@ -96,7 +96,7 @@ def _chart_section(document: Mapping[str, Any], rows: Sequence[Row], charts: dic
         return []
     unit, ticks = document["time_unit"], document["ticks_per_unit"]
     second = Fraction(10**12) if unit != "1" else Fraction(ticks)
-    axis = "samples/s" if unit != "1" else "samples per unit of time"
+    axis = "micro-batches/s" if unit != "1" else "micro-batches per unit of time"
     sums = sorted({row["degrees_sum"] for row in known}, reverse=True)
     drawn = sums[:_MOST_LINES]
     last = max(row["devices"] for row in known)
@@ -122,8 +122,8 @@ def _chart_section(document: Mapping[str, Any], rows: Sequence[Row], charts: dic
     return [Section("sweep-part", "Throughput by number of devices", blocks)]
 
 
-_TIPS = (("devices at most", "devices"), ("sum of degrees at most", "sum"), ("time of a sample", "told"),
-         ("samples/s", "rate"), ("stages", "stages"), ("ratio", "ratio"))  # fmt: skip
+_TIPS = (("devices at most", "devices"), ("sum of degrees at most", "sum"), ("time per micro-batch", "told"),
+         ("micro-batches/s", "rate"), ("stages", "stages"), ("ratio", "ratio"))  # fmt: skip
 
 
 def _marks(
@@ -172,8 +172,8 @@ def _cells(document: Mapping[str, Any], rows: Sequence[Row]) -> Section:
         Column("devices", "{:,}".format),
         Column("sum of degrees", "{:,}".format),
         Column("plan", left=True),
-        Column(scale.headed("time of a sample")),
-        Column("samples/s"),
+        Column(scale.headed("time per micro-batch")),
+        Column("micro-batches/s"),
         Column("speed-up"),
         Column("stages", "{:,}".format),
         Column("ratio"),
