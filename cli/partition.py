@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
 from mtpp.api.options.emitting import Emitting
-from mtpp.api.options.kinds import Flag, Ratio, Text
+from mtpp.api.options.kinds import Flag, Ratio
 from mtpp.api.options.option import Options, option
-from mtpp.api.options.path_kinds import OutputPath
 from mtpp.api.options.reading import Reading
 from mtpp.api.options.search import Partitions
-from mtpp.api.options.verifying import Titled, Verifying
+from mtpp.api.options.verifying import Verifying
 from mtpp.cli.options.file_types import MODEL
 from mtpp.cli.options.made import options
-from mtpp.cli.options.shared import EMBED, OPEN, output_option, output_options
+from mtpp.cli.options.shared import EMBED, output_option, output_options
 from mtpp.cli.options.warming import warm_up_behind_option
-from mtpp.errors import InputError
+from mtpp.cli.terminal.page import Paged
 from mtpp.host.interrupts import INTERRUPTED
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
     from mtpp.api.inputs.model import Model
-    from mtpp.api.partition_plan import PartitionPlan
-    from mtpp.api.partitioning.plan_range import PlanRange
     from mtpp.cli.terminal.console import Console
     from mtpp.host.deadline import Deadline
 
@@ -43,22 +39,12 @@ class Written(Options):
     """Files that are written."""
 
     output: str | None = output_option("Write the plan as JSON, whole or not at all.")
-    report: str | None = option(
-        None, OutputPath(),
-        "Make a page to look at, as `mtpp report` does; with --time-limit, no search is run again for it.", "FILE",
-    )  # fmt: skip
-    title: str | None = option(None, Text(), "Title of the page of --report; by default the model's name.", "TEXT")
-    open_page: bool = OPEN
     embed: bool = EMBED
-
-    def __post_init__(self) -> None:
-        if self.open_page and self.report is None:
-            raise InputError("shows a page", parameter="open_page", remedy="give ‹report› FILE too")
 
 
 @click.command("partition")
 @click.argument("model", type=MODEL)
-@options(Partitions, Emitting, Required, Written, Reading)
+@options(Partitions, Emitting, Required, Written, Paged, Reading)
 @output_options("table", "json", "csv", "markdown")
 @warm_up_behind_option("partition")
 @click.pass_context
@@ -70,6 +56,7 @@ def command(
     emitting: Emitting,
     required: Required,
     written: Written,
+    paged: Paged,
     reading: Reading,
     output_format: str,
     console: Console,
@@ -91,18 +78,14 @@ def command(
     from mtpp.host.deadline import deadline_from_start, process_age_s
     from mtpp.host.stop_reason import StopReason
 
-    asked, output, report = partitions, written.output, written.report
+    asked, output = partitions, written.output
     limit_s = asked.time_limit_s
     if asked.lacks_stages(on_machine=reading.machine is not None):
         alone = asked.counts_latency or asked.of_capacity
         raise click.UsageError("give -k" if alone else "give either -k or --max-bottleneck", ctx)
     check_output(output)
     check_forms(emitting.form)
-    Titled(title=written.title)
-    if report is not None:
-        _check_page(report)
-    elif written.title is not None:
-        raise click.UsageError("--title is that of a page: give --report FILE as well", ctx)
+    paged.check()
     if written.embed and output is None and output_format != "json":
         raise click.UsageError("--embed goes into JSON: give -o FILE or --format json as well", ctx)
     several, count = len(asked.counts) > 1, next(iter(asked.counts), None)
@@ -114,14 +97,14 @@ def command(
     refuse_too_late(read.source.display, limit_s, process_age_s(), read.graph, ProcessOverheads())
     deadline = deadline_from_start(searching_s(limit_s, read.graph.op_count))
     if prepared is None:
-        ctx.exit(_several(read, asked, deadline, console, required, written, output_format))
+        ctx.exit(_several(read, asked, deadline, console, required, written, paged, output_format))
     plan = find_partition(prepared, deadline, console)
     emitted = (lambda: emit_plan(plan, read, emitting, console)) if emitting.form else None
     deliver_plan(plan, console, output, output_format, embed=written.embed, emitted=emitted)
     tell_next([plan], limit_s, console)
-    if report is not None:
+    if paged.report is not None:
         shallow = limit_s is not None or plan.stopped == StopReason.INTERRUPTED
-        _deliver_page(plan, read, written, console, shallow=shallow)
+        paged.deliver(plan, read, console, Verifying(shallow=shallow))
     if plan.stopped == StopReason.INTERRUPTED:
         ctx.exit(INTERRUPTED)
     unmet = unmet_requirements(plan, required.require_ratio, optimal=required.require_optimal)
@@ -147,6 +130,7 @@ def _several(
     console: Console,
     required: Required,
     written: Written,
+    paged: Paged,
     output_format: str,
 ) -> int:
     """Search for a plan for each number of stages, deliver all of them and return the exit code."""
@@ -161,9 +145,9 @@ def _several(
     interrupted = found.stopped == StopReason.INTERRUPTED
     if not interrupted:
         tell_next(found.plans, asked.time_limit_s, console)
-    if written.report is not None:
+    if paged.report is not None:
         shallow = asked.time_limit_s is not None or interrupted
-        _deliver_page(found, read, written, console, shallow=shallow)
+        paged.deliver(found, read, console, Verifying(shallow=shallow))
     if interrupted:
         return INTERRUPTED
     ratio, optimal = required.require_ratio, required.require_optimal
@@ -174,44 +158,3 @@ def _several(
     for line in lines:
         click.echo(f"unmet: {line}", err=True)
     return 1 if lines else 0
-
-
-def _check_page(path: str) -> None:
-    """Check that a report can be made and written to *path*, before the work.
-
-    Raises
-    ------
-    InputError
-        If it cannot.
-    """
-    from mtpp.api.reporting.report import check_report
-
-    if path == "-":
-        problem = "goes to a file: standard output has the plan"
-        raise InputError(problem, parameter="report", remedy="name it report.html")
-    check_report(path, "report")
-
-
-def _deliver_page(
-    plan: PartitionPlan | PlanRange, model: Model, written: Written, console: Console, *, shallow: bool
-) -> None:
-    """Verify a plan and write its report; *shallow* leaves exhaustive searches out."""
-    from mtpp.api.reporting.browser import open_in_browser
-    from mtpp.api.reporting.made import command_text
-    from mtpp.api.reporting.report import result_page
-    from mtpp.api.verify import request_of
-    from mtpp.cli.flags import flag_of
-
-    path = written.report
-    assert path is not None
-    request = request_of(plan, model, Verifying(shallow=shallow))
-
-    def named(parameter: str) -> str:
-        """Name the option that left a search out, which nobody called shallow."""
-        return "the time limit or Ctrl-C; `mtpp verify` runs it" if parameter == "shallow" else flag_of(parameter)
-
-    made = result_page(request, console, named=named, title=written.title, command=command_text(sys.argv[1:]))
-    made.save(path)
-    console.say(f"{path}: {made.said}")
-    if written.open_page:
-        open_in_browser(path, console)

@@ -14,12 +14,14 @@ from mtpp.api.options.option import Option
 from mtpp.api.options.pfeife import Pfeife
 from mtpp.api.options.planning import Planning
 from mtpp.api.options.reading import Formats
+from mtpp.api.options.verifying import Verifying
 from mtpp.cli.flags import flag_of
 from mtpp.cli.options.file_types import MODEL
 from mtpp.cli.options.made import fields, made, options
 from mtpp.cli.options.shared import memory_limit_option, output_options, output_path
 from mtpp.cli.options.training import Emitted, Swept, knapsack_option, planner_options
 from mtpp.cli.options.warming import warm_up_behind_option
+from mtpp.cli.terminal.page import Paged
 from mtpp.errors import InputError
 from mtpp.host.deadline import deadline_from_start
 from mtpp.host.interrupts import INTERRUPTED
@@ -55,6 +57,7 @@ Task = TypeVar("Task", "SplitTask", "GraphTask")
 @options(Planning)
 @memory_limit_option()
 @output_path("Write the plan as JSON, whole or not at all.", folder=True)
+@options(Paged)
 @output_options("table", "json", "csv", "markdown")
 @warm_up_behind_option("plan")
 @click.pass_context
@@ -63,6 +66,7 @@ def command(
     /,
     model: str,
     output: str | None,
+    paged: Paged,
     output_format: str,
     console: Console,
     **asked: Any,
@@ -83,11 +87,15 @@ def command(
     if plan.swept.sums is not None and plan.swept.devices is None:
         raise click.UsageError("--sums goes with --sweep", ctx)
     _check_target(output, plan.emitted)
+    _check_page(paged, model, plan.swept)
     planned = plan.planned(model, console)
     if planned.emitted is None or output is None:
         deliver(output, planned.result, output_format)
     else:
         deliver_folder(output, None if planned.problem else planned.emitted, planned.result, output_format)
+    if paged.report is not None:
+        shallow = plan.planning.time_limit_s is not None or planned.stopped == StopReason.INTERRUPTED
+        paged.deliver(planned.result, model, console, *plan.verified(shallow=shallow))
     if planned.stopped == StopReason.INTERRUPTED:
         ctx.exit(INTERRUPTED)
     if planned.problem is not None:
@@ -127,6 +135,12 @@ class Asked(NamedTuple):
             plan = kinds.get(type(self.planner), _planned_line)(model, self, console)
         return plan()
 
+    def verified(self, *, shallow: bool) -> tuple[Verifying, Formats]:
+        """Return how the plan is verified, and how its model is read for that."""
+        costs, dims, form = (getattr(self.planner, name, None) for name in ("costs", "dims", "from_format"))
+        verifying = Verifying(shallow=shallow, costs=costs, dims=dims)
+        return verifying, Formats(from_format=form, time_unit=self.time_unit)
+
     def deadline(self, ops: int) -> Deadline:
         """Return the end of a search that leaves time to write a result about so many layers or ops."""
         from mtpp.cli.options.overheads import searching_s
@@ -156,6 +170,23 @@ def _check_target(output: str | None, emitted: Emitted) -> None:
     if output in (None, "-"):
         raise click.UsageError("--emit writes a folder: give -o FOLDER")
     check_emitted(emitted.form, output, force=emitted.force)
+
+
+def _check_page(paged: Paged, model: str, swept: Swept) -> None:
+    """Check that a page can be made, before the work.
+
+    Raises
+    ------
+    InputError
+        If it cannot.
+    click.UsageError
+        If there is to be one of a sweep, or of a model that cannot be read again.
+    """
+    paged.check()
+    if paged.report is not None and swept.devices is not None:
+        raise click.UsageError("--report is a page of one plan: leave out --sweep")
+    if paged.report is not None and model == "-":
+        raise click.UsageError("--report reads the model again: give a file in place of standard input")
 
 
 def _planned_split(model: str, asked: Asked, console: Console) -> Callable[[], PlanResult]:
