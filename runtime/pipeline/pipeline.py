@@ -144,10 +144,12 @@ def run_pipeline(
         stopped = StopReason.FINISHED
         try:
             tell("the pipeline: starting its workers")
+            progress.show("starting the workers", 0, choices.batches)
             crew.gather("ready")
             crew.tell_all("probe")
             crew.gather("probed")
             tell(f"the pipeline: running {counted(choices.batches, 'batch')}")
+            progress.show("warming up", 0, choices.batches)
             crew.tell_all("warm up")
             crew.gather("warm", sink.awaited, sink.take)
             crew.tell_all("run")

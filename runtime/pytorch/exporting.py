@@ -64,7 +64,7 @@ def export_module(
             problem = first_line(error).rstrip(".")
             if (found := _OTHER_RESULT.search(problem)) is not None:
                 raise InputError(
-                    f"its results have a {found['type']}, which is no type that PyTorch exports",
+                    f"one of its results is of type {found['type']}, which PyTorch does not export",
                     source=source,
                     remedy="have it return tensors, in tuples and dictionaries: models of transformers with"
                     " use_cache=False",

@@ -116,6 +116,6 @@ class _Caching(torch.nn.Module):  # type: ignore[misc, name-defined]
 
 def test_results_of_unknown_types_are_named() -> None:
     """Caches that models of transformers return are such; the message says how to leave them out."""
-    with pytest.raises(InputError, match="its results have a _Cache, which is no type that PyTorch exports") as caught:
+    with pytest.raises(InputError, match="of type _Cache, which PyTorch does not export") as caught:
         export_module(_Caching(), (torch.ones(2),), None, None, "m")
     assert "use_cache=False" in str(caught.value.remedy)
