@@ -20,7 +20,13 @@ ROOT = Path(__file__).resolve().parent.parent
 MOST_CASES = 3
 """Cases of one parametrised test in the default run, spread evenly over its matrix."""
 
-LONG = ("tests/suites/", "tests/test_packaging.py")
+LONG = (
+    "tests/suites/",
+    "tests/test_packaging.py",
+    "tests/test_notebooks.py",
+    "tests/cli/test_certify_killed.py",
+    "tests/api/test_warmup.py",
+)
 """Tests that take longest each."""
 
 # How long an example takes says nothing about it: the first one may compile a kernel.
