@@ -60,10 +60,8 @@ def training_headline(document: Mapping[str, Any]) -> Headline:
     ratio = document.get("family_ratio", document["ratio"])
     if ratio is None:
         return "Verified; nothing is proven about other plans", HELD
-    return (
-        f"Proven to be within a factor of {ratio_text(float(ratio))} of the fastest {_kind_of_plans(document)}",
-        WITHIN,
-    )
+    kind = _kind_of_plans(document).rstrip(",")
+    return f"Proven to be within a factor of {ratio_text(float(ratio))} of the fastest {kind}", WITHIN
 
 
 def _kind_of_plans(document: Mapping[str, Any]) -> str:

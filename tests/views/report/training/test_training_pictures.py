@@ -21,6 +21,7 @@ from mtpp.api.reporting.stage_flows import graph_flows, line_flows
 from mtpp.formats.training.native import write_training_model
 from mtpp.training.problem import PlanningProblem
 from mtpp.training.timeline import RowMemory
+from mtpp.views.report.headline import training_headline
 from mtpp.views.report.training.memory_peaks import peaks_section, stated_peaks
 from mtpp.views.report.training.scales import SizeScale, TimeScale, rate_text
 from mtpp.views.report.training.stage_diagram import DrawnStage, stage_diagram
@@ -160,3 +161,16 @@ def test_models_of_plans_are_text(tmp_path: Path) -> None:
     page = mtpp.report(plan_with(json.loads(text), planner="graphpipe", **given), None, json.loads(text))
     assert "<script>alert" not in page.html
     assert "&lt;script&gt;alert(1" in page.html
+
+
+def test_headlines_end_as_sentences_do() -> None:
+    """What is said of the fastest pipeline ends with its rules; where more follows, a comma stands between."""
+    system = {"data_parallel": True, "tensor_parallel": False, "recompute": True}
+    plan = {"feasible": True, "optimal": False, "ratio": 1.25, "planner": "equi", "system": system}
+    said, sign = training_headline(plan)
+    assert (said, sign) == (
+        "Proven to be within a factor of 1.25 of the fastest pipeline of stages in a line, "
+        "with or without data parallelism or recomputation",
+        "≤",
+    )
+    assert training_headline({**plan, "optimal": True})[0].endswith("recomputation, is faster")
