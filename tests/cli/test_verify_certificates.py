@@ -17,6 +17,7 @@ from forged_documents import edited
 from graph_strategies import LINK, chain, random_graph
 from plan_documents import plan_document
 from processes import printed, refused, run
+from seeds import sampled
 from verified_documents import CASES
 
 from mtpp.formats.graphs.native import write_native
@@ -239,7 +240,7 @@ def check(seed: int, edits: int) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("seeds", "edits"), [(range(40), 2), (range(1000, 1400), 5)])
+@pytest.mark.parametrize(("seeds", "edits"), [(range(40), 2), (sampled(range(1000, 1400), 200), 5)])
 def test_no_edit_deceives(seeds: range, edits: int) -> None:
     """True documents of any kind are accepted; no row of an edited one passes that brute force does not confirm."""
     assert sum(check(seed, edits) for seed in seeds) == edits * len(seeds)

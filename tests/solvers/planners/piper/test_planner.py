@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from machines import on_machine
+from seeds import sampled
 from training_models import random_problem
 from training_oracles import best_plan, is_plan, least_memory, time_of
 
@@ -57,9 +58,9 @@ def test_the_result_is_the_optimum(seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("hundred", range(2, 9))
+@pytest.mark.parametrize("hundred", sampled(range(2, 9), 4))
 def test_the_result_is_the_optimum_for_many_more(hundred: int) -> None:
-    """700 more of the same kind."""
+    """Hundreds more of the same kind."""
     for seed in range(100 * hundred, 100 * hundred + 100):
         _check_against_oracle(seed)
 
