@@ -91,7 +91,7 @@ def test_convex_sets_need_fewer_labellings(seeds: range) -> None:
 
 def test_wide_scans_are_left() -> None:
     """No more memory is taken than for so many states and entries."""
-    ops = 13
+    ops = 8
     graph = MergedGraph([1] * ops, [0] * ops, [(1, v, (ops - 1,)) for v in range(ops - 1)], list(range(ops)))
     frontier = Frontier(graph, graph.work, range(ops), set())
     with pytest.MonkeyPatch.context() as patch:
