@@ -1,0 +1,1 @@
+"""Scans of a graph: states, the arcs between them, and their fronts."""
