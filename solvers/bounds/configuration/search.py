@@ -32,6 +32,7 @@ import numpy as np
 from mtpp.host.deadline import Deadline
 from mtpp.inference.graph import Int64Array
 from mtpp.inference.instance import Instance
+from mtpp.inference.partition import Partition
 from mtpp.solvers.bounds.configuration.families import StageSets, TimeUp, tree_rows
 from mtpp.solvers.bounds.configuration.kernels.stage_families import (
     CUT,
@@ -93,6 +94,8 @@ class ConfigurationSearch:
     ----------
     proven
         That the highest limit ruled out here can be, None if none was.
+    partition
+        None: no partition is found on the way.
     """
 
     def __init__(self, instance: Instance, limits: BoundLimits, threads: Threads) -> None:
@@ -108,11 +111,17 @@ class ConfigurationSearch:
         self._exhausted = False  # whether no family was left to split at some limit
         self._certain = True  # whether that showed that such limits cannot be ruled out by these means
         self.proven: StageProof | None = None
+        self.partition: Partition | None = None
 
     @property
     def lower(self) -> int:
         """Ticks that no partition can beat, as far as is known."""
         return self._low + 1
+
+    @property
+    def reached(self) -> int:
+        """The highest limit that was ruled out here, in ticks; −1 if none was."""
+        return -1 if self.proven is None else self.proven.limit
 
     @property
     def ended(self) -> bool:
@@ -124,8 +133,8 @@ class ConfigurationSearch:
         """Whether it has ended, and that is certain."""
         return self._certain and self.ended
 
-    def run(self, deadline: Deadline, lower: int = 0) -> None:
-        """Go on until the deadline, or the end, given ticks that no partition can beat.
+    def run(self, deadline: Deadline, lower: int = 0, target: int | None = None) -> None:
+        """Go on until the deadline, or the end, given ticks that no partition can beat, and ticks that will do.
 
         Notes
         -----
@@ -133,6 +142,7 @@ class ConfigurationSearch:
         """
         self._limits = replace(self._limits, deadline=deadline)
         self._low = max(self._low, lower - 1)
+        self._high = self._high if target is None else min(self._high, target - 1)
         self._cut_short = False
         with suppress(TimeUp):
             if not self._climbed:

@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import random
-
-import oracles
 import pytest
-from flow_proofs import claim_of, grouped, random_problem
 from graph_strategies import LINK, random_graph
 from oracles import brute_force_optimum
 
-from mtpp.checker.checks import check_bound
-from mtpp.checker.report import Tier
 from mtpp.host.deadline import Deadline
 from mtpp.inference.instance import Instance
 from mtpp.machine.machine import Machine
-from mtpp.solvers.bounds.configuration import bound as module
 from mtpp.solvers.bounds.configuration.bound import bound
 from mtpp.solvers.bounds.configuration.search import ConfigurationSearch
 from mtpp.solvers.bounds.limits import BoundLimits
-from mtpp.solvers.reduction.reduction import reduce_instance
-from mtpp.solvers.relaxation import candidates
 from mtpp.solvers.threads import Threads
 
 
@@ -35,38 +25,6 @@ def test_the_search_comes_to_its_end(seed: int) -> None:
     assert result.solved
     assert result.lower is not None
     assert 0.6 * optimum < result.lower.value <= optimum
-
-
-@pytest.mark.parametrize("part", range(4))
-def test_bounds_of_relaxed_graphs_pass(part: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On small graphs with memories and groups, where any op may be left out; none is above the optimum."""
-    monkeypatch.setattr(candidates, "_LEVELS", ((1.0, 0.0), (0.5, 0.0), (0.2, 0.0)))
-    monkeypatch.setattr(candidates, "_MOST_WORK", 1.0)
-    for name, value in (("_FEWEST", 0), ("_APART", 1.0), ("_LEAST_TURN_S", 0.0)):
-        monkeypatch.setattr(module, name, value)
-    found = module._contenders
-    monkeypatch.setattr(
-        module, "_contenders", lambda *asked: [one for one in found(*asked) if one.relaxation is not None]
-    )
-    passed = 0
-    for seed in range(part, 120, 4):
-        graph, system, k, together = random_problem(seed, op_count=random.Random(seed).randint(4, 7))
-        instance, groups = grouped(graph, system, k, together)
-        optimum = brute_force_optimum(graph, system, k, groups)
-        if optimum >= oracles.NEVER:
-            continue
-        reduced = reduce_instance(instance)
-        limits = BoundLimits(optimum, reduced=reduced, deadline=Deadline(0.6), jobs=1 + seed % 2)
-        lower = bound(reduced.instance, limits).lower
-        if lower is None:
-            continue
-        assert lower.value <= optimum, seed
-        claim = claim_of(graph, system, k, together, lower.value, json.loads(json.dumps(lower.proof)))
-        check = check_bound(claim, lower.method, Tier.EXACT, optimum, None)[0]
-        assert check.passed, (seed, check.detail)
-        assert claim.proof["relaxed"]["left_out"]
-        passed += 1
-    assert passed > 3
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
