@@ -29,9 +29,11 @@ ALGORITHMS = (AUTO, DOWNSET, PIPER, *PARTITIONERS[2:])
 SIMPLE, _, NODE, CROSSINGS, FRACTION, CAPACITY, NO_DAG, NO_CUT_IO, BOTTLENECK, *_STRONG = BOUNDS = (
     *("simple", DOWNSET, "node", "crossings", "fraction", "capacity"),
     *("bottleneck-no-dag", "bottleneck-no-cut-io", "bottleneck"),
-    *("bottleneck-guess", "relaxation", "node-convex", "configuration", "branch-and-bound", "exact-mip"),
+    *("bottleneck-guess", "relaxation", "node-convex", "convex-weights", "position-weights", "configuration"),
+    *("branch-and-bound", "exact-mip"),
 )
-BOTTLENECK_GUESS, RELAXATION, NODE_CONVEX, CONFIGURATION, BRANCH_AND_BOUND, EXACT_MIP = _STRONG
+BOTTLENECK_GUESS, RELAXATION, NODE_CONVEX, CONVEX_WEIGHTS, POSITION_WEIGHTS, CONFIGURATION, *_LAST = _STRONG
+BRANCH_AND_BOUND, EXACT_MIP = _LAST
 """Lower bounds, from cheap to strong."""
 
 NATIVE, PLACEMENT, _, NODE_LINK, GRAPHML, PIPEDREAM, TENSORFLOW, *_MODELS = FORMATS_READ = (

@@ -115,15 +115,13 @@ def claim_of_bound(
         if fault is not None:
             return Check(BOUND_CHECK, False, f"{method}: {fault}")
         return placed.claim(plan, graph, bound, path)
-    keys = proof if isinstance(proof, dict) else {}
-    of_goal = "objective" in keys
+    of_goal = isinstance(proof, dict) and "objective" in proof
     order = "fixed" if placed is None or placed.uniform else plan["machine"]["order"]
     if placed is not None:
         system = {**system, **placed.best}
         if placed.one_class:
             system["bandwidth_bytes_per_s"] = rate_of(placed.devices[0])
-    differ = placed is not None and not placed.uniform
-    on_devices = of_goal or (differ and "order" in keys and ENVELOPE not in keys)
+    on_devices = of_goal or (placed is not None and not placed.uniform and isinstance(proof, dict) and "order" in proof)
     if on_devices:
         if proof.get("order") != order:
             said = f"{method}: its proof is not for the machine's order of devices"

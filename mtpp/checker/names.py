@@ -30,7 +30,8 @@ ALGORITHMS = (
 BOUNDS = (
     *("simple", "downset", "node", "crossings", "fraction", "capacity"),
     *("bottleneck-no-dag", "bottleneck-no-cut-io", "bottleneck"),
-    *("bottleneck-guess", "relaxation", "node-convex", "configuration", "branch-and-bound", "exact-mip"),
+    *("bottleneck-guess", "relaxation", "node-convex", "convex-weights", "position-weights", "configuration"),
+    *("branch-and-bound", "exact-mip"),
 )
 """Lower bounds; some of them find partitions on their way."""
 

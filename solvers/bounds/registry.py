@@ -43,6 +43,8 @@ class BoundEntry:
     share
         Of the time left, at most, for its first turn. In a lane this holds where others of the lane are to come or to
         go on; it is below 1 for bounds that cannot be resumed.
+    ahead
+        Of the time left, for a turn before the lanes, beside others of that kind: it closes many a gap at once.
     makes_room
         Whether it may go on for ever without result: having stood still, it makes room for lanes that are further.
     largest, power
@@ -57,6 +59,7 @@ class BoundEntry:
     first: bool = False
     lane: int | None = None
     share: float = WEAK_SHARE
+    ahead: float = 0.0
     makes_room: bool = False
     largest: float = inf
     power: int = 1
@@ -83,6 +86,8 @@ BOUNDS = {
         BoundEntry(names.BOTTLENECK_GUESS, Tier.SOLVER, f"{_HERE}.bottleneck_guess", in_ladder=False),
         BoundEntry(names.RELAXATION, Tier.ENUMERATED, f"{_HERE}.relaxation", lane=0, share=1.0, makes_room=True),
         BoundEntry(names.NODE_CONVEX, Tier.SOLVER, f"{_HERE}.node_convex", lane=0),
+        BoundEntry(names.CONVEX_WEIGHTS, Tier.EXACT, f"{_HERE}.convex_weights.bound", lane=1, share=0.6, ahead=0.3),
+        BoundEntry(names.POSITION_WEIGHTS, Tier.EXACT, f"{_HERE}.position_weights.bound", lane=1, share=0.7, ahead=0.3),
         BoundEntry(names.CONFIGURATION, Tier.EXACT, f"{_HERE}.configuration.bound", lane=1, share=1.0),
         BoundEntry(
             names.BRANCH_AND_BOUND,

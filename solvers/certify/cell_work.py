@@ -163,8 +163,11 @@ class _CellWork:
             self._observer.phase(name)
             share = BOUNDS[name].share if lanes else 1 / (len(weak) - number)
             self._try_to_the_end(name, self._deadline.share(share), self._thread)
+        ahead = [name for lane in lanes for name in lane if BOUNDS[name].ahead]
+        if ahead and not self._stopped():
+            self._work_side_by_side([[name] for name in ahead], self._go_ahead)
         if lanes and not self._stopped():
-            self._work_side_by_side(lanes)
+            self._work_side_by_side(lanes, self._take_turns)
         return self._told(
             stopped=self._stopped() or (StopReason.TIME_LIMIT if self._cut_short() else StopReason.FINISHED)
         )
@@ -186,15 +189,24 @@ class _CellWork:
         while name in self._resume and deadline.remaining_s() > _LEFT_S and not self._over():
             self._try(name, deadline, thread)
 
-    def _work_side_by_side(self, lanes: list[list[str]]) -> None:
+    def _work_side_by_side(self, lanes: list[list[str]], work: Callable[[list[str]], None]) -> None:
         self._observer.phase(", ".join(name for lane in lanes for name in lane))
         with ThreadPoolExecutor(len(lanes)) as threads:
             try:
-                for done in as_completed([threads.submit(self._take_turns, lane) for lane in lanes]):
+                for done in as_completed([threads.submit(work, lane) for lane in lanes]):
                     done.result()
             except BaseException:
                 self._given_up = True  # or the others would be waited for
                 raise
+
+    def _go_ahead(self, lane: list[str]) -> None:
+        """Work at a bound that has a turn before the lanes."""
+        thread = TimedThread()
+        try:
+            for name in lane:
+                self._try(name, self._deadline.share(BOUNDS[name].ahead), thread)
+        finally:
+            thread.close()
 
     def _take_turns(self, lane: list[str]) -> None:
         """Work at the bounds of a lane one after the other, and then on at those that are not through."""
@@ -204,7 +216,7 @@ class _CellWork:
             for number, name in enumerate(lane):
                 others = lane[number + 1 :] + [other for other in lane if other in self._resume]
                 share = BOUNDS[name].share if others else 1.0
-                if not self._over():
+                if not self._over() and not self._through(name):
                     self._try(name, self._deadline.share(share), thread)
                     if share < 1 and not self._through(name):
                         cut.append(name)

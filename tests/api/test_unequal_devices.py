@@ -7,7 +7,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import networkx as nx
 import pytest
 from device_cells import FORK
 from reference_machines import machine_text
@@ -85,33 +84,6 @@ def test_a_better_machine_is_not_proven_by_the_same_proof(document: dict[str, An
         forged = copy.deepcopy(document)
         forged["machine"]["devices"][2][key] = value
         assert not mtpp.verify(forged).passed
-
-
-@pytest.mark.parametrize("marked", [True, False])
-def test_an_order_of_ops_is_no_order_of_devices(document: dict[str, Any], marked: bool) -> None:
-    """Proofs that scan the ops in an order hold on the envelope, whatever the order of the devices, if they say so."""
-    graph = document["graph"]
-    number = {op["name"]: v for v, op in enumerate(graph["ops"])}
-    edges = [(number[row["producer"]], number[name]) for row in graph["tensors"] for name in row["consumers"]]
-    work = [-(-op["work"] // 2) for op in graph["ops"]]
-    share = sum(work) // 3
-    proof = {
-        "cutoff": share,
-        "stages": 3,
-        "streamed": False,
-        "order": list(nx.topological_sort(nx.DiGraph(edges))),
-        "forgotten": [],
-        "weights": [[v, ticks] for v, ticks in enumerate(work) if ticks],
-        "capacity": share - 1,
-        "slope": [0, 0],
-        **({"envelope": True} if marked else {}),
-    }
-    document["lower_bound"] = {"value": share, "method": "convex-weights", "tier": "exact", "proof": proof}
-    document |= {"optimal": False, "ratio": document["bottleneck"] / share}
-    (row,) = (row for row in mtpp.verify(document).rows if row.claim == "lower bound")
-    assert (row.verdict == "ok") is marked, row
-    if not marked:
-        assert "order of devices" in row.detail
 
 
 def test_given_stages_keep_their_bound(tmp_path: Path) -> None:

@@ -10,22 +10,43 @@ from itertools import combinations
 
 import oracles
 import pytest
+from labelling_oracle import Labellings, windows_of, worths_of
 from looped_oracles import family_rows, replayed
 from processes import ROOT
 
-from docs.drawing import capacity, chosen_stages, configuration, crossings, downset, fraction, layer_plans, relaxation
+from docs.drawing import (
+    capacity,
+    chosen_stages,
+    configuration,
+    convex_weights,
+    crossings,
+    downset,
+    fraction,
+    layer_plans,
+    position_weights,
+    relaxation,
+)
 from docs.drawing.example import LADDER, Example
 from docs.drawing.merges import MERGE, merged
 from docs.drawing.schedule_paths import path_length, splits
 from docs.drawing.schedule_paths import replayed as drawn_times
 from docs.drawing.stage_sets import convex_sets, downsets
 from docs.drawing.training_example import MS, chain, fits, graph_plan, layer_chains, split_plan
+from mtpp.checker.claim import BoundClaim
 from mtpp.checker.graph import model_in_ticks
 from mtpp.checker.relaxed import relaxation_of, relaxed_graph
 from mtpp.formats.graphs.native import read_native
 from mtpp.machine.presets import load_device
 
-EXAMPLES = (LADDER, MERGE, chosen_stages.DETOUR, chosen_stages.POSITIONS, chosen_stages.PAIR, relaxation.SMALL_OPS)
+EXAMPLES = (
+    LADDER,
+    MERGE,
+    chosen_stages.DETOUR,
+    chosen_stages.POSITIONS,
+    chosen_stages.PAIR,
+    relaxation.SMALL_OPS,
+    position_weights.CROSSED,
+)
 REFERENCE = load_device("reference")
 
 
@@ -98,6 +119,70 @@ def test_configuration_values_hold() -> None:
     for limit in (row["lower"] - 1, row["lower"]):  # there is no partition at the first, and one at the second
         shown = configuration.possible_stages(LADDER, limit)
         assert all(any(stage <= set(some) for some in shown) for stage in _stages(LADDER, limit))
+
+
+def test_convex_weights_hold() -> None:
+    """No stage of any partition that costs less than the cutoff holds more than the capacity; k times that is less."""
+    row = LADDER.bound("convex-weights")
+    proof, graph = row["lower_proof"], _graph(LADDER)
+    weight = convex_weights.weights(LADDER, proof)
+    shown = convex_weights.largest_sets(LADDER, row["lower"] - 1)
+    for assignment in oracles.monotone_assignments(graph, len(LADDER.ops)):
+        for stage in set(assignment):
+            some = [v for v, s in enumerate(assignment) if s == stage]
+            if oracles.stage_cost(graph, REFERENCE, some, LADDER.k) < row["lower"]:
+                assert sum(weight[LADDER.ops[v]] for v in some) <= proof["capacity"]
+                assert any({LADDER.ops[v] for v in some} <= set(other) for other in shown)
+    assert sum(weight.values()) > LADDER.k * proof["capacity"]
+
+
+def test_spans_of_tensors_in_a_scan() -> None:
+    """No op comes before one that it reads from, and three tensors are live at most, as the page says."""
+    order = [LADDER.ops[op] for op in LADDER.bound("convex-weights")["lower_proof"]["scan"]]
+    spans = convex_weights.spans(LADDER, order).values()
+    assert all(begin < end for begin, end in spans)
+    live = [
+        {one.name for one in LADDER.tensors if one.producer in order[:i] and set(one.consumers) & set(order[i:])}
+        for i in range(len(order))
+    ]
+    assert [len(row) for row in live] == [sum(begin < i <= end for begin, end in spans) for i in range(len(order))]
+    assert max(map(len, live)) == 3
+
+
+def test_every_partition_is_worth_the_same() -> None:
+    """Over its stages, each partition adds up to the sum of the last weights; so much is out of reach."""
+    example = position_weights.CROSSED
+    graph, k = _graph(example), example.k
+    weights = position_weights.step_weights(example)
+    for assignment in oracles.monotone_assignments(graph, k):
+        total = 0
+        for op, own in zip(example.ops, assignment, strict=True):
+            row = weights[op]
+            total += row[own] + sum(row[j] - row[j - 1] for j in range(own + 1, k))
+        assert total == sum(row[-1] for row in weights.values())
+
+
+@pytest.mark.parametrize("stage", [1, 2])
+def test_worths_of_a_stage(stage: int) -> None:
+    """Worths, windows and the most of each stage are those of all labellings, and less than any partition is worth."""
+    example = position_weights.CROSSED
+    row = example.bound("position-weights")
+    limit, ticks = row["lower"] - 1, model_in_ticks(json.loads(example.path.read_text()), 25 * 10**9, example.k)
+    merged = BoundClaim(ticks, REFERENCE.to_document(), example.k, [], 0, {"merges": []}).merged()
+    assert not isinstance(merged, str)
+    weights = position_weights.step_weights(example)
+    stages = windows_of(merged, merged.work, example.k, limit)
+    drawn = position_weights.windows(example, limit)
+    assert [set(range(first, last + 1)) for first, last in drawn.values()] == stages
+    worths = worths_of(dict(enumerate(weights.values())), stages, stage)
+    assert list(position_weights.worths(example, weights, limit, stage).values()) == worths
+    ways = Labellings.of(merged, merged.work).allowed(worths, limit)
+    most, labels = position_weights.best_labelling(example, dict(zip(example.ops, worths, strict=True)), limit)
+    assert max(ways.worth(worths)) == most
+    assert list(labels.values()) in ways.labels[ways.worth(worths) == most].tolist()
+    (step,) = row["lower_proof"]["tree"]["steps"]
+    assert most < step["floors"][stage - 1]
+    assert sum(floor - 1 for floor in step["floors"]) < sum(one[-1] for one in weights.values())
 
 
 def test_windows_are_those_of_the_verifier() -> None:

@@ -110,7 +110,7 @@ def worths_of(weights: dict[int, Sequence[int]], windows: Sequence[set[int]], st
         grown = amounts.get(stage, 0) - amounts.get(stage - 1, 0)
         rows.append(
             (
-                (grown if stage <= max(stages) else 0) if min(stages) < stage else None,
+                grown if min(stages) < stage else None,
                 amounts.get(stage, 0) if stage in stages else None,
                 0 if max(stages) > stage else None,
             )
@@ -165,7 +165,7 @@ class Weighing:
         if not all(windows):
             return -1, windows
         weights = {self.graph.group_of[op]: row for op, row in step["weights"]}
-        slack = -sum(row[max(windows[v]) - 1] for v, row in weights.items())
+        slack = -sum(row[-1] for row in weights.values())
         most, found = [], []
         for stage in range(1, self.k + 1):
             worths = worths_of(weights, windows, stage)

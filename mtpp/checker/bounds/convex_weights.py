@@ -40,7 +40,7 @@ def check_convex_weights(claim: BoundClaim) -> Verdict:
         "cutoff": whole(1),
         "stages": whole(1),
         "streamed": flag,
-        "order": array(whole()),
+        "scan": array(whole()),
         "forgotten": array(whole()),
         "weights": array(items(whole(), whole(1, 2**_MOST_BITS))),
         "capacity": whole(),
@@ -87,7 +87,7 @@ def _fault(claim: BoundClaim, graph: MergedGraph) -> str | None:
 
 def frontier_of(claim: BoundClaim, graph: MergedGraph, weight: Sequence[int]) -> Frontier | str:
     """Return the ops in the order of a proof, without the tensors that it forgets, or what is wrong with either."""
-    order = groups_of(claim, graph, claim.proof["order"], "is in the order twice")
+    order = groups_of(claim, graph, claim.proof["scan"], "is in the order twice")
     if isinstance(order, str):
         return order
     place = {group: i for i, group in enumerate(order)}

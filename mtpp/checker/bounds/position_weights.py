@@ -14,12 +14,14 @@ taken. A window without a stage shows that there is no partition within L.
 op v is before it if s(v) < j, which lo(v) < j allows; inside if s(v) = j; after it if s(v) > j, which hi(v) > j allows.
 Let it be worth
 
-    a(v, j) inside;  a(v, j) − a(v, j − 1) before, and 0 if hi(v) < j;  0 after.
+    a(v, j) inside;  a(v, j) − a(v, j − 1) before;  0 after.
 
-Over all stages, v is worth a(v, s) + Σ_{s < j ≤ hi(v)} (a(v, j) − a(v, j − 1)) = a(v, hi(v)), whatever s = s(v) may be.
-So with M_j no less than the worth of any monotone labelling of stage j within R, a partition within L has
+Over all stages, v is worth a(v, s) + Σ_{s < j ≤ k} (a(v, j) − a(v, j − 1)) = a(v, k), whatever s = s(v) may be. So with
+M_j no less than the worth of any monotone labelling of stage j within R, a partition within L has
 
-    Σ_v a(v, hi(v)) = Σ_j (worth of stage j) ≤ Σ_j M_j.
+    Σ_v a(v, k) = Σ_j (worth of stage j) ≤ Σ_j M_j.
+
+The same steps refute lower limits as well, whose windows are narrower: no M_j rises, and nothing else changes.
 
 Let the slack σ be the right side less the left one. There is no such partition if σ < 0. Else each of its stages is
 worth M_j − σ or more, so a label that no labelling of stage j within R worth that much gives to v is not what v has:
@@ -67,7 +69,7 @@ def check_position_weights(claim: BoundClaim) -> Verdict:
         "cutoff": whole(1),
         "stages": whole(1),
         "streamed": flag,
-        "order": array(whole()),
+        "scan": array(whole()),
         "forgotten": array(whole()),
         "tree": whatever,
     }
@@ -236,7 +238,7 @@ class _Cases:
         def scan(j: int) -> Scan:
             return Scan(self.frontier, worths[j], self.room, step["slopes"][j], step["floors"][j])
 
-        slack: int = -sum(row[windows.last[group] - 1] for group, row in weights.items())
+        slack: int = -sum(row[-1] for row in weights.values())
         kept: dict[int, Scan] = {}
         size = 0
         most: list[int] = []
@@ -267,7 +269,7 @@ class _Cases:
             row, first, last = weights.get(place.op, none), windows.first[place.op], windows.last[place.op]
             before = inside = after = None
             if first < stage:
-                before = row[stage - 1] - row[stage - 2] if stage <= last else 0
+                before = row[stage - 1] - row[stage - 2]
             if first <= stage <= last and stage not in windows.out[place.op]:
                 inside = row[stage - 1]
             if last > stage:

@@ -38,7 +38,7 @@ def test_a_bound_that_fails_ends_the_other_one(monkeypatch: pytest.MonkeyPatch) 
         stops.append(limits.stop)
         return BoundResult(None, solved=False)
 
-    names = [name for name, entry in BOUNDS.items() if entry.lane is not None]
+    names = [name for name, entry in BOUNDS.items() if entry.lane is not None and not entry.ahead]
     bounds = dict.fromkeys(names, endless) | {"configuration": absurd}
     monkeypatch.setattr(
         certifying, "bound_entry", lambda name: SimpleNamespace(load=lambda: bounds[name], tier="solver")
@@ -231,6 +231,8 @@ SCHEDULE = {
     "bottleneck-guess": WEAK,
     "relaxation": [(1.0, 0.96), (0.96,)],
     "node-convex": [(0.08, 0.96), (0.96,)],
+    "convex-weights": [(0.3, 0.96), (0.6, 0.96)],
+    "position-weights": [(0.3, 0.96), (0.7, 0.96)],
     "configuration": [(1.0, 0.96), (0.96,)],
     "branch-and-bound": [(1.0, 0.96), (0.96,)],
     "exact-mip": [(0.4, 0.96), (0.96,)],
@@ -241,16 +243,17 @@ SCHEDULE = {
 @pytest.mark.parametrize(
     ("k", "lanes"),
     [
-        (3, ["relaxation node-convex relaxation node-convex", "configuration configuration",
+        (3, ["relaxation node-convex relaxation node-convex",
+             "convex-weights position-weights configuration configuration",
              "branch-and-bound exact-mip branch-and-bound exact-mip"]),
         (50, ["relaxation node-convex branch-and-bound exact-mip relaxation branch-and-bound exact-mip node-convex",
-              "configuration configuration"]),
+              "convex-weights position-weights configuration configuration"]),
     ],
 )  # fmt: skip
 def test_every_bound_has_its_lane_its_turns_and_its_shares(
     monkeypatch: pytest.MonkeyPatch, k: int, lanes: list[str]
 ) -> None:
-    """Weak ones one after the other, strong ones in lanes: large models of all stages in the first."""
+    """Weak ones one after the other, then two ahead of the lanes of strong ones, large models in the first."""
     share = Deadline.share
 
     def shared(self: Deadline, part: float) -> Deadline:
@@ -277,9 +280,12 @@ def test_every_bound_has_its_lane_its_turns_and_its_shares(
     assert {name: [parts for told, parts in tried if told == name] for name in BOUNDS} == SCHEDULE
     order = [name for name, _ in tried]
     weak = [name for name in BOUNDS if name not in " ".join(lanes).split() and name not in ("simple", "node")]
+    ahead = [name for name in BOUNDS if BOUNDS[name].ahead]
+    before = len(weak) + 1 + len(ahead)
     assert order[: len(weak) + 1] == ["node", *weak]
+    assert set(order[len(weak) + 1 : before]) == set(ahead)
     for lane in lanes:
-        assert [name for name in order[len(weak) + 1 :] if name in lane.split()] == lane.split()
+        assert [name for name in order[before:] if name in lane.split()] == lane.split()
     assert rooms == [" ".join(dict.fromkeys(lanes[0].split()))]
 
 

@@ -31,7 +31,7 @@ PROOF: dict[str, Any] = {
     "cutoff": 16,
     "stages": 3,
     "streamed": False,
-    "order": [0, 1, 2],
+    "scan": [0, 1, 2],
     "forgotten": [],
     "weights": [[0, 1]],
     "capacity": 0,
@@ -44,7 +44,7 @@ EVEN = CostGraph.build(name="even", time_unit="ps", ops=[Op(f"op{i}", 4) for i i
 COUNTED: dict[str, Any] = {
     **PROOF,
     "cutoff": 12,
-    "order": [3, 0, 1, 6, 2, 4, 5],
+    "scan": [3, 0, 1, 6, 2, 4, 5],
     "weights": [[op, 5] for op in range(7)],
     "capacity": 10,
     "slope": [5, 2],
@@ -81,12 +81,12 @@ def test_any_slope_tells_the_same(slope: list[int]) -> None:
         ({"cutoff": 15}, "the proof's cutoff is 15 ticks, the claim's 16"),
         ({"stages": 4}, "the proof is for 4 stages, the claim for 3"),
         ({"streamed": True}, "nothing is streamed without a fast memory"),
-        ({"order": [0, 1]}, "op 'op2' is not in the order"),
-        ({"order": [0, 1, 3]}, "there is no op 3"),
-        ({"order": [0, 1, 1]}, "op 'op1' is in the order twice"),
-        ({"order": [0, 1, 2, 1]}, "op 'op1' is in the order twice"),
-        ({"order": [1, 0, 2]}, "op 'op1' comes in the order before one that it reads from"),
-        ({"order": []}, "op 'op0' is not in the order"),
+        ({"scan": [0, 1]}, "op 'op2' is not in the order"),
+        ({"scan": [0, 1, 3]}, "there is no op 3"),
+        ({"scan": [0, 1, 1]}, "op 'op1' is in the order twice"),
+        ({"scan": [0, 1, 2, 1]}, "op 'op1' is in the order twice"),
+        ({"scan": [1, 0, 2]}, "op 'op1' comes in the order before one that it reads from"),
+        ({"scan": []}, "op 'op0' is not in the order"),
         ({"forgotten": [2]}, "there is no tensor 2 between ops"),
         ({"forgotten": [1, 1]}, "a tensor is forgotten twice"),
         ({"forgotten": [0]}, "a convex set may hold 1, more than 0"),
@@ -115,9 +115,9 @@ def test_the_cutoff_is_the_limit() -> None:
         ({"cutoff": 0}, "cutoff"),
         ({"stages": 0}, "stages"),
         ({"streamed": 0}, "streamed"),
-        ({"order": 0}, "order"),
-        ({"order": [0, "op1", 2]}, "order/1"),
-        ({"order": [0, -1, 2]}, "order/1"),
+        ({"scan": 0}, "scan"),
+        ({"scan": [0, "op1", 2]}, "scan/1"),
+        ({"scan": [0, -1, 2]}, "scan/1"),
         ({"forgotten": None}, "forgotten"),
         ({"forgotten": [-1]}, "forgotten/0"),
         ({"weights": {}}, "weights"),
@@ -151,21 +151,21 @@ def test_missing_keys_are_bad_input() -> None:
 
 def test_groups_count_as_one_op() -> None:
     """With the first and the last op together all three are one, called by any of its ops, once."""
-    proof = {**PROOF, "order": [1], "weights": [[2, 1]], "stages": 7, "cutoff": 18}
+    proof = {**PROOF, "scan": [1], "weights": [[2, 1]], "stages": 7, "cutoff": 18}
     together = [["op0", "op2"]]
     assert judge(DEAR, 7, 18, proof, together=together)[0]
     assert not judge(DEAR, 7, 18, proof)[0]
     name = "op 'op0', with what is merged with it,"
     two = judge(DEAR, 7, 18, {**proof, "weights": [[2, 1], [1, 1]]}, together=together)
     assert two == (False, f"convex-weights: {name} has two weights")
-    two = judge(DEAR, 7, 18, {**proof, "order": [0, 2]}, together=together)
+    two = judge(DEAR, 7, 18, {**proof, "scan": [0, 2]}, together=together)
     assert two == (False, f"convex-weights: {name} is in the order twice")
 
 
 def test_streamed_parameters_count_beyond_the_memory() -> None:
     """With a tick a byte beyond 15, no stage below 12 ticks holds an op of 2 ticks with 25 bytes."""
     graph = CostGraph.build(name="one", time_unit="ps", ops=[Op("op0", 2, None, 25)], tensors=[])
-    proof = {**PROOF, "streamed": True, "order": [0], "cutoff": 12}
+    proof = {**PROOF, "streamed": True, "scan": [0], "cutoff": 12}
     for fast, reserve, peak in ((15, 0, "reserve"), (20, 5, "reserve"), (15, 5, "order")):
         system = Device("memory", 1, 1, Link(10**12), fast, reserve, peak)
         assert judge(graph, 3, 12, proof, system)[0]
@@ -206,7 +206,7 @@ def some_proof(drawn: Drawn, cutoff: int, *, best: bool) -> tuple[bool, dict[str
         "cutoff": cutoff,
         "stages": drawn.k,
         "streamed": streamed,
-        "order": [name_of(merged, v, pick) for v in order],
+        "scan": [name_of(merged, v, pick) for v in order],
         "forgotten": sorted(forgotten),
         "weights": rows,
         "capacity": capacity,

@@ -38,7 +38,7 @@ PROOF: dict[str, Any] = {
     "cutoff": 12,
     "stages": 3,
     "streamed": False,
-    "order": [3, 0, 1, 6, 2, 4, 5],
+    "scan": [3, 0, 1, 6, 2, 4, 5],
     "forgotten": [],
     "tree": LEAF,
 }
@@ -52,7 +52,7 @@ PAIR: dict[str, Any] = {
     **PROOF,
     "cutoff": 16,
     "stages": 2,
-    "order": [0, 1, 2],
+    "scan": [0, 1, 2],
     "tree": {"steps": [ENDS], "branch": None},
 }
 """The first op is in the first of two stages, which is below 16 ticks with no others."""
@@ -98,10 +98,10 @@ def test_windows_alone_refute() -> None:
         ({"cutoff": 17}, "the proof's cutoff is 17 ticks, the claim's 16"),
         ({"cutoff": 15}, "the proof's cutoff is 15 ticks, the claim's 16"),
         ({"streamed": True}, "nothing is streamed without a fast memory"),
-        ({"order": [0, 1]}, "op 'op2' is not in the order"),
-        ({"order": [0, 1, 3]}, "there is no op 3"),
-        ({"order": [0, 1, 1]}, "op 'op1' is in the order twice"),
-        ({"order": [0, 2, 1]}, "op 'op2' comes in the order before one that it reads from"),
+        ({"scan": [0, 1]}, "op 'op2' is not in the order"),
+        ({"scan": [0, 1, 3]}, "there is no op 3"),
+        ({"scan": [0, 1, 1]}, "op 'op1' is in the order twice"),
+        ({"scan": [0, 2, 1]}, "op 'op2' comes in the order before one that it reads from"),
         ({"forgotten": [2]}, "there is no tensor 2 between ops"),
         ({"forgotten": [0, 0]}, "a tensor is forgotten twice"),
         ({"forgotten": [0]}, "case 0 is not refuted: its weights leave a slack of 0"),
@@ -145,8 +145,8 @@ def test_wrong_steps_prove_nothing(change: dict[str, Any], fault: str) -> None:
         ({"cutoff": 0}, "cutoff"),
         ({"stages": 0}, "stages"),
         ({"streamed": None}, "streamed"),
-        ({"order": {}}, "order"),
-        ({"order": [0, 1, -2]}, "order/2"),
+        ({"scan": {}}, "scan"),
+        ({"scan": [0, 1, -2]}, "scan/2"),
         ({"forgotten": [True]}, "forgotten/0"),
         ({"tree": None}, "tree"),
         ({"tree": {"steps": []}}, "tree/branch"),
@@ -222,11 +222,11 @@ def test_groups_count_as_one_op() -> None:
     """With the first and the last op together all three are one, called by any of its ops, once."""
     together = [["op0", "op2"]]
     step = {**ENDS, "weights": [[2, [1, 1]]]}
-    proof = {**PAIR, "order": [1], "cutoff": 18, "tree": {"steps": [step], "branch": None}}
+    proof = {**PAIR, "scan": [1], "cutoff": 18, "tree": {"steps": [step], "branch": None}}
     assert judge(DEAR, 2, 18, proof, together=together)[0]
     assert not judge(DEAR, 2, 18, proof)[0]
     step = {**ENDS, "weights": [[2, [1, 1]], [1, [1, 1]]]}
-    proof = {**PAIR, "order": [1], "cutoff": 19, "tree": {"steps": [step], "branch": None}}
+    proof = {**PAIR, "scan": [1], "cutoff": 19, "tree": {"steps": [step], "branch": None}}
     told = judge(DEAR, 2, 19, proof, together=together)
     assert told[1].endswith("step 0: op 'op0', with what is merged with it, has two rows of weights")
 
@@ -235,7 +235,7 @@ def test_streamed_parameters_count_beyond_the_memory() -> None:
     """With a tick a byte beyond 15, no stage below 12 ticks holds an op of 2 ticks with 25 bytes."""
     graph = CostGraph.build(name="one", time_unit="ps", ops=[Op("op0", 2, None, 25)], tensors=[])
     step = {**ENDS, "weights": [[0, [1, 1]]]}
-    proof = {**PAIR, "order": [0], "cutoff": 12, "streamed": True, "tree": {"steps": [step], "branch": None}}
+    proof = {**PAIR, "scan": [0], "cutoff": 12, "streamed": True, "tree": {"steps": [step], "branch": None}}
     for fast, reserve, peak in ((15, 0, "reserve"), (20, 5, "reserve"), (15, 5, "order")):
         system = Device("memory", 1, 1, Link(10**12), fast, reserve, peak)
         assert judge(graph, 2, 12, proof, system)[0]
@@ -269,7 +269,7 @@ def dressed(drawn: Drawn, cutoff: int, streamed: bool, forgotten: set[int], tree
         "cutoff": cutoff,
         "stages": drawn.k,
         "streamed": streamed,
-        "order": [name_of(drawn.merged, v, pick) for v in order],
+        "scan": [name_of(drawn.merged, v, pick) for v in order],
         "forgotten": sorted(forgotten),
         "tree": tree,
     }

@@ -1,0 +1,1 @@
+"""Weights of ops that depend on the stage, for all stages at once: solver of ``position-weights``."""

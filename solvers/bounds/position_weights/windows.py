@@ -1,0 +1,156 @@
+"""Stages that each op can be in, and labels that it can have there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mtpp.array_types import BoolArray, Int32Array, Int64Array
+from mtpp.inference.instance import Instance
+from mtpp.solvers.bounds.frontier.kernels.layers import AFTER, BEFORE, INSIDE, LABELS
+
+
+@dataclass(frozen=True, eq=False)
+class Precedence:
+    """Ops that each op reads from and is read by, in a topological order, and the work of what leads to and from it.
+
+    Attributes
+    ----------
+    ahead, behind
+        Work of each op with all that lead to it, and with all that it leads to, int64, shape (n,).
+    """
+
+    order: Sequence[int]
+    before: Sequence[Sequence[int]]
+    after: Sequence[Sequence[int]]
+    ahead: Int64Array
+    behind: Int64Array
+
+    @classmethod
+    def of(cls, instance: Instance, work: Int64Array) -> Precedence:
+        """Look at all paths once; O(n²/64 · edges)."""
+        n = instance.op_count
+        before: list[set[int]] = [set() for _ in range(n)]
+        after: list[set[int]] = [set() for _ in range(n)]
+        pins, offsets = instance.pins.tolist(), instance.pin_offsets.tolist()
+        for t in range(instance.tensor_count):
+            maker, *readers = pins[offsets[t] : offsets[t + 1]]
+            for v in readers:
+                before[v].add(maker)
+                after[maker].add(v)
+        order = instance.order.tolist()
+        return cls(
+            order,
+            [sorted(some) for some in before],
+            [sorted(some) for some in after],
+            _reached_work(order, before, work),
+            _reached_work(order[::-1], after, work),
+        )
+
+
+def _reached_work(order: list[int], neighbours: list[set[int]], work: Int64Array) -> Int64Array:
+    n = len(order)
+    reached = np.zeros((n, n), dtype=np.bool_)
+    for v in order:
+        reached[v, v] = True
+        for u in neighbours[v]:
+            reached[v] |= reached[u]
+    total: Int64Array = np.array([int(work[row].sum()) for row in reached], dtype=np.int64)
+    return total
+
+
+@dataclass(eq=False)
+class Windows:
+    """First and last stage that each op can be in, and stages between that it cannot.
+
+    Attributes
+    ----------
+    first, last
+        From 1 on, int64, shape (n,).
+    without
+        Whether an op cannot be in a stage, bool, shape (k + 1, n); row 0 is of no meaning.
+    """
+
+    precedence: Precedence
+    first: Int64Array
+    last: Int64Array
+    without: BoolArray = field(repr=False)
+
+    @classmethod
+    def within(cls, precedence: Precedence, k: int, limit: int) -> Windows:
+        """Return the windows that the work before and behind each op leaves, stages holding *limit* ticks at most."""
+        room = max(1, limit)
+        first = np.maximum(1, -(-precedence.ahead // room))
+        last = k + 1 - np.maximum(1, -(-precedence.behind // room))
+        made = cls(precedence, first, last, np.zeros((k + 1, len(first)), dtype=np.bool_))
+        made.close()
+        return made
+
+    @property
+    def empty(self) -> bool:
+        """Whether some op can be in no stage: there is no partition."""
+        return bool((self.first > self.last).any())
+
+    @property
+    def open(self) -> int:
+        """Stages that ops can be in, beyond one each."""
+        return int((self.last - self.first).sum())
+
+    def allowed(self, j: int) -> Int64Array:
+        """Return the labels that ops can have at a stage, each as a sum of 1 << label, int64, shape (n,)."""
+        inside = (self.first <= j) & (j <= self.last) & ~self.without[j]
+        before, after = self.first < j, self.last > j
+        labels: Int64Array = (
+            before << BEFORE | inside.astype(np.int64) << INSIDE | after.astype(np.int64) << AFTER
+        ).astype(np.int64)
+        return labels
+
+    def remove(self, j: int, labels: BoolArray) -> None:
+        """Take labels away at a stage, bool, shape (n, 3); :meth:`close` follows when all stages are through."""
+        assert labels.shape[1] == LABELS
+        self.first[labels[:, BEFORE]] = np.maximum(self.first[labels[:, BEFORE]], j)
+        self.last[labels[:, AFTER]] = np.minimum(self.last[labels[:, AFTER]], j)
+        self.without[j] |= labels[:, INSIDE]
+
+    def close(self) -> None:
+        """Draw what follows along edges, and at the ends of windows; O(k · edges) a round."""
+        changed = True
+        while changed and not self.empty:
+            changed = self._shrink()
+            changed |= _spread(self.precedence.order, self.precedence.before, self.first, np.greater)
+            changed |= _spread(self.precedence.order[::-1], self.precedence.after, self.last, np.less)
+
+    def _shrink(self) -> bool:
+        """Let windows begin and end with stages that their ops can be in."""
+        changed, ops = False, np.arange(len(self.first))
+        for ends, step in ((self.first, 1), (self.last, -1)):
+            out = (self.first <= self.last) & self.without[np.clip(ends, 0, len(self.without) - 1), ops]
+            while out.any():
+                changed = True
+                ends[out] += step
+                out = (self.first <= self.last) & self.without[np.clip(ends, 0, len(self.without) - 1), ops]
+        return changed
+
+
+def _spread(
+    order: Sequence[int], neighbours: Sequence[Sequence[int]], ends: Int64Array, beyond: Callable[[int, int], object]
+) -> bool:
+    """Carry the ends of windows along edges; tell whether any moved."""
+    values, changed = ends.tolist(), False
+    for v in order:
+        for u in neighbours[v]:
+            if beyond(values[u], values[v]):
+                values[v] = values[u]
+                changed = True
+    if changed:
+        ends[:] = values
+    return changed
+
+
+def positions(order: Int32Array) -> Int32Array:
+    """Return the position of each op in an order, int32, shape (n,)."""
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order), dtype=order.dtype)
+    return place

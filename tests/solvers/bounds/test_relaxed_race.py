@@ -1,0 +1,61 @@
+"""Bounds searched on relaxations of a graph: proofs that say what was left out."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import oracles
+import pytest
+from flow_proofs import claim_of, grouped, random_problem
+from oracles import brute_force_optimum
+
+from mtpp.checker.checks import check_bound
+from mtpp.checker.report import Tier
+from mtpp.host.deadline import Deadline
+from mtpp.solvers.bounds import relaxed_race
+from mtpp.solvers.bounds.configuration import bound as configuration
+from mtpp.solvers.bounds.limits import BoundLimits
+from mtpp.solvers.bounds.registry import bound_entry
+from mtpp.solvers.bounds.relaxed_race import Race
+from mtpp.solvers.reduction.reduction import reduce_instance
+from mtpp.solvers.relaxation import candidates
+
+
+@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("method", ["configuration", "convex-weights", "position-weights"])
+def test_bounds_of_relaxed_graphs_pass(method: str, part: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On small graphs with memories and groups, where any op may be left out; none is above the optimum."""
+    monkeypatch.setattr(candidates, "_LEVELS", ((1.0, 0.0), (0.5, 0.0), (0.2, 0.0)))
+    monkeypatch.setattr(candidates, "_MOST_WORK", 1.0)
+    monkeypatch.setattr(configuration, "_FEWEST", 0)
+    monkeypatch.setattr(relaxed_race, "_APART", 1.0)
+    monkeypatch.setattr(relaxed_race, "_LEAST_TURN_S", 0.0)
+    advance = Race._advance
+
+    def advance_relaxed(self: Race, one: Any, deadline: Deadline) -> None:
+        if one.relaxation is not None:
+            advance(self, one, deadline)
+
+    monkeypatch.setattr(Race, "_advance", advance_relaxed)
+    bound = bound_entry(method).load()
+    passed = 0
+    for seed in range(part, 120, 4):
+        graph, system, k, together = random_problem(seed, op_count=random.Random(seed).randint(4, 7))
+        instance, groups = grouped(graph, system, k, together)
+        optimum = brute_force_optimum(graph, system, k, groups)
+        if optimum >= oracles.NEVER:
+            continue
+        reduced = reduce_instance(instance)
+        limits = BoundLimits(optimum, reduced=reduced, deadline=Deadline(0.6), jobs=1 + seed % 2)
+        lower = bound(reduced.instance, limits).lower
+        if lower is None:
+            continue
+        assert lower.value <= optimum, seed
+        claim = claim_of(graph, system, k, together, lower.value, json.loads(json.dumps(lower.proof)))
+        check = check_bound(claim, lower.method, Tier.EXACT, optimum, None)[0]
+        assert check.passed, (seed, check.detail)
+        assert claim.proof["relaxed"]["left_out"]
+        passed += 1
+    assert passed > 3
