@@ -196,5 +196,5 @@ def _usage_message(error: click.ClickException) -> str:
     context = getattr(error, "ctx", None)
     command = context.command_path if context else "mtpp"
     if isinstance(error, click.BadParameter) and error.param is not None and error.message:
-        text = f"{'/'.join(error.param.opts)}: {error.message.rstrip('.')}"
+        text = f"{'/'.join(error.param.opts)}: {error.message.rstrip('.?')}"
     return f"{text}; see `{command} --help`"

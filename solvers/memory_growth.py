@@ -10,6 +10,7 @@ from math import ceil, floor
 import numpy as np
 
 from mtpp.errors import Infeasible
+from mtpp.host.progress import Silent
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import stage_costs
 from mtpp.inference.partition import Partition
@@ -17,6 +18,7 @@ from mtpp.inference.placed_partition import PlacedPartition
 from mtpp.machine.link import Link
 from mtpp.names import DIRECT
 from mtpp.solvers import registry
+from mtpp.solvers.best_so_far import Forgetful
 from mtpp.solvers.feasibility import refuse_infeasible
 from mtpp.solvers.limits import SearchLimits
 from mtpp.units import format_bytes
@@ -84,7 +86,14 @@ class _Search:
 
     def __init__(self, instance: Instance, limits: SearchLimits) -> None:
         self._instance = instance
-        self._limits = replace(limits, evaluations=_EVALUATIONS, lower_bound=instance.most_ticks)
+        limits.observer.phase("memory that would do")
+        self._limits = replace(
+            limits,
+            evaluations=_EVALUATIONS,
+            lower_bound=instance.most_ticks,
+            observer=Silent(),  # its partitions have other limits, and no times
+            keeper=Forgetful(),
+        )
         self._partitioner = registry.partitioner(registry.DEFAULT).load()
         largest = max(range(instance.k), key=lambda j: instance.machine.devices[j].memory_bytes or 0)
         self._best = self._growth(Partition.from_stages(instance, np.full(instance.op_count, largest, dtype=np.int32)))
@@ -195,5 +204,5 @@ def with_hint(problem: str) -> str:
 
 
 def _decimal(factor: Fraction) -> str:
-    """Return a factor rounded up to a thousandth."""
-    return f"{ceil(factor * 1000) / 1000:.3f}"
+    """Return a factor rounded up, to a thousandth if it is below a hundred, else to a whole number."""
+    return f"{ceil(factor * 1000) / 1000:.3f}" if factor < 100 else f"{ceil(factor):,}"

@@ -42,7 +42,7 @@ REFUSED: list[tuple[str, ...]] = [
     ("portition", "No such command 'portition'. Did you mean 'partition'"),
     ("xyz", "No such command 'xyz'; see"),
     ("generate chian", "Did you mean 'chain'"),
-    ("partition chain.json -k 2 --format jsn", "'json', 'csv', 'markdown'; did you mean 'json'?"),
+    ("partition chain.json -k 2 --format jsn", "'json', 'csv', 'markdown'; did you mean 'json'; see"),
     ("partition chain.json -k 2 --algorithm anneall", "no algorithm is called 'anneall'; did you mean 'anneal'?"),
     ("partition chain.json -k 2 --together op0,opp1", "no op is called 'opp1'; did you mean 'op1'"),
     ("partition chain.json -k 2 --system a1000", "no such preset and no such file; did you mean 'a100'"),

@@ -14,6 +14,7 @@ from seeds import sampled
 
 from mtpp.errors import Infeasible
 from mtpp.host.deadline import Deadline
+from mtpp.host.progress import Silent
 from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance
 from mtpp.inference.replicas.partition import replicating
@@ -54,6 +55,28 @@ def test_the_least_factor_is_that_of_brute_force(seed: int) -> None:
     assert short.optimum(most, free=free) == NEVER
 
 
+class _Listener(Silent):
+    """Keeps the names of phases and the bottlenecks that it is told."""
+
+    def __init__(self) -> None:
+        self.phases: list[str] = []
+        self.bottlenecks: list[int] = []
+
+    def phase(self, name: str) -> None:
+        self.phases.append(name)
+
+    def incumbent(self, bottleneck: int) -> None:
+        self.bottlenecks.append(bottleneck)
+
+
+def test_progress_shows_no_bottleneck_of_larger_limits() -> None:
+    """Partitions found under larger limits take no time: the listener hears of the search, not of their bottlenecks."""
+    listener = _Listener()
+    assert least_growth(_instance([100, 50], [90, 90, 90]), replace(LIMITS, observer=listener)) is not None
+    assert listener.phases == ["memory that would do"]
+    assert not listener.bottlenecks
+
+
 def _instance(limits: list[int | None], params: list[int]) -> Instance:
     machine = Machine.of_devices(len(limits), bandwidth_bytes_per_s=10**9, memory_bytes=limits)
     ops = [Op(f"op{i}", 10, param_bytes=size) for i, size in enumerate(params)]
@@ -84,6 +107,8 @@ def test_errors_tell_the_factor() -> None:
     assert str(error) == (
         "stage_memory: proven infeasible: x; 180 bytes (180 B) for each would do, × 1.800 (the least, proven); more"
     )
+    tiny = with_growth(Infeasible("proven infeasible: x", parameter="stage_memory"), _instance([1], [90, 9000]), LIMITS)
+    assert "for each would do, × 9,090 (the least, proven)" in tiny.problem
     other = _instance([100, 50], [90, 90, 90])
     error = with_growth(Infeasible("proven infeasible: x", parameter="machine"), other, LIMITS)
     assert error.problem == (
