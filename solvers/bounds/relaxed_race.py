@@ -22,6 +22,8 @@ from mtpp.solvers.relaxation.loop import MOST_OPS
 _APART = 0.9
 """A relaxation is another one if it has at most so many times the ops of the next larger one."""
 
+NO_ROOM = "for graphs with few live tensors, whose states fit into memory"
+
 _LEAST_TURN_S = 1.5
 """Seconds that a turn takes at least: with less time, fewer graphs race."""
 
@@ -45,8 +47,8 @@ class LimitSearch(Protocol):
     def partition(self) -> Partition | None:
         """The best partition found on the way that is better than the one known; None if there is none."""
 
-    def run(self, deadline: Deadline, lower: int = 0, target: int | None = None) -> None:
-        """Go on until the deadline, or the end, given ticks that no partition can beat, and ticks that will do."""
+    def run(self, limits: BoundLimits) -> None:
+        """Go on until the deadline, or the end, with what is known by now."""
 
     def put_off(self) -> None:
         """Give the memory of what need not be kept back, until the next run."""
@@ -144,7 +146,12 @@ class Race:
         lower = None if self._best is None else self._best.lower_bound(self._course)
         over = self._solved or self._left_over()
         partition = None if self._whole.search is None else self._whole.search.partition
-        return BoundResult(lower, self._solved, partition, resume=None if over else self.run)
+        left_out = NO_ROOM if lower is None and self._unfit() else ""
+        return BoundResult(lower, self._solved, partition, left_out, None if over else self.run)
+
+    def _unfit(self) -> bool:
+        """Tell whether no graph is one for the search."""
+        return self._whole.unfit and all(one.unfit for one in self._contenders or ())
 
     def _left_over(self) -> bool:
         """Tell whether nothing is left to do on any graph."""
@@ -175,7 +182,7 @@ class Race:
             if one.search is None:
                 one.unfit = True
                 return
-        one.search.run(deadline, self._lower, self._limits.target)
+        one.search.run(replace(self._limits, deadline=deadline, lower=self._lower))
         one.search.put_off()
         if one.reached >= self._lower:
             self._best, self._lower = one, one.reached + 1

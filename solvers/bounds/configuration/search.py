@@ -24,12 +24,11 @@ point is only where the weights come from.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from mtpp.host.deadline import Deadline
 from mtpp.inference.graph import Int64Array
 from mtpp.inference.instance import Instance
 from mtpp.inference.partition import Partition
@@ -93,7 +92,7 @@ class ConfigurationSearch:
     Attributes
     ----------
     proven
-        That the highest limit ruled out here can be, None if none was.
+        Proof of the highest limit that was ruled out here, None if none was.
     partition
         None: no partition is found on the way.
     """
@@ -133,16 +132,16 @@ class ConfigurationSearch:
         """Whether it has ended, and that is certain."""
         return self._certain and self.ended
 
-    def run(self, deadline: Deadline, lower: int = 0, target: int | None = None) -> None:
-        """Go on until the deadline, or the end, given ticks that no partition can beat, and ticks that will do.
+    def run(self, limits: BoundLimits) -> None:
+        """Go on until the deadline, or the end, with what is known by now.
 
         Notes
         -----
         O(families) minimum cuts and a linear programme per round.
         """
-        self._limits = replace(self._limits, deadline=deadline)
-        self._low = max(self._low, lower - 1)
-        self._high = self._high if target is None else min(self._high, target - 1)
+        self._limits = limits
+        self._low = max(self._low, limits.lower - 1)
+        self._high = min(self._high, limits.target - 1)
         self._cut_short = False
         with suppress(TimeUp):
             if not self._climbed:

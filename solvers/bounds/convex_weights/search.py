@@ -30,7 +30,7 @@ from mtpp.inference.partition import Partition
 from mtpp.solvers.bounds.configuration.stage_weights import StageWeights, stage_weights
 from mtpp.solvers.bounds.frontier.kernels.fronts import Slope
 from mtpp.solvers.bounds.frontier.kernels.layers import AFTER, BEFORE, INSIDE, LABELS
-from mtpp.solvers.bounds.frontier.scan import Scan, Sets, room_within, scan_layers
+from mtpp.solvers.bounds.frontier.scan import LARGEST_WORTH, Scan, Sets, TooManyStates, room_within, scan_layers
 from mtpp.solvers.bounds.frontier.scan_order import ScanOrder
 from mtpp.solvers.bounds.limits import BoundLimits
 from mtpp.solvers.bounds.mip.highs import RowProgram
@@ -56,7 +56,7 @@ _BOX_FLOOR = 0.1
 """A box reaches at least this share of an average weight beyond its centre, times its size."""
 
 _NEAR = 5e-4
-"""What the linear programme may leave open."""
+"""Gap of the linear programme that is not worth closing."""
 
 _PATIENCE = 6
 """Proposals at the smallest box without success, after which weights are as good as they get."""
@@ -134,7 +134,7 @@ class ConvexWeightSearch:
     Attributes
     ----------
     proven
-        That the highest limit ruled out here can be, None if none was.
+        Proof of the highest limit that was ruled out here, None if none was.
     partition
         None: no partition is found on the way.
 
@@ -146,6 +146,8 @@ class ConvexWeightSearch:
 
     def __init__(self, order: ScanOrder, limits: BoundLimits) -> None:
         instance = order.instance
+        if instance.k * _MOST_UNITS > LARGEST_WORTH:
+            raise TooManyStates(f"{instance.k} stages are more than weights are counted for")
         self._order, self._instance, self._limits = order, instance, limits
         self._cost = strongest_cost(instance)
         self._steps = order.steps(self._cost.weight, instance.transfer)
@@ -184,13 +186,13 @@ class ConvexWeightSearch:
         """Whether it has ended, and not for want of memory."""
         return self.ended and not self._cramped
 
-    def run(self, deadline: Deadline, lower: int = 0, target: int | None = None) -> None:
-        """Go on until the deadline, or the end, given ticks that no partition can beat, and ticks that will do."""
-        self._limits = replace(self._limits, deadline=deadline)
-        self._low = max(self._low, lower - 1)
-        if target is not None and target < self._target:
-            self._target = target
-            self._failed = min(self._failed, target)
+    def run(self, limits: BoundLimits) -> None:
+        """Go on until the deadline, or the end, with what is known by now."""
+        self._limits = limits
+        self._low = max(self._low, limits.lower - 1)
+        if limits.target < self._target:
+            self._target = limits.target
+            self._failed = min(self._failed, limits.target)
             self.put_off()
         while not self.ended and not self._limits.ended():
             if self._master is None:

@@ -19,7 +19,10 @@ S = TypeVar("S")
 
 
 def on_narrow_order(search: Callable[[ScanOrder, BoundLimits], S]) -> Callable[[Instance, BoundLimits], S | None]:
-    """Return what begins a search on an instance, or returns None where too many tensors are live, or states met."""
+    """Return a function from an instance to a search along a narrow order, None where there is no room for the states.
+
+    It is None as well where more than :data:`~mtpp.solvers.bounds.frontier.kernels.layers.SLOTS` tensors are live.
+    """
 
     def begun(instance: Instance, limits: BoundLimits) -> S | None:
         order = narrow_order(instance, limits.seed)

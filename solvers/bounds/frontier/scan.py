@@ -27,13 +27,16 @@ from mtpp.solvers.bounds.frontier.kernels.fronts import (
 from mtpp.solvers.bounds.frontier.kernels.layers import INSIDE, Layers, Steps, build_layers, trimmed, within_cost
 
 LARGEST_WORTH = 2**36
-"""That the worths of all ops may come to: with :data:`SHIFT` bits more they stay far below 2^63."""
+"""Largest sum of the worths of all ops: with :data:`SHIFT` bits more it stays far below 2^63."""
+
+_LARGEST_VALUE = 2**60
+"""Largest price of all ticks that a slope is tried for: int64 kernels wrap silently."""
 
 SHIFT = 20
 """Bits after the point of a slope."""
 
 _STATE_BYTES, _ENTRY_BYTES = 512, 64
-"""That a state and an entry take in all, arrays that grow included."""
+"""Bytes of a state and of an entry, arrays that grow included."""
 
 _TRIALS = 30
 """Slopes that are tried at most."""
@@ -63,7 +66,7 @@ class Room:
 
 
 def room_within(memory_bytes: int | None) -> Room:
-    """Return what a scan may take of some memory; None: about a gigabyte."""
+    """Return the room for a scan in some memory; None: about a gigabyte."""
     room = Room()
     if memory_bytes is None:
         return room
@@ -236,26 +239,26 @@ def best_slope(layers: Layers, worth: Int64Array, limit: int) -> Slope:
             least, best = bound, price
         return met
 
-    dear = met_at(0)
-    if dear[0] <= limit:
+    expensive = met_at(0)
+    if expensive[0] <= limit:
         return Slope(0, SHIFT)
     high = max(1, (LARGEST_WORTH << SHIFT) // max(1, limit * len(worth)))
     cheap = met_at(high)
-    while cheap[0] > limit and high < 2**40:
+    while cheap[0] > limit and 16 * high * max(1, expensive[0]) <= _LARGEST_VALUE:
         high *= 16
         cheap = met_at(high)
     low = 0
     for _ in range(_TRIALS):
-        if cheap[0] >= dear[0]:
+        if cheap[0] >= expensive[0]:
             break
-        price = ((dear[1] - cheap[1]) << SHIFT) // (dear[0] - cheap[0])
+        price = ((expensive[1] - cheap[1]) << SHIFT) // (expensive[0] - cheap[0])
         if not low < price < high:
             break
         met = met_at(price)
-        if met in (dear, cheap):
+        if met in (expensive, cheap):
             break
         if met[0] > limit:
-            dear, low = met, price
+            expensive, low = met, price
         else:
             cheap, high = met, price
     return Slope(best, SHIFT)

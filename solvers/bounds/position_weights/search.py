@@ -24,10 +24,10 @@ from typing import Any
 
 import numpy as np
 
-from mtpp.host.deadline import Deadline
+from mtpp.host.progress import Silent
 from mtpp.inference.partition import Partition
 from mtpp.solvers.bounds.convex_weights.search import ConvexWeightSearch, strongest_cost
-from mtpp.solvers.bounds.frontier.scan import room_within
+from mtpp.solvers.bounds.frontier.scan import TooManyStates, room_within
 from mtpp.solvers.bounds.frontier.scan_order import ScanOrder
 from mtpp.solvers.bounds.limits import BoundLimits
 from mtpp.solvers.bounds.position_weights.proof import PositionProof
@@ -64,7 +64,7 @@ class PositionWeightSearch:
     Attributes
     ----------
     proven
-        That the highest limit ruled out here can be, None if none was.
+        Proof of the highest limit that was ruled out here, None if none was.
     partition
         The best one found on the way that is better than the one known; None if there is none.
 
@@ -77,11 +77,13 @@ class PositionWeightSearch:
     def __init__(self, order: ScanOrder, limits: BoundLimits) -> None:
         instance = order.instance
         self._order, self._instance, self._limits = order, instance, limits
-        self._start: ConvexWeightSearch | None = ConvexWeightSearch(order, limits)
+        self._start: ConvexWeightSearch | None = ConvexWeightSearch(order, replace(limits, observer=Silent()))
         self._cost = strongest_cost(instance)
         self._steps = order.steps(self._cost.weight, instance.transfer)
         self._precedence = Precedence.of(instance, self._cost.weight)
         self._room = room_within(limits.memory_bytes)
+        if instance.k * instance.op_count > self._room.entries:
+            raise TooManyStates(f"weights of {instance.op_count} ops in {instance.k} stages do not fit")
         self._low = limits.lower - 1
         self._target = self._failed = limits.target
         self._at = limits.target - 1
@@ -120,13 +122,13 @@ class PositionWeightSearch:
         assert self.proven is not None
         return self.proven.document()
 
-    def run(self, deadline: Deadline, lower: int = 0, target: int | None = None) -> None:
-        """Go on until the deadline, or the end, given ticks that no partition can beat, and ticks that will do."""
-        self._limits = replace(self._limits, deadline=deadline)
-        self._low = max(self._low, lower - 1)
-        self._aim_at(self._target if target is None else target)
+    def run(self, limits: BoundLimits) -> None:
+        """Go on until the deadline, or the end, with what is known by now."""
+        self._limits = limits
+        self._low = max(self._low, limits.lower - 1)
+        self._aim_at(limits.target)
         if self._start is not None and not self.ended:
-            weight = self._start.weights_at(self._at, deadline.share(_START_SHARE))
+            weight = self._start.weights_at(self._at, limits.deadline.share(_START_SHARE))
             self._weight = np.rint(np.tile(weight * (self._units * self._instance.k), (self._instance.k, 1))).astype(
                 np.int64
             )

@@ -11,7 +11,7 @@ from mtpp.array_types import BoolArray, Int64Array
 from mtpp.solvers.bounds.frontier.kernels.fronts import FULL, Arcs, Slope, arcs_of, costs_ahead
 from mtpp.solvers.bounds.frontier.kernels.layers import BEFORE, INSIDE, LABELS, Layers, Steps, trimmed, within_cost
 from mtpp.solvers.bounds.frontier.kernels.marginals import Swept, costs_behind, sweep
-from mtpp.solvers.bounds.frontier.scan import Room, TooManyStates, best_slope, scan_layers
+from mtpp.solvers.bounds.frontier.scan import LARGEST_WORTH, Room, TooManyStates, best_slope, scan_layers
 from mtpp.solvers.bounds.frontier.scan_order import ScanOrder
 from mtpp.solvers.bounds.position_weights.proof import Step
 from mtpp.solvers.bounds.position_weights.windows import Windows
@@ -21,6 +21,9 @@ _COARSE_UNITS = 1000
 
 _MOST_UNITS = 4000
 _FEWEST_UNITS = 120
+
+_STAGES_AT_ONCE = 4
+"""Times the states of one scan that those of all stages may be together, without the arrays that make them."""
 
 _HANDY_ENTRIES = 40_000_000
 """Entries of all scans of a sweep up to which weights may become finer."""
@@ -136,11 +139,15 @@ class Sweeps:
         return found
 
     def _made(self) -> list[_Stage]:
-        stages = []
+        stages: list[_Stage] = []
+        states = 0
         for j in range(1, self._k + 1):
             allowed = self._windows.allowed(j)[self._order.order]
             layers = scan_layers(self._steps, allowed, self._room, lazy=False)
             layers = trimmed(layers, within_cost(layers, self._limit))
+            states += len(layers.target)
+            if states > _STAGES_AT_ONCE * self._room.states:
+                raise TooManyStates(f"states of {j} stages do not fit")
             stages.append(_Stage(layers, arcs_of(layers), costs_ahead(layers), costs_behind(layers)))
         return stages
 
@@ -166,11 +173,15 @@ class Sweeps:
         for j in range(1, self._k + 1) if forwards else range(self._k, 0, -1):
             if ended():
                 return None
+            worth = self._worth(j)
+            if int(np.abs(worth).sum()) > LARGEST_WORTH:
+                self._scale(0.5)
+                return None
             movable = self._movable(j if forwards else j - 1) if moving else np.zeros(len(order), dtype=np.bool_)
             one = sweep(
                 stages[j - 1].layers,
                 stages[j - 1].arcs,
-                self._worth(j),
+                worth,
                 movable,
                 forwards,
                 stages[j - 1].least_ahead,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mtpp.array_types import BoolArray, Int32Array, Int64Array
+from mtpp.array_types import BoolArray, Int64Array
 from mtpp.inference.instance import Instance
 from mtpp.solvers.bounds.frontier.kernels.layers import AFTER, BEFORE, INSIDE, LABELS
 
@@ -93,11 +93,6 @@ class Windows:
         """Whether some op can be in no stage: there is no partition."""
         return bool((self.first > self.last).any())
 
-    @property
-    def open(self) -> int:
-        """Stages that ops can be in, beyond one each."""
-        return int((self.last - self.first).sum())
-
     def allowed(self, j: int) -> Int64Array:
         """Return the labels that ops can have at a stage, each as a sum of 1 << label, int64, shape (n,)."""
         inside = (self.first <= j) & (j <= self.last) & ~self.without[j]
@@ -147,10 +142,3 @@ def _spread(
     if changed:
         ends[:] = values
     return changed
-
-
-def positions(order: Int32Array) -> Int32Array:
-    """Return the position of each op in an order, int32, shape (n,)."""
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order), dtype=order.dtype)
-    return place

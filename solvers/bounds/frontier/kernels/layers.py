@@ -15,7 +15,7 @@ BEFORE, INSIDE, AFTER = 0, 1, 2
 LABELS = 3
 
 BITS = 3
-"""That a live tensor takes in a state."""
+"""Bits of a live tensor in a state."""
 
 SLOTS = 20
 """Live tensors of a state at most."""
@@ -108,9 +108,9 @@ def build_layers(steps: Steps, allowed: Int64Array, lazy: bool, most: int) -> tu
         if begin + count > room:
             while begin + count > room:
                 room *= 2
-            larger, dearer = np.empty((room, LABELS), dtype=np.int32), np.empty((room, LABELS), dtype=np.int64)
-            larger[:begin], dearer[:begin] = target[:begin], cost[:begin]
-            target, cost = larger, dearer
+            more_target, more_cost = np.empty((room, LABELS), dtype=np.int32), np.empty((room, LABELS), dtype=np.int64)
+            more_target[:begin], more_cost[:begin] = target[:begin], cost[:begin]
+            target, cost = more_target, more_cost
         while size < 8 * count:
             size *= 2
         if len(slot_key) < size:
@@ -174,9 +174,9 @@ def build_layers(steps: Steps, allowed: Int64Array, lazy: bool, most: int) -> tu
         offsets[i + 2] = offsets[i + 1] + met
     count = offsets[n + 1]
     if count > len(target):
-        larger, dearer = np.empty((count, LABELS), dtype=np.int32), np.empty((count, LABELS), dtype=np.int64)
-        larger[: offsets[n]], dearer[: offsets[n]] = target[: offsets[n]], cost[: offsets[n]]
-        target, cost = larger, dearer
+        more_target, more_cost = np.empty((count, LABELS), dtype=np.int32), np.empty((count, LABELS), dtype=np.int64)
+        more_target[: offsets[n]], more_cost[: offsets[n]] = target[: offsets[n]], cost[: offsets[n]]
+        target, cost = more_target, more_cost
     target[offsets[n] : count], cost[offsets[n] : count] = NO_STATE, 0
     return count, Layers(offsets, target[:count].copy(), cost[:count].copy())
 

@@ -290,6 +290,8 @@ def sweep(
                 )
                 first_cost, second_cost = second_cost, first_cost
                 first_worth, second_worth = second_worth, first_worth
+            if used + met > most_entries:
+                return Swept(FULL, through, moved, nothing, nothing, 0)
             if used + met > room:
                 while used + met > room:
                     room *= 2

@@ -42,15 +42,16 @@ def test_a_search_goes_on_where_its_time_was_up(jobs: int) -> None:
             return left < 0
 
         with Threads(jobs) as threads:
-            at_once = ConfigurationSearch(instance, BoundLimits(int(instance.work.sum())), threads)
-            at_once.run(Deadline())
+            whole = BoundLimits(int(instance.work.sum()))
+            at_once = ConfigurationSearch(instance, whole, threads)
+            at_once.run(whole)
             limits = BoundLimits(int(instance.work.sum()), interrupted=looked)
             in_slices = ConfigurationSearch(instance, limits, threads)
             for number in range(12):
                 left = int(4 * 1.7**number)
-                in_slices.run(Deadline())
+                in_slices.run(limits)
                 in_slices.put_off()
             left = 10**9
-            in_slices.run(Deadline())
+            in_slices.run(limits)
         assert in_slices.ended
         assert 0.98 * at_once.lower <= in_slices.lower <= brute_force_optimum(graph, LINK, 3)
