@@ -161,6 +161,7 @@ class ConvexWeightSearch:
         self._pool = _Pool(instance.op_count)
         self._best = _first_weights(instance, self._cost.weight)
         self._cramped = False
+        self._scan: Scan | None = None
         self._master: _Master | None = None
         self.proven: StageShare | None = None
         self.partition: Partition | None = None
@@ -220,15 +221,15 @@ class ConvexWeightSearch:
     def _begin(self) -> _Master:
         """Return the linear programme at the limit that is next."""
         room = self._at + self._cost.constant
-        self._scan = Scan.within(self._layers, room)
-        self._rule_out_by_one_op()
-        handy = int(_HANDY_ENTRIES / (_PER_STATE * max(1, self._scan.states)))
+        self._scan = scan = Scan.within(self._layers, room)
+        self._rule_out_by_one_op(scan)
+        handy = int(_HANDY_ENTRIES / (_PER_STATE * max(1, scan.states)))
         units = max(_FEWEST_UNITS, min(_UNITS, handy))
         return _Master(self._pool, self._instance.k, room, self._best, units)
 
-    def _rule_out_by_one_op(self) -> None:
+    def _rule_out_by_one_op(self, scan: Scan) -> None:
         """Rule the limit out where an op is in no set within it: all weight is its own then."""
-        alone = self._order.order[self._scan.left_out]
+        alone = self._order.order[scan.left_out]
         if len(alone):
             weights = np.zeros(self._instance.op_count, dtype=np.int64)
             weights[alone[0]] = 1
@@ -243,6 +244,7 @@ class ConvexWeightSearch:
 
     def put_off(self) -> None:
         """Give the memory of the linear programme and of the states back, until the next run."""
+        self._scan = None
         if self._master is not None:
             self._best, self._master = self._master.best, None
 
@@ -281,6 +283,7 @@ class ConvexWeightSearch:
         worth = np.zeros((len(weights), LABELS), dtype=np.int64)
         worth[:, INSIDE] = weights[self._order.order]
         floor = int(_GOOD * capacity) + 1
+        assert self._scan is not None
         priced = self._scan.priced(worth, floor, self._room)
         if priced.full:
             self._cramped |= not master.coarser()

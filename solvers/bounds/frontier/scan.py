@@ -35,8 +35,8 @@ _LARGEST_VALUE = 2**60
 SHIFT = 20
 """Bits after the point of a slope."""
 
-_STATE_BYTES, _ENTRY_BYTES = 512, 64
-"""Bytes of a state and of an entry, arrays that grow included."""
+_STATE_BYTES, _ENTRY_BYTES = 1024, 128
+"""Bytes of a state and of an entry, arrays that grow included, for two scans at once."""
 
 _TRIALS = 30
 """Slopes that are tried at most."""
