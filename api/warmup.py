@@ -33,7 +33,7 @@ _PARTITION = (
     _MACHINE,
     _NEIGHBOURS,
 )
-_BOUND = (("bound resnet50.onnx -k 4 --time-limit 5",),)
+_BOUND = (("bound resnet50.onnx -k 4 --time-limit 8",),)
 _PIPER = (
     "generate transformer-training --layers 4 --sequence 512 --micro-batch-size 2 -o training.json",
     f"{_TRAIN} --memory 3GiB --devices 8 --bandwidth 50GB/s -o line.json",

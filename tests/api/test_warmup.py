@@ -36,6 +36,8 @@ from mtpp.solvers.planners.registry import PLANNERS
 from mtpp.solvers.recheck.compiled import Unwatched, search_compiled
 from mtpp.solvers.registry import PARTITIONERS
 
+WEIGHTS = ("convex-weights", "position-weights")
+
 
 @pytest.fixture
 def lines(monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -115,7 +117,7 @@ def test_nothing_is_left_to_compile() -> None:
                     entry.load()(instance, SearchLimits(40))
             cut = slice_order(instance, instance.order)
             assert cut is not None
-            for name in ("simple", "node", "crossings", "fraction", "relaxation", "configuration"):
+            for name in ("simple", "node", "crossings", "fraction", "relaxation", *WEIGHTS, "configuration"):
                 BOUNDS[name].load()(instance, BoundLimits(cut.bottleneck, cut.partition, interrupted=_after_looks()))
         for seed in range(6):
             with suppress(Infeasible):

@@ -72,7 +72,7 @@ def test_seconds_without_a_unit_of_time(ratio: float, given_s: float | None, due
 )
 def test_nothing_is_proposed(changes: dict[str, Any]) -> None:
     """Of what is proven, of goals that the bounds do not speak of, and where the caller chose the search."""
-    assert likely_limit_s(plan(1.01, **changes), None) is None
+    assert likely_limit_s(plan(**{"ratio": 1.01, **changes}), None) is None
 
 
 def test_of_several_plans() -> None:
