@@ -17,14 +17,20 @@ from mtpp.solvers.bounds.frontier.kernels.fronts import (
     Slope,
     arcs_of,
     best_way,
-    closing_costs,
     closings,
-    costs_ahead,
     fronts_behind,
     values_ahead,
     way_to,
 )
-from mtpp.solvers.bounds.frontier.kernels.layers import INSIDE, Layers, Steps, build_layers, trimmed, within_cost
+from mtpp.solvers.bounds.frontier.kernels.layers import (
+    INSIDE,
+    Layers,
+    Steps,
+    build_layers,
+    costs_ahead,
+    trimmed,
+    within_cost,
+)
 
 LARGEST_WORTH = 2**36
 """Largest sum of the worths of all ops: with :data:`SHIFT` bits more it stays far below 2^63."""
@@ -138,11 +144,11 @@ class Scan:
 
     @cached_property
     def _costs_ahead(self) -> Int64Array:
-        return costs_ahead(self.layers)
+        return costs_ahead(self.layers, False)
 
     @cached_property
     def _closing(self) -> Int64Array:
-        return closing_costs(self.layers)
+        return costs_ahead(self.layers, True)
 
     @property
     def states(self) -> int:

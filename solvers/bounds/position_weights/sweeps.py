@@ -8,9 +8,19 @@ from typing import NamedTuple
 import numpy as np
 
 from mtpp.array_types import BoolArray, Int64Array
-from mtpp.solvers.bounds.frontier.kernels.fronts import FULL, Arcs, Slope, arcs_of, costs_ahead
-from mtpp.solvers.bounds.frontier.kernels.layers import BEFORE, INSIDE, LABELS, Layers, Steps, trimmed, within_cost
-from mtpp.solvers.bounds.frontier.kernels.marginals import Swept, costs_behind, sweep
+from mtpp.solvers.bounds.frontier.kernels.fronts import FULL, Arcs, Slope, arcs_of
+from mtpp.solvers.bounds.frontier.kernels.layers import (
+    BEFORE,
+    INSIDE,
+    LABELS,
+    Layers,
+    Steps,
+    costs_ahead,
+    costs_behind,
+    trimmed,
+    within_cost,
+)
+from mtpp.solvers.bounds.frontier.kernels.marginals import Swept, sweep
 from mtpp.solvers.bounds.frontier.scan import LARGEST_WORTH, Room, TooManyStates, best_slope, scan_layers
 from mtpp.solvers.bounds.frontier.scan_order import ScanOrder
 from mtpp.solvers.bounds.position_weights.proof import Step
@@ -148,7 +158,7 @@ class Sweeps:
             states += len(layers.target)
             if states > _STAGES_AT_ONCE * self._room.states:
                 raise TooManyStates(f"states of {j} stages do not fit")
-            stages.append(_Stage(layers, arcs_of(layers), costs_ahead(layers), costs_behind(layers)))
+            stages.append(_Stage(layers, arcs_of(layers), costs_ahead(layers, False), costs_behind(layers)))
         return stages
 
     def _worth(self, j: int) -> Int64Array:

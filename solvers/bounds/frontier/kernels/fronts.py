@@ -8,10 +8,13 @@ import numpy as np
 
 from mtpp.array_types import Int32Array, Int64Array
 from mtpp.solvers.bounds.frontier.kernels.layers import INSIDE, LABELS, Layers
-from mtpp.solvers.jit import kernel, subroutine
+from mtpp.solvers.jit import inlined, kernel, subroutine
 
 NONE = -(2**62)
 """Worth where there is no way."""
+
+FEW = 4096
+"""Entries that there is room for to begin with."""
 
 EXACT, MERGED, FULL = 0, 1, 2
 """Fronts are whole, or some were merged, or there was no room for all of them."""
@@ -114,38 +117,6 @@ def values_ahead(layers: Layers, worth: Int64Array, slope: Slope) -> Int64Array:
 
 
 @kernel
-def values_behind(layers: Layers, worth: Int64Array, slope: Slope) -> Int64Array:
-    """Return the best value of a way from the first layer to each state, int64, shape (states,); O(states)."""
-    count, n = len(layers.target), len(layers.offsets) - 2
-    best = np.full(count, NONE, dtype=np.int64)
-    if count:
-        best[0] = 0
-    for i in range(n):
-        for q in range(layers.offsets[i], layers.offsets[i + 1]):
-            for label in range(LABELS):
-                to = layers.target[q, label]
-                if to >= 0:
-                    value = (worth[i, label] << slope.shift) - slope.price * layers.cost[q, label] + best[q]
-                    best[to] = max(best[to], value)
-    return best
-
-
-@kernel
-def costs_ahead(layers: Layers) -> Int64Array:
-    """Return the least ticks of a way from each state to the last layer, int64, shape (states,); O(states)."""
-    count, n = len(layers.target), len(layers.offsets) - 2
-    least = np.full(count, -NONE, dtype=np.int64)
-    for q in range(layers.offsets[n], count):
-        least[q] = 0
-    for q in range(layers.offsets[n] - 1, -1, -1):
-        for label in range(LABELS):
-            to = layers.target[q, label]
-            if to >= 0:
-                least[q] = min(least[q], layers.cost[q, label] + least[to])
-    return least
-
-
-@kernel
 def best_way(layers: Layers, worth: Int64Array, slope: Slope, ahead: Int64Array, labels: Int32Array) -> tuple[int, int]:
     """Write the labels of a way of the best value, and return its ticks and worth; O(n).
 
@@ -172,32 +143,63 @@ def best_way(layers: Layers, worth: Int64Array, slope: Slope, ahead: Int64Array,
     return int(cost), int(gained)
 
 
+class Entries(NamedTuple):
+    """Ticks and worths of entries, with room for more, int64."""
+
+    cost: Int64Array
+    worth: Int64Array
+
+
 @subroutine
-def _joined(
-    cost: Int64Array,
-    worth: Int64Array,
+def room_for(size: int) -> Entries:
+    """Return entries of no meaning."""
+    return Entries(np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64))
+
+
+@inlined
+def grown(entries: Entries, used: int, needed: int) -> Entries:
+    """Return entries with room for as many as are needed, the used ones kept."""
+    size = len(entries.cost)
+    if size >= needed:
+        return entries
+    while size < needed:
+        size *= 2
+    more = room_for(size)
+    more.cost[:used], more.worth[:used] = entries.cost[:used], entries.worth[:used]
+    return more
+
+
+@subroutine
+def joined(
+    old: Entries,
     count: int,
-    from_cost: Int64Array,
-    from_worth: Int64Array,
+    other: Entries,
+    begin: int,
+    end: int,
     more_cost: int,
     more_worth: int,
     most: int,
-    to_cost: Int64Array,
-    to_worth: Int64Array,
+    to: Entries,
 ) -> int:
-    """Merge a front with another one that is shifted, up to *most* ticks; return how many entries there are."""
-    i = j = met = 0
-    others = len(from_cost)
+    """Merge a front with a part of another one that is shifted, up to *most* ticks; return how many entries there are.
+
+    Parameters
+    ----------
+    to
+        Room for all of them; neither of the other two.
+    """
+    cost, worth, other_cost, other_worth = old.cost, old.worth, other.cost, other.worth
+    to_cost, to_worth = to.cost, to.worth
+    i, j, met, last = np.int64(0), np.int64(begin), np.int64(0), np.int64(end)
     top = np.int64(NONE)
-    while i < count or j < others:
-        if j < others and from_cost[j] + more_cost > most:
-            others = j
-            continue
-        if j >= others or (i < count and cost[i] <= from_cost[j] + more_cost):
+    while last > j and other_cost[last - 1] + more_cost > most:
+        last -= 1
+    while i < count or j < last:
+        if j >= last or (i < count and cost[i] <= other_cost[j] + more_cost):
             c, w = cost[i], worth[i]
             i += 1
         else:
-            c, w = from_cost[j] + more_cost, from_worth[j] + more_worth
+            c, w = other_cost[j] + more_cost, other_worth[j] + more_worth
             j += 1
         if w > top:
             if met and to_cost[met - 1] == c:
@@ -205,7 +207,46 @@ def _joined(
             to_cost[met], to_worth[met] = c, w
             top = w
             met += 1
-    return met
+    return int(met)
+
+
+@inlined
+def front_of(
+    layers: Layers,
+    arcs: Arcs,
+    worth: Int64Array,
+    q: int,
+    starts: Int64Array,
+    ends: Int64Array,
+    entries: Entries,
+    most: int,
+    first: Entries,
+    second: Entries,
+) -> tuple[int, Entries, Entries]:
+    """Put the front of a state together from those that lead to it, up to *most* ticks.
+
+    Parameters
+    ----------
+    starts, ends
+        Where the entries of each state before begin and end, int64.
+    first, second
+        Room to work in.
+
+    Returns
+    -------
+    The number of entries, the room that they stand in, and the other one.
+    """
+    met, total = 0, 0
+    for e in range(arcs.offsets[q], arcs.offsets[q + 1]):
+        total += ends[arcs.source[e]] - starts[arcs.source[e]]
+    first, second = grown(first, 0, total), grown(second, 0, total)
+    i = arcs.layer[q] - 1
+    for e in range(arcs.offsets[q], arcs.offsets[q + 1]):
+        source, label = arcs.source[e], arcs.label[e]
+        more_cost, more_worth = layers.cost[source, label], worth[i, label]
+        met = joined(first, met, entries, starts[source], ends[source], more_cost, more_worth, most, second)
+        first, second = second, first
+    return met, first, second
 
 
 @kernel
@@ -246,71 +287,36 @@ def fronts_behind(
     """
     count = len(layers.target)
     offsets = np.zeros(count + 1, dtype=np.int64)
-    room = 4096
-    cost, gained = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64)
-    first_cost, first_worth = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64)
-    second_cost, second_worth = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64)
+    entries, first, second = room_for(FEW), room_for(FEW), room_for(FEW)
     state = EXACT
     need = (floor << slope.shift) - slope.price * most
-    if count == 0:
-        return Fronts(offsets, cost[:0].copy(), gained[:0].copy(), state)
-    cost[0] = gained[0] = 0
-    offsets[1] = 1
-    used = 1
+    used = 0
+    if count:
+        entries.cost[0] = entries.worth[0] = 0
+        offsets[1] = used = 1
+    starts, ends = offsets[:-1], offsets[1:]
     for q in range(1, count):
-        met = 0
-        i = arcs.layer[q] - 1
-        total = 0
-        for e in range(arcs.offsets[q], arcs.offsets[q + 1]):
-            total += offsets[arcs.source[e] + 1] - offsets[arcs.source[e]]
-        if total > len(first_cost):
-            size = len(first_cost)
-            while size < total:
-                size *= 2
-            first_cost, first_worth = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
-            second_cost, second_worth = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
-        for e in range(arcs.offsets[q], arcs.offsets[q + 1]):
-            source, label = arcs.source[e], arcs.label[e]
-            begin, end = offsets[source], offsets[source + 1]
-            if begin == end:
-                continue
-            met = _joined(
-                first_cost,
-                first_worth,
-                met,
-                cost[begin:end],
-                gained[begin:end],
-                layers.cost[source, label],
-                worth[i, label],
-                most - least_ahead[q],
-                second_cost,
-                second_worth,
-            )
-            first_cost, second_cost = second_cost, first_cost
-            first_worth, second_worth = second_worth, first_worth
-        if used + met > room:
-            while used + met > room:
-                room *= 2
-            more_cost, more_worth = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64)
-            more_cost[:used], more_worth[:used] = cost[:used], gained[:used]
-            cost, gained = more_cost, more_worth
+        met, first, second = front_of(
+            layers, arcs, worth, q, starts, ends, entries, most - least_ahead[q], first, second
+        )
+        entries = grown(entries, used, used + met)
         begin = used
         for e in range(met):
-            value = (first_worth[e] << slope.shift) - slope.price * first_cost[e] + ahead[q]
+            value = (first.worth[e] << slope.shift) - slope.price * first.cost[e] + ahead[q]
             if value >= need:
-                cost[used], gained[used] = first_cost[e], first_worth[e]
+                entries.cost[used], entries.worth[used] = first.cost[e], first.worth[e]
                 used += 1
         met = used - begin
         if met > longest:
             state = MERGED
             for bucket in range(longest):
                 least, last = begin + bucket * met // longest, begin + (bucket + 1) * met // longest - 1
-                cost[begin + bucket], gained[begin + bucket] = cost[least], gained[last]
+                entries.cost[begin + bucket], entries.worth[begin + bucket] = entries.cost[least], entries.worth[last]
             used = begin + longest
         if used > most_entries:
-            return Fronts(offsets, cost[:0].copy(), gained[:0].copy(), FULL)
+            return Fronts(offsets, entries.cost[:0].copy(), entries.worth[:0].copy(), FULL)
         offsets[q + 1] = used
-    return Fronts(offsets, cost[:used].copy(), gained[:used].copy(), state)
+    return Fronts(offsets, entries.cost[:used].copy(), entries.worth[:used].copy(), state)
 
 
 @kernel
@@ -372,18 +378,3 @@ def closings(
                 best[i], paid[i] = fronts.worth[at] + worth[i, INSIDE], fronts.cost[at] + more
                 where[i], which[i] = q, at
     return best, paid, where, which
-
-
-@kernel
-def closing_costs(layers: Layers) -> Int64Array:
-    """Return the least ticks of a way from each state on which no op is in the stage, int64; O(states)."""
-    count, n = len(layers.target), len(layers.offsets) - 2
-    least = np.full(count, -NONE, dtype=np.int64)
-    for q in range(layers.offsets[n], count):
-        least[q] = 0
-    for q in range(layers.offsets[n] - 1, -1, -1):
-        for label in range(LABELS):
-            to = layers.target[q, label]
-            if to >= 0 and label != INSIDE:
-                least[q] = min(least[q], layers.cost[q, label] + least[to])
-    return least

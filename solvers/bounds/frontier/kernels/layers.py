@@ -28,7 +28,8 @@ _VALUE = (1 << BITS) - 1
 NO_STATE = -1
 """Stands for the end of an arc where there is none."""
 
-_UNREACHED = 2**62
+UNREACHED = 2**62
+"""Ticks where there is no way: more than any way costs."""
 
 
 class Steps(NamedTuple):
@@ -182,27 +183,51 @@ def build_layers(steps: Steps, allowed: Int64Array, lazy: bool, most: int) -> tu
 
 
 @kernel
-def within_cost(layers: Layers, limit: int) -> BoolArray:
-    """Mark the arcs on ways through all layers that cost at most *limit* ticks, bool, shape (states, 3); O(states)."""
+def costs_ahead(layers: Layers, closed: bool) -> Int64Array:
+    """Return the least ticks of a way from each state to the last layer, int64, shape (states,); O(states).
+
+    Parameters
+    ----------
+    closed
+        Whether ways count alone on which no op is in the stage any more.
+    """
     count, n = len(layers.target), len(layers.offsets) - 2
-    ahead = np.full(count, _UNREACHED, dtype=np.int64)
-    behind = np.full(count, _UNREACHED, dtype=np.int64)
-    keep = np.zeros((count, LABELS), dtype=np.bool_)
-    if count:
-        behind[0] = 0
+    least = np.full(count, UNREACHED, dtype=np.int64)
     for q in range(layers.offsets[n], count):
-        ahead[q] = 0
+        least[q] = 0
     for q in range(layers.offsets[n] - 1, -1, -1):
         for label in range(LABELS):
-            if layers.target[q, label] >= 0:
-                ahead[q] = min(ahead[q], layers.cost[q, label] + ahead[layers.target[q, label]])
+            to = layers.target[q, label]
+            if to >= 0 and not (closed and label == INSIDE):
+                least[q] = min(least[q], layers.cost[q, label] + least[to])
+    return least
+
+
+@kernel
+def costs_behind(layers: Layers) -> Int64Array:
+    """Return the least ticks of a way from the first layer to each state, int64, shape (states,); O(states)."""
+    count, n = len(layers.target), len(layers.offsets) - 2
+    least = np.full(count, UNREACHED, dtype=np.int64)
+    if count:
+        least[0] = 0
     for q in range(layers.offsets[n]):
         for label in range(LABELS):
             to = layers.target[q, label]
             if to >= 0:
-                paid = behind[q] + layers.cost[q, label]
-                behind[to] = min(behind[to], paid)
-                keep[q, label] = paid + ahead[to] <= limit
+                least[to] = min(least[to], least[q] + layers.cost[q, label])
+    return least
+
+
+@kernel
+def within_cost(layers: Layers, limit: int) -> BoolArray:
+    """Mark the arcs on ways through all layers that cost at most *limit* ticks, bool, shape (states, 3); O(states)."""
+    ahead, behind = costs_ahead(layers, False), costs_behind(layers)
+    keep = np.zeros((len(ahead), LABELS), dtype=np.bool_)
+    for q in range(len(ahead)):
+        for label in range(LABELS):
+            to = layers.target[q, label]
+            if to >= 0 and behind[q] < UNREACHED:
+                keep[q, label] = behind[q] + layers.cost[q, label] + ahead[to] <= limit
     return keep
 
 

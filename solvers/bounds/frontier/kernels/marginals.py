@@ -7,7 +7,18 @@ from typing import NamedTuple
 import numpy as np
 
 from mtpp.array_types import BoolArray, Int64Array
-from mtpp.solvers.bounds.frontier.kernels.fronts import EXACT, FULL, NONE, Arcs, Fronts
+from mtpp.solvers.bounds.frontier.kernels.fronts import (
+    EXACT,
+    FEW,
+    FULL,
+    NONE,
+    Arcs,
+    Entries,
+    front_of,
+    grown,
+    joined,
+    room_for,
+)
 from mtpp.solvers.bounds.frontier.kernels.layers import AFTER, BEFORE, INSIDE, LABELS, Layers
 from mtpp.solvers.jit import kernel, subroutine
 
@@ -38,147 +49,88 @@ class Swept(NamedTuple):
     entries: int
 
 
-@subroutine
-def _taken_in(
-    cost: Int64Array,
-    worth: Int64Array,
-    count: int,
-    from_cost: Int64Array,
-    from_worth: Int64Array,
-    begin: int,
-    end: int,
-    more_cost: int,
-    more_worth: int,
-    most: int,
-    to_cost: Int64Array,
-    to_worth: Int64Array,
-) -> int:
-    """Merge a front with a shifted one, up to *most* ticks; return how many entries there are."""
-    i, j = np.int64(0), np.int64(begin)
-    met = np.int64(0)
-    top = np.int64(NONE)
-    last = np.int64(end)
-    while last > j and from_cost[last - 1] + more_cost > most:
-        last -= 1
-    while i < count or j < last:
-        if j >= last or (i < count and cost[i] <= from_cost[j] + more_cost):
-            c, w = cost[i], worth[i]
-            i += 1
-        else:
-            c, w = from_cost[j] + more_cost, from_worth[j] + more_worth
-            j += 1
-        if w > top:
-            if met and to_cost[met - 1] == c:
-                met -= 1
-            to_cost[met], to_worth[met] = c, w
-            top = w
-            met += 1
-    return int(met)
+class FrontsAhead(NamedTuple):
+    """Entries of ways from each state to the last layer, in increasing ticks and worth.
+
+    Attributes
+    ----------
+    starts, ends
+        Where the entries of each state begin and end, int64, shape (states,).
+    entries
+        Of all states, those of later ones first.
+    used
+        Number of them.
+    full
+        Whether there was no room for them; then they are of no use.
+    """
+
+    starts: Int64Array
+    ends: Int64Array
+    entries: Entries
+    used: int
+    full: bool
 
 
 @kernel
-def fronts_ahead(layers: Layers, worth: Int64Array, least_behind: Int64Array, most: int, most_entries: int) -> Fronts:
-    """Return the fronts of ways from each state to the last layer.
+def fronts_ahead(
+    layers: Layers, worth: Int64Array, least_behind: Int64Array, most: int, most_entries: int
+) -> FrontsAhead:
+    """Return the fronts of ways from each state to the last layer; O(entries).
 
     Parameters
     ----------
     least_behind
-        Least ticks of a way from the first layer to each state, int64, shape (states,).
+        As :func:`~mtpp.solvers.bounds.frontier.kernels.layers.costs_behind` returns it.
     most
         Ticks of a whole way at most.
     most_entries
-        Entries in all at most; beyond, the state is FULL and the rest of no use.
-
-    Notes
-    -----
-    Entries of a state stand together, those of later states first. O(entries).
+        Entries in all at most.
     """
     count, n = len(layers.target), len(layers.offsets) - 2
-    begin_of = np.zeros(count + 1, dtype=np.int64)
-    room = 4096
-    cost, gained = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64)
-    first_cost, first_worth = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64)
-    second_cost, second_worth = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64)
     starts, ends = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
-    used = np.int64(0)
-    for i in range(n, -1, -1):
+    entries, first, second = room_for(FEW), room_for(FEW), room_for(FEW)
+    used = 0
+    for q in range(layers.offsets[n], count):
+        entries.cost[used] = entries.worth[used] = 0
+        starts[q] = used
+        used += 1
+        ends[q] = used
+    for i in range(n - 1, -1, -1):
         for q in range(layers.offsets[i], layers.offsets[i + 1]):
-            starts[q] = used
-            met = 0
-            if i == n:
-                first_cost[0] = first_worth[0] = 0
-                met = 1
-            else:
-                total = 0
-                for label in range(LABELS):
-                    to = layers.target[q, label]
-                    if to >= 0:
-                        total += ends[to] - starts[to]
-                if total > len(first_cost):
-                    size = len(first_cost)
-                    while size < total:
-                        size *= 2
-                    first_cost, first_worth = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
-                    second_cost, second_worth = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
-                for label in range(LABELS):
-                    to = layers.target[q, label]
-                    if to >= 0:
-                        met = _taken_in(
-                            first_cost,
-                            first_worth,
-                            met,
-                            cost,
-                            gained,
-                            starts[to],
-                            ends[to],
-                            layers.cost[q, label],
-                            worth[i, label],
-                            most - least_behind[q],
-                            second_cost,
-                            second_worth,
-                        )
-                        first_cost, second_cost = second_cost, first_cost
-                        first_worth, second_worth = second_worth, first_worth
+            met, total = 0, 0
+            for label in range(LABELS):
+                to = layers.target[q, label]
+                if to >= 0:
+                    total += ends[to] - starts[to]
+            first, second = grown(first, 0, total), grown(second, 0, total)
+            left = most - least_behind[q]
+            for label in range(LABELS):
+                to = layers.target[q, label]
+                if to >= 0:
+                    more_cost, more_worth = layers.cost[q, label], worth[i, label]
+                    met = joined(first, met, entries, starts[to], ends[to], more_cost, more_worth, left, second)
+                    first, second = second, first
             if used + met > most_entries:
-                return Fronts(begin_of, cost[:0].copy(), gained[:0].copy(), FULL)
-            if used + met > room:
-                while used + met > room:
-                    room *= 2
-                more_cost, more_worth = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64)
-                more_cost[:used], more_worth[:used] = cost[:used], gained[:used]
-                cost, gained = more_cost, more_worth
-            cost[used : used + met] = first_cost[:met]
-            gained[used : used + met] = first_worth[:met]
+                return FrontsAhead(starts, ends, entries, 0, True)
+            entries = grown(entries, used, used + met)
+            entries.cost[used : used + met], entries.worth[used : used + met] = first.cost[:met], first.worth[:met]
+            starts[q] = used
             used += met
             ends[q] = used
-    # Entries are told by where they end: those of state q begin where those of state q + 1 of its walk ended.
-    offsets = np.empty(2 * count, dtype=np.int64)
-    for q in range(count):
-        offsets[2 * q], offsets[2 * q + 1] = starts[q], ends[q]
-    return Fronts(offsets, cost[:used].copy(), gained[:used].copy(), EXACT)
+    return FrontsAhead(starts, ends, entries, int(used), False)
 
 
 @subroutine
-def _best_pair(
-    cost: Int64Array,
-    worth: Int64Array,
-    begin: int,
-    end: int,
-    other_cost: Int64Array,
-    other_worth: Int64Array,
-    other_begin: int,
-    other_end: int,
-    most: int,
-) -> int:
+def _best_pair(one: Entries, begin: int, end: int, other: Entries, first: int, last: int, most: int) -> int:
     """Return the most worth of an entry of each of two fronts that cost no more than *most* together."""
     best = np.int64(NONE)
-    j = np.int64(other_end) - 1
+    j = np.int64(last) - 1
     for i in range(begin, end):
-        while j >= other_begin and cost[i] + other_cost[j] > most:
+        while j >= first and one.cost[i] + other.cost[j] > most:
             j -= 1
-        if j < other_begin:
+        if j < first:
             break
-        best = max(best, worth[i] + other_worth[j])
+        best = max(best, one.worth[i] + other.worth[j])
     return int(best)
 
 
@@ -219,33 +171,20 @@ def sweep(
     moved = np.zeros(n, dtype=np.int64)
     nothing = np.zeros(0, dtype=np.int64)
     back = fronts_ahead(layers, worth, least_behind, most, most_entries)
-    if back.state == FULL or count == 0:
-        return Swept(back.state, through, moved, nothing, nothing, 0)
-    room = 4096
-    cost, gained = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64)
-    first_cost, first_worth = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64)
-    second_cost, second_worth = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64)
+    if back.full or count == 0:
+        return Swept(FULL if back.full else EXACT, through, moved, nothing, nothing, 0)
+    entries, first, second = room_for(FEW), room_for(FEW), room_for(FEW)
     starts, ends = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
-    cost[0] = gained[0] = 0
+    entries.cost[0] = entries.worth[0] = 0
     ends[0] = 1
-    used = total_entries = np.int64(1)
+    used = total_entries = 1
     for i in range(n):
         for q in range(layers.offsets[i], layers.offsets[i + 1]):
             for label in range(LABELS):
                 to = layers.target[q, label]
                 if to >= 0:
                     left = most - layers.cost[q, label]
-                    value = _best_pair(
-                        cost,
-                        gained,
-                        starts[q],
-                        ends[q],
-                        back.cost,
-                        back.worth,
-                        back.offsets[2 * to],
-                        back.offsets[2 * to + 1],
-                        left,
-                    )
+                    value = _best_pair(entries, starts[q], ends[q], back.entries, back.starts[to], back.ends[to], left)
                     if value > NONE:
                         through[i, label] = max(through[i, label], value + worth[i, label])
         if movable[i]:
@@ -259,72 +198,23 @@ def sweep(
                 worth[i, BEFORE] -= shift
                 if forwards:
                     worth[i, INSIDE] -= shift
-        # fronts of the next layer; those of this one are not needed any more
-        next_begin = used
+        # Fronts of the next layer; those of this one are not needed any more.
+        begin = used
         for q in range(layers.offsets[i + 1], layers.offsets[i + 2]):
-            met = 0
-            total = 0
-            for e in range(arcs.offsets[q], arcs.offsets[q + 1]):
-                total += ends[arcs.source[e]] - starts[arcs.source[e]]
-            if total > len(first_cost):
-                size = len(first_cost)
-                while size < total:
-                    size *= 2
-                first_cost, first_worth = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
-                second_cost, second_worth = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
-            for e in range(arcs.offsets[q], arcs.offsets[q + 1]):
-                source, label = arcs.source[e], arcs.label[e]
-                met = _taken_in(
-                    first_cost,
-                    first_worth,
-                    met,
-                    cost,
-                    gained,
-                    starts[source],
-                    ends[source],
-                    layers.cost[source, label],
-                    worth[i, label],
-                    most - least_ahead[q],
-                    second_cost,
-                    second_worth,
-                )
-                first_cost, second_cost = second_cost, first_cost
-                first_worth, second_worth = second_worth, first_worth
+            met, first, second = front_of(
+                layers, arcs, worth, q, starts, ends, entries, most - least_ahead[q], first, second
+            )
             if used + met > most_entries:
                 return Swept(FULL, through, moved, nothing, nothing, 0)
-            if used + met > room:
-                while used + met > room:
-                    room *= 2
-                more_cost, more_worth = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64)
-                more_cost[:used], more_worth[:used] = cost[:used], gained[:used]
-                cost, gained = more_cost, more_worth
-            starts[q] = used
-            cost[used : used + met] = first_cost[:met]
-            gained[used : used + met] = first_worth[:met]
+            entries = grown(entries, used, used + met)
+            entries.cost[used : used + met], entries.worth[used : used + met] = first.cost[:met], first.worth[:met]
+            starts[q] = used - begin
             used += met
-            ends[q] = used
-        # move the next layer to the front of the arrays
-        size_of_layer = used - next_begin
-        cost[:size_of_layer] = cost[next_begin:used].copy()
-        gained[:size_of_layer] = gained[next_begin:used].copy()
-        for q in range(layers.offsets[i + 1], layers.offsets[i + 2]):
-            starts[q] -= next_begin
-            ends[q] -= next_begin
-        used = size_of_layer
-        total_entries += size_of_layer
-    return Swept(EXACT, through, moved, cost[:used].copy(), gained[:used].copy(), int(total_entries + len(back.cost)))
-
-
-@kernel
-def costs_behind(layers: Layers) -> Int64Array:
-    """Return the least ticks of a way from the first layer to each state, int64, shape (states,); O(states)."""
-    count, n = len(layers.target), len(layers.offsets) - 2
-    least = np.full(count, -NONE, dtype=np.int64)
-    if count:
-        least[0] = 0
-    for q in range(layers.offsets[n]):
-        for label in range(LABELS):
-            to = layers.target[q, label]
-            if to >= 0:
-                least[to] = min(least[to], least[q] + layers.cost[q, label])
-    return least
+            ends[q] = used - begin
+        size = used - begin
+        entries.cost[:size] = entries.cost[begin:used].copy()
+        entries.worth[:size] = entries.worth[begin:used].copy()
+        used = size
+        total_entries += size
+    cost, gained = entries.cost[:used].copy(), entries.worth[:used].copy()
+    return Swept(EXACT, through, moved, cost, gained, int(total_entries + back.used))

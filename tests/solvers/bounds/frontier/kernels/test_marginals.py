@@ -12,9 +12,19 @@ from graph_strategies import LINK, random_graph
 from mtpp.array_types import BoolArray, Int64Array
 from mtpp.inference.instance import Instance
 from mtpp.machine.machine import Machine
-from mtpp.solvers.bounds.frontier.kernels.fronts import EXACT, FULL, NONE, Arcs, arcs_of, costs_ahead
-from mtpp.solvers.bounds.frontier.kernels.layers import AFTER, BEFORE, INSIDE, LABELS, Layers, trimmed, within_cost
-from mtpp.solvers.bounds.frontier.kernels.marginals import Swept, costs_behind, fronts_ahead, sweep
+from mtpp.solvers.bounds.frontier.kernels.fronts import EXACT, FULL, NONE, Arcs, arcs_of
+from mtpp.solvers.bounds.frontier.kernels.layers import (
+    AFTER,
+    BEFORE,
+    INSIDE,
+    LABELS,
+    Layers,
+    costs_ahead,
+    costs_behind,
+    trimmed,
+    within_cost,
+)
+from mtpp.solvers.bounds.frontier.kernels.marginals import Swept, fronts_ahead, sweep
 from mtpp.solvers.bounds.frontier.scan import Room, scan_layers
 from mtpp.solvers.bounds.frontier.scan_order import scan_orders
 
@@ -58,7 +68,7 @@ class Stage(NamedTuple):
 
     def swept(self, worth: Int64Array, movable: BoolArray, *, forwards: bool, entries: int = 1 << 20) -> Swept:
         """Pass over the ops."""
-        ahead, behind = costs_ahead(self.layers), costs_behind(self.layers)
+        ahead, behind = costs_ahead(self.layers, False), costs_behind(self.layers)
         return sweep(self.layers, self.arcs, worth, movable, forwards, ahead, behind, self.limit, entries)
 
 
@@ -129,8 +139,9 @@ def test_fronts_of_completions() -> None:
         for stage in drawn_stages(seed, 1):
             worth = drawn_worth(random.Random(seed), stage.ops)
             fronts = fronts_ahead(stage.layers, worth, costs_behind(stage.layers), stage.limit, 1 << 20)
-            rows = slice(*fronts.offsets[:2])
-            assert list(zip(fronts.cost[rows].tolist(), fronts.worth[rows].tolist(), strict=True)) == stage.front(worth)
+            rows = slice(fronts.starts[0], fronts.ends[0])
+            front = fronts.entries.cost[rows].tolist(), fronts.entries.worth[rows].tolist()
+            assert list(zip(*front, strict=True)) == stage.front(worth)
 
 
 def test_what_moves_evens_sides_out() -> None:
@@ -190,6 +201,6 @@ def test_too_little_room() -> None:
             worth = drawn_worth(random.Random(seed), stage.ops)
             whole = stage.swept(worth.copy(), nothing_moves(stage), forwards=True)
             fronts = fronts_ahead(stage.layers, worth, costs_behind(stage.layers), stage.limit, 1 << 20)
-            needed = len(fronts.cost)
+            needed = fronts.used
             assert stage.swept(worth.copy(), nothing_moves(stage), forwards=True, entries=needed).state == whole.state
             assert stage.swept(worth.copy(), nothing_moves(stage), forwards=True, entries=needed - 1).state == FULL
