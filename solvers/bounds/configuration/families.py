@@ -28,7 +28,7 @@ from mtpp.solvers.bounds.configuration.kernels.stage_families import (
     StageNetwork,
     close_family,
 )
-from mtpp.solvers.bounds.configuration.stage_weights import StageWeights, stage_weights
+from mtpp.solvers.bounds.configuration.stage_weights import StageWeights, strongest_weights
 from mtpp.solvers.flows.kernels.max_flow import flow_arcs
 
 Known = tuple[Int8Array, Int8Array, Int8Array]
@@ -37,14 +37,6 @@ Known = tuple[Int8Array, Int8Array, Int8Array]
 
 class TimeUp(Exception):
     """The work has to end now; what it was at is of no use."""
-
-
-def strongest_weights(instance: Instance) -> StageWeights:
-    """Return the weights that give the more expensive average stage, ops numbered as in the instance."""
-    strongest = max(stage_weights(instance), key=lambda weights: weights.total - instance.k * weights.constant)
-    weight = np.empty_like(strongest.weight)
-    weight[instance.order] = strongest.weight
-    return strongest._replace(weight=weight)
 
 
 @dataclass

@@ -47,3 +47,11 @@ def stage_weights(instance: Instance) -> list[StageWeights]:
     streamed = np.array([size * second // bandwidth for size in held], dtype=np.int64)
     reserve = system.activation_reserve_bytes if system.peak == "reserve" else 0
     return [plain, StageWeights(True, plain.weight + streamed, (memory - reserve) * second // bandwidth)]
+
+
+def strongest_weights(instance: Instance) -> StageWeights:
+    """Return the weights that give the more expensive average stage, ops numbered as in the instance."""
+    strongest = max(stage_weights(instance), key=lambda weights: weights.total - instance.k * weights.constant)
+    weight = np.empty_like(strongest.weight)
+    weight[instance.order] = strongest.weight
+    return strongest._replace(weight=weight)

@@ -26,15 +26,13 @@ import numpy as np
 from mtpp.array_types import Float64Array, Int32Array, Int64Array
 from mtpp.host.deadline import Deadline
 from mtpp.inference.instance import Instance
-from mtpp.inference.partition import Partition
-from mtpp.solvers.bounds.configuration.stage_weights import StageWeights, stage_weights
 from mtpp.solvers.bounds.frontier.kernels.fronts import Slope
 from mtpp.solvers.bounds.frontier.kernels.layers import AFTER, BEFORE, INSIDE, LABELS
-from mtpp.solvers.bounds.frontier.scan import LARGEST_WORTH, Scan, Sets, TooManyStates, room_within, scan_layers
+from mtpp.solvers.bounds.frontier.scan import LARGEST_WORTH, Scan, Sets, TooManyStates, scan_layers
 from mtpp.solvers.bounds.frontier.scan_order import ScanOrder
+from mtpp.solvers.bounds.frontier.scan_search import ScanProof, ScanSearch
 from mtpp.solvers.bounds.limits import BoundLimits
 from mtpp.solvers.bounds.mip.highs import RowProgram
-from mtpp.solvers.bounds.tensor_places import tensor_places
 
 _UNITS = 250
 """Weight of a full stage, to begin with."""
@@ -68,20 +66,15 @@ _MOST_ROWS = 8000
 
 _TINY = 1e-9
 
-_CLOSE = 0.00005
-"""Limits so close together are not told apart."""
-
 _ALL_LABELS = 1 << BEFORE | 1 << INSIDE | 1 << AFTER
 
 
 @dataclass(frozen=True, eq=False)
-class StageShare:
-    """That no partition into k stages stays within a limit.
+class StageShare(ScanProof):
+    """That no partition into k stages stays within a limit: no stage holds its share of all weight.
 
     Attributes
     ----------
-    limit
-        In ticks: OPT is above it.
     weights
         Of each op, integers, int64, shape (n,).
     capacity
@@ -90,53 +83,23 @@ class StageShare:
         Price of ticks that keeps the fronts of a re-check short.
     """
 
-    limit: int
     weights: Int64Array
     capacity: int
     slope: Slope
-    streamed: bool
-    order: ScanOrder
 
     def document(self) -> dict[str, Any]:
         """Return the proof as JSON values."""
-        instance = self.order.instance
-        name, places = instance.first_members, tensor_places(instance)
+        name = self.order.instance.first_members
         return {
-            "cutoff": self.limit + 1,
-            "stages": instance.k,
-            "streamed": self.streamed,
-            "scan": name[self.order.order].tolist(),
-            "forgotten": [int(places[t]) for t in self.order.forgotten],
+            **self.terms(),
             "weights": [[int(name[op]), int(y)] for op, y in enumerate(self.weights.tolist()) if y > 0],
             "capacity": self.capacity,
             "slope": [self.slope.price, self.slope.shift],
         }
 
 
-def strongest_cost(instance: Instance) -> StageWeights:
-    """Return the linear part of f that gives the more expensive average stage, ops numbered as in the instance."""
-    strongest = max(stage_weights(instance), key=lambda weights: weights.total - instance.k * weights.constant)
-    weight = np.empty_like(strongest.weight)
-    weight[instance.order] = strongest.weight
-    return strongest._replace(weight=weight)
-
-
-class ConvexWeightSearch:
+class ConvexWeightSearch(ScanSearch):
     """Limits from the target downwards, weights for each of them, and the highest limit ruled out on the way.
-
-    Parameters
-    ----------
-    order
-        Of an instance of at least two stages.
-    limits
-        What is known of the optimum; each :meth:`run` has a deadline of its own.
-
-    Attributes
-    ----------
-    proven
-        Proof of the highest limit that was ruled out here, None if none was.
-    partition
-        None: no partition is found on the way.
 
     Raises
     ------
@@ -145,47 +108,17 @@ class ConvexWeightSearch:
     """
 
     def __init__(self, order: ScanOrder, limits: BoundLimits) -> None:
+        super().__init__(order, limits)
         instance = order.instance
         if instance.k * _MOST_UNITS > LARGEST_WORTH:
             raise TooManyStates(f"{instance.k} stages are more than weights are counted for")
-        self._order, self._instance, self._limits = order, instance, limits
-        self._cost = strongest_cost(instance)
-        self._steps = order.steps(self._cost.weight, instance.transfer)
-        self._room = room_within(limits.memory_bytes)
         labels = np.full(instance.op_count, _ALL_LABELS, dtype=np.int64)
         self._layers = scan_layers(self._steps, labels, self._room, lazy=True)
         self._position: Int32Array = np.argsort(order.order).astype(np.int32)
-        self._low = limits.lower - 1
-        self._target = self._failed = limits.target
-        self._at = limits.target - 1
         self._pool = _Pool(instance.op_count)
         self._best = _first_weights(instance, self._cost.weight)
-        self._cramped = False
         self._scan: Scan | None = None
         self._master: _Master | None = None
-        self.proven: StageShare | None = None
-        self.partition: Partition | None = None
-
-    @property
-    def lower(self) -> int:
-        """Ticks that no partition can beat, as far as is known."""
-        return self._low + 1
-
-    @property
-    def reached(self) -> int:
-        """The highest limit that was ruled out here, in ticks; −1 if none was."""
-        return -1 if self.proven is None else self.proven.limit
-
-    @property
-    def ended(self) -> bool:
-        """Whether no higher limit can be ruled out here, or need be."""
-        near = self._failed < self._target and self._failed - self._low <= max(1, int(_CLOSE * self._failed))
-        return near or self._low >= self._target - 1
-
-    @property
-    def solved(self) -> bool:
-        """Whether it has ended, and not for want of memory."""
-        return self.ended and not self._cramped
 
     def run(self, limits: BoundLimits) -> None:
         """Go on until the deadline, or the end, with what is known by now."""
@@ -233,25 +166,16 @@ class ConvexWeightSearch:
         if len(alone):
             weights = np.zeros(self._instance.op_count, dtype=np.int64)
             weights[alone[0]] = 1
-            self._take(self._at, weights, 0, Slope(0, 0))
+            self._take(self._proof(self._at, weights, 0, Slope(0, 0)))
 
-    def _take(self, limit: int, weights: Int64Array, capacity: int, slope: Slope) -> None:
-        """Keep a proof that a limit is ruled out, if that was not known."""
-        if limit > self._low:
-            self._low = limit
-            self.proven = StageShare(limit, weights, capacity, slope, self._cost.streamed, self._order)
-            self._limits.observer.bound(limit + 1)
+    def _proof(self, limit: int, weights: Int64Array, capacity: int, slope: Slope) -> StageShare:
+        return StageShare(limit, self._cost.streamed, self._order, weights, capacity, slope)
 
     def put_off(self) -> None:
         """Give the memory of the linear programme and of the states back, until the next run."""
         self._scan = None
         if self._master is not None:
             self._best, self._master = self._master.best, None
-
-    def document(self) -> dict[str, Any]:
-        """Return the proof as JSON values."""
-        assert self.proven is not None
-        return self.proven.document()
 
     def _advance(self, master: _Master) -> None:
         """Price one proposal of weights, and go to another limit where that is called for."""
@@ -294,7 +218,7 @@ class ConvexWeightSearch:
             ruled_out = self._at
         else:
             ruled_out = int(priced.cost[above]) - self._cost.constant - 1
-        self._take(ruled_out, weights, capacity, priced.slope)
+        self._take(self._proof(ruled_out, weights, capacity, priced.slope))
         sets = self._scan.sets(worth, priced, floor)
         master.add(Sets(sets.inside[:, self._position], sets.cost))
         most = int(priced.worth[-1]) if len(priced.worth) else floor - 1

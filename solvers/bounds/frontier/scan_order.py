@@ -155,20 +155,14 @@ def narrow_order(instance: Instance, seed: int = 0) -> ScanOrder:
     Some tenths of a second, the same order each time.
     """
     order = scan_orders(instance)[0].order.copy()
-    offsets, maker = instance.pin_offsets, instance.pins
-    pairs = [
-        (int(v), int(maker[offsets[t]]))
-        for t in range(instance.tensor_count)
-        for v in maker[offsets[t] + 1 : offsets[t + 1]].tolist()
-    ]
-    pairs.sort()
-    counts = np.bincount([v for v, _ in pairs], minlength=instance.op_count)
+    offsets, pins = instance.pin_offsets, instance.pins
+    before, _ = neighbour_lists(instance)
     read = np.flatnonzero(np.diff(offsets) > 1)
     reads = Reads(
-        np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
-        np.array([u for _, u in pairs], dtype=np.int32),
+        _offsets(before),
+        _flat(before).astype(np.int32),
         np.concatenate([[0], np.cumsum(np.diff(offsets)[read])]).astype(np.int64),
-        np.concatenate([maker[offsets[t] : offsets[t + 1]] for t in read] or [maker[:0]]).astype(np.int32),
+        np.concatenate([pins[offsets[t] : offsets[t + 1]] for t in read] or [pins[:0]]),
     )
     trials = min(_TRIALS_PER_OP * instance.op_count, _TRIAL_PINS // (len(reads.pins) + instance.op_count + 1))
     exchange_runs(order, reads, seed, trials)
@@ -177,7 +171,7 @@ def narrow_order(instance: Instance, seed: int = 0) -> ScanOrder:
 
 def _orders(instance: Instance, starts: int) -> Iterator[list[int]]:
     yield instance.order.tolist()
-    before, after = _neighbours(instance)
+    before, after = neighbour_lists(instance)
     depth = _depths(before, instance.order.tolist())
     height = _depths(after, instance.order.tolist()[::-1])
     size = _ancestors(before, instance.order.tolist())
@@ -194,16 +188,13 @@ def _orders(instance: Instance, starts: int) -> Iterator[list[int]]:
         yield _depth_first(after, before, key)[::-1]
 
 
-def _neighbours(instance: Instance) -> tuple[list[list[int]], list[list[int]]]:
-    """Return the ops that each op reads from, and that read from it."""
-    before: list[list[int]] = [[] for _ in range(instance.op_count)]
-    after: list[list[int]] = [[] for _ in range(instance.op_count)]
-    pins, offsets = instance.pins.tolist(), instance.pin_offsets.tolist()
-    for t in range(instance.tensor_count):
-        maker, *readers = pins[offsets[t] : offsets[t + 1]]
-        for v in dict.fromkeys(readers):
-            before[v].append(maker)
-            after[maker].append(v)
+def neighbour_lists(instance: Instance) -> tuple[list[list[int]], list[list[int]]]:
+    """Return the ops that each op reads from, and that read from it, each once; O(n + pins)."""
+    after = instance.successor_lists()
+    before: list[list[int]] = [[] for _ in after]
+    for u, readers in enumerate(after):
+        for v in readers:
+            before[v].append(u)
     return before, after
 
 

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 from mtpp.array_types import Int64Array
 from mtpp.solvers.bounds.frontier.kernels.fronts import Slope
-from mtpp.solvers.bounds.frontier.scan_order import ScanOrder
-from mtpp.solvers.bounds.tensor_places import tensor_places
+from mtpp.solvers.bounds.frontier.scan_search import ScanProof
 
 
 class Step(NamedTuple):
@@ -39,29 +38,12 @@ class Step(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class PositionProof:
-    """That no partition into k stages stays within a limit: steps, the last of which leaves none.
+class PositionProof(ScanProof):
+    """That no partition into k stages stays within a limit: steps, the last of which leaves none."""
 
-    Attributes
-    ----------
-    limit
-        In ticks: OPT is above it.
-    """
-
-    limit: int
     steps: list[Step]
-    streamed: bool
-    order: ScanOrder
 
     def document(self) -> dict[str, Any]:
         """Return the proof as JSON values."""
-        instance = self.order.instance
-        name, places = instance.first_members, tensor_places(instance)
-        return {
-            "cutoff": self.limit + 1,
-            "stages": instance.k,
-            "streamed": self.streamed,
-            "scan": name[self.order.order].tolist(),
-            "forgotten": [int(places[t]) for t in self.order.forgotten],
-            "tree": {"steps": [step.document(name) for step in self.steps], "branch": None},
-        }
+        name = self.order.instance.first_members
+        return {**self.terms(), "tree": {"steps": [step.document(name) for step in self.steps], "branch": None}}

@@ -20,15 +20,14 @@ back. With exact fronts Σ M_j never rises. They start from weights that are equ
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from mtpp.host.progress import Silent
-from mtpp.inference.partition import Partition
-from mtpp.solvers.bounds.convex_weights.search import ConvexWeightSearch, strongest_cost
-from mtpp.solvers.bounds.frontier.scan import TooManyStates, room_within
+from mtpp.solvers.bounds.convex_weights.search import ConvexWeightSearch
+from mtpp.solvers.bounds.frontier.scan import TooManyStates
 from mtpp.solvers.bounds.frontier.scan_order import ScanOrder
+from mtpp.solvers.bounds.frontier.scan_search import ScanSearch
 from mtpp.solvers.bounds.limits import BoundLimits
 from mtpp.solvers.bounds.position_weights.proof import PositionProof
 from mtpp.solvers.bounds.position_weights.rounding import Rounding
@@ -47,26 +46,9 @@ _PER_SLACK = 0.8
 _LEAST_FALL = 0.0005
 """Part of a limit that the next one is lower by at least, twice as much each time until one is ruled out."""
 
-_CLOSE = 0.00005
-"""Limits so close together are not told apart."""
 
-
-class PositionWeightSearch:
+class PositionWeightSearch(ScanSearch):
     """Limits from the target downwards, weights by stage for each of them, and the highest limit ruled out on the way.
-
-    Parameters
-    ----------
-    order
-        Of an instance of at least two stages.
-    limits
-        What is known of the optimum; each :meth:`run` has a deadline of its own.
-
-    Attributes
-    ----------
-    proven
-        Proof of the highest limit that was ruled out here, None if none was.
-    partition
-        The best one found on the way that is better than the one known; None if there is none.
 
     Raises
     ------
@@ -75,52 +57,22 @@ class PositionWeightSearch:
     """
 
     def __init__(self, order: ScanOrder, limits: BoundLimits) -> None:
+        super().__init__(order, limits)
         instance = order.instance
-        self._order, self._instance, self._limits = order, instance, limits
-        self._start: ConvexWeightSearch | None = ConvexWeightSearch(order, replace(limits, observer=Silent()))
-        self._cost = strongest_cost(instance)
-        self._steps = order.steps(self._cost.weight, instance.transfer)
-        self._precedence = Precedence.of(instance, self._cost.weight)
-        self._room = room_within(limits.memory_bytes)
         if instance.k * instance.op_count > self._room.entries:
             raise TooManyStates(f"weights of {instance.op_count} ops in {instance.k} stages do not fit")
-        self._low = limits.lower - 1
-        self._target = self._failed = limits.target
-        self._at = limits.target - 1
+        self._start: ConvexWeightSearch | None = ConvexWeightSearch(order, replace(limits, observer=Silent()))
+        self._precedence = Precedence.of(instance, self._cost.weight)
         self._fall = _LEAST_FALL
-        self._cramped = False
         self._weight = np.zeros((0, 0), dtype=np.int64)
         self._units = _UNITS
         self._sweeps: Sweeps | None = None
-        self.proven: PositionProof | None = None
-        self.partition: Partition | None = None
         self._rounding = Rounding(instance, limits)
-
-    @property
-    def reached(self) -> int:
-        """The highest limit that was ruled out here, in ticks; −1 if none was."""
-        return -1 if self.proven is None else self.proven.limit
-
-    @property
-    def ended(self) -> bool:
-        """Whether no higher limit can be ruled out here, or need be."""
-        near = self._failed < self._target and self._failed - self._low <= max(1, int(_CLOSE * self._failed))
-        return near or self._low >= self._target - 1
-
-    @property
-    def solved(self) -> bool:
-        """Whether it has ended, and not for want of memory."""
-        return self.ended and not self._cramped
 
     def put_off(self) -> None:
         """Give the memory of the scans back, until the next run."""
         if self._sweeps is not None:
             self._sweeps.put_off()
-
-    def document(self) -> dict[str, Any]:
-        """Return the proof as JSON values."""
-        assert self.proven is not None
-        return self.proven.document()
 
     def run(self, limits: BoundLimits) -> None:
         """Go on until the deadline, or the end, with what is known by now."""
@@ -152,17 +104,15 @@ class PositionWeightSearch:
                 self._cramped = True
                 self._fail(sweeps)
             return
-        if found.steps is not None and found.limit - constant > self._low:
-            self._low = found.limit - constant
-            self.proven = PositionProof(self._low, found.steps, self._cost.streamed, self._order)
-            self._limits.observer.bound(self._low + 1)
+        if found.steps is not None:
+            self._take(PositionProof(found.limit - constant, self._cost.streamed, self._order, found.steps))
         if sweeps.last and self._low < self._at:
             self._round(sweeps)
         if self._sweeps is None:
             return
         if self._low >= self._at:
             self._at, self._fall = (self._low + self._failed) // 2, _LEAST_FALL
-            self._weight, self._units, self._sweeps = sweeps.weight[1:], sweeps.units, None
+            self._leave(sweeps)
         elif sweeps.exhausted:
             self._fail(sweeps)
 
@@ -171,14 +121,13 @@ class PositionWeightSearch:
         found = self._rounding.best([one.through for one in sweeps.last], self._order.order, self._limits.ended)
         if found is not None:
             self.partition, bottleneck = found
-            self._weight, self._units, self._sweeps = sweeps.weight[1:], sweeps.units, None
             self._aim_at(bottleneck)
 
     def _aim_at(self, target: int) -> None:
         """Look for nothing above some ticks."""
         if target < self._target:
             if self._sweeps is not None:
-                self._weight, self._units, self._sweeps = self._sweeps.weight[1:], self._sweeps.units, None
+                self._leave(self._sweeps)
             self._target, self._failed = target, min(self._failed, target)
             self._at = self._failed - 1
 
@@ -188,4 +137,8 @@ class PositionWeightSearch:
         fall = max(_PER_SLACK * min(1.0, sweeps.slack / self._instance.k), self._fall)
         self._fall *= 2
         self._at = min(max((self._low + self._failed) // 2, int(self._at * (1 - fall))), self._failed - 1)
+        self._leave(sweeps)
+
+    def _leave(self, sweeps: Sweeps) -> None:
+        """Keep the weights of sweeps that are over."""
         self._weight, self._units, self._sweeps = sweeps.weight[1:], sweeps.units, None

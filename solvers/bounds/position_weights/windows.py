@@ -10,6 +10,9 @@ import numpy as np
 from mtpp.array_types import BoolArray, Int64Array
 from mtpp.inference.instance import Instance
 from mtpp.solvers.bounds.frontier.kernels.layers import AFTER, BEFORE, INSIDE, LABELS
+from mtpp.solvers.bounds.frontier.scan_order import neighbour_lists
+from mtpp.solvers.downsets.downset_arrays import downset_arrays
+from mtpp.solvers.downsets.least_crossings import work_around
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,35 +33,11 @@ class Precedence:
 
     @classmethod
     def of(cls, instance: Instance, work: Int64Array) -> Precedence:
-        """Look at all paths once; O(n²/64 · edges)."""
-        n = instance.op_count
-        before: list[set[int]] = [set() for _ in range(n)]
-        after: list[set[int]] = [set() for _ in range(n)]
-        pins, offsets = instance.pins.tolist(), instance.pin_offsets.tolist()
-        for t in range(instance.tensor_count):
-            maker, *readers = pins[offsets[t] : offsets[t + 1]]
-            for v in readers:
-                before[v].add(maker)
-                after[maker].add(v)
-        order = instance.order.tolist()
-        return cls(
-            order,
-            [sorted(some) for some in before],
-            [sorted(some) for some in after],
-            _reached_work(order, before, work),
-            _reached_work(order[::-1], after, work),
-        )
-
-
-def _reached_work(order: list[int], neighbours: list[set[int]], work: Int64Array) -> Int64Array:
-    n = len(order)
-    reached = np.zeros((n, n), dtype=np.bool_)
-    for v in order:
-        reached[v, v] = True
-        for u in neighbours[v]:
-            reached[v] |= reached[u]
-    total: Int64Array = np.array([int(work[row].sum()) for row in reached], dtype=np.int64)
-    return total
+        """Look at all paths once; O(n · edges / 64)."""
+        order = instance.order
+        ahead, behind = np.empty_like(work), np.empty_like(work)
+        ahead[order], behind[order] = work_around(downset_arrays(instance)._replace(work=work[order]))
+        return cls(order.tolist(), *neighbour_lists(instance), ahead, behind)
 
 
 @dataclass(eq=False)

@@ -1,0 +1,116 @@
+"""Searches for the highest limit of ticks that weights rule out, by scans along an order, and their proofs."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+from mtpp.inference.partition import Partition
+from mtpp.solvers.bounds.configuration.stage_weights import strongest_weights
+from mtpp.solvers.bounds.frontier.scan import room_within
+from mtpp.solvers.bounds.frontier.scan_order import ScanOrder
+from mtpp.solvers.bounds.limits import BoundLimits
+from mtpp.solvers.bounds.tensor_places import tensor_places
+
+_CLOSE = 0.00005
+"""Limits so close together are not told apart."""
+
+
+@dataclass(frozen=True, eq=False)
+class ScanProof(ABC):
+    """That no partition into k stages stays within a limit, by scans along an order.
+
+    Attributes
+    ----------
+    limit
+        In ticks: OPT is above it.
+    streamed
+        As in :class:`~mtpp.solvers.bounds.configuration.stage_weights.StageWeights`.
+    """
+
+    limit: int
+    streamed: bool
+    order: ScanOrder
+
+    @abstractmethod
+    def document(self) -> dict[str, Any]:
+        """Return the proof as JSON values."""
+
+    def terms(self) -> dict[str, Any]:
+        """Return what proofs of all kinds say first."""
+        instance, places = self.order.instance, tensor_places(self.order.instance)
+        return {
+            "cutoff": self.limit + 1,
+            "stages": instance.k,
+            "streamed": self.streamed,
+            "scan": instance.first_members[self.order.order].tolist(),
+            "forgotten": [int(places[t]) for t in self.order.forgotten],
+        }
+
+
+class ScanSearch(ABC):
+    """Limits from the target downwards, and the highest one ruled out on the way.
+
+    Parameters
+    ----------
+    order
+        Of an instance of at least two stages.
+    limits
+        What is known of the optimum; each :meth:`run` has limits of its own.
+
+    Attributes
+    ----------
+    proven
+        Proof of the highest limit that was ruled out here, None if none was.
+    partition
+        The best one found on the way that is better than the one known; None if there is none.
+    """
+
+    def __init__(self, order: ScanOrder, limits: BoundLimits) -> None:
+        instance = order.instance
+        self._order, self._instance, self._limits = order, instance, limits
+        self._cost = strongest_weights(instance)
+        self._steps = order.steps(self._cost.weight, instance.transfer)
+        self._room = room_within(limits.memory_bytes)
+        self._low = limits.lower - 1
+        self._target = self._failed = limits.target
+        self._at = limits.target - 1
+        self._cramped = False
+        self.proven: ScanProof | None = None
+        self.partition: Partition | None = None
+
+    @abstractmethod
+    def run(self, limits: BoundLimits) -> None:
+        """Go on until the deadline, or the end, with what is known by now."""
+
+    @abstractmethod
+    def put_off(self) -> None:
+        """Give the memory of what need not be kept back, until the next run."""
+
+    @property
+    def reached(self) -> int:
+        """The highest limit that was ruled out here, in ticks; −1 if none was."""
+        return -1 if self.proven is None else self.proven.limit
+
+    @property
+    def ended(self) -> bool:
+        """Whether no higher limit can be ruled out here, or need be."""
+        near = self._failed < self._target and self._failed - self._low <= max(1, int(_CLOSE * self._failed))
+        return near or self._low >= self._target - 1
+
+    @property
+    def solved(self) -> bool:
+        """Whether it has ended, and not for want of memory."""
+        return self.ended and not self._cramped
+
+    def document(self) -> dict[str, Any]:
+        """Return the proof as JSON values."""
+        assert self.proven is not None
+        return self.proven.document()
+
+    def _take(self, proof: ScanProof) -> None:
+        """Keep a proof that a limit is ruled out, if that was not known."""
+        if proof.limit > self._low:
+            self._low, self.proven = proof.limit, proof
+            self._limits.observer.bound(proof.limit + 1)

@@ -1,0 +1,113 @@
+"""Searches for weights, equal for all stages and by stage: never above the optimum, always proven."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import weight_searches as searches
+from flow_proofs import claim_of
+from graph_strategies import LINK
+
+from mtpp.checker.checks import check_bound
+from mtpp.checker.report import Tier
+from mtpp.formats.graphs.recognise import read_graph
+from mtpp.formats.io.source import read_source
+from mtpp.host.deadline import Deadline
+from mtpp.inference.instance import Instance
+from mtpp.machine.machine import Machine
+from mtpp.solvers.bounds.convex_weights.search import ConvexWeightSearch
+from mtpp.solvers.bounds.limits import BoundLimits
+from mtpp.solvers.bounds.position_weights.search import PositionWeightSearch
+from mtpp.solvers.bounds.registry import bound_entry
+
+SEARCHES = {"convex-weights": ConvexWeightSearch, "position-weights": PositionWeightSearch}
+
+each_search = pytest.mark.parametrize("method", SEARCHES)
+
+
+@each_search
+def test_limits_around_the_optimum(method: str) -> None:
+    """What is ruled out is below the optimum, and just below it for many."""
+    tried, met = searches.hold_around_optimum(method, SEARCHES[method], range(50))
+    assert met > tried / 3
+
+
+@pytest.mark.parametrize("seed", [147, 249])
+def test_limits_that_no_labelling_of_a_stage_keeps_to(seed: int) -> None:
+    """With such a stage, proofs by stage pass whatever the others are worth at that limit."""
+    searches.hold_around_optimum("position-weights", PositionWeightSearch, range(seed, seed + 1))
+
+
+@each_search
+def test_runs_with_little_time(method: str) -> None:
+    """Limits never fall from run to run, and the last one comes to an end."""
+    assert searches.hold_when_resumed(method, SEARCHES[method], range(30)) > 10
+
+
+@each_search
+def test_interruptions(method: str) -> None:
+    """Whenever the search is stopped, what it has proven holds."""
+    assert searches.hold_when_stopped(method, SEARCHES[method], range(40)) > 15
+
+
+@each_search
+def test_little_memory(method: str) -> None:
+    """Without room for the states there is no search, without room for the fronts no false limit."""
+    refused, passed = searches.hold_in_little_memory(method, SEARCHES[method], range(30))
+    assert refused > 20
+    assert passed > 20
+
+
+@each_search
+def test_edge_cases(method: str) -> None:
+    """Single ops, no costs, no tensors, more stages than ops, a limit of 0."""
+    searches.hold_on_edge_cases(method, SEARCHES[method])
+
+
+@each_search
+def test_too_many_live_tensors(method: str) -> None:
+    """With thirty tensors live at once there is no bound of the graph itself, and no false one of a smaller graph."""
+    graph = searches.wide_graph(30, 2, 1)
+    instance = Instance.build(graph, Machine.uniform(3, LINK))
+    result = bound_entry(method).load()(instance, BoundLimits(10**6, deadline=Deadline(1)))
+    assert result.lower is None or result.lower.proof["relaxed"]
+    assert not result.solved
+
+
+@each_search
+def test_wide_graph(method: str) -> None:
+    """Chains of ops side by side, which meet three times: what is proven passes."""
+    graph = searches.wide_graph(5, 6, 3)
+    instance = Instance.build(graph, Machine.uniform(4, LINK))
+    work = int(instance.work.sum())
+    lower = bound_entry(method).load()(instance, BoundLimits(work, deadline=Deadline(1))).lower
+    assert lower is not None
+    claim = claim_of(graph, LINK, 4, [], lower.value, lower.proof)
+    assert check_bound(claim, method, Tier.EXACT, work, None)[0].passed
+
+
+@each_search
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(4))
+def test_many_graphs(method: str, part: int) -> None:
+    """The same on more graphs."""
+    seeds = range(1000 + 250 * part, 1250 + 250 * part)
+    searches.hold_around_optimum(method, SEARCHES[method], seeds)
+    searches.hold_when_resumed(method, SEARCHES[method], seeds)
+    searches.hold_when_stopped(method, SEARCHES[method], seeds)
+    searches.hold_in_little_memory(method, SEARCHES[method], seeds)
+
+
+@each_search
+@pytest.mark.slow
+@pytest.mark.parametrize("k", [2, 8, 32])
+def test_proofs_of_a_model(method: str, checkout: Path, k: int) -> None:
+    """What is proven of a model in seconds is proven by its document."""
+    graph = read_graph(read_source(str(checkout / "datasets" / "samples" / "resnet50.onnx")))
+    instance = Instance.build(graph, Machine.uniform(k, LINK))
+    lower = bound_entry(method).load()(instance, BoundLimits(int(instance.work.sum()), deadline=Deadline(4))).lower
+    assert lower is not None
+    claim = claim_of(graph, LINK, k, [], lower.value, lower.proof)
+    assert check_bound(claim, method, Tier.EXACT, int(instance.work.sum()), None)[0].passed
+    assert lower.value >= int(instance.work.sum()) // k
