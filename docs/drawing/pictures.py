@@ -15,14 +15,13 @@ from docs.drawing import (
     exact_mip,
     fraction,
     ladder,
-    layer_plans,
     merges,
     node,
     position_weights,
     relaxation,
-    schedule_paths,
     simple,
 )
+from docs.drawing.training import layer_plans, schedule_paths
 
 PICTURES: dict[str, Callable[[], str]] = {
     "ladder": ladder.picture,

@@ -21,7 +21,7 @@ from training_oracles import best_time
 import mtpp
 from docs.drawing.example import Example
 from docs.drawing.pictures import PICTURES
-from docs.drawing.training_example import CHAIN, LAYERS, MEMORY_BYTES, split_plan
+from docs.drawing.training.example import CHAIN, LAYERS, MEMORY_BYTES, split_plan
 from mtpp.formats.graphs.native import read_native
 from mtpp.formats.training.models import read_training_model
 from mtpp.machine.machine import Machine

@@ -22,16 +22,16 @@ from docs.drawing import (
     crossings,
     downset,
     fraction,
-    layer_plans,
     position_weights,
     relaxation,
 )
 from docs.drawing.example import LADDER, Example
 from docs.drawing.merges import MERGE, merged
-from docs.drawing.schedule_paths import path_length, splits
-from docs.drawing.schedule_paths import replayed as drawn_times
 from docs.drawing.stage_sets import convex_sets, downsets
-from docs.drawing.training_example import MS, chain, fits, graph_plan, layer_chains, split_plan
+from docs.drawing.training import layer_plans
+from docs.drawing.training.example import MS, chain, fits, graph_plan, layer_chains, split_plan
+from docs.drawing.training.schedule_paths import path_length, splits
+from docs.drawing.training.schedule_paths import replayed as drawn_times
 from mtpp.checker.claim import BoundClaim
 from mtpp.checker.graph import model_in_ticks
 from mtpp.checker.relaxed import relaxation_of, relaxed_graph

@@ -8,7 +8,7 @@ from typing import Any
 import mtpp
 from docs.drawing.bars import MOVE, WAIT, WORK, Bar, draw_bars
 from docs.drawing.canvas import Canvas
-from docs.drawing.training_example import (
+from docs.drawing.training.example import (
     DEVICES,
     MS,
     SAMPLES,

@@ -9,7 +9,7 @@ from typing import Any
 
 from docs.drawing.bars import WAIT, WORK, Bar, draw_bars
 from docs.drawing.canvas import CLASH, FLOW, GRID, INK, PALE, TAKEN, Canvas, Point
-from docs.drawing.training_example import CHAIN, DEVICES, MS, chain, split_plan
+from docs.drawing.training.example import CHAIN, DEVICES, MS, chain, split_plan
 
 _UNIT = 17.0
 _ROW, _BAR = 64.0, 34.0
