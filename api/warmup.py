@@ -54,6 +54,7 @@ _RARE = (
     (
         "compare resnet50.onnx -k 3 --algorithms mla-100,mla-weighted-100,random-20",
         "compare resnet50.onnx -k 3 --algorithms random-20 --fast-memory 10MiB",
+        "compare resnet50.onnx -k 3 --algorithms random-20 --fast-memory 10MiB --peak order",
     ),
 )
 _SIMULATE = (("simulate three-towers.json",),)
