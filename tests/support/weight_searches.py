@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import mul
@@ -77,7 +77,7 @@ class Searched:
         return True
 
 
-def searched(seeds: range) -> Iterator[Searched]:
+def searched(seeds: Sequence[int]) -> Iterator[Searched]:
     """Draw problems of up to 8 ops: hyperedges, ties, zeros and large costs, memories, 2 to 5 stages."""
     for seed in seeds:
         pick = random.Random(seed)
@@ -113,7 +113,7 @@ def _system(pick: random.Random, unit: str) -> Device:
     return system
 
 
-def hold_around_optimum(method: str, begin: Begins, seeds: range) -> tuple[int, int]:
+def hold_around_optimum(method: str, begin: Begins, seeds: Sequence[int]) -> tuple[int, int]:
     """Search below limits around the optimum; return how many searches there were, and how many proved all."""
     tried = met = 0
     for case in searched(seeds):
@@ -128,7 +128,7 @@ def hold_around_optimum(method: str, begin: Begins, seeds: range) -> tuple[int, 
     return tried, met
 
 
-def hold_when_resumed(method: str, begin: Begins, seeds: range) -> int:
+def hold_when_resumed(method: str, begin: Begins, seeds: Sequence[int]) -> int:
     """Go on with little time each, with what others find in between; return how many proofs pass in the end."""
     passed = 0
     for case in searched(seeds):
@@ -153,7 +153,7 @@ def hold_when_resumed(method: str, begin: Begins, seeds: range) -> int:
     return passed
 
 
-def hold_when_stopped(method: str, begin: Begins, seeds: range) -> int:
+def hold_when_stopped(method: str, begin: Begins, seeds: Sequence[int]) -> int:
     """Be interrupted after any number of looks at the clock; return how many proofs pass."""
     passed = 0
     for case in searched(seeds):
@@ -170,7 +170,7 @@ def hold_when_stopped(method: str, begin: Begins, seeds: range) -> int:
     return passed
 
 
-def hold_in_little_memory(method: str, begin: Begins, seeds: range) -> tuple[int, int]:
+def hold_in_little_memory(method: str, begin: Begins, seeds: Sequence[int]) -> tuple[int, int]:
     """Search in some kilobytes; return how many searches there was no room for, and how many proofs pass."""
     refused = passed = 0
     for case in searched(seeds):
