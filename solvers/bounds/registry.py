@@ -50,6 +50,8 @@ class BoundEntry:
     largest, power
         Ops times this power of the stages beyond which it follows in the first lane: a model of all stages then takes
         too long, and says too little, for a lane of its own.
+    device_orders
+        Orders in which devices that differ may stand for it to be searched on these, and not on their envelope.
     """
 
     name: str
@@ -63,6 +65,7 @@ class BoundEntry:
     makes_room: bool = False
     largest: float = inf
     power: int = 1
+    device_orders: tuple[str, ...] = ()
 
     def load(self) -> Bound:
         """Import the bound and return it."""
@@ -87,7 +90,15 @@ BOUNDS = {
         BoundEntry(names.RELAXATION, Tier.ENUMERATED, f"{_HERE}.relaxation", lane=0, share=1.0, makes_room=True),
         BoundEntry(names.NODE_CONVEX, Tier.SOLVER, f"{_HERE}.node_convex", lane=0),
         BoundEntry(names.CONVEX_WEIGHTS, Tier.EXACT, f"{_HERE}.convex_weights.bound", lane=1, share=0.6, ahead=0.3),
-        BoundEntry(names.POSITION_WEIGHTS, Tier.EXACT, f"{_HERE}.position_weights.bound", lane=1, share=0.7, ahead=0.3),
+        BoundEntry(
+            names.POSITION_WEIGHTS,
+            Tier.EXACT,
+            f"{_HERE}.position_weights.bound",
+            lane=1,
+            share=0.7,
+            ahead=0.3,
+            device_orders=(names.FIXED,),
+        ),
         BoundEntry(names.CONFIGURATION, Tier.EXACT, f"{_HERE}.configuration.bound", lane=1, share=1.0),
         BoundEntry(
             names.BRANCH_AND_BOUND,

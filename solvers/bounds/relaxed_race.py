@@ -198,7 +198,11 @@ class Race:
         if self._whole.ops <= course.fewest or original.op_count > MOST_OPS or in_no_hurry:
             return found
         smallest = self._whole.ops
-        for left_out in reversed(list(Candidates.of(original).levels(limits.upper, limits.ended, trees=False))):
+        boundary = original.cost.boundary
+        if boundary is not None and not boundary.one_link:  # leaving out ops does not hold there
+            return found
+        candidates = Candidates.of(original if original.uniform else original.envelope)
+        for left_out in reversed(list(candidates.levels(limits.upper, limits.ended, trees=False))):
             if limits.ended():
                 break
             with suppress(ValueError):  # too many paths

@@ -26,6 +26,7 @@ from mtpp.solvers.bounds.registry import BOUNDS, bound_entry
 from mtpp.solvers.bounds.registry import lanes as bounds_in_lanes
 from mtpp.solvers.bounds.simple import simple_bound
 from mtpp.solvers.certify.cell_state import CellLimits, Certification
+from mtpp.solvers.certify.device_reduction import DeviceReduction
 from mtpp.solvers.certify.headway import Headway
 from mtpp.solvers.compilation import search_clock
 from mtpp.solvers.feasibility import refuse_infeasible
@@ -135,6 +136,7 @@ class _CellWork:
         try:
             self._tell_first()
             self._reduced = self._reduce()
+            self._by_devices = DeviceReduction(self._instance, self._to_end)
             self._state = self._partitioned()
             return self._bounded()
         except BaseException:
@@ -303,7 +305,7 @@ class _CellWork:
             )
             inner = self._reduced.instance
             result = self._in_time(lambda: bound_entry(first).load()(inner, known), known.deadline) or _NOTHING
-            proven = self._proven(result)
+            proven = self._proven(result, first)
             value = None if proven is None else proven.value
             proof = with_small_proof(proven, first)
             figures[first] = BoundFigure(value, search_clock() - began, result.solved, proof)
@@ -381,11 +383,11 @@ class _CellWork:
                 proof_bytes=limits.proof_bytes,
                 observer=observer,
                 interrupted=lambda: self._to_end() or bool(self._closed()),
-                reduced=self._reduced,
+                reduced=self._reduction(name),
                 goal=limits.goal,
             )
             on_devices = name == CAPACITY or (name == DOWNSET and not (self._on_equal and self._aim.plain))
-            inner = self._instance if on_devices else self._reduced.instance
+            inner = self._instance if on_devices else self._reduction(name).instance
             return resume(asked) if resume is not None else entry.load()(inner, asked)
 
         result = self._in_time(work, deadline, thread) or _NOTHING
@@ -400,7 +402,7 @@ class _CellWork:
         if result.left_out:
             self._told(left_out={**state.left_out, name: result.left_out})
             return
-        proven = self._proven(result)
+        proven = self._proven(result, name)
         best = state.proven
         if proven is not None:
             lower = max(lower, proven, key=_rank)
@@ -408,8 +410,9 @@ class _CellWork:
             if lower.value > state.lower.value:
                 self._observer.bound(lower.value)
         partition, upper, algorithm = state.partition, state.upper, state.upper_algorithm
-        if result.partition is not None and upper is not None and self._on_equal:
-            lifted = self._reduced.lift(result.partition)
+        on_devices = self._by_devices.serves(name)
+        if result.partition is not None and upper is not None and (self._on_equal or on_devices):
+            lifted = self._reduction(name).lift(result.partition)
             costs = self._aim.costs(lifted)
             if self._aim.goal.value(costs) < upper and self._aim.goal.keeps(costs):
                 partition, upper, algorithm = lifted, self._aim.goal.value(costs), name
@@ -428,14 +431,18 @@ class _CellWork:
             bounds=state.bounds | {name: figure},
         )
 
-    def _proven(self, result: BoundResult) -> LowerBound | None:
+    def _reduction(self, name: str) -> ReducedInstance:
+        """Return the instance that a bound is searched on, reduced."""
+        return self._by_devices.get() if self._by_devices.serves(name) else self._reduced
+
+    def _proven(self, result: BoundResult, name: str) -> LowerBound | None:
         """Return a bound on the reduced instance as one on the instance, whose proof says what was merged."""
         lower = result.lower
         if lower is None:
             return None
         of_chain = self._instance.cost.counts_ops and lower.method == DOWNSET  # nothing is merged there
         if lower.method not in (SIMPLE, CAPACITY) and "merges" not in lower.proof and not of_chain:
-            lower = replace(lower, proof={"merges": self._reduced.record(), **lower.proof})
+            lower = replace(lower, proof={"merges": self._reduction(name).record(), **lower.proof})
         return on_envelope(lower, self._instance)
 
     @property

@@ -6,6 +6,10 @@ between two of its ops. With c(S) the transfers that S cuts, w(S) + c(S) ≤ M. 
 a capacity B ≥ 0. If no convex set within M holds more than B, k stages hold k·B at most, and the claim is true if
 Σ_u π_u is more.
 
+Where devices differ, w, c and C are those of a class of devices (:mod:`mtpp.checker.bounds.scan_devices`), and the
+proof gives a capacity for each class. A device holds one stage, and k of them are used at most. In whatever order they
+stand, the stages hold no more than the k largest capacities of devices together.
+
 The most that such a set holds is found by :mod:`mtpp.checker.bounds.frontier_scan`, along an order of the ops, where an
 op inside is worth π_u, all else nothing. Of the labellings with a given inside, one has after it no op but those that
 the inside leads to. Tensors of the proof's choice are forgotten, which makes the most no less.
@@ -15,11 +19,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mtpp.checker.bounds.frontier_scan import Frontier, Scan, TooWide
+from mtpp.checker.bounds.frontier_scan import Scan, TooWide
+from mtpp.checker.bounds.scan_devices import ScanDevices, check_scan_proof
 from mtpp.checker.claim import BoundClaim, Verdict
-from mtpp.checker.merged import WITHOUT_MEMORY, MergedGraph, stage_weights
-from mtpp.checker.merges import check_merges
-from mtpp.document_shape import Path, array, flag, items, record, refuse, signed, whole
+from mtpp.document_shape import Path, array, choice, items, refuse, signed, whole
 
 _METHOD = "convex-weights"
 
@@ -34,90 +37,67 @@ def check_convex_weights(claim: BoundClaim) -> Verdict:
 
     Notes
     -----
-    The replay of the merges, and one :class:`mtpp.checker.bounds.frontier_scan.Scan`.
+    The replay of the merges, and one :class:`mtpp.checker.bounds.frontier_scan.Scan` for each class of devices.
     """
-    required = {
-        "cutoff": whole(1),
-        "stages": whole(1),
-        "streamed": flag,
-        "scan": array(whole()),
-        "forgotten": array(whole()),
-        "weights": array(items(whole(), whole(1, 2**_MOST_BITS))),
-        "capacity": whole(),
-        "slope": check_slope,
-    }
-    record(required, {"merges": check_merges})(claim.proof, claim.path)
-    graph = claim.merged_by_terms()
-    if isinstance(graph, str):
-        return False, f"{_METHOD}: {graph}"
-    fault = _fault(claim, graph)
+    weights = {"weights": array(items(whole(), whole(1, 2**_MOST_BITS)))}
+    on_devices = {"order": choice("fixed", "free"), "capacities": array(whole()), "slopes": array(check_slope)}
+    check_scan_proof(claim, {**weights, "capacity": whole(), "slope": check_slope}, {**weights, **on_devices})
+    devices = ScanDevices.of(claim, claim.k)
+    fault = devices if isinstance(devices, str) else _fault(devices)
     if fault is not None:
         return False, f"{_METHOD}: {fault}"
-    capacity = claim.proof["capacity"]
     total = sum(amount for _, amount in claim.proof["weights"])
-    held = f"no convex set below {claim.value} ticks holds more than {capacity} of the ops' weight of {total}"
-    return True, f"{_METHOD}: {held}, so {claim.k} are too few"
+    if claim.by_class is None:
+        capacity = claim.proof["capacity"]
+        held = f"no convex set below {claim.value} ticks holds more than {capacity} of the ops' weight of {total}"
+        return True, f"{_METHOD}: {held}, so {claim.k} are too few"
+    held = f"convex sets below {claim.value} ticks hold no more than {_held(claim)} of the ops' weight of {total}"
+    return True, f"{_METHOD}: {held} on {claim.k} devices together"
 
 
-def _fault(claim: BoundClaim, graph: MergedGraph) -> str | None:
+def _fault(devices: ScanDevices) -> str | None:
     """Return what does not hold of a proof, None if all does."""
-    proof = claim.proof
-    weights = stage_weights(graph, claim.system, streamed=proof["streamed"])
-    if weights is None:
-        return WITHOUT_MEMORY
-    weight, constant = weights
-    frontier = frontier_of(claim, graph, weight)
-    if isinstance(frontier, str):
-        return frontier
-    ops = [op for op, _ in proof["weights"]]
-    groups = groups_of(claim, graph, ops, "has two weights")
+    claim = devices.claim
+    groups = devices.groups_of([op for op, _ in claim.proof["weights"]], "has two weights")
     if isinstance(groups, str):
         return groups
-    capacity, total = proof["capacity"], sum(amount for _, amount in proof["weights"])
-    if total <= claim.k * capacity:
-        return f"the ops have {total} in all, which {claim.k} stages of {capacity} may hold"
-    value = dict(zip(groups, (amount for _, amount in proof["weights"]), strict=True))
-    worths = [(0, value.get(place.op, 0), 0) for place in frontier.places]
-    try:
-        most = Scan(frontier, worths, claim.value - 1 + constant, proof["slope"], capacity + 1, led=True).most()
-    except TooWide as wide:
-        return f"scans with {wide} are not checked"
-    return None if most is None else f"a convex set may hold {most}, more than {capacity}"
+    capacities, slopes = _capacities(claim), _slopes(claim)
+    if not len(capacities) == len(slopes) == len(devices.classes):
+        return "there is not one capacity and one slope for each class of devices"
+    total = sum(amount for _, amount in claim.proof["weights"])
+    if total <= _held(claim):
+        if claim.by_class is None:
+            return f"the ops have {total} in all, which {claim.k} stages of {capacities[0]} may hold"
+        return f"the ops have {total} in all, and {claim.k} devices may hold {_held(claim)}"
+    value = dict(zip(groups, (amount for _, amount in claim.proof["weights"]), strict=True))
+    for terms, capacity, slope in zip(devices.classes, capacities, slopes, strict=True):
+        worths = [(0, value.get(place.op, 0), 0) for place in terms.frontier.places]
+        try:
+            most = Scan(terms.frontier, worths, terms.room, slope, capacity + 1, led=True).most()
+        except TooWide as wide:
+            return f"scans with {wide} are not checked"
+        if most is not None:
+            return f"a convex set may hold {most}, more than {capacity}"
+    return None
 
 
-def frontier_of(claim: BoundClaim, graph: MergedGraph, weight: Sequence[int]) -> Frontier | str:
-    """Return the ops in the order of a proof, without the tensors that it forgets, or what is wrong with either."""
-    order = groups_of(claim, graph, claim.proof["scan"], "is in the order twice")
-    if isinstance(order, str):
-        return order
-    place = {group: i for i, group in enumerate(order)}
-    missing = next((group for group in range(len(weight)) if group not in place), None)
-    if missing is not None:
-        return f"{claim.name(graph, missing)} is not in the order"
-    for _, producer, readers in graph.tensors:
-        early = next((reader for reader in readers if place[reader] < place[producer]), None)
-        if early is not None:
-            return f"{claim.name(graph, early)} comes in the order before one that it reads from"
-    forgotten = set(claim.proof["forgotten"])
-    tensor = max(forgotten, default=-1)
-    if tensor >= len(graph.tensors):
-        return f"there is no tensor {tensor} between ops"
-    if len(forgotten) < len(claim.proof["forgotten"]):
-        return "a tensor is forgotten twice"
-    return Frontier(graph, weight, order, forgotten)
+def _capacities(claim: BoundClaim) -> Sequence[int]:
+    """Return the capacity of a device of each class."""
+    found: Sequence[int] = [claim.proof["capacity"]] if claim.by_class is None else claim.proof["capacities"]
+    return found
 
 
-def groups_of(claim: BoundClaim, graph: MergedGraph, ops: Sequence[int], twice: str) -> list[int] | str:
-    """Return the groups of some ops, or what is wrong: there is no such op, or a group is there *twice*."""
-    groups: dict[int, None] = {}
-    for op in ops:
-        if op >= len(graph.group_of):
-            return f"there is no op {op}"
-        group = graph.group_of[op]
-        if group in groups:
-            return f"{claim.name(graph, group)} {twice}"
-        groups[group] = None
-    return list(groups)
+def _slopes(claim: BoundClaim) -> Sequence[Sequence[int]]:
+    found: Sequence[Sequence[int]] = [claim.proof["slope"]] if claim.by_class is None else claim.proof["slopes"]
+    return found
+
+
+def _held(claim: BoundClaim) -> int:
+    """Return what the stages hold at most together."""
+    capacities = _capacities(claim)
+    if claim.by_class is None:
+        return claim.k * capacities[0]
+    return sum(sorted((capacities[c] for c in claim.class_of), reverse=True)[: claim.k])
 
 
 def check_amount(value: object, path: Path) -> None:

@@ -31,25 +31,34 @@ M_j is the most by :mod:`mtpp.checker.bounds.frontier_scan`, or if no labelling 
 less 1: what it would be is then not known. A stage whose floor is above M_j − σ is not asked for labels. All stages of
 a step see the same windows, the next step those that follow. Any integers will do, and tensors may be forgotten.
 
+**Devices.** Where these differ and their order is fixed, stage j stands on device j, which may be left without ops: the
+stages are as many as the devices, however many may be used. Let w_j, c_j and C_j be those of its class
+(:mod:`mtpp.checker.bounds.scan_devices`), and R_j = L + C_j: then w_j(S) + c_j(S) ≤ R_j. Labellings of stage j are
+within R_j by these, and all else holds as it stands but for the first windows. With y the weights of one of the
+classes, let r_j be the largest y(u) / w_j(u) of any op. Stage j holds y(S) ≤ r_j·w_j(S), so at most ⌊r_j·R_j⌋ = Y_j, or
+any y if some op has y and no w_j. What leads to v is in the first s(v) stages, so Y_1 + … + Y_s(v) is no less than its
+y, and what v leads to has no more than Y_s(v) + … + Y_k. Of equal devices all Y_j are R. Each class is tried for y.
+
 **Cases.** After its steps, a case may be split by an op v and a stage j: one has hi(v) ≤ j, the other lo(v) > j. The
 claim is true if in every case that is not split there is no partition within L.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from itertools import accumulate
 from typing import Any
 
-from mtpp.checker.bounds.convex_weights import check_amount, check_slope, frontier_of, groups_of
-from mtpp.checker.bounds.frontier_scan import AFTER, ALL_LABELS, BEFORE, INSIDE, Frontier, Scan, TooWide, Worths
+from mtpp.checker.bounds.convex_weights import check_amount, check_slope
+from mtpp.checker.bounds.frontier_scan import AFTER, ALL_LABELS, BEFORE, INSIDE, Scan, TooWide, Worths
+from mtpp.checker.bounds.scan_devices import ScanDevices, ScanTerms, check_scan_proof
 from mtpp.checker.claim import BoundClaim, Verdict
 from mtpp.checker.facts import counted
-from mtpp.checker.graph import ceil_div
-from mtpp.checker.merged import WITHOUT_MEMORY, MergedGraph, stage_weights
-from mtpp.checker.merges import check_merges
 from mtpp.checker.paths import Paths
-from mtpp.document_shape import Path, any_array, array, flag, items, record, refuse, signed, whatever, whole
+from mtpp.document_shape import Path, Rule, any_array, array, choice, items, record, refuse, signed, whatever, whole
 
 _METHOD = "position-weights"
 
@@ -65,25 +74,21 @@ def check_position_weights(claim: BoundClaim) -> Verdict:
     The replay of the merges, and for each step a :class:`mtpp.checker.bounds.frontier_scan.Scan` of each stage, which
     comes twice where the scans of a step are large. Cases are followed without recursion.
     """
-    required = {
-        "cutoff": whole(1),
-        "stages": whole(1),
-        "streamed": flag,
-        "scan": array(whole()),
-        "forgotten": array(whole()),
-        "tree": whatever,
-    }
-    record(required, {"merges": check_merges})(claim.proof, claim.path)
+    tree: dict[str, Rule] = {"tree": whatever}
+    check_scan_proof(claim, tree, {**tree, "order": choice("fixed")})
     _check_tree(claim.proof["tree"], claim.proof["stages"], (*claim.path, "tree"))
-    graph = claim.merged_by_terms()
-    if isinstance(graph, str):
-        return False, f"{_METHOD}: {graph}"
-    cases = _Cases.of(claim, graph)
-    fault = cases if isinstance(cases, str) else cases.fault()
-    if isinstance(cases, str) or fault is not None:
+    stages = claim.k if claim.by_class is None else len(claim.class_of)
+    devices = ScanDevices.of(claim, stages)
+    if isinstance(devices, str):
+        return False, f"{_METHOD}: {devices}"
+    cases = _Cases(devices, Paths(devices.graph))
+    fault = cases.fault()
+    if fault is not None:
         return False, f"{_METHOD}: {fault}"
+    on_devices = "" if claim.by_class is None else " on these devices"
     shown = f"{counted(cases.steps, 'step')} in {counted(cases.count, 'case')}"
-    return True, f"{_METHOD}: no {counted(claim.k, 'stage')} below {claim.value} ticks are worth enough, by {shown}"
+    below = f"no {counted(stages, 'stage')}{on_devices} below {claim.value} ticks are worth enough"
+    return True, f"{_METHOD}: {below}, by {shown}"
 
 
 def _check_tree(tree: Any, stages: int, path: Path) -> None:
@@ -139,36 +144,23 @@ class _Cases:
 
     Attributes
     ----------
-    room
-        R.
     count, steps
         Cases that are not split, and steps of all cases, as far as they have been checked.
     """
 
-    claim: BoundClaim
-    graph: MergedGraph
-    weight: list[int]
-    room: int
-    frontier: Frontier
+    devices: ScanDevices
     paths: Paths
     count: int = 0
     steps: int = 0
 
-    @classmethod
-    def of(cls, claim: BoundClaim, graph: MergedGraph) -> _Cases | str:
-        """Read the order of a proof, or return what is wrong."""
-        weights = stage_weights(graph, claim.system, streamed=claim.proof["streamed"])
-        if weights is None:
-            return WITHOUT_MEMORY
-        weight, constant = weights
-        frontier = frontier_of(claim, graph, weight)
-        if isinstance(frontier, str):
-            return frontier
-        return cls(claim, graph, weight, claim.value - 1 + constant, frontier, Paths(graph))
+    @property
+    def terms(self) -> list[ScanTerms]:
+        """Terms of the device of each stage."""
+        return [self.devices.classes[c] for c in self.devices.class_of]
 
     def fault(self) -> str | None:
         """Return what is wrong with the cases, None if none has a partition."""
-        stack = [(self.claim.proof["tree"], self._windows())]
+        stack = [(self.devices.claim.proof["tree"], self._windows())]
         while stack:
             node, windows = stack.pop()
             self._close(windows)
@@ -191,9 +183,9 @@ class _Cases:
                 room = "no weights" if slack is None else f"its weights leave a slack of {slack}"
                 return f"case {self.count} is not refuted: {room}"
             op, stage, node_in, node_out = node["branch"]
-            if op >= len(self.graph.group_of):
+            if op >= len(self.devices.graph.group_of):
                 return f"there is no op {op}"
-            group = self.graph.group_of[op]
+            group = self.devices.graph.group_of[op]
             early, late = windows, windows.copy()
             early.last[group] = min(early.last[group], stage)
             late.first[group] = max(late.first[group], stage + 1)
@@ -202,21 +194,22 @@ class _Cases:
 
     def _windows(self) -> _Windows:
         """Return the windows of the beginning."""
-        stages, room = self.claim.k, self.room
-
-        def needed(weight: int) -> int:
-            if room == 0:
-                return 1 if weight == 0 else stages + 1
-            return max(1, ceil_div(weight, room))
-
-        before, after = self.paths.sums(self.weight)
-        first = [needed(weight) for weight in before]
-        last = [stages + 1 - needed(weight) for weight in after]
-        return _Windows(first, last, [set() for _ in first])
+        terms = self.terms
+        stages, groups = len(terms), range(len(self.devices.graph.work))
+        first, last = [1 for _ in groups], [stages for _ in groups]
+        for measure in self.devices.classes:
+            rooms = [_room(measure.weight, one) for one in self.devices.classes]
+            within = [rooms[c] for c in self.devices.class_of]
+            from_first, from_last = list(accumulate(within)), list(accumulate(reversed(within)))
+            before, after = self.paths.sums(measure.weight)
+            for group in groups:
+                first[group] = max(first[group], 1 + bisect_left(from_first, before[group]))
+                last[group] = min(last[group], stages - bisect_left(from_last, after[group]))
+        return _Windows(first, last, [set() for _ in groups])
 
     def _close(self, windows: _Windows) -> None:
         """Take what follows along edges, and leave out ends that are ruled out."""
-        order = [place.op for place in self.frontier.places]
+        order = [place.op for place in self.devices.classes[0].frontier.places]
         first, last, out = windows.first, windows.last, windows.out
         for group in order:
             first[group] = max([first[group], *(first[other] for other in self.paths.before[group])])
@@ -229,14 +222,15 @@ class _Cases:
 
     def _step(self, step: dict[str, Any], windows: _Windows) -> int | str:
         """Narrow the windows by a step and return its slack, or what is wrong with it."""
-        groups = groups_of(self.claim, self.graph, [op for op, _ in step["weights"]], "has two rows of weights")
+        groups = self.devices.groups_of([op for op, _ in step["weights"]], "has two rows of weights")
         if isinstance(groups, str):
             return groups
         weights = dict(zip(groups, (row for _, row in step["weights"]), strict=True))
-        worths = [self._worths(weights, windows, stage) for stage in range(1, self.claim.k + 1)]
+        terms = self.terms
+        worths = [self._worths(weights, windows, stage) for stage in range(1, len(terms) + 1)]
 
         def scan(j: int) -> Scan:
-            return Scan(self.frontier, worths[j], self.room, step["slopes"][j], step["floors"][j])
+            return Scan(terms[j].frontier, worths[j], terms[j].room, step["slopes"][j], step["floors"][j])
 
         slack: int = -sum(row[-1] for row in weights.values())
         kept: dict[int, Scan] = {}
@@ -263,9 +257,9 @@ class _Cases:
 
     def _worths(self, weights: dict[int, Sequence[int]], windows: _Windows, stage: int) -> list[Worths]:
         """Return the worths of the ops at a stage, in the order of the scan."""
-        none = [0] * self.claim.k
+        none = [0] * len(self.devices.class_of)
         found: list[Worths] = []
-        for place in self.frontier.places:
+        for place in self.devices.classes[0].frontier.places:
             row, first, last = weights.get(place.op, none), windows.first[place.op], windows.last[place.op]
             before = inside = after = None
             if first < stage:
@@ -279,7 +273,7 @@ class _Cases:
 
     def _narrow(self, windows: _Windows, stage: int, labels: Sequence[int]) -> None:
         """Leave out what ops cannot be at a stage."""
-        for place, found in zip(self.frontier.places, labels, strict=True):
+        for place, found in zip(self.devices.classes[0].frontier.places, labels, strict=True):
             if found != ALL_LABELS:
                 group = place.op
                 if not found >> BEFORE & 1:
@@ -288,3 +282,12 @@ class _Cases:
                     windows.last[group] = min(windows.last[group], stage)
                 if not found >> INSIDE & 1:
                     windows.out[group].add(stage)
+
+
+def _room(measured: Sequence[int], terms: ScanTerms) -> int:
+    """Return the most of a measure that a device holds within its room, all of it where nothing limits that."""
+    rows = [(y, own) for y, own in zip(measured, terms.weight, strict=True) if y > 0]
+    if any(own == 0 for _, own in rows):
+        return sum(measured)
+    rate = max((Fraction(y, own) for y, own in rows), default=Fraction(0))
+    return int(rate * terms.room)

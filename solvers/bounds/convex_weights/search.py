@@ -113,7 +113,7 @@ class ConvexWeightSearch(ScanSearch):
         if instance.k * _MOST_UNITS > LARGEST_WORTH:
             raise TooManyStates(f"{instance.k} stages are more than weights are counted for")
         labels = np.full(instance.op_count, _ALL_LABELS, dtype=np.int64)
-        self._layers = scan_layers(self._steps, labels, self._room, lazy=True)
+        self._layers = scan_layers(self._steps[0], labels, self._room, lazy=True)
         self._position: Int32Array = np.argsort(order.order).astype(np.int32)
         self._pool = _Pool(instance.op_count)
         self._best = _first_weights(instance, self._cost.weight)

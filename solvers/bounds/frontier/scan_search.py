@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mtpp.inference.partition import Partition
-from mtpp.solvers.bounds.configuration.stage_weights import strongest_weights
+from mtpp.solvers.bounds.frontier.device_terms import DeviceTerms
 from mtpp.solvers.bounds.frontier.scan import room_within
 from mtpp.solvers.bounds.frontier.scan_order import ScanOrder
 from mtpp.solvers.bounds.limits import BoundLimits
@@ -26,7 +26,7 @@ class ScanProof(ABC):
     limit
         In ticks: OPT is above it.
     streamed
-        As in :class:`~mtpp.solvers.bounds.configuration.stage_weights.StageWeights`.
+        As in :class:`~mtpp.solvers.bounds.configuration.stage_weights.StageWeights`, of all devices.
     """
 
     limit: int
@@ -40,10 +40,13 @@ class ScanProof(ABC):
     def terms(self) -> dict[str, Any]:
         """Return what proofs of all kinds say first."""
         instance, places = self.order.instance, tensor_places(self.order.instance)
+        on_devices = {} if instance.uniform else {"order": instance.machine.order}
+        streamed = self.streamed if instance.uniform else [self.streamed] * len(instance.machine.classes)
         return {
+            **on_devices,
             "cutoff": self.limit + 1,
             "stages": instance.k,
-            "streamed": self.streamed,
+            "streamed": streamed,
             "scan": instance.first_members[self.order.order].tolist(),
             "forgotten": [int(places[t]) for t in self.order.forgotten],
         }
@@ -55,7 +58,7 @@ class ScanSearch(ABC):
     Parameters
     ----------
     order
-        Of an instance of at least two stages.
+        Of an instance of at least two stages: on equal devices, or on devices that differ.
     limits
         What is known of the optimum; each :meth:`run` has limits of its own.
 
@@ -70,8 +73,9 @@ class ScanSearch(ABC):
     def __init__(self, order: ScanOrder, limits: BoundLimits) -> None:
         instance = order.instance
         self._order, self._instance, self._limits = order, instance, limits
-        self._cost = strongest_weights(instance)
-        self._steps = order.steps(self._cost.weight, instance.transfer)
+        self._terms = DeviceTerms.of(instance)
+        self._cost = self._terms.weights[0]
+        self._steps = self._terms.steps(order)
         self._room = room_within(limits.memory_bytes)
         self._low = limits.lower - 1
         self._target = self._failed = limits.target

@@ -48,7 +48,8 @@ class Rounding:
         Notes
         -----
         The first j stages hold the ops that stage j is worth no less without than *after*; an op is in the first stage
-        that no op which it reads from is behind; empty stages come last. O(n · k), and annealing of 40 moves an op.
+        that no op which it reads from is behind; of equal devices, empty stages come last. O(n · k), and annealing of
+        40 moves an op.
         """
         stage = self._stages(through, order)
         if stage.tobytes() in self._tried:
@@ -59,6 +60,8 @@ class Rounding:
             found, _ = annealer.round([Start(stage, COOL), Start(stage, WARM)], _PROPOSALS * len(stage))
         best = None
         for assignment in (stage, *(one.stage for one in found)):
+            if len(np.unique(assignment)) > self._instance.most_used:
+                continue
             partition = Partition.from_stages(self._instance, assignment)
             costs = stage_costs(self._instance, partition)
             if costs.bottleneck < self._upper and keeps_stage_memory(self._instance, costs):
@@ -74,4 +77,6 @@ class Rounding:
         for v in order.tolist():
             for w in after[v]:
                 places[w] = max(places[w], places[v])
+        if not self._instance.uniform:
+            return np.array(places, dtype=np.int32)
         return np.unique(np.array(places, dtype=np.int32), return_inverse=True)[1].astype(np.int32)

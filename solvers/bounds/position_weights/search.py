@@ -61,8 +61,9 @@ class PositionWeightSearch(ScanSearch):
         instance = order.instance
         if instance.k * instance.op_count > self._room.entries:
             raise TooManyStates(f"weights of {instance.op_count} ops in {instance.k} stages do not fit")
-        self._start: ConvexWeightSearch | None = ConvexWeightSearch(order, replace(limits, observer=Silent()))
-        self._precedence = Precedence.of(instance, self._cost.weight)
+        on_envelope = order if instance.uniform else replace(order, instance=instance.envelope)
+        self._start: ConvexWeightSearch | None = ConvexWeightSearch(on_envelope, replace(limits, observer=Silent()))
+        self._precedence = Precedence.of(instance, [one.weight for one in self._terms.weights])
         self._fall = _LEAST_FALL
         self._weight = np.zeros((0, 0), dtype=np.int64)
         self._units = _UNITS
@@ -93,8 +94,9 @@ class PositionWeightSearch(ScanSearch):
 
     def _sweeps_at(self, limit: int) -> Sweeps:
         room = limit + self._cost.constant
-        windows = Windows.within(self._precedence, self._instance.k, room)
-        return Sweeps(self._order, self._steps, windows, room, self._weight, self._units, self._room)
+        windows = Windows.within(self._precedence, self._terms.rooms(room))
+        steps = [self._steps[c] for c in self._terms.class_of]
+        return Sweeps(self._order, steps, windows, room, self._weight, self._units, self._room)
 
     def _advance(self, sweeps: Sweeps) -> None:
         constant = self._cost.constant

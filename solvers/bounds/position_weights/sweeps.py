@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -78,7 +78,7 @@ class Sweeps:
     def __init__(
         self,
         order: ScanOrder,
-        steps: Steps,
+        steps: Sequence[Steps],
         windows: Windows,
         limit: int,
         weight: Int64Array,
@@ -153,7 +153,7 @@ class Sweeps:
         states = 0
         for j in range(1, self._k + 1):
             allowed = self._windows.allowed(j)[self._order.order]
-            layers = scan_layers(self._steps, allowed, self._room, lazy=False)
+            layers = scan_layers(self._steps[j - 1], allowed, self._room, lazy=False)
             layers = trimmed(layers, within_cost(layers, self._limit))
             states += len(layers.target)
             if states > _STAGES_AT_ONCE * self._room.states:

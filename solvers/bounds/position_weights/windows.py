@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 import numpy as np
 
@@ -14,6 +15,9 @@ from mtpp.solvers.bounds.frontier.scan_order import neighbour_lists
 from mtpp.solvers.downsets.downset_arrays import downset_arrays
 from mtpp.solvers.downsets.least_crossings import work_around
 
+_ANY = 2**62
+"""More than all work."""
+
 
 @dataclass(frozen=True, eq=False)
 class Precedence:
@@ -22,7 +26,8 @@ class Precedence:
     Attributes
     ----------
     ahead, behind
-        Work of each op with all that lead to it, and with all that it leads to, int64, shape (n,).
+        By each measure of work, that of each op with all that lead to it, and with all that it leads to, int64,
+        shape (measures, n).
     """
 
     order: Sequence[int]
@@ -32,11 +37,12 @@ class Precedence:
     behind: Int64Array
 
     @classmethod
-    def of(cls, instance: Instance, work: Int64Array) -> Precedence:
-        """Look at all paths once; O(n · edges / 64)."""
-        order = instance.order
-        ahead, behind = np.empty_like(work), np.empty_like(work)
-        ahead[order], behind[order] = work_around(downset_arrays(instance)._replace(work=work[order]))
+    def of(cls, instance: Instance, measures: Sequence[Int64Array]) -> Precedence:
+        """Look at all paths once for each measure; O(n · edges / 64)."""
+        order, arrays = instance.order, downset_arrays(instance)
+        ahead, behind = np.empty_like(measures), np.empty_like(measures)
+        for row, work in enumerate(measures):
+            ahead[row, order], behind[row, order] = work_around(arrays._replace(work=work[order]))
         return cls(order.tolist(), *neighbour_lists(instance), ahead, behind)
 
 
@@ -58,11 +64,19 @@ class Windows:
     without: BoolArray = field(repr=False)
 
     @classmethod
-    def within(cls, precedence: Precedence, k: int, limit: int) -> Windows:
-        """Return the windows that the work before and behind each op leaves, stages holding *limit* ticks at most."""
-        room = max(1, limit)
-        first = np.maximum(1, -(-precedence.ahead // room))
-        last = k + 1 - np.maximum(1, -(-precedence.behind // room))
+    def within(cls, precedence: Precedence, rooms: Sequence[Sequence[int]]) -> Windows:
+        """Return the windows that the work before and behind each op leaves.
+
+        Parameters
+        ----------
+        rooms
+            By each measure of work, the most of it that each stage can hold.
+        """
+        k = len(rooms[0])
+        first, last = np.ones_like(precedence.ahead[0]), np.full_like(precedence.ahead[0], k)
+        for ahead, behind, within in zip(precedence.ahead, precedence.behind, rooms, strict=True):
+            first = np.maximum(first, 1 + np.searchsorted(_sums(within), ahead))
+            last = np.minimum(last, k - np.searchsorted(_sums(within[::-1]), behind))
         made = cls(precedence, first, last, np.zeros((k + 1, len(first)), dtype=np.bool_))
         made.close()
         return made
@@ -106,6 +120,11 @@ class Windows:
                 ends[out] += step
                 out = (self.first <= self.last) & self.without[np.clip(ends, 0, len(self.without) - 1), ops]
         return changed
+
+
+def _sums(rooms: Sequence[int]) -> Int64Array:
+    """Return the room of the first 1, 2, … stages, at most more than all work."""
+    return np.array([min(room, _ANY) for room in accumulate(rooms)], dtype=np.int64)
 
 
 def _spread(

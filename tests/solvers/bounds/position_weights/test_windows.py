@@ -9,11 +9,13 @@ import networkx as nx
 import numpy as np
 import oracles
 from graph_strategies import LINK, random_graph
+from random_devices import random_case
 
 from mtpp.array_types import BoolArray
 from mtpp.inference.graph import CostGraph
 from mtpp.inference.instance import Instance
 from mtpp.machine.machine import Machine
+from mtpp.solvers.bounds.frontier.device_terms import DeviceTerms
 from mtpp.solvers.bounds.frontier.kernels.layers import AFTER, BEFORE, INSIDE
 from mtpp.solvers.bounds.position_weights.windows import Precedence, Windows
 
@@ -46,10 +48,10 @@ def test_work_of_what_leads_to_and_from_an_op() -> None:
     """Ahead and behind are the works of ancestors and descendants, the op's own with both."""
     for seed in range(100):
         _, instance, edges, _ = drawn(seed)
-        precedence, work = Precedence.of(instance, instance.work), instance.work.tolist()
+        precedence, work = Precedence.of(instance, [instance.work]), instance.work.tolist()
         for v in edges.nodes:
-            assert precedence.ahead[v] == work[v] + sum(work[u] for u in nx.ancestors(edges, v))
-            assert precedence.behind[v] == work[v] + sum(work[u] for u in nx.descendants(edges, v))
+            assert precedence.ahead[0, v] == work[v] + sum(work[u] for u in nx.ancestors(edges, v))
+            assert precedence.behind[0, v] == work[v] + sum(work[u] for u in nx.descendants(edges, v))
 
 
 def test_every_partition_within_the_limit_keeps_to_the_windows() -> None:
@@ -59,7 +61,7 @@ def test_every_partition_within_the_limit_keeps_to_the_windows() -> None:
         graph, instance, _, pick = drawn(seed)
         optimum = oracles.brute_force_optimum(graph, LINK, instance.k)
         for limit in {0, max(0, optimum - 1), optimum, optimum + pick.randint(0, 20)}:
-            windows = Windows.within(Precedence.of(instance, instance.work), instance.k, limit)
+            windows = Windows.within(Precedence.of(instance, [instance.work]), [[limit] * instance.k])
             empty += windows.empty
             for stages in itertools.product(range(instance.k), repeat=instance.op_count):
                 if _valid(instance, stages) and oracles.bottleneck(graph, LINK, stages, instance.k) <= limit:
@@ -84,7 +86,7 @@ def test_removed_labels() -> None:
     for seed in range(200):
         _, instance, edges, pick = drawn(seed)
         n, k = instance.op_count, instance.k
-        windows = Windows.within(Precedence.of(instance, np.zeros(n, dtype=np.int64)), k, 1)
+        windows = Windows.within(Precedence.of(instance, [np.zeros(n, dtype=np.int64)]), [[1] * k])
         left = placements(windows, k, edges)
         for _ in range(pick.randint(1, 4)):
             j = pick.randint(1, k)
@@ -112,7 +114,7 @@ def test_labels_at_a_stage() -> None:
     for seed in range(60):
         _, instance, _, pick = drawn(seed)
         n, k = instance.op_count, instance.k
-        windows = Windows.within(Precedence.of(instance, np.zeros(n, dtype=np.int64)), k, 1)
+        windows = Windows.within(Precedence.of(instance, [np.zeros(n, dtype=np.int64)]), [[1] * k])
         windows.first[:] = [pick.randint(1, k) for _ in range(n)]
         windows.last[:] = [pick.randint(int(first), k) for first in windows.first]
         windows.without[1:] = [[pick.random() < 0.2 for _ in range(n)] for _ in range(k)]
@@ -122,3 +124,28 @@ def test_labels_at_a_stage() -> None:
                 assert labels >> BEFORE & 1 == any(stage < j for stage in window)
                 assert labels >> AFTER & 1 == any(stage > j for stage in window)
                 assert labels >> INSIDE & 1 == (j in window and not windows.without[j, v])
+
+
+def test_devices_that_differ() -> None:
+    """Every placement within the limit keeps to the windows, by the work of each class of devices."""
+    kept = narrow = 0
+    for seed in range(150):
+        case = random_case(seed)
+        instance = case.instance()
+        if instance.uniform or case.ops > 5:
+            continue
+        terms = DeviceTerms.of(instance)
+        precedence = Precedence.of(instance, [one.weight for one in terms.weights])
+        ways = [way for way in itertools.product(range(instance.k), repeat=case.ops) if _valid(instance, way)]
+        costs = [
+            max(case.cost([v for v in range(case.ops) if way[v] == j], j) for j in range(instance.k)) for way in ways
+        ]
+        for limit in {0, min(costs), min(costs) + random.Random(seed).randint(0, 20)}:
+            windows = Windows.within(precedence, terms.rooms(limit + terms.weights[0].constant))
+            narrow += int((windows.last - windows.first).sum()) < case.ops * (instance.k - 1)
+            for way, cost in zip(ways, costs, strict=True):
+                if cost <= limit:
+                    assert all(windows.first[v] <= j + 1 <= windows.last[v] for v, j in enumerate(way))
+                    kept += 1
+    assert kept > 200
+    assert narrow > 60

@@ -1,0 +1,151 @@
+"""Terms by which stages are scanned: the graph, weights and limits of equal devices, or of each class of devices.
+
+Proofs by scans along an order say that no partition costs less than the cutoff, so at most L = cutoff − 1. With w and C
+as in :mod:`mtpp.checker.merged`, any stage S has w(S) + c(S) ≤ L + C then, empty ones too.
+
+Where devices differ, each class of them has its own w, c and C, from its own work, transfers and fast memory. With
+transport by neighbours a stage pays for a tensor that it cuts at least once, over the best link that its device has to
+any other one: c counts that, as if transport were direct. Merges have to hold on devices of each class, by the rules
+for direct transport: then they do not raise the optimum of what is counted, which is no more than the true one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from mtpp.checker.bounds.frontier_scan import Frontier
+from mtpp.checker.claim import BoundClaim
+from mtpp.checker.machine import STAGE_TIMES
+from mtpp.checker.merged import WITHOUT_MEMORY, MergedGraph, stage_weights
+from mtpp.checker.merges import check_merges
+from mtpp.document_shape import Rule, array, flag, record, whole
+
+
+def check_scan_proof(claim: BoundClaim, required: dict[str, Rule], on_devices: dict[str, Rule]) -> None:
+    """Take a proof by scans, with keys of its own, which may be others on devices that differ.
+
+    Raises
+    ------
+    InputError
+        If it has another shape.
+    """
+    terms = {"cutoff": whole(1), "stages": whole(1), "scan": array(whole()), "forgotten": array(whole())}
+    own = {"streamed": flag, **required} if claim.by_class is None else {"streamed": array(flag), **on_devices}
+    record({**terms, **own}, {"merges": check_merges})(claim.proof, claim.path)
+
+
+class ScanTerms(NamedTuple):
+    """What a scan of a stage on a device goes by.
+
+    Attributes
+    ----------
+    weight
+        w of each group.
+    room
+        L + C.
+    """
+
+    graph: MergedGraph
+    weight: list[int]
+    room: int
+    frontier: Frontier
+
+
+@dataclass(frozen=True)
+class ScanDevices:
+    """Devices of the stages of a claim.
+
+    Attributes
+    ----------
+    classes
+        Of equal devices a single one.
+    class_of
+        Class of each device, in the order of the list; of k equal ones, k times the first.
+    """
+
+    claim: BoundClaim
+    classes: Sequence[ScanTerms]
+    class_of: Sequence[int]
+
+    @classmethod
+    def of(cls, claim: BoundClaim, stages: int) -> ScanDevices | str:
+        """Return the devices with the merges, order and forgotten tensors of a proof, or what is wrong with these.
+
+        Parameters
+        ----------
+        stages
+            That the proof has to be for.
+        """
+        proof = claim.proof
+        if proof["stages"] != stages:
+            return f"the proof is for {proof['stages']} stages, the claim for {stages}"
+        if proof["cutoff"] != claim.value:
+            return f"the proof's cutoff is {proof['cutoff']} ticks, the claim's {claim.value}"
+        if claim.by_class is None:
+            rows, flags, class_of = [claim], [proof["streamed"]], [0] * claim.k
+        else:
+            if any(STAGE_TIMES in system for _, system in claim.by_class):
+                return "stages whose time is given by their number of ops are not scanned"
+            rows = [claim.on_class(c) for c in range(len(claim.by_class))]
+            flags, class_of = proof["streamed"], list(claim.class_of)
+            if len(flags) != len(rows):
+                return "the proof does not say of each class of devices whether parameters are streamed"
+        classes = []
+        for row, streamed in zip(rows, flags, strict=True):
+            graph = row.merged()
+            if isinstance(graph, str):
+                return graph
+            weights = stage_weights(graph, row.system, streamed=streamed)
+            if weights is None:
+                return WITHOUT_MEMORY
+            weight, constant = weights
+            frontier = _frontier_of(claim, graph, weight)
+            if isinstance(frontier, str):
+                return frontier
+            classes.append(ScanTerms(graph, weight, claim.value - 1 + constant, frontier))
+        return cls(claim, classes, class_of)
+
+    @property
+    def graph(self) -> MergedGraph:
+        """The graph as merged, with the ticks of the first class: ops and edges are the same for all."""
+        return self.classes[0].graph
+
+    def groups_of(self, ops: Sequence[int], twice: str) -> list[int] | str:
+        """Return the groups of some ops, or what is wrong: there is no such op, or a group is there *twice*."""
+        return _groups_of(self.claim, self.graph, ops, twice)
+
+
+def _frontier_of(claim: BoundClaim, graph: MergedGraph, weight: Sequence[int]) -> Frontier | str:
+    """Return the ops in the order of a proof, without the tensors that it forgets, or what is wrong with either."""
+    order = _groups_of(claim, graph, claim.proof["scan"], "is in the order twice")
+    if isinstance(order, str):
+        return order
+    place = {group: i for i, group in enumerate(order)}
+    missing = next((group for group in range(len(weight)) if group not in place), None)
+    if missing is not None:
+        return f"{claim.name(graph, missing)} is not in the order"
+    for _, producer, readers in graph.tensors:
+        early = next((reader for reader in readers if place[reader] < place[producer]), None)
+        if early is not None:
+            return f"{claim.name(graph, early)} comes in the order before one that it reads from"
+    forgotten = set(claim.proof["forgotten"])
+    tensor = max(forgotten, default=-1)
+    if tensor >= len(graph.tensors):
+        return f"there is no tensor {tensor} between ops"
+    if len(forgotten) < len(claim.proof["forgotten"]):
+        return "a tensor is forgotten twice"
+    return Frontier(graph, weight, order, forgotten)
+
+
+def _groups_of(claim: BoundClaim, graph: MergedGraph, ops: Sequence[int], twice: str) -> list[int] | str:
+    groups: dict[int, None] = {}
+    for op in ops:
+        if op >= len(graph.group_of):
+            return f"there is no op {op}"
+        group = graph.group_of[op]
+        if group in groups:
+            return f"{claim.name(graph, group)} {twice}"
+        groups[group] = None
+    return list(groups)
