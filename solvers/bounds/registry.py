@@ -89,7 +89,15 @@ BOUNDS = {
         BoundEntry(names.BOTTLENECK_GUESS, Tier.SOLVER, f"{_HERE}.bottleneck_guess", in_ladder=False),
         BoundEntry(names.RELAXATION, Tier.ENUMERATED, f"{_HERE}.relaxation", lane=0, share=1.0, makes_room=True),
         BoundEntry(names.NODE_CONVEX, Tier.SOLVER, f"{_HERE}.node_convex", lane=0),
-        BoundEntry(names.CONVEX_WEIGHTS, Tier.EXACT, f"{_HERE}.convex_weights.bound", lane=1, share=0.6, ahead=0.3),
+        BoundEntry(
+            names.CONVEX_WEIGHTS,
+            Tier.EXACT,
+            f"{_HERE}.convex_weights.bound",
+            lane=1,
+            share=0.6,
+            ahead=0.3,
+            device_orders=names.DEVICE_ORDERS,
+        ),
         BoundEntry(
             names.POSITION_WEIGHTS,
             Tier.EXACT,

@@ -16,6 +16,7 @@ from mtpp.checker.claim import BOTTLENECK, BoundClaim, Verdict
 from mtpp.checker.goal import PlanGoal, claim_of_bound
 from mtpp.checker.machine import placed_graph
 from mtpp.inference.instance import Instance
+from mtpp.machine.machine import Machine
 from mtpp.solvers.bounds.frontier.scan_order import ScanOrder, scan_orders
 from mtpp.solvers.bounds.relaxed_race import LimitSearch
 from mtpp.solvers.reduction.reduced_instance import ReducedInstance
@@ -51,16 +52,23 @@ class ScannedDevices:
         return {**proof, "merges": self.reduced.record()} if self.reduced.rounds else proof
 
     def verdict(self, method: str, value: int, proof: dict[str, Any]) -> Verdict:
-        """Check a proof of a bound on the devices, whose ticks the checker makes from graph and machine."""
-        machine = self.original.machine.to_document()
-        placed = placed_graph(machine, self.case.document(), self.most, None, embedded=False)
-        plan = {"k": self.most, "system": dict(placed.best), "together": [], "machine": machine}
-        bound = {"method": method, "value": value, "proof": proof}
-        claim = claim_of_bound(plan, placed.by_device[0], placed, bound, PlanGoal(BOTTLENECK, None))
-        if not isinstance(claim, BoundClaim):
-            return False, claim.detail
-        assert claim.by_class is not None
-        return CHECKERS[method](claim.holding_states())
+        """Check a proof of a bound on the devices."""
+        return judged_on(self.case, self.original.machine, self.most, method, value, proof)
+
+
+def judged_on(
+    case: RandomCase | NeighbourCase, machine: Machine, most: int, method: str, value: int, proof: dict[str, Any]
+) -> Verdict:
+    """Check a proof of a bound on devices, whose ticks the checker makes from the graph and the machine's document."""
+    devices = machine.to_document()
+    placed = placed_graph(devices, case.document(), most, None, embedded=False)
+    plan = {"k": most, "system": dict(placed.best), "together": [], "machine": devices}
+    bound = {"method": method, "value": value, "proof": proof}
+    claim = claim_of_bound(plan, placed.by_device[0], placed, bound, PlanGoal(BOTTLENECK, None))
+    if not isinstance(claim, BoundClaim):
+        return False, claim.detail
+    assert claim.by_class is not None
+    return CHECKERS[method](claim.holding_states())
 
 
 def scanned(seeds: Sequence[int], *, free: bool, neighbours: bool = False) -> Iterator[ScannedDevices]:

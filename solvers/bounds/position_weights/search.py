@@ -61,8 +61,7 @@ class PositionWeightSearch(ScanSearch):
         instance = order.instance
         if instance.k * instance.op_count > self._room.entries:
             raise TooManyStates(f"weights of {instance.op_count} ops in {instance.k} stages do not fit")
-        on_envelope = order if instance.uniform else replace(order, instance=instance.envelope)
-        self._start: ConvexWeightSearch | None = ConvexWeightSearch(on_envelope, replace(limits, observer=Silent()))
+        self._start: ConvexWeightSearch | None = ConvexWeightSearch(order, replace(limits, observer=Silent()))
         self._precedence = Precedence.of(instance, [one.weight for one in self._terms.weights])
         self._fall = _LEAST_FALL
         self._weight = np.zeros((0, 0), dtype=np.int64)

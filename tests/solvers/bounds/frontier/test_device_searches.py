@@ -15,12 +15,15 @@ from seeds import sampled
 
 from mtpp.errors import InputError
 from mtpp.host.deadline import Deadline
+from mtpp.solvers.bounds.convex_weights.search import ConvexWeightSearch
 from mtpp.solvers.bounds.limits import BoundLimits
 from mtpp.solvers.bounds.position_weights.search import PositionWeightSearch
 
-SEARCHES = {"position-weights": PositionWeightSearch}
+SEARCHES = {"convex-weights": ConvexWeightSearch, "position-weights": PositionWeightSearch}
 
-each_search = pytest.mark.parametrize(("method", "free"), [("position-weights", False)])
+each_search = pytest.mark.parametrize(
+    ("method", "free"), [("convex-weights", False), ("convex-weights", True), ("position-weights", False)]
+)
 
 
 def searched(case: ScannedDevices, method: str, known: int) -> Any:
