@@ -6,12 +6,14 @@ The search itself is not plain Python: the caller brings it.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 from mtpp.checker.bounds.capacity import METHOD as CAPACITY
 from mtpp.checker.bounds.capacity import check_capacity
 from mtpp.checker.bounds.chain import check_chain
 from mtpp.checker.bounds.chain_totals import check_chain_totals
+from mtpp.checker.bounds.convex_weights import check_stage_shares, fault_in_shares
 from mtpp.checker.claim import BOTTLENECK, LATENCY, PLAN_PROOF, RELAYS, BoundClaim, merges_hold
 from mtpp.checker.machine import STAGE_TIMES
 from mtpp.checker.report import SHALLOW, Outcome, Search
@@ -20,6 +22,13 @@ from mtpp.document_shape import Path, any_array, array, choice, flag, nullable, 
 METHODS = ("downset", "relaxation")
 """Methods of tier ``enumerated``: a search of the graph, and of one without some of its ops."""
 
+WEIGHTS = "weights"
+"""Rule, and key, of proofs that give weights of ops and a capacity: no stage holds more, nor k stages k times as much.
+
+That no convex set within the limit holds more is proven by the scan of :mod:`mtpp.checker.bounds.convex_weights`, and
+looked at whether the search is run again or not. Stages of a partition are convex: none holds more.
+"""
+
 RULES = (
     ["fit"],
     ["fit", "maximal"],
@@ -27,6 +36,12 @@ RULES = (
     ["crossings", "fit", "maximal"],
     ["fit", "whole"],
     ["crossings", "fit", "whole"],
+    ["fit", WEIGHTS],
+    ["fit", "maximal", WEIGHTS],
+    ["crossings", "fit", WEIGHTS],
+    ["crossings", "fit", "maximal", WEIGHTS],
+    ["fit", WEIGHTS, "whole"],
+    ["crossings", "fit", WEIGHTS, "whole"],
     ["fit", RELAYS],
     ["fit", RELAYS, "whole"],
 )
@@ -47,7 +62,8 @@ def check_downset_proof(proof: Any, path: Path = PLAN_PROOF) -> None:
             "downsets": whole(1),
             "pairs": whole(),
             "digest": text,
-        }
+        },
+        {WEIGHTS: check_stage_shares},
     )(proof, path)
     if re.fullmatch("[0-9a-f]{64}", proof["digest"]) is None:
         refuse("the digest is no SHA-256 in 64 lower-case hexadecimal digits", (*path, "digest"))
@@ -84,6 +100,10 @@ def fault_in_terms(k: int, value: int, proof: dict[str, Any]) -> str | None:
         return f"the proof's cutoff is {proof['cutoff']} ticks, the claim is {value}"
     if list(proof["rules"]) not in RULES:
         return f"no search goes by these rules: {', '.join(proof['rules'])[:60] or 'none'}"
+    if WEIGHTS in proof and WEIGHTS not in proof["rules"]:
+        return "there are weights, and no rule goes by them"
+    if WEIGHTS in proof["rules"] and WEIGHTS not in proof:
+        return f"there are no weights for the rule {WEIGHTS!r}"
     return None
 
 
@@ -149,6 +169,12 @@ def check_enumerated(claim: BoundClaim, method: str, search: Search | None) -> O
     if isinstance(merged, str):
         return False, f"{method}: {merged}"
     hold = merges_hold(len(claim.proof["merges"]))
+    if WEIGHTS in claim.proof:
+        shares = claim.proof[WEIGHTS]
+        fault = fault_in_shares(replace(claim, proof=shares, path=(*claim.path, WEIGHTS)), merged)
+        if fault is not None:
+            return False, f"{method}: {fault}"
+        hold = f"{hold}; no convex set below {claim.value} ticks holds more of the weights than {shares['capacity']}"
     if search is None:
         return None, f"{method}: {hold}; {SHALLOW}"
     passed, detail = search(claim, merged)

@@ -56,6 +56,8 @@ class DownsetArrays(NamedTuple):
         A row for each reader of a weight that several ops read, and of a state: op, weight, bytes, and the share of
         them in the op's parameters; int64, shape (rows, 4), rows of a weight one after the other. Empty where stages
         hold their ops' shares: :func:`holding_whole`.
+    weight
+        Of each op, of which no stage holds more than a capacity; all 0 where none is known. int64, shape (n,).
     """
 
     work: Int64Array
@@ -78,6 +80,7 @@ class DownsetArrays(NamedTuple):
     key: WordArray
     memory: MemoryArrays
     shared: Int64Array
+    weight: Int64Array
 
 
 class DownsetStore(NamedTuple):
@@ -204,6 +207,7 @@ def downset_arrays(instance: Instance, device_class: int | None = None) -> Downs
         np.random.Generator(np.random.PCG64(n)).integers(0, 2**64, n, dtype=np.uint64),
         memory,
         np.zeros((0, 4), dtype=np.int64),
+        np.zeros(n, dtype=np.int64),
     )
 
 

@@ -39,8 +39,10 @@ from mtpp.solvers.downsets.kernels.downset_store import rebuild_table
 from mtpp.solvers.downsets.kernels.downsets import search_downsets
 from mtpp.solvers.downsets.least_crossings import CrossingNetwork, crossing_network, least_crossings
 from mtpp.solvers.downsets.resumable_search import ResumableSearch
+from mtpp.solvers.downsets.stage_shares import StageShares, shares_within
 from mtpp.solvers.reduction.reduced_instance import ReducedInstance
 from mtpp.solvers.stage_cost.cost_arrays import GroundArrays
+from mtpp.solvers.stage_cost.kernels.stage_cost import NEVER
 
 _FIRST_CAPACITY = 512
 
@@ -62,6 +64,8 @@ class DownsetProblem:
         For the cuts between stages.
     whole_ticks
         What all ops cost in one stage; None if the stage memory rules that out.
+    shares
+        Weights of which no stage holds more than a capacity, each up to a limit.
     """
 
     instance: Instance
@@ -69,6 +73,12 @@ class DownsetProblem:
     ground: GroundArrays
     network: CrossingNetwork
     whole_ticks: int | None
+    shares: Sequence[StageShares] = ()
+
+    def shares_at(self, limit: int) -> StageShares | None:
+        """Return weights that tell something of partitions within a limit, None if none do."""
+        best = shares_within(self.shares, limit)
+        return best if best is not None and best.tells(self.instance.k) else None
 
     def search(self, limit: int, memory_bytes: int) -> DownsetSearch:
         """Return a search for a partition with every stage cost at most *limit* ticks, at its beginning."""
@@ -132,6 +142,7 @@ class DownsetEnumeration(ResumableSearch):
     def __init__(self, problem: DownsetProblem, limit: int, memory_bytes: int) -> None:
         super().__init__(problem.instance, limit, int(problem.arrays.param_bytes.sum()), REGISTERS)
         self._problem = problem
+        self.shares = problem.shares_at(limit)
         self._most = max(1, memory_bytes // bytes_per_downset(problem.arrays))
         self._begin()
         self._stages = min(problem.instance.k, problem.instance.op_count)
@@ -142,10 +153,14 @@ class DownsetEnumeration(ResumableSearch):
         if problem.states_rule_out_one_stage(limit):
             self._begin_whole()
         self._look_at_crossings()
+        if self.shares is not None and self.shares.rule_out(self._stages):
+            self.state = "ended"
 
     def _begin(self) -> None:
         problem = self._problem
         self._arrays = holding_whole(problem.instance, problem.arrays) if self.whole else problem.arrays
+        if self.shares is not None:
+            self._arrays = self._arrays._replace(weight=self.shares.weights[problem.instance.order])
         self._store: DownsetStore = downset_store(self._arrays, min(_FIRST_CAPACITY, self._most))
         rebuild_table(1, self._store)
         self._scratch = downset_scratch(self._arrays, problem.ground)
@@ -178,6 +193,7 @@ class DownsetEnumeration(ResumableSearch):
             self._stages,
             self.limit,
             self._later,
+            NEVER if self.shares is None else self.shares.capacity,
             last_step,
         )
 
@@ -222,8 +238,11 @@ class DownsetSearch(DownsetEnumeration):
     def proof(self, reduced: ReducedInstance) -> dict[str, Any]:
         """Return the proof, once there is none, that no partition of an instance so reduced stays within the limit."""
         assert self.state == "ended"
-        rules = rules_of(self._problem.rules, whole=self.whole)
+        names = self._problem.rules if self.shares is None else [*self._problem.rules, "weights"]
+        rules = rules_of(names, whole=self.whole)
         terms = {"cutoff": self.limit + 1, "k": self._problem.instance.k, "rules": rules}
+        if self.shares is not None:
+            terms["weights"] = self.shares.document()
         return {"merges": reduced.record(), **terms, **self.record()}
 
     def record(self) -> dict[str, Any]:

@@ -44,6 +44,8 @@ class ClaimArrays(NamedTuple):
         By level of a downset: what the stages after the next one can take in ticks, and in bytes of parameters. int64.
     both_ticks
         By level: what the next stage and those after it can take together in ticks, int64.
+    weight, capacity, rest_weight
+        Of each op; what a stage holds at most, one item; and by level, what the stages after the next one do. int64.
     shared, shared_offsets, shared_readers
         What a stage holds whole: bytes, and the op whose parameters have them, −1 for none; int64, shape (w, 2). Ops
         that read each, CSR.
@@ -72,6 +74,9 @@ class ClaimArrays(NamedTuple):
     shared: Int64Array
     shared_offsets: Int64Array
     shared_readers: Int32Array
+    weight: Int64Array
+    capacity: Int64Array
+    rest_weight: Int64Array
 
 
 class Limits(NamedTuple):
@@ -128,7 +133,7 @@ def fits_arrays(claim: DownsetClaim) -> bool:
     memory = claim.memory
     held = sum(claim.param_bytes) + claim.kept(claim.everything) + memory.most_activations
     ticks = sum(claim.work) + 2 * sum(edge.transfer for edge in claim.edges) + memory.overflow(held)
-    return max(ticks, held * memory.parts, memory.bandwidth) < LARGEST_TOTAL
+    return max(ticks, held * memory.parts, memory.bandwidth, sum(claim.weights)) < LARGEST_TOTAL
 
 
 def claim_arrays(claim: DownsetClaim, onward: Sequence[int], least: Sequence[int]) -> ClaimArrays:
@@ -178,6 +183,9 @@ def claim_arrays(claim: DownsetClaim, onward: Sequence[int], least: Sequence[int
             -1, 2
         ),
         *_rows([list(members(row.readers)) for row in claim.shared]),
+        _int64(claim.weights or [0] * n),
+        _int64([min(claim.capacity, sum(claim.weights))]),
+        _int64([min(claim.rest_weight(level), sum(claim.weights)) for level in levels]),
     )
 
 

@@ -6,7 +6,7 @@ It shares no code with the search that made the proof, so that a mistake has to 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from hashlib import sha256
@@ -165,6 +165,8 @@ class DownsetClaim:
         Rules that leave pairs of downsets out; :mod:`mtpp.solvers.recheck.plain` says why they may. *fit* always does.
     shared
         Where stages hold whole what several ops read: that. Else they hold what their ops' parameters have of it.
+    weights, capacity
+        Of each op, and the most that a stage within the limit holds; without them, none and 0.
     """
 
     work: tuple[int, ...]
@@ -176,6 +178,8 @@ class DownsetClaim:
     crossings: bool
     maximal: bool
     shared: tuple[SharedBytes, ...] = ()
+    weights: tuple[int, ...] = ()
+    capacity: int = 0
 
     @classmethod
     def of(
@@ -207,6 +211,21 @@ class DownsetClaim:
             "maximal" in rules,
             shared,
         )
+
+    def with_shares(self, merged: MergedGraph, shares: dict[str, Any] | None) -> DownsetClaim:
+        """Return the claim with the weights of a proof, if it has any; those of unknown ops are passed over."""
+        if shares is None:
+            return self
+        weights = [0] * self.op_count
+        for op, amount in shares["weights"]:
+            if op < len(merged.group_of):
+                weights[merged.group_of[op]] = amount
+        return replace(self, weights=tuple(weights), capacity=shares["capacity"])
+
+    @property
+    def too_heavy(self) -> bool:
+        """Whether all stages together cannot hold the weights."""
+        return sum(self.weights) > self.stages * self.capacity
 
     @property
     def op_count(self) -> int:
@@ -284,6 +303,14 @@ class DownsetClaim:
         if limit is None:
             return sum(self.param_bytes)
         return self.stages_left(level) * (limit - (self.memory.reserve or 0))
+
+    def rest_weight(self, level: int) -> int:
+        """Return how much weight those stages can hold."""
+        return self.stages_left(level) * self.capacity
+
+    def weight_of(self, ops: int) -> int:
+        """Return the weight of a set of ops: nothing, where there are no weights."""
+        return sum(self.weights[v] for v in members(ops)) if self.weights else 0
 
     def work_of(self, ops: int) -> int:
         """Return the work of a set of ops."""

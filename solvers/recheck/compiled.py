@@ -117,7 +117,7 @@ def search_compiled(
     least: list[int] | None = []
     if claim.crossings:
         least = least_crossings(claim, upto, onward, _watched_cut(watcher))
-    if least is None:
+    if least is None or claim.too_heavy:
         return Found(1, 0, digest_of([(0, 0)], claim.op_count))
     arrays, limits, ground = claim_arrays(claim, onward, least), stage_limits(claim), ground_arrays(claim)
     words = (claim.op_count + 63) // 64

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mtpp.checker.claim import LATENCY
-from mtpp.checker.downset import check_downset_proof, fault_in_terms
+from mtpp.checker.downset import WEIGHTS, check_downset_proof, fault_in_terms
 from mtpp.checker.facts import counted
 from mtpp.solvers.recheck.claim import DownsetClaim, Found, SearchTooLarge
 from mtpp.solvers.recheck.plain import search_plain
@@ -50,7 +50,8 @@ def recheck_downset(
     graph
         The graph in ticks before any merges.
     system, k, value, proof
-        Of the plan, as read from JSON; *value* is that of the lower bound.
+        Of the plan, as read from JSON; *value* is that of the lower bound. That no stage holds more of the proof's
+        weights than their capacity, if it has any, is looked at elsewhere (:mod:`mtpp.checker.downset`).
     memory_bytes
         That the search may take.
 
@@ -75,7 +76,7 @@ def recheck_downset(
         return False, fault
     if len(merged.work) ** 2 // 4 > memory_bytes:  # sets of neighbours, a bit per op each
         return None, f"the search was not run again: {len(merged.work)} ops are too many for it"
-    claim = DownsetClaim.of(merged, graph, system, k, value, proof["rules"])
+    claim = DownsetClaim.of(merged, graph, system, k, value, proof["rules"]).with_shares(merged, proof.get(WEIGHTS))
     if len(claim.order) < claim.op_count:
         return False, "the ops, as merged, wait for each other"
     if claim.maximal and claim.memory_matters and claim.memory.reserve is None:

@@ -2,14 +2,18 @@
 
 A *downset* holds with each op all that it reads from. The stages of a partition, one after the other, make a chain of
 downsets from the empty set to all ops, so it is enough to look at pairs of downsets, D inside E, whose difference may
-be a stage. Level by level, a downset is reached with the fewest stages that can fill it. Two rules leave out pairs that
-no partition within the limit needs:
+be a stage. Level by level, a downset is reached with the fewest stages that can fill it. Rules leave out pairs that no
+partition within the limit needs:
 
 *fit*: with j stages left for what is outside E, that costs at most j limits. All work outside E has to be done there,
 and each tensor that is made in E and read outside has to be paid for there, at least once; so if the sum is larger,
 some stage is above the limit. Likewise j stages hold at most j times what the stage memory leaves for parameters.
 
 *crossings*: those stages also pay, twice, for what crosses between them: :mod:`mtpp.solvers.recheck.crossings`.
+
+*weights*: no stage of a partition within the limit holds more of the weights of a proof than their capacity. So a stage
+above it is none, and what is outside E weighs at most j capacities; if all weighs more than all stages hold, there is
+no pair at all.
 
 *maximal*: let E be the next downset after D in a partition within the limit, as large as there is one with no more
 stages. Say v is outside E, all that it reads from is inside, and the stage, v added, is still within the limit. Move v
@@ -49,7 +53,7 @@ def search_plain(claim: DownsetClaim, most_sets: int | None, alive: Callable[[],
     least: list[int] | None = []
     if claim.crossings:
         least = least_crossings(claim, *_work_around(claim), minimum_cut_plain)
-    if least is None:
+    if least is None or claim.too_heavy:
         return Found(1, 0, digest_of([(0, 0)], claim.op_count))
     level_of = {0: 0}
     queue = [0]
@@ -65,6 +69,8 @@ def search_plain(claim: DownsetClaim, most_sets: int | None, alive: Callable[[],
             if most_sets is not None and sets > most_sets:
                 return None
             if not _accepted(claim, downset, stage, claim.rest_ticks(level, least), claim.rest_bytes(level)):
+                continue
+            if not _shares_kept(claim, downset, stage, level):
                 continue
             pairs += 1
             reached = downset | stage
@@ -122,3 +128,9 @@ def _accepted(claim: DownsetClaim, downset: int, stage: int, rest_ticks: int, re
     return not claim.maximal or not any(
         claim.before[v] & ~inside == 0 and claim.allows(stage | 1 << v) for v in members(rest & claim.givers)
     )
+
+
+def _shares_kept(claim: DownsetClaim, downset: int, stage: int, level: int) -> bool:
+    """Tell whether a stage after a downset holds no more weight than it can, and leaves no more than the others can."""
+    rest = claim.everything & ~(downset | stage)
+    return claim.weight_of(stage) <= claim.capacity and claim.weight_of(rest) <= claim.rest_weight(level)

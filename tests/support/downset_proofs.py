@@ -34,7 +34,13 @@ def singles(graph: CostGraph) -> Groups:
 
 
 def downset_proof(
-    graph: CostGraph, system: Device, k: int, cutoff: int, rules: Sequence[str], groups: Groups | None = None
+    graph: CostGraph,
+    system: Device,
+    k: int,
+    cutoff: int,
+    rules: Sequence[str],
+    groups: Groups | None = None,
+    shares: tuple[Sequence[int], int] | None = None,
 ) -> dict[str, Any] | None:
     """Return the proof that no partition into k stages stays below *cutoff*, without merges; None if one does.
 
@@ -42,8 +48,11 @@ def downset_proof(
     ----------
     groups
         Ops that share a stage, by their first op in the file, each op in one group; for at most 8 groups.
+    shares
+        Weights of the groups, and the most of them that a stage holds; None: any.
     """
     search = _Search(graph, system, k, cutoff, groups or singles(graph))
+    search.shares = shares
     return search.run(rules)
 
 
@@ -52,6 +61,7 @@ class _Search:
 
     def __init__(self, graph: CostGraph, system: Device, k: int, cutoff: int, groups: Groups) -> None:
         self.graph, self.system, self.asked, self.cutoff, self.groups = graph, system, k, cutoff, groups
+        self.shares: tuple[Sequence[int], int] | None = None
         self.k, self.limit = min(k, len(groups)), cutoff - 1
         self.all = frozenset(range(len(groups)))
         home = {v: g for g, ops in enumerate(groups) for v in ops}
@@ -99,6 +109,10 @@ class _Search:
         params = sum(int(self.graph.param_bytes[v]) for g in rest for v in self.groups[g])
         if memory is not None and params > left * (memory - (reserve if self.system.peak == "reserve" else 0)):
             return False
+        if self.shares is not None:
+            weights, capacity = self.shares
+            if sum(weights[v] for v in stage) > capacity or sum(weights[v] for v in rest) > left * capacity:
+                return False
         ready = [v for v in rest if self.before[v] <= after]
         return "maximal" not in rules or not any(self.giver(v) and self.allowed(stage | {v}) for v in ready)
 
@@ -109,6 +123,8 @@ class _Search:
             return None
         feasible = "crossings" not in rules or self.find_crossings(downsets)
         level, pairs = {frozenset[int](): 0}, 0
+        if self.shares is not None:
+            feasible = feasible and sum(self.shares[0]) <= self.k * self.shares[1]
         for j in range(self.k - 1 if feasible else 0):
             for before in [ops for ops, reached in level.items() if reached == j]:
                 for after in downsets:

@@ -13,6 +13,9 @@ stand, the stages hold no more than the k largest capacities of devices together
 The most that such a set holds is found by :mod:`mtpp.checker.bounds.frontier_scan`, along an order of the ops, where an
 op inside is worth π_u, all else nothing. Of the labellings with a given inside, one has after it no op but those that
 the inside leads to. Tensors of the proof's choice are forgotten, which makes the most no less.
+
+Weights of which k sets may hold all prove nothing by themselves. They are a rule of searches for partitions below a
+cutoff then, with the same scan as proof of their capacity (:mod:`mtpp.checker.downset`).
 """
 
 from __future__ import annotations
@@ -22,7 +25,8 @@ from collections.abc import Sequence
 from mtpp.checker.bounds.frontier_scan import Scan, TooWide
 from mtpp.checker.bounds.scan_devices import ScanDevices, check_scan_proof
 from mtpp.checker.claim import BoundClaim, Verdict
-from mtpp.document_shape import Path, array, choice, items, refuse, signed, whole
+from mtpp.checker.merged import MergedGraph
+from mtpp.document_shape import Path, array, choice, flag, items, record, refuse, signed, whole
 
 _METHOD = "convex-weights"
 
@@ -30,6 +34,20 @@ check_slope = items(whole(), whole(0, 64))
 """Of p and s, by which entries of a scan are left out."""
 
 _MOST_BITS = 62
+
+_WEIGHTS = array(items(whole(), whole(1, 2**_MOST_BITS)))
+
+check_stage_shares = record(
+    {
+        "streamed": flag,
+        "scan": array(whole()),
+        "forgotten": array(whole()),
+        "weights": _WEIGHTS,
+        "capacity": whole(),
+        "slope": check_slope,
+    }
+)
+"""Of weights by which a search for partitions goes: no stage may hold more of them than the capacity."""
 
 
 def check_convex_weights(claim: BoundClaim) -> Verdict:
@@ -39,7 +57,7 @@ def check_convex_weights(claim: BoundClaim) -> Verdict:
     -----
     The replay of the merges, and one :class:`mtpp.checker.bounds.frontier_scan.Scan` for each class of devices.
     """
-    weights = {"weights": array(items(whole(), whole(1, 2**_MOST_BITS)))}
+    weights = {"weights": _WEIGHTS}
     on_devices = {"order": choice("fixed", "free"), "capacities": array(whole()), "slopes": array(check_slope)}
     check_scan_proof(claim, {**weights, "capacity": whole(), "slope": check_slope}, {**weights, **on_devices})
     devices = ScanDevices.of(claim, claim.k)
@@ -58,9 +76,6 @@ def check_convex_weights(claim: BoundClaim) -> Verdict:
 def _fault(devices: ScanDevices) -> str | None:
     """Return what does not hold of a proof, None if all does."""
     claim = devices.claim
-    groups = devices.groups_of([op for op, _ in claim.proof["weights"]], "has two weights")
-    if isinstance(groups, str):
-        return groups
     capacities, slopes = _capacities(claim), _slopes(claim)
     if not len(capacities) == len(slopes) == len(devices.classes):
         return "there is not one capacity and one slope for each class of devices"
@@ -69,6 +84,30 @@ def _fault(devices: ScanDevices) -> str | None:
         if claim.by_class is None:
             return f"the ops have {total} in all, which {claim.k} stages of {capacities[0]} may hold"
         return f"the ops have {total} in all, and {claim.k} devices may hold {_held(claim)}"
+    return _fault_in_capacities(devices)
+
+
+def fault_in_shares(claim: BoundClaim, graph: MergedGraph) -> str | None:
+    """Return why a convex set below the claim's value may hold more weight than the proof's capacity, None if none may.
+
+    Parameters
+    ----------
+    claim
+        On equal devices; its proof is as :data:`check_stage_shares` takes it.
+    graph
+        After the merges that the claim rests on.
+    """
+    devices = ScanDevices.of_merged(claim, graph)
+    return devices if isinstance(devices, str) else _fault_in_capacities(devices)
+
+
+def _fault_in_capacities(devices: ScanDevices) -> str | None:
+    """Return why a convex set may hold more than a device of some class, None if none may."""
+    claim = devices.claim
+    groups = devices.groups_of([op for op, _ in claim.proof["weights"]], "has two weights")
+    if isinstance(groups, str):
+        return groups
+    capacities, slopes = _capacities(claim), _slopes(claim)
     value = dict(zip(groups, (amount for _, amount in claim.proof["weights"]), strict=True))
     for terms, capacity, slope in zip(devices.classes, capacities, slopes, strict=True):
         worths = [(0, value.get(place.op, 0), 0) for place in terms.frontier.places]

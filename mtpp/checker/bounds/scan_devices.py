@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mtpp.checker.bounds.frontier_scan import Frontier
 from mtpp.checker.claim import BoundClaim
@@ -97,15 +97,17 @@ class ScanDevices:
             graph = row.merged()
             if isinstance(graph, str):
                 return graph
-            weights = stage_weights(graph, row.system, streamed=streamed)
-            if weights is None:
-                return WITHOUT_MEMORY
-            weight, constant = weights
-            frontier = _frontier_of(claim, graph, weight)
-            if isinstance(frontier, str):
-                return frontier
-            classes.append(ScanTerms(graph, weight, claim.value - 1 + constant, frontier))
+            terms = _terms_of(claim, graph, row.system, streamed=streamed)
+            if isinstance(terms, str):
+                return terms
+            classes.append(terms)
         return cls(claim, classes, class_of)
+
+    @classmethod
+    def of_merged(cls, claim: BoundClaim, graph: MergedGraph) -> ScanDevices | str:
+        """Return k equal devices with the order and forgotten tensors of a proof, on a graph that is merged already."""
+        terms = _terms_of(claim, graph, claim.system, streamed=claim.proof["streamed"])
+        return terms if isinstance(terms, str) else cls(claim, [terms], [0] * claim.k)
 
     @property
     def graph(self) -> MergedGraph:
@@ -115,6 +117,18 @@ class ScanDevices:
     def groups_of(self, ops: Sequence[int], twice: str) -> list[int] | str:
         """Return the groups of some ops, or what is wrong: there is no such op, or a group is there *twice*."""
         return _groups_of(self.claim, self.graph, ops, twice)
+
+
+def _terms_of(claim: BoundClaim, graph: MergedGraph, system: dict[str, Any], *, streamed: bool) -> ScanTerms | str:
+    """Return the terms on one class of devices, or what is wrong with the proof."""
+    weights = stage_weights(graph, system, streamed=streamed)
+    if weights is None:
+        return WITHOUT_MEMORY
+    weight, constant = weights
+    frontier = _frontier_of(claim, graph, weight)
+    if isinstance(frontier, str):
+        return frontier
+    return ScanTerms(graph, weight, claim.value - 1 + constant, frontier)
 
 
 def _frontier_of(claim: BoundClaim, graph: MergedGraph, weight: Sequence[int]) -> Frontier | str:

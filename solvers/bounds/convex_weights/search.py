@@ -44,6 +44,7 @@ from mtpp.solvers.bounds.frontier.scan import LARGEST_WORTH, Priced, Scan, Sets,
 from mtpp.solvers.bounds.frontier.scan_order import ScanOrder
 from mtpp.solvers.bounds.frontier.scan_search import ScanProof, ScanSearch
 from mtpp.solvers.bounds.limits import BoundLimits
+from mtpp.solvers.downsets.stage_shares import StageShares
 
 _UNITS = 250
 """Weight of a full stage, to begin with."""
@@ -68,7 +69,7 @@ class StageShare(ScanProof):
     weights
         Of each op, integers, int64, shape (n,).
     capacity
-        No stage within the limit holds more; k times this is less than the sum of the weights.
+        No stage within the limit holds more; where that rules the limit out, k times this is less than all weight.
     slope
         Price of ticks that keeps the fronts of a re-check short.
     """
@@ -79,9 +80,13 @@ class StageShare(ScanProof):
 
     def document(self) -> dict[str, Any]:
         """Return the proof as JSON values."""
+        return {**self.terms(), **self.terms_of_rule()}
+
+    def terms_of_rule(self) -> dict[str, Any]:
+        """Return as JSON values that no convex set within the limit, or a lower one, holds more than the capacity."""
         name = self.order.instance.first_members
         return {
-            **self.terms(),
+            **self.terms_of_scan(),
             "weights": [[int(name[op]), int(y)] for op, y in enumerate(self.weights.tolist()) if y > 0],
             "capacity": self.capacity,
             "slope": [self.slope.price, self.slope.shift],
@@ -141,6 +146,12 @@ class ConvexWeightSearch(ScanSearch):
         self._best = _first_weights(instance, self._cost.weight)
         self._scans: list[Scan] | None = None
         self._master: Master | None = None
+        self._shares: dict[int, StageShares] = {}
+
+    @property
+    def shares(self) -> list[StageShares]:
+        """The best weights at each limit that was tried and not ruled out here."""
+        return [one for limit, one in self._shares.items() if limit > self._low]
 
     def run(self, limits: BoundLimits) -> None:
         """Go on until the deadline, or the end, with what is known by now."""
@@ -199,6 +210,14 @@ class ConvexWeightSearch(ScanSearch):
             return StageShare(limit, cost.streamed, order, weights, capacities[0], slopes[0])
         return DeviceShares(limit, cost.streamed, order, weights, capacities, slopes)
 
+    def _keep_share(self, weights: Int64Array, capacity: int, slope: Slope) -> None:
+        """Keep weights for the limit at hand if they fill more stages than those known, and do not rule it out."""
+        claim = StageShare(self._at, self._cost.streamed, self._order, weights, capacity, slope)
+        new = StageShares(self._at, weights, capacity, claim.terms_of_rule)
+        known = self._shares.get(self._at)
+        if self._at > self._low and (known is None or new.filled > known.filled):
+            self._shares[self._at] = new
+
     def put_off(self) -> None:
         """Give the memory of the linear programme and of the states back, until the next run."""
         self._scans = None
@@ -249,7 +268,10 @@ class ConvexWeightSearch(ScanSearch):
         for c, (scan, one, floor) in enumerate(zip(self._scans, priced, floors, strict=True)):
             sets = scan.sets(worth, one, floor)
             master.add(c, Sets(sets.inside[:, self._position], sets.cost))
-        most = self._seats.held([_most(one, floor, len(one.cost)) for one, floor in zip(priced, floors, strict=True)])
+        all_held = [_most(one, floor, len(one.cost)) for one, floor in zip(priced, floors, strict=True)]
+        if self._instance.uniform:
+            self._keep_share(weights, max(1, all_held[0]), priced[0].slope)
+        most = self._seats.held(all_held)
         return self._seats.most * total / most if most > 0 else 2.0 * self._seats.most
 
     def _ruled_out(self, priced: list[Priced], floors: list[int], total: int) -> tuple[int, list[int]]:

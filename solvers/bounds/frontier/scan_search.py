@@ -39,13 +39,15 @@ class ScanProof(ABC):
 
     def terms(self) -> dict[str, Any]:
         """Return what proofs of all kinds say first."""
-        instance, places = self.order.instance, tensor_places(self.order.instance)
+        instance = self.order.instance
         on_devices = {} if instance.uniform else {"order": instance.machine.order}
+        return {**on_devices, "cutoff": self.limit + 1, "stages": instance.k, **self.terms_of_scan()}
+
+    def terms_of_scan(self) -> dict[str, Any]:
+        """Return what is scanned."""
+        instance, places = self.order.instance, tensor_places(self.order.instance)
         streamed = self.streamed if instance.uniform else [self.streamed] * len(instance.machine.classes)
         return {
-            **on_devices,
-            "cutoff": self.limit + 1,
-            "stages": instance.k,
             "streamed": streamed,
             "scan": instance.first_members[self.order.order].tolist(),
             "forgotten": [int(places[t]) for t in self.order.forgotten],

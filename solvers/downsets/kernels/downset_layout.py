@@ -72,7 +72,10 @@ OPEN_COST = 8
 LEAST_COST = 9
 """The stage has to cost more than this, or an op that was left out would have fitted."""
 
-FRAME = 10
+STAGE_WEIGHT, LATER_WEIGHT = 10, 11
+"""Weight of the ops inside, and of those certain to come later."""
+
+FRAME = 12
 
 # Kinds of changes on the trail.
 TENSOR_READ, TENSOR_CROSSES, OP_DECIDED = 0, 1, 2

@@ -22,6 +22,7 @@ from mtpp.solvers.downsets.kernels.downset_layout import (
     FRAME,
     LAST,
     LAST_BASE,
+    LATER_WEIGHT,
     NEXT,
     OUT_OF_ROOM,
     OUT_OF_STEPS,
@@ -53,16 +54,23 @@ def search_downsets(
     stage_count: int,
     limit: int,
     later: Int64Array,
+    capacity: int,
     last_step: int,
 ) -> int:
     """Look for a partition into at most *stage_count* stages of at most *limit* ticks each.
 
-    Downsets are expanded in the order in which they were reached, so each has the fewest stages that it can have. Two
-    rules leave downsets out, without loss if the whole instance does not fit into one stage:
+    Downsets are expanded in the order in which they were reached, so each has the fewest stages that it can have.
+    Rules leave downsets out, without loss if the whole instance does not fit into one stage:
 
     *fit*: what comes after a downset, D, that was reached with j stages has to fit into the others:
     work(V − D) + Σ transfer(tensors from D to V − D) + later(j) ≤ (k − j) · limit, where later(j) is what they pay at
     least for tensors that they make for each other; and as many stage memories have to hold its parameters.
+
+    *weights*: where no convex set of at most *limit* ticks holds more of some weights than *capacity*, no stage does,
+    for stages are convex. So one that holds more need not be tried (none such has a cost within the limit in the end,
+    but that is seen earlier), and what comes after D weighs at most (k − j) · capacity. That D weighs at most
+    j · capacity follows from its stages. This is so of all partitions within the limit, hence of the one that *maximal*
+    speaks of.
 
     *maximal*: no op after D whose predecessors are all in D, and which can always leave its stage
     (:func:`mtpp.solvers.downsets.downset_arrays.givers`), may fit into the last stage. For if it does, it may as well
@@ -83,6 +91,8 @@ def search_downsets(
     later
         Ticks by the number of stages before, int64, shape (stage_count + 1,);
         see :mod:`mtpp.solvers.downsets.least_crossings`.
+    capacity
+        The most weight of a stage; :data:`NEVER` where there are no weights.
     last_step
         Return :data:`OUT_OF_STEPS` when so many steps have been made in all.
 
@@ -105,12 +115,17 @@ def search_downsets(
         if rest >= 1:
             if registers[DEPTH] == 0:
                 unpack(store.bits[base], limit, arrays, scratch, registers)
+            later_capacity = NEVER if rest > NEVER // (capacity + 1) else rest * capacity
+            if scratch.frames[FRAME + LATER_WEIGHT] > later_capacity:
+                registers[DEPTH] = 0
+                registers[NEXT] += 1
+                continue
             due = registers[TOTAL_WORK] - store.work[base] + later[store.level[base] + 1]
             due -= NEVER if rest > NEVER // (limit + 1) else rest * limit
             while True:
                 if registers[DOWNSETS] == room:
                     return OUT_OF_ROOM
-                code = next_stage(due, limit, last_step, arrays, scratch, registers)
+                code = next_stage(due, limit, capacity, later_capacity, last_step, arrays, scratch, registers)
                 if code == OUT_OF_STEPS:
                     return OUT_OF_STEPS
                 if code == ENDED:

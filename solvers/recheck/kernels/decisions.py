@@ -27,9 +27,11 @@ from mtpp.solvers.recheck.kernels.state import (
     READY,
     REST,
     REST_PARAMS,
+    REST_WEIGHT,
     STAGE,
     TRAILED,
     UNDECIDED,
+    WEIGHT,
     WINDOW,
 )
 
@@ -84,6 +86,8 @@ def _may_go_on(claim: ClaimArrays, limits: Limits, nodes: Int64Array, depth: int
         return False
     if cost + rest + nodes[depth, OPEN_WORK] > claim.both_ticks[level]:
         return False
+    if nodes[depth, WEIGHT] > claim.capacity[0] or nodes[depth, REST_WEIGHT] > claim.rest_weight[level]:
+        return False
     return bool(cost + overflow(nodes[depth, PARAMS] + nodes[depth, PEAK], limits) <= limits.ticks)
 
 
@@ -105,6 +109,8 @@ def begin(claim: ClaimArrays, limits: Limits, store: Store, scratch: Scratch, no
     joined_readers[:] = 0
     left_readers[:] = 0
     cost = 0
+    weight = 0
+    rest_weight = 0
     params = 0
     peak = limits.reserve
     joined = 0
@@ -119,6 +125,7 @@ def begin(claim: ClaimArrays, limits: Limits, store: Store, scratch: Scratch, no
             params += claim.param_bytes[op]
             peak = max(peak, claim.least_peak[op])
             cost += claim.work[op]
+            weight += claim.weight[op]
             for e in range(claim.read_offsets[op], claim.read_offsets[op + 1]):
                 tensor = claim.read[e]
                 if status[claim.maker[tensor]] == BEFORE and joined_readers[tensor] == 0:
@@ -153,6 +160,7 @@ def begin(claim: ClaimArrays, limits: Limits, store: Store, scratch: Scratch, no
             open_params += claim.param_bytes[op]
         else:
             rest += claim.work[op]
+            rest_weight += claim.weight[op]
             rest_params += claim.param_bytes[op]
             for e in range(claim.read_offsets[op], claim.read_offsets[op + 1]):
                 left_readers[claim.read[e]] += 1
@@ -172,6 +180,7 @@ def begin(claim: ClaimArrays, limits: Limits, store: Store, scratch: Scratch, no
     scratch.state[WINDOW] = window
     nodes[0, COST], nodes[0, PARAMS], nodes[0, PEAK], nodes[0, OPS] = cost, params, peak, joined
     nodes[0, REST], nodes[0, REST_PARAMS] = rest, rest_params
+    nodes[0, WEIGHT], nodes[0, REST_WEIGHT] = weight, rest_weight
     nodes[0, OPEN_WORK], nodes[0, OPEN_PARAMS] = open_work, open_params
     nodes[0, READY], nodes[0, ENTRIES] = entries - 1, entries
     nodes[0, TRAILED], nodes[0, COUNTED], nodes[0, PASSED] = 0, 0, 0
@@ -205,6 +214,8 @@ def _join(claim: ClaimArrays, scratch: Scratch, nodes: Int64Array, op: int, dept
             ready = entries
             entries += 1
     nodes[depth, COST], nodes[depth, REST] = cost, rest
+    nodes[depth, WEIGHT] = nodes[parent, WEIGHT] + claim.weight[op]
+    nodes[depth, REST_WEIGHT] = nodes[parent, REST_WEIGHT]
     nodes[depth, PARAMS] = nodes[parent, PARAMS] + claim.param_bytes[op]
     nodes[depth, PEAK] = max(nodes[parent, PEAK], claim.least_peak[op])
     nodes[depth, OPS] = nodes[parent, OPS] + 1
@@ -238,6 +249,7 @@ def _leave(
     parent = depth - 1
     cost, rest, rest_params = nodes[parent, COST], nodes[parent, REST], nodes[parent, REST_PARAMS]
     open_work, open_params = nodes[parent, OPEN_WORK], nodes[parent, OPEN_PARAMS]
+    rest_weight = nodes[parent, REST_WEIGHT]
     counted = nodes[parent, TRAILED]
     trailed = counted + 1
     scratch.trail[counted] = op
@@ -246,6 +258,7 @@ def _leave(
         left = scratch.trail[counted]
         counted += 1
         rest += claim.work[left]
+        rest_weight += claim.weight[left]
         rest_params += claim.param_bytes[left]
         open_work -= claim.work[left]
         open_params -= claim.param_bytes[left]
@@ -258,7 +271,7 @@ def _leave(
                 if maker_status <= STAGE:
                     rest += claim.owed[tensor]
             scratch.left_readers[tensor] += 1
-        if cost > limits.ticks or rest > claim.rest_ticks[level]:
+        if cost > limits.ticks or rest > claim.rest_ticks[level] or rest_weight > claim.rest_weight[level]:
             break
         for e in range(claim.after_offsets[left], claim.after_offsets[left + 1]):
             reader = claim.after[e]
@@ -273,6 +286,7 @@ def _leave(
         nodes[parent, OPS],
     )
     nodes[depth, REST_PARAMS] = rest_params
+    nodes[depth, WEIGHT], nodes[depth, REST_WEIGHT] = nodes[parent, WEIGHT], rest_weight
     nodes[depth, OPEN_WORK], nodes[depth, OPEN_PARAMS] = open_work, open_params
     nodes[depth, READY], nodes[depth, ENTRIES] = scratch.below[nodes[parent, READY]], nodes[parent, ENTRIES]
     nodes[depth, TRAILED], nodes[depth, COUNTED] = trailed, counted
