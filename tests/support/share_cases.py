@@ -20,6 +20,7 @@ from mtpp.host.deadline import Deadline
 from mtpp.inference.instance import Instance
 from mtpp.solvers.bounds.configuration.stage_weights import strongest_weights
 from mtpp.solvers.bounds.convex_weights.search import ConvexWeightSearch, StageShare
+from mtpp.solvers.bounds.frontier.device_terms import DeviceTerms
 from mtpp.solvers.bounds.frontier.kernels.fronts import Slope
 from mtpp.solvers.bounds.limits import BoundLimits
 from mtpp.solvers.downsets.stage_shares import StageShares
@@ -50,8 +51,8 @@ def any_shares(case: Searched, limit: int, weights: Int64Array, less: int = 0) -
     """Return weights with the most that a convex set within a limit holds, by enumeration, or *less*."""
     held = [sum(int(weights[v]) for v in ops) for ticks, ops in convex_sets(case.instance) if ticks <= limit]
     capacity = max(1, max(held, default=0) - less)
-    streamed = strongest_weights(case.instance).streamed
-    claim = StageShare(limit, streamed, case.order, weights, capacity, Slope(0, 0))
+    costs = DeviceTerms.of(case.instance, limit)
+    claim = StageShare(limit, costs, case.order, weights, capacity, Slope(0, 0))
     return StageShares(limit, weights, capacity, claim.terms_of_rule)
 
 

@@ -1,7 +1,13 @@
 """Terms by which stages are scanned: the graph, weights and limits of equal devices, or of each class of devices.
 
 Proofs by scans along an order say that no partition costs less than the cutoff, so at most L = cutoff − 1. With w and C
-as in :mod:`mtpp.checker.merged`, any stage S has w(S) + c(S) ≤ L + C then, empty ones too.
+as in :mod:`mtpp.checker.merged`, any stage S has w(S) + c(S) ≤ L + C then, empty ones too. Where the memory of stages
+is limited, the parameters p of its ops are at most M, the limit less the reserve for activations. Hence for any prices
+a, b ≥ 0
+
+    (a·w(S) + b·p(S)) + a·c(S) ≤ a·(L + C) + b·M,
+
+by which stages are scanned: weights, transfers and a room. Without prices of its own a proof has a = 1 and b = 0.
 
 Where devices differ, each class of them has its own w, c and C, from its own work, transfers and fast memory. With
 transport by neighbours a stage pays for a tensor that it cuts at least once, over the best link that its device has to
@@ -12,15 +18,15 @@ for direct transport: then they do not raise the optimum of what is counted, whi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from mtpp.checker.bounds.frontier_scan import Frontier
 from mtpp.checker.claim import BoundClaim
 from mtpp.checker.machine import STAGE_TIMES
 from mtpp.checker.merged import WITHOUT_MEMORY, MergedGraph, stage_weights
 from mtpp.checker.merges import check_merges
-from mtpp.document_shape import Rule, array, flag, record, whole
+from mtpp.document_shape import Rule, array, flag, items, record, whole
 
 
 def check_scan_proof(claim: BoundClaim, required: dict[str, Rule], on_devices: dict[str, Rule]) -> None:
@@ -32,8 +38,9 @@ def check_scan_proof(claim: BoundClaim, required: dict[str, Rule], on_devices: d
         If it has another shape.
     """
     terms = {"cutoff": whole(1), "stages": whole(1), "scan": array(whole()), "forgotten": array(whole())}
+    optional = {"merges": check_merges, "prices": array(items(whole(), whole()))}
     own = {"streamed": flag, **required} if claim.by_class is None else {"streamed": array(flag), **on_devices}
-    record({**terms, **own}, {"merges": check_merges})(claim.proof, claim.path)
+    record({**terms, **own}, optional)(claim.proof, claim.path)
 
 
 class ScanTerms(NamedTuple):
@@ -42,9 +49,9 @@ class ScanTerms(NamedTuple):
     Attributes
     ----------
     weight
-        w of each group.
+        Of each group, by the prices.
     room
-        L + C.
+        The most that a stage costs by them.
     """
 
     graph: MergedGraph
@@ -92,12 +99,13 @@ class ScanDevices:
             flags, class_of = proof["streamed"], list(claim.class_of)
             if len(flags) != len(rows):
                 return "the proof does not say of each class of devices whether parameters are streamed"
+        prices = proof.get("prices", [[1, 0]] * len(rows))
+        if len(prices) != len(rows):
+            return "there are not prices for each class of devices"
         classes = []
-        for row, streamed in zip(rows, flags, strict=True):
+        for row, streamed, (per_tick, per_byte) in zip(rows, flags, prices, strict=True):
             graph = row.merged()
-            if isinstance(graph, str):
-                return graph
-            terms = _terms_of(claim, graph, row.system, streamed=streamed)
+            terms = graph if isinstance(graph, str) else _priced(row, graph, per_tick, per_byte, streamed=streamed)
             if isinstance(terms, str):
                 return terms
             classes.append(terms)
@@ -106,7 +114,7 @@ class ScanDevices:
     @classmethod
     def of_merged(cls, claim: BoundClaim, graph: MergedGraph) -> ScanDevices | str:
         """Return k equal devices with the order and forgotten tensors of a proof, on a graph that is merged already."""
-        terms = _terms_of(claim, graph, claim.system, streamed=claim.proof["streamed"])
+        terms = _priced(claim, graph, 1, 0, streamed=claim.proof["streamed"])
         return terms if isinstance(terms, str) else cls(claim, [terms], [0] * claim.k)
 
     @property
@@ -119,16 +127,24 @@ class ScanDevices:
         return _groups_of(self.claim, self.graph, ops, twice)
 
 
-def _terms_of(claim: BoundClaim, graph: MergedGraph, system: dict[str, Any], *, streamed: bool) -> ScanTerms | str:
-    """Return the terms on one class of devices, or what is wrong with the proof."""
-    weights = stage_weights(graph, system, streamed=streamed)
+def _priced(claim: BoundClaim, graph: MergedGraph, per_tick: int, per_byte: int, *, streamed: bool) -> ScanTerms | str:
+    """Return the terms of a claim on equal devices, given their graph as merged, or what is wrong with them."""
+    weights = stage_weights(graph, claim.system, streamed=streamed)
     if weights is None:
         return WITHOUT_MEMORY
-    weight, constant = weights
-    frontier = _frontier_of(claim, graph, weight)
-    if isinstance(frontier, str):
-        return frontier
-    return ScanTerms(graph, weight, claim.value - 1 + constant, frontier)
+    ticks, constant = weights
+    room = per_tick * (claim.value - 1 + constant)
+    if per_byte:
+        limit = claim.system.get("stage_memory_bytes")
+        if limit is None:
+            return "memory without a limit has a price"
+        reserve = claim.system["activation_reserve_bytes"] if claim.system["peak"] == "reserve" else 0
+        room += per_byte * (limit - reserve)
+    weight = [per_tick * own + per_byte * size for own, size in zip(ticks, graph.param_bytes, strict=True)]
+    tensors = [(per_tick * transfer, producer, readers) for transfer, producer, readers in graph.tensors]
+    priced = replace(graph, tensors=tensors)
+    frontier = _frontier_of(claim, priced, weight)
+    return frontier if isinstance(frontier, str) else ScanTerms(priced, weight, room, frontier)
 
 
 def _frontier_of(claim: BoundClaim, graph: MergedGraph, weight: Sequence[int]) -> Frontier | str:

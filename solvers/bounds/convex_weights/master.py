@@ -106,6 +106,8 @@ class Master:
     ----------
     pools
         Sets met on devices of each class.
+    rooms
+        The most that a stage costs on each class.
     best
         Weights to begin with.
     rates
@@ -125,13 +127,19 @@ class Master:
     """
 
     def __init__(
-        self, pools: Sequence[Pool], seats: Seats, limit: int, best: Float64Array, rates: Sequence[float], units: int
+        self,
+        pools: Sequence[Pool],
+        seats: Seats,
+        rooms: Sequence[int],
+        best: Float64Array,
+        rates: Sequence[float],
+        units: int,
     ) -> None:
-        self._pools, self._seats, self._limit = pools, seats, limit
+        self._pools, self._seats = pools, seats
         self.best, self.total = best, 0.0
         self._program = _program(len(best), seats)
-        for c, pool in enumerate(pools):
-            self._add(c, [i for i, cost in enumerate(pool.cost) if cost <= limit][-_MOST_ROWS:])
+        for c, (pool, room) in enumerate(zip(pools, rooms, strict=True)):
+            self._add(c, [i for i, cost in enumerate(pool.cost) if cost <= room][-_MOST_ROWS:])
         self.entries = 0
         self._rates = list(rates)
         self._box, self._units = _FIRST_BOX, units

@@ -38,6 +38,7 @@ from mtpp.solvers.bounds.convex_weights.master import (
     Proposal,
     Seats,
 )
+from mtpp.solvers.bounds.frontier.device_terms import ClassTerms
 from mtpp.solvers.bounds.frontier.kernels.fronts import Slope
 from mtpp.solvers.bounds.frontier.kernels.layers import AFTER, BEFORE, INSIDE, LABELS
 from mtpp.solvers.bounds.frontier.scan import LARGEST_WORTH, Priced, Scan, Sets, TooManyStates, scan_layers
@@ -143,7 +144,7 @@ class ConvexWeightSearch(ScanSearch):
         self._position: Int32Array = np.argsort(order.order).astype(np.int32)
         self._seats = Seats.of(instance, self._terms.class_of)
         self._pools = [Pool() for _ in self._steps]
-        self._best = _first_weights(instance, self._cost.weight)
+        self._best = _first_weights(instance, max(self._terms.classes, key=lambda costs: costs.per_tick))
         self._scans: list[Scan] | None = None
         self._master: Master | None = None
         self._shares: dict[int, StageShares] = {}
@@ -186,13 +187,16 @@ class ConvexWeightSearch(ScanSearch):
 
     def _begin(self) -> Master:
         """Return the linear programme at the limit that is next."""
-        room = self._at + self._cost.constant
-        self._scans = scans = [Scan.within(layers, room) for layers in self._layers]
+        rooms = [one.room(self._at) for one in self._terms.classes]
+        self._scans = scans = [Scan.within(layers, room) for layers, room in zip(self._layers, rooms, strict=True)]
         self._rule_out_by_one_op(scans)
         handy = int(HANDY_ENTRIES / (_PER_STATE * max(1, sum(scan.states for scan in scans))))
         units = max(FEWEST_UNITS, min(_UNITS, handy))
-        rates = [float(self._best.sum() / max(1.0, self._best @ one.weight)) for one in self._terms.weights]
-        return Master(self._pools, self._seats, room, self._best, rates, units)
+        rates = [
+            room * float(self._best.sum() / max(1.0, self._best @ one.weight))
+            for room, one in zip(rooms, self._terms.classes, strict=True)
+        ]
+        return Master(self._pools, self._seats, rooms, self._best, rates, units)
 
     def _rule_out_by_one_op(self, scans: list[Scan]) -> None:
         """Rule the limit out where an op is in no set within it: all weight is its own then."""
@@ -205,14 +209,14 @@ class ConvexWeightSearch(ScanSearch):
     def _proof(
         self, limit: int, weights: Int64Array, capacities: list[int], slopes: list[Slope]
     ) -> StageShare | DeviceShares:
-        cost, order = self._cost, self._order
+        costs, order = self._terms, self._order
         if self._instance.uniform:
-            return StageShare(limit, cost.streamed, order, weights, capacities[0], slopes[0])
-        return DeviceShares(limit, cost.streamed, order, weights, capacities, slopes)
+            return StageShare(limit, costs, order, weights, capacities[0], slopes[0])
+        return DeviceShares(limit, costs, order, weights, capacities, slopes)
 
     def _keep_share(self, weights: Int64Array, capacity: int, slope: Slope) -> None:
         """Keep weights for the limit at hand if they fill more stages than those known, and do not rule it out."""
-        claim = StageShare(self._at, self._cost.streamed, self._order, weights, capacity, slope)
+        claim = StageShare(self._at, self._terms, self._order, weights, capacity, slope)
         new = StageShares(self._at, weights, capacity, claim.terms_of_rule)
         known = self._shares.get(self._at)
         if self._at > self._low and (known is None or new.filled > known.filled):
@@ -277,22 +281,23 @@ class ConvexWeightSearch(ScanSearch):
     def _ruled_out(self, priced: list[Priced], floors: list[int], total: int) -> tuple[int, list[int]]:
         """Return the highest limit within which devices do not hold all weight, and what one of each class holds there.
 
-        Where there is none, −1 and what they hold at no cost.
+        Where there is none, one below all costs.
         """
+        classes = self._terms.classes
 
         def held(ticks: int) -> list[int]:
             return [
-                _most(one, floor, int(np.searchsorted(one.cost, ticks, side="right")))
-                for one, floor in zip(priced, floors, strict=True)
+                _most(one, floor, int(np.searchsorted(one.cost, costs.room(ticks), side="right")))
+                for costs, one, floor in zip(classes, priced, floors, strict=True)
             ]
 
-        ticks = np.unique(np.concatenate([one.cost for one in priced]))
+        ticks = np.unique(np.concatenate([costs.ticks(one.cost) for costs, one in zip(classes, priced, strict=True)]))
         low, high = 0, len(ticks)
         while low < high:
             middle = (low + high) // 2
             low, high = (low, middle) if self._seats.held(held(int(ticks[middle]))) >= total else (middle + 1, high)
-        limit = self._at if low == len(ticks) else int(ticks[low]) - 1 - self._cost.constant
-        return limit, held(limit + self._cost.constant)
+        limit = self._at if low == len(ticks) else int(ticks[low]) - 1
+        return limit, held(limit)
 
 
 def _most(priced: Priced, floor: int, count: int) -> int:
@@ -300,9 +305,9 @@ def _most(priced: Priced, floor: int, count: int) -> int:
     return int(priced.worth[count - 1]) if count else floor - 1
 
 
-def _first_weights(instance: Instance, work: Int64Array) -> Float64Array:
+def _first_weights(instance: Instance, costs: ClassTerms) -> Float64Array:
     """Return the cost of each op, and half of the transfers that it may be cut from."""
-    weight = work.astype(np.float64)
-    touched = np.repeat(instance.transfer, np.diff(instance.pin_offsets))
+    weight = costs.weight.astype(np.float64)
+    touched = np.repeat(costs.transfer, np.diff(instance.pin_offsets))
     np.add.at(weight, instance.pins, 0.5 * touched)
     return weight / max(float(weight.sum()), 1.0)

@@ -1,75 +1,129 @@
-"""Ticks by which stages on devices are scanned: equal ones, or several classes of them."""
+"""Costs by which stages on devices are scanned: on equal ones, or on several classes of them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import inf
+from typing import NamedTuple
 
 import numpy as np
 
 from mtpp.array_types import Int64Array
 from mtpp.inference.instance import Instance
-from mtpp.solvers.bounds.configuration.stage_weights import StageWeights, stage_weights, strongest_weights
+from mtpp.solvers.bounds.configuration.stage_weights import strongest_weights
 from mtpp.solvers.bounds.frontier.kernels.layers import Steps
 from mtpp.solvers.bounds.frontier.scan_order import ScanOrder
 
 _CLOSE = 1 - 1e-12
 """Of the largest quotient: what may be as large, for all that a float can tell."""
 
+_TINY = 1e-300
 
-@dataclass(frozen=True, eq=False)
-class DeviceTerms:
-    """What stages cost at least, by class of device: w(S) + c(S) − C ≤ f(S), C being the same for all.
 
-    With transport by neighbours a stage pays for each tensor that it cuts at least once, over the best link that its
-    device has to any other one.
+class ClassTerms(NamedTuple):
+    """Costs on devices of one class: w(S) + c(S) ≤ room for every stage S within a limit of ticks.
 
     Attributes
     ----------
-    weights
-        w and C of each class, ops as in the instance.
-    transfer
-        Ticks of each tensor on each class, int64, shape (m,).
-    class_of
-        Class of each device; of equal ones 0.
+    streamed
+        Whether parameters count that a fast memory does not hold.
+    per_tick, per_byte
+        Prices: a stage pays for its ticks, or else for the parameters that it holds in a limited memory.
+    weight, transfer
+        w of each op, and what cutting each tensor costs, int64, shapes (n,) and (m,).
+    offset
+        Room at a limit of no ticks.
     """
 
-    weights: list[StageWeights]
-    transfer: list[Int64Array]
+    streamed: bool
+    per_tick: int
+    per_byte: int
+    weight: Int64Array
+    transfer: Int64Array
+    offset: int
+
+    def room(self, ticks: int) -> int:
+        """Return the most that a stage within a limit costs."""
+        return self.per_tick * ticks + self.offset
+
+    def ticks(self, cost: Int64Array) -> Int64Array:
+        """Return for each cost, of those in some room, the least limit that has room for it."""
+        return cost - self.offset if self.per_tick else np.zeros_like(cost)
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceTerms:
+    """Costs by class of device. With transport by neighbours a stage pays once at least for each tensor that it cuts.
+
+    Attributes
+    ----------
+    classes
+        Of equal devices a single one.
+    class_of
+        Class of each device.
+    """
+
+    classes: list[ClassTerms]
     class_of: list[int]
 
     @classmethod
-    def of(cls, instance: Instance) -> DeviceTerms:
-        """Return them; parameters are streamed where that makes the average stage more expensive on all classes."""
+    def of(cls, instance: Instance, limit: int) -> DeviceTerms:
+        """Return the costs that say most of stages within about so many ticks."""
         if instance.uniform:
-            return cls([strongest_weights(instance)], [instance.transfer], [0] * instance.k)
-        classes = [instance.of_class(c) for c in range(len(instance.machine.classes))]
-        weights = [strongest_weights(one) for one in classes]
-        if len({(one.streamed, one.constant) for one in weights}) > 1:
-            weights = [_plain(one) for one in classes]
-        return cls(weights, [one.transfer for one in classes], instance.cost.class_of(instance.k).tolist())
+            return cls([_in_ticks(instance)], [0] * instance.k)
+        found = [_in_ticks(instance.of_class(c)) for c in range(len(instance.machine.classes))]
+        parts = [_part_of_memory(instance, c, one.weight, limit) for c, one in enumerate(found)]
+        largest = max(parts)  # one class at least pays for ticks, or limits would say nothing
+        found = [_in_bytes(instance, c) if parts[c] < min(1, largest) else one for c, one in enumerate(found)]
+        return cls(found, instance.cost.class_of(instance.k).tolist())
+
+    @property
+    def of_devices(self) -> list[ClassTerms]:
+        """The costs on each device."""
+        return [self.classes[c] for c in self.class_of]
 
     def steps(self, order: ScanOrder) -> list[Steps]:
-        """Return the ops along an order with the ticks of each class."""
-        return [order.steps(one.weight, ticks) for one, ticks in zip(self.weights, self.transfer, strict=True)]
+        """Return the ops along an order with the costs of each class."""
+        return [order.steps(one.weight, one.transfer) for one in self.classes]
 
-    def rooms(self, room: int) -> list[list[int]]:
+    def rooms(self, ticks: int) -> list[list[int]]:
         """Return for each class as a measure the most of it that each device holds within a limit.
 
-        A set S within *room* on a device with w' has w'(S) ≤ room, so w(S) ≤ room · max w/w', unless an op has w alone.
+        A set S within the room of a device with w' has w'(S) ≤ room, so w(S) ≤ room · max w/w', unless an op has w
+        alone.
         """
         found = []
-        for measure in self.weights:
-            held = [_most(measure.weight, one.weight, room) for one in self.weights]
+        for measure in self.classes:
+            held = [_most(measure.weight, one.weight, one.room(ticks)) for one in self.classes]
             found.append([held[c] for c in self.class_of])
         return found
 
 
-def _plain(instance: Instance) -> StageWeights:
-    weights = stage_weights(instance)[0]
-    weight = np.empty_like(weights.weight)
-    weight[instance.order] = weights.weight
-    return weights._replace(weight=weight)
+def _in_ticks(instance: Instance) -> ClassTerms:
+    """Return what stages pay on devices that are all of one class."""
+    streamed, weight, constant = strongest_weights(instance)
+    return ClassTerms(streamed, 1, 0, weight, instance.transfer, constant)
+
+
+def _in_bytes(instance: Instance, c: int) -> ClassTerms:
+    """Return what stages hold of parameters on a class of devices."""
+    return ClassTerms(False, 0, 1, instance.param_bytes, np.zeros_like(instance.transfer), _held(instance, c))
+
+
+def _held(instance: Instance, c: int) -> int:
+    """Return the bytes of parameters that a device with limited memory holds at most."""
+    device = instance.machine.classes[c]
+    assert device.memory_bytes is not None
+    return device.memory_bytes - (device.activation_reserve_bytes if device.peak == "reserve" else 0)
+
+
+def _part_of_memory(instance: Instance, c: int, work: Int64Array, limit: int) -> float:
+    """Return the part of all parameters that a device holds, as a multiple of that of all work that it can do."""
+    if instance.machine.classes[c].memory_bytes is None or not instance.param_bytes.any():
+        return inf
+    can_do = limit / max(1, int(work.sum()))
+    return _held(instance, c) / int(instance.param_bytes.sum()) / max(can_do, _TINY)
 
 
 def _most(measured: Int64Array, own: Int64Array, room: int) -> int:

@@ -25,12 +25,12 @@ class ScanProof(ABC):
     ----------
     limit
         In ticks: OPT is above it.
-    streamed
-        As in :class:`~mtpp.solvers.bounds.configuration.stage_weights.StageWeights`, of all devices.
+    costs
+        Of the stages.
     """
 
     limit: int
-    streamed: bool
+    costs: DeviceTerms
     order: ScanOrder
 
     @abstractmethod
@@ -46,9 +46,12 @@ class ScanProof(ABC):
     def terms_of_scan(self) -> dict[str, Any]:
         """Return what is scanned."""
         instance, places = self.order.instance, tensor_places(self.order.instance)
-        streamed = self.streamed if instance.uniform else [self.streamed] * len(instance.machine.classes)
+        classes = self.costs.classes
+        streamed = [one.streamed for one in classes]
+        prices = [[one.per_tick, one.per_byte] for one in classes] if any(one.per_byte for one in classes) else None
         return {
-            "streamed": streamed,
+            "streamed": streamed[0] if instance.uniform else streamed,
+            **({} if prices is None else {"prices": prices}),
             "scan": instance.first_members[self.order.order].tolist(),
             "forgotten": [int(places[t]) for t in self.order.forgotten],
         }
@@ -75,8 +78,7 @@ class ScanSearch(ABC):
     def __init__(self, order: ScanOrder, limits: BoundLimits) -> None:
         instance = order.instance
         self._order, self._instance, self._limits = order, instance, limits
-        self._terms = DeviceTerms.of(instance)
-        self._cost = self._terms.weights[0]
+        self._terms = DeviceTerms.of(instance, limits.target)
         self._steps = self._terms.steps(order)
         self._room = room_within(limits.memory_bytes)
         self._low = limits.lower - 1

@@ -62,7 +62,7 @@ class PositionWeightSearch(ScanSearch):
         if instance.k * instance.op_count > self._room.entries:
             raise TooManyStates(f"weights of {instance.op_count} ops in {instance.k} stages do not fit")
         self._start: ConvexWeightSearch | None = ConvexWeightSearch(order, replace(limits, observer=Silent()))
-        self._precedence = Precedence.of(instance, [one.weight for one in self._terms.weights])
+        self._precedence = Precedence.of(instance, [one.weight for one in self._terms.classes])
         self._fall = _LEAST_FALL
         self._weight = np.zeros((0, 0), dtype=np.int64)
         self._units = _UNITS
@@ -92,21 +92,20 @@ class PositionWeightSearch(ScanSearch):
             self._advance(self._sweeps)
 
     def _sweeps_at(self, limit: int) -> Sweeps:
-        room = limit + self._cost.constant
-        windows = Windows.within(self._precedence, self._terms.rooms(room))
+        windows = Windows.within(self._precedence, self._terms.rooms(limit))
         steps = [self._steps[c] for c in self._terms.class_of]
-        return Sweeps(self._order, steps, windows, room, self._weight, self._units, self._room)
+        costs = self._terms.of_devices
+        return Sweeps(self._order, steps, costs, windows, limit, self._weight, self._units, self._room)
 
     def _advance(self, sweeps: Sweeps) -> None:
-        constant = self._cost.constant
-        found = sweeps.sweep(self._low + constant, self._limits.ended)
+        found = sweeps.sweep(self._low, self._limits.ended)
         if found is None:
             if sweeps.cramped:
                 self._cramped = True
                 self._fail(sweeps)
             return
         if found.steps is not None:
-            self._take(PositionProof(found.limit - constant, self._cost.streamed, self._order, found.steps))
+            self._take(PositionProof(found.limit, self._terms, self._order, found.steps))
         if sweeps.last and self._low < self._at:
             self._round(sweeps)
         if self._sweeps is None:

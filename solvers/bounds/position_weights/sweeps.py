@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mtpp.array_types import BoolArray, Int64Array
+from mtpp.solvers.bounds.frontier.device_terms import ClassTerms
 from mtpp.solvers.bounds.frontier.kernels.fronts import FULL, Arcs, Slope, arcs_of
 from mtpp.solvers.bounds.frontier.kernels.layers import (
     BEFORE,
@@ -79,6 +80,7 @@ class Sweeps:
         self,
         order: ScanOrder,
         steps: Sequence[Steps],
+        costs: Sequence[ClassTerms],
         windows: Windows,
         limit: int,
         weight: Int64Array,
@@ -86,6 +88,7 @@ class Sweeps:
         room: Room,
     ) -> None:
         self._order, self._steps, self._windows, self._limit, self._room = order, steps, windows, limit, room
+        self._costs, self._rooms = costs, [one.room(limit) for one in costs]
         self._k = len(weight)
         self.weight = np.concatenate([np.zeros((1, weight.shape[1]), dtype=np.int64), weight])
         self.units = units
@@ -111,7 +114,7 @@ class Sweeps:
         Parameters
         ----------
         low
-            Ticks of a stage that are known to be ruled out.
+            Ticks that are known to be ruled out.
         ended
             Tells whether there is no more time.
 
@@ -140,7 +143,7 @@ class Sweeps:
         self.last = last
         credit = self._credit()
         slack = sum(int(one.worth[-1]) for one in last) - credit
-        ruled_out = _highest_below(last, credit, self._limit)
+        ruled_out = _highest_below(last, self._costs, credit, self._limit)
         found = Found(ruled_out, [*self._done, self._final(ruled_out)] if ruled_out > low else None)
         if slack >= 0:
             self._draw(slack)
@@ -154,7 +157,7 @@ class Sweeps:
         for j in range(1, self._k + 1):
             allowed = self._windows.allowed(j)[self._order.order]
             layers = scan_layers(self._steps[j - 1], allowed, self._room, lazy=False)
-            layers = trimmed(layers, within_cost(layers, self._limit))
+            layers = trimmed(layers, within_cost(layers, self._rooms[j - 1]))
             states += len(layers.target)
             if states > _STAGES_AT_ONCE * self._room.states:
                 raise TooManyStates(f"states of {j} stages do not fit")
@@ -196,7 +199,7 @@ class Sweeps:
                 forwards,
                 stages[j - 1].least_ahead,
                 stages[j - 1].least_behind,
-                self._limit,
+                self._rooms[j - 1],
                 self._room.entries,
             )
             if one.state == FULL:
@@ -252,20 +255,24 @@ class Sweeps:
         assert self._stages is not None
         floors = [int(one.worth[-1]) - slack for one in self.last]
         slopes = [
-            best_slope(stage.layers, self._worth(j), self._limit) for j, stage in enumerate(self._stages, start=1)
+            best_slope(stage.layers, self._worth(j), self._rooms[j - 1])
+            for j, stage in enumerate(self._stages, start=1)
         ]
         return Step(self.weight[1:].copy(), floors, slopes)
 
     def _final(self, limit: int) -> Step:
         """Return the weights at hand as a step that rules out a limit of the last sweep."""
         assert self._stages is not None
-        most = [_most_within(one, limit) for one in self.last]
+        rooms = [one.room(limit) for one in self._costs]
+        most = [_most_within(one, room) for one, room in zip(self.last, rooms, strict=True)]
         spare = self._credit() - 1 - sum(most)
         if spare < 0:  # some stage has no labelling within the limit, and so none of any worth
-            most[next(j for j, one in enumerate(self.last) if one.cost[0] > limit)] += spare
+            most[next(j for j, one in enumerate(self.last) if one.cost[0] > rooms[j])] += spare
             spare = 0
         floors = [value + 1 + spare // self._k for value in most]
-        slopes = [best_slope(stage.layers, self._worth(j), limit) for j, stage in enumerate(self._stages, start=1)]
+        slopes = [
+            best_slope(stage.layers, self._worth(j), rooms[j - 1]) for j, stage in enumerate(self._stages, start=1)
+        ]
         return Step(self.weight[1:].copy(), floors, slopes)
 
     def _without_way(self, without: list[bool]) -> Step:
@@ -275,7 +282,7 @@ class Sweeps:
 
 
 class Found(NamedTuple):
-    """Limit that a sweep rules out, in ticks of a stage, and the steps of its proof, None where it is known."""
+    """Limit that a sweep rules out, in ticks, and the steps of its proof, None where it is known."""
 
     limit: int
     steps: list[Step] | None
@@ -287,17 +294,18 @@ def _most_within(one: Swept, limit: int) -> int:
     return int(one.worth[at]) if at >= 0 else int(one.worth[0]) - 1
 
 
-def _highest_below(last: list[Swept], credit: int, limit: int) -> int:
-    """Return the highest limit within which all stages are worth less than *credit*, −1 if there is none."""
-    steps = np.unique(np.concatenate([one.cost for one in last]))
-    low, high = 0, len(steps)
+def _highest_below(last: list[Swept], costs: Sequence[ClassTerms], credit: int, limit: int) -> int:
+    """Return the highest limit within which all stages are worth less than *credit*; −1 or less if there is none."""
+    stages = list(zip(last, costs, strict=True))
+    ticks = np.unique(np.concatenate([terms.ticks(one.cost) for one, terms in stages]))
+    low, high = 0, len(ticks)
     while low < high:
         middle = (low + high) // 2
-        at = int(steps[middle])
-        if any(len(one.cost) == 0 or one.cost[0] > at for one in last):
+        at = int(ticks[middle])
+        if any(len(one.cost) == 0 or one.cost[0] > terms.room(at) for one, terms in stages):
             low = middle + 1  # a stage that nothing fits into
-        elif sum(_most_within(one, at) for one in last) >= credit:
+        elif sum(_most_within(one, terms.room(at)) for one, terms in stages) >= credit:
             high = middle
         else:
             low = middle + 1
-    return limit if low == len(steps) else int(steps[low]) - 1
+    return limit if low == len(ticks) else int(ticks[low]) - 1

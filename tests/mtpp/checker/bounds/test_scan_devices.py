@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import pytest
+from flow_proofs import judged
+from graph_strategies import LINK
 from random_devices import RandomCase
 from scanned_devices import judged_on
 
 from mtpp.errors import InputError
+from mtpp.inference.graph import CostGraph, Op
 
 ONE = Fraction(1)
 
@@ -109,6 +113,47 @@ def test_position_weights_are_of_a_fixed_order() -> None:
             judge({**proof, **change}, free=change.get("order") == "free")
     assert not judge(PROOF, case=CHAIN, free=True)[0]
     assert not judge(SHARES, free=True)[0]
+
+
+LIMITED = replace(
+    EVEN,
+    params=(1,) * 10,
+    devices=tuple((*row[:3], limit, None) for row, limit in zip(DEVICES, (9, 7, 9), strict=True)),
+)
+"""The reserve takes 3 bytes, so that the fast device holds 4 of the ops, and the slow ones need 3 each."""
+
+
+def test_memory_has_a_price() -> None:
+    """A stage pays for the bytes of its ops in place of its ticks, up to the limit less the reserve."""
+    proof = {**SHARES, "cutoff": 36, "capacities": [2, 4], "prices": [[1, 0], [0, 1]]}
+    assert judge(proof, case=LIMITED)[0]
+    assert LIMITED.optimum(3, free=False) == 36
+    assert not judge({**proof, "cutoff": 37}, case=LIMITED)[0]
+    assert not judge({**proof, "capacities": [2, 3]}, case=LIMITED)[0]
+    assert judge({**proof, "prices": [[2, 0], [0, 5]]}, case=LIMITED)[0]
+    assert judge({**proof, "prices": [[1, 0], [0, 0]]}, case=LIMITED)[1].endswith(
+        "a convex set may hold 10, more than 4"
+    )
+    assert judge({**proof, "prices": [[1, 0]]}, case=LIMITED)[1].endswith(
+        "there are not prices for each class of devices"
+    )
+    assert judge({**proof, "prices": [[1, 0], [0, 1]]})[1].endswith("memory without a limit has a price")
+    with pytest.raises(InputError):
+        judge({**proof, "prices": [[1, 0], [0, -1]]}, case=LIMITED)
+
+
+def test_memory_of_equal_devices_has_a_price() -> None:
+    """Three ops of 5 bytes do not fit into two stages of 9 bytes, of which a reserve takes one."""
+    graph = CostGraph.build(name="three", time_unit="ps", ops=[Op(f"op{v}", 2, None, 5) for v in range(3)], tensors=[])
+    system = replace(LINK, memory_bytes=9, activation_reserve_bytes=1)
+    proof = {
+        "cutoff": 99, "stages": 2, "streamed": False, "scan": [0, 1, 2], "forgotten": [],
+        "weights": [[0, 1], [1, 1], [2, 1]], "capacity": 1, "slope": [0, 0], "prices": [[0, 1]],
+    }  # fmt: skip
+    assert judged("convex-weights", graph, 2, 99, proof, system)[0]
+    assert not judged("convex-weights", graph, 2, 99, {**proof, "prices": [[1, 0]]}, system)[0]
+    assert not judged("convex-weights", graph, 2, 99, proof, replace(system, memory_bytes=11))[0]
+    assert not judged("convex-weights", graph, 2, 99, proof, LINK)[0]
 
 
 def test_devices_that_may_be_left_out() -> None:

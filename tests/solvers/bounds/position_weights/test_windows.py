@@ -9,7 +9,7 @@ import networkx as nx
 import numpy as np
 import oracles
 from graph_strategies import LINK, random_graph
-from random_devices import random_case
+from random_devices import NEVER, random_case
 
 from mtpp.array_types import BoolArray
 from mtpp.inference.graph import CostGraph
@@ -134,17 +134,17 @@ def test_devices_that_differ() -> None:
         instance = case.instance()
         if instance.uniform or case.ops > 5:
             continue
-        terms = DeviceTerms.of(instance)
-        precedence = Precedence.of(instance, [one.weight for one in terms.weights])
         ways = [way for way in itertools.product(range(instance.k), repeat=case.ops) if _valid(instance, way)]
         costs = [
             max(case.cost([v for v in range(case.ops) if way[v] == j], j) for j in range(instance.k)) for way in ways
         ]
+        terms = DeviceTerms.of(instance, min(costs))
+        precedence = Precedence.of(instance, [one.weight for one in terms.classes])
         for limit in {0, min(costs), min(costs) + random.Random(seed).randint(0, 20)}:
-            windows = Windows.within(precedence, terms.rooms(limit + terms.weights[0].constant))
+            windows = Windows.within(precedence, terms.rooms(limit))
             narrow += int((windows.last - windows.first).sum()) < case.ops * (instance.k - 1)
             for way, cost in zip(ways, costs, strict=True):
-                if cost <= limit:
+                if cost <= limit and cost < NEVER:
                     assert all(windows.first[v] <= j + 1 <= windows.last[v] for v, j in enumerate(way))
                     kept += 1
     assert kept > 200
