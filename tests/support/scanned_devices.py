@@ -15,6 +15,7 @@ from mtpp.checker.bounds.registry import CHECKERS
 from mtpp.checker.claim import BOTTLENECK, BoundClaim, Verdict
 from mtpp.checker.goal import PlanGoal, claim_of_bound
 from mtpp.checker.machine import placed_graph
+from mtpp.checker.report import Check
 from mtpp.inference.instance import Instance
 from mtpp.machine.machine import Machine
 from mtpp.solvers.bounds.frontier.scan_order import ScanOrder, scan_orders
@@ -59,16 +60,20 @@ class ScannedDevices:
 def judged_on(
     case: RandomCase | NeighbourCase, machine: Machine, most: int, method: str, value: int, proof: dict[str, Any]
 ) -> Verdict:
-    """Check a proof of a bound on devices, whose ticks the checker makes from the graph and the machine's document."""
+    """Check a proof of a bound on devices."""
+    claim = claim_on(case, machine, most, method, value, proof)
+    return CHECKERS[method](claim.holding_states()) if isinstance(claim, BoundClaim) else (False, claim.detail)
+
+
+def claim_on(
+    case: RandomCase | NeighbourCase, machine: Machine, most: int, method: str, value: int, proof: dict[str, Any]
+) -> BoundClaim | Check:
+    """Return the claim of a bound on devices, in ticks that the checker makes of the documents of graph and machine."""
     devices = machine.to_document()
     placed = placed_graph(devices, case.document(), most, None, embedded=False)
     plan = {"k": most, "system": dict(placed.best), "together": [], "machine": devices}
-    bound = {"method": method, "value": value, "proof": proof}
-    claim = claim_of_bound(plan, placed.by_device[0], placed, bound, PlanGoal(BOTTLENECK, None))
-    if not isinstance(claim, BoundClaim):
-        return False, claim.detail
-    assert claim.by_class is not None
-    return CHECKERS[method](claim.holding_states())
+    bound = {"method": method, "value": value, "proof": json.loads(json.dumps(proof))}
+    return claim_of_bound(plan, placed.by_device[0], placed, bound, PlanGoal(BOTTLENECK, None))
 
 
 def scanned(seeds: Sequence[int], *, free: bool, neighbours: bool = False) -> Iterator[ScannedDevices]:

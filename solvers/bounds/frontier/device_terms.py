@@ -11,7 +11,7 @@ import numpy as np
 
 from mtpp.array_types import Int64Array
 from mtpp.inference.instance import Instance
-from mtpp.solvers.bounds.configuration.stage_weights import strongest_weights
+from mtpp.solvers.bounds.configuration.stage_weights import stage_weights, strongest_weights
 from mtpp.solvers.bounds.frontier.kernels.layers import Steps
 from mtpp.solvers.bounds.frontier.scan_order import ScanOrder
 
@@ -71,9 +71,10 @@ class DeviceTerms:
     def of(cls, instance: Instance, limit: int) -> DeviceTerms:
         """Return the costs that say most of stages within about so many ticks."""
         if instance.uniform:
-            return cls([_in_ticks(instance)], [0] * instance.k)
-        found = [_in_ticks(instance.of_class(c)) for c in range(len(instance.machine.classes))]
-        parts = [_part_of_memory(instance, c, one.weight, limit) for c, one in enumerate(found)]
+            streamed, weight, constant = strongest_weights(instance)
+            return cls([ClassTerms(streamed, 1, 0, weight, instance.transfer, constant)], [0] * instance.k)
+        found = [_in_ticks(instance.of_class(c), limit) for c in range(len(instance.machine.classes))]
+        parts = [_part_of_memory(instance, c, one, limit) for c, one in enumerate(found)]
         largest = max(parts)  # one class at least pays for ticks, or limits would say nothing
         found = [_in_bytes(instance, c) if parts[c] < min(1, largest) else one for c, one in enumerate(found)]
         return cls(found, instance.cost.class_of(instance.k).tolist())
@@ -100,9 +101,13 @@ class DeviceTerms:
         return found
 
 
-def _in_ticks(instance: Instance) -> ClassTerms:
-    """Return what stages pay on devices that are all of one class."""
-    streamed, weight, constant = strongest_weights(instance)
+def _in_ticks(instance: Instance, limit: int) -> ClassTerms:
+    """Return what stages pay on devices that are all of one class, so that they do the smallest part of all work."""
+    streamed, along, constant = min(
+        stage_weights(instance), key=lambda weights: (limit + weights.constant) / max(1, weights.total)
+    )
+    weight = np.empty_like(along)
+    weight[instance.order] = along
     return ClassTerms(streamed, 1, 0, weight, instance.transfer, constant)
 
 
@@ -118,11 +123,11 @@ def _held(instance: Instance, c: int) -> int:
     return device.memory_bytes - (device.activation_reserve_bytes if device.peak == "reserve" else 0)
 
 
-def _part_of_memory(instance: Instance, c: int, work: Int64Array, limit: int) -> float:
+def _part_of_memory(instance: Instance, c: int, costs: ClassTerms, limit: int) -> float:
     """Return the part of all parameters that a device holds, as a multiple of that of all work that it can do."""
     if instance.machine.classes[c].memory_bytes is None or not instance.param_bytes.any():
         return inf
-    can_do = limit / max(1, int(work.sum()))
+    can_do = costs.room(limit) / max(1, int(costs.weight.sum()))
     return _held(instance, c) / int(instance.param_bytes.sum()) / max(can_do, _TINY)
 
 

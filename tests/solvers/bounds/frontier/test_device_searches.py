@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from dataclasses import replace
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 from flow_proofs import mutated
 from random_devices import RandomCase
-from scanned_devices import ScannedDevices, scanned
+from scanned_devices import ScannedDevices, claim_on, scanned
 from seeds import sampled
 
+from mtpp.checker.checks import check_bound
+from mtpp.checker.claim import BoundClaim
+from mtpp.checker.report import Tier
 from mtpp.errors import InputError
 from mtpp.host.deadline import Deadline
+from mtpp.inference.relaxation import relax
 from mtpp.solvers.bounds.convex_weights.search import ConvexWeightSearch
+from mtpp.solvers.bounds.frontier.scan_order import scan_orders
 from mtpp.solvers.bounds.limits import BoundLimits
 from mtpp.solvers.bounds.position_weights.search import PositionWeightSearch
+from mtpp.solvers.reduction.reduction import reduce_instance
 
 SEARCHES = {"convex-weights": ConvexWeightSearch, "position-weights": PositionWeightSearch}
 
@@ -29,7 +37,7 @@ each_search = pytest.mark.parametrize(
 def searched(case: ScannedDevices, method: str, known: int) -> Any:
     """Return a search below a bottleneck that has come to its end."""
     search = SEARCHES[method](case.order, BoundLimits(known))
-    search.run(BoundLimits(known, deadline=Deadline(5)))
+    search.run(BoundLimits(known, deadline=Deadline(60)))
     assert search.ended
     assert search.reached < case.optimum, case.seed
     return search
@@ -95,3 +103,27 @@ def passes(case: ScannedDevices, method: str, value: int, proof: dict[str, Any])
         return case.verdict(method, value, proof)[0]
     except InputError:
         return False
+
+
+@each_search
+def test_relaxations(method: str, free: bool) -> None:
+    """With ops left out, in the ticks of each class of devices, bounds stay below the optimum and are proven."""
+    proven = 0
+    for case in scanned(sampled(range(3000), 100), free=free):
+        pick, original = Random(case.seed), case.original
+        left_out = np.array([pick.random() < 0.4 for _ in range(original.op_count)])
+        if left_out.all():
+            continue
+        relaxation = relax(original, left_out)
+        reduced = reduce_instance(relaxation.instance)
+        search = searched(replace(case, order=pick.choice(scan_orders(reduced.instance))), method, case.optimum)
+        if search.reached < 0:
+            continue
+        whole = {"relaxed": relaxation.record(), "merges": reduced.record(), **search.document()}
+        for value in (search.reached + 1, case.optimum + 1):
+            claim = claim_on(case.case, original.machine, case.most, method, value, {**whole, "cutoff": value})
+            assert isinstance(claim, BoundClaim)
+            row, _ = check_bound(claim, method, Tier.EXACT, None, None)
+            assert row.passed is (value == search.reached + 1), (case.seed, row.detail)
+        proven += 1
+    assert proven > 20
