@@ -5,10 +5,14 @@ from __future__ import annotations
 from functools import partial
 
 from mtpp.inference.instance import Instance
+from mtpp.solvers.bounds.convex_weights.search_rule import SearchRules
 from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
 from mtpp.solvers.reduction.reduced_instance import ReducedInstance
-from mtpp.solvers.relaxation.loop import MOST_OPS, RelaxationLoop
+from mtpp.solvers.relaxation.loop import DEFAULT_MEMORY_BYTES, MOST_OPS, RelaxationLoop
 from mtpp.solvers.threads import Threads
+
+_SCANS = 4
+"""Scans for weights of searches have one part in so many of the memory."""
 
 
 def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
@@ -23,8 +27,10 @@ def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
     reduced = limits.reduced or ReducedInstance(instance)
     if reduced.original.op_count > MOST_OPS:
         return BoundResult(None, solved=False, left_out=f"for graphs of up to {MOST_OPS} ops")
+    memory_bytes = DEFAULT_MEMORY_BYTES if limits.memory_bytes is None else limits.memory_bytes
+    rules = SearchRules(memory_bytes // _SCANS, limits.seed)
     with Threads(limits.jobs) as threads:
-        loop = RelaxationLoop(reduced, limits.lower, limits.upper, limits, threads, enough=limits.target)
+        loop = RelaxationLoop(reduced, limits.lower, limits.upper, limits, threads, enough=limits.target, rules=rules)
         loop.run()
     return _result(loop, limits)
 

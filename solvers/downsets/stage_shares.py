@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 from mtpp.array_types import Int64Array
@@ -32,7 +33,7 @@ class StageShares:
     weights
         Of each op, integers of at least 0, int64, shape (n,).
     capacity
-        Of a stage; at least 1.
+        Of a stage.
     document
         Makes the proof, as JSON values, for the check without a search.
     """
@@ -45,7 +46,7 @@ class StageShares:
     @property
     def filled(self) -> float:
         """Stages that the ops fill at least."""
-        return float(self.weights.sum()) / self.capacity
+        return float(self.weights.sum()) / self.capacity if self.capacity else inf
 
     def rule_out(self, k: int) -> bool:
         """Tell whether *k* stages cannot hold them."""

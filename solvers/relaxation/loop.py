@@ -28,7 +28,7 @@ from mtpp.solvers.local_search.annealing import COOL, WARM, Annealer, Assignment
 from mtpp.solvers.reduction.reduced_instance import ReducedInstance
 from mtpp.solvers.relaxation.candidates import Candidates
 from mtpp.solvers.relaxation.placement import PLACING_STEPS, Placement, windows
-from mtpp.solvers.relaxation.relaxed_search import RelaxedSearch
+from mtpp.solvers.relaxation.relaxed_search import RelaxedSearch, Rules
 from mtpp.solvers.threads import Threads
 
 FIRST_STEPS = 1 << 18
@@ -153,6 +153,8 @@ class RelaxationLoop:
     problem_of
         Makes a relaxed instance ready for searches. Where devices differ, what these find is put back without a search,
         and there is no beam.
+    rules
+        Weights for relaxed searches that go on for long; None: there are none.
 
     Attributes
     ----------
@@ -177,6 +179,7 @@ class RelaxationLoop:
         threads: Threads,
         enough: int | None = None,
         problem_of: Callable[[Instance], Problem] = downset_problem,
+        rules: Rules | None = None,
     ) -> None:
         instance = reduced.original
         self.lower = lower
@@ -190,6 +193,7 @@ class RelaxationLoop:
         self._limits = limits
         self._enough = enough
         self._problem_of = problem_of
+        self._rules = rules
         self._annealer: Annealer | None = None
         if instance.uniform:
             seats = min(instance.k, instance.op_count)
@@ -352,7 +356,13 @@ class RelaxationLoop:
     def _search(self, left_out: NDArray[np.bool_]) -> RelaxedSearch:
         relaxation = relax(self._instance, left_out)
         return RelaxedSearch(
-            relaxation, self.lower, self.upper, self._memory_bytes // _SEARCHES, self._stopped, self._problem_of
+            relaxation,
+            self.lower,
+            self.upper,
+            self._memory_bytes // _SEARCHES,
+            self._stopped,
+            self._problem_of,
+            self._rules,
         )
 
     def _take_in(self, search: RelaxedSearch) -> None:

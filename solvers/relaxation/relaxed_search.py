@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Protocol
 
 from mtpp.inference.certificate import LowerBound, Tier
 from mtpp.inference.instance import Instance
 from mtpp.inference.partition import Partition
 from mtpp.inference.relaxation import Relaxation
-from mtpp.solvers.downsets.enumeration import downset_problem
+from mtpp.solvers.downsets.enumeration import DownsetProblem, downset_problem
 from mtpp.solvers.downsets.prover import Problem, Search
+from mtpp.solvers.downsets.stage_shares import StageShares
 from mtpp.solvers.reduction.reduction import reduce_instance
 from mtpp.solvers.stage_cost.kernels.stage_cost import NEVER
 
@@ -23,6 +26,32 @@ _FIRST_SHARE = 0.4
 
 _STEP = 2000
 """The first limit is one part in so many above the lower bound, and so is the least gap that is worth a search."""
+
+_WEIGHED_AFTER = 1 << 20
+"""Steps after which weights are looked for."""
+
+_LITTLE_SLACK = 0.1
+"""Stages that weights leave empty at most where every stage has to be nearly full."""
+
+_TIMES_AGAIN = 8
+"""Times the steps that such weights took for the search to begin again with: most of its steps lead nowhere soon."""
+
+_LESS_SLACK = 0.75
+"""Part of the slack of the weights in use that better ones may have, for the search to begin again with them."""
+
+
+class Rule(Protocol):
+    """Weights for one instance, as of :class:`mtpp.solvers.bounds.convex_weights.search_rule.SearchRule`."""
+
+    def improved(  # noqa: D102
+        self, limit: int, steps: int, ended: Callable[[], bool]
+    ) -> tuple[StageShares | None, int]: ...
+
+
+class Rules(Protocol):
+    """Weights for several, as of :class:`mtpp.solvers.bounds.convex_weights.search_rule.SearchRules`."""
+
+    def begin(self, instance: Instance) -> Rule | None: ...  # noqa: D102
 
 
 class RelaxedSearch:
@@ -40,6 +69,8 @@ class RelaxedSearch:
         Tells whether the work has to end.
     problem_of
         Makes an instance ready for searches.
+    rules
+        Begins weights for the search of an instance that goes on for long; None: there are none.
 
     Attributes
     ----------
@@ -61,6 +92,7 @@ class RelaxedSearch:
         memory_bytes: int,
         ended: Callable[[], bool],
         problem_of: Callable[[Instance], Problem] = downset_problem,
+        rules: Rules | None = None,
     ) -> None:
         self.relaxation = relaxation
         self.lower = lower
@@ -77,6 +109,9 @@ class RelaxedSearch:
         self._undecided_search: Search | None = None
         self._too_large = NEVER  # the least limit of a search that the memory did not suffice for
         self._step = max(1, upper // _STEP)
+        self._rule = None if rules is None else rules.begin(self._reduced.instance)
+        self._weighing = 0  # steps that weights took
+        self._slack = float(self._reduced.instance.k)  # stages that the weights in use leave empty
 
     @property
     def closed(self) -> bool:
@@ -116,16 +151,42 @@ class RelaxedSearch:
 
     def _search_below_cost(self, last_step: int) -> None:
         """Go on with the search just below the best cost: where it comes to its end, no other is needed."""
-        if self.closed or self.cost > self._too_large:
+        if self.closed:
             return
+        if self.cost > self._too_large:
+            if not self._weighed(self.cost - 1):
+                return
+            self._too_large = NEVER  # of searches without these weights
         if self._open is None or self._open.limit >= self.cost:
             self._open = self._problem.search(self.cost - 1, self._memory_bytes)
             self.steps += self._open.steps
         search = self._open
         self._run(search, last_step)
+        began = self.steps
+        if search.state in ("open", "full") and self._weighed(search.limit):
+            search = self._open = self._problem.search(search.limit, self._memory_bytes)
+            times = _TIMES_AGAIN if self._slack <= _LITTLE_SLACK else 1
+            self._run(search, max(last_step, self.steps + times * (self.steps - began)))
         if search.state != "open":
             self._open = None
             self._settle(search)
+
+    def _weighed(self, limit: int) -> bool:
+        """Look for weights as a rule of the search at a limit; tell whether it is worth beginning again with them."""
+        problem, rule, steps = self._problem, self._rule, self.steps - self._weighing
+        if rule is None or not isinstance(problem, DownsetProblem):
+            return False
+        if steps < max(_WEIGHED_AFTER, self._weighing) or self._ended():
+            return False
+        shares, made = rule.improved(limit, steps, self._ended)
+        self.steps += made
+        self._weighing += made
+        k = self._reduced.instance.k
+        if shares is None or not shares.tells(k) or k - shares.filled > _LESS_SLACK * self._slack:
+            return False
+        self._slack = max(0.0, k - shares.filled)
+        self._problem = replace(problem, shares=(shares,))
+        return True
 
     def _run(self, search: Search, last_step: int) -> None:
         self.steps += search.advance(last_step - self.steps, _SLICE, self._ended)

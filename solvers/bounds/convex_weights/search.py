@@ -45,7 +45,7 @@ from mtpp.solvers.bounds.frontier.scan import LARGEST_WORTH, Priced, Scan, Sets,
 from mtpp.solvers.bounds.frontier.scan_order import ScanOrder
 from mtpp.solvers.bounds.frontier.scan_search import ScanProof, ScanSearch
 from mtpp.solvers.bounds.limits import BoundLimits
-from mtpp.solvers.downsets.stage_shares import StageShares
+from mtpp.solvers.downsets.stage_shares import StageShares, shares_within
 
 _UNITS = 250
 """Weight of a full stage, to begin with."""
@@ -184,6 +184,35 @@ class ConvexWeightSearch(ScanSearch):
             if share is not None:
                 master.take(proposal, share)
         return master.best / max(float(master.best.sum()), _TINY)
+
+    def improve_at(self, limit: int, limits: BoundLimits, entries: int) -> int:
+        """Improve the weights at a limit on equal devices until its scans had so many entries; return how many.
+
+        It ends earlier where they rule the limit out, or are as good as they get.
+        """
+        self._limits = limits
+        if self._at != limit:
+            self.put_off()
+            self._at = limit
+        if self._master is None:
+            self._master = self._begin()
+        master, done = self._master, 0
+        while done < entries and self._low < limit and not master.exhausted and not limits.ended():
+            proposal = master.propose(limits.deadline.remaining_s())
+            if proposal is None or not proposal.weights.any():
+                break
+            share = self._price(master, proposal)
+            if share is not None:
+                master.take(proposal, share)
+            done += master.entries + sum(scan.states for scan in self._scans or ())
+        return done
+
+    def shares_at(self, limit: int) -> StageShares | None:
+        """Return the best weights known at a limit; they may rule it out. None if none are known."""
+        proven = self.proven
+        if isinstance(proven, StageShare) and proven.limit >= limit:
+            return StageShares(proven.limit, proven.weights, proven.capacity, proven.terms_of_rule)
+        return shares_within(self._shares.values(), limit)
 
     def _begin(self) -> Master:
         """Return the linear programme at the limit that is next."""

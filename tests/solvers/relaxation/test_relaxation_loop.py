@@ -25,12 +25,15 @@ from mtpp.inference.instance import Instance
 from mtpp.inference.objective import bottleneck
 from mtpp.inference.relaxation import relax
 from mtpp.machine.machine import Machine
+from mtpp.solvers.bounds.convex_weights import search_rule
+from mtpp.solvers.bounds.convex_weights.search_rule import SearchRules
 from mtpp.solvers.bounds.limits import BoundLimits
 from mtpp.solvers.bounds.relaxation import bound
+from mtpp.solvers.downsets import stage_shares
 from mtpp.solvers.recheck.downset import recheck_downset
 from mtpp.solvers.reduction.reduced_instance import ReducedInstance
 from mtpp.solvers.reduction.reduction import reduce_instance
-from mtpp.solvers.relaxation import candidates
+from mtpp.solvers.relaxation import candidates, relaxed_search
 from mtpp.solvers.relaxation import loop as loop_module
 from mtpp.solvers.relaxation.candidates import Candidates
 from mtpp.solvers.relaxation.loop import RelaxationLoop
@@ -84,6 +87,33 @@ def test_relaxed_optima_are_bounds_with_proofs(part: int) -> None:
         )
         assert not _checked(problem, raised, lower.value + 1).passed or lower.value < optimum
     assert proven > 15
+
+
+def test_relaxed_searches_by_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Begun again with weights on the way, they end at the same optimum, and their proofs pass."""
+    monkeypatch.setattr(relaxed_search, "_WEIGHED_AFTER", 0)
+    monkeypatch.setattr(search_rule, "_ORDER_STEPS", 0)
+    monkeypatch.setattr(stage_shares, "_SLACK", 1e9)
+    rules = SearchRules(2**22)
+    proven = 0
+    for seed in range(120):
+        problem = relaxed_problem(seed)
+        optimum = oracles.brute_force_optimum(problem.graph, problem.system, problem.k, problem.groups)
+        if optimum >= oracles.NEVER:
+            continue
+        relaxation = replace(problem.relaxation, lowered={})
+        plain = RelaxedSearch(relaxation, 0, optimum, 2**20, lambda: False)
+        plain.run(0, optimum, 10**6)
+        search = RelaxedSearch(relaxation, 0, optimum, 2**20, lambda: False, rules=rules)
+        for _ in range(1000):
+            search.run(0, optimum, random.Random(seed).randint(3, 9))
+        assert search.closed
+        assert search.lower == plain.lower, seed
+        if search.bound is not None and "weights" in search.bound.proof:
+            check = _checked(problem, _named(search.bound, problem.said), optimum)
+            assert check.passed, (seed, check.detail)
+            proven += 1
+    assert proven > 3
 
 
 @pytest.mark.parametrize("part", range(4))
