@@ -6,9 +6,10 @@ in :mod:`mtpp.checker.merged`, and R = L + C: any stage S of a partition within 
 **Windows.** Of each op v it is known that in any partition within L its stage s(v) is in lo(v) … hi(v), and not one of
 some that are *ruled out*. All that leads to v, itself included, is in the stages 1 … s(v), and all that v leads to in
 s(v) … k. So in the beginning, with W the sums of w, ⌈W/R⌉ of the first is a lo(v) (1 if that is 0), and k + 1 less
-⌈W/R⌉ of the latter a hi(v) (k if that is more). Stages never fall along edges: lo(v) is no less than lo of the ops that
-v reads from, hi(v) no more than hi of those that read from v; and where lo(v) or hi(v) is ruled out, the next one is
-taken. A window without a stage shows that there is no partition within L.
+⌈W/R⌉ of the latter a hi(v) (k if that is more). The same holds of parameters, where the memory of stages is limited.
+Stages never fall along edges: lo(v) is no less than lo of the ops that v reads from, hi(v) no more than hi of those
+that read from v; and where lo(v) or hi(v) is ruled out, the next one is taken. A window without a stage shows that
+there is no partition within L.
 
 **Steps.** A step gives integers a(v, j), 0 for ops that have none, and for each stage a floor and a slope. For stage j
 op v is before it if s(v) < j, which lo(v) < j allows; inside if s(v) = j; after it if s(v) > j, which hi(v) > j allows.
@@ -34,10 +35,11 @@ a step see the same windows, the next step those that follow. Any integers will 
 **Devices.** Where these differ and their order is fixed, stage j stands on device j, which may be left without ops: the
 stages are as many as the devices, however many may be used. Let w_j, c_j and C_j be those of its class
 (:mod:`mtpp.checker.bounds.scan_devices`), and R_j = L + C_j: then w_j(S) + c_j(S) ≤ R_j. Labellings of stage j are
-within R_j by these, and all else holds as it stands but for the first windows. With y the weights of one of the
-classes, let r_j be the largest y(u) / w_j(u) of any op. Stage j holds y(S) ≤ r_j·w_j(S), so at most ⌊r_j·R_j⌋ = Y_j, or
-any y if some op has y and no w_j. What leads to v is in the first s(v) stages, so Y_1 + … + Y_s(v) is no less than its
-y, and what v leads to has no more than Y_s(v) + … + Y_k. Of equal devices all Y_j are R. Each class is tried for y.
+within R_j by these, and all else holds as it stands but for the first windows. They go by several measures y: the
+ticks of ops on each class, and their parameters. The stage of a device has x(S) ≤ X for its ticks, and for parameters
+if its memory is limited. With r the largest y(u) / x(u) of any op, y(S) ≤ r·x(S), so at most ⌊r·X⌋, or any y if some
+op has y and no x. Let Y_j be the least of these on device j. What leads to v is in the first s(v) stages, so its y is
+no more than Y_1 + … + Y_s(v), and what v leads to has no more than Y_s(v) + … + Y_k. Equal devices are of one class.
 
 **Cases.** After its steps, a case may be split by an op v and a stage j: one has hi(v) ≤ j, the other lo(v) > j. The
 claim is true if in every case that is not split there is no partition within L.
@@ -197,11 +199,15 @@ class _Cases:
         terms = self.terms
         stages, groups = len(terms), range(len(self.devices.graph.work))
         first, last = [1 for _ in groups], [stages for _ in groups]
-        for measure in self.devices.classes:
-            rooms = [_room(measure.weight, one) for one in self.devices.classes]
+        measures: list[list[int]] = []
+        for amounts in (amounts for one in self.devices.classes for amounts, _ in one.limits):
+            if amounts not in measures:
+                measures.append(amounts)
+        for measure in measures:
+            rooms = [min(_room(measure, *limit) for limit in one.limits) for one in self.devices.classes]
             within = [rooms[c] for c in self.devices.class_of]
             from_first, from_last = list(accumulate(within)), list(accumulate(reversed(within)))
-            before, after = self.paths.sums(measure.weight)
+            before, after = self.paths.sums(measure)
             for group in groups:
                 first[group] = max(first[group], 1 + bisect_left(from_first, before[group]))
                 last[group] = min(last[group], stages - bisect_left(from_last, after[group]))
@@ -284,10 +290,10 @@ class _Cases:
                     windows.out[group].add(stage)
 
 
-def _room(measured: Sequence[int], terms: ScanTerms) -> int:
-    """Return the most of a measure that a device holds within its room, all of it where nothing limits that."""
-    rows = [(y, own) for y, own in zip(measured, terms.weight, strict=True) if y > 0]
+def _room(measured: Sequence[int], amounts: Sequence[int], most: int) -> int:
+    """Return the most of a measure of groups with so much of other amounts, all of it where these limit nothing."""
+    rows = [(y, own) for y, own in zip(measured, amounts, strict=True) if y > 0]
     if any(own == 0 for _, own in rows):
         return sum(measured)
     rate = max((Fraction(y, own) for y, own in rows), default=Fraction(0))
-    return int(rate * terms.room)
+    return int(rate * most)

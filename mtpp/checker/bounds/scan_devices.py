@@ -52,12 +52,16 @@ class ScanTerms(NamedTuple):
         Of each group, by the prices.
     room
         The most that a stage costs by them.
+    limits
+        What holds of any stage: its sum of some amounts of the groups, and the most that this is. They are the ticks of
+        work, and where memory is limited the parameters.
     """
 
     graph: MergedGraph
     weight: list[int]
     room: int
     frontier: Frontier
+    limits: list[tuple[list[int], int]]
 
 
 @dataclass(frozen=True)
@@ -133,18 +137,20 @@ def _priced(claim: BoundClaim, graph: MergedGraph, per_tick: int, per_byte: int,
     if weights is None:
         return WITHOUT_MEMORY
     ticks, constant = weights
-    room = per_tick * (claim.value - 1 + constant)
-    if per_byte:
-        limit = claim.system.get("stage_memory_bytes")
-        if limit is None:
-            return "memory without a limit has a price"
+    limits = [(ticks, claim.value - 1 + constant)]
+    memory = claim.system.get("stage_memory_bytes")
+    if memory is not None:
         reserve = claim.system["activation_reserve_bytes"] if claim.system["peak"] == "reserve" else 0
-        room += per_byte * (limit - reserve)
-    weight = [per_tick * own + per_byte * size for own, size in zip(ticks, graph.param_bytes, strict=True)]
+        limits.append((graph.param_bytes, max(0, memory - reserve)))
+    elif per_byte:
+        return "memory without a limit has a price"
+    rows = list(zip((per_tick, per_byte), limits, strict=False))
+    room = sum(price * most for price, (_, most) in rows)
+    weight = [sum(price * amounts[group] for price, (amounts, _) in rows) for group in range(len(ticks))]
     tensors = [(per_tick * transfer, producer, readers) for transfer, producer, readers in graph.tensors]
     priced = replace(graph, tensors=tensors)
     frontier = _frontier_of(claim, priced, weight)
-    return frontier if isinstance(frontier, str) else ScanTerms(priced, weight, room, frontier)
+    return frontier if isinstance(frontier, str) else ScanTerms(priced, weight, room, frontier, limits)
 
 
 def _frontier_of(claim: BoundClaim, graph: MergedGraph, weight: Sequence[int]) -> Frontier | str:

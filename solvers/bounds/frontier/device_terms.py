@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from math import inf
 from typing import NamedTuple
 
@@ -62,22 +63,29 @@ class DeviceTerms:
         Of equal devices a single one.
     class_of
         Class of each device.
+    limits
+        All that is known to hold of the stages of each class, of which :attr:`classes` has one: they keep to ticks, and
+        to bytes where memory is limited.
     """
 
     classes: list[ClassTerms]
     class_of: list[int]
+    limits: list[list[ClassTerms]]
 
     @classmethod
     def of(cls, instance: Instance, limit: int) -> DeviceTerms:
         """Return the costs that say most of stages within about so many ticks."""
         if instance.uniform:
             streamed, weight, constant = strongest_weights(instance)
-            return cls([ClassTerms(streamed, 1, 0, weight, instance.transfer, constant)], [0] * instance.k)
-        found = [_in_ticks(instance.of_class(c), limit) for c in range(len(instance.machine.classes))]
-        parts = [_part_of_memory(instance, c, one, limit) for c, one in enumerate(found)]
+            found = [ClassTerms(streamed, 1, 0, weight, instance.transfer, constant)]
+        else:
+            found = [_in_ticks(instance.of_class(c), limit) for c in range(len(instance.machine.classes))]
+        held = [_in_bytes(instance, c) for c in range(len(found))]
+        limits = [[one] if other is None else [one, other] for one, other in zip(found, held, strict=True)]
+        parts = [_part_of_memory(*rows, limit=limit) for rows in limits]
         largest = max(parts)  # one class at least pays for ticks, or limits would say nothing
-        found = [_in_bytes(instance, c) if parts[c] < min(1, largest) else one for c, one in enumerate(found)]
-        return cls(found, instance.cost.class_of(instance.k).tolist())
+        classes = [rows[-1] if part < min(1, largest) else rows[0] for rows, part in zip(limits, parts, strict=True)]
+        return cls(classes, instance.cost.class_of(instance.k).tolist(), limits)
 
     @property
     def of_devices(self) -> list[ClassTerms]:
@@ -88,15 +96,20 @@ class DeviceTerms:
         """Return the ops along an order with the costs of each class."""
         return [order.steps(one.weight, one.transfer) for one in self.classes]
 
-    def rooms(self, ticks: int) -> list[list[int]]:
-        """Return for each class as a measure the most of it that each device holds within a limit.
+    @cached_property
+    def measures(self) -> list[Int64Array]:
+        """Amounts of the ops by which rooms of devices are told: ticks of each class, and bytes; int64, shape (n,)."""
+        return list({id(one.weight): one.weight for rows in self.limits for one in rows}.values())
 
-        A set S within the room of a device with w' has w'(S) ≤ room, so w(S) ≤ room · max w/w', unless an op has w
+    def rooms(self, ticks: int) -> list[list[int]]:
+        """Return for each measure the most of it that each device holds within a limit of ticks.
+
+        A set S within the room of a device with w' has w'(S) ≤ room, so y(S) ≤ room · max y/w', unless an op has y
         alone.
         """
         found = []
-        for measure in self.classes:
-            held = [_most(measure.weight, one.weight, one.room(ticks)) for one in self.classes]
+        for measure in self.measures:
+            held = [min(_most(measure, one.weight, one.room(ticks)) for one in rows) for rows in self.limits]
             found.append([held[c] for c in self.class_of])
         return found
 
@@ -111,24 +124,21 @@ def _in_ticks(instance: Instance, limit: int) -> ClassTerms:
     return ClassTerms(streamed, 1, 0, weight, instance.transfer, constant)
 
 
-def _in_bytes(instance: Instance, c: int) -> ClassTerms:
-    """Return what stages hold of parameters on a class of devices."""
-    return ClassTerms(False, 0, 1, instance.param_bytes, np.zeros_like(instance.transfer), _held(instance, c))
-
-
-def _held(instance: Instance, c: int) -> int:
-    """Return the bytes of parameters that a device with limited memory holds at most."""
+def _in_bytes(instance: Instance, c: int) -> ClassTerms | None:
+    """Return what stages hold of parameters on a class of devices; None if its memory is not limited."""
     device = instance.machine.classes[c]
-    assert device.memory_bytes is not None
-    return device.memory_bytes - (device.activation_reserve_bytes if device.peak == "reserve" else 0)
+    if device.memory_bytes is None:
+        return None
+    held = device.memory_bytes - (device.activation_reserve_bytes if device.peak == "reserve" else 0)
+    return ClassTerms(False, 0, 1, instance.param_bytes, np.zeros_like(instance.transfer), held)
 
 
-def _part_of_memory(instance: Instance, c: int, costs: ClassTerms, limit: int) -> float:
+def _part_of_memory(in_ticks: ClassTerms, in_bytes: ClassTerms | None = None, *, limit: int) -> float:
     """Return the part of all parameters that a device holds, as a multiple of that of all work that it can do."""
-    if instance.machine.classes[c].memory_bytes is None or not instance.param_bytes.any():
+    if in_bytes is None or not in_bytes.weight.any():
         return inf
-    can_do = costs.room(limit) / max(1, int(costs.weight.sum()))
-    return _held(instance, c) / int(instance.param_bytes.sum()) / max(can_do, _TINY)
+    can_do = in_ticks.room(limit) / max(1, int(in_ticks.weight.sum()))
+    return in_bytes.offset / int(in_bytes.weight.sum()) / max(can_do, _TINY)
 
 
 def _most(measured: Int64Array, own: Int64Array, room: int) -> int:

@@ -62,7 +62,7 @@ class PositionWeightSearch(ScanSearch):
         if instance.k * instance.op_count > self._room.entries:
             raise TooManyStates(f"weights of {instance.op_count} ops in {instance.k} stages do not fit")
         self._start: ConvexWeightSearch | None = ConvexWeightSearch(order, replace(limits, observer=Silent()))
-        self._precedence = Precedence.of(instance, [one.weight for one in self._terms.classes])
+        self._precedence = Precedence.of(instance, self._terms.measures)
         self._fall = _LEAST_FALL
         self._weight = np.zeros((0, 0), dtype=np.int64)
         self._units = _UNITS

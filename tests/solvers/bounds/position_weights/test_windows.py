@@ -139,7 +139,7 @@ def test_devices_that_differ() -> None:
             max(case.cost([v for v in range(case.ops) if way[v] == j], j) for j in range(instance.k)) for way in ways
         ]
         terms = DeviceTerms.of(instance, min(costs))
-        precedence = Precedence.of(instance, [one.weight for one in terms.classes])
+        precedence = Precedence.of(instance, terms.measures)
         for limit in {0, min(costs), min(costs) + random.Random(seed).randint(0, 20)}:
             windows = Windows.within(precedence, terms.rooms(limit))
             narrow += int((windows.last - windows.first).sum()) < case.ops * (instance.k - 1)
