@@ -9,6 +9,7 @@ import itertools
 import random
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import networkx as nx
@@ -74,15 +75,33 @@ class Labellings:
         return [{int(label) for label in column} for column in rows.T]
 
 
-def windows_of(graph: MergedGraph, weight: Sequence[int], k: int, room: int) -> list[set[int]]:
-    """Return the stages, from 1 on, of which the work of what leads to an op and of what it leads to leaves room."""
+def windows_of(
+    graph: MergedGraph, weight: Sequence[int], k: int, room: int, memory: int | None = None
+) -> list[set[int]]:
+    """Return the stages, from 1 on, in which what leads to an op, and what it leads to, leaves room.
+
+    Parameters
+    ----------
+    memory
+        Bytes of parameters that a stage may hold; None: any.
+    """
     edges = edges_of(graph)
-    stages = []
-    for v in range(len(weight)):
-        before = weight[v] + sum(weight[u] for u in nx.ancestors(edges, v))
-        after = weight[v] + sum(weight[u] for u in nx.descendants(edges, v))
-        stages.append({j for j in range(1, k + 1) if before <= j * room and after <= (k + 1 - j) * room})
+    limits = [(weight, room)] + ([] if memory is None else [(graph.param_bytes, memory)])
+    stages = [set(range(1, k + 1)) for _ in weight]
+    for measure, _ in limits:
+        most = min(_most(measure, amounts, limit) for amounts, limit in limits)
+        for v in range(len(weight)):
+            before = measure[v] + sum(measure[u] for u in nx.ancestors(edges, v))
+            after = measure[v] + sum(measure[u] for u in nx.descendants(edges, v))
+            stages[v] &= {j for j in range(1, k + 1) if before <= j * most and after <= (k + 1 - j) * most}
     return closed(edges, stages)
+
+
+def _most(measure: Sequence[int], amounts: Sequence[int], limit: int) -> int:
+    """Return the most of a measure in a set of which other amounts are limited, ops being taken in part."""
+    used = [(Fraction(y, x) if x else None) for y, x in zip(measure, amounts, strict=True) if y]
+    rates = [rate for rate in used if rate is not None]
+    return sum(measure) if len(rates) < len(used) else int(max(rates, default=Fraction(0)) * limit)
 
 
 def closed(edges: nx.DiGraph, stages: Sequence[set[int]]) -> list[set[int]]:
@@ -126,6 +145,8 @@ class Weighing:
     ----------
     ways
         Labellings without regard to forgotten tensors.
+    memory
+        Bytes of parameters that a stage may hold; None: any.
     """
 
     graph: MergedGraph
@@ -133,10 +154,16 @@ class Weighing:
     k: int
     room: int
     ways: Labellings
+    memory: int | None = None
+
+    @property
+    def windows(self) -> list[set[int]]:
+        """The stages in which each op may be, to begin with."""
+        return windows_of(self.graph, self.weight, self.k, self.room, self.memory)
 
     def refuted(self, tree: dict[str, Any]) -> bool:
         """Tell whether a tree of steps shows that there is no partition."""
-        return self._refuted(tree, windows_of(self.graph, self.weight, self.k, self.room))
+        return self._refuted(tree, self.windows)
 
     def _refuted(self, tree: dict[str, Any], windows: list[set[int]]) -> bool:
         for step in tree["steps"]:
@@ -228,8 +255,7 @@ class Maker:
 
     def tree(self) -> dict[str, Any]:
         """Return a tree of steps that refutes if there are cases enough, and if there is no partition."""
-        w = self.weighing
-        return self._node(windows_of(w.graph, w.weight, w.k, w.room))
+        return self._node(self.weighing.windows)
 
     def _node(self, windows: list[set[int]]) -> dict[str, Any]:
         steps: list[Any] = []

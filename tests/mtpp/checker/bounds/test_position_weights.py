@@ -257,7 +257,10 @@ def weighed(drawn: Drawn, cutoff: int, *, streamed: bool, forgotten: set[int]) -
     assert known is not None
     weight, spare = known
     ways = Labellings.of(drawn.merged, weight, forgotten)
-    return Weighing(drawn.merged, weight, drawn.k, cutoff - 1 + spare, ways)
+    system, memory = drawn.system, drawn.system.memory_bytes
+    if memory is not None and system.peak == "reserve":
+        memory -= system.activation_reserve_bytes
+    return Weighing(drawn.merged, weight, drawn.k, cutoff - 1 + spare, ways, memory)
 
 
 def dressed(drawn: Drawn, cutoff: int, streamed: bool, forgotten: set[int], tree: dict[str, Any]) -> dict[str, Any]:
