@@ -67,6 +67,23 @@ def test_certificates_on_a_machine_are_verified(table: tuple[Any, dict[str, Any]
     assert _verdict(document, mtpp.datasets.sample_path("resnet50")) == "ok"
 
 
+@pytest.mark.parametrize(("order", "name"), [("fixed", "position-weights"), ("free", "convex-weights")])
+def test_bounds_by_weights_are_of_the_devices(tmp_path: Path, order: str, name: str) -> None:
+    """They are above the envelope's, are verified, and no longer hold where a device is twice as fast."""
+    devices = "".join(f'[[device]]\nname = "d{i}"\nspeed = {speed}\n' for i, speed in enumerate((1, 4, 1, 2)))
+    model = mtpp.read(mtpp.datasets.sample_path("resnet50"), machine=_machine(tmp_path, order, devices))
+    document = mtpp.bound(model, bounds=[name], time_limit_s=30).document()
+    (row,) = document["rows"]
+    assert row["lower_method"] == name
+    assert row["lower_proof"]["order"] == order
+    assert row["lower"] == row["bounds"][name] > row["bounds"]["simple"]
+    assert _verdict(document, model) == "ok"
+    for device in row["machine"]["devices"]:
+        device["speed"] = str(2 * int(device["speed"]))
+    _sealed(row)
+    assert _verdict(document, mtpp.datasets.sample_path("resnet50")) == "false"
+
+
 def _sealed(row: dict[str, Any]) -> None:
     """Give the machine of a row the digest of its figures."""
     machine = row["machine"]
