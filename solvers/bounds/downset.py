@@ -8,6 +8,7 @@ from mtpp.inference.instance import Instance
 from mtpp.solvers.aim import Aim
 from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
 from mtpp.solvers.bounds.simple import simple_bound
+from mtpp.solvers.downsets.enumeration import downset_problem
 from mtpp.solvers.downsets.prover import Problem, Prover
 from mtpp.solvers.limits import UNLIMITED, SearchLimits
 from mtpp.solvers.reduction.reduced_instance import ReducedInstance
@@ -25,7 +26,8 @@ _FIRST_STEPS = 1 << 22
 def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
     """Search below the bottleneck known, and raise the bound where the search finds nothing, until the two meet.
 
-    Devices may differ: the search is on them, not on their envelope. Stages may have replicas, or the latency count.
+    Devices may differ: the search is on them, not on their envelope. Stages may have replicas, or the latency count. Of
+    equal devices, ``limits.shares`` are a rule of the search.
 
     Returns
     -------
@@ -51,7 +53,11 @@ def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
         interrupted=limits.interrupted,
     )
     reduced = ReducedInstance(instance) if plain else reduce_instance(instance, ended=limits.ended)
-    prover = Prover(reduced, search, None if plain else _problem(Aim(reduced.instance, limits.goal)))
+    if plain:
+        problem: Problem = replace(downset_problem(reduced.instance), shares=limits.shares)
+    else:
+        problem = _problem(Aim(reduced.instance, limits.goal))
+    prover = Prover(reduced, search, problem)
     upper, steps = limits.upper, _FIRST_STEPS
     while prover.lower < min(upper, limits.target) and not prover.exhausted(upper) and not limits.ended():
         upper = prover.close(upper, steps)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from mtpp.inference.certificate import LowerBound
 from mtpp.inference.goal import Goal
 from mtpp.inference.partition import Partition
+from mtpp.solvers.downsets.stage_shares import StageShares
 from mtpp.solvers.limits import InstanceLimits
 from mtpp.solvers.reduction.reduced_instance import ReducedInstance
 
@@ -35,6 +36,8 @@ class BoundLimits(InstanceLimits):
         How the instance came from a larger one with the same optimum; None if it did not.
     goal
         Of the bound, for those that hold for one goal alone.
+    shares
+        Weights of the instance's ops of which no stage holds more than a capacity, each up to a limit of its own.
     """
 
     upper: int
@@ -44,6 +47,7 @@ class BoundLimits(InstanceLimits):
     proof_bytes: int = DEFAULT_PROOF_BYTES
     reduced: ReducedInstance | None = None
     goal: Goal = field(default=Goal())
+    shares: tuple[StageShares, ...] = ()
 
     @property
     def target(self) -> int:
@@ -72,6 +76,8 @@ class BoundResult:
         Why the bound was not worked at; empty if it was.
     resume
         Goes on where the work ended, with other limits; None where that is of no use.
+    shares
+        Weights for other searches of the instance, as in :attr:`BoundLimits.shares`.
     """
 
     lower: LowerBound | None
@@ -79,3 +85,4 @@ class BoundResult:
     partition: Partition | None = None
     left_out: str = ""
     resume: Callable[[BoundLimits], BoundResult] | None = None
+    shares: tuple[StageShares, ...] = ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import log
@@ -14,6 +14,7 @@ from mtpp.inference.instance import Instance
 from mtpp.inference.partition import Partition
 from mtpp.inference.relaxation import Relaxation, relax
 from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
+from mtpp.solvers.downsets.stage_shares import StageShares
 from mtpp.solvers.reduction.reduced_instance import ReducedInstance
 from mtpp.solvers.reduction.reduction import reduce_instance
 from mtpp.solvers.relaxation.candidates import Candidates
@@ -46,6 +47,10 @@ class LimitSearch(Protocol):
     @property
     def partition(self) -> Partition | None:
         """The best partition found on the way that is better than the one known; None if there is none."""
+
+    @property
+    def shares(self) -> Sequence[StageShares]:
+        """Weights for other searches, of limits that were not ruled out."""
 
     def run(self, limits: BoundLimits) -> None:
         """Go on until the deadline, or the end, with what is known by now."""
@@ -147,7 +152,8 @@ class Race:
         over = self._solved or self._left_over()
         partition = None if self._whole.search is None else self._whole.search.partition
         left_out = NO_ROOM if lower is None and self._unfit() else ""
-        return BoundResult(lower, self._solved, partition, left_out, None if over else self.run)
+        shares = () if self._whole.search is None else tuple(self._whole.search.shares)
+        return BoundResult(lower, self._solved, partition, left_out, None if over else self.run, shares)
 
     def _unfit(self) -> bool:
         """Tell whether no graph is one for the search."""

@@ -29,6 +29,7 @@ from mtpp.solvers.certify.cell_state import CellLimits, Certification
 from mtpp.solvers.certify.device_reduction import DeviceReduction
 from mtpp.solvers.certify.headway import Headway
 from mtpp.solvers.compilation import search_clock
+from mtpp.solvers.downsets.stage_shares import StageShares
 from mtpp.solvers.feasibility import refuse_infeasible
 from mtpp.solvers.last_look.partition import look_at_bounds
 from mtpp.solvers.limits import UNLIMITED, Limits, SearchLimits, SearchResult
@@ -130,6 +131,7 @@ class _CellWork:
         self._seen: Partition | None = None
         self._searched: StopReason | None = None
         self._resume: dict[str, Callable[[BoundLimits], BoundResult]] = {}
+        self._shares: dict[str, tuple[StageShares, ...]] = {}  # of the reduced instance, by bound
 
     def run(self) -> Certification:
         """Reduce the graph, search for a partition, and try the bounds until that is enough."""
@@ -385,6 +387,7 @@ class _CellWork:
                 interrupted=lambda: self._to_end() or bool(self._closed()),
                 reduced=self._reduction(name),
                 goal=limits.goal,
+                shares=tuple(one for known in list(self._shares.values()) for one in known),
             )
             on_devices = name == CAPACITY or (name == DOWNSET and not (self._on_equal and self._aim.plain))
             inner = self._instance if on_devices else self._reduction(name).instance
@@ -395,6 +398,8 @@ class _CellWork:
         with self._lock:
             if result.resume is not None:
                 self._resume[name] = result.resume
+            if result.shares:
+                self._shares[name] = result.shares
             self._take_in(name, result, seconds)
 
     def _take_in(self, name: str, result: BoundResult, seconds: float) -> None:

@@ -26,17 +26,23 @@ y(u, b − 1) tells whether it is in block b. c(t, b) = 1 if block b cuts tensor
 
 and (block): Σ_u w(u)·x(u, b) + Σ_t transfer(t)·c(t, b) ≤ s_b·M.
 
+With *weights* π of ops of which no convex set within L holds more than a capacity B (the scan of
+:mod:`mtpp.checker.bounds.convex_weights` shows that), no stage does, and a block X of s stages has
+
+    π(X) ≤ s·B.                                                                              (share)
+
 **Known.** An op is outside the first b blocks, y(u, b) = 0, if all that leads to it, with itself, weighs more than M
 times their stages; it is inside, y(u, b) = 1, if all that it leads to, with itself, weighs more than M times the stages
-of the others. More is known by an anchor, a case, and multipliers. (order) and (prefix) extend it.
+of the others. The same holds of π and B. More is known by an anchor, a case, and multipliers. (order) and (prefix)
+extend it.
 
-**Multipliers.** λ_b ≥ 0 for (block), one for (heavy) if there is such a block, and numbers of at least 0 for the
-others, times a common factor. Add up λ_b times the left sides of (block), and subtract the multiples of left minus
-right side of the others, which are at least 0. What comes out is at most R = M·Σ_b λ_b·s_b. It is linear: a constant, Σ
-a(u, b)·y(u, b) and terms in c. Hence it is at least D, that with y(u, b) where it is known, and Σ min(0, a(u, b)) over
-the y that are not known; terms in c(t, b) count with min(0, coefficient), or 0 if no stage cuts t. If D > R, there is
-no partition in this case. Otherwise, as far as y(u, b) is unknown, D − min(0, a(u, b)) + a(u, b) > R shows that it is
-0, and D − min(0, a(u, b)) > R that it is 1.
+**Multipliers.** λ_b ≥ 0 for (block), one for (heavy) if there is such a block, μ_b ≥ 0 for (share), and numbers of at
+least 0 for the others, times a common factor. Add up λ_b times the left sides of (block) and μ_b times those of
+(share), and subtract the multiples of left minus right side of the others, which are at least 0. What comes out is at
+most R = Σ_b (M·λ_b + B·μ_b)·s_b. It is linear: a constant, Σ a(u, b)·y(u, b) and terms in c. Hence it is at least D,
+that with y(u, b) where it is known, and Σ min(0, a(u, b)) over the y that are not known; terms in c(t, b) count with
+min(0, coefficient), or 0 if no stage cuts t. If D > R, there is no partition in this case. Otherwise, as far as y(u, b)
+is unknown, D − min(0, a(u, b)) + a(u, b) > R shows that it is 0, and D − min(0, a(u, b)) > R that it is 1.
 
 **Cases.** A node of the tree has multipliers, which are applied one after the other. Unless they refute it, it has an
 op, a boundary b and two nodes: y(u, b) = 0 in the first, 1 in the second. The claim holds if all cases are refuted.
@@ -46,11 +52,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from math import gcd
 from typing import Any
 
+from mtpp.checker.bounds.convex_weights import check_stage_shares, fault_in_shares
 from mtpp.checker.claim import BoundClaim, Verdict
 from mtpp.checker.facts import counted
 from mtpp.checker.merged import WITHOUT_MEMORY, MergedGraph, stage_weights
@@ -74,7 +81,7 @@ def check_branch_and_bound(claim: BoundClaim) -> Verdict:
         "nodes": array(_NODE),
     }
     optional = {"merges": check_merges, "anchor": nullable(items(whole(), whole(1))), "heavy": nullable(whole(1))}
-    record(required, optional)(claim.proof, claim.path)
+    record(required, {**optional, _WEIGHTS: check_stage_shares})(claim.proof, claim.path)
     method = "branch-and-bound"
     graph = claim.merged_by_terms()
     if isinstance(graph, str):
@@ -89,6 +96,7 @@ def check_branch_and_bound(claim: BoundClaim) -> Verdict:
     return True, f"{method}: {cases} all partitions below {claim.value} ticks"
 
 
+_WEIGHTS = "weights"
 _CUT = items(whole(), whole(1), whole(), whole(), whole(1))
 _ORDER = items(whole(), whole(), whole(1), whole(1))
 _PREFIX = items(whole(), whole(1), whole(1))
@@ -111,6 +119,8 @@ class _Tree:
         s_b.
     touching
         Groups that touch each tensor.
+    share, capacity
+        π of each group, and B; None without weights.
     cases
         Nodes that multipliers have refuted.
     """
@@ -123,6 +133,8 @@ class _Tree:
     paths: Paths
     weights: SetWeights
     touching: list[set[int]]
+    share: list[int] | None = None
+    capacity: int = 0
     cases: int = 0
 
     @classmethod
@@ -138,7 +150,19 @@ class _Tree:
             return "the merged ops form a cycle"
         most = (claim.value - 1 + constant) // unit * unit
         touching = [{producer, *consumers} for _, producer, consumers in graph.tensors]
-        return cls(claim, graph, weight, most, claim.proof["blocks"], paths, SetWeights(weight), touching)
+        tree = cls(claim, graph, weight, most, claim.proof["blocks"], paths, SetWeights(weight), touching)
+        return tree._with_shares() if _WEIGHTS in claim.proof else tree
+
+    def _with_shares(self) -> _Tree | str:
+        """Take in the weights, or return why stages may hold more of them than their capacity."""
+        shares = self.claim.proof[_WEIGHTS]
+        fault = fault_in_shares(replace(self.claim, proof=shares, path=(*self.claim.path, _WEIGHTS)), self.graph)
+        if fault is not None:
+            return fault
+        self.share, self.capacity = [0] * len(self.weight), shares["capacity"]
+        for op, amount in shares["weights"]:
+            self.share[self.graph.group_of[op]] = amount
+        return self
 
     def fault(self) -> str | None:
         """Return the first thing that is wrong, None if all cases are refuted."""
@@ -214,13 +238,15 @@ class _Tree:
         nothing = (0,) * boundaries
         inside, outside = [0] * boundaries, [0] * boundaries
         stages = list(accumulate(self.blocks, initial=0))
-        before, after = self.paths.sums(self.weight)
-        for b in range(1, boundaries + 1):
-            for group in range(len(self.weight)):
-                if before[group] > stages[b] * self.most:
-                    outside[b - 1] |= 1 << group
-                if after[group] > (stages[-1] - stages[b]) * self.most:
-                    inside[b - 1] |= 1 << group
+        limited = [(self.weight, self.most)] + ([] if self.share is None else [(self.share, self.capacity)])
+        for weight, most in limited:
+            before, after = self.paths.sums(weight)
+            for b in range(1, boundaries + 1):
+                for group in range(len(weight)):
+                    if before[group] > stages[b] * most:
+                        outside[b - 1] |= 1 << group
+                    if after[group] > (stages[-1] - stages[b]) * most:
+                        inside[b - 1] |= 1 << group
         anchor = self.claim.proof.get("anchor")
         if anchor is not None:
             op, block = anchor
@@ -279,12 +305,15 @@ class _Combination:
         λ_b − λ_{b+1}, for b = 1 … B − 1, that of (heavy) taken from its block's: a(u, b) has w(u) times this.
     extra
         The rest of a(u, b), by boundary and group.
+    share_slope
+        The same of the multipliers of (share) and π; all 0 without.
     spare
         R less the constant: what Σ a(u, b)·y(u, b) has to be above.
     """
 
     tree: _Tree
     slope: list[int]
+    share_slope: list[int]
     extra: list[defaultdict[int, int]]
     spare: int
 
@@ -293,18 +322,21 @@ class _Combination:
         """Add up the inequalities, or return what is wrong with one."""
         factor, of_block, cuts, orders, prefixes = step
         count, heavy = len(tree.blocks), tree.heavy
-        if len(of_block) != count + (heavy is not None):
+        named = count + (heavy is not None)
+        if len(of_block) != named + (0 if tree.share is None else count):
             also = "" if heavy is None else " and a heavy one among them"
             return f"there are {count} blocks{also}, and multipliers for {len(of_block)}"
-        of_block, of_heavy = of_block[:count], of_block[count:]
+        of_block, of_heavy, of_share = of_block[:count], of_block[count:named], of_block[named:] or [0] * count
         spare = tree.most * sum(a * s for a, s in zip(of_block, tree.blocks, strict=True))
         of_weight = [*of_block]
         if heavy is not None:
             of_weight[heavy - 1] -= of_heavy[0]
             spare -= of_heavy[0] * tree.least_weight
         slope = [a - b for a, b in pairwise(of_weight)]
-        spare -= of_weight[-1] * sum(tree.weight)
-        combined = cls(tree, slope, [defaultdict(int) for _ in range(count + 1)], spare)
+        spare -= of_weight[-1] * sum(tree.weight) + of_share[-1] * sum(tree.share or ())
+        spare += tree.capacity * sum(a * s for a, s in zip(of_share, tree.blocks, strict=True))
+        share_slope = [a - b for a, b in pairwise(of_share)]
+        combined = cls(tree, slope, share_slope, [defaultdict(int) for _ in range(count + 1)], spare)
         fault = combined._add_cuts(factor, of_block, cuts)
         fault = fault or combined._add_orders(factor, orders)
         fault = fault or combined._add_prefixes(factor, prefixes)
@@ -370,16 +402,19 @@ class _Combination:
 
     def known(self, known: KnownPrefixes) -> KnownPrefixes | None:
         """Return what is known with this, None if there is no partition left."""
-        weight = self.tree.weight
+        weight, share = self.tree.weight, self.tree.share or [0] * len(self.tree.weight)
         everything = (1 << len(weight)) - 1
         missing = self.spare
         unknown: list[tuple[int, int, int]] = []
-        for i, (slope, held, left) in enumerate(zip(self.slope, known.inside, known.outside, strict=True)):
+        sides = zip(self.slope, self.share_slope, known.inside, known.outside, strict=True)
+        for i, (slope, share_slope, held, left) in enumerate(sides):
             extra = self.extra[i + 1]
             missing -= slope * self.tree.weights.of(held)
+            if share_slope:
+                missing -= share_slope * sum(share[u] for u in members(held))
             missing -= sum(amount for u, amount in extra.items() if held >> u & 1)
             for u in members(everything & ~held & ~left):
-                coefficient = slope * weight[u] + extra.get(u, 0)
+                coefficient = slope * weight[u] + share_slope * share[u] + extra.get(u, 0)
                 unknown.append((i, u, coefficient))
                 missing -= min(0, coefficient)
         if missing < 0:

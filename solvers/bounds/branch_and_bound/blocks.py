@@ -15,6 +15,7 @@ from mtpp.solvers.bounds.mip.block_problem import needed_edges
 from mtpp.solvers.bounds.tensor_places import tensor_places
 from mtpp.solvers.downsets.downset_arrays import downset_arrays
 from mtpp.solvers.downsets.least_crossings import work_around
+from mtpp.solvers.downsets.stage_shares import StageShares
 from mtpp.units import ceil_ratio
 
 
@@ -34,6 +35,12 @@ class Blocks:
         A block of one stage (from 1 on) that has at least :attr:`least_weight`, None for none.
     weights
         What ops add to the cost of their stage.
+    shares
+        Weights of which no stage holds more than a capacity, as far as trees go; None: there are none.
+    share
+        Those of each op, by number here; all 0 without.
+    share_before, share_after
+        As *before* and *after*.
     unit
         Ticks that every stage costs a multiple of, with the weights' constant.
     edges
@@ -64,6 +71,10 @@ class Blocks:
     transfer: Int64Array
     names: list[int]
     places: list[int]
+    shares: StageShares | None
+    share: Int64Array
+    share_before: Int64Array
+    share_after: Int64Array
 
     @classmethod
     def of(
@@ -73,8 +84,9 @@ class Blocks:
         stages: tuple[int, ...],
         anchor: tuple[int, int] | None = None,
         heavy: int | None = None,
+        shares: StageShares | None = None,
     ) -> Blocks:
-        """Make the arrays; the op of *anchor* is one of the instance's."""
+        """Make the arrays; the op of *anchor* is one of the instance's, as are the weights of *shares*."""
         arrays = downset_arrays(instance)
         n = instance.op_count
         edges = needed_edges(arrays.successor_offsets, arrays.successors)
@@ -85,6 +97,11 @@ class Blocks:
         costs = instance.transfer[tensor] > 0
         before, after = work_around(arrays._replace(work=weights.weight))
         joined = np.diff(instance.pin_offsets) > 1
+        share = np.zeros(n, dtype=np.int64)
+        around = share, share
+        if shares is not None:
+            share = shares.weights[instance.order]
+            around = work_around(arrays._replace(work=share))
         return cls(
             instance,
             stages,
@@ -102,7 +119,20 @@ class Blocks:
             instance.transfer,
             instance.first_members[instance.order].tolist(),
             tensor_places(instance).tolist(),
+            shares,
+            share,
+            *around,
         )
+
+    @property
+    def capacity(self) -> int:
+        """The most of :attr:`share` that a stage holds."""
+        return 0 if self.shares is None else self.shares.capacity
+
+    @property
+    def share_rows(self) -> int:
+        """Number of blocks whose shares are limited."""
+        return 0 if self.shares is None else len(self.stages)
 
     @property
     def op_count(self) -> int:
@@ -131,8 +161,12 @@ class Blocks:
         behind = 0
         for b in range(count):
             behind += self.stages[b]
+            ahead = total - behind
             outside[b] = _bits(self.before > behind * most)
-            inside[b] = _bits(self.after > (total - behind) * most)
+            inside[b] = _bits(self.after > ahead * most)
+            if self.shares is not None:
+                outside[b] |= _bits(self.share_before > behind * self.capacity)
+                inside[b] |= _bits(self.share_after > ahead * self.capacity)
             if self.anchor is not None:
                 op, block = self.anchor
                 side = inside if b + 1 >= block else outside

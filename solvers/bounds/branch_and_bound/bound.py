@@ -18,6 +18,7 @@ from mtpp.solvers.bounds.branch_and_bound.blocks import Blocks
 from mtpp.solvers.bounds.branch_and_bound.tree import BranchAndBound
 from mtpp.solvers.bounds.configuration.stage_weights import stage_weights
 from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
+from mtpp.solvers.downsets.stage_shares import shares_within
 
 METHOD = "branch-and-bound"
 
@@ -40,7 +41,8 @@ def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
     Each node of the tree is the linear relaxation of the model of section 3.1 of Archer et al. (2024), in prefix
     variables, with some of them fixed. HiGHS solves it; its dual values, rounded to integers, prove what holds for all
     partitions of the node whatever HiGHS may have got wrong (Neumaier and Shcherbina 2004): that there is none below
-    the cutoff, or that more variables are fixed.
+    the cutoff, or that more variables are fixed. Where ``limits.shares`` nearly rule the cutoff out, no stage
+    holds more of them than their capacity: one more row for each stage.
 
     Notes
     -----
@@ -62,8 +64,11 @@ class _Search:
         self._upper, self._partition = limits.upper, limits.start
         stages = (1,) * min(instance.k, instance.op_count)
         self._trees = []
+        shares = shares_within(limits.shares, limits.upper - 1)
+        if shares is not None and not shares.tells(len(stages)):
+            shares = None
         for weights in stage_weights(instance):
-            blocks = Blocks.of(instance, weights, stages)
+            blocks = Blocks.of(instance, weights, stages, shares=shares)
             most = blocks.most(min(limits.target, instance.most_ticks + 1))
             self._trees.append((blocks, BranchAndBound(blocks, most, limits.proof_bytes)))
 

@@ -19,6 +19,9 @@ _BLOCK_BITS = 30
 _FACTOR_BITS = 60
 """Binary digits of the factor at most: proofs hold whole numbers below 2^62."""
 
+_LARGEST = 1 << 61
+"""Multipliers of shares at most."""
+
 DIGITS = (22, 28, 36)
 """Binary digits of other multipliers that are as large as the most that a stage may cost; fewer make shorter proofs."""
 
@@ -44,12 +47,14 @@ class Found:
 class Multipliers:
     """Of blocks, and of the other inequalities times *factor*, all integers; ops are called by number in the blocks.
 
-    That of the heavy block's weight, 0 where there is none, is in units of those of the blocks.
+    That of the heavy block's weight, 0 where there is none, is in units of those of the blocks, and so are those of the
+    blocks' shares, of which there are none where there are no weights for them.
     """
 
     factor: int
     of_block: list[int]
     of_heavy: int
+    of_share: list[int]
     cuts: list[tuple[int, int, int, int, int]]
     orders: list[tuple[int, int, int, int]]
     prefixes: list[tuple[int, int, int]]
@@ -61,6 +66,7 @@ class Multipliers:
         factor = max(1, most * unit >> max(digits, most.bit_length() + _BLOCK_BITS - _FACTOR_BITS))
         of_block = np.rint(relaxed.of_block * unit).astype(np.int64).tolist()
         of_heavy = int(np.rint(relaxed.of_heavy.sum() * unit))
+        of_share = [min(round(value * unit), _LARGEST) for value in relaxed.of_share.tolist()]
 
         def rows(of: FloatArray, names: Any) -> list[Any]:
             amount = np.rint(of * (unit / factor)).astype(np.int64)
@@ -71,6 +77,7 @@ class Multipliers:
             factor,
             of_block,
             of_heavy,
+            of_share,
             rows(relaxed.of_cut, program.cuts),
             rows(relaxed.of_order, program.orders),
             rows(relaxed.of_prefix, program.prefixes),
@@ -85,7 +92,7 @@ class Multipliers:
         inside, _ = known.arrays(blocks.op_count)
         block = (~inside).sum(axis=0)
         if blocks.heavy is not None and blocks.weights.weight[block == blocks.heavy - 1].sum() < blocks.least_weight:
-            return cls(1, [0] * len(blocks.stages), 1, [], [], [])
+            return cls(1, [0] * len(blocks.stages), 1, [0] * blocks.share_rows, [], [], [])
         u, v, t = blocks.producer, blocks.reader, blocks.tensor
         apart = block[u] != block[v]
         cut: dict[tuple[int, int], tuple[int, int]] = {}
@@ -97,7 +104,7 @@ class Multipliers:
             cost[b] += int(blocks.transfer[tensor])
         most = max(range(len(cost)), key=lambda b: cost[b] // blocks.stages[b])
         cuts = [(t, b, *ops, int(blocks.transfer[t])) for (t, b), ops in cut.items() if b == most]
-        return cls(1, [int(b == most) for b in range(len(cost))], 0, cuts, [], [])
+        return cls(1, [int(b == most) for b in range(len(cost))], 0, [0] * blocks.share_rows, cuts, [], [])
 
     def prove(self, blocks: Blocks, known: KnownPrefixes, most: int) -> Found:
         """Return what they prove if stages cost *most*, with the weights' constant.
@@ -114,6 +121,9 @@ class Multipliers:
             of_weight[blocks.heavy - 1] -= self.of_heavy
             value += self.of_heavy * blocks.least_weight
         value += of_weight[-1] * blocks.weights.total
+        of_share = self.of_share or [0] * count
+        value += of_share[-1] * int(blocks.share.sum())
+        value -= blocks.capacity * sum(a * s for a, s in zip(of_share, blocks.stages, strict=True))
         for t, b, u, v, multiplier in self.cuts:
             amount = self.factor * multiplier
             surplus[t, b] = surplus.get((t, b), self.of_block[b] * int(blocks.transfer[t])) - amount
@@ -134,12 +144,13 @@ class Multipliers:
         held, left = known.arrays(blocks.op_count)
         gains: list[tuple[int, int, int]] = []
         for b in range(count - 1):
-            slope = of_weight[b] - of_weight[b + 1]
-            value += slope * int(weight[held[b]].sum())
+            slope, share_slope = of_weight[b] - of_weight[b + 1], of_share[b] - of_share[b + 1]
+            value += slope * int(weight[held[b]].sum()) + share_slope * int(blocks.share[held[b]].sum())
             value += sum(amount for u, amount in extra[b].items() if held[b, u])
             unknown = np.flatnonzero(~held[b] & ~left[b])
-            for u, ticks in zip(unknown.tolist(), weight[unknown].tolist(), strict=True):
-                gain = slope * ticks + extra[b].get(u, 0)
+            figures = unknown.tolist(), weight[unknown].tolist(), blocks.share[unknown].tolist()
+            for u, ticks, share in zip(*figures, strict=True):
+                gain = slope * ticks + share_slope * share + extra[b].get(u, 0)
                 if gain:
                     gains.append((b, u, gain))
                     value += min(0, gain)
@@ -162,7 +173,7 @@ class Multipliers:
         names, places = blocks.names, blocks.places
         return [
             self.factor,
-            self.of_block if blocks.heavy is None else [*self.of_block, self.of_heavy],
+            [*self.of_block, *([] if blocks.heavy is None else [self.of_heavy]), *self.of_share],
             [[places[t], b + 1, names[u], names[v], amount] for t, b, u, v, amount in self.cuts],
             [[names[u], names[v], b + 1, amount] for u, v, b, amount in self.orders],
             [[names[u], b + 1, amount] for u, b, amount in self.prefixes],
@@ -171,4 +182,10 @@ class Multipliers:
     @property
     def size(self) -> int:
         """About how many bytes the document has."""
-        return 24 * len(self.cuts) + 20 * len(self.orders) + 14 * len(self.prefixes) + 12 * len(self.of_block) + 20
+        return (
+            24 * len(self.cuts)
+            + 20 * len(self.orders)
+            + 14 * len(self.prefixes)
+            + 12 * (len(self.of_block) + len(self.of_share))
+            + 20
+        )

@@ -21,6 +21,9 @@ SCALE = 1000.0
 _MISSING = 1000.0
 """Objective per unit of weight that a heavy block lacks; else some cases had no solution, hence no multipliers."""
 
+_OVERFULL = 100.0
+"""Objective per unit by which a block holds more of the weights than its stages can, for the same reason."""
+
 _MOST_TIMES = 8
 """Times as much counts of an op or tensor at most: more rules out no more, and HiGHS refuses large coefficients."""
 
@@ -39,6 +42,8 @@ class Relaxed:
         Multiplier of each block's row; with the blocks' stages they add up to 1.
     of_heavy
         Multiplier of the row of the heavy block, none if there is none.
+    of_share
+        Multiplier of each block's row of weights, in ticks for a unit of weight; none if there are none.
     of_cut, of_order, of_prefix
         Multipliers of the other rows, in ticks; what they are of is in the programme's ``cuts``, ``orders`` and
         ``prefixes``.
@@ -48,6 +53,7 @@ class Relaxed:
     prefixes: FloatArray
     of_block: FloatArray
     of_heavy: FloatArray
+    of_share: FloatArray
     of_cut: FloatArray
     of_order: FloatArray
     of_prefix: FloatArray
@@ -56,8 +62,9 @@ class Relaxed:
 class StageProgram:
     """Minimise z so that each block of s stages costs s·z at most, with what is known fixed.
 
-    Columns are y(u, b) as far as it is unknown, c(t, b) where it can matter, z, and what a heavy block lacks. Rows are
-    those of :mod:`mtpp.checker.bounds.branch_and_bound`, but those that always hold.
+    Columns are y(u, b) as far as it is unknown, c(t, b) where it can matter, z, what a heavy block lacks, and how much
+    too much blocks hold of the weights that stages have capacities for. Rows are those of
+    :mod:`mtpp.checker.bounds.branch_and_bound`, but those that always hold.
 
     Parameters
     ----------
@@ -92,6 +99,7 @@ class StageProgram:
         self.cuts, crossing = self._add_cuts(rows)
         self._add_blocks(rows, crossing)
         self._add_heavy(rows)
+        self._add_shares(rows)
         self._program = BoxProgram(self._model(rows), int(self._open.sum()))
 
     @property
@@ -109,10 +117,19 @@ class StageProgram:
         prefixes = self._inside.astype(float)
         prefixes[self._open] = found.columns[: len(lower)]
         prices = np.maximum(0.0, found.prices)
-        ends = np.cumsum([len(self.orders), len(self.prefixes), len(self.cuts), len(self._blocks.stages)])
-        of_order, of_prefix, of_cut, of_block, of_heavy = np.split(prices, ends)
+        blocks = self._blocks
+        counts = [
+            len(self.orders),
+            len(self.prefixes),
+            len(self.cuts),
+            len(blocks.stages),
+            int(blocks.heavy is not None),
+        ]
+        of_order, of_prefix, of_cut, of_block, of_heavy, of_share = np.split(prices, np.cumsum(counts))
         ticks = self.most / SCALE
-        return Relaxed(found.value, prefixes, of_block, of_heavy, of_cut * ticks, of_order * ticks, of_prefix * ticks)
+        of_share = of_share * (self.most / max(1, blocks.capacity))
+        scaled = of_share, of_cut * ticks, of_order * ticks, of_prefix * ticks
+        return Relaxed(found.value, prefixes, of_block, of_heavy, *scaled)
 
     def _add_orders(self, rows: _Rows) -> Int64Array:
         tails, heads = self._blocks.edges
@@ -172,6 +189,18 @@ class StageProgram:
         self._in_block(rows, np.full(len(everything), here[0]), everything, blocks.heavy - 1, self._weight())
         rows.entries(here, np.array([self._columns + 1]), 1.0)
 
+    def _add_shares(self, rows: _Rows) -> None:
+        blocks = self._blocks
+        if blocks.shares is None:
+            return
+        scale = SCALE / max(1, blocks.capacity)
+        everything = np.flatnonzero(blocks.share)
+        share = np.minimum(blocks.share[everything] * scale, _MOST_TIMES * SCALE * sum(blocks.stages))
+        for b, stages in enumerate(blocks.stages):
+            here = rows.add(np.array([stages * blocks.capacity * scale]))
+            self._in_block(rows, np.full(len(everything), here[0]), everything, b, -share)
+            rows.entries(here, np.array([self._columns + 1 + (blocks.heavy is not None)]), 1.0)
+
     def _weight(self) -> FloatArray:
         scaled = self._blocks.weights.weight * (SCALE / self.most)
         weight: FloatArray = np.minimum(scaled, _MOST_TIMES * SCALE * sum(self._blocks.stages))
@@ -206,7 +235,8 @@ class StageProgram:
             rows.constants(here[inside], sign * factors[inside])
 
     def _model(self, rows: _Rows) -> MipModel:
-        cost = np.append(np.zeros(self._columns), [1.0] if self._blocks.heavy is None else [1.0, _MISSING])
+        penalties = [_MISSING] * (self._blocks.heavy is not None) + [_OVERFULL] * (self._blocks.shares is not None)
+        cost = np.append(np.zeros(self._columns), [1.0, *penalties])
         upper = np.where(cost > 0, np.inf, 1.0)
         count = len(cost)
         matrix = rows.matrix(count)

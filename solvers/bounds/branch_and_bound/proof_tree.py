@@ -123,5 +123,7 @@ class ProofTree:
             proof["anchor"] = [blocks.names[blocks.anchor[0]], blocks.anchor[1]]
         if blocks.heavy is not None:
             proof["heavy"] = blocks.heavy
+        if blocks.shares is not None:
+            proof["weights"] = blocks.shares.document()
         size = len(json.dumps(proof, separators=(",", ":")))
         return proof if size <= self._most_bytes else None

@@ -46,6 +46,7 @@ from mtpp.solvers.bounds.configuration.kernels.stage_families import (
 from mtpp.solvers.bounds.configuration.weights import WeightSearch
 from mtpp.solvers.bounds.limits import BoundLimits
 from mtpp.solvers.bounds.tensor_places import tensor_places
+from mtpp.solvers.downsets.stage_shares import StageShares
 from mtpp.solvers.threads import Threads
 
 _FIRST_STEP = 0.3
@@ -95,6 +96,8 @@ class ConfigurationSearch:
         Proof of the highest limit that was ruled out here, None if none was.
     partition
         None: no partition is found on the way.
+    shares
+        None: its weights hold for stages of k, not for all convex sets.
     """
 
     def __init__(self, instance: Instance, limits: BoundLimits, threads: Threads) -> None:
@@ -111,6 +114,7 @@ class ConfigurationSearch:
         self._certain = True  # whether that showed that such limits cannot be ruled out by these means
         self.proven: StageProof | None = None
         self.partition: Partition | None = None
+        self.shares: tuple[StageShares, ...] = ()
 
     @property
     def lower(self) -> int:

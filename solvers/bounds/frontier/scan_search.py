@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ from mtpp.solvers.bounds.frontier.scan import room_within
 from mtpp.solvers.bounds.frontier.scan_order import ScanOrder
 from mtpp.solvers.bounds.limits import BoundLimits
 from mtpp.solvers.bounds.tensor_places import tensor_places
+from mtpp.solvers.downsets.stage_shares import StageShares
 
 _CLOSE = 0.00005
 """Limits so close together are not told apart."""
@@ -95,6 +97,11 @@ class ScanSearch(ABC):
     @abstractmethod
     def put_off(self) -> None:
         """Give the memory of what need not be kept back, until the next run."""
+
+    @property
+    def shares(self) -> Sequence[StageShares]:
+        """Weights for other searches, of limits that were not ruled out."""
+        return ()
 
     @property
     def reached(self) -> int:
