@@ -80,7 +80,7 @@ class DeviceTerms:
             found = [ClassTerms(streamed, 1, 0, weight, instance.transfer, constant)]
         else:
             found = [_in_ticks(instance.of_class(c), limit) for c in range(len(instance.machine.classes))]
-        held = [_in_bytes(instance, c) for c in range(len(found))]
+        held = [_in_bytes(instance, c, one) for c, one in enumerate(found)]
         limits = [[one] if other is None else [one, other] for one, other in zip(found, held, strict=True)]
         parts = [_part_of_memory(*rows, limit=limit) for rows in limits]
         largest = max(parts)  # one class at least pays for ticks, or limits would say nothing
@@ -124,13 +124,16 @@ def _in_ticks(instance: Instance, limit: int) -> ClassTerms:
     return ClassTerms(streamed, 1, 0, weight, instance.transfer, constant)
 
 
-def _in_bytes(instance: Instance, c: int) -> ClassTerms | None:
-    """Return what stages hold of parameters on a class of devices; None if its memory is not limited."""
+def _in_bytes(instance: Instance, c: int, in_ticks: ClassTerms) -> ClassTerms | None:
+    """Return what stages hold of parameters on a class of devices; None if its memory is not limited.
+
+    A proof says of each class what its ticks are, also where stages do not pay for them.
+    """
     device = instance.machine.classes[c]
     if device.memory_bytes is None:
         return None
     held = device.memory_bytes - (device.activation_reserve_bytes if device.peak == "reserve" else 0)
-    return ClassTerms(False, 0, 1, instance.param_bytes, np.zeros_like(instance.transfer), held)
+    return ClassTerms(in_ticks.streamed, 0, 1, instance.param_bytes, np.zeros_like(instance.transfer), held)
 
 
 def _part_of_memory(in_ticks: ClassTerms, in_bytes: ClassTerms | None = None, *, limit: int) -> float:

@@ -69,6 +69,11 @@ def test_limits_around_the_optimum(method: str, free: bool) -> None:
     assert met > tried / 2
 
 
+def test_fast_memories_where_memory_is_scarce() -> None:
+    """Windows count streamed parameters of devices whose stages pay for bytes."""
+    assert hold("position-weights", range(746, 747), free=False, neighbours=False)[0] == 3
+
+
 @each_search
 def test_neighbours(method: str, free: bool) -> None:
     """Stages pay at least once, over the best link of their device, for each tensor that they cut."""
