@@ -56,8 +56,6 @@ class DownsetArrays(NamedTuple):
         A row for each reader of a weight that several ops read, and of a state: op, weight, bytes, and the share of
         them in the op's parameters; int64, shape (rows, 4), rows of a weight one after the other. Empty where stages
         hold their ops' shares: :func:`holding_whole`.
-    weight
-        Of each op, of which no stage holds more than a capacity; all 0 where none is known. int64, shape (n,).
     """
 
     work: Int64Array
@@ -80,7 +78,6 @@ class DownsetArrays(NamedTuple):
     key: WordArray
     memory: MemoryArrays
     shared: Int64Array
-    weight: Int64Array
 
 
 class DownsetStore(NamedTuple):
@@ -132,7 +129,8 @@ class DownsetScratch(NamedTuple):
     crosses
         Whether it is certain that a tensor made in the stage or before is read after it, uint8.
     frames
-        One after the other, one per decision, int64.
+        One after the other, one per decision, int64. The last n items are weights of the ops of which no stage holds
+        more than a capacity, 0 where there are none: an array of their own slows all searches down by a tenth.
     trail_kind, trail_item
         Changes in the order in which they were made, uint8 and int32.
     chosen, places, pins_left
@@ -207,7 +205,6 @@ def downset_arrays(instance: Instance, device_class: int | None = None) -> Downs
         np.random.Generator(np.random.PCG64(n)).integers(0, 2**64, n, dtype=np.uint64),
         memory,
         np.zeros((0, 4), dtype=np.int64),
-        np.zeros(n, dtype=np.int64),
     )
 
 
@@ -290,7 +287,7 @@ def downset_scratch(arrays: DownsetArrays, ground: GroundArrays) -> DownsetScrat
         np.zeros(m, dtype=np.int32),
         np.zeros(m, dtype=np.int32),
         np.zeros(m, dtype=np.uint8),
-        np.zeros((n + 3) * FRAME, dtype=np.int64),
+        np.zeros((n + 3) * FRAME + n, dtype=np.int64),
         np.zeros(changes, dtype=np.uint8),
         np.zeros(changes, dtype=np.int32),
         np.zeros(len(ground.places), dtype=np.uint8),

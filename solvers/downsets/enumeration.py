@@ -42,7 +42,6 @@ from mtpp.solvers.downsets.resumable_search import ResumableSearch
 from mtpp.solvers.downsets.stage_shares import StageShares, shares_within
 from mtpp.solvers.reduction.reduced_instance import ReducedInstance
 from mtpp.solvers.stage_cost.cost_arrays import GroundArrays
-from mtpp.solvers.stage_cost.kernels.stage_cost import NEVER
 
 _FIRST_CAPACITY = 512
 
@@ -159,11 +158,11 @@ class DownsetEnumeration(ResumableSearch):
     def _begin(self) -> None:
         problem = self._problem
         self._arrays = holding_whole(problem.instance, problem.arrays) if self.whole else problem.arrays
-        if self.shares is not None:
-            self._arrays = self._arrays._replace(weight=self.shares.weights[problem.instance.order])
         self._store: DownsetStore = downset_store(self._arrays, min(_FIRST_CAPACITY, self._most))
         rebuild_table(1, self._store)
         self._scratch = downset_scratch(self._arrays, problem.ground)
+        if self.shares is not None:
+            self._scratch.frames[-problem.instance.op_count :] = self.shares.weights[problem.instance.order]
         self._registers[LAST_BASE] = _ALL
         self._registers[TOTAL_WORK] = self._arrays.work.sum()
 
@@ -193,7 +192,7 @@ class DownsetEnumeration(ResumableSearch):
             self._stages,
             self.limit,
             self._later,
-            NEVER if self.shares is None else self.shares.capacity,
+            0 if self.shares is None else self.shares.capacity,
             last_step,
         )
 

@@ -73,7 +73,8 @@ LEAST_COST = 9
 """The stage has to cost more than this, or an op that was left out would have fitted."""
 
 STAGE_WEIGHT, LATER_WEIGHT = 10, 11
-"""Weight of the ops inside, and of those certain to come later."""
+"""Weight of the ops inside, and of those certain to come later. Of the frame before the first, which stands for no
+decision: the most that it may be; 0 for the former if there are no weights."""
 
 FRAME = 12
 

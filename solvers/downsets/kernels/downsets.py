@@ -29,6 +29,7 @@ from mtpp.solvers.downsets.kernels.downset_layout import (
     PAIRS,
     PARAMS,
     PHASE,
+    STAGE_WEIGHT,
     TOTAL_PARAMS,
     TOTAL_WORK,
     WORK,
@@ -92,7 +93,7 @@ def search_downsets(
         Ticks by the number of stages before, int64, shape (stage_count + 1,);
         see :mod:`mtpp.solvers.downsets.least_crossings`.
     capacity
-        The most weight of a stage; :data:`NEVER` where there are no weights.
+        The most weight of a stage; 0 where there are no weights.
     last_step
         Return :data:`OUT_OF_STEPS` when so many steps have been made in all.
 
@@ -115,8 +116,9 @@ def search_downsets(
         if rest >= 1:
             if registers[DEPTH] == 0:
                 unpack(store.bits[base], limit, arrays, scratch, registers)
-            later_capacity = NEVER if rest > NEVER // (capacity + 1) else rest * capacity
-            if scratch.frames[FRAME + LATER_WEIGHT] > later_capacity:
+            scratch.frames[STAGE_WEIGHT] = capacity
+            scratch.frames[LATER_WEIGHT] = NEVER if rest > NEVER // (capacity + 1) else rest * capacity
+            if scratch.frames[FRAME + LATER_WEIGHT] > scratch.frames[LATER_WEIGHT]:
                 registers[DEPTH] = 0
                 registers[NEXT] += 1
                 continue
@@ -125,7 +127,7 @@ def search_downsets(
             while True:
                 if registers[DOWNSETS] == room:
                     return OUT_OF_ROOM
-                code = next_stage(due, limit, capacity, later_capacity, last_step, arrays, scratch, registers)
+                code = next_stage(due, limit, last_step, arrays, scratch, registers)
                 if code == OUT_OF_STEPS:
                     return OUT_OF_STEPS
                 if code == ENDED:

@@ -47,14 +47,7 @@ if TYPE_CHECKING:
 
 @subroutine
 def next_stage(
-    due: int,
-    limit: int,
-    capacity: int,
-    later_capacity: int,
-    last_step: int,
-    arrays: DownsetArrays,
-    scratch: DownsetScratch,
-    registers: Int64Array,
+    due: int, limit: int, last_step: int, arrays: DownsetArrays, scratch: DownsetScratch, registers: Int64Array
 ) -> int:
     """Go on with the decisions until they come to a stage of at most *limit* ticks, without overflow.
 
@@ -62,8 +55,6 @@ def next_stage(
     ----------
     due
         Work that the stage has to hold, less what crosses from it, for the rest to fit.
-    capacity, later_capacity
-        Most weight of the stage, and of all that comes after it.
     last_step
         As of :func:`search_downsets`.
 
@@ -73,7 +64,7 @@ def next_stage(
     is no other stage. :data:`OUT_OF_STEPS`.
     """
     work, param_bytes, transfer, memory = arrays.work, arrays.param_bytes, arrays.transfer, arrays.memory
-    owed, weight = arrays.owed, arrays.weight
+    owed = arrays.owed
     producer, consumer_offsets, consumers = arrays.producer, arrays.consumer_offsets, arrays.consumers
     read_offsets, read, made_offsets, made = arrays.read_offsets, arrays.read, arrays.made_offsets, arrays.made
     successor_offsets, successors = arrays.successor_offsets, arrays.successors
@@ -136,20 +127,21 @@ def next_stage(
             params = frames[frame + PARAMS] + param_bytes[v]
             open_work = frames[frame + OPEN_WORK] - work[v]
             open_cost = frames[frame + OPEN_COST] - most_cost[v]
-            held = frames[frame + STAGE_WEIGHT] + weight[v]
             paid = cost
             if memory.mode != NO_MEMORY:
                 paid = stage_ticks(paid, params, memory.figures[EQUAL, RESERVE_BYTES], EQUAL, memory)
             if (
                 paid <= limit
-                and held <= capacity
                 and min(inside + open_work, limit - paid + inside) - crossing >= due
                 and cost + open_cost > frames[frame + LEAST_COST]
             ):
                 least_cost = frames[frame + LEAST_COST]
                 _descend(frames, child, at, cost, inside, params, open_work, crossing, open_cost, least_cost)
-                frames[child + STAGE_WEIGHT] = held
-                frames[child + LATER_WEIGHT] = frames[frame + LATER_WEIGHT]
+                if frames[STAGE_WEIGHT] > 0:
+                    frames[child + STAGE_WEIGHT] = frames[frame + STAGE_WEIGHT] + frames[len(frames) - len(work) + v]
+                    frames[child + LATER_WEIGHT] = frames[frame + LATER_WEIGHT]
+                    if frames[child + STAGE_WEIGHT] > frames[STAGE_WEIGHT]:
+                        continue
                 depth += 1
             continue
         while trail > frames[frame + MARK]:
@@ -168,9 +160,8 @@ def next_stage(
         v = open_ops[frames[frame + AT]]
         cost, crossing, open_work = frames[frame + COST], frames[frame + CROSSING], frames[frame + OPEN_WORK]
         open_cost, least_cost = frames[frame + OPEN_COST], frames[frame + LEAST_COST]
-        left_weight = frames[frame + LATER_WEIGHT]
         most_work = min(frames[frame + WORK] + open_work - work[v], frames[FRAME + OPEN_WORK] - loss[v])
-        if most_work - crossing < due or left_weight + weight[v] > later_capacity:
+        if most_work - crossing < due:
             continue
         if giver[v] and most_cost[v] > 0 and memory.mode == NO_MEMORY:
             least_cost = max(least_cost, limit - most_cost[v])
@@ -187,7 +178,6 @@ def next_stage(
             u = stack[waiting]
             open_work -= work[u]
             open_cost -= most_cost[u]
-            left_weight += weight[u]
             for e in range(read_offsets[u], read_offsets[u + 1]):
                 t = read[e]
                 maker = status[producer[t]]
@@ -210,7 +200,6 @@ def next_stage(
                     waiting += 1
         if (
             cost <= limit
-            and left_weight <= later_capacity
             and min(frames[frame + WORK] + open_work, limit - cost + frames[frame + WORK]) - crossing >= due
             and cost + open_cost > least_cost
         ):
@@ -226,8 +215,15 @@ def next_stage(
                 open_cost,
                 least_cost,
             )
-            frames[child + STAGE_WEIGHT] = frames[frame + STAGE_WEIGHT]
-            frames[child + LATER_WEIGHT] = left_weight
+            if frames[STAGE_WEIGHT] > 0:
+                frames[child + STAGE_WEIGHT] = frames[frame + STAGE_WEIGHT]
+                later_weight = frames[frame + LATER_WEIGHT]
+                for i in range(frames[frame + MARK], trail):
+                    if trail_kind[i] == OP_DECIDED:
+                        later_weight += frames[len(frames) - len(work) + trail_item[i]]
+                frames[child + LATER_WEIGHT] = later_weight
+                if later_weight > frames[LATER_WEIGHT]:
+                    continue
             depth += 1
     registers[DEPTH] = 0
     registers[TRAIL] = 0
@@ -285,7 +281,7 @@ def unpack(
         need[v] = needed + work[v]
         if need[v] > limit or status[v] == OUTSIDE:
             status[v] = OUTSIDE
-            left_weight += arrays.weight[v]
+            left_weight += scratch.frames[len(scratch.frames) - len(work) + v]
         else:
             scratch.open_ops[count] = v
             count += 1

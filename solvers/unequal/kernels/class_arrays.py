@@ -37,5 +37,4 @@ def arrays_of_class(c: int, classes: ClassArrays) -> DownsetArrays:
         shared.key,
         MemoryArrays(shared.memory.mode, classes.figures[c]),
         shared.shared,
-        shared.weight,
     )

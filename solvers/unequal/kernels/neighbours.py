@@ -123,7 +123,7 @@ def search_neighbours(
         while True:
             if is_full(base, store, pool, registers):
                 return OUT_OF_ROOM
-            code = next_stage(registers[DUE], registers[PAID], NEVER, NEVER, last_step, arrays, scratch, registers)
+            code = next_stage(registers[DUE], registers[PAID], last_step, arrays, scratch, registers)
             if code == OUT_OF_STEPS:
                 return OUT_OF_STEPS
             if code == ENDED:

@@ -31,7 +31,6 @@ from mtpp.solvers.downsets.kernels.stages import next_stage, unpack
 from mtpp.solvers.jit import kernel, subroutine
 from mtpp.solvers.orders.kernels.device_labels import room_after
 from mtpp.solvers.stage_cost.cost_arrays import GroundArrays
-from mtpp.solvers.stage_cost.kernels.stage_cost import NEVER
 from mtpp.solvers.unequal.kernels.device_sets import (
     all_suffice,
     joined,
@@ -105,7 +104,7 @@ def search_replicas(
             scratch.frames[FRAME + OPEN_WORK] += _NOT_DUE
         while True:
             if registers[PENDING] == 0:
-                code = next_stage(registers[DUE], registers[ROOM], NEVER, NEVER, last_step, arrays, scratch, registers)
+                code = next_stage(registers[DUE], registers[ROOM], last_step, arrays, scratch, registers)
                 if code == OUT_OF_STEPS:
                     return OUT_OF_STEPS
                 if code == ENDED:

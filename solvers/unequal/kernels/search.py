@@ -27,7 +27,7 @@ from mtpp.solvers.downsets.kernels.stages import held_by_stage, next_stage, peak
 from mtpp.solvers.jit import kernel, subroutine
 from mtpp.solvers.orders.kernels.device_labels import room_after, step
 from mtpp.solvers.stage_cost.cost_arrays import IN_ORDER, NO_MEMORY, RESERVE_BYTES, GroundArrays
-from mtpp.solvers.stage_cost.kernels.stage_cost import EQUAL, NEVER, stage_ticks
+from mtpp.solvers.stage_cost.kernels.stage_cost import EQUAL, stage_ticks
 from mtpp.solvers.unequal.kernels.class_arrays import arrays_of_class
 from mtpp.solvers.unequal.kernels.labels import finished, fits, is_full, keep_spent_label, next_turn, reached_downset
 from mtpp.solvers.unequal.kernels.register_layout import (
@@ -103,7 +103,7 @@ def search_unequal(
         while True:
             if is_full(base, store, pool, registers):
                 return OUT_OF_ROOM
-            code = next_stage(registers[DUE], registers[PAID], NEVER, NEVER, last_step, arrays, scratch, registers)
+            code = next_stage(registers[DUE], registers[PAID], last_step, arrays, scratch, registers)
             if code == OUT_OF_STEPS:
                 return OUT_OF_STEPS
             if code == ENDED:
