@@ -27,14 +27,11 @@ _FIRST_SHARE = 0.4
 _STEP = 2000
 """The first limit is one part in so many above the lower bound, and so is the least gap that is worth a search."""
 
-_WEIGHED_AFTER = 1 << 20
+_WEIGHED_AFTER = 1 << 21
 """Steps after which weights are looked for."""
 
-_LITTLE_SLACK = 0.1
-"""Stages that weights leave empty at most where every stage has to be nearly full."""
-
-_TIMES_AGAIN = 8
-"""Times the steps that such weights took for the search to begin again with: most of its steps lead nowhere soon."""
+_PER_WEIGHING = 4
+"""Steps of searches for each one of weights, at least."""
 
 _LESS_SLACK = 0.75
 """Part of the slack of the weights in use that better ones may have, for the search to begin again with them."""
@@ -165,8 +162,7 @@ class RelaxedSearch:
         began = self.steps
         if search.state in ("open", "full") and self._weighed(search.limit):
             search = self._open = self._problem.search(search.limit, self._memory_bytes)
-            times = _TIMES_AGAIN if self._slack <= _LITTLE_SLACK else 1
-            self._run(search, max(last_step, self.steps + times * (self.steps - began)))
+            self._run(search, max(last_step, 2 * self.steps - began))
         if search.state != "open":
             self._open = None
             self._settle(search)
@@ -176,9 +172,9 @@ class RelaxedSearch:
         problem, rule, steps = self._problem, self._rule, self.steps - self._weighing
         if rule is None or not isinstance(problem, DownsetProblem):
             return False
-        if steps < max(_WEIGHED_AFTER, self._weighing) or self._ended():
+        if steps < max(_WEIGHED_AFTER, _PER_WEIGHING * self._weighing) or self._ended():
             return False
-        shares, made = rule.improved(limit, steps, self._ended)
+        shares, made = rule.improved(limit, steps // _PER_WEIGHING, self._ended)
         self.steps += made
         self._weighing += made
         k = self._reduced.instance.k

@@ -2,7 +2,7 @@
 
 A search that goes on for long gains from weights of which hardly any stage has room to spare
 (:mod:`mtpp.solvers.downsets.stage_shares`). They are looked for at the limit of the search, on the instance that is
-searched, with as much work as was spent on the search: what they cost is never more than a share of it.
+searched, with as much work as the search allows: what they cost is never more than a share of it.
 """
 
 from __future__ import annotations
