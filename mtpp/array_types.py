@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 Int32Array = NDArray[np.int32]
 Int64Array = NDArray[np.int64]
 UInt64Array = NDArray[np.uint64]
+Float32Array = NDArray[np.float32]
 Float64Array = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 Array = NDArray[Any]

@@ -144,7 +144,7 @@ class ConvexWeightSearch(ScanSearch):
         self._position: Int32Array = np.argsort(order.order).astype(np.int32)
         self._seats = Seats.of(instance, self._terms.class_of)
         self._pools = [Pool() for _ in self._steps]
-        self._best = _first_weights(instance, max(self._terms.classes, key=lambda costs: costs.per_tick))
+        self._best = first_weights(instance, max(self._terms.classes, key=lambda costs: costs.per_tick))
         self._scans: list[Scan] | None = None
         self._master: Master | None = None
         self._shares: dict[int, StageShares] = {}
@@ -334,8 +334,8 @@ def _most(priced: Priced, floor: int, count: int) -> int:
     return int(priced.worth[count - 1]) if count else floor - 1
 
 
-def _first_weights(instance: Instance, costs: ClassTerms) -> Float64Array:
-    """Return the cost of each op, and half of the transfers that it may be cut from."""
+def first_weights(instance: Instance, costs: ClassTerms) -> Float64Array:
+    """Return the cost of each op, and half of the transfers that it may be cut from, all summing to 1."""
     weight = costs.weight.astype(np.float64)
     touched = np.repeat(costs.transfer, np.diff(instance.pin_offsets))
     np.add.at(weight, instance.pins, 0.5 * touched)

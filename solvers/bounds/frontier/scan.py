@@ -28,18 +28,19 @@ from mtpp.solvers.bounds.frontier.kernels.layers import (
     Steps,
     build_layers,
     costs_ahead,
+    most_cost,
     trimmed,
     within_cost,
 )
 
 LARGEST_WORTH = 2**36
-"""Largest sum of the worths of all ops: with :data:`SHIFT` bits more it stays far below 2^63."""
+"""Largest sum of the worths of all ops: with some bits more it stays far below 2^63."""
 
-_LARGEST_VALUE = 2**60
-"""Largest price of all ticks that a slope is tried for: int64 kernels wrap silently."""
+_VALUE_BITS = 58
+"""Bits of the largest values, of all worths and of the price of all ticks: int64 kernels wrap silently."""
 
-SHIFT = 20
-"""Bits after the point of a slope."""
+_MOST_SHIFT = 40
+"""Bits after the point of a slope at most."""
 
 _STATE_BYTES, _ENTRY_BYTES = 1024, 128
 """Bytes of a state and of an entry, arrays that grow included, for two scans at once."""
@@ -176,7 +177,6 @@ class Scan:
             self._arcs,
             worth,
             slope,
-            values_ahead(self.layers, worth, slope),
             self._costs_ahead,
             self.limit,
             floor,
@@ -224,20 +224,77 @@ def scan_layers(steps: Steps, allowed: Int64Array, room: Room, *, lazy: bool) ->
     return layers
 
 
+class Labelling(NamedTuple):
+    """The best labelling of a stage.
+
+    Attributes
+    ----------
+    labels
+        By position, int32, shape (n,).
+    gap
+        Of the Lagrangian bound on its worth.
+    entries
+        That it was found among.
+    """
+
+    worth: int
+    labels: Int32Array
+    gap: int
+    entries: int
+
+
+def best_labelling(
+    layers: Layers,
+    arcs: Arcs,
+    worth: Int64Array,
+    slope: Slope,
+    least_ahead: Int64Array,
+    limit: int,
+    gap: int,
+    reach: int,
+    most_entries: int,
+) -> Labelling | None:
+    """Return a labelling within a limit that is worth most, None if that took more entries than there may be.
+
+    Parameters
+    ----------
+    gap, reach
+        By how much the Lagrangian bound is likely to be too high, give or take.
+    """
+    ahead = values_ahead(layers, worth, slope)
+    upper = (int(ahead[0]) + slope.price * limit) >> slope.shift
+    last, floor = len(layers.target) - 1, upper - gap - reach
+    while True:
+        fronts = fronts_behind(layers, arcs, worth, slope, least_ahead, limit, floor, 1 << 62, most_entries)
+        if fronts.state == FULL:
+            return None
+        at = int(fronts.offsets[last + 1]) - 1
+        if at >= fronts.offsets[last] and fronts.worth[at] >= floor:
+            break
+        reach *= 2
+        floor -= reach
+    labels: Int32Array = np.zeros(len(worth), dtype=np.int32)
+    way_to(layers, arcs, worth, fronts, last, at, labels)
+    return Labelling(int(fronts.worth[at]), labels, upper - int(fronts.worth[at]), len(fronts.cost))
+
+
 def best_slope(layers: Layers, worth: Int64Array, limit: int) -> Slope:
     """Return the price of ticks at which the Lagrangian bound on the worth within a limit is least.
 
     Between a labelling that costs too much and one that does not, the price at which both have the same value is tried
     next, as long as it is a better one. O(trials · states).
     """
+    total = int(np.abs(worth).max(axis=1).sum()) if len(worth) else 0
+    shift = max(0, min(_MOST_SHIFT, _VALUE_BITS - total.bit_length()))
     if len(layers.target) == 0:
-        return Slope(0, SHIFT)
+        return Slope(0, shift)
+    highest = (1 << _VALUE_BITS) // max(1, limit, most_cost(layers))
     labels: Int32Array = np.zeros(len(worth), dtype=np.int32)
     least, best = -NONE, 0
 
     def met_at(price: int) -> tuple[int, int]:
         nonlocal least, best
-        slope = Slope(price, SHIFT)
+        slope = Slope(price, shift)
         ahead = values_ahead(layers, worth, slope)
         met = best_way(layers, worth, slope, ahead, labels)
         bound = int(ahead[0]) + price * limit
@@ -247,17 +304,17 @@ def best_slope(layers: Layers, worth: Int64Array, limit: int) -> Slope:
 
     expensive = met_at(0)
     if expensive[0] <= limit:
-        return Slope(0, SHIFT)
-    high = max(1, (LARGEST_WORTH << SHIFT) // max(1, limit * len(worth)))
+        return Slope(0, shift)
+    high = max(1, min(highest, (total << shift) // max(1, limit)))
     cheap = met_at(high)
-    while cheap[0] > limit and 16 * high * max(1, expensive[0]) <= _LARGEST_VALUE:
-        high *= 16
+    while cheap[0] > limit and high < highest:
+        high = min(16 * high, highest)
         cheap = met_at(high)
     low = 0
     for _ in range(_TRIALS):
         if cheap[0] >= expensive[0]:
             break
-        price = ((expensive[1] - cheap[1]) << SHIFT) // (expensive[0] - cheap[0])
+        price = ((expensive[1] - cheap[1]) << shift) // (expensive[0] - cheap[0])
         if not low < price < high:
             break
         met = met_at(price)
@@ -267,4 +324,4 @@ def best_slope(layers: Layers, worth: Int64Array, limit: int) -> Slope:
             expensive, low = met, price
         else:
             cheap, high = met, price
-    return Slope(best, SHIFT)
+    return Slope(best, shift)

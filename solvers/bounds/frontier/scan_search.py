@@ -111,8 +111,12 @@ class ScanSearch(ABC):
     @property
     def ended(self) -> bool:
         """Whether no higher limit can be ruled out here, or need be."""
-        near = self._failed < self._target and self._failed - self._low <= max(1, int(_CLOSE * self._failed))
-        return near or self._low >= self._target - 1
+        return self._near or self._low >= self._target - 1
+
+    @property
+    def _near(self) -> bool:
+        """Whether limits that could not be ruled out follow at once on those that were."""
+        return self._failed < self._target and self._failed - self._low <= max(1, int(_CLOSE * self._failed))
 
     @property
     def solved(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from mtpp.array_types import Int64Array
@@ -37,13 +37,37 @@ class Step(NamedTuple):
         }
 
 
+class Split(NamedTuple):
+    """Two cases: an op is in one of the first stages up to *stage*, or in one of those behind."""
+
+    op: int
+    stage: int
+    early: Case
+    late: Case
+
+
+@dataclass(eq=False)
+class Case:
+    """Steps that narrow the windows of a case, one after the other, and the cases that it is split into then."""
+
+    steps: list[Step] = field(default_factory=list)
+    split: Split | None = None
+
+    def document(self, name: Int64Array) -> dict[str, Any]:
+        """Return it as JSON values; each split is a level of recursion."""
+        branch = None
+        if self.split is not None:
+            op, stage, *cases = self.split
+            branch = [int(name[op]), stage, *(case.document(name) for case in cases)]
+        return {"steps": [step.document(name) for step in self.steps], "branch": branch}
+
+
 @dataclass(frozen=True, eq=False)
 class PositionProof(ScanProof):
-    """That no partition into k stages stays within a limit: steps, the last of which leaves none."""
+    """That no partition into k stages stays within a limit: a tree of cases, each with steps that leave none."""
 
-    steps: list[Step]
+    tree: Case
 
     def document(self) -> dict[str, Any]:
         """Return the proof as JSON values."""
-        name = self.order.instance.first_members
-        return {**self.terms(), "tree": {"steps": [step.document(name) for step in self.steps], "branch": None}}
+        return {**self.terms(), "tree": self.tree.document(self.order.instance.first_members)}

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import ceil, log2
 from typing import NamedTuple
 
 import numpy as np
 
-from mtpp.array_types import BoolArray, Int64Array
+from mtpp.array_types import BoolArray, Int32Array, Int64Array
 from mtpp.solvers.bounds.frontier.device_terms import ClassTerms
-from mtpp.solvers.bounds.frontier.kernels.fronts import FULL, Arcs, Slope, arcs_of
+from mtpp.solvers.bounds.frontier.kernels.fronts import FULL, NONE, Arcs, Slope, arcs_of, values_ahead
 from mtpp.solvers.bounds.frontier.kernels.layers import (
     BEFORE,
     INSIDE,
@@ -21,35 +22,65 @@ from mtpp.solvers.bounds.frontier.kernels.layers import (
     trimmed,
     within_cost,
 )
-from mtpp.solvers.bounds.frontier.kernels.marginals import Swept, sweep
-from mtpp.solvers.bounds.frontier.scan import LARGEST_WORTH, Room, TooManyStates, best_slope, scan_layers
+from mtpp.solvers.bounds.frontier.kernels.marginals import WHOLE, Swept, sweep
+from mtpp.solvers.bounds.frontier.scan import (
+    LARGEST_WORTH,
+    Room,
+    TooManyStates,
+    best_labelling,
+    best_slope,
+    scan_layers,
+)
 from mtpp.solvers.bounds.frontier.scan_order import ScanOrder
+from mtpp.solvers.bounds.position_weights.bundle import Bundle
 from mtpp.solvers.bounds.position_weights.proof import Step
 from mtpp.solvers.bounds.position_weights.windows import Windows
 
-_COARSE_UNITS = 1000
-"""Weight of a full stage up to which weights become finer before a limit is given up."""
-
-_MOST_UNITS = 4000
+_MOST_UNITS = 500_000
 _FEWEST_UNITS = 120
 
 _STAGES_AT_ONCE = 4
 """Times the states of one scan that those of all stages may be together, without the arrays that make them."""
 
-_HANDY_ENTRIES = 40_000_000
-"""Entries of all scans of a sweep up to which weights may become finer."""
+_REACH = 2.0
+"""Times the slack that labellings may be worth less than the best of their stage to be looked at."""
 
-_STEADY = 0.01
+_STEADY = 0.05
 """Part of the slack that a sweep has to take at least to count."""
 
-_PATIENCE = 2
-"""Sweeps in a row that take less, and remove no label, before weights become finer, or a limit is given up."""
+_PATIENCE = 1
+"""Sweeps in a row that take less, and remove few labels, before mixtures are tried."""
 
 _FEW = 0.01
-"""Labels for each op that a sweep has to remove at least to count."""
+"""Part of the labels left that weights have to remove at least, or they are no step of the proof."""
 
-_NARROW = 0.003
-"""Slack for each stage, in full stages, from which on finer weights may be all that is missing."""
+_FINE_UNITS = 2000
+"""Weight of a full stage at least, for mixtures."""
+
+_SLACK_UNITS = 30
+"""Weight of the slack of a stage at least, for mixtures, on average."""
+
+_LOOKS = 8
+"""Weights that mixtures come to between two looks at the labels that may be removed."""
+
+_PAYS = 0.1
+"""Part of the slack that mixtures have to take at least in that time to count."""
+
+_MIXING_PATIENCE = 3
+"""Times in a row that they take less, and remove few labels, before a limit is given up."""
+
+_WIDE = 0.8
+"""Part of the stages of all windows that are left where weights are kept for other limits."""
+
+_THERE_AND_BACK = ((True, True), (False, True), (True, False))
+_STILL = ((True, False),)
+"""Passes, whether they go forwards, and whether weights move."""
+
+_NOTHING = 1e-6
+"""Slack, in full stages, from which on weights cannot be better, though limits may be too low."""
+
+_FAR = 0.03
+"""Slack for each stage, in full stages, from which on mixtures are not tried: a lower limit comes first."""
 
 
 class _Stage(NamedTuple):
@@ -68,10 +99,16 @@ class Sweeps:
         a[j, v], row 0 being 0, int64, shape (k + 1, n).
     units
         Weight of a full stage, about.
+    kept
+        Weights for other limits, int64, shape (k, n), and their units: the last ones before windows got much narrower.
     last
         Of the last sweep, by stage.
     slack
         After it, in full stages.
+    work, entries, checked
+        Entries of all sweeps, of the last one, and of those whose weights are steps of the proof, about.
+    done
+        Steps that removed labels.
     cramped
         Whether there was no room for the states, or for fronts of weights as coarse as they may be.
     """
@@ -86,23 +123,33 @@ class Sweeps:
         weight: Int64Array,
         units: int,
         room: Room,
+        mixtures: Bundle | None = None,
     ) -> None:
-        self._order, self._steps, self._windows, self._limit, self._room = order, steps, windows, limit, room
+        self._order, self._steps, self.windows, self._limit, self._room = order, steps, windows, limit, room
         self._costs, self._rooms = costs, [one.room(limit) for one in costs]
         self._k = len(weight)
         self.weight = np.concatenate([np.zeros((1, weight.shape[1]), dtype=np.int64), weight])
         self.units = units
         self.cramped = False
         self._stages: list[_Stage] | None = None
-        self._done: list[Step] = []
+        self.done: list[Step] = []
         self.last: list[Swept] = []
         self.slack = np.inf
         self._idle = 0
+        self.kept = weight, units
+        self._first_width = self._width()
+        self._mixing = mixtures is not None
+        self.mixtures = Bundle(self._k, mixtures)
+        self.work = self.entries = self.checked = 0
+        self._place = np.argsort(order.order)
+        self._gap = np.zeros(self._k, dtype=np.int64)
 
     @property
     def exhausted(self) -> bool:
-        """Whether sweeps come to nothing more."""
-        return self._idle >= _PATIENCE
+        """Whether sweeps and mixtures come to nothing more."""
+        if self._mixing or self.slack < _NOTHING:
+            return self._idle >= (_MIXING_PATIENCE if self.slack > _NOTHING else 1)
+        return self._idle >= _PATIENCE and self.slack > _FAR * self._k
 
     def put_off(self) -> None:
         """Give the memory of the scans back."""
@@ -123,8 +170,8 @@ class Sweeps:
         The highest limit that the weights rule out, with its proof if it is above *low*; None where that took too much
         time or memory.
         """
-        if self._windows.empty:
-            return Found(self._limit, self._done)
+        if self.windows.empty:
+            return Found(self._limit, self.done)
         if self._stages is None:
             try:
                 self._stages = self._made()
@@ -133,29 +180,37 @@ class Sweeps:
                 return None
         without = [len(stage.layers.target) == 0 for stage in self._stages]
         if any(without):
-            return Found(self._limit, [*self._done, self._without_way(without)])
+            return Found(self._limit, [*self.done, self._without_way(without)])
         last: list[Swept] | None = []
-        for forwards, moving in ((True, True), (False, True), (True, False)):
+        self._tilt()
+        if self._mixing and _NOTHING < self.slack < np.inf:
+            self._mix(ended)
+        most = [self._most(j) for j in range(1, self._k + 1)]
+        slack = sum(most) - self._credit()
+        self._reach = max(1, int(_REACH * slack)) + 1 if slack >= 0 else WHOLE
+        for forwards, moving in _STILL if self._mixing else _THERE_AND_BACK:
             last = self._passed(self._stages, forwards, moving, ended)
             if last is None:
                 return None
         assert last is not None
         self.last = last
+        for j, one in enumerate(last, start=1):
+            self._gap[j - 1] += self._most(j) - int(one.worth[-1])
         credit = self._credit()
         slack = sum(int(one.worth[-1]) for one in last) - credit
         ruled_out = _highest_below(last, self._costs, credit, self._limit)
-        found = Found(ruled_out, [*self._done, self._final(ruled_out)] if ruled_out > low else None)
+        found = Found(ruled_out, [*self.done, self._final(ruled_out)] if ruled_out > low else None)
         if slack >= 0:
             self._draw(slack)
-            if self._windows.empty:
-                return Found(self._limit, self._done)
+            if self.windows.empty:
+                return Found(self._limit, self.done)
         return found
 
     def _made(self) -> list[_Stage]:
         stages: list[_Stage] = []
         states = 0
         for j in range(1, self._k + 1):
-            allowed = self._windows.allowed(j)[self._order.order]
+            allowed = self.windows.allowed(j)[self._order.order]
             layers = scan_layers(self._steps[j - 1], allowed, self._room, lazy=False)
             layers = trimmed(layers, within_cost(layers, self._rooms[j - 1]))
             states += len(layers.target)
@@ -164,17 +219,68 @@ class Sweeps:
             stages.append(_Stage(layers, arcs_of(layers), costs_ahead(layers, False), costs_behind(layers)))
         return stages
 
-    def _worth(self, j: int) -> Int64Array:
+    def _worth(self, j: int, weight: Int64Array | None = None) -> Int64Array:
         """Return the worth of each label of each op at a stage, by position, int64, shape (n, 3)."""
-        order, weight = self._order.order, self.weight
+        order, weight = self._order.order, self.weight if weight is None else weight
         worth = np.zeros((len(order), LABELS), dtype=np.int64)
         worth[:, INSIDE] = weight[j][order]
         worth[:, BEFORE] = (weight[j] - weight[j - 1])[order]
         return worth
 
+    def _tilt(self) -> None:
+        """Find prices of ticks for the weights at hand."""
+        assert self._stages is not None
+        self._slopes = [
+            best_slope(stage.layers, self._worth(j), self._rooms[j - 1])
+            for j, stage in enumerate(self._stages, start=1)
+        ]
+
+    def _mix(self, ended: Callable[[], bool]) -> None:
+        """Go to better weights by mixtures of labellings."""
+        enough = min(_MOST_UNITS, max(_FINE_UNITS, int(_SLACK_UNITS * self._k / self.slack)))
+        if self.units < enough:
+            self._scale(2 ** ceil(log2(enough / self.units)))
+        self.mixtures.keep_to(self.windows.allowed)
+        found = self.mixtures.improved(
+            self.weight, lambda j, weight: None if ended() else self._labelled(j, weight), _LOOKS, ended
+        )
+        if found is not None:
+            self.weight = found.weight
+
+    def _labelled(self, j: int, weight: Int64Array) -> tuple[int, Int32Array] | None:
+        """Return the most worth of a stage by some weights, and the labels that come to it, by op."""
+        assert self._stages is not None
+        stage, worth = self._stages[j - 1], self._worth(j, weight)
+        if int(np.abs(worth).sum()) > LARGEST_WORTH:
+            return None
+        self._slopes[j - 1] = best_slope(stage.layers, worth, self._rooms[j - 1])
+        found = best_labelling(
+            stage.layers,
+            stage.arcs,
+            worth,
+            self._slopes[j - 1],
+            stage.least_ahead,
+            self._rooms[j - 1],
+            int(self._gap[j - 1]),
+            max(1, self.units // 200),
+            self._room.entries,
+        )
+        if found is None:
+            return None
+        self._gap[j - 1] = found.gap
+        self.work += found.entries
+        return found.worth, found.labels[self._place]
+
+    def _most(self, j: int) -> int:
+        """Return about the most worth of a stage, by Lagrangian relaxation and its gap in the last sweep."""
+        assert self._stages is not None
+        slope, layers = self._slopes[j - 1], self._stages[j - 1].layers
+        value = int(values_ahead(layers, self._worth(j), slope)[0]) + slope.price * self._rooms[j - 1]
+        return (value >> slope.shift) - int(self._gap[j - 1])
+
     def _movable(self, j: int) -> BoolArray:
         """Mark the ops, by position, that may be in the first *j* stages or not."""
-        sides: BoolArray = ((self._windows.first <= j) & (j < self._windows.last))[self._order.order]
+        sides: BoolArray = ((self.windows.first <= j) & (j < self.windows.last))[self._order.order]
         return sides
 
     def _passed(
@@ -200,6 +306,9 @@ class Sweeps:
                 stages[j - 1].least_ahead,
                 stages[j - 1].least_behind,
                 self._rooms[j - 1],
+                self._slopes[j - 1],
+                self._most(j),
+                self._reach,
                 self._room.entries,
             )
             if one.state == FULL:
@@ -212,11 +321,13 @@ class Sweeps:
             else:
                 self.weight[j - 1][order] += one.moved
             found[j - 1] = one
-        self._entries = entries
+        self.entries = entries
+        self.work += entries
         return [one for one in found if one is not None]
 
     def _scale(self, factor: float) -> None:
         self.weight = np.rint(self.weight * factor).astype(np.int64)
+        self._gap = np.rint(self._gap * factor).astype(np.int64)
         self.units = int(self.units * factor)
 
     def _credit(self) -> int:
@@ -224,31 +335,36 @@ class Sweeps:
 
     def _draw(self, slack: int) -> None:
         """Remove the labels that no partition within the limit has, and see whether that helps."""
-        place = np.argsort(self._order.order)
-        step = self._step(slack)
-        windows, removed = self._windows, 0
+        place = self._place
+        windows, removed, left = self.windows, 0, 0
+        gone = []
         for j, one in enumerate(self.last, start=1):
             allowed = windows.allowed(j)
-            gone = np.zeros((len(place), LABELS), dtype=np.bool_)
-            for label in range(LABELS):
-                low = one.through[place, label] < int(one.worth[-1]) - slack
-                gone[:, label] = (allowed >> label & 1).astype(np.bool_) & low
-            removed += int(gone.sum())
-            windows.remove(j, gone)
-        if removed:
-            self._done.append(step)
+            labels = (allowed[:, None] >> np.arange(LABELS) & 1).astype(np.bool_)
+            low = np.maximum(one.through[place], one.least - 1) < int(one.worth[-1]) - slack
+            gone.append(labels & low)
+            removed += int(gone[-1].sum())
+            left += int(labels[labels.sum(axis=1) > 1].sum())
+        if removed > _FEW * left:
+            self.done.append(self._step(slack))
+            self.checked += self.entries
+            for j, labels in enumerate(gone, start=1):
+                windows.remove(j, labels)
             windows.close()
             self._stages = None
         share = slack / self.units
-        if removed > _FEW * self.weight.shape[1] or share < self.slack * (1 - _STEADY):
+        if removed > _FEW * left or share < self.slack * (1 - (_PAYS if self._mixing else _STEADY)):
             self._idle = 0
         else:
             self._idle += 1
-            finer = self.units < _MOST_UNITS and self._entries < _HANDY_ENTRIES
-            if self.exhausted and finer and (share < _NARROW * self._k or self.units < _COARSE_UNITS):
-                self._scale(2)
-                self._idle = 0
         self.slack = share
+        if self._width() >= _WIDE * self._first_width:
+            self.kept = self.weight[1:].copy(), self.units
+        if self._idle >= _PATIENCE and not (self._mixing or self.exhausted):
+            self._mixing, self._idle = True, 0
+
+    def _width(self) -> int:
+        return int((self.windows.last - self.windows.first).sum())
 
     def _step(self, slack: int) -> Step:
         """Return the weights at hand as a step of a proof that removes labels."""
@@ -267,7 +383,7 @@ class Sweeps:
         most = [_most_within(one, room) for one, room in zip(self.last, rooms, strict=True)]
         spare = self._credit() - 1 - sum(most)
         if spare < 0:  # some stage has no labelling within the limit, and so none of any worth
-            most[next(j for j, one in enumerate(self.last) if one.cost[0] > rooms[j])] += spare
+            most[next(j for j, one in enumerate(self.last) if _is_too_much(one, rooms[j]))] += spare
             spare = 0
         floors = [value + 1 + spare // self._k for value in most]
         slopes = [
@@ -289,9 +405,16 @@ class Found(NamedTuple):
 
 
 def _most_within(one: Swept, limit: int) -> int:
-    """Return the most worth of a stage within a limit; where nothing is, less than of any labelling."""
+    """Return the most worth of a stage within a limit, or more; where nothing is, less than of any labelling."""
     at = int(np.searchsorted(one.cost, limit, side="right")) - 1
-    return int(one.worth[at]) if at >= 0 else int(one.worth[0]) - 1
+    if at >= 0:
+        return int(one.worth[at])
+    return int(one.worth[0]) - 1 if one.least == NONE else one.least - 1
+
+
+def _is_too_much(one: Swept, limit: int) -> bool:
+    """Tell whether no labelling of a stage keeps to a limit, as far as is known."""
+    return one.least == NONE and (len(one.cost) == 0 or bool(one.cost[0] > limit))
 
 
 def _highest_below(last: list[Swept], costs: Sequence[ClassTerms], credit: int, limit: int) -> int:
@@ -302,7 +425,7 @@ def _highest_below(last: list[Swept], costs: Sequence[ClassTerms], credit: int, 
     while low < high:
         middle = (low + high) // 2
         at = int(ticks[middle])
-        if any(len(one.cost) == 0 or one.cost[0] > terms.room(at) for one, terms in stages):
+        if any(_is_too_much(one, terms.room(at)) for one, terms in stages):
             low = middle + 1  # a stage that nothing fits into
         elif sum(_most_within(one, terms.room(at)) for one, terms in stages) >= credit:
             high = middle

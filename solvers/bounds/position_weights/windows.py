@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import accumulate
 
 import numpy as np
@@ -35,6 +36,19 @@ class Precedence:
     after: Sequence[Sequence[int]]
     ahead: Int64Array
     behind: Int64Array
+
+    @cached_property
+    def leads_to(self) -> BoolArray:
+        """Whether each op (row) is another one (column), or leads to it, bool, shape (n, n); O(n² + n · edges / 64)."""
+        n = len(self.order)
+        bits = [0] * n
+        for v in reversed(self.order):
+            bits[v] = 1 << v
+            for w in self.after[v]:
+                bits[v] |= bits[w]
+        size = (n + 7) // 8
+        packed = np.frombuffer(b"".join(row.to_bytes(size, "little") for row in bits), dtype=np.uint8)
+        return np.unpackbits(packed.reshape(n, size), axis=1, count=n, bitorder="little").astype(np.bool_)
 
     @classmethod
     def of(cls, instance: Instance, measures: Sequence[Int64Array]) -> Precedence:
@@ -85,6 +99,10 @@ class Windows:
     def empty(self) -> bool:
         """Whether some op can be in no stage: there is no partition."""
         return bool((self.first > self.last).any())
+
+    def copy(self) -> Windows:
+        """Return windows that can be narrowed without these."""
+        return Windows(self.precedence, self.first.copy(), self.last.copy(), self.without.copy())
 
     def allowed(self, j: int) -> Int64Array:
         """Return the labels that ops can have at a stage, each as a sum of 1 << label, int64, shape (n,)."""

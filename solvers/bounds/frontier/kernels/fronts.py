@@ -117,6 +117,76 @@ def values_ahead(layers: Layers, worth: Int64Array, slope: Slope) -> Int64Array:
 
 
 @kernel
+def prices_of(slope: Slope) -> Int64Array:
+    """Return the price of a slope and lower ones, int64, shape (prices,).
+
+    Of ways that have paid much already, the rest of a good one is dear for what it is worth: each price keeps fronts
+    short somewhere.
+    """
+    return np.array([slope.price, slope.price * 3 // 4, slope.price // 2])
+
+
+@kernel
+def rests_ahead(layers: Layers, worth: Int64Array, slope: Slope) -> Int64Array:
+    """Return the best values of ways from each state to the last layer, at each price, int64, shape (states, prices).
+
+    O(states · prices).
+    """
+    prices = prices_of(slope)
+    count, n = len(layers.target), len(layers.offsets) - 2
+    best = np.full((count, len(prices)), NONE, dtype=np.int64)
+    for q in range(layers.offsets[n], count):
+        best[q] = 0
+    for i in range(n - 1, -1, -1):
+        for q in range(layers.offsets[i], layers.offsets[i + 1]):
+            for label in range(LABELS):
+                to = layers.target[q, label]
+                if to >= 0:
+                    for x in range(len(prices)):
+                        value = (worth[i, label] << slope.shift) - prices[x] * layers.cost[q, label] + best[to, x]
+                        best[q, x] = max(best[q, x], value)
+    return best
+
+
+@kernel
+def rests_behind(layers: Layers, worth: Int64Array, slope: Slope) -> Int64Array:
+    """Return the best values of ways from the first layer to each state, at each price, int64, shape (states, prices).
+
+    O(states · prices).
+    """
+    prices = prices_of(slope)
+    best = np.full((len(layers.target), len(prices)), NONE, dtype=np.int64)
+    best[:1] = 0
+    for i in range(len(layers.offsets) - 2):
+        for q in range(layers.offsets[i], layers.offsets[i + 1]):
+            pass_on(layers, worth, prices, slope.shift, i, q, best)
+    return best
+
+
+@inlined
+def pass_on(
+    layers: Layers, worth: Int64Array, prices: Int64Array, shift: int, i: int, q: int, best: Int64Array
+) -> None:
+    """Raise the best values of the states that a state of the op at position *i* leads to."""
+    if best[q, 0] > NONE:
+        for label in range(LABELS):
+            to = layers.target[q, label]
+            if to >= 0:
+                for x in range(len(prices)):
+                    value = best[q, x] + (worth[i, label] << shift) - prices[x] * layers.cost[q, label]
+                    best[to, x] = max(best[to, x], value)
+
+
+@inlined
+def in_reach(cost: int, worth: int, prices: Int64Array, shift: int, rest: Int64Array, q: int, need: Int64Array) -> bool:
+    """Tell whether an entry of a state may be part of a way that is worth enough, as far as any price tells."""
+    good = True
+    for x in range(len(prices)):
+        good &= (worth << shift) - prices[x] * cost + rest[q, x] >= need[x]
+    return good
+
+
+@kernel
 def best_way(layers: Layers, worth: Int64Array, slope: Slope, ahead: Int64Array, labels: Int32Array) -> tuple[int, int]:
     """Write the labels of a way of the best value, and return its ticks and worth; O(n).
 
@@ -255,7 +325,6 @@ def fronts_behind(
     arcs: Arcs,
     worth: Int64Array,
     slope: Slope,
-    ahead: Int64Array,
     least_ahead: Int64Array,
     most: int,
     floor: int,
@@ -266,8 +335,8 @@ def fronts_behind(
 
     Parameters
     ----------
-    ahead, least_ahead
-        As :func:`values_ahead` and :func:`costs_ahead` return them.
+    least_ahead
+        As :func:`~mtpp.solvers.bounds.frontier.kernels.layers.costs_ahead` returns it.
     most
         Ticks at most of a whole way.
     floor
@@ -289,7 +358,8 @@ def fronts_behind(
     offsets = np.zeros(count + 1, dtype=np.int64)
     entries, first, second = room_for(FEW), room_for(FEW), room_for(FEW)
     state = EXACT
-    need = (floor << slope.shift) - slope.price * most
+    prices, rest = prices_of(slope), rests_ahead(layers, worth, slope)
+    need = (floor << slope.shift) - prices * most
     used = 0
     if count:
         entries.cost[0] = entries.worth[0] = 0
@@ -302,8 +372,7 @@ def fronts_behind(
         entries = grown(entries, used, used + met)
         begin = used
         for e in range(met):
-            value = (first.worth[e] << slope.shift) - slope.price * first.cost[e] + ahead[q]
-            if value >= need:
+            if in_reach(first.cost[e], first.worth[e], prices, slope.shift, rest, q, need):
                 entries.cost[used], entries.worth[used] = first.cost[e], first.worth[e]
                 used += 1
         met = used - begin

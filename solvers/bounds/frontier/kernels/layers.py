@@ -219,6 +219,19 @@ def costs_behind(layers: Layers) -> Int64Array:
 
 
 @kernel
+def most_cost(layers: Layers) -> int:
+    """Return as many ticks as any way through all layers costs, or more; O(states)."""
+    total = np.int64(0)
+    for i in range(len(layers.offsets) - 2):
+        most = np.int64(0)
+        for q in range(layers.offsets[i], layers.offsets[i + 1]):
+            for label in range(LABELS):
+                most = max(most, layers.cost[q, label])
+        total += most
+    return int(total)
+
+
+@kernel
 def within_cost(layers: Layers, limit: int) -> BoolArray:
     """Mark the arcs on ways through all layers that cost at most *limit* ticks, bool, shape (states, 3); O(states)."""
     ahead, behind = costs_ahead(layers, False), costs_behind(layers)

@@ -34,6 +34,18 @@ def test_limits_around_the_optimum(method: str) -> None:
     assert met > tried / 3
 
 
+def test_all_limits_below_the_optimum_are_ruled_out() -> None:
+    """Without memories, and a better partition is found where there is one."""
+    for case in searches.searched(range(60)):
+        if case.system.memory_bytes is None and case.system.fast_memory_bytes is None:
+            for known in (case.optimum, case.optimum + 1 + case.optimum // 4):
+                search = PositionWeightSearch(case.order, BoundLimits(known))
+                search.run(BoundLimits(known, deadline=Deadline(10)))
+                case.hold("position-weights", search, known)
+                assert search.reached + 1 == case.optimum
+                assert (search.partition is not None) == (known > case.optimum)
+
+
 @pytest.mark.parametrize("seed", [147, 249])
 def test_limits_that_no_labelling_of_a_stage_keeps_to(seed: int) -> None:
     """With such a stage, proofs by stage pass whatever the others are worth at that limit."""

@@ -12,7 +12,7 @@ from graph_strategies import LINK, random_graph
 from mtpp.array_types import BoolArray, Int64Array
 from mtpp.inference.instance import Instance
 from mtpp.machine.machine import Machine
-from mtpp.solvers.bounds.frontier.kernels.fronts import EXACT, FULL, NONE, Arcs, arcs_of
+from mtpp.solvers.bounds.frontier.kernels.fronts import EXACT, FULL, NONE, Arcs, arcs_of, prices_of, rests_behind
 from mtpp.solvers.bounds.frontier.kernels.layers import (
     AFTER,
     BEFORE,
@@ -24,8 +24,8 @@ from mtpp.solvers.bounds.frontier.kernels.layers import (
     trimmed,
     within_cost,
 )
-from mtpp.solvers.bounds.frontier.kernels.marginals import Swept, fronts_ahead, sweep
-from mtpp.solvers.bounds.frontier.scan import Room, scan_layers
+from mtpp.solvers.bounds.frontier.kernels.marginals import WHOLE, FrontsAhead, Swept, fronts_ahead, sweep
+from mtpp.solvers.bounds.frontier.scan import Room, best_labelling, best_slope, scan_layers
 from mtpp.solvers.bounds.frontier.scan_order import scan_orders
 
 _ALL = 1 << BEFORE | 1 << INSIDE | 1 << AFTER
@@ -66,10 +66,28 @@ class Stage(NamedTuple):
                 found.append((cost, -value))
         return found
 
-    def swept(self, worth: Int64Array, movable: BoolArray, *, forwards: bool, entries: int = 1 << 20) -> Swept:
+    def swept(
+        self,
+        worth: Int64Array,
+        movable: BoolArray,
+        *,
+        forwards: bool,
+        entries: int = 1 << 20,
+        guess: int = 0,
+        reach: int = WHOLE,
+    ) -> Swept:
         """Pass over the ops."""
-        ahead, behind = costs_ahead(self.layers, False), costs_behind(self.layers)
-        return sweep(self.layers, self.arcs, worth, movable, forwards, ahead, behind, self.limit, entries)
+        layers, limit = self.layers, self.limit
+        ahead, behind, slope = costs_ahead(layers, False), costs_behind(layers), best_slope(layers, worth, limit)
+        return sweep(layers, self.arcs, worth, movable, forwards, ahead, behind, limit, slope, guess, reach, entries)
+
+    def ahead(self, worth: Int64Array, floor: int | None = None) -> FrontsAhead:
+        """Return the fronts of completions, of ways that may be worth *floor*."""
+        slope = best_slope(self.layers, worth, self.limit)
+        prices = prices_of(slope)
+        need = np.full(len(prices), NONE) if floor is None else (floor << slope.shift) - prices * self.limit
+        behind = rests_behind(self.layers, worth, slope)
+        return fronts_ahead(self.layers, worth, slope, behind, need, costs_behind(self.layers), self.limit, 1 << 20)
 
 
 def drawn_stages(seed: int, count: int) -> list[Stage]:
@@ -134,14 +152,59 @@ def test_worths_through_each_label() -> None:
 
 
 def test_fronts_of_completions() -> None:
-    """The front ahead of the first state is that of all labellings."""
+    """The front ahead of the first state is that of all labellings, or of those that are worth enough, and more."""
     for seed in range(300):
         for stage in drawn_stages(seed, 1):
             worth = drawn_worth(random.Random(seed), stage.ops)
-            fronts = fronts_ahead(stage.layers, worth, costs_behind(stage.layers), stage.limit, 1 << 20)
+            fronts = stage.ahead(worth)
             rows = slice(fronts.starts[0], fronts.ends[0])
             front = fronts.entries.cost[rows].tolist(), fronts.entries.worth[rows].tolist()
             assert list(zip(*front, strict=True)) == stage.front(worth)
+            floor = stage.most(worth) - random.Random(seed).randint(-1, 10)
+            fronts = stage.ahead(worth, floor)
+            rows = slice(fronts.starts[0], fronts.ends[0])
+            found = set(zip(fronts.entries.cost[rows].tolist(), fronts.entries.worth[rows].tolist(), strict=True))
+            whole = stage.front(worth)
+            assert {one for one in whole if one[1] >= floor} <= found <= set(whole)
+
+
+def test_labellings_within_reach() -> None:
+    """Whatever the best one is thought to be worth, what is worth no less than *least* is known, and nothing else."""
+    left_out = 0
+    for seed in range(300):
+        for stage in drawn_stages(seed, 1):
+            pick = random.Random(seed)
+            worth = drawn_worth(pick, stage.ops)
+            most, reach = stage.most(worth), pick.choice((1, 3, 100, 10**9))
+            guess = most + pick.choice((0, 0, 1, -1, 5, -5, 300, -300, 10**10, -(10**10)))
+            one = stage.swept(
+                worth.copy(), nothing_moves(stage), forwards=pick.random() < 0.5, guess=guess, reach=reach
+            )
+            assert one.least <= most - reach // 2
+            for i in range(stage.ops):
+                known = [value if value >= one.least else NONE for value in stage.through(worth, i)]
+                assert one.through[i].tolist() == known
+                left_out += known != stage.through(worth, i)
+            front = [entry for entry in stage.front(worth) if entry[1] >= one.least]
+            assert list(zip(one.cost.tolist(), one.worth.tolist(), strict=True)) == front
+    assert left_out > 100
+
+
+def test_best_labelling() -> None:
+    """However far off its worth is thought to be, it is worth most, and costs no more than the limit."""
+    for seed in range(300):
+        for stage in drawn_stages(seed, 1):
+            pick = random.Random(seed)
+            worth = drawn_worth(pick, stage.ops)
+            ahead, slope = costs_ahead(stage.layers, False), best_slope(stage.layers, worth, stage.limit)
+            gap, reach = pick.choice((0, 5, 10**6)), pick.choice((1, 100))
+            found = best_labelling(
+                stage.layers, stage.arcs, worth, slope, ahead, stage.limit, gap, reach, most_entries=1 << 20
+            )
+            assert found is not None
+            assert found.worth == stage.most(worth)
+            at = stage.labels.tolist().index(found.labels.tolist())
+            assert stage.worths(worth)[at] == found.worth
 
 
 def test_what_moves_evens_sides_out() -> None:
@@ -170,7 +233,7 @@ def test_what_moves_evens_sides_out() -> None:
 def test_the_most_in_all_never_rises() -> None:
     """Whichever stages and ops are passed over, forwards and back, Σ M does not rise, and no credit changes."""
     moved = 0
-    for seed in range(200):
+    for seed in range(400):
         pick = random.Random(seed)
         stages = drawn_stages(seed, pick.randint(2, 4))
         if not stages:
@@ -181,7 +244,9 @@ def test_the_most_in_all_never_rises() -> None:
             movable: BoolArray = np.array([pick.random() < 0.8 for _ in range(stages[0].ops)])
             forwards = pick.random() < 0.5
             j = pick.randint(0, len(stages) - 2) if forwards else pick.randint(1, len(stages) - 1)
-            one = stages[j].swept(worths[j], movable, forwards=forwards)
+            most, reach = stages[j].most(worths[j]), pick.choice((WHOLE, WHOLE, 1, 2, 10, 1000, 10**9))
+            guess = most + pick.randint(-3, 3)
+            one = stages[j].swept(worths[j], movable, forwards=forwards, guess=guess, reach=reach)
             # An op is before or in stage j exactly if it is before stage j + 1.
             if forwards:
                 worths[j + 1][:, BEFORE] += one.moved
@@ -200,7 +265,7 @@ def test_too_little_room() -> None:
         for stage in drawn_stages(seed, 1):
             worth = drawn_worth(random.Random(seed), stage.ops)
             whole = stage.swept(worth.copy(), nothing_moves(stage), forwards=True)
-            fronts = fronts_ahead(stage.layers, worth, costs_behind(stage.layers), stage.limit, 1 << 20)
+            fronts = stage.ahead(worth)
             needed = fronts.used
             assert stage.swept(worth.copy(), nothing_moves(stage), forwards=True, entries=needed).state == whole.state
             assert stage.swept(worth.copy(), nothing_moves(stage), forwards=True, entries=needed - 1).state == FULL
