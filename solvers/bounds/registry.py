@@ -104,7 +104,7 @@ BOUNDS = {
             f"{_HERE}.position_weights.bound",
             lane=1,
             share=0.7,
-            ahead=0.3,
+            ahead=0.4,
             device_orders=(names.FIXED,),
         ),
         BoundEntry(names.CONFIGURATION, Tier.EXACT, f"{_HERE}.configuration.bound", lane=1, share=1.0),

@@ -25,6 +25,6 @@ def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
     if instance.k < 2:
         return BoundResult(None, solved=False)
     course = Course(
-        POSITION_WEIGHTS, Tier.EXACT, on_narrow_order(PositionWeightSearch), LARGEST, fewest=0, handy=LARGEST, alone=0.5
+        POSITION_WEIGHTS, Tier.EXACT, on_narrow_order(PositionWeightSearch), LARGEST, fewest=0, handy=LARGEST, alone=0.8
     )
     return Race(instance, course, limits).run(limits)
