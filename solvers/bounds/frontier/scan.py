@@ -34,7 +34,7 @@ from mtpp.solvers.bounds.frontier.kernels.layers import (
 )
 
 LARGEST_WORTH = 2**36
-"""Largest sum of the worths of all ops: with some bits more it stays far below 2^63."""
+"""Largest sum of the worths of all ops; slopes that :func:`best_slope` makes for them leave values far below 2^63."""
 
 _VALUE_BITS = 58
 """Bits of the largest values, of all worths and of the price of all ticks: int64 kernels wrap silently."""
@@ -278,13 +278,23 @@ def best_labelling(
     return Labelling(int(fronts.worth[at]), labels, upper - int(fronts.worth[at]), len(fronts.cost))
 
 
+def fits(slope: Slope, worth: Int64Array) -> bool:
+    """Tell whether int64 holds values of some worths by a slope that was made for others."""
+    return _total(worth).bit_length() + slope.shift <= _VALUE_BITS + 1
+
+
+def _total(worth: Int64Array) -> int:
+    """Return no less than any labelling is worth, of either sign."""
+    return int(np.abs(worth).max(axis=1).sum()) if len(worth) else 0
+
+
 def best_slope(layers: Layers, worth: Int64Array, limit: int) -> Slope:
     """Return the price of ticks at which the Lagrangian bound on the worth within a limit is least.
 
     Between a labelling that costs too much and one that does not, the price at which both have the same value is tried
     next, as long as it is a better one. O(trials · states).
     """
-    total = int(np.abs(worth).max(axis=1).sum()) if len(worth) else 0
+    total = _total(worth)
     shift = max(0, min(_MOST_SHIFT, _VALUE_BITS - total.bit_length()))
     if len(layers.target) == 0:
         return Slope(0, shift)

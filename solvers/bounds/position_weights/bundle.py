@@ -28,7 +28,10 @@ _PASSES = 3
 """Passes between two looks at the weights that they come to."""
 
 _MOST_KEPT = 50
-"""Labellings of a stage that are kept."""
+"""Labellings of a stage that are kept at most."""
+
+_MOST_LABELS = 5_000_000
+"""Labels of all those at most, of 8 bytes."""
 
 _FIRST_STEP = 30.0
 """Times the step that would close the gap if it led straight down."""
@@ -70,10 +73,10 @@ class _Side(NamedTuple):
     def of(cls, labels: Int32Array) -> _Side:
         return cls((labels <= INSIDE).astype(np.float32)[None], (labels == BEFORE).astype(np.float32)[None])
 
-    def joined(self, other: _Side) -> _Side:
-        """Return both, each once, the newest ones last."""
+    def joined(self, other: _Side, most: int) -> _Side:
+        """Return both, each once, the newest ones last, *most* at most."""
         new = ((self.here != other.here) | (self.before != other.before)).any(axis=1)
-        return _Side(*(np.concatenate([a[new], b])[-_MOST_KEPT:] for a, b in zip(self, other, strict=True)))
+        return _Side(*(np.concatenate([a[new], b])[-most:] for a, b in zip(self, other, strict=True)))
 
     def within(self, allowed: Int64Array) -> _Side:
         """Return those that give no op a label which it cannot have, labels as a sum of 1 << label, int64, (n,)."""
@@ -170,7 +173,8 @@ class Bundle:
 
     def _learn(self, j: int, side: _Side) -> None:
         known = self._known[j - 1]
-        self._known[j - 1] = side if known is None else known.joined(side)
+        most = max(2, min(_MOST_KEPT, _MOST_LABELS // (self._k * side.here.shape[1])))
+        self._known[j - 1] = side if known is None else known.joined(side, most)
 
     def _pass(self) -> bool:
         """Mix in the best labelling of each stage, some times, and known ones; tell whether there was time and room."""

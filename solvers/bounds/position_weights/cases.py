@@ -18,9 +18,12 @@ from mtpp.array_types import Int32Array, Int64Array
 from mtpp.solvers.bounds.frontier.kernels.layers import AFTER, BEFORE, INSIDE
 from mtpp.solvers.bounds.frontier.kernels.marginals import WHOLE, Swept
 from mtpp.solvers.bounds.position_weights.bundle import Bundle
-from mtpp.solvers.bounds.position_weights.proof import Case, Split
+from mtpp.solvers.bounds.position_weights.proof import Case, Split, Step
 from mtpp.solvers.bounds.position_weights.sweeps import Sweeps
 from mtpp.solvers.bounds.position_weights.windows import Windows
+
+_DEEPEST = 200
+"""Splits of a case one below the other at most: JSON readers go down a level for each."""
 
 
 class _Open(NamedTuple):
@@ -30,7 +33,7 @@ class _Open(NamedTuple):
     windows: Windows
     weight: Int64Array
     units: int
-    mixtures: Bundle
+    mixtures: Bundle | None
     depth: int
 
 
@@ -44,8 +47,10 @@ class Cases:
         The case of all partitions.
     work, checked
         Entries of all sweeps, and of those whose steps are in the proof.
+    steps
+        Of all cases.
     stuck
-        Whether there is no room for a case.
+        Whether there is no room for a case, or it has been split too often.
     met
         Whether a case has each op in one stage, and is not ruled out: the limit cannot be.
     closed
@@ -53,23 +58,24 @@ class Cases:
     """
 
     order: Int32Array
-    sweeps_of: Callable[[Windows, Int64Array, int, Bundle], Sweeps]
+    sweeps_of: Callable[[Windows, Int64Array, int, Bundle | None], Sweeps]
     root: Case = field(default_factory=Case)
     closed: float = 0.0
     stuck: bool = False
     met: bool = False
     work: int = 0
     checked: int = 0
+    steps: int = 0
     _open: list[_Open] = field(default_factory=list)
     _now: tuple[_Open, Sweeps] | None = None
 
     @classmethod
     def of(
-        cls, order: Int32Array, sweeps_of: Callable[[Windows, Int64Array, int, Bundle], Sweeps], sweeps: Sweeps
+        cls, order: Int32Array, sweeps_of: Callable[[Windows, Int64Array, int, Bundle | None], Sweeps], sweeps: Sweeps
     ) -> Cases:
         """Split what sweeps have come to nothing more with."""
         made = cls(order, sweeps_of)
-        made.root.steps += sweeps.done
+        made._record(made.root, sweeps.done, sweeps.checked)
         made._split(_Open(made.root, sweeps.windows, sweeps.weight[1:], sweeps.units, sweeps.mixtures, 0), sweeps)
         return made
 
@@ -110,20 +116,26 @@ class Cases:
             return
         self.work += sweeps.entries
         if found.limit >= limit and found.steps is not None:
-            one.case.steps += found.steps
-            self.checked += sweeps.checked
+            self._record(one.case, found.steps, sweeps.checked)
             self.closed += 0.5**one.depth
             self._now = None
         elif sweeps.exhausted:
-            one.case.steps += sweeps.done
-            self.checked += sweeps.checked
+            self._record(one.case, sweeps.done, sweeps.checked)
             self._now = None
             self._split(one, sweeps)
+
+    def _record(self, case: Case, steps: list[Step], checked: int) -> None:
+        case.steps += steps
+        self.steps += len(steps)
+        self.checked += checked
 
     def _split(self, one: _Open, sweeps: Sweeps) -> None:
         split = best_split(sweeps.last, sweeps.windows, self.order, int(sweeps.weight[-1].sum()))
         if split is None:
             self.met = True
+            return
+        if one.depth == _DEEPEST:
+            self.stuck = True
             return
         op, stage, early_first = split
         early, late = sweeps.windows.copy(), sweeps.windows.copy()

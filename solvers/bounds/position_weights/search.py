@@ -54,11 +54,15 @@ _LEAST_WORK, _MORE_WORK = 20_000_000, 4
 _GLANCE = 0.125
 """Part of that work after which the share of closed cases tells how much is left."""
 
-_MOST_WORK = 2_000_000_000
+_MOST_WORK = 500_000_000
 """Entries of all sweeps of a limit's cases at most."""
 
 _MOST_CHECKED = 30_000_000
 """Entries of scans that a re-check goes through at most, about a minute of them in plain Python."""
+
+
+_WEIGHT_BYTES = 7
+"""Bytes of a weight in a document, about."""
 
 
 class PositionWeightSearch(ScanSearch):
@@ -151,9 +155,14 @@ class PositionWeightSearch(ScanSearch):
             self._met = min(self._met, self._at)
             self._failed = self._at
             self._at, self._cases = (self._low + self._failed) // 2, None
-        elif cases.stuck or cases.checked > _MOST_CHECKED or self._hopeless(cases):
+        elif cases.stuck or self._too_long(cases) or self._hopeless(cases):
             self._failed = self._at
             self._at, self._cases = (self._low + self._failed) // 2, None
+
+    def _too_long(self, cases: Cases) -> bool:
+        """Tell whether the proof takes too much room or time to check."""
+        size = cases.steps * self._instance.k * self._instance.op_count * _WEIGHT_BYTES
+        return cases.checked > _MOST_CHECKED or size > self._limits.proof_bytes
 
     def _hopeless(self, cases: Cases) -> bool:
         """Tell whether the cases take more work than there is for the limit."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import ceil, log2
+from math import floor, log2
 from typing import NamedTuple
 
 import numpy as np
@@ -29,6 +29,7 @@ from mtpp.solvers.bounds.frontier.scan import (
     TooManyStates,
     best_labelling,
     best_slope,
+    fits,
     scan_layers,
 )
 from mtpp.solvers.bounds.frontier.scan_order import ScanOrder
@@ -75,6 +76,9 @@ _WIDE = 0.8
 _THERE_AND_BACK = ((True, True), (False, True), (True, False))
 _STILL = ((True, False),)
 """Passes, whether they go forwards, and whether weights move."""
+
+_FEW_ENTRIES = 5000
+"""Entries of a pass below which mixtures take longer than cases."""
 
 _NOTHING = 1e-6
 """Slack, in full stages, from which on weights cannot be better, though limits may be too low."""
@@ -139,8 +143,9 @@ class Sweeps:
         self.kept = weight, units
         self._first_width = self._width()
         self._mixing = mixtures is not None
-        self.mixtures = Bundle(self._k, mixtures)
+        self._mixtures = Bundle(self._k, mixtures)
         self.work = self.entries = self.checked = 0
+        self._finest = _MOST_UNITS
         self._place = np.argsort(order.order)
         self._gap = np.zeros(self._k, dtype=np.int64)
 
@@ -149,7 +154,12 @@ class Sweeps:
         """Whether sweeps and mixtures come to nothing more."""
         if self._mixing or self.slack < _NOTHING:
             return self._idle >= (_MIXING_PATIENCE if self.slack > _NOTHING else 1)
-        return self._idle >= _PATIENCE and self.slack > _FAR * self._k
+        return self._idle >= _PATIENCE and (self.slack > _FAR * self._k or self.entries < _FEW_ENTRIES)
+
+    @property
+    def mixtures(self) -> Bundle | None:
+        """Mixtures for cases to go on with, None if none have been made."""
+        return self._mixtures if self._mixing else None
 
     def put_off(self) -> None:
         """Give the memory of the scans back."""
@@ -182,11 +192,10 @@ class Sweeps:
         if any(without):
             return Found(self._limit, [*self.done, self._without_way(without)])
         last: list[Swept] | None = []
+        slack = self._mix(ended) if self._mixing and _NOTHING < self.slack < np.inf else None
         self._tilt()
-        if self._mixing and _NOTHING < self.slack < np.inf:
-            self._mix(ended)
-        most = [self._most(j) for j in range(1, self._k + 1)]
-        slack = sum(most) - self._credit()
+        if slack is None:
+            slack = sum(self._most(j) for j in range(1, self._k + 1)) - self._credit()
         self._reach = max(1, int(_REACH * slack)) + 1 if slack >= 0 else WHOLE
         for forwards, moving in _STILL if self._mixing else _THERE_AND_BACK:
             last = self._passed(self._stages, forwards, moving, ended)
@@ -235,17 +244,20 @@ class Sweeps:
             for j, stage in enumerate(self._stages, start=1)
         ]
 
-    def _mix(self, ended: Callable[[], bool]) -> None:
-        """Go to better weights by mixtures of labellings."""
-        enough = min(_MOST_UNITS, max(_FINE_UNITS, int(_SLACK_UNITS * self._k / self.slack)))
+    def _mix(self, ended: Callable[[], bool]) -> int | None:
+        """Go to better weights by mixtures of labellings; return their slack, None if there are none."""
+        enough = min(self._finest, max(_FINE_UNITS, int(_SLACK_UNITS * self._k / self.slack)))
         if self.units < enough:
-            self._scale(2 ** ceil(log2(enough / self.units)))
-        self.mixtures.keep_to(self.windows.allowed)
-        found = self.mixtures.improved(
+            self._scale(2 ** floor(log2(enough / self.units)))
+        self._tilt()
+        self._mixtures.keep_to(self.windows.allowed)
+        found = self._mixtures.improved(
             self.weight, lambda j, weight: None if ended() else self._labelled(j, weight), _LOOKS, ended
         )
-        if found is not None:
-            self.weight = found.weight
+        if found is None:
+            return None
+        self.weight = found.weight
+        return found.slack
 
     def _labelled(self, j: int, weight: Int64Array) -> tuple[int, Int32Array] | None:
         """Return the most worth of a stage by some weights, and the labels that come to it, by op."""
@@ -271,11 +283,19 @@ class Sweeps:
         self.work += found.entries
         return found.worth, found.labels[self._place]
 
+    def _slope(self, j: int, worth: Int64Array) -> Slope:
+        """Return the slope of a stage, a new one where values of these worths would have too many bits."""
+        assert self._stages is not None
+        if not fits(self._slopes[j - 1], worth):
+            self._slopes[j - 1] = best_slope(self._stages[j - 1].layers, worth, self._rooms[j - 1])
+        return self._slopes[j - 1]
+
     def _most(self, j: int) -> int:
         """Return about the most worth of a stage, by Lagrangian relaxation and its gap in the last sweep."""
         assert self._stages is not None
-        slope, layers = self._slopes[j - 1], self._stages[j - 1].layers
-        value = int(values_ahead(layers, self._worth(j), slope)[0]) + slope.price * self._rooms[j - 1]
+        worth, layers = self._worth(j), self._stages[j - 1].layers
+        slope = self._slope(j, worth)
+        value = int(values_ahead(layers, worth, slope)[0]) + slope.price * self._rooms[j - 1]
         return (value >> slope.shift) - int(self._gap[j - 1])
 
     def _movable(self, j: int) -> BoolArray:
@@ -294,7 +314,7 @@ class Sweeps:
                 return None
             worth = self._worth(j)
             if int(np.abs(worth).sum()) > LARGEST_WORTH:
-                self._scale(0.5)
+                self._coarsen()
                 return None
             movable = self._movable(j if forwards else j - 1) if moving else np.zeros(len(order), dtype=np.bool_)
             one = sweep(
@@ -306,14 +326,14 @@ class Sweeps:
                 stages[j - 1].least_ahead,
                 stages[j - 1].least_behind,
                 self._rooms[j - 1],
-                self._slopes[j - 1],
+                self._slope(j, worth),
                 self._most(j),
                 self._reach,
                 self._room.entries,
             )
             if one.state == FULL:
                 self.cramped = self.units <= _FEWEST_UNITS
-                self._scale(0.5)
+                self._coarsen()
                 return None
             entries += one.entries
             if forwards:
@@ -324,6 +344,11 @@ class Sweeps:
         self.entries = entries
         self.work += entries
         return [one for one in found if one is not None]
+
+    def _coarsen(self) -> None:
+        """Go on with half the units, and never with more."""
+        self._scale(0.5)
+        self._finest = self.units
 
     def _scale(self, factor: float) -> None:
         self.weight = np.rint(self.weight * factor).astype(np.int64)
@@ -420,15 +445,16 @@ def _is_too_much(one: Swept, limit: int) -> bool:
 def _highest_below(last: list[Swept], costs: Sequence[ClassTerms], credit: int, limit: int) -> int:
     """Return the highest limit within which all stages are worth less than *credit*; −1 or less if there is none."""
     stages = list(zip(last, costs, strict=True))
+
+    def ruled_out(at: int) -> bool:
+        if any(_is_too_much(one, terms.room(at)) for one, terms in stages):
+            return True  # a stage that nothing fits into
+        return sum(_most_within(one, terms.room(at)) for one, terms in stages) < credit
+
     ticks = np.unique(np.concatenate([terms.ticks(one.cost) for one, terms in stages]))
     low, high = 0, len(ticks)
     while low < high:
         middle = (low + high) // 2
-        at = int(ticks[middle])
-        if any(_is_too_much(one, terms.room(at)) for one, terms in stages):
-            low = middle + 1  # a stage that nothing fits into
-        elif sum(_most_within(one, terms.room(at)) for one, terms in stages) >= credit:
-            high = middle
-        else:
-            low = middle + 1
-    return limit if low == len(ticks) else int(ticks[low]) - 1
+        low, high = (middle + 1, high) if ruled_out(int(ticks[middle])) else (low, middle)
+    found = limit if low == len(ticks) else int(ticks[low]) - 1
+    return found if low > 0 or ruled_out(found) else -1
