@@ -178,7 +178,7 @@ class RelaxedSearch:
         self.steps += made
         self._weighing += made
         k = self._reduced.instance.k
-        if shares is None or not shares.tells(k) or k - shares.filled > _LESS_SLACK * self._slack:
+        if shares is None or not shares.tells(k) or max(0.0, k - shares.filled) >= _LESS_SLACK * self._slack:
             return False
         self._slack = max(0.0, k - shares.filled)
         self._problem = replace(problem, shares=(shares,))

@@ -69,7 +69,7 @@ def drawn_weights(case: Searched, pick: random.Random) -> Int64Array:
 def best_shares(case: Searched, limit: int) -> list[StageShares]:
     """Return the best weights for a limit."""
     search = ConvexWeightSearch(case.order, BoundLimits(limit + 1))
-    search.weights_at(limit, Deadline(5))
+    search.improve_at(limit, BoundLimits(limit + 1, deadline=Deadline(5)), 10**9)
     return search.shares
 
 

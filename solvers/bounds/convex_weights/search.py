@@ -27,7 +27,6 @@ from typing import Any
 import numpy as np
 
 from mtpp.array_types import Float64Array, Int32Array, Int64Array
-from mtpp.host.deadline import Deadline
 from mtpp.inference.instance import Instance
 from mtpp.solvers.bounds.convex_weights.master import (
     FEWEST_UNITS,
@@ -55,8 +54,6 @@ _PER_STATE = 0.05
 
 _GOOD = 0.95
 """Sets with so much of a stage's weight become rows."""
-
-_TINY = 1e-9
 
 _ALL_LABELS = 1 << BEFORE | 1 << INSIDE | 1 << AFTER
 
@@ -170,20 +167,6 @@ class ConvexWeightSearch(ScanSearch):
                     self._at, self._master = (self._low + self._failed) // 2, None
                     continue
             self._advance(self._master)
-
-    def weights_at(self, limit: int, deadline: Deadline) -> Float64Array:
-        """Return weights for a limit as good as the time allows, summing to 1, float64, shape (n,)."""
-        self._limits = replace(self._limits, deadline=deadline)
-        self._at = limit
-        master = self._begin()
-        while self._low < limit and not (master.exhausted or master.hopeless or self._limits.ended()):
-            proposal = master.propose(deadline.remaining_s())
-            if proposal is None or not proposal.weights.any():
-                break
-            share = self._price(master, proposal)
-            if share is not None:
-                master.take(proposal, share)
-        return master.best / max(float(master.best.sum()), _TINY)
 
     def improve_at(self, limit: int, limits: BoundLimits, entries: int) -> int:
         """Improve the weights at a limit on equal devices until its scans had so many entries; return how many.
