@@ -37,7 +37,7 @@ from mtpp.solvers.bounds.convex_weights.master import (
     Proposal,
     Seats,
 )
-from mtpp.solvers.bounds.frontier.device_terms import ClassTerms
+from mtpp.solvers.bounds.frontier.device_terms import DeviceTerms
 from mtpp.solvers.bounds.frontier.kernels.fronts import Slope
 from mtpp.solvers.bounds.frontier.kernels.layers import AFTER, BEFORE, INSIDE, LABELS
 from mtpp.solvers.bounds.frontier.scan import LARGEST_WORTH, Priced, Scan, Sets, TooManyStates, scan_layers
@@ -141,7 +141,7 @@ class ConvexWeightSearch(ScanSearch):
         self._position: Int32Array = np.argsort(order.order).astype(np.int32)
         self._seats = Seats.of(instance, self._terms.class_of)
         self._pools = [Pool() for _ in self._steps]
-        self._best = first_weights(instance, max(self._terms.classes, key=lambda costs: costs.per_tick))
+        self._best = first_weights(instance, self._terms)
         self._scans: list[Scan] | None = None
         self._master: Master | None = None
         self._shares: dict[int, StageShares] = {}
@@ -317,8 +317,12 @@ def _most(priced: Priced, floor: int, count: int) -> int:
     return int(priced.worth[count - 1]) if count else floor - 1
 
 
-def first_weights(instance: Instance, costs: ClassTerms) -> Float64Array:
-    """Return the cost of each op, and half of the transfers that it may be cut from, all summing to 1."""
+def first_weights(instance: Instance, terms: DeviceTerms) -> Float64Array:
+    """Return the cost of each op, and half of the transfers that it may be cut from, all summing to 1.
+
+    They are those of a class of devices that pays for ticks, if one does.
+    """
+    costs = max(terms.classes, key=lambda one: one.per_tick)
     weight = costs.weight.astype(np.float64)
     touched = np.repeat(costs.transfer, np.diff(instance.pin_offsets))
     np.add.at(weight, instance.pins, 0.5 * touched)

@@ -37,6 +37,9 @@ _FIRST_STEP = 30.0
 """Times the step that would close the gap if it led straight down."""
 
 _LONGER, _SHORTER, _MUCH_SHORTER = 1.5, 0.8, 0.4
+_MUCH = 1.1
+"""Times the slack from which on a step was much too long."""
+
 _AGREED = 1e-6
 """Shares that mixtures differ by, squared and summed, where they agree."""
 
@@ -45,9 +48,6 @@ _LEAST_GAIN, _LEAST_MOVE = 0.3, 0.001
 
 Towards a slack of 0 all weights could shrink for ever.
 """
-
-_MUCH = 1.1
-"""Times the slack from which on a step was much too long."""
 
 Price = Callable[[int, Int64Array], tuple[int, Int32Array] | None]
 """Most worth of a stage (from 1 on) by weights a[j, v], int64, shape (k + 1, n), and the label of each op there, int32.

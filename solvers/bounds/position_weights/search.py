@@ -60,7 +60,6 @@ _MOST_WORK = 500_000_000
 _MOST_CHECKED = 30_000_000
 """Entries of scans that a re-check goes through at most, about a minute of them in plain Python."""
 
-
 _WEIGHT_BYTES = 7
 """Bytes of a weight in a document, about."""
 
@@ -82,8 +81,7 @@ class PositionWeightSearch(ScanSearch):
         self._precedence = Precedence.of(instance, self._terms.measures)
         self._fall = _LEAST_FALL
         self._units = _UNITS
-        costs = max(self._terms.classes, key=lambda one: one.per_tick)
-        weight = first_weights(instance, costs) * (self._units * instance.k)
+        weight = first_weights(instance, self._terms) * (self._units * instance.k)
         self._weight = np.rint(np.tile(weight, (instance.k, 1))).astype(np.int64)
         self._sweeps: Sweeps | None = None
         self._cases: Cases | None = None
@@ -150,14 +148,13 @@ class PositionWeightSearch(ScanSearch):
                 return
         if cases.over:
             self._take(PositionProof(self._at, self._terms, self._order, cases.root))
-            self._at, self._cases = (self._low + self._failed) // 2, None
         elif cases.met:
-            self._met = min(self._met, self._at)
-            self._failed = self._at
-            self._at, self._cases = (self._low + self._failed) // 2, None
+            self._met, self._failed = min(self._met, self._at), self._at
         elif cases.stuck or self._too_long(cases) or self._hopeless(cases):
             self._failed = self._at
-            self._at, self._cases = (self._low + self._failed) // 2, None
+        else:
+            return
+        self._at, self._cases = (self._low + self._failed) // 2, None
 
     def _too_long(self, cases: Cases) -> bool:
         """Tell whether the proof takes too much room or time to check."""

@@ -193,9 +193,9 @@ class Sweeps:
             return Found(self._limit, [*self.done, self._without_way(without)])
         last: list[Swept] | None = []
         slack = self._mix(ended) if self._mixing and _NOTHING < self.slack < np.inf else None
-        self._tilt()
+        self._slopes = self._best_slopes(self._rooms)
         if slack is None:
-            slack = sum(self._most(j) for j in range(1, self._k + 1)) - self._credit()
+            slack = sum(self._most(j, self._worth(j)) for j in range(1, self._k + 1)) - self._credit()
         self._reach = max(1, int(_REACH * slack)) + 1 if slack >= 0 else WHOLE
         for forwards, moving in _STILL if self._mixing else _THERE_AND_BACK:
             last = self._passed(self._stages, forwards, moving, ended)
@@ -204,7 +204,7 @@ class Sweeps:
         assert last is not None
         self.last = last
         for j, one in enumerate(last, start=1):
-            self._gap[j - 1] += self._most(j) - int(one.worth[-1])
+            self._gap[j - 1] += self._most(j, self._worth(j)) - int(one.worth[-1])
         credit = self._credit()
         slack = sum(int(one.worth[-1]) for one in last) - credit
         ruled_out = _highest_below(last, self._costs, credit, self._limit)
@@ -236,20 +236,17 @@ class Sweeps:
         worth[:, BEFORE] = (weight[j] - weight[j - 1])[order]
         return worth
 
-    def _tilt(self) -> None:
-        """Find prices of ticks for the weights at hand."""
+    def _best_slopes(self, rooms: Sequence[int]) -> list[Slope]:
+        """Return the best slope of each stage for the weights at hand, within some costs."""
         assert self._stages is not None
-        self._slopes = [
-            best_slope(stage.layers, self._worth(j), self._rooms[j - 1])
-            for j, stage in enumerate(self._stages, start=1)
-        ]
+        stages = enumerate(zip(self._stages, rooms, strict=True), start=1)
+        return [best_slope(stage.layers, self._worth(j), room) for j, (stage, room) in stages]
 
     def _mix(self, ended: Callable[[], bool]) -> int | None:
         """Go to better weights by mixtures of labellings; return their slack, None if there are none."""
         enough = min(self._finest, max(_FINE_UNITS, int(_SLACK_UNITS * self._k / self.slack)))
         if self.units < enough:
             self._scale(2 ** floor(log2(enough / self.units)))
-        self._tilt()
         self._mixtures.keep_to(self.windows.allowed)
         found = self._mixtures.improved(
             self.weight, lambda j, weight: None if ended() else self._labelled(j, weight), _LOOKS, ended
@@ -265,14 +262,14 @@ class Sweeps:
         stage, worth = self._stages[j - 1], self._worth(j, weight)
         if int(np.abs(worth).sum()) > LARGEST_WORTH:
             return None
-        self._slopes[j - 1] = best_slope(stage.layers, worth, self._rooms[j - 1])
+        room = self._rooms[j - 1]
         found = best_labelling(
             stage.layers,
             stage.arcs,
             worth,
-            self._slopes[j - 1],
+            best_slope(stage.layers, worth, room),
             stage.least_ahead,
-            self._rooms[j - 1],
+            room,
             int(self._gap[j - 1]),
             max(1, self.units // 200),
             self._room.entries,
@@ -290,12 +287,11 @@ class Sweeps:
             self._slopes[j - 1] = best_slope(self._stages[j - 1].layers, worth, self._rooms[j - 1])
         return self._slopes[j - 1]
 
-    def _most(self, j: int) -> int:
+    def _most(self, j: int, worth: Int64Array) -> int:
         """Return about the most worth of a stage, by Lagrangian relaxation and its gap in the last sweep."""
         assert self._stages is not None
-        worth, layers = self._worth(j), self._stages[j - 1].layers
         slope = self._slope(j, worth)
-        value = int(values_ahead(layers, worth, slope)[0]) + slope.price * self._rooms[j - 1]
+        value = int(values_ahead(self._stages[j - 1].layers, worth, slope)[0]) + slope.price * self._rooms[j - 1]
         return (value >> slope.shift) - int(self._gap[j - 1])
 
     def _movable(self, j: int) -> BoolArray:
@@ -327,7 +323,7 @@ class Sweeps:
                 stages[j - 1].least_behind,
                 self._rooms[j - 1],
                 self._slope(j, worth),
-                self._most(j),
+                self._most(j, worth),
                 self._reach,
                 self._room.entries,
             )
@@ -370,7 +366,8 @@ class Sweeps:
             gone.append(labels & low)
             removed += int(gone[-1].sum())
             left += int(labels[labels.sum(axis=1) > 1].sum())
-        if removed > _FEW * left:
+        many = removed > _FEW * left
+        if many:
             self.done.append(self._step(slack))
             self.checked += self.entries
             for j, labels in enumerate(gone, start=1):
@@ -378,7 +375,7 @@ class Sweeps:
             windows.close()
             self._stages = None
         share = slack / self.units
-        if removed > _FEW * left or share < self.slack * (1 - (_PAYS if self._mixing else _STEADY)):
+        if many or share < self.slack * (1 - (_PAYS if self._mixing else _STEADY)):
             self._idle = 0
         else:
             self._idle += 1
@@ -393,17 +390,11 @@ class Sweeps:
 
     def _step(self, slack: int) -> Step:
         """Return the weights at hand as a step of a proof that removes labels."""
-        assert self._stages is not None
         floors = [int(one.worth[-1]) - slack for one in self.last]
-        slopes = [
-            best_slope(stage.layers, self._worth(j), self._rooms[j - 1])
-            for j, stage in enumerate(self._stages, start=1)
-        ]
-        return Step(self.weight[1:].copy(), floors, slopes)
+        return Step(self.weight[1:].copy(), floors, self._best_slopes(self._rooms))
 
     def _final(self, limit: int) -> Step:
         """Return the weights at hand as a step that rules out a limit of the last sweep."""
-        assert self._stages is not None
         rooms = [one.room(limit) for one in self._costs]
         most = [_most_within(one, room) for one, room in zip(self.last, rooms, strict=True)]
         spare = self._credit() - 1 - sum(most)
@@ -411,10 +402,7 @@ class Sweeps:
             most[next(j for j, one in enumerate(self.last) if _is_too_much(one, rooms[j]))] += spare
             spare = 0
         floors = [value + 1 + spare // self._k for value in most]
-        slopes = [
-            best_slope(stage.layers, self._worth(j), rooms[j - 1]) for j, stage in enumerate(self._stages, start=1)
-        ]
-        return Step(self.weight[1:].copy(), floors, slopes)
+        return Step(self.weight[1:].copy(), floors, self._best_slopes(rooms))
 
     def _without_way(self, without: list[bool]) -> Step:
         """Return a step by which stages that no labelling keeps to are worth less than nothing, and others nothing."""
