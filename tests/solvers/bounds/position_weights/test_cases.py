@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pytest
 import weight_searches as searches
 from flow_proofs import claim_of
 
@@ -18,10 +19,11 @@ from mtpp.solvers.bounds.position_weights.sweeps import Sweeps
 from mtpp.solvers.bounds.position_weights.windows import Precedence, Windows
 
 
-def test_a_limit_is_ruled_out_exactly_below_the_optimum() -> None:
+@pytest.mark.parametrize(("seeds", "least"), [(100, 2), pytest.param(400, 5, marks=pytest.mark.slow)])
+def test_a_limit_is_ruled_out_exactly_below_the_optimum(seeds: int, least: int) -> None:
     """From weights of 0, with a proof that passes; at the optimum and above a case without a choice is left."""
     ruled_out = met = 0
-    for case in searches.searched(range(400)):
+    for case in searches.searched(range(seeds)):
         if case.system.memory_bytes is not None or case.system.fast_memory_bytes is not None:
             continue
         order, instance, k = case.order, case.instance, case.k
@@ -59,5 +61,5 @@ def test_a_limit_is_ruled_out_exactly_below_the_optimum() -> None:
                 claim = claim_of(case.graph, case.system, k, [], limit + 1, proof)
                 passes, why = CHECKERS["position-weights"](claim)
                 assert passes, (case.seed, why)
-    assert ruled_out > 4
-    assert met > 50
+    assert ruled_out >= least
+    assert met > seeds / 4
