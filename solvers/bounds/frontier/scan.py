@@ -61,14 +61,11 @@ class Room:
     ----------
     states
         In all.
-    longest
-        Entries of a state at most; longer fronts are merged.
     entries
         In all.
     """
 
     states: int = 1 << 21
-    longest: int = 1 << 62
     entries: int = 1 << 24
 
 
@@ -78,7 +75,7 @@ def room_within(memory_bytes: int | None) -> Room:
     if memory_bytes is None:
         return room
     states, entries = memory_bytes // _STATE_BYTES, memory_bytes // _ENTRY_BYTES
-    return Room(min(room.states, states), room.longest, min(room.entries, entries))
+    return Room(min(room.states, states), min(room.entries, entries))
 
 
 class Sets(NamedTuple):
@@ -103,7 +100,7 @@ class Priced(NamedTuple):
     ----------
     cost, worth
         Whole labellings that are worth the floor at least, of which none beats another in both, in increasing ticks and
-        worth, int64. Of merged fronts, less ticks and more worth than of any.
+        worth, int64.
     fronts
         Of all states; with the state :data:`~mtpp.solvers.bounds.frontier.kernels.fronts.FULL`, none, and of no use.
     slope
@@ -180,7 +177,6 @@ class Scan:
             self._costs_ahead,
             self.limit,
             floor,
-            room.longest,
             room.entries,
         )
         last = self.states - 1
@@ -265,7 +261,7 @@ def best_labelling(
     upper = (int(ahead[0]) + slope.price * limit) >> slope.shift
     last, floor = len(layers.target) - 1, upper - gap - reach
     while True:
-        fronts = fronts_behind(layers, arcs, worth, slope, least_ahead, limit, floor, 1 << 62, most_entries)
+        fronts = fronts_behind(layers, arcs, worth, slope, least_ahead, limit, floor, most_entries)
         if fronts.state == FULL:
             return None
         at = int(fronts.offsets[last + 1]) - 1

@@ -16,8 +16,8 @@ NONE = -(2**62)
 FEW = 4096
 """Entries that there is room for to begin with."""
 
-EXACT, MERGED, FULL = 0, 1, 2
-"""Fronts are whole, or some were merged, or there was no room for all of them."""
+EXACT, FULL = 0, 1
+"""Fronts are whole, or there was no room for all of them."""
 
 
 class Arcs(NamedTuple):
@@ -57,7 +57,7 @@ class Fronts(NamedTuple):
     cost, worth
         int64.
     state
-        :data:`EXACT`, :data:`MERGED` or :data:`FULL`.
+        :data:`EXACT` or :data:`FULL`.
     """
 
     offsets: Int64Array
@@ -328,7 +328,6 @@ def fronts_behind(
     least_ahead: Int64Array,
     most: int,
     floor: int,
-    longest: int,
     most_entries: int,
 ) -> Fronts:
     """Return the fronts of ways from the first layer to each state.
@@ -341,8 +340,6 @@ def fronts_behind(
         Ticks at most of a whole way.
     floor
         Worth of a whole way at least: entries that no way from their state on takes so far are left out.
-    longest
-        Entries of a state at most: longer fronts are merged, which lowers ticks and raises worth.
     most_entries
         Entries in all at most.
 
@@ -357,7 +354,6 @@ def fronts_behind(
     count = len(layers.target)
     offsets = np.zeros(count + 1, dtype=np.int64)
     entries, first, second = room_for(FEW), room_for(FEW), room_for(FEW)
-    state = EXACT
     prices, rest = prices_of(slope), rests_ahead(layers, worth, slope)
     need = (floor << slope.shift) - prices * most
     used = 0
@@ -370,22 +366,14 @@ def fronts_behind(
             layers, arcs, worth, q, starts, ends, entries, most - least_ahead[q], first, second
         )
         entries = grown(entries, used, used + met)
-        begin = used
         for e in range(met):
             if in_reach(first.cost[e], first.worth[e], prices, slope.shift, rest, q, need):
                 entries.cost[used], entries.worth[used] = first.cost[e], first.worth[e]
                 used += 1
-        met = used - begin
-        if met > longest:
-            state = MERGED
-            for bucket in range(longest):
-                least, last = begin + bucket * met // longest, begin + (bucket + 1) * met // longest - 1
-                entries.cost[begin + bucket], entries.worth[begin + bucket] = entries.cost[least], entries.worth[last]
-            used = begin + longest
         if used > most_entries:
             return Fronts(offsets, entries.cost[:0].copy(), entries.worth[:0].copy(), FULL)
         offsets[q + 1] = used
-    return Fronts(offsets, entries.cost[:used].copy(), entries.worth[:used].copy(), state)
+    return Fronts(offsets, entries.cost[:used].copy(), entries.worth[:used].copy(), EXACT)
 
 
 @kernel

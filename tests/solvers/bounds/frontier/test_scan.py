@@ -130,25 +130,6 @@ def test_weights_of_convex_sets(part: int) -> None:
             assert max(worth[inside, INSIDE].sum() for inside in sets.inside) == best
 
 
-def test_merged_fronts() -> None:
-    """Fronts of a few entries hold as much at no more cost than exact ones."""
-    for seed in range(60):
-        instance, pick = drawn_instance(seed), random.Random(seed + 2)
-        n = instance.op_count
-        order = scan_orders(instance)[0]
-        worth = np.zeros((n, LABELS), dtype=np.int64)
-        worth[:, INSIDE] = [pick.randint(0, 100) for _ in range(n)]
-        whole = int(instance.work.sum() + instance.transfer.sum())
-        steps = order.steps(instance.work, instance.transfer)
-        layers = scan_layers(steps, np.full(n, _ALL, dtype=np.int64), Room(), lazy=True)
-        exact = Scan.within(layers, whole).priced(worth, 0, Room())
-        merged = Scan.within(layers, whole).priced(worth, 0, Room(longest=pick.randint(1, 4)))
-        for cost, value in zip(exact.cost.tolist(), exact.worth.tolist(), strict=True):
-            at = np.searchsorted(merged.cost, cost, side="right") - 1
-            assert at >= 0
-            assert merged.worth[at] >= value
-
-
 def test_orders_are_topological() -> None:
     """Each order has each op once, after all that it reads from."""
     for seed in range(100):
