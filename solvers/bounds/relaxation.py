@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 from mtpp.inference.instance import Instance
@@ -28,9 +29,10 @@ def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
     if reduced.original.op_count > MOST_OPS:
         return BoundResult(None, solved=False, left_out=f"for graphs of up to {MOST_OPS} ops")
     memory_bytes = DEFAULT_MEMORY_BYTES if limits.memory_bytes is None else limits.memory_bytes
-    rules = SearchRules(memory_bytes // _SCANS, limits.seed)
+    of_scans = memory_bytes // _SCANS
+    rules, rest = SearchRules(of_scans, limits.seed), replace(limits, memory_bytes=memory_bytes - of_scans)
     with Threads(limits.jobs) as threads:
-        loop = RelaxationLoop(reduced, limits.lower, limits.upper, limits, threads, enough=limits.target, rules=rules)
+        loop = RelaxationLoop(reduced, limits.lower, limits.upper, rest, threads, enough=limits.target, rules=rules)
         loop.run()
     return _result(loop, limits)
 

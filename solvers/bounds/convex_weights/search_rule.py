@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from mtpp.host.deadline import Deadline
 from mtpp.inference.instance import Instance
 from mtpp.solvers.bounds.convex_weights.search import ConvexWeightSearch
 from mtpp.solvers.bounds.frontier.narrow_search import LARGEST, on_narrow_order
@@ -21,6 +22,9 @@ _STEP_ENTRIES = 4
 
 _ORDER_STEPS = 1 << 20
 """Steps that take as long as to find a narrow order."""
+
+_MOST_S = 10.0
+"""Seconds for better weights each time at most: linear programmes hear of no other end."""
 
 
 class SearchRules:
@@ -85,9 +89,9 @@ class SearchRule:
             self._search = on_narrow_order(ConvexWeightSearch)(self.instance, limits)
         if self._search is None or limit == self._settled:
             return None, spent
-        within = replace(limits, interrupted=ended)
+        within = replace(limits, deadline=Deadline(_MOST_S), interrupted=ended)
         most = _STEP_ENTRIES * max(1, steps - spent)
         entries = self._search.improve_at(limit, within, most)
-        if entries < most and not ended():
+        if entries < most and not within.ended():
             self._settled = limit
         return self._search.shares_at(limit), spent + entries // _STEP_ENTRIES
