@@ -174,7 +174,11 @@ def best_split(last: list[Swept], windows: Windows, order: Int32Array, credit: i
     best: tuple[float, int, int, bool] | None = None
     place = np.argsort(order)
     slack = sum(int(one.worth[-1]) for one in last) - credit
-    leads_to = windows.precedence.leads_to.astype(np.float32)
+    stages = np.arange(1, len(last), dtype=np.float32)
+    fewer_ahead, fewer_behind = windows.precedence.sums_along_paths(
+        np.maximum(0, windows.last[:, None] - stages).astype(np.float32),
+        np.maximum(0, stages + 1 - windows.first[:, None]).astype(np.float32),
+    )
     for j, (here, there) in enumerate(pairwise(last), start=1):
         op = np.flatnonzero((windows.first <= j) & (windows.last > j))
         if len(op) == 0:
@@ -183,9 +187,7 @@ def best_split(last: list[Swept], windows: Windows, order: Int32Array, credit: i
         top, next_top = int(here.worth[-1]), int(there.worth[-1])
         early = _loss(top, one[:, [BEFORE, INSIDE]].max(axis=1)) + _loss(next_top, other[:, BEFORE])
         late = _loss(top, one[:, AFTER]) + _loss(next_top, other[:, [INSIDE, AFTER]].max(axis=1))
-        fewer = leads_to[:, op].T @ np.maximum(0, windows.last - j).astype(np.float32)
-        more = leads_to[op] @ np.maximum(0, j + 1 - windows.first).astype(np.float32)
-        score = np.minimum(fewer, more) / len(order)
+        score = np.minimum(fewer_ahead[op, j - 1], fewer_behind[op, j - 1]).astype(np.float64) / len(order)
         if slack > 0:
             score += np.minimum(1.0, (np.minimum(early, late) + 0.1 * np.maximum(early, late)) / slack)
         at = int(np.argmax(score))

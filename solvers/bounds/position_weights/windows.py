@@ -9,7 +9,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from mtpp.array_types import BoolArray, Int64Array
+from mtpp.array_types import BoolArray, Float32Array, Int64Array
 from mtpp.inference.instance import Instance
 from mtpp.solvers.bounds.frontier.kernels.layers import AFTER, BEFORE, INSIDE, LABELS
 from mtpp.solvers.bounds.frontier.scan_order import neighbour_lists
@@ -18,6 +18,9 @@ from mtpp.solvers.downsets.least_crossings import work_around
 
 _ANY = 2**62
 """More than all work."""
+
+_ROWS = 256
+"""Rows of pairs that are floats at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +52,26 @@ class Precedence:
         size = (n + 7) // 8
         packed = np.frombuffer(b"".join(row.to_bytes(size, "little") for row in bits), dtype=np.uint8)
         return np.unpackbits(packed.reshape(n, size), axis=1, count=n, bitorder="little").astype(np.bool_)
+
+    def sums_along_paths(self, ahead: Float32Array, behind: Float32Array) -> tuple[Float32Array, Float32Array]:
+        """Return for each op the sums over it and all that lead to it, and over it and all that it leads to.
+
+        Parameters
+        ----------
+        ahead, behind
+            Terms of the sums, by op, float32, shape (n, sums).
+
+        Notes
+        -----
+        O(n² · sums), and memory of a part of the n² pairs at a time.
+        """
+        to_here, from_here = np.zeros_like(ahead), np.empty_like(behind)
+        for begin in range(0, len(ahead), _ROWS):
+            rows = slice(begin, begin + _ROWS)
+            leads_to = self.leads_to[rows].astype(np.float32)
+            to_here += leads_to.T @ ahead[rows]
+            from_here[rows] = leads_to @ behind
+        return to_here, from_here
 
     @classmethod
     def of(cls, instance: Instance, measures: Sequence[Int64Array]) -> Precedence:
