@@ -13,6 +13,7 @@ P. Swoboda and V. Kolmogorov, *MAP inference via block-coordinate Frank–Wolfe 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from math import sqrt
 from typing import NamedTuple
 
@@ -102,6 +103,17 @@ class Bundle:
         self._k = k
         self._known: list[_Side | None] = [None] * k if known is None else list(known._known)
         self._step: float = 0.0 if known is None else known._step
+        self._mixed: list[_Side] = []
+
+    @property
+    def shares(self) -> Float64Array | None:
+        """Part that has each op in the first j stages, as neighbours have it on average; None before :meth:`improved`.
+
+        float64, shape (k − 1, n), row 0 being j = 1.
+        """
+        if not self._mixed:
+            return None
+        return np.array([(one.here[0] + other.before[0]) / 2 for one, other in pairwise(self._mixed)], dtype=np.float64)
 
     def keep_to(self, allowed: Callable[[int], Int64Array]) -> None:
         """Forget labellings that give an op a label which it cannot have at a stage any more."""

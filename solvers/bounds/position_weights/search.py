@@ -89,7 +89,7 @@ class PositionWeightSearch(ScanSearch):
         self._top: tuple[int, Sweeps] | None = None
         self._met = limits.target
         self._work = self._swept = 0
-        self._rounding = Rounding(instance, limits)
+        self._rounding = Rounding(instance, order.order, limits)
 
     def put_off(self) -> None:
         """Give the memory of the scans back, until the next run."""
@@ -189,7 +189,8 @@ class PositionWeightSearch(ScanSearch):
 
     def _round(self, sweeps: Sweeps) -> None:
         """Make partitions of the labels that stages are worth most with, and aim below a better one than known."""
-        found = self._rounding.best([one.through for one in sweeps.last], self._order.order, self._limits.ended)
+        self._rounding.aim_at(self._target)
+        found = self._rounding.best([one.through for one in sweeps.last], sweeps.shares, self._limits.ended)
         if found is not None:
             self.partition, bottleneck = found
             self._aim_at(bottleneck)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mtpp.array_types import BoolArray, Int32Array, Int64Array
+from mtpp.array_types import BoolArray, Float64Array, Int32Array, Int64Array
 from mtpp.solvers.bounds.frontier.device_terms import ClassTerms
 from mtpp.solvers.bounds.frontier.kernels.fronts import FULL, NONE, Arcs, Slope, arcs_of, values_ahead
 from mtpp.solvers.bounds.frontier.kernels.layers import (
@@ -160,6 +160,11 @@ class Sweeps:
     def mixtures(self) -> Bundle | None:
         """Mixtures for cases to go on with, None if none have been made."""
         return self._mixtures if self._mixing else None
+
+    @property
+    def shares(self) -> Float64Array | None:
+        """Part of the mixtures that has each op in the first j stages, float64, shape (k − 1, n); None without any."""
+        return self._mixtures.shares
 
     def put_off(self) -> None:
         """Give the memory of the scans back."""

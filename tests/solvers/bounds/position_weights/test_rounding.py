@@ -44,12 +44,26 @@ def test_labels_of_a_partition_give_no_worse_one() -> None:
         graph, instance, optimum, stages = drawn(seed)
         order = scan_orders(instance)[0].order
         values = through_values(stages, instance.k, order.tolist())
-        found = Rounding(instance, BoundLimits(optimum + 1)).best(values, order, lambda: False)
+        found = Rounding(instance, order, BoundLimits(optimum + 1)).best(values, None, lambda: False)
         assert found is not None
         partition, bottleneck = found
         assert bottleneck == optimum
         assert oracles.bottleneck(graph, LINK, partition.assignment.tolist(), instance.k) == optimum
-        assert Rounding(instance, BoundLimits(optimum)).best(values, order, lambda: False) is None
+        assert Rounding(instance, order, BoundLimits(optimum)).best(values, None, lambda: False) is None
+
+
+def test_mixtures_of_the_best_partition_give_it() -> None:
+    """Stages that are worth most with labels of no partition do not stand in the way."""
+    for seed in range(40):
+        _, instance, optimum, stages = drawn(seed)
+        order = scan_orders(instance)[0].order
+        nothing = [np.zeros((instance.op_count, LABELS), dtype=np.int64)] * instance.k
+        shares = np.array([[0.6 * (stage <= j) for stage in stages] for j in range(instance.k - 1)])
+        rounding = Rounding(instance, order, BoundLimits(optimum + 1))
+        found = rounding.best(nothing, shares, lambda: False)
+        assert found is not None
+        assert found[1] == optimum
+        assert rounding.best(nothing, shares, lambda: False) is None
 
 
 def test_any_values_give_partitions_better_than_known() -> None:
@@ -61,11 +75,12 @@ def test_any_values_give_partitions_better_than_known() -> None:
             continue
         pick, order = random.Random(seed), scan_orders(instance)[0].order
         known = 2 * optimum + 2
-        rounding = Rounding(instance, BoundLimits(known))
+        rounding = Rounding(instance, order, BoundLimits(known))
         for _ in range(4):
             shape = (instance.k, instance.op_count, LABELS)
             values = list(np.array([pick.randint(-9, 9) for _ in range(int(np.prod(shape)))]).reshape(shape))
-            found = rounding.best(values, order, lambda: False)
+            shares = np.random.default_rng(seed).random((instance.k - 1, instance.op_count))
+            found = rounding.best(values, shares, lambda: False)
             if found is not None:
                 partition, bottleneck = found
                 costs = stage_costs(instance, partition)
@@ -73,5 +88,5 @@ def test_any_values_give_partitions_better_than_known() -> None:
                 assert keeps_stage_memory(instance, costs)
                 known = bottleneck
                 found_some += 1
-            assert rounding.best(values, order, lambda: False) is None
+            assert rounding.best(values, shares, lambda: False) is None
     assert found_some > 30
