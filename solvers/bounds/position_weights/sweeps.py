@@ -10,31 +10,14 @@ import numpy as np
 
 from mtpp.array_types import BoolArray, Float64Array, Int32Array, Int64Array
 from mtpp.solvers.bounds.frontier.device_terms import ClassTerms
-from mtpp.solvers.bounds.frontier.kernels.fronts import FULL, NONE, Arcs, Slope, arcs_of, values_ahead
-from mtpp.solvers.bounds.frontier.kernels.layers import (
-    BEFORE,
-    INSIDE,
-    LABELS,
-    Layers,
-    Steps,
-    costs_ahead,
-    costs_behind,
-    trimmed,
-    within_cost,
-)
-from mtpp.solvers.bounds.frontier.kernels.marginals import WHOLE, Swept, sweep
-from mtpp.solvers.bounds.frontier.scan import (
-    LARGEST_WORTH,
-    Room,
-    TooManyStates,
-    best_labelling,
-    best_slope,
-    fits,
-    scan_layers,
-)
+from mtpp.solvers.bounds.frontier.kernels.fronts import FULL, NONE, Slope
+from mtpp.solvers.bounds.frontier.kernels.layers import BEFORE, INSIDE, LABELS, Steps
+from mtpp.solvers.bounds.frontier.kernels.marginals import WHOLE, Swept
+from mtpp.solvers.bounds.frontier.scan import LARGEST_WORTH, Room, TooManyStates
 from mtpp.solvers.bounds.frontier.scan_order import ScanOrder
 from mtpp.solvers.bounds.position_weights.bundle import Bundle
 from mtpp.solvers.bounds.position_weights.proof import Step
+from mtpp.solvers.bounds.position_weights.stage_scan import StageScan
 from mtpp.solvers.bounds.position_weights.windows import Windows
 
 _MOST_UNITS = 500_000
@@ -87,13 +70,6 @@ _FAR = 0.03
 """Slack for each stage, in full stages, from which on mixtures are not tried: a lower limit comes first."""
 
 
-class _Stage(NamedTuple):
-    layers: Layers
-    arcs: Arcs
-    least_ahead: Int64Array
-    least_behind: Int64Array
-
-
 class Sweeps:
     """Sweeps at one limit.
 
@@ -129,13 +105,14 @@ class Sweeps:
         room: Room,
         mixtures: Bundle | None = None,
     ) -> None:
-        self._order, self._steps, self.windows, self._limit, self._room = order, steps, windows, limit, room
-        self._costs, self._rooms = costs, [one.room(limit) for one in costs]
+        self._order, self.windows, self._limit, self._room = order, windows, limit, room
+        self._costs = costs
+        self._scans = [StageScan(own, one.room(limit), room) for own, one in zip(steps, costs, strict=True)]
+        self._without: list[bool] | None = None  # stages that have no labelling; None: not looked
         self._k = len(weight)
         self.weight = np.concatenate([np.zeros((1, weight.shape[1]), dtype=np.int64), weight])
         self.units = units
         self.cramped = False
-        self._stages: list[_Stage] | None = None
         self.done: list[Step] = []
         self.last: list[Swept] = []
         self.slack = np.inf
@@ -147,7 +124,6 @@ class Sweeps:
         self.work = self.entries = self.checked = 0
         self._finest = _MOST_UNITS
         self._place = np.argsort(order.order)
-        self._gap = np.zeros(self._k, dtype=np.int64)
 
     @property
     def exhausted(self) -> bool:
@@ -168,7 +144,9 @@ class Sweeps:
 
     def put_off(self) -> None:
         """Give the memory of the scans back."""
-        self._stages = None
+        self._without = None
+        for one in self._scans:
+            one.put_off()
 
     def sweep(self, low: int, ended: Callable[[], bool]) -> Found | None:
         """Sweep forwards and backwards, and draw what follows.
@@ -187,29 +165,30 @@ class Sweeps:
         """
         if self.windows.empty:
             return Found(self._limit, self.done)
-        if self._stages is None:
+        if self._without is None:
             try:
-                self._stages = self._made()
+                self._without = self._look()
             except TooManyStates:
+                self.put_off()
                 self.cramped = True
                 return None
-        without = [len(stage.layers.target) == 0 for stage in self._stages]
-        if any(without):
-            return Found(self._limit, [*self.done, self._without_way(without)])
+        if any(self._without):
+            return Found(self._limit, [*self.done, self._without_way(self._without)])
         last: list[Swept] | None = []
         slack = self._mix(ended) if self._mixing and _NOTHING < self.slack < np.inf else None
-        self._slopes = self._best_slopes(self._rooms)
+        for j, scan in self._stages:
+            scan.fit(self._worth(j))
         if slack is None:
-            slack = sum(self._most(j, self._worth(j)) for j in range(1, self._k + 1)) - self._credit()
-        self._reach = max(1, int(_REACH * slack)) + 1 if slack >= 0 else WHOLE
+            slack = sum(scan.likely(self._worth(j)) for j, scan in self._stages) - self._credit()
+        reach = max(1, int(_REACH * slack)) + 1 if slack >= 0 else WHOLE
         for forwards, moving in _STILL if self._mixing else _THERE_AND_BACK:
-            last = self._passed(self._stages, forwards, moving, ended)
+            last = self._passed(forwards, moving, reach, ended)
             if last is None:
                 return None
         assert last is not None
         self.last = last
-        for j, one in enumerate(last, start=1):
-            self._gap[j - 1] += self._most(j, self._worth(j)) - int(one.worth[-1])
+        for (j, scan), one in zip(self._stages, last, strict=True):
+            scan.learn(self._worth(j), one)
         credit = self._credit()
         slack = sum(int(one.worth[-1]) for one in last) - credit
         ruled_out = _highest_below(last, self._costs, credit, self._limit)
@@ -220,18 +199,21 @@ class Sweeps:
                 return Found(self._limit, self.done)
         return found
 
-    def _made(self) -> list[_Stage]:
-        stages: list[_Stage] = []
-        states = 0
-        for j in range(1, self._k + 1):
-            allowed = self.windows.allowed(j)[self._order.order]
-            layers = scan_layers(self._steps[j - 1], allowed, self._room, lazy=False)
-            layers = trimmed(layers, within_cost(layers, self._rooms[j - 1]))
-            states += len(layers.target)
+    @property
+    def _stages(self) -> list[tuple[int, StageScan]]:
+        """The scans of the stages, which count from 1."""
+        return list(enumerate(self._scans, start=1))
+
+    def _look(self) -> list[bool]:
+        """Make the states of all stages; return of each whether it has no labelling within the limit."""
+        without, states = [], 0
+        for j, scan in self._stages:
+            count = scan.look(self.windows.allowed(j)[self._order.order])
+            without.append(count == 0)
+            states += count
             if states > _STAGES_AT_ONCE * self._room.states:
                 raise TooManyStates(f"states of {j} stages do not fit")
-            stages.append(_Stage(layers, arcs_of(layers), costs_ahead(layers, False), costs_behind(layers)))
-        return stages
+        return without
 
     def _worth(self, j: int, weight: Int64Array | None = None) -> Int64Array:
         """Return the worth of each label of each op at a stage, by position, int64, shape (n, 3)."""
@@ -240,12 +222,6 @@ class Sweeps:
         worth[:, INSIDE] = weight[j][order]
         worth[:, BEFORE] = (weight[j] - weight[j - 1])[order]
         return worth
-
-    def _best_slopes(self, rooms: Sequence[int]) -> list[Slope]:
-        """Return the best slope of each stage for the weights at hand, within some costs."""
-        assert self._stages is not None
-        stages = enumerate(zip(self._stages, rooms, strict=True), start=1)
-        return [best_slope(stage.layers, self._worth(j), room) for j, (stage, room) in stages]
 
     def _mix(self, ended: Callable[[], bool]) -> int | None:
         """Go to better weights by mixtures of labellings; return their slack, None if there are none."""
@@ -263,54 +239,22 @@ class Sweeps:
 
     def _labelled(self, j: int, weight: Int64Array) -> tuple[int, Int32Array] | None:
         """Return the most worth of a stage by some weights, and the labels that come to it, by op."""
-        assert self._stages is not None
-        stage, worth = self._stages[j - 1], self._worth(j, weight)
-        if int(np.abs(worth).sum()) > LARGEST_WORTH:
-            return None
-        room = self._rooms[j - 1]
-        found = best_labelling(
-            stage.layers,
-            stage.arcs,
-            worth,
-            best_slope(stage.layers, worth, room),
-            stage.least_ahead,
-            room,
-            int(self._gap[j - 1]),
-            max(1, self.units // 200),
-            self._room.entries,
-        )
+        found = self._scans[j - 1].labelling(self._worth(j, weight), max(1, self.units // 200))
         if found is None:
             return None
-        self._gap[j - 1] = found.gap
         self.work += found.entries
         return found.worth, found.labels[self._place]
-
-    def _slope(self, j: int, worth: Int64Array) -> Slope:
-        """Return the slope of a stage, a new one where values of these worths would have too many bits."""
-        assert self._stages is not None
-        if not fits(self._slopes[j - 1], worth):
-            self._slopes[j - 1] = best_slope(self._stages[j - 1].layers, worth, self._rooms[j - 1])
-        return self._slopes[j - 1]
-
-    def _most(self, j: int, worth: Int64Array) -> int:
-        """Return about the most worth of a stage, by Lagrangian relaxation and its gap in the last sweep."""
-        assert self._stages is not None
-        slope = self._slope(j, worth)
-        value = int(values_ahead(self._stages[j - 1].layers, worth, slope)[0]) + slope.price * self._rooms[j - 1]
-        return (value >> slope.shift) - int(self._gap[j - 1])
 
     def _movable(self, j: int) -> BoolArray:
         """Mark the ops, by position, that may be in the first *j* stages or not."""
         sides: BoolArray = ((self.windows.first <= j) & (j < self.windows.last))[self._order.order]
         return sides
 
-    def _passed(
-        self, stages: list[_Stage], forwards: bool, moving: bool, ended: Callable[[], bool]
-    ) -> list[Swept] | None:
+    def _passed(self, forwards: bool, moving: bool, reach: int, ended: Callable[[], bool]) -> list[Swept] | None:
         """Go through all stages; return what each came to, None where that took too much time or memory."""
         found: list[Swept | None] = [None] * self._k
         order, entries = self._order.order, 0
-        for j in range(1, self._k + 1) if forwards else range(self._k, 0, -1):
+        for j, scan in self._stages if forwards else reversed(self._stages):
             if ended():
                 return None
             worth = self._worth(j)
@@ -318,20 +262,7 @@ class Sweeps:
                 self._coarsen()
                 return None
             movable = self._movable(j if forwards else j - 1) if moving else np.zeros(len(order), dtype=np.bool_)
-            one = sweep(
-                stages[j - 1].layers,
-                stages[j - 1].arcs,
-                worth,
-                movable,
-                forwards,
-                stages[j - 1].least_ahead,
-                stages[j - 1].least_behind,
-                self._rooms[j - 1],
-                self._slope(j, worth),
-                self._most(j, worth),
-                self._reach,
-                self._room.entries,
-            )
+            one = scan.swept(worth, movable, forwards, reach)
             if one.state == FULL:
                 self.cramped = self.units <= _FEWEST_UNITS
                 self._coarsen()
@@ -353,7 +284,8 @@ class Sweeps:
 
     def _scale(self, factor: float) -> None:
         self.weight = np.rint(self.weight * factor).astype(np.int64)
-        self._gap = np.rint(self._gap * factor).astype(np.int64)
+        for one in self._scans:
+            one.gap = round(one.gap * factor)
         self.units = int(self.units * factor)
 
     def _credit(self) -> int:
@@ -378,7 +310,7 @@ class Sweeps:
             for j, labels in enumerate(gone, start=1):
                 windows.remove(j, labels)
             windows.close()
-            self._stages = None
+            self.put_off()
         share = slack / self.units
         if many or share < self.slack * (1 - (_PAYS if self._mixing else _STEADY)):
             self._idle = 0
@@ -396,7 +328,7 @@ class Sweeps:
     def _step(self, slack: int) -> Step:
         """Return the weights at hand as a step of a proof that removes labels."""
         floors = [int(one.worth[-1]) - slack for one in self.last]
-        return Step(self.weight[1:].copy(), floors, self._best_slopes(self._rooms))
+        return Step(self.weight[1:].copy(), floors, [scan.fit(self._worth(j)) for j, scan in self._stages])
 
     def _final(self, limit: int) -> Step:
         """Return the weights at hand as a step that rules out a limit of the last sweep."""
@@ -407,7 +339,8 @@ class Sweeps:
             most[next(j for j, one in enumerate(self.last) if _is_too_much(one, rooms[j]))] += spare
             spare = 0
         floors = [value + 1 + spare // self._k for value in most]
-        return Step(self.weight[1:].copy(), floors, self._best_slopes(rooms))
+        slopes = [scan.best_slope(self._worth(j), room) for (j, scan), room in zip(self._stages, rooms, strict=True)]
+        return Step(self.weight[1:].copy(), floors, slopes)
 
     def _without_way(self, without: list[bool]) -> Step:
         """Return a step by which stages that no labelling keeps to are worth less than nothing, and others nothing."""
