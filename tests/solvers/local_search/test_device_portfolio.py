@@ -22,7 +22,7 @@ from mtpp.solvers.local_search.device_portfolio import DeviceResult, search_devi
 from mtpp.solvers.registry import partitioner
 from mtpp.solvers.stage_cost.kernels import stage_cost
 
-CASES = range(200)
+CASES = range(110)
 
 
 def found_in(case: RandomCase, most: int, free: bool, evaluations: int = 200) -> DeviceResult | None:
