@@ -157,7 +157,7 @@ class Race:
 
     def _unfit(self) -> bool:
         """Tell whether no graph is one for the search."""
-        return self._whole.unfit and all(one.unfit for one in self._contenders or ())
+        return self._whole.unfit and self._contenders is not None and all(one.unfit for one in self._contenders)
 
     def _left_over(self) -> bool:
         """Tell whether nothing is left to do on any graph."""
@@ -168,7 +168,10 @@ class Race:
 
     def _race(self) -> None:
         if self._contenders is None:
-            self._contenders = self._made()
+            made = self._made()
+            if self._limits.ended():  # before all of them were made
+                return
+            self._contenders = made
         racing = self._contenders[: _affordable(len(self._contenders), self._limits)]
         for later in range(_rounds(len(racing)), 0, -1):
             turn = self._limits.deadline.share(1 / (later + 1))
