@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from hashlib import sha256
 
 import numpy as np
 
@@ -61,17 +62,17 @@ class Rounding:
         some share there; an op is in the first stage that no op which it reads from is behind; of equal devices, empty
         stages come last. O(n · k), and annealing of 40 moves an op.
         """
-        new = [stage for stage in self._starts(through, shares) if stage.tobytes() not in self._tried]
-        starts = list({stage.tobytes(): stage for stage in new}.values())
+        found = {sha256(stage.tobytes()).digest(): stage for stage in self._starts(through, shares)}
+        starts = [stage for key, stage in found.items() if key not in self._tried]
         if not starts:
             return None
-        self._tried.update(stage.tobytes() for stage in starts)
+        self._tried.update(found)
         with Threads(1) as threads:
             annealer = Annealer(self._instance, self._instance.k, threads, self._seed, stopped=ended)
             begun = [Start(stage, schedule) for stage in starts for schedule in (COOL, WARM)]
-            found, _ = annealer.round(begun, _PROPOSALS * self._instance.op_count)
+            annealed, _ = annealer.round(begun, _PROPOSALS * self._instance.op_count)
         best = None
-        for assignment in (*starts, *(one.stage for one in found)):
+        for assignment in (*starts, *(one.stage for one in annealed)):
             if len(np.unique(assignment)) > self._instance.most_used:
                 continue
             partition = Partition.from_stages(self._instance, assignment)

@@ -189,7 +189,7 @@ class PositionWeightSearch(ScanSearch):
 
     def _round(self, sweeps: Sweeps) -> None:
         """Make partitions of the labels that stages are worth most with, and aim below a better one than known."""
-        self._rounding.aim_at(self._target)
+        self._rounding.aim_at(self._limits.upper)
         found = self._rounding.best([one.through for one in sweeps.last], sweeps.shares, self._limits.ended)
         if found is not None:
             self.partition, bottleneck = found
