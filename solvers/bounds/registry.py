@@ -44,7 +44,8 @@ class BoundEntry:
         Of the time left, at most, for its first turn. In a lane this holds where others of the lane are to come or to
         go on; it is below 1 for bounds that cannot be resumed.
     ahead
-        Of the time left, for a turn before the lanes, beside others of that kind: it closes many a gap at once.
+        Of the time left, for a turn before the lanes, beside others of that kind: it closes many a gap at once. It is
+        half as long if nothing is proven by then.
     makes_room
         Whether it may go on for ever without result: having stood still, it makes room for lanes that are further.
     largest, power

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
 from fractions import Fraction
 from threading import Lock
@@ -28,6 +27,7 @@ from mtpp.solvers.bounds.simple import simple_bound
 from mtpp.solvers.certify.cell_state import CellLimits, Certification
 from mtpp.solvers.certify.device_reduction import DeviceReduction
 from mtpp.solvers.certify.headway import Headway
+from mtpp.solvers.certify.lane_turns import LaneTurns
 from mtpp.solvers.compilation import search_clock
 from mtpp.solvers.downsets.stage_shares import StageShares
 from mtpp.solvers.feasibility import refuse_infeasible
@@ -60,9 +60,6 @@ _LEFT_S = 0.05
 
 _GRACE_S = 0.5
 """Seconds by which work may overrun its time before it is given up: HiGHS takes its time to come to an end."""
-
-_TIMES_ROOM = 3
-"""As long as it has been worked at, so many times, a bound makes room for lanes that are further."""
 
 _NOTHING = BoundResult(None, solved=False)
 
@@ -142,7 +139,7 @@ class _CellWork:
             self._state = self._partitioned()
             return self._bounded()
         except BaseException:
-            self._given_up = True  # or work that was begun would go on, with nobody to hear of it
+            self.give_up()  # or work that was begun would go on, with nobody to hear of it
             raise
         finally:
             self._thread.close()
@@ -167,11 +164,9 @@ class _CellWork:
             self._observer.phase(name)
             share = BOUNDS[name].share if lanes else 1 / (len(weak) - number)
             self._try_to_the_end(name, self._deadline.share(share), self._thread)
-        ahead = [name for lane in lanes for name in lane if BOUNDS[name].ahead]
-        if ahead and not self._stopped():
-            self._work_side_by_side([[name] for name in ahead], self._go_ahead)
-        if lanes and not self._stopped():
-            self._work_side_by_side(lanes, self._take_turns)
+        turns = LaneTurns(self, self._deadline, self._headway, self._observer)
+        turns.go_ahead(lanes)
+        turns.take(lanes)
         return self._told(
             stopped=self._stopped() or (StopReason.TIME_LIMIT if self._cut_short() else StopReason.FINISHED)
         )
@@ -189,59 +184,35 @@ class _CellWork:
 
     def _try_to_the_end(self, name: str, deadline: Deadline, thread: TimedThread) -> None:
         """Work at a bound, and go on where it can be resumed."""
-        self._try(name, deadline, thread)
-        while name in self._resume and deadline.remaining_s() > _LEFT_S and not self._over():
-            self._try(name, deadline, thread)
+        self.attempt(name, deadline, thread)
+        while name in self._resume and deadline.remaining_s() > _LEFT_S and not self.over():
+            self.attempt(name, deadline, thread)
 
-    def _work_side_by_side(self, lanes: list[list[str]], work: Callable[[list[str]], None]) -> None:
-        self._observer.phase(", ".join(name for lane in lanes for name in lane))
-        with ThreadPoolExecutor(len(lanes)) as threads:
-            try:
-                for done in as_completed([threads.submit(work, lane) for lane in lanes]):
-                    done.result()
-            except BaseException:
-                self._given_up = True  # or the others would be waited for
-                raise
+    def unfinished(self, name: str) -> bool:
+        """Tell whether a bound can go on where it ended."""
+        return name in self._resume
 
-    def _go_ahead(self, lane: list[str]) -> None:
-        """Work at a bound that has a turn before the lanes."""
-        thread = TimedThread()
-        try:
-            for name in lane:
-                self._try(name, self._deadline.share(BOUNDS[name].ahead), thread)
-        finally:
-            thread.close()
+    def seconds(self, name: str) -> float:
+        """Return how long a bound has been worked at."""
+        figure = self._state.bounds.get(name)
+        return 0.0 if figure is None else figure.seconds
 
-    def _take_turns(self, lane: list[str]) -> None:
-        """Work at the bounds of a lane one after the other, and then on at those that are not through."""
-        thread = TimedThread()
-        cut = []  # by their shares
-        try:
-            for number, name in enumerate(lane):
-                others = lane[number + 1 :] + [other for other in lane if other in self._resume]
-                share = BOUNDS[name].share if others else 1.0
-                if not self._over() and not self._through(name):
-                    self._try(name, self._deadline.share(share), thread)
-                    if share < 1 and not self._through(name):
-                        cut.append(name)
-            while not self._over():
-                left = [name for name in lane if name in self._resume]
-                if not left and not cut:
-                    break
-                for name in left or [cut.pop()]:
-                    if BOUNDS[name].makes_room:
-                        self._headway.make_room(lane, _TIMES_ROOM * self._state.bounds[name].seconds, self._over)
-                    if not self._over():
-                        self._try(name, self._deadline, thread)
-        finally:
-            thread.close()
+    def reached(self, name: str) -> int:
+        """Return the ticks that a bound has come to; 0 for none."""
+        figure = self._state.bounds.get(name)
+        return 0 if figure is None else figure.value or 0
 
-    def _through(self, name: str) -> bool:
+    def through(self, name: str) -> bool:
         """Tell whether a bound has come to its end, or was not worked at for a reason."""
         figure = self._state.bounds.get(name)
         return name in self._state.left_out or (figure is not None and figure.solved)
 
-    def _over(self) -> bool:
+    def give_up(self) -> None:
+        """End all work that has begun: nobody waits for its result."""
+        self._given_up = True
+
+    def over(self) -> bool:
+        """Tell whether all work is over."""
         return bool(self._stopped()) or self._given_up or self._nearly_over()
 
     def _to_end(self) -> bool:
@@ -359,11 +330,13 @@ class _CellWork:
         self._report(new)
         return new
 
-    def _try(self, name: str, deadline: Deadline, thread: TimedThread) -> None:
-        """Work at a bound and take in what it comes to."""
+    def attempt(
+        self, name: str, deadline: Deadline, thread: TimedThread, ended: Callable[[], bool] = lambda: False
+    ) -> None:
+        """Begin a bound, or go on with it, until its time is up or *ended* says so, and take in what it comes to."""
         limits, state = self._limits, self._state
         entry, resume = bound_entry(name), self._resume.pop(name, None)
-        before = state.bounds[name].seconds if resume is not None else 0.0
+        before = self.seconds(name) if resume is not None else 0.0
         upper = self._cutoff if state.upper is None else state.upper
         known = state.proven if entry.tier in PROOF_TIERS else state.lower
         began = search_clock()
@@ -384,7 +357,7 @@ class _CellWork:
                 memory_bytes=limits.memory_bytes,
                 proof_bytes=limits.proof_bytes,
                 observer=observer,
-                interrupted=lambda: self._to_end() or bool(self._closed()),
+                interrupted=lambda: self._to_end() or bool(self._closed()) or ended(),
                 reduced=self._reduction(name),
                 goal=limits.goal,
                 shares=tuple(one for known in list(self._shares.values()) for one in known),

@@ -30,6 +30,10 @@ class Headway:
     def _reach(self, name: str, value: int) -> None:
         self._reached[name] = max(value, self._reached.get(name, 0))
 
+    def raised(self, name: str) -> int:
+        """Return the ticks that a bound has raised what was known to; 0 where it has not."""
+        return self._reached.get(name, 0)
+
     def trails(self, lane: Collection[str]) -> bool:
         """Tell whether a bound at work has come further than those of a lane."""
         own = max(self._reached.get(name, 0) for name in lane)

@@ -10,11 +10,9 @@ from typing import Any
 
 import pytest
 from graph_strategies import LINK, chain, random_graph
-from observers import Heard
 
 from mtpp.errors import InconsistentBound
 from mtpp.host.deadline import Deadline
-from mtpp.host.progress import Silent
 from mtpp.inference.certificate import LowerBound
 from mtpp.inference.instance import Instance
 from mtpp.machine.machine import Machine
@@ -287,43 +285,3 @@ def test_every_bound_has_its_lane_its_turns_and_its_shares(
     for lane in lanes:
         assert [name for name in order[before:] if name in lane.split()] == lane.split()
     assert rooms == [" ".join(dict.fromkeys(lanes[0].split()))]
-
-
-def test_a_lane_trails_while_a_bound_at_work_is_further() -> None:
-    """Its own bounds do not count, nor do those that have ended; what is heard is passed on."""
-    headway, heard = Headway(), Heard()
-    with headway.at_work("configuration", heard) as observer:
-        observer.bound(7)
-        observer.bound(5)
-        assert headway.trails(["relaxation"])
-        assert not headway.trails(["configuration", "relaxation"])
-        with headway.at_work("relaxation", heard) as other:
-            other.bound(7)
-        assert not headway.trails(["relaxation"])
-        observer.bound(8)
-        assert headway.trails(["relaxation", "node-convex"])
-    assert not headway.trails(["relaxation"])
-    assert heard.bounds == [7, 5, 7, 8]
-
-
-def test_room_is_made_no_longer_than_needed() -> None:
-    """Until the other one ends, or until all is over; not at all for a lane that is as far."""
-    headway = Headway()
-    headway.make_room(["relaxation"], 1e9, lambda: False)
-    begun, end = threading.Event(), threading.Event()
-
-    def work() -> None:
-        with headway.at_work("configuration", Silent()) as observer:
-            observer.bound(3)
-            begun.set()
-            end.wait()
-
-    other = threading.Thread(target=work)
-    other.start()
-    begun.wait()
-    looks = iter([False, False, True])
-    headway.make_room(["relaxation"], 1e9, lambda: next(looks))
-    headway.make_room(["relaxation"], 0.0, lambda: False)
-    threading.Timer(0.05, end.set).start()
-    headway.make_room(["relaxation"], 1e9, lambda: False)
-    other.join()

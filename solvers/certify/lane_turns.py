@@ -1,0 +1,123 @@
+"""Turns of the strong bounds of a cell: lanes side by side, the bounds of a lane one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from typing import Protocol
+
+from mtpp.host.deadline import Deadline
+from mtpp.host.ending import TimedThread
+from mtpp.host.progress import Observer
+from mtpp.solvers.bounds.registry import BOUNDS
+from mtpp.solvers.certify.headway import Headway
+
+_TIMES_ROOM = 3
+"""As long as it has been worked at, so many times, a bound makes room for lanes that are further."""
+
+_DUE = 0.5
+"""Part of a turn before the lanes after which it ends if nothing has been proven that was not known."""
+
+
+class BoundWork(Protocol):
+    """Work at bounds, by name."""
+
+    def attempt(
+        self, name: str, deadline: Deadline, thread: TimedThread, ended: Callable[[], bool] = lambda: False
+    ) -> None:
+        """Begin a bound, or go on with it, until its time is up or *ended* says so."""
+
+    def over(self) -> bool:
+        """Tell whether all work is over."""
+
+    def give_up(self) -> None:
+        """End all work that has begun."""
+
+    def through(self, name: str) -> bool:
+        """Tell whether a bound has come to its end, or was not worked at for a reason."""
+
+    def unfinished(self, name: str) -> bool:
+        """Tell whether a bound can go on where it ended."""
+
+    def seconds(self, name: str) -> float:
+        """Return how long a bound has been worked at."""
+
+    def reached(self, name: str) -> int:
+        """Return the ticks that a bound has come to; 0 for none."""
+
+
+class LaneTurns:
+    """Lanes of bounds, and the time that there is for them."""
+
+    def __init__(self, work: BoundWork, deadline: Deadline, headway: Headway, observer: Observer) -> None:
+        self._work, self._deadline, self._headway, self._observer = work, deadline, headway, observer
+
+    def go_ahead(self, lanes: list[list[str]]) -> None:
+        """Work side by side at bounds that have a turn before the lanes."""
+        ahead = [[name] for lane in lanes for name in lane if BOUNDS[name].ahead]
+        if ahead and not self._work.over():
+            self._side_by_side(ahead, self._go_ahead)
+
+    def take(self, lanes: list[list[str]]) -> None:
+        """Work at lanes side by side, until nothing is left to do or all is over."""
+        if lanes and not self._work.over():
+            self._side_by_side([self._furthest_first(lane) for lane in lanes], self._take_turns)
+
+    def _side_by_side(self, lanes: list[list[str]], work: Callable[[list[str]], None]) -> None:
+        self._observer.phase(", ".join(name for lane in lanes for name in lane))
+        with ThreadPoolExecutor(len(lanes)) as threads:
+            try:
+                for done in as_completed([threads.submit(work, lane) for lane in lanes]):
+                    done.result()
+            except BaseException:
+                self._work.give_up()  # or the others would be waited for
+                raise
+
+    def _furthest_first(self, lane: list[str]) -> list[str]:
+        """Let bounds that came to something before the lanes change places, so that the best ones go on first."""
+        places = [place for place, name in enumerate(lane) if BOUNDS[name].ahead and self._work.reached(name)]
+        best = sorted((lane[place] for place in places), key=self._work.reached, reverse=True)
+        found = list(lane)
+        for place, name in zip(places, best, strict=True):
+            found[place] = name
+        return found
+
+    def _go_ahead(self, lane: list[str]) -> None:
+        """Work at a bound for as long as it may, or half of that if it comes to nothing."""
+        (name,) = lane
+        end = self._deadline.share(BOUNDS[name].ahead)
+        due, thread, ends = end.share(_DUE), TimedThread(), False
+
+        def comes_to_nothing() -> bool:
+            nonlocal ends
+            ends = ends or (due.expired() and not self._headway.raised(name))
+            return ends
+
+        try:
+            self._work.attempt(name, end, thread, comes_to_nothing)
+        finally:
+            thread.close()
+
+    def _take_turns(self, lane: list[str]) -> None:
+        """Work at the bounds of a lane one after the other, and then on at those that are not through."""
+        work, thread = self._work, TimedThread()
+        cut = []  # by their shares
+        try:
+            for number, name in enumerate(lane):
+                others = lane[number + 1 :] + [other for other in lane if work.unfinished(other)]
+                share = BOUNDS[name].share if others else 1.0
+                if not work.over() and not work.through(name):
+                    work.attempt(name, self._deadline.share(share), thread)
+                    if share < 1 and not work.through(name):
+                        cut.append(name)
+            while not work.over():
+                left = [name for name in lane if work.unfinished(name)]
+                if not left and not cut:
+                    break
+                for name in left or [cut.pop()]:
+                    if BOUNDS[name].makes_room:
+                        self._headway.make_room(lane, _TIMES_ROOM * work.seconds(name), work.over)
+                    if not work.over():
+                        work.attempt(name, self._deadline, thread)
+        finally:
+            thread.close()
