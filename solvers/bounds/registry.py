@@ -115,10 +115,10 @@ BOUNDS = {
             f"{_HERE}.branch_and_bound.bound",
             lane=2,
             share=1.0,
-            largest=100_000,
+            largest=25_000,
             power=2,
         ),
-        BoundEntry(names.EXACT_MIP, Tier.SOLVER, f"{_HERE}.exact_mip", lane=2, share=0.4, largest=4_000),
+        BoundEntry(names.EXACT_MIP, Tier.SOLVER, f"{_HERE}.exact_mip", lane=2, share=0.4, largest=1_500),
     )
 }
 
