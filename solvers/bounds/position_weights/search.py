@@ -184,7 +184,7 @@ class PositionWeightSearch(ScanSearch):
             self._leave(sweeps)
         elif sweeps.exhausted and self._splitting:
             self._split(sweeps)
-        elif sweeps.exhausted:
+        elif sweeps.exhausted or (sweeps.hopeless and not self._splitting):
             self._fail(sweeps)
 
     def _round(self, sweeps: Sweeps) -> None:

@@ -69,6 +69,9 @@ _NOTHING = 1e-6
 _FAR = 0.03
 """Slack for each stage, in full stages, from which on mixtures are not tried: a lower limit comes first."""
 
+_TOO_FAR = 0.08
+"""The same, from which on a limit is left at once: of graphs measured, limits that were ruled out had .044 at most."""
+
 
 class Sweeps:
     """Sweeps at one limit.
@@ -131,6 +134,11 @@ class Sweeps:
         if self._mixing or self.slack < _NOTHING:
             return self._idle >= (_MIXING_PATIENCE if self.slack > _NOTHING else 1)
         return self._idle >= _PATIENCE and (self.slack > _FAR * self._k or self.entries < _FEW_ENTRIES)
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether the slack is more than weights are likely to take away."""
+        return not self._mixing and self._k * _TOO_FAR < self.slack < np.inf
 
     @property
     def mixtures(self) -> Bundle | None:
