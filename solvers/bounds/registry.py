@@ -45,7 +45,7 @@ class BoundEntry:
         go on; it is below 1 for bounds that cannot be resumed.
     ahead
         Of the time left, for a turn before the lanes, beside others of that kind: it closes many a gap at once. It is
-        half as long if nothing is proven by then.
+        a quarter as long if nothing is proven by then.
     makes_room
         Whether it may go on for ever without result: having stood still, it makes room for lanes that are further.
     largest, power

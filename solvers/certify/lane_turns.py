@@ -15,7 +15,7 @@ from mtpp.solvers.certify.headway import Headway
 _TIMES_ROOM = 3
 """As long as it has been worked at, so many times, a bound makes room for lanes that are further."""
 
-_DUE = 0.5
+_DUE = 0.25
 """Part of a turn before the lanes after which it ends if nothing has been proven that was not known."""
 
 
@@ -83,7 +83,7 @@ class LaneTurns:
         return found
 
     def _go_ahead(self, lane: list[str]) -> None:
-        """Work at a bound for as long as it may, or half of that if it comes to nothing."""
+        """Work at a bound for as long as it may, or a quarter of that if it comes to nothing."""
         (name,) = lane
         end = self._deadline.share(BOUNDS[name].ahead)
         due, thread, ends = end.share(_DUE), TimedThread(), False
