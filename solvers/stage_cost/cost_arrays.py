@@ -65,8 +65,8 @@ class CostArrays(NamedTuple):
     Attributes
     ----------
     class_of
-        Class of the device of each stage, int64, shape (k,); None where there is one class. None is a type of its own
-        to numba: kernels then have no trace of classes.
+        Class of the device of each stage, int64, shape (k,); None where there is one class and one link. None is a type
+        of its own to numba: kernels then have no trace of classes, and are compiled twice at most.
     work, work_row
         Ticks by class and op in one row of classes · n, int64, and where those of each stage begin, as *class_of*.
     transfer, transfer_row
@@ -156,12 +156,13 @@ def cost_arrays(instance: Instance, stages: int | None = None, tensors: Int64Arr
     weights = shared_weights(instance)
     transfer = np.pad(transfer, ((0, 0), (0, len(weights.bytes))))
     memory = memory_arrays(instance)
+    alike = len(cost.work) == 1 and len(transfer) == 1
     return CostArrays(
-        class_of if len(cost.work) > 1 else None,
+        None if alike else class_of,
         cost.work.flatten(),
-        class_of * cost.work.shape[1] if len(cost.work) > 1 else None,
+        None if alike else class_of * cost.work.shape[1],
         transfer.flatten(),
-        cost.link_of[class_of] * transfer.shape[1] if len(transfer) > 1 else None,
+        None if alike else cost.link_of[class_of] * transfer.shape[1],
         np.concatenate([cost.own_bytes, weights.bytes]),
         memory,
         memory.mode,
