@@ -74,7 +74,7 @@ def test_rows_are_those_of_this_machine(cluster: DaskCluster, two_chains: Path, 
 @pytest.mark.slow
 def test_a_lost_worker_loses_no_cell(cluster: DaskCluster, two_chains: Path, hard: Path) -> None:
     """Another one takes over what it was at."""
-    options = ("-k", "4,8,16", "--time-limit", "5", "--format", "json", "--scheduler", cluster.address)
+    options = ("-k", "4,8,16", "--time-limit", "5", "--format", "json", "-q", "--scheduler", cluster.address)
     process = start(hard, *options)
     until(lambda: len(cluster.cell_processes()) == 2)
     kill_all(cluster.workers[0])
