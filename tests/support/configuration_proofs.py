@@ -84,6 +84,36 @@ class Problem:
             if weight + cut <= self.most and sum(self.weight) - weight + cut <= self.rest and self.between(ops) == ops:
                 yield ops
 
+    def apart(self, inside: frozenset[int], outside: frozenset[int]) -> list[int]:
+        """Return the tensors of which no set of a family holds all ops, by the rules in any order."""
+        found: list[int] = []
+        while True:
+            spare = self.spare(inside, found)
+            more = [
+                t
+                for t, (_, producer, consumers) in enumerate(self.graph.tensors)
+                if t not in found
+                and len({producer, *consumers}) > 1
+                and not {producer, *consumers} <= inside
+                and (
+                    outside & (drawn := self.between(inside | {producer, *consumers}))
+                    or self.weigh(drawn - inside) > spare
+                )
+            ]
+            if not more:
+                return found
+            found += more
+
+    def paid(self, ops: frozenset[int], apart: list[int]) -> int:
+        """Return the transfers of tensors apart that a set touches."""
+        return sum(
+            self.graph.tensors[t][0] for t in apart if ops & {self.graph.tensors[t][1], *self.graph.tensors[t][2]}
+        )
+
+    def spare(self, inside: frozenset[int], apart: list[int]) -> int:
+        """Return what is left for ops beside those inside."""
+        return self.most - self.weigh(inside) - self.paid(inside, apart)
+
     def closed(self, state: State) -> State | None:
         """Apply the rules of closure in any order until nothing changes; None if the family is empty by them."""
         inside, outside = set(state[0]), set(state[1])
@@ -98,14 +128,16 @@ class Problem:
                         outside.add(x)
                     if (y, x) in reach and any((z, y) in reach for z in held):
                         outside.add(x)
-                if x not in inside | outside and self.weigh(self.between(held | {x})) > self.most:
+            held = frozenset(inside)
+            apart = self.apart(held, frozenset(outside))
+            spare = self.spare(held, apart)
+            for x in set(range(n)) - inside - outside:
+                dear = self.weight[x] + self.paid(held | {x}, apart) - self.paid(held, apart)
+                if self.weigh(self.between(held | {x}) - held) > spare or dear > spare:
                     outside.add(x)
             allowed = frozenset(range(n)) - outside
-            if (
-                inside & outside
-                or self.weigh(frozenset(inside)) > self.most
-                or self.weigh(allowed) < sum(self.weight) - self.rest
-            ):
+            least = sum(self.weight) - self.rest + self.paid(held, apart)
+            if inside & outside or spare < 0 or self.weigh(allowed) < least:
                 return None
             if before == (len(inside), len(outside)):
                 return frozenset(inside), frozenset(outside)
@@ -186,10 +218,50 @@ class Maker:
         huge = 100 * (self.capacity + 1) * d * len(problem.weight)
         for a, b in [*pairs, (huge, 0), (0, huge)]:
             constant = -(-a * problem.most // d) - (-b * (problem.rest - sum(problem.weight)) // d)
+            if self.pick.random() < 0.7:
+                shared = self._shared(state, a, b)
+                if constant + shared <= self.capacity:
+                    return ["shares", a, b, *self._some_shares(state, a, b)]
             least, flow = self._flow(state, a, b)
             if constant + least <= self.capacity:
                 return ["leaf", a, b, flow]
         return None
+
+    def _shared(self, state: State, a: int, b: int) -> int:
+        """Return what a family's sets have at most if tensors apart are shared out equally and others are free."""
+        assert self.value is not None
+        problem, d = self.problem, self.denominator
+        inside, outside = state
+        apart = problem.apart(inside, outside)
+        gain = {
+            u: value - (a - b) * weight // d
+            for u, (value, weight) in enumerate(zip(self.value, problem.weight, strict=True))
+        }
+        paid = 0
+        for t in apart:
+            transfer, producer, consumers = problem.graph.tensors[t]
+            touching = {producer, *consumers}
+            capacity = (a + b) * transfer // d
+            if touching & inside:
+                paid += capacity
+                continue
+            for u in touching - outside:
+                gain[u] -= capacity if len(touching) == 2 else capacity // len(touching - outside)
+        free = [max(0, gain[u]) for u in gain if u not in inside | outside]
+        return sum(gain[u] for u in inside) + sum(free) - paid
+
+    def _some_shares(self, state: State, a: int, b: int) -> list[Any]:
+        """Return rows of equal shares for some of the tensors that have none without."""
+        problem, d = self.problem, self.denominator
+        inside, outside = state
+        rows = []
+        for t in problem.apart(inside, outside):
+            transfer, producer, consumers = problem.graph.tensors[t]
+            free = sorted({producer, *consumers} - outside)
+            if not {producer, *consumers} & inside and len({producer, *consumers}) > 2 and self.pick.random() < 0.5:
+                share = (a + b) * transfer // d // len(free) if free else 0
+                rows.append([t, *(number for u in free for number in (self._name(u), share))])
+        return [rows, []]
 
     def _flow(self, state: State, a: int, b: int) -> tuple[int, list[Any]]:
         assert self.value is not None

@@ -16,7 +16,7 @@ program that covers ops by stages (Farley 1990).
 that holds the op of a family is in one, the first such op's. Those of no other weight hold 0 ≤ Z; if ops that have a
 weight are without a family, the ops without one must weigh less than W − (k − 1)·M, which any stage weighs by (rest).
 The tree of a family splits it into sets that hold an op and sets that do not, until a family is empty by
-:class:`Families` or has a leaf's flow.
+:class:`Families` or has a leaf's flow or shares.
 
 **Leaves.** For integers a, b ≥ 0 and D > 0, with G_u = Y_u − ⌊(a − b)·w(u)/D⌋, and c'(S) for what S cuts of capacities
 ⌊(a + b)·transfer/D⌋ of the tensors, any S of the family has by (budget) and (rest)
@@ -29,27 +29,30 @@ the family has if it has x. Nothing leaves S along those, so −c'(S) ≤ Σ_{u 
 what it gives. All sets of the family have the ops inside and, of the others, none that is outside, so
 
     Σ_{u ∈ S} G_u − c'(S) ≤ Σ_{u ∈ S} (G_u + a(u)) ≤ Σ_{u inside} (G_u + a(u)) + Σ_{u free} max(0, G_u + a(u)).
+
+**Shares.** A leaf may use that some tensors are apart (:class:`~mtpp.checker.bounds.families.Families`): no set of the
+family holds all ops that touch one, so each set that touches it cuts it. If an op inside does, all sets of the family
+cut it, and its capacity comes off once. Else it is shared out: what the ops of a set pay is no more than the capacity,
+and the capacity is in c'(S) if any op of S pays. Shares are given, at least 0 and together no more than the capacity,
+or they are equal, rounded down, among the ops that are neither inside nor outside. Where two ops touch a tensor apart,
+each pays all of it, for no set holds both. The flow of such a leaf goes through the other tensors only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import getitem
-from typing import Any, NamedTuple
+from typing import Any
 
+from mtpp.checker.bounds.families import Families, Family
 from mtpp.checker.claim import BoundClaim, Verdict
 from mtpp.checker.facts import counted
 from mtpp.checker.flows import FlowChecker, check_drawn, check_flow
 from mtpp.checker.merged import WITHOUT_MEMORY, MergedGraph, stage_weights
 from mtpp.checker.merges import check_merges
-from mtpp.checker.paths import Paths
 from mtpp.document_shape import Path, any_array, array, choice, flag, items, record, refuse, signed, whole
 
-_ITEMS = {"split": 4, "leaf": 4, "none": 1}
+_ITEMS = {"split": 4, "leaf": 4, "shares": 5, "none": 1}
 """How many items the nodes of a tree have."""
-
-_BYTE = 256
 
 
 def check_configuration(claim: BoundClaim) -> Verdict:
@@ -126,7 +129,7 @@ class _Cover:
             value[group] = amount
         most = claim.value - 1 + constant
         others = (claim.k - 1) * most - sum(weight)
-        families = Families(flows.paths, weight, most, -others)
+        families = Families(flows.paths, weight, graph.tensors, most, -others)
         values = [value.get(group, 0) for group in range(len(weight))]
         return cls(claim, graph, flows, families, weight, values, most, others)
 
@@ -166,7 +169,7 @@ class _Cover:
                 family_in, family_out = self.families.split(family, group)
                 stack += [(tree_out, family_out), (tree_in, family_in)]
             else:
-                fault = self._fault_of_leaf(family, *items)
+                fault = self._fault_of_leaf(family, *items) if kind == "leaf" else self._fault_of_shares(family, *items)
                 if fault is not None:
                     return fault
                 self.leaves += 1
@@ -178,6 +181,62 @@ class _Cover:
         gets = self.flows.absorbed(0, rows, [], a + b, denominator)
         if isinstance(gets, str):
             return gets
+        return self._fault_of_arcs(family, arcs, gets) or self._fault_of_sum(family, a, b, gets, 0)
+
+    def _fault_of_shares(
+        self, family: Family, a: int, b: int, rows: list[list[int]], arcs: list[list[int]]
+    ) -> str | None:
+        denominator, tensors = self.claim.proof["denominator"], self.graph.tensors
+        apart = [tensor for tensor in range(len(tensors)) if family.apart >> tensor & 1]
+        given = {row[0] for row in rows}
+        let_through = [row for row in rows if not family.apart >> row[0] & 1]
+        gets = self.flows.absorbed(0, let_through, [], a + b, denominator)
+        if isinstance(gets, str):
+            return gets
+        shared = self._shares([row for row in rows if family.apart >> row[0] & 1], a + b)
+        if isinstance(shared, str):
+            return shared
+        paid = 0
+        known = family.inside | family.outside
+        for tensor in apart:
+            capacity = (a + b) * tensors[tensor][0] // denominator
+            touching = self.families.touching[tensor]
+            if touching & family.inside:
+                paid += capacity
+            elif tensor in given:
+                for group, share in shared[tensor].items():
+                    gets[group] = gets.get(group, 0) - share
+            else:
+                free = touching & ~known
+                share = capacity if touching.bit_count() == 2 else capacity // max(1, free.bit_count())
+                while free:
+                    group = free.bit_length() - 1
+                    free ^= 1 << group
+                    gets[group] = gets.get(group, 0) - share
+        return self._fault_of_arcs(family, arcs, gets) or self._fault_of_sum(family, a, b, gets, paid)
+
+    def _shares(self, rows: list[list[int]], scale: int) -> dict[int, dict[int, int]] | str:
+        """Return what each group pays of tensors apart, or what is wrong with it."""
+        shared: dict[int, dict[int, int]] = {}
+        for tensor, *moves in rows:
+            if tensor in shared:
+                return f"tensor {tensor} has two rows"
+            own = shared[tensor] = {}
+            for op, share in zip(moves[::2], moves[1::2], strict=True):
+                group = self.flows.group(op)
+                if group is None:
+                    return f"there is no op {op}"
+                if not self.families.touching[tensor] >> group & 1:
+                    return f"op {op} does not touch tensor {tensor}"
+                if share < 0:
+                    return f"the share {share} of tensor {tensor} is below 0"
+                own[group] = own.get(group, 0) + share
+            capacity = scale * self.graph.tensors[tensor][0] // self.claim.proof["denominator"]
+            if sum(own.values()) > capacity:
+                return f"the shares of tensor {tensor} are {sum(own.values())}, its capacity is {capacity}"
+        return shared
+
+    def _fault_of_arcs(self, family: Family, arcs: list[list[int]], gets: dict[int, int]) -> str | None:
         for op, other, amount in arcs:
             giver, taker = self.flows.group(op), self.flows.group(other)
             if giver is None or taker is None:
@@ -186,7 +245,11 @@ class _Cover:
                 return f"sets with op {op} need not hold op {other}"
             gets[giver] = gets.get(giver, 0) - amount
             gets[taker] = gets.get(taker, 0) + amount
-        held = -(-a * self.most // denominator) - (-b * self.others // denominator)
+        return None
+
+    def _fault_of_sum(self, family: Family, a: int, b: int, gets: dict[int, int], paid: int) -> str | None:
+        denominator = self.claim.proof["denominator"]
+        held = -(-a * self.most // denominator) - (-b * self.others // denominator) - paid
         inside, outside = family.inside, family.outside
         for group, (value, weight) in enumerate(zip(self.value, self.weight, strict=True)):
             if not outside >> group & 1:
@@ -204,7 +267,10 @@ def _check_multiplier(value: Any, path: Path) -> None:
 
 
 _check_kind = choice(*_ITEMS)
-_check_leaf = (_check_multiplier, _check_multiplier, items(check_flow, check_drawn))
+_PARTS = {
+    "leaf": (_check_multiplier, _check_multiplier, items(check_flow, check_drawn)),
+    "shares": (_check_multiplier, _check_multiplier, check_flow, check_drawn),
+}
 
 
 def _check_tree(value: Any, path: Path) -> None:
@@ -220,134 +286,6 @@ def _check_tree(value: Any, path: Path) -> None:
         if node[0] == "split":
             whole()(node[1], (*path, 1))
             stack += [(node[3], (*path, 3)), (node[2], (*path, 2))]
-        elif node[0] == "leaf":
-            for i, rule in enumerate(_check_leaf, start=1):
+        else:
+            for i, rule in enumerate(_PARTS.get(node[0], ()), start=1):
                 rule(node[i], (*path, i))
-
-
-class Family(NamedTuple):
-    """Sets of ops, bit u standing for op u.
-
-    Attributes
-    ----------
-    inside, outside
-        Ops that every set holds, and that none does.
-    above, below
-        Ops that lead to one that is inside, and that one leads to, the ones inside included.
-    """
-
-    inside: int
-    outside: int
-    above: int
-    below: int
-
-
-class Families:
-    """Families of sets of ops of one graph that can be stages of a partition.
-
-    A family is told by some ops that its sets hold and some that they do not hold. More follows if its sets are stages
-    of a partition in which every stage S has weight w(S) ≤ M and w(S) ≥ m. First of all, S is convex: it has every op
-    on a path between two of its ops. So
-
-    1. an op on a path between two ops that S holds is in S;
-    2. an op that leads through one that is not in S to one that is, or the other way round, is not in S;
-    3. an op is not in S if S would weigh more than M with it and with what would come in by the first rule.
-
-    There are no such sets if some op is in S and not in S, if what is in S weighs more than M, or if all that may be in
-    S weighs less than m.
-
-    **One pass is enough.** Let ``inside`` be what S holds, with what leads to it or is reached from it called ``above``
-    and ``below``, itself included each time. By the first rule ``inside`` is all that is in both, and adding what the
-    rule adds changes neither. Nothing else puts ops inside, and what the third rule leaves out depends on nothing but
-    ``inside``, so that the second, which follows, has nothing to feed back.
-
-    Attributes
-    ----------
-    before, after
-        Ops that lead to each op, and that it leads to, itself included.
-
-    Notes
-    -----
-    Sets of ops are integers; a weight of one is added up byte by byte. O(n·edges/64 + 32·n) once. A family takes as
-    many sums over O(n/8) bytes as it has ops that are free and joined to the inside, at worst.
-    """
-
-    def __init__(self, paths: Paths, weight: Sequence[int], most: int, least: int) -> None:
-        """Let stages weigh no more than *most* and no less than *least*."""
-        count = len(weight)
-        self._all = (1 << count) - 1
-        self._weight = weight
-        self._most, self._least = most, least
-        self.before, self.after = paths.leading, paths.following
-        self._bytes = [_sums(weight[begin : begin + 8]) for begin in range(0, count, 8)]
-
-    def rooted(self, op: int, outside: int) -> Family | None:
-        """Return the sets with *op* and none of *outside*; None if there are none."""
-        return self._closed(Family(0, outside, self.before[op], self.after[op]))
-
-    def split(self, family: Family, op: int) -> tuple[Family | None, Family | None]:
-        """Return the sets of a family that hold *op*, and those that do not; None for either if there are none."""
-        inside, outside, above, below = family
-        return (
-            self._closed(Family(inside, outside, above | self.before[op], below | self.after[op])),
-            self._without(family, 1 << op),
-        )
-
-    def draws(self, family: Family, op: int, other: int) -> bool:
-        """Tell whether any set of a family that holds *op* holds *other*, as it lies on a path to the inside."""
-        onward = family.above & self.after[op]
-        backward = family.below & self.before[op]
-        return bool((onward | backward) >> other & 1)
-
-    def sum(self, ops: int) -> int:
-        """Return the weight of a set of ops."""
-        return sum(map(getitem, self._bytes, ops.to_bytes(len(self._bytes), "little")))
-
-    def _closed(self, family: Family) -> Family | None:
-        _, outside, above, below = family
-        inside = above & below
-        spare = self._most - self.sum(inside)
-        if spare < 0 or inside & outside:
-            return None
-        free = self._all & ~inside & ~outside
-        heavy = self._too_heavy(free & above, self.after, self.before, above & ~inside, spare)
-        heavy |= self._too_heavy(free & below, self.before, self.after, below & ~inside, spare)
-        aside = free & ~above & ~below
-        heavy |= sum(1 << op for op, weight in enumerate(self._weight) if weight > spare and aside >> op & 1)
-        return self._without(Family(inside, outside, above, below), heavy)
-
-    def _too_heavy(self, ops: int, inward: list[int], outward: list[int], way: int, spare: int) -> int:
-        """Return which of some ops around the inside are out by the third rule."""
-        heavy = 0
-        while ops:
-            op = ops.bit_length() - 1
-            if self.sum(inward[op] & way) > spare:
-                # What lies beyond would bring more in.
-                heavy |= ops & outward[op]
-                ops &= ~outward[op]
-            else:
-                ops &= ~inward[op]
-        return heavy
-
-    def _without(self, family: Family, ops: int) -> Family | None:
-        """Leave some ops out, and what follows from that by the second rule."""
-        inside, outside, above, below = family
-        outside |= ops
-        for reach, around in ((self.before, above), (self.after, below)):
-            barred = outside & around
-            while barred:
-                op = barred.bit_length() - 1
-                outside |= reach[op]
-                barred &= ~reach[op]
-        if outside & inside or self.sum(self._all & ~outside) < self._least:
-            return None
-        return Family(inside, outside, above, below)
-
-
-def _sums(weight: Sequence[int]) -> list[int]:
-    """Return the weight of each set of up to eight ops."""
-    sums = [0]
-    for each in (*weight, *[0] * (8 - len(weight))):
-        sums += [total + each for total in sums]
-    assert len(sums) == _BYTE
-    return sums

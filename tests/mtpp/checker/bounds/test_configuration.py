@@ -14,19 +14,39 @@ from flow_proofs import claim_of, drawn_problems, judged, mutated, random_proble
 from graph_strategies import LINK, chain
 from refusals import refusal
 
-from mtpp.checker.bounds.configuration import Families, Family
+from mtpp.checker.bounds.families import Families, Family
 from mtpp.checker.merged import MergedGraph
 from mtpp.checker.paths import Paths
 from mtpp.errors import InputError
-from mtpp.inference.graph import CostGraph, Op
+from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.machine.device import Device
 from mtpp.machine.link import Link
 
-DEAR = chain([6, 6, 6], [10, 4], "ps")
+THREE = chain([6, 6, 6], [10, 4], "ps")
 """Three ops of 6, of which the first one's stage pays 10 for the tensor that leaves it or 6 for the second op."""
 
-FLOW: list[Any] = [[[0, 0, 10, 1, -10], [1, 1, 4, 2, -4]], []]
-"""10 ticks from the first op to the second one, of which it passes 4 on."""
+DEAR = CostGraph.build(
+    name="dear",
+    time_unit="ps",
+    ops=[Op(f"op{i}", work) for i, work in enumerate((6, 6, 1, 1, 6))],
+    tensors=[
+        Tensor("t0", "op0", ("op1",), None, 10),
+        Tensor("t1", "op1", ("op2",), None, 2),
+        Tensor("t2", "op1", ("op3",), None, 2),
+        Tensor("t3", "op2", ("op4",), None, 2),
+        Tensor("t4", "op3", ("op4",), None, 2),
+    ],
+)
+"""The first one's stage pays 10 for the tensor that leaves it or 6 for the second op, and 4 for what leaves that."""
+
+FLOW: list[Any] = [
+    [[0, 0, 10, 1, -10], [1, 1, 2, 2, -2], [2, 1, 2, 3, -2], [3, 2, 1, 4, -1], [4, 3, 1, 4, -1]],
+    [],
+]
+"""10 ticks from the first op to the second one, of which it passes 4 on to two others, and those 1 each."""
+
+SHARES: list[Any] = [[[0, 0, 10, 1, -10], [1, 1, 2, 2, -2], [2, 1, 2, 3, -2]], []]
+"""The same but for tensors that no stage with the first op holds on both sides: those take what their ops pay."""
 
 PROOF: dict[str, Any] = {
     "cutoff": 16,
@@ -65,6 +85,11 @@ COUNTED: dict[str, Any] = {
 judge = partial(judged, "configuration")
 
 
+def shares(rows: list[list[int]]) -> dict[str, Any]:
+    """Bound the family of the first op by other shares."""
+    return {"families": [[0, ["shares", 1, 0, rows, []]]]}
+
+
 def test_hand_made_proofs_pass() -> None:
     """What a flow shows and what counting shows is the optimum, for fewer ticks and other numbers of stages too."""
     held = (
@@ -72,6 +97,7 @@ def test_hand_made_proofs_pass() -> None:
     )
     assert judge(DEAR, 3, 16, PROOF) == (True, held)
     assert judge(DEAR, 3, 15, {**PROOF, "cutoff": 15})[0]
+    assert judge(DEAR, 3, 16, {**PROOF, "families": [[0, ["shares", 1, 0, *SHARES]]]}) == (True, held)
     assert judge(DEAR, 9, 16, {**PROOF, "stages": 9})[0]
     assert judge(EVEN, 3, 12, COUNTED)[0]
     assert oracles.brute_force_optimum(DEAR, LINK, 3) == 16
@@ -85,30 +111,46 @@ def test_hand_made_proofs_pass() -> None:
         ({"stages": 4}, "the proof is for 4 stages, the claim for 3"),
         ({"streamed": True}, "nothing is streamed without a fast memory"),
         ({"weights": []}, "the ops have 0 in all, which 3 stages of 0 may hold"),
-        ({"weights": [[0, 1], [2, 1]]}, "op 'op2' has a weight and no family"),
+        ({"weights": [[0, 1], [4, 1]]}, "op 'op4' has a weight and no family"),
         ({"weights": [[0, 1], [0, 1]]}, "op 'op0' has two weights"),
         ({"weights": [[0, 2]]}, "family 0, of op 'op0': sets may hold 1, more than 0"),
-        ({"weights": [[3, 1]]}, "there is no op 3"),
+        ({"weights": [[5, 1]]}, "there is no op 5"),
         ({"capacity": 1}, "the ops have 1 in all, which 3 stages of 1 may hold"),
         ({"denominator": 2}, "family 0, of op 'op0': 10 goes into tensor 0, whose capacity is 5"),
         ({"families": []}, "op 'op0' has a weight and no family"),
         ({"families": [[0, ["none"]]]}, "family 0, of op 'op0': a family that the proof says is empty may not be"),
         ({"families": PROOF["families"] * 2}, "op 'op0' has two families"),
-        ({"families": [[3, ["none"]]]}, "there is no op 3"),
-        ({"families": [[0, ["split", 3, ["none"], ["none"]]]]}, "family 0, of op 'op0': there is no op 3"),
+        ({"families": [[5, ["none"]]]}, "there is no op 5"),
+        ({"families": [[0, ["split", 5, ["none"], ["none"]]]]}, "family 0, of op 'op0': there is no op 5"),
         ({"families": [[0, ["leaf", 0, 0, [[], []]]]]}, "family 0, of op 'op0': sets may hold 1, more than 0"),
         ({"families": [[0, ["leaf", 1, 0, [[], []]]]]}, "family 0, of op 'op0': sets may hold 10, more than 0"),
         ({"families": [[0, ["leaf", 1, 0, [[], [[1, 2, 1]]]]]]}, "family 0, of op 'op0': sets with op 1 need not hold"),
-        ({"families": [[0, ["leaf", 1, 0, [[], [[3, 0, 1]]]]]]}, "family 0, of op 'op0': there is no op 3"),
-        ({"families": [[0, ["leaf", 1, 0, [[[2, 0, 1]], []]]]]}, "family 0, of op 'op0': there is no tensor 2"),
-        ({"merges": [["pull-down", 1, 2]]}, "merge 0 ('pull-down' of op 'op1' to 'op2'): together they cost"),
+        ({"families": [[0, ["leaf", 1, 0, [[], [[5, 0, 1]]]]]]}, "family 0, of op 'op0': there is no op 5"),
+        ({"families": [[0, ["leaf", 1, 0, [[[5, 0, 1]], []]]]]}, "family 0, of op 'op0': there is no tensor 5"),
+        (shares([[0, 0, 10, 1, -9], *SHARES[0][1:]]), "what goes into tensor 0 and out of it differs by 1"),
+        (shares([[0, 0, 11, 1, -11], *SHARES[0][1:]]), "11 goes into tensor 0, whose capacity is 10"),
+        (shares([*SHARES[0], [3, 2, -1]]), "the share -1 of tensor 3 is below 0"),
+        (shares([*SHARES[0], [3, 2, 3]]), "the shares of tensor 3 are 3, its capacity is 2"),
+        (shares([*SHARES[0], [3, 1, 1]]), "op 1 does not touch tensor 3"),
+        (shares([*SHARES[0], [3, 9, 1]]), "there is no op 9"),
+        (shares([*SHARES[0], [3, 2, 1], [3, 2, 1]]), "tensor 3 has two rows"),
+        (shares([*SHARES[0], [3, 2, 0]]), "sets may hold 1, more than 0"),
+        (shares([*SHARES[0], [9, 2, 0]]), "there is no tensor 9"),
+        (
+            {"merges": [["pull-down", 1, 2]]},
+            "merge 0 ('pull-down' of op 'op1' to 'op2'): the op that moves has another reader",
+        ),
     ],
 )
 def test_what_is_false_is_named(change: dict[str, Any], fault: str) -> None:
     """One thing wrong with the proof, and it proves nothing."""
     passed, detail = judge(DEAR, 3, 16, {**PROOF, **change})
     assert not passed
-    assert detail.startswith(f"configuration: {fault}")
+    assert (
+        detail.removeprefix("configuration: ")
+        .removeprefix("family 0, of op 'op0': ")
+        .startswith(fault.removeprefix("family 0, of op 'op0': "))
+    )
 
 
 def test_the_cutoff_is_the_limit() -> None:
@@ -177,6 +219,11 @@ def test_arcs_go_to_what_comes_along(root: int, arc: list[int], allowed: bool) -
         ({"families": [[0, ["leaf", 1, 0, [[[0, 1, 2**127]], []]]]]}, "families/0/1/3/0/0/2"),
         ({"families": [[0, ["leaf", 1, 0, [[[0, -1, 1]], []]]]]}, "families/0/1/3/0/0/1"),
         ({"families": [[0, ["leaf", 1, 0, [[], [[0, 1]]]]]]}, "families/0/1/3/1/0"),
+        ({"families": [[0, ["shares", 1, 0, []]]]}, "families/0/1"),
+        ({"families": [[0, ["shares", -1, 0, *FLOW]]]}, "families/0/1/1"),
+        ({"families": [[0, ["shares", 1, 0, [[0, 1]], []]]]}, "families/0/1/3/0"),
+        ({"families": [[0, ["shares", 1, 0, [[-1, 0, 1]], []]]]}, "families/0/1/3/0/0"),
+        ({"families": [[0, ["shares", 1, 0, [], [[0, 1, 0]]]]]}, "families/0/1/4/0/2"),
         ({"families": [[0, ["leaf", 1, 0, [[], [[0, 1, 0]]]]]]}, "families/0/1/3/1/0/2"),
         ({"merges": [[]]}, "merges/0"),
         ({"more": 1}, "more"),
@@ -212,9 +259,9 @@ def test_trees_may_be_deep(last: list[Any]) -> None:
 def test_groups_count_as_one_op() -> None:
     """With the first and the last op together all three share a stage, so any of them has the family of all."""
     proof = {**PROOF, "weights": [[2, 1]], "families": [[1, ["none"]]], "stages": 7, "cutoff": 18}
-    assert judge(DEAR, 7, 18, proof, together=[["op0", "op2"]])[0]
-    assert not judge(DEAR, 7, 18, proof)[0]
-    assert not judge(DEAR, 7, 18, {**proof, "weights": [[2, 1], [1, 1]]}, together=[["op0", "op2"]])[0]
+    assert judge(THREE, 7, 18, proof, together=[["op0", "op2"]])[0]
+    assert not judge(THREE, 7, 18, proof)[0]
+    assert not judge(THREE, 7, 18, {**proof, "weights": [[2, 1], [1, 1]]}, together=[["op0", "op2"]])[0]
 
 
 def test_streamed_parameters_count_beyond_the_memory() -> None:
@@ -298,7 +345,7 @@ def some_problem(seed: int, *, cyclic: bool = False) -> tuple[Problem, Families]
         merged = MergedGraph(merged.work, merged.param_bytes, [*merged.tensors, back], merged.group_of)
     total = sum(merged.work)
     problem = Problem(merged, merged.work, pick.randint(total // 4, total), k)
-    return problem, Families(Paths(merged), problem.weight, problem.most, total - problem.rest)
+    return problem, Families(Paths(merged), problem.weight, merged.tensors, problem.most, total - problem.rest)
 
 
 def listed(ops: int) -> frozenset[int]:
@@ -380,7 +427,7 @@ def test_weights_of_sets_are_summed_exactly() -> None:
     pick = random.Random(1)
     weight = [pick.randrange(2**70) for _ in range(45)]
     graph = MergedGraph(weight, [0] * 45, [], list(range(45)))
-    families = Families(Paths(graph), weight, sum(weight), 0)
+    families = Families(Paths(graph), weight, [], sum(weight), 0)
     for _ in range(50):
         ops = pick.getrandbits(45)
         assert families.sum(ops) == sum(weight[op] for op in listed(ops))
