@@ -47,16 +47,16 @@ def picture() -> str:
     proof = row["lower_proof"]
     parts = values(LADDER, proof)
     total = sum(parts.values())
-    shares = [(op, float(part), f"{percent(part)} %") for op, part in parts.items()]
+    shares = [(op, float(part), f"{percent(part)} %") for op, part in parts.items() if part > 0]
     draw_shares(canvas, shares, proof["stages"], f"together {percent(total, 3)} % of a stage")
     limit = row["lower"] - 1
     canvas.text((0, 116), f"The largest sets that can be a stage at {limit} ticks:", anchor="start")
     stages = sorted(possible_stages(LADDER, limit), key=lambda some: -sum(parts[op] for op in some))
     for number, some in enumerate(stages):
         x, y = (number % 2) * 330.0, 140 + number // 2 * _ROW
-        held = " + ".join(percent(parts[op]) for op in some)
+        held = " + ".join(percent(parts[op]) for op in some if parts[op] > 0)
         canvas.text((x, y), "{" + ", ".join(some) + "}", anchor="start", bold=True)
         canvas.text((x + 70, y), f"cost {LADDER.cost(some)}", anchor="start", colour=PALE)
-        whole = f" = {percent(sum(parts[op] for op in some))}" if len(some) > 1 else ""
+        whole = f" = {percent(sum(parts[op] for op in some))}" if "+" in held else ""
         canvas.text((x + 130, y), f"{held}{whole} %", anchor="start", colour=INK)
     return canvas.svg(f"Values of the ops of the ladder, {percent(total, 3)} % of what a stage can hold.")

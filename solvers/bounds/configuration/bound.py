@@ -25,8 +25,8 @@ def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
 
     Notes
     -----
-    Solved if the limit after the last one ruled out, or one within 0.05 % of it, cannot be ruled out by such weights on
-    the graph itself: no family is left to split there.
+    Solved if stages of the graph itself were met that no weights of more than k whole ones keep to, at the limit after
+    the last one ruled out.
     """
     if instance.k < 2:
         return BoundResult(None, solved=False)

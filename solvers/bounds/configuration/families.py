@@ -2,7 +2,7 @@
 
 The families are the leaves of trees. The root of the i-th tree holds the sets that have its op, and none of the ops of
 the roots before it; a split divides a family into the sets with some op and those without it. A family that can hold no
-set, by what :func:`~mtpp.solvers.bounds.configuration.kernels.stage_families.close_family` concludes, has no part in
+set, by what :func:`~mtpp.solvers.bounds.configuration.kernels.family_closure.close_family` concludes, has no part in
 anything.
 """
 
@@ -16,23 +16,13 @@ import numpy as np
 
 from mtpp.inference.graph import Int32Array, Int64Array
 from mtpp.inference.instance import Instance
-from mtpp.solvers.bounds.configuration.kernels.stage_families import (
-    CUT,
-    DOWN,
-    IN,
-    OUT,
-    PIN,
-    UP,
-    Families,
-    Int8Array,
-    StageNetwork,
-    close_family,
-)
+from mtpp.solvers.bounds.configuration.kernels.family_closure import IN, OUT, Int8Array, close_family
+from mtpp.solvers.bounds.configuration.kernels.stage_families import CUT, DOWN, PIN, UP, Families, StageNetwork
 from mtpp.solvers.bounds.configuration.stage_weights import StageWeights, strongest_weights
 from mtpp.solvers.flows.kernels.max_flow import flow_arcs
 
-Known = tuple[Int8Array, Int8Array, Int8Array]
-"""State, before and after of one family, as in :mod:`mtpp.solvers.bounds.configuration.kernels.stage_families`."""
+Known = tuple[Int8Array, Int8Array, Int8Array, Int8Array]
+"""State, before, after and apart of one family, as in :class:`Families`."""
 
 
 class TimeUp(Exception):
@@ -79,8 +69,6 @@ class StageSets:
         What is partitioned, and the weights by which its stages cost at least so much, ops numbered as there.
     network
         For the cuts.
-    reaches, reached
-        Paths between ops, :func:`reachability` and its transpose.
     roots
         Op and tree of each family, in the order in which they exclude each other.
     limit
@@ -96,8 +84,6 @@ class StageSets:
     instance: Instance
     cost: StageWeights
     network: StageNetwork
-    reaches: Int8Array
-    reached: Int8Array
     roots: list[tuple[int, Family]]
     limit: int = -1
     most: int = 0
@@ -119,8 +105,7 @@ class StageSets:
         related = reaches.sum(axis=0, dtype=np.int64) + reaches.sum(axis=1, dtype=np.int64)
         order = np.lexsort((-related, -cost.weight))
         roots = [(int(op), Family()) for op in order]
-        network = stage_network(instance, cost)
-        return cls(instance, cost, network, reaches, np.ascontiguousarray(reaches.T), roots, ended=ended)
+        return cls(instance, cost, stage_network(instance, cost, reaches), roots, ended=ended)
 
     def go_on(self) -> None:
         """Raise :class:`TimeUp` if the work has to end: with a thousand ops, going once over all families takes long.
@@ -132,6 +117,7 @@ class StageSets:
 
     def within(self, limit: int) -> None:
         """Find the families of stages that cost at most *limit*."""
+        self.leaves, self.families = [], None  # of no use any more, even if the time is up meanwhile
         self.limit = limit
         self.most = limit + self.cost.constant
         self.least = self.cost.total - (self.instance.k - 1) * self.most
@@ -163,8 +149,7 @@ class StageSets:
         for f, leaf in enumerate(self.leaves):
             if f not in ops:
                 moved[f] = (len(found), len(found))
-                known = (self.families.state[f], self.families.before[f], self.families.after[f])
-                found.append((leaf, known))
+                found.append((leaf, self.families.known(f)))
                 continue
             self.go_on()
             leaf.split(ops[f])
@@ -173,7 +158,7 @@ class StageSets:
                 assert part is not None
                 state = self.families.state[f].copy()
                 state[ops[f]] = value
-                closed = self._closed(state)
+                closed = self.closed(state)
                 parts.append(None if closed is None else len(found))
                 if closed is not None:
                     found.append((part, closed))
@@ -195,7 +180,7 @@ class StageSets:
         stack = [(tree, state)]
         while stack:
             node, known = stack.pop()
-            closed = self._closed(known)
+            closed = self.closed(known)
             if closed is None:
                 continue
             if node.op is None:
@@ -211,18 +196,25 @@ class StageSets:
                 stack.append((part, inner))
         return found
 
-    def _closed(self, state: Int8Array) -> Known | None:
+    def closed(self, state: Int8Array) -> Known | None:
+        """Return what is known of a family with what follows from it, None if it holds no set."""
         state = state.copy()
         before, after = np.empty_like(state), np.empty_like(state)
+        network = self.network
+        apart = np.empty(len(network.transfer), dtype=np.int8)
         possible = close_family(
-            self.reaches, self.reached, self.cost.weight, self.most, self.least, state, before, after
-        )
-        return (state, before, after) if possible else None
+            network.reaches, network.reached, network.work, network.transfer, network.pin_offsets, network.pins,
+            self.most, self.least, state, before, after, apart,
+        )  # fmt: skip
+        return (state, before, after, apart) if possible else None
 
     def _gather(self, found: list[tuple[Family, Known]]) -> None:
         self.leaves = [leaf for leaf, _ in found]
-        n = self.instance.op_count
-        stacked = [np.array([known[i] for _, known in found], dtype=np.int8).reshape(-1, n) for i in range(3)]
+        sizes = (*[self.instance.op_count] * 3, self.instance.tensor_count)
+        stacked = [
+            np.array([known[i] for _, known in found], dtype=np.int8).reshape(len(found), size)
+            for i, size in enumerate(sizes)
+        ]
         self.families = Families(*stacked)
 
 
@@ -239,7 +231,7 @@ def reachability(instance: Instance) -> Int8Array:
     return reaches
 
 
-def stage_network(instance: Instance, cost: StageWeights) -> StageNetwork:
+def stage_network(instance: Instance, cost: StageWeights, reaches: Int8Array) -> StageNetwork:
     """Return the network of the cuts that bound families of stages.
 
     A tensor of two ops is an arc each way. One of more is an arc between two nodes of its own: the first is on the side
@@ -251,6 +243,7 @@ def stage_network(instance: Instance, cost: StageWeights) -> StageNetwork:
     kinds: list[int] = []
     items: list[int] = []
     nodes = n
+    node = np.full(m, -1, dtype=np.int32)
 
     def add(tail: int, head: int, kind: int, item: int) -> None:
         tails.append(tail)
@@ -265,6 +258,7 @@ def stage_network(instance: Instance, cost: StageWeights) -> StageNetwork:
             add(touched[0], touched[1], CUT, t)
             add(touched[1], touched[0], CUT, t)
         elif len(touched) > 2:
+            node[t] = nodes
             add(nodes, nodes + 1, CUT, t)
             for op in touched:
                 add(op, nodes, PIN, t)
@@ -285,6 +279,9 @@ def stage_network(instance: Instance, cost: StageWeights) -> StageNetwork:
         instance.transfer.copy(),
         instance.pin_offsets.copy(),
         instance.pins.copy(),
+        node,
+        reaches,
+        np.ascontiguousarray(reaches.T),
     )
 
 

@@ -12,40 +12,36 @@ ops is in it) and keeps to the
   them at least once.
 
 Both are linear in S but for cut(S), which is submodular: with multipliers, the most weight of the sets of a family is
-at most a minimum cut, in which convexity to the ops that all its sets hold is a matter of arcs without end. Families
-whose best mixture of sets keeps to budget and rest on average alone are split by an op, until the bound is as good as
-the configuration LP over sets that really can be stages.
+at most a minimum cut, in which convexity to the ops that all its sets hold is a matter of arcs without end, and a
+tensor whose ops no set of the family holds together is paid by whatever touches it.
 
-The proof (``docs/formats.md``) holds weights and multipliers as integers, and for each family a flow that shows its
-minimum cut; ``mtpp/checker/bounds/configuration.py`` derives all of it anew. What the linear programme says in floating
-point is only where the weights come from.
+A limit is ruled out in three steps. Weights of the largest sum by which no stage that is known holds more than 1 come
+from a linear programme, to which stages are added that are grown op by op; the sum tells whether the limit is within
+reach, and how much slack there is. Another programme spends the slack: it lowers what some families hold above 1, all
+of them together, the sum of the weights being a little more than k. At last those families are divided by ops, depth
+first, until none holds more than 1 (:mod:`mtpp.solvers.bounds.configuration.division`).
+
+The proof (``docs/formats.md``) holds weights and multipliers as integers, and for each family shares or a flow that
+show its minimum cut; ``mtpp/checker/bounds/configuration.py`` derives all of it anew. What linear programmes say in
+floating point is only where the weights come from.
 """
 
 from __future__ import annotations
 
+import math
+import time
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from mtpp.inference.graph import Int64Array
 from mtpp.inference.instance import Instance
 from mtpp.inference.partition import Partition
-from mtpp.solvers.bounds.configuration.families import StageSets, TimeUp, tree_rows
-from mtpp.solvers.bounds.configuration.kernels.stage_families import (
-    CUT,
-    DOWN,
-    FREE,
-    IN,
-    PIN,
-    UP,
-    StageNetwork,
-    family_flow,
-)
-from mtpp.solvers.bounds.configuration.weights import WeightSearch
+from mtpp.solvers.bounds.configuration.division import Division, Trees
+from mtpp.solvers.bounds.configuration.families import StageSets, TimeUp
+from mtpp.solvers.bounds.configuration.proof import StageProof, stage_proof
+from mtpp.solvers.bounds.configuration.weights import WeightSearch, excess
 from mtpp.solvers.bounds.limits import BoundLimits
-from mtpp.solvers.bounds.tensor_places import tensor_places
 from mtpp.solvers.downsets.stage_shares import StageShares
 from mtpp.solvers.threads import Threads
 
@@ -56,8 +52,7 @@ _COARSE, _FINE = 0.01, 0.001
 """What the linear programme may leave open, before and after families are split."""
 
 _MARGIN = 1e-6
-_AHEAD = 1.012
-"""Families are split at a limit so much above one that can be ruled out."""
+"""By how much more than 1 a share is to be."""
 
 _SECURED = 1.004
 """A limit that seems to be so much above the last one ruled out is worth a proof of its own."""
@@ -65,17 +60,38 @@ _SECURED = 1.004
 _CLOSE = 0.0005
 """Limits so close together are not told apart."""
 
-_AGAIN = 6
-"""Times at most that weights are improved once more where they may be better, and no family is left to split."""
+_SLOPE = 1.3
+"""By how much of k the largest sum of weights falls with the limit, about, for each of its own size."""
 
-_LAST_SHARE = 0.15
-"""Of the time, for the last proof."""
+_FIRST_SLACK, _LEAST_SLACK = 0.1, 0.002
+"""Share of k by which weights are to be above it at the first limit, and at least."""
 
-_SCALE = 2**40
-"""Integer weight of a whole stage, about."""
+_LEAST_KEPT, _MOST_KEPT = 0.7, 0.93
+"""Share of the slack that the next limit is to have, at least and at most."""
 
-_LARGEST = 2**61
-"""What the gains of all ops must stay below: the kernel's integers wrap silently."""
+_LEFT_SHARE, _STEEPNESS = 0.6, 70
+"""Share of the time left that the next limit may take; divisions take e times as long for 1 / 70 less slack."""
+
+_MUCH_SLACK = 0.13
+"""With more, a higher limit is looked at first."""
+
+_BEYOND = 1.02
+"""The first limit above those without divisions, times what has been ruled out."""
+
+_FAMILIES_PER_OP, _FAMILIES = 3, 1200
+"""Families that are bounded at once, at most, unless there are more ops: for their sets are kept in memory."""
+
+_FULLEST = 0.98
+"""What known stages are to hold, if they are held down, so that unknown ones do not hold more than 1."""
+
+_LIGHT_ENOUGH, _LIGHT_AGAIN = 3.0, 1.1
+"""What families may hold above 1, all together, before they are divided; the second time, times the excess before."""
+
+_NODES, _NODES_OPS = 40_000, 200
+"""Of the trees of a division at most, for so many ops: `verify` can walk through them within a minute."""
+
+_DIVISIONS = 6
+"""Times at most that families are divided at one limit: again each time that a stage was found that holds too much."""
 
 
 class ConfigurationSearch:
@@ -108,10 +124,13 @@ class ConfigurationSearch:
         self._low = limits.lower - 1  # ruled out, here or elsewhere
         self._high = limits.target - 1  # nothing above can be ruled out by these means, or need not be
         self._climbed = False
-        self._failed = limits.target  # at a limit from here on, families as they are were not enough
+        self._failed = limits.target  # limits from here on took too much
         self._cut_short = False  # whether the weights could have been improved, had there been time
-        self._exhausted = False  # whether no family was left to split at some limit
-        self._certain = True  # whether that showed that such limits cannot be ruled out by these means
+        self._certain = True  # whether limits above cannot be ruled out by these means
+        self._sure: tuple[int, float] | None = None  # a limit that seems sure, and the slack of weights there
+        self._trying = -1  # the limit that weights were last sought for
+        self._total = 0.0  # of weights by which no stage known then holds more than 1
+        self._took_s = (0.0, 0.0)  # the last limit ruled out by divisions, those apart
         self.proven: StageProof | None = None
         self.partition: Partition | None = None
         self.shares: tuple[StageShares, ...] = ()
@@ -141,7 +160,7 @@ class ConfigurationSearch:
 
         Notes
         -----
-        O(families) minimum cuts and a linear programme per round.
+        O(families) minimum cuts and a linear programme per round, then a minimum cut or more per node of a division.
         """
         self._limits = limits
         self._low = max(self._low, limits.lower - 1)
@@ -150,15 +169,32 @@ class ConfigurationSearch:
         with suppress(TimeUp):
             if not self._climbed:
                 self._climb()
-            self._climbed = not (self._cut_short or self._limits.ended())
+                self._failed = self._limits.target
+                self._climbed = not (self._cut_short or self._limits.ended())
             while self._low < self._high and not (self._cut_short or self._limits.ended()):
-                if self._exhausted:
-                    ahead = (self._low + self._high + 1) // 2
-                else:
-                    ahead = min(self._high, max(self._low + 1, int(_AHEAD * self._low)))
-                self._refine(ahead)
-                if self._exhausted and self._high - self._low <= _CLOSE * self._high:
-                    self._high = self._low
+                unfinished = self._low < self._trying <= min(self._high, self._failed - 1)
+                self._attempt(self._trying if unfinished and self._weights.at_hand else self._next())
+
+    def _next(self) -> int:
+        """Return the limit to be tried next: as much slack less as pays, or half the way to one that was too much."""
+        highest = min(self._high, self._failed - 1)
+        known = self._sure is not None and self._low <= self._sure[0] <= highest
+        if self._sure is None or not known:
+            base, ahead = self._low, int(_BEYOND * self._low)
+        else:
+            base, slack = self._sure
+            less = _FIRST_SLACK if slack > _MUCH_SLACK else self._less(slack)
+            ahead = int(base * (1 + max(_CLOSE, (slack - less) / _SLOPE)))
+        if ahead > highest:
+            ahead = (base + highest + 1) // 2
+        return max(self._low + 1, min(highest, ahead))
+
+    def _less(self, slack: float) -> float:
+        """Return the slack of the next limit: as much less as the time that is left allows."""
+        rest_s, dividing_s = self._took_s
+        spare_s = _LEFT_SHARE * self._limits.deadline.remaining_s() - rest_s
+        steps = math.log(max(spare_s, 1e-9) / max(dividing_s, 0.1)) / _STEEPNESS if spare_s < np.inf else np.inf
+        return max(_LEAST_SLACK, min(_MOST_KEPT * slack, max(_LEAST_KEPT * slack, slack - steps)))
 
     def _climb(self) -> None:
         """Find about the highest limit that can be ruled out without splitting families."""
@@ -175,35 +211,69 @@ class ConfigurationSearch:
                 limit = int(limit * share)
             limit = min(limit, last, self._failed - max(1, int(_CLOSE * self._failed)))
 
-    def _refine(self, ahead: int) -> None:
-        """Split families at a limit not ruled out yet, and rule out a lower one as soon as that seems to pay."""
-        self._weights.begin(ahead)
-        tried = self._low  # what was not ruled out with the families as they are
-        again = 0
-        while not self._limits.ended():
-            share, possible = self._improved(_FINE)
-            if share > 1 and self._prove(ahead):
+    def _attempt(self, limit: int) -> None:
+        """Rule a limit out by weights that no known stage breaks, and by families divided as far as that takes."""
+        begun, dividing_s = time.perf_counter(), 0.0
+        weights, k, n = self._weights, self._instance.k, self._instance.op_count
+        if limit != self._trying or not weights.at_hand:
+            self._trying = -1
+            weights.begin(limit)
+            if not self._fit():
+                self._give_up(limit, 1.0)
                 return
-            within_reach = min(ahead - 1, int(ahead * share))
-            late = self._limits.deadline.remaining_s() < _LAST_SHARE * (self._limits.deadline.limit_s or 0.0)
-            if within_reach > tried and (within_reach > _SECURED * self._low or late):
-                if self._secure(within_reach):
-                    return
-                tried = within_reach
-                self._weights.begin(ahead)
-                _, possible = self._improved(_FINE)
-            if self._weights.split() == 0:
-                if self._cut_short:
-                    return
-                again += 1
-                if possible >= 1 + 2 * _FINE and again < _AGAIN:
-                    continue
-                self._exhausted = True
-                self._certain &= possible < 1 + 2 * _FINE
-                self._high = ahead - 1
-                if within_reach > tried:
-                    self._secure(within_reach)
+            self._trying = limit
+        slack = self._total / k - 1
+        if slack <= 0:
+            self._high = limit - 1
+            return
+        higher = limit < min(self._high, self._failed - 1) and (self._sure is None or limit > self._sure[0])
+        if slack > _MUCH_SLACK and higher and not self._limits.ended():
+            self._sure, self._trying = (limit, slack), -1  # a higher limit is not much harder
+            return
+        most, enough = min(_FAMILIES_PER_OP * n, max(n, _FAMILIES)), _LIGHT_ENOUGH
+        fill = weights.fill()
+        while not self._limits.ended() and weights.split(fill, most):
+            fill = weights.fill()
+        for _ in range(_DIVISIONS):
+            if self._total <= k:
+                self._high = limit - 1
                 return
+            fullest = max(_FULLEST, (1 + k / self._total) / 2)
+            fill = weights.lighten(fill, fullest, enough, self._limits.deadline, self._limits.ended)
+            enough = max(_LIGHT_ENOUGH, _LIGHT_AGAIN * excess(fill))
+            division, started = Division(weights, fill), time.perf_counter()
+            division.run(int(_NODES * min(1.0, (_NODES_OPS / n) ** 2)), self._limits.ended)
+            dividing_s += time.perf_counter() - started
+            if division.complete and self._prove(limit, division.trees):
+                self._sure = limit, self._total / k - 1
+                self._took_s = time.perf_counter() - begun - dividing_s, dividing_s
+                return
+            if self._limits.ended():
+                return
+            if not division.found:
+                break
+            if weights.known.add(np.array(division.found)) == 0:
+                if not self._fit():  # the slack is less than it seemed
+                    break
+                fill = weights.fill()
+        self._give_up(limit, float(fill.value.max(initial=1.0)))
+
+    def _fit(self) -> bool:
+        """Find how large the weights of stages that are known can be, all together; tell whether that worked."""
+        total = self._weights.fit_stages(self._limits.deadline, self._limits.ended)
+        if self._limits.ended():
+            raise TimeUp
+        self._total = self._total if total is None else total
+        return total is not None
+
+    def _give_up(self, limit: int, fullest: float) -> None:
+        """Leave a limit that takes too much, and rule out what the fullest family allows without divisions."""
+        self._failed = limit
+        within_reach = int(limit / max(1.0, fullest))
+        if within_reach > _SECURED * self._low:
+            self._secure(within_reach)
+        if self._failed - self._low <= max(1, int(_CLOSE * self._failed)):
+            self._high, self._certain = self._low, False
 
     def _secure(self, limit: int) -> bool:
         """Rule out a limit that seems within reach, or one a little lower; tell whether that worked."""
@@ -217,6 +287,7 @@ class ConfigurationSearch:
         return False
 
     def _weigh(self, limit: int, gap: float) -> tuple[float, float]:
+        self._trying = -1
         self._weights.begin(limit)
         return self._improved(gap)
 
@@ -227,13 +298,14 @@ class ConfigurationSearch:
         self._cut_short = found.cut_short
         return found.total / k, found.most / k
 
-    def _prove(self, limit: int) -> bool:
+    def _prove(self, limit: int, trees: Trees | None = None) -> bool:
         """Turn the weights into a proof that nothing stays within the limit; tell whether that worked."""
-        proof = stage_proof(self._weights)
+        proof = stage_proof(self._weights, trees)
         if proof is None:
             return False
+        assert proof.limit == limit
         self.proven = proof
-        self._low = limit
+        self._low = max(self._low, proof.limit)
         self._limits.observer.bound(proof.limit + 1)
         return True
 
@@ -245,141 +317,3 @@ class ConfigurationSearch:
         """Return the proof as JSON values."""
         assert self.proven is not None
         return self.proven.document(self._instance)
-
-
-@dataclass(frozen=True, eq=False)
-class StageProof:
-    """That no partition into k stages stays within a limit.
-
-    Attributes
-    ----------
-    limit
-        In ticks: OPT is above it.
-    weights
-        Of each op, integers, shape (n,).
-    capacity
-        No stage within the limit holds more; k times this is less than the sum of the weights.
-    denominator
-        Multipliers are multiples of 1 / this, in units of weight per tick.
-    trees
-        Root op and tree of each family, the leaves with multipliers and a flow, as the proof writes them.
-    """
-
-    limit: int
-    weights: Int64Array
-    capacity: int
-    denominator: int
-    streamed: bool
-    trees: list[list[Any]]
-
-    def document(self, instance: Instance) -> dict[str, Any]:
-        """Return the proof as JSON values; see :mod:`mtpp.solvers.bounds.configuration.search`."""
-        name = instance.first_members.tolist()
-        weights = [[name[op], int(y)] for op, y in enumerate(self.weights.tolist()) if y > 0]
-        return {
-            "cutoff": self.limit + 1,
-            "stages": instance.k,
-            "streamed": self.streamed,
-            "capacity": self.capacity,
-            "denominator": self.denominator,
-            "weights": weights,
-            "families": self.trees,
-        }
-
-
-def stage_proof(search: WeightSearch) -> StageProof | None:
-    """Turn what a search has found into integers and check it; None if it does not prove the search's limit.
-
-    Notes
-    -----
-    A maximum flow for each family whose gains alone do not show enough.
-    """
-    sets = search.sets
-    instance, k = sets.instance, sets.instance.k
-    weights = np.floor(np.maximum(0.0, search.weight) * _SCALE).astype(np.int64)
-    capacity = (int(weights.sum()) - 1) // k
-    if capacity < 0:
-        return None
-    listed = sets.listed_roots()
-    denominator = 1 << max(1, sets.most).bit_length()
-    name = instance.first_members
-    places = tensor_places(instance)
-    tensor_of_node = _tensors_of_nodes(sets.network)
-    written: dict[int, Any] = {}
-    residual = np.empty(2 * len(sets.network.kind), dtype=np.int64)
-    level = np.empty(len(sets.network.arcs.offsets) - 1, dtype=np.int32)
-    work = sets.cost.weight.astype(object)
-    transfer = instance.transfer.astype(object)
-    for f, leaf in enumerate(sets.leaves):
-        assert sets.families is not None
-        sets.go_on()
-        by_budget, by_rest = (int(value * _SCALE * denominator) for value in (leaf.budget, leaf.rest))
-        slope = by_budget - by_rest
-        gains = weights.astype(object) - (slope * work) // denominator
-        capacities = ((by_budget + by_rest) * transfer) // denominator
-        if sum(map(abs, gains)) + sum(capacities) >= _LARGEST:
-            return None
-        gain, cap = gains.astype(np.int64), capacities.astype(np.int64)
-        state = sets.families.state[f]
-        positive = int(gain[state == IN].sum()) + int(gain[(state == FREE) & (gain > 0)].sum())
-        allowed = -(-by_budget * sets.most // denominator) - (by_rest * sets.least // denominator)
-        enough = allowed + positive - capacity
-        flow: list[Any] = [[], []]
-        if enough > 0:
-            reached = family_flow(
-                sets.network,
-                state,
-                sets.families.before[f],
-                sets.families.after[f],
-                gain,
-                cap,
-                residual,
-                level,
-                np.int64(2**62),
-            )
-            if reached < enough:
-                return None
-            flow = _flow_rows(sets.network, residual, name, places, tensor_of_node)
-        written[id(leaf)] = ["leaf", by_budget, by_rest, flow]
-    trees = [[int(name[op]), tree_rows(tree, written, name)] for op, tree in listed]
-    return StageProof(sets.limit, weights, capacity, denominator, sets.cost.streamed, trees)
-
-
-def _flow_rows(
-    network: StageNetwork, residual: Int64Array, name: Int64Array, places: Int64Array, tensor_of_node: Int64Array
-) -> list[Any]:
-    """Return the flow that the residual arcs hold: rows of tensors, and arcs between ops."""
-    n = len(network.work)
-    amounts = residual[network.arcs.backward]
-    used = np.flatnonzero(amounts > 0)
-    tails, heads = network.arcs.heads[network.arcs.backward], network.arcs.heads[network.arcs.forward]
-    rows: dict[int, dict[int, int]] = {}
-    arcs: list[list[int]] = []
-    for i in used.tolist():
-        kind, item, amount = int(network.kind[i]), int(network.item[i]), int(amounts[i])
-        tail, head = int(tails[i]), int(heads[i])
-        if kind == PIN:
-            op, node, into = (tail, head, True) if tail < n else (head, tail, False)
-            row = rows.setdefault(int(tensor_of_node[node - n]), {})
-            row[op] = row.get(op, 0) + (amount if into else -amount)
-        elif kind == CUT and tail < n:
-            row = rows.setdefault(item, {})
-            row[tail] = row.get(tail, 0) + amount
-            row[head] = row.get(head, 0) - amount
-        elif kind in (UP, DOWN):
-            arcs.append([int(name[tail]), int(name[head]), amount])
-    tensors = []
-    for t, row in sorted(rows.items()):
-        flat = [number for op, amount in sorted(row.items()) if amount for number in (int(name[op]), amount)]
-        if flat:
-            tensors.append([int(places[t]), *flat])
-    return [tensors, arcs]
-
-
-def _tensors_of_nodes(network: StageNetwork) -> Int64Array:
-    n = len(network.work)
-    owner = np.full(len(network.arcs.offsets) - 1 - n, -1, dtype=np.int64)
-    tails, heads = network.arcs.heads[network.arcs.backward], network.arcs.heads[network.arcs.forward]
-    for i in np.flatnonzero((network.kind == CUT) & (tails >= n)).tolist():
-        owner[tails[i] - n] = owner[heads[i] - n] = network.item[i]
-    return owner

@@ -11,8 +11,11 @@ from numpy.typing import NDArray
 from mtpp.host.deadline import Deadline
 from mtpp.inference.graph import Int32Array
 from mtpp.solvers.bounds.configuration.families import StageSets
+from mtpp.solvers.bounds.configuration.kernels.division import splitting_op
+from mtpp.solvers.bounds.configuration.kernels.family_closure import FREE, IN
 from mtpp.solvers.bounds.configuration.kernels.set_mixtures import FloatArray
-from mtpp.solvers.bounds.configuration.kernels.stage_families import FREE, IN, Fill, SetCache, fill_families
+from mtpp.solvers.bounds.configuration.kernels.stage_families import Fill, SetCache, fill_families
+from mtpp.solvers.bounds.configuration.known_stages import KnownStages, rows_of
 from mtpp.solvers.bounds.mip.highs import RowProgram
 from mtpp.solvers.threads import Threads
 
@@ -28,9 +31,33 @@ _PLACES = 40
 """Sets of a family that there is room for."""
 
 _MOST_ROWS = 6000
-_SPLIT_SHARE, _FEWEST_SPLITS = 0.15, 4
+_FEWEST_SPLITS = 4
+_MARGIN = 4e-6
+"""By how much more than k all weights are to be."""
+
+_FITS, _GROWTHS = 60, 4
+"""Rounds at most in which stages are met that hold too much, and growths in each."""
+
+_SETTLED = 0.01
+"""Share of what is left to gain that a round has to gain to be followed by another."""
+
+_LIGHTER = 24
+"""Rounds at most in which families come to hold less."""
+
+_PROGRAMME_S = 3.0
+"""Seconds for one linear programme: now and then HiGHS goes round in circles for minutes."""
+
+_PENALTY = 1000.0
+"""Families' excess that is as bad as a stage that holds one whole too much."""
+
+_NEAR = 0.05
+"""How far what families hold above 1 may be from the least, of itself."""
+
+_LIGHT = 0.95
+"""What families hold at least that the linear programme is told of."""
+
 _TINY = 1e-7
-_DEEPEST = 300
+DEEPEST = 300
 """Splits one below the other: a proof is nested as deep, and readers of JSON have their limits."""
 
 _AT_A_TIME = 32
@@ -66,8 +93,10 @@ class Mixture:
     family: int
     ops: Int32Array
     shares: FloatArray
-    strain: float
-    price: float = 0.0
+
+    def with_excess(self, n: int) -> tuple[Int32Array, FloatArray]:
+        """Return the row of a programme of the weights of n ops, and of what each family holds above 1."""
+        return np.append(self.ops, np.int32(n + self.family)).astype(np.int32), np.append(self.shares, -1.0)
 
 
 @dataclass(eq=False)
@@ -75,7 +104,9 @@ class WeightSearch:
     """Weights, improved by cutting planes in boxes around the best known.
 
     For fixed weights, the fullest mixture of the sets of each family is found by minimum cuts; a linear programme over
-    the mixtures met so far proposes the next weights, within a box that shrinks and grows with its success.
+    the mixtures met so far proposes the next weights, within a box that shrinks and grows with its success. It looks
+    for the largest sum by which no family holds more than 1 (:meth:`improve`), or, at a sum a little above k, for the
+    least that families hold above 1 (:meth:`lighten`), after a programme of stages alone (:meth:`fit_stages`).
 
     Attributes
     ----------
@@ -85,6 +116,8 @@ class WeightSearch:
         Share the families among them.
     weight
         Best weights known at the present limit, float64, shape (n,).
+    known
+        Stages that have been met.
 
     Notes
     -----
@@ -94,6 +127,7 @@ class WeightSearch:
     sets: StageSets
     threads: Threads
     weight: FloatArray
+    known: KnownStages
     pool: list[Mixture] = field(default_factory=list)
     _cache: SetCache | None = None
 
@@ -104,14 +138,21 @@ class WeightSearch:
         weight = sets.cost.weight.astype(np.float64)
         touched = np.repeat(instance.transfer, np.diff(instance.pin_offsets))
         np.add.at(weight, instance.pins, 0.5 * touched)
-        return cls(sets, threads, weight / max(weight.sum(), 1.0) * instance.k)
+        return cls(sets, threads, weight / max(weight.sum(), 1.0) * instance.k, KnownStages(sets))
 
     def begin(self, limit: int) -> None:
         """Go to another limit, with the weights, multipliers and sets that are known."""
         former = {id(leaf): f for f, leaf in enumerate(self.sets.leaves)}
+        cache, self._cache = self._cache, None  # nothing is at hand until all is done
         self.sets.within(limit)
+        self.known.keep(self.weight)
         self.pool = []  # what keeps to one limit on average may not keep to another
-        self._move([former.get(id(leaf)) for leaf in self.sets.leaves])
+        self._move(cache, [former.get(id(leaf)) for leaf in self.sets.leaves])
+
+    @property
+    def at_hand(self) -> bool:
+        """Whether families of the limit are kept with the sets met of each."""
+        return self._cache is not None
 
     def put_off(self) -> None:
         """Give the memory of what need not be kept back, until the search goes on."""
@@ -137,13 +178,8 @@ class WeightSearch:
 
         def meet(which: NDArray[np.int32], weight: FloatArray) -> None:
             """Tell the programme of the mixtures that the families were last filled with."""
-            new = []
-            for f in which[fill.value[which] > 0.9].tolist():
-                shares = fill.mixture[f]
-                if float(shares @ weight) > 0.9:
-                    ops = np.flatnonzero(shares > 0).astype(np.int32)
-                    new.append(Mixture(f, ops, shares[ops], float(fill.strain[f])))
-            self.pool += new
+            full = [f for f in which[fill.value[which] > 0.9].tolist() if float(fill.mixture[f] @ weight) > 0.9]
+            new = self._meet(fill, full)
             programme.add([(one.ops, one.shares) for one in new], 1.0)
 
         def fullest(which: NDArray[np.int32], weight: FloatArray) -> float:
@@ -189,60 +225,159 @@ class WeightSearch:
                 box = max(_SMALLEST_BOX, 0.6 * box)
             if possible < centre * (1 + gap):
                 break
-        if possible < np.inf:
-            prices = programme.prices()
-            for one, price in zip(self.pool, prices.tolist(), strict=False):
-                one.price = price
-        if len(self.pool) > _MOST_ROWS:
-            self.pool = [one for one in self.pool[: -_MOST_ROWS // 2] if one.price > 0] + self.pool[-_MOST_ROWS // 2 :]
         return Weights(total, possible, cut_short)
 
-    def split(self) -> int:
-        """Split the families whose mixtures of sets stay within the limit only on average; return how many."""
+    def fit_stages(self, deadline: Deadline, ended: Callable[[], bool]) -> float | None:
+        """Take the weights of which no stage known holds more than 1, with the largest sum, and meet more stages.
+
+        Returns
+        -------
+        The sum: if it is at most k, no weights rule the limit out. It falls until no stage is met that holds more. None
+        if the first programme took too long.
+        """
+        k, n = self.sets.instance.k, self.sets.instance.op_count
+        weight, total, above = self.weight, np.inf, -1.0
+        programme: RowProgram | None = None
+        for _ in range(_FITS):
+            met = sum(self.known.grow(weight, above) for _ in range(_GROWTHS))
+            if (programme is not None and met == 0) or ended():
+                break
+            if programme is None:
+                programme = RowProgram(np.ones(n))
+                programme.add(rows_of(self.known.within()), 1.0)
+            else:
+                programme.add(rows_of(self.known.inside[-met:]), 1.0)
+            single = self.known.within().any(axis=0)
+            found = programme.solve(
+                np.zeros(n), np.where(single, 1.0, 2.0 * k), min(_PROGRAMME_S, deadline.remaining_s())
+            )
+            if found is None:
+                break
+            former, (total, weight) = total, found
+            weight = np.maximum(0.0, weight)
+            above = 1.0 + _MARGIN
+            if total <= k or former - total < _SETTLED * (total - k):
+                break
+        self.weight = weight / max(float(weight.sum()), _TINY) * k * (1 + _MARGIN)
+        return total if total < np.inf else None
+
+    def fill(self) -> Fill:
+        """Return how much the stages of each family can hold of the weights."""
+        fill = self._multipliers()
+        self._fill(np.arange(len(self.sets.leaves), dtype=np.int32), self.weight, fill)
+        self._keep(self.weight, fill, 1.0)
+        return fill
+
+    def lighten(self, fill: Fill, fullest: float, enough: float, deadline: Deadline, ended: Callable[[], bool]) -> Fill:
+        """Change weights of a fixed sum so that families hold less above 1, all of them together.
+
+        Parameters
+        ----------
+        fill
+            By the weights as they are.
+        fullest
+            Known stages are to hold no more than this.
+        enough
+            What families hold above 1 need not be less.
+
+        Returns
+        -------
+        By the weights as they are afterwards.
+        """
+        n, count, k = self.sets.instance.op_count, len(self.sets.leaves), self.sets.instance.k
+        programme = RowProgram(np.concatenate([np.zeros(n), -np.ones(count)]))
+        everything = np.arange(n, dtype=np.int32)
+        programme.add([(everything, -np.ones(n))], -k * (1 + _MARGIN))
+        best = self.weight
+        stages = self.known.within()
+        told = stages @ best > _LIGHT * fullest
+        programme.add(rows_of(stages[told]), fullest)
+        programme.add([one.with_excess(n) for one in self.pool], 1.0)
+        above = excess(fill) + self._broken(best, fullest)
+        proposed, box = fill, 1.0
+        for _ in range(_LIGHTER):
+            if above <= enough or ended():
+                break
+            programme.add(
+                [one.with_excess(n) for one in self._meet(proposed, np.flatnonzero(proposed.value > _LIGHT).tolist())],
+                1.0,
+            )
+            reach = box * k / n
+            lowest = np.concatenate([np.maximum(0.0, best * (1 - box) - reach), np.zeros(count)])
+            highest = np.concatenate([best * (1 + box) + reach, np.full(count, np.inf)])
+            found = programme.solve(lowest, highest, min(_PROGRAMME_S, deadline.remaining_s()))
+            if found is None:
+                break
+            possible, weight = -found[0], np.maximum(0.0, found[1][:n])
+            proposed = fresh_fill(fill)
+            self._fill(np.arange(count, dtype=np.int32), weight, proposed, _LIGHT)
+            met = self.known.grow(weight, fullest)
+            if met:
+                programme.add(rows_of(self.known.inside[-met:]), fullest)
+            broken = (stages @ weight > fullest) & ~told
+            told |= broken
+            programme.add(rows_of(stages[broken]), fullest)
+            reached = excess(proposed) + self._broken(weight, fullest)
+            if reached < above:
+                box = min(1.0, 1.5 * box) if above - reached > 0.5 * (above - possible) else box
+                gained = above - reached
+                best, above, fill = weight, reached, proposed
+                if gained < _SETTLED * above:
+                    break
+            else:
+                box *= 0.5
+            if above - possible < _NEAR * above:
+                break
+        self.weight = best
+        self._keep(best, fill, 1.0)
+        return fill
+
+    def _meet(self, fill: Fill, which: list[int]) -> list[Mixture]:
+        """Keep the mixtures that some families were last filled with, and return them."""
+        new = []
+        for f in which:
+            ops = np.flatnonzero(fill.mixture[f] > 0).astype(np.int32)
+            new.append(Mixture(f, ops, fill.mixture[f][ops]))
+        self.pool = (self.pool + new)[-_MOST_ROWS:]
+        return new
+
+    def _broken(self, weight: FloatArray, fullest: float) -> float:
+        """Return a penalty for weights by which a known stage holds more than it may."""
+        return _PENALTY * max(0.0, self.known.fullest(weight) - fullest - 2 * _MARGIN)
+
+    def split(self, fill: Fill, most: int) -> bool:
+        """Split families that may hold more than 1, the fullest first, up to so many; tell whether any was split."""
         sets = self.sets
         assert sets.families is not None
-        n = sets.instance.op_count
-        strain: dict[int, float] = {}
-        shares: dict[int, FloatArray] = {}
-        paid: dict[int, float] = {}
-        for one in self.pool:
-            if one.price > _TINY:
-                f = one.family
-                strain[f] = strain.get(f, 0.0) + one.price * one.strain
-                paid[f] = paid.get(f, 0.0) + one.price
-                shares.setdefault(f, np.zeros(n))[one.ops] += one.price * one.shares
-        mixed = sorted((f for f, much in strain.items() if much > 1e-6), key=lambda f: (-strain[f], f))
+        count = len(sets.leaves)
+        full = [f for f in np.argsort(-fill.value, kind="stable").tolist() if fill.value[f] > 1.0]
         ops: dict[int, int] = {}
-        mixed = [f for f in mixed if sets.leaves[f].depth < _DEEPEST]
-        for f in mixed[: max(_FEWEST_SPLITS, int(_SPLIT_SHARE * len(sets.leaves)))]:
-            held = shares[f] / paid[f]
-            score = np.minimum(held, 1 - held) * (self.weight + 0.3 * sets.cost.weight / max(1, sets.most) + 1e-9)
-            score[sets.families.state[f] != FREE] = 0.0
-            op = int(score.argmax())
-            if score[op] > _TINY * 1e-6:
+        for f in full:
+            if len(ops) >= min(most - count, max(_FEWEST_SPLITS, count // 4)):
+                break
+            op = -1
+            if sets.leaves[f].depth < DEEPEST:
+                state = sets.families.state[f]
+                op = splitting_op(fill.mixture[f], self.weight, sets.cost.weight, state, float(max(1, sets.most)))
+            if op >= 0:
                 ops[f] = op
         if ops:
+            cache, self._cache = self._cache, None
             moved = sets.refine(ops)
             former: list[int | None] = [None] * len(sets.leaves)
-            number: dict[int, int] = {}
-            for old, (inside, outside) in moved.items():
-                for part in (inside, outside):
+            for old, parts in moved.items():
+                for part in parts:
                     if part is not None:
                         former[part] = old
-                if old not in ops and inside is not None:
-                    number[old] = inside
-            self.pool = [one for one in self.pool if one.family in number]
-            for one in self.pool:
-                one.family = number[one.family]
-            self._move(former)
-        return len(ops)
+            self.pool = []
+            self._move(cache, former)
+        return bool(ops)
 
-    def _move(self, former: list[int | None]) -> None:
-        """Carry a parent family's cached sets over to the families it was split into, where they still belong."""
+    def _move(self, old: SetCache | None, former: list[int | None]) -> None:
+        """Keep the sets met of families for the families that they have become, where they still belong."""
         sets = self.sets
         assert sets.families is not None
         n, count = sets.instance.op_count, len(sets.leaves)
-        old = self._cache
         new = SetCache(
             np.zeros((count, _PLACES, n), dtype=np.int8),
             np.zeros((count, _PLACES), dtype=np.int64),
@@ -269,7 +404,6 @@ class WeightSearch:
             np.array([leaf.budget * most if leaf.budget > 0 else 1.0 for leaf in leaves]),
             np.array([leaf.rest * most for leaf in leaves]),
             np.zeros((count, n)),
-            np.zeros(count),
         )
 
     def _keep(self, weight: FloatArray, fill: Fill, held: float) -> None:
@@ -279,7 +413,7 @@ class WeightSearch:
         for leaf, budget, rest in zip(self.sets.leaves, fill.budget.tolist(), fill.rest.tolist(), strict=True):
             leaf.budget, leaf.rest = budget / (held * most), rest / (held * most)
 
-    def _fill(self, which: NDArray[np.int32], weight: FloatArray, fill: Fill) -> None:
+    def _fill(self, which: NDArray[np.int32], weight: FloatArray, fill: Fill, light: float = 0.0) -> None:
         sets, families, cache = self.sets, self.sets.families, self._cache
         assert families is not None
         assert cache is not None
@@ -288,10 +422,20 @@ class WeightSearch:
         def fill_some(begin: int) -> None:
             sets.go_on()
             some = which[begin : begin + _AT_A_TIME]
-            fill_families(sets.network, families, some, weight, most, least, _SCALE, _TOLERANCE, cache, fill)
+            fill_families(sets.network, families, some, weight, most, least, _SCALE, _TOLERANCE, light, cache, fill)
 
         begins = range(0, len(which), _AT_A_TIME)
         if len(begins) > 1:
             self.threads.map(fill_some, begins)
         elif begins:
             fill_some(0)
+
+
+def excess(fill: Fill) -> float:
+    """Return what families hold above 1, all together."""
+    return float(np.maximum(0.0, fill.value - 1.0).sum())
+
+
+def fresh_fill(fill: Fill) -> Fill:
+    """Return a fill with the multipliers of another one, to begin with."""
+    return Fill(fill.value.copy(), fill.budget.copy(), fill.rest.copy(), np.zeros_like(fill.mixture))

@@ -140,11 +140,6 @@ class RowProgram:
             return None
         return -self._highs.getInfo().objective_function_value, np.array(self._highs.getSolution().col_value)
 
-    def prices(self) -> FloatArray:
-        """Return what each row costs the maximum of the last solution, at least 0."""
-        duals: FloatArray = -np.array(self._highs.getSolution().row_dual)
-        return np.maximum(0.0, duals)
-
 
 class MatrixGame:
     """Zero-sum game of a matrix to which rows and columns are added: one player mixes rows, the other columns.

@@ -5,17 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mtpp.array_types import Int32Array, Int64Array
+from mtpp.solvers.bounds.configuration.kernels.family_closure import FREE, IN, OUT, Int8Array
 from mtpp.solvers.bounds.configuration.kernels.set_mixtures import FloatArray, best_mixture, best_multipliers
 from mtpp.solvers.flows.kernels.max_flow import FlowArcs, FlowScratch, max_flow
 from mtpp.solvers.jit import kernel
-
-Int8Array = NDArray[np.int8]
-
-FREE, IN, OUT = 0, 1, 2
-"""What is known of an op: nothing, that every set of the family holds it, or that none does."""
 
 CUT, PIN, UP, DOWN = 0, 1, 2, 3
 """What an arc of the network stands for: a tensor that is cut, one of its pins, an op that draws another in as it is on
@@ -47,6 +42,10 @@ class StageNetwork(NamedTuple):
         Ticks of each tensor, int64, shape (m,).
     pin_offsets, pins
         Ops that touch each tensor, CSR, int64 and int32.
+    node
+        First of the two nodes of each tensor of more than two ops, −1 for others, int32, shape (m,).
+    reaches, reached
+        Paths between ops, :func:`~mtpp.solvers.bounds.configuration.families.reachability` and its transpose.
     """
 
     arcs: FlowArcs
@@ -58,6 +57,9 @@ class StageNetwork(NamedTuple):
     transfer: Int64Array
     pin_offsets: Int64Array
     pins: Int32Array
+    node: Int32Array
+    reaches: Int8Array
+    reached: Int8Array
 
 
 class Families(NamedTuple):
@@ -69,11 +71,18 @@ class Families(NamedTuple):
         Of each op in each family, int8, shape (families, n).
     before, after
         1 where an op is on the way to (from) an op of every set, or is one itself; int8, shape (families, n).
+    apart
+        1 where no set holds all ops that touch a tensor; int8, shape (families, m).
     """
 
     state: Int8Array
     before: Int8Array
     after: Int8Array
+    apart: Int8Array
+
+    def known(self, f: int) -> tuple[Int8Array, Int8Array, Int8Array, Int8Array]:
+        """Return the rows of one family."""
+        return self.state[f], self.before[f], self.after[f], self.apart[f]
 
 
 class SetCache(NamedTuple):
@@ -106,126 +115,23 @@ class Fill(NamedTuple):
         Multipliers that show it, per *most*, float64, shape (families,).
     mixture
         Share of each op in the mixture of sets that holds about as much, float64, shape (families, n).
-    strain
-        By how much its sets break budget and rest, the mixture's average, float64, shape (families,); per *most*.
     """
 
     value: FloatArray
     budget: FloatArray
     rest: FloatArray
     mixture: FloatArray
-    strain: FloatArray
-
-
-@kernel
-def close_family(
-    reaches: Int8Array, reached: Int8Array, work: Int64Array, most: int, least: int, state: Int8Array,
-    before: Int8Array, after: Int8Array,
-) -> bool:  # fmt: skip
-    """Conclude from what is known of a family what else has to be so, until nothing changes.
-
-    Parameters
-    ----------
-    reaches
-        1 where there is a path from the op of the row to that of the column; int8, shape (n, n).
-    reached
-        Its transpose.
-    most, least
-        Work of a set at most, and at least.
-    state, before, after
-        Of one family; *state* is given and changed, the other two are results.
-
-    Returns
-    -------
-    Whether the family may hold any set.
-
-    Notes
-    -----
-    O(n²) for each op that becomes known.
-    """
-    n = len(work)
-    taken = np.zeros(n, dtype=np.int8)  # ops whose paths are in before and after
-    spread = np.zeros(n, dtype=np.int8)  # ops left out whose ancestors (1) or descendants (2) are left out too
-    for x in range(n):
-        before[x] = 0
-        after[x] = 0
-    changed = True
-    while changed:
-        changed = False
-        inside = np.int64(0)
-        for v in range(n):
-            if state[v] == IN and taken[v] == 0:
-                taken[v] = 1
-                before[v] = 1
-                after[v] = 1
-                for x in range(n):
-                    before[x] |= reached[v, x]
-                    after[x] |= reaches[v, x]
-        for x in range(n):
-            if before[x] == 1 and after[x] == 1 and state[x] != IN:
-                if state[x] == OUT:
-                    return False
-                state[x] = IN
-                changed = True
-            if state[x] == IN:
-                inside += work[x]
-        if inside > most:
-            return False
-        if changed:
-            continue
-        for x in range(n):
-            if state[x] != OUT:
-                continue
-            if before[x] == 1 and spread[x] & 1 == 0:
-                spread[x] |= 1
-                for y in range(n):
-                    if reached[x, y] == 1 and state[y] != OUT:
-                        if state[y] == IN:
-                            return False
-                        state[y] = OUT
-                        changed = True
-            if after[x] == 1 and spread[x] & 2 == 0:
-                spread[x] |= 2
-                for y in range(n):
-                    if reaches[x, y] == 1 and state[y] != OUT:
-                        if state[y] == IN:
-                            return False
-                        state[y] = OUT
-                        changed = True
-        for x in range(n):
-            if state[x] != FREE:
-                continue
-            drawn = inside + work[x]
-            if before[x] == 1:
-                for y in range(n):
-                    if drawn > most:
-                        break
-                    if reaches[x, y] == 1 and before[y] == 1 and state[y] != IN:
-                        drawn += work[y]
-            elif after[x] == 1:
-                for y in range(n):
-                    if drawn > most:
-                        break
-                    if reached[x, y] == 1 and after[y] == 1 and state[y] != IN:
-                        drawn += work[y]
-            if drawn > most:
-                state[x] = OUT
-                changed = True
-    possible = np.int64(0)
-    for x in range(n):
-        if state[x] != OUT:
-            possible += work[x]
-    return bool(possible >= least)
 
 
 @kernel
 def family_flow(
-    network: StageNetwork, state: Int8Array, before: Int8Array, after: Int8Array, gain: Int64Array,
+    network: StageNetwork, state: Int8Array, before: Int8Array, after: Int8Array, apart: Int8Array, gain: Int64Array,
     capacity: Int64Array, residual: Int64Array, level: Int32Array, enough: np.int64,
 ) -> int:  # fmt: skip
     """Return a flow's value: no set of the family has more of Σ gain − Σ capacity of what it cuts than P − that.
 
-    P is the gain of all ops IN, and of all free ones with a gain above 0.
+    P is the gain of all ops IN, and of all free ones with a gain above 0. A tensor apart takes its capacity from the
+    ops that touch it and lets nothing out: at once if one of them is IN, from each free one if they are two.
 
     Parameters
     ----------
@@ -245,7 +151,7 @@ def family_flow(
         j = network.item[i]
         limit = np.int64(0)
         if kind == CUT:
-            limit = capacity[j]
+            limit = capacity[j] if apart[j] == 0 else np.int64(0)
         elif kind == PIN:
             limit = np.int64(WITHOUT_END)
         elif kind == UP:
@@ -255,26 +161,189 @@ def family_flow(
             limit = np.int64(WITHOUT_END)
         residual[network.arcs.forward[i]] = limit
         residual[network.arcs.backward[i]] = 0
-    inject = np.zeros(len(state), dtype=np.int64)
-    absorb = np.zeros(len(state), dtype=np.int64)
+    inject = np.zeros(len(level), dtype=np.int64)
+    absorb = np.zeros(len(level), dtype=np.int64)
     for u in range(len(state)):
         if state[u] == IN:
             inject[u] = WITHOUT_END
         elif state[u] == OUT:
             absorb[u] = WITHOUT_END
-        elif state[u] == FREE:
+        else:
             inject[u] = max(np.int64(0), gain[u])
             absorb[u] = max(np.int64(0), -gain[u])
+    paid = np.int64(0)
+    for t in range(len(apart)):
+        if apart[t] == 0:
+            continue
+        held = False
+        for i in range(network.pin_offsets[t], network.pin_offsets[t + 1]):
+            held |= state[network.pins[i]] == IN
+        if held:
+            paid += capacity[t]
+        elif network.node[t] >= 0:
+            absorb[network.node[t]] = capacity[t]
+        else:
+            for i in range(network.pin_offsets[t], network.pin_offsets[t + 1]):
+                if state[network.pins[i]] == FREE:
+                    absorb[network.pins[i]] += capacity[t]
     room = len(network.arcs.offsets)
     queue, at, path = np.empty(room, np.int32), np.empty(room, np.int64), np.empty(room, np.int32)
     scratch = FlowScratch(level, queue, at, path)
-    return max_flow(network.arcs, residual, inject, absorb, scratch, int(enough), True)
+    flow = max_flow(network.arcs, residual, inject, absorb, scratch, int(enough - paid), True)
+    return int(paid + flow)
+
+
+class Scratch(NamedTuple):
+    """Room to fill one family at a time; see :func:`room_to_fill`.
+
+    Attributes
+    ----------
+    gain, capacity, residual, level
+        Of a minimum cut.
+    held, over, under
+        Of the sets that are known.
+    """
+
+    gain: Int64Array
+    capacity: Int64Array
+    residual: Int64Array
+    level: Int32Array
+    held: FloatArray
+    over: FloatArray
+    under: FloatArray
+
+
+@kernel
+def room_to_fill(network: StageNetwork, places: int) -> Scratch:
+    """Return scratch for families with so many sets each."""
+    return Scratch(
+        np.empty(len(network.work), dtype=np.int64),
+        np.empty(len(network.transfer), dtype=np.int64),
+        np.empty(2 * len(network.kind), dtype=np.int64),
+        np.empty(len(network.arcs.offsets) - 1, dtype=np.int32),
+        np.empty(places + 1, dtype=np.float64),
+        np.empty(places + 1, dtype=np.float64),
+        np.empty(places + 1, dtype=np.float64),
+    )
+
+
+@kernel
+def fill_family(
+    network: StageNetwork, families: Families, f: int, weight: FloatArray, most: float, least: float, scale: float,
+    tolerance: float, light: float, decide: float, cache: SetCache, fill: Fill, scratch: Scratch,
+) -> int:  # fmt: skip
+    """Find how much weight the sets of a family can hold, by the best multipliers of budget and rest.
+
+    Parameters
+    ----------
+    light
+        A value that is at most this need not be the best.
+    decide
+        If above 0, it is enough to know whether the value is at most this.
+
+    Others are as in :func:`fill_families`.
+
+    Returns
+    -------
+    Number of minimum cuts.
+    """
+    gain, capacity, residual, level, held, over, under = scratch
+    n, m = len(network.work), len(network.transfer)
+    places = cache.work.shape[1]
+    chosen = np.zeros(6, dtype=np.float64)
+    cuts = 0
+    state = families.state[f]
+    for i in range(cache.met[f]):
+        held[i] = 0.0
+        for u in range(n):
+            if cache.inside[f, i, u] == 1:
+                held[i] += weight[u]
+        over[i] = (cache.work[f, i] + cache.cut[f, i] - most) / most
+        under[i] = (least - cache.work[f, i] + cache.cut[f, i]) / most
+    budget, rest = fill.budget[f], fill.rest[f]
+    if cache.met[f] > _REMEMBERED:  # those that mattered most the last time are enough to begin with
+        for place in range(_REMEMBERED):
+            highest = place
+            for i in range(place + 1, cache.met[f]):
+                height = held[i] - budget * over[i] - rest * under[i]
+                if height > held[highest] - budget * over[highest] - rest * under[highest]:
+                    highest = i
+            if highest != place:
+                held[place], held[highest] = held[highest], held[place]
+                over[place], over[highest] = over[highest], over[place]
+                under[place], under[highest] = under[highest], under[place]
+                cache.work[f, place], cache.work[f, highest] = cache.work[f, highest], cache.work[f, place]
+                cache.cut[f, place], cache.cut[f, highest] = cache.cut[f, highest], cache.cut[f, place]
+                for u in range(n):
+                    inside = cache.inside[f, place, u]
+                    cache.inside[f, place, u] = cache.inside[f, highest, u]
+                    cache.inside[f, highest, u] = inside
+        cache.met[f] = _REMEMBERED
+    best = np.inf
+    for _ in range(places + 1):
+        count = cache.met[f]
+        least_known = best_multipliers(held, over, under, count, _STEEPEST, chosen)
+        if count > 0:
+            budget, rest = chosen[0], chosen[1]
+            if 0.0 < decide < least_known - tolerance and best < np.inf:
+                break
+        for u in range(n):
+            gain[u] = np.int64(np.ceil(scale * (weight[u] - (budget - rest) / most * network.work[u])))
+        for t in range(m):
+            capacity[t] = np.int64(np.floor(scale * (budget + rest) / most * network.transfer[t]))
+        flow = family_flow(
+            network, state, families.before[f], families.after[f], families.apart[f], gain, capacity, residual, level,
+            np.int64(2**62),
+        )  # fmt: skip
+        cuts += 1
+        total = np.int64(0)
+        for u in range(n):
+            if state[u] == IN or (state[u] == FREE and gain[u] > 0):
+                total += gain[u]
+        value = (total - flow) / scale + budget - rest * least / most
+        if value < best:
+            best = value
+            fill.budget[f], fill.rest[f] = budget, rest
+        if value <= least_known + tolerance or best <= max(light, decide) or count == places:
+            break
+        place = count
+        cache.met[f] += 1
+        work = np.int64(0)
+        held[place] = 0.0
+        for u in range(n):
+            side = 1 if level[u] >= 0 else 0
+            cache.inside[f, place, u] = side
+            if side == 1:
+                work += network.work[u]
+                held[place] += weight[u]
+        cut = np.int64(0)
+        for t in range(m):
+            touched = np.int64(0)
+            for j in range(network.pin_offsets[t], network.pin_offsets[t + 1]):
+                touched += cache.inside[f, place, network.pins[j]]
+            if touched > 0 and (
+                families.apart[f, t] == 1 or touched < network.pin_offsets[t + 1] - network.pin_offsets[t]
+            ):
+                cut += network.transfer[t]
+        cache.work[f, place] = work
+        cache.cut[f, place] = cut
+        over[place] = (work + cut - most) / most
+        under[place] = (least - work + cut) / most
+    fill.value[f] = best
+    for u in range(n):
+        fill.mixture[f, u] = 0.0
+    if best > decide and best_mixture(held, over, under, cache.met[f], chosen):
+        for part in range(3):
+            i, share = int(chosen[part]), chosen[3 + part]
+            for u in range(n):
+                fill.mixture[f, u] += share * cache.inside[f, i, u]
+    return cuts
 
 
 @kernel
 def fill_families(
     network: StageNetwork, families: Families, which: Int32Array, weight: FloatArray, most: float, least: float,
-    scale: float, tolerance: float, cache: SetCache, fill: Fill,
+    scale: float, tolerance: float, light: float, cache: SetCache, fill: Fill,
 ) -> int:  # fmt: skip
     """Find how much weight the sets of some families can hold, by the best multipliers of budget and rest for each.
 
@@ -290,6 +359,8 @@ def fill_families(
         Weights are rounded to multiples of 1 / scale, always so that the value can only be too high.
     tolerance
         How far the value may be above the best.
+    light
+        A value that is at most this need not be the best.
     cache
         Where to begin; grows by the sets that are met.
 
@@ -301,103 +372,10 @@ def fill_families(
     -----
     Cutting planes in the two multipliers of a family; a minimum cut per plane.
     """
-    n, m = len(network.work), len(network.transfer)
-    places = cache.work.shape[1]
-    gain = np.empty(n, dtype=np.int64)
-    capacity = np.empty(m, dtype=np.int64)
-    residual = np.empty(2 * len(network.kind), dtype=np.int64)
-    level = np.empty(len(network.arcs.offsets) - 1, dtype=np.int32)
-    side = np.empty(n, dtype=np.int8)
-    held = np.empty(places + 1, dtype=np.float64)
-    over = np.empty(places + 1, dtype=np.float64)
-    under = np.empty(places + 1, dtype=np.float64)
-    chosen = np.zeros(6, dtype=np.float64)
+    scratch = room_to_fill(network, cache.work.shape[1])
     cuts = 0
-    for index in range(len(which)):
-        f = which[index]
-        state = families.state[f]
-        for i in range(cache.met[f]):
-            held[i] = 0.0
-            for u in range(n):
-                if cache.inside[f, i, u] == 1:
-                    held[i] += weight[u]
-            over[i] = (cache.work[f, i] + cache.cut[f, i] - most) / most
-            under[i] = (least - cache.work[f, i] + cache.cut[f, i]) / most
-        budget, rest = fill.budget[f], fill.rest[f]
-        if cache.met[f] > _REMEMBERED:  # those that mattered most the last time are enough to begin with
-            for place in range(_REMEMBERED):
-                highest = place
-                for i in range(place + 1, cache.met[f]):
-                    height = held[i] - budget * over[i] - rest * under[i]
-                    if height > held[highest] - budget * over[highest] - rest * under[highest]:
-                        highest = i
-                if highest != place:
-                    held[place], held[highest] = held[highest], held[place]
-                    over[place], over[highest] = over[highest], over[place]
-                    under[place], under[highest] = under[highest], under[place]
-                    cache.work[f, place], cache.work[f, highest] = cache.work[f, highest], cache.work[f, place]
-                    cache.cut[f, place], cache.cut[f, highest] = cache.cut[f, highest], cache.cut[f, place]
-                    for u in range(n):
-                        inside = cache.inside[f, place, u]
-                        cache.inside[f, place, u] = cache.inside[f, highest, u]
-                        cache.inside[f, highest, u] = inside
-            cache.met[f] = _REMEMBERED
-        best = np.inf
-        for _ in range(places + 1):
-            count = cache.met[f]
-            least_known = best_multipliers(held, over, under, count, _STEEPEST, chosen)
-            if count > 0:
-                budget, rest = chosen[0], chosen[1]
-            for u in range(n):
-                gain[u] = np.int64(np.ceil(scale * (weight[u] - (budget - rest) / most * network.work[u])))
-            for t in range(m):
-                capacity[t] = np.int64(np.floor(scale * (budget + rest) / most * network.transfer[t]))
-            flow = family_flow(
-                network, state, families.before[f], families.after[f], gain, capacity, residual, level, np.int64(2**62)
-            )
-            cuts += 1
-            total = np.int64(0)
-            for u in range(n):
-                if state[u] == IN or (state[u] == FREE and gain[u] > 0):
-                    total += gain[u]
-            value = (total - flow) / scale + budget - rest * least / most
-            if value < best:
-                best = value
-                fill.budget[f], fill.rest[f] = budget, rest
-            if value <= least_known + tolerance:
-                break
-            for u in range(n):
-                side[u] = 1 if level[u] >= 0 else 0
-            if count == places:
-                break
-            place = count
-            cache.met[f] += 1
-            work = np.int64(0)
-            held[place] = 0.0
-            for u in range(n):
-                cache.inside[f, place, u] = side[u]
-                if side[u] == 1:
-                    work += network.work[u]
-                    held[place] += weight[u]
-            cut = np.int64(0)
-            for t in range(m):
-                touched = np.int64(0)
-                for j in range(network.pin_offsets[t], network.pin_offsets[t + 1]):
-                    touched += side[network.pins[j]]
-                if 0 < touched < network.pin_offsets[t + 1] - network.pin_offsets[t]:
-                    cut += network.transfer[t]
-            cache.work[f, place] = work
-            cache.cut[f, place] = cut
-            over[place] = (work + cut - most) / most
-            under[place] = (least - work + cut) / most
-        fill.value[f] = best
-        fill.strain[f] = 0.0
-        for u in range(n):
-            fill.mixture[f, u] = 0.0
-        if best_mixture(held, over, under, cache.met[f], chosen):
-            for part in range(3):
-                i, share = int(chosen[part]), chosen[3 + part]
-                fill.strain[f] += share * (max(0.0, over[i]) + max(0.0, under[i]))
-                for u in range(n):
-                    fill.mixture[f, u] += share * cache.inside[f, i, u]
+    for f in which:
+        cuts += fill_family(
+            network, families, f, weight, most, least, scale, tolerance, light, 0.0, cache, fill, scratch
+        )
     return cuts

@@ -3,56 +3,20 @@
 from __future__ import annotations
 
 import numpy as np
-import oracles
 import pytest
-from graph_strategies import LINK, random_graph
+from stage_sets import drawn_limit, stages_within
 
-from mtpp.inference.instance import Instance
-from mtpp.machine.machine import Machine
 from mtpp.solvers.bounds.configuration.families import StageSets
-from mtpp.solvers.bounds.configuration.kernels.stage_families import IN, OUT, Fill, SetCache, fill_families
+from mtpp.solvers.bounds.configuration.kernels.family_closure import IN, OUT
+from mtpp.solvers.bounds.configuration.kernels.stage_families import Fill, SetCache, fill_families
 
 PLACES, SCALE, TOLERANCE = 40, 2.0**36, 1e-4
-
-
-def stages_within(instance: Instance, limit: int) -> list[frozenset[int]]:
-    """Return the convex sets of ops that keep to budget and rest within a limit."""
-    n, k = instance.op_count, instance.k
-    edges = list(zip(*(ends.tolist() for ends in instance.edges), strict=True))
-    after: list[set[int]] = [set() for _ in range(n)]
-    for u in reversed(instance.order.tolist()):
-        for tail, head in edges:
-            if tail == u:
-                after[u] |= {head} | after[head]
-    pins = [
-        set(instance.pins[instance.pin_offsets[t] : instance.pin_offsets[t + 1]].tolist())
-        for t in range(instance.tensor_count)
-    ]
-    total, found = int(instance.work.sum()), []
-    for bits in range(1, 1 << n):
-        ops = {v for v in range(n) if bits >> v & 1}
-        outside = set(range(n)) - ops
-        if any(after[x] & ops and any(x in after[u] for u in ops) for x in outside):
-            continue
-        work = sum(int(instance.work[v]) for v in ops)
-        cut = sum(int(instance.transfer[t]) for t, own in enumerate(pins) if own & ops and own - ops)
-        if work + cut <= limit and total - work + cut <= (k - 1) * limit:
-            found.append(frozenset(ops))
-    return found
-
-
-def drawn(seed: int) -> tuple[Instance, int]:
-    """Return an instance of at most eight ops and a limit around its optimum."""
-    graph = random_graph(seed, 4 + seed % 5, consumers_per_tensor=1.3)
-    k = 2 + seed % 3
-    optimum = oracles.brute_force_optimum(graph, LINK, k)
-    return Instance.build(graph, Machine.uniform(k, LINK)), int(optimum * (0.8 + 0.1 * (seed % 4)))
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_families_hold_every_stage_once(seed: int) -> None:
     """Also after splits, and when limits go up and down again."""
-    instance, limit = drawn(seed)
+    instance, limit = drawn_limit(seed)
     sets = StageSets.of(instance)
     random = np.random.default_rng(seed)
     for now in (limit, limit + 5, limit):
@@ -71,19 +35,19 @@ def test_families_hold_every_stage_once(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(40))
 def test_no_stage_holds_more_than_its_family(seed: int) -> None:
     """The value is no less than the weight of any stage in the family, and no more than the multipliers allow."""
-    instance, limit = drawn(seed)
+    instance, limit = drawn_limit(seed)
     sets = StageSets.of(instance)
     sets.within(limit)
     assert sets.families is not None
     count, n = sets.families.state.shape
     random = np.random.default_rng(seed)
     weight = random.uniform(0, 1, n)
-    fill = Fill(np.zeros(count), np.ones(count), np.zeros(count), np.zeros((count, n)), np.zeros(count))
+    fill = Fill(np.zeros(count), np.ones(count), np.zeros(count), np.zeros((count, n)))
     whole = np.zeros((count, PLACES), dtype=np.int64)
     cache = SetCache(np.zeros((count, PLACES, n), dtype=np.int8), whole, whole.copy(), np.zeros(count, dtype=np.int64))
     which = np.arange(count, dtype=np.int32)
     most, least = float(max(1, sets.most)), float(sets.least)
-    fill_families(sets.network, sets.families, which, weight, most, least, SCALE, TOLERANCE, cache, fill)
+    fill_families(sets.network, sets.families, which, weight, most, least, SCALE, TOLERANCE, 0.0, cache, fill)
     for stage in stages_within(instance, limit):
         mask = np.array([v in stage for v in range(n)])
         fits = np.where(mask, sets.families.state != OUT, sets.families.state != IN).all(axis=1)
