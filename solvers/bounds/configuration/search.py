@@ -90,7 +90,7 @@ _LIGHT_ENOUGH, _LIGHT_AGAIN = 3.0, 1.1
 _NODES, _NODES_OPS = 40_000, 200
 """Of the trees of a division at most, for so many ops: `verify` can walk through them within a minute."""
 
-_DIVISIONS = 6
+_DIVISIONS = 30
 """Times at most that families are divided at one limit: again each time that a stage was found that holds too much."""
 
 
