@@ -90,6 +90,9 @@ _LIGHT_ENOUGH, _LIGHT_AGAIN = 3.0, 1.1
 _NODES, _NODES_OPS = 40_000, 200
 """Of the trees of a division at most, for so many ops: `verify` can walk through them within a minute."""
 
+_PATIENCE = 0.3
+"""Share of the time that is left after which the first limit is given up for a lower one."""
+
 _DIVISIONS = 30
 """Times at most that families are divided at one limit: again each time that a stage was found that holds too much."""
 
@@ -214,6 +217,7 @@ class ConfigurationSearch:
     def _attempt(self, limit: int) -> None:
         """Rule a limit out by weights that no known stage breaks, and by families divided as far as that takes."""
         begun, dividing_s = time.perf_counter(), 0.0
+        patience_s = _PATIENCE * self._limits.deadline.remaining_s()
         weights, k, n = self._weights, self._instance.k, self._instance.op_count
         if limit != self._trying or not weights.at_hand:
             self._trying = -1
@@ -250,7 +254,8 @@ class ConfigurationSearch:
                 return
             if self._limits.ended():
                 return
-            if not division.found:
+            first = self._took_s == (0.0, 0.0)
+            if not division.found or (first and time.perf_counter() - begun > patience_s):
                 break
             if weights.known.add(np.array(division.found)) == 0:
                 if not self._fit():  # the slack is less than it seemed
