@@ -30,9 +30,12 @@ class Threads:
     ) -> None:
         self._pool.shutdown(cancel_futures=True)
 
-    def map(self, function: Callable[[T], R], items: Iterable[T]) -> list[R]:
-        """Return ``function(item)`` of every item, in order."""
+    def map(
+        self, function: Callable[[T], R], items: Iterable[T], meanwhile: Callable[[], object] | None = None
+    ) -> list[R]:
+        """Return ``function(item)`` of every item, in order; *meanwhile* is called about five times a second."""
         running: list[Future[R]] = [self._pool.submit(function, item) for item in items]
-        while wait(running, timeout=_GLANCE_S).not_done:
-            pass  # short waits, so that signals are noticed on every platform
+        while wait(running, timeout=_GLANCE_S).not_done:  # short waits, so that signals are noticed on every platform
+            if meanwhile is not None:
+                meanwhile()
         return [future.result() for future in running]

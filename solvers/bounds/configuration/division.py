@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -13,17 +12,13 @@ from mtpp.solvers.bounds.configuration.kernels.division import DIVIDED, FOUND, F
 from mtpp.solvers.bounds.configuration.kernels.family_closure import Int8Array
 from mtpp.solvers.bounds.configuration.kernels.set_mixtures import FloatArray
 from mtpp.solvers.bounds.configuration.kernels.stage_families import Fill
-from mtpp.solvers.bounds.configuration.weights import DEEPEST, WeightSearch
+from mtpp.solvers.bounds.configuration.weights import DEEPEST, SCALE, WeightSearch
 
 Trees = dict[int, tuple[Int32Array, FloatArray, FloatArray]]
 """Of families, by their numbers: op, budget and rest of each node, the part with the op before that without it."""
 
-_SCALE = 2.0**36
 _ROOM = 1 << 14
 """Nodes of one family's tree at most."""
-
-_LOOK_S = 0.05
-"""Seconds between two looks at the clock while kernels run."""
 
 _FOUND = 3
 """Stages that hold more than 1 after which the work stops."""
@@ -71,7 +66,7 @@ class Division:
             found = np.zeros(len(self.search.weight), dtype=np.int8)
             multipliers = np.array([self.fill.budget[f], self.fill.rest[f]])
             count, how = divide_family(
-                sets.network, self.search.weight, sets.most, sets.least, _SCALE, families.state[f], multipliers,
+                sets.network, self.search.weight, sets.most, sets.least, SCALE, families.state[f], multipliers,
                 DEEPEST - sets.leaves[f].depth, op, budget, rest, found, stop,
             )  # fmt: skip
             if how == DIVIDED:
@@ -84,18 +79,9 @@ class Division:
                 if how != FOUND or len(self.found) >= _FOUND:
                     stop[0] = 1
 
-        over = threading.Event()
+        def look() -> None:
+            if ended():
+                stop[0] = 1
 
-        def watch() -> None:
-            while not over.wait(_LOOK_S):
-                if ended():
-                    stop[0] = 1
-
-        watching = threading.Thread(target=watch, daemon=True)
-        watching.start()
-        try:
-            self.search.threads.map(divide, waiting)
-        finally:
-            over.set()
-            watching.join()
+        self.search.threads.map(divide, waiting, look)
         self.complete = len(self.trees) == len(waiting)

@@ -19,7 +19,9 @@ from mtpp.solvers.bounds.configuration.known_stages import KnownStages, rows_of
 from mtpp.solvers.bounds.mip.highs import RowProgram
 from mtpp.solvers.threads import Threads
 
-_SCALE = 2.0**36
+SCALE = 2.0**36
+"""Weights are rounded to multiples of 1 / this where families are bounded."""
+
 _TOLERANCE = 2e-4
 """How far a family may seem fuller than it is."""
 
@@ -422,7 +424,7 @@ class WeightSearch:
         def fill_some(begin: int) -> None:
             sets.go_on()
             some = which[begin : begin + _AT_A_TIME]
-            fill_families(sets.network, families, some, weight, most, least, _SCALE, _TOLERANCE, light, cache, fill)
+            fill_families(sets.network, families, some, weight, most, least, SCALE, _TOLERANCE, light, cache, fill)
 
         begins = range(0, len(which), _AT_A_TIME)
         if len(begins) > 1:
