@@ -9,9 +9,9 @@ import numpy as np
 
 from mtpp.inference.graph import Int32Array
 from mtpp.solvers.bounds.configuration.kernels.division import DIVIDED, FOUND, FULL, divide_family
-from mtpp.solvers.bounds.configuration.kernels.family_closure import Int8Array
 from mtpp.solvers.bounds.configuration.kernels.set_mixtures import FloatArray
 from mtpp.solvers.bounds.configuration.kernels.stage_families import Fill
+from mtpp.solvers.bounds.configuration.kernels.stage_network import Int8Array
 from mtpp.solvers.bounds.configuration.weights import DEEPEST, SCALE, WeightSearch
 
 Trees = dict[int, tuple[Int32Array, FloatArray, FloatArray]]

@@ -16,8 +16,9 @@ import numpy as np
 
 from mtpp.inference.graph import Int32Array, Int64Array
 from mtpp.inference.instance import Instance
-from mtpp.solvers.bounds.configuration.kernels.family_closure import IN, OUT, Int8Array, close_family
-from mtpp.solvers.bounds.configuration.kernels.stage_families import CUT, DOWN, PIN, UP, Families, StageNetwork
+from mtpp.solvers.bounds.configuration.kernels.family_closure import close_family
+from mtpp.solvers.bounds.configuration.kernels.stage_families import Families
+from mtpp.solvers.bounds.configuration.kernels.stage_network import CUT, DOWN, IN, OUT, PIN, UP, Int8Array, StageNetwork
 from mtpp.solvers.bounds.configuration.stage_weights import StageWeights, strongest_weights
 from mtpp.solvers.flows.kernels.max_flow import flow_arcs
 
@@ -200,12 +201,8 @@ class StageSets:
         """Return what is known of a family with what follows from it, None if it holds no set."""
         state = state.copy()
         before, after = np.empty_like(state), np.empty_like(state)
-        network = self.network
-        apart = np.empty(len(network.transfer), dtype=np.int8)
-        possible = close_family(
-            network.reaches, network.reached, network.work, network.transfer, network.pin_offsets, network.pins,
-            self.most, self.least, state, before, after, apart,
-        )  # fmt: skip
+        apart = np.empty(len(self.network.transfer), dtype=np.int8)
+        possible = close_family(self.network, self.most, self.least, state, before, after, apart)
         return (state, before, after, apart) if possible else None
 
     def _gather(self, found: list[tuple[Family, Known]]) -> None:

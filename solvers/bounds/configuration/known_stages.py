@@ -8,9 +8,9 @@ import numpy as np
 
 from mtpp.inference.graph import Int32Array, Int64Array
 from mtpp.solvers.bounds.configuration.families import StageSets
-from mtpp.solvers.bounds.configuration.kernels.family_closure import Int8Array
 from mtpp.solvers.bounds.configuration.kernels.full_stages import grow_stages
 from mtpp.solvers.bounds.configuration.kernels.set_mixtures import FloatArray
+from mtpp.solvers.bounds.configuration.kernels.stage_network import Int8Array
 
 _SPREADS = (0.0, 0.3, 0.8, 0.8)
 """How much chance weighs in, one growth of stages after the other."""

@@ -12,10 +12,10 @@ from mtpp.inference.instance import Instance
 from mtpp.solvers.bounds.configuration.division import Trees
 from mtpp.solvers.bounds.configuration.families import Known, StageSets, tree_rows
 from mtpp.solvers.bounds.configuration.kernels.division import LEAF, NONE
-from mtpp.solvers.bounds.configuration.kernels.family_closure import FREE, IN, OUT, Int8Array
 from mtpp.solvers.bounds.configuration.kernels.leaf_sums import equal_shares, flow_moves
 from mtpp.solvers.bounds.configuration.kernels.set_mixtures import FloatArray
 from mtpp.solvers.bounds.configuration.kernels.stage_families import family_flow
+from mtpp.solvers.bounds.configuration.kernels.stage_network import FREE, IN, OUT, Int8Array
 from mtpp.solvers.bounds.configuration.weights import WeightSearch
 from mtpp.solvers.bounds.tensor_places import tensor_places
 

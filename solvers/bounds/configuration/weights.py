@@ -12,9 +12,9 @@ from mtpp.host.deadline import Deadline
 from mtpp.inference.graph import Int32Array
 from mtpp.solvers.bounds.configuration.families import StageSets
 from mtpp.solvers.bounds.configuration.kernels.division import splitting_op
-from mtpp.solvers.bounds.configuration.kernels.family_closure import FREE, IN
 from mtpp.solvers.bounds.configuration.kernels.set_mixtures import FloatArray
 from mtpp.solvers.bounds.configuration.kernels.stage_families import Fill, SetCache, fill_families
+from mtpp.solvers.bounds.configuration.kernels.stage_network import FREE, IN
 from mtpp.solvers.bounds.configuration.known_stages import KnownStages, rows_of
 from mtpp.solvers.bounds.mip.highs import RowProgram
 from mtpp.solvers.threads import Threads

@@ -5,15 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from mtpp.array_types import Int32Array, Int64Array
-from mtpp.solvers.bounds.configuration.kernels.family_closure import FREE, IN, OUT, Int8Array, close_family
+from mtpp.solvers.bounds.configuration.kernels.family_closure import close_family
 from mtpp.solvers.bounds.configuration.kernels.set_mixtures import FloatArray
-from mtpp.solvers.bounds.configuration.kernels.stage_families import (
-    Families,
-    Fill,
-    SetCache,
+from mtpp.solvers.bounds.configuration.kernels.stage_families import Families, Fill, SetCache, fill_family, room_to_fill
+from mtpp.solvers.bounds.configuration.kernels.stage_network import (
+    FREE,
+    IN,
+    OUT,
+    Int8Array,
     StageNetwork,
-    fill_family,
-    room_to_fill,
+    work_and_cut,
 )
 from mtpp.solvers.jit import kernel
 
@@ -128,8 +129,7 @@ def divide_family(
             families.state[0, u] = waiting[left, u]
         fill.budget[0], fill.rest[0] = begin[left, 0], begin[left, 1]
         possible = close_family(
-            network.reaches, network.reached, network.work, network.transfer, network.pin_offsets, network.pins,
-            most, least, families.state[0], families.before[0], families.after[0], families.apart[0],
+            network, most, least, families.state[0], families.before[0], families.after[0], families.apart[0],
         )  # fmt: skip
         if not possible:
             op[count] = NONE
@@ -153,7 +153,8 @@ def divide_family(
                 total = 0.0
                 for u in range(n):
                     total += weight[u] * found[u]
-                if total > FULL and _stays_within(network, found, most, least):
+                work, cut = work_and_cut(network, found, families.apart[0])
+                if total > FULL and work + cut <= most and work - cut >= least:
                     return count, FOUND
                 for u in range(n):
                     if families.state[0, u] == FREE and (split < 0 or weight[u] > weight[split]):
@@ -199,19 +200,3 @@ def _breaking(network: StageNetwork, inside: Int8Array, state: Int8Array) -> int
                 if inside[u] == 1 and state[u] == FREE and joined:
                     return u
     return -1
-
-
-@kernel
-def _stays_within(network: StageNetwork, inside: Int8Array, most: int, least: int) -> bool:
-    """Tell whether a set keeps to what a stage may cost, and what it may leave to the others."""
-    work, cut = np.int64(0), np.int64(0)
-    for u in range(len(inside)):
-        work += network.work[u] * inside[u]
-    for t in range(len(network.transfer)):
-        touched = np.int64(0)
-        first, last = network.pin_offsets[t], network.pin_offsets[t + 1]
-        for i in range(first, last):
-            touched += inside[network.pins[i]]
-        if 0 < touched < last - first:
-            cut += network.transfer[t]
-    return bool(work + cut <= most and work - cut >= least)

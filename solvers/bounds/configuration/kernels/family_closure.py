@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mtpp.array_types import Int32Array, Int64Array
+from mtpp.solvers.bounds.configuration.kernels.stage_network import FREE, IN, OUT, Int8Array, StageNetwork, known_pins
 from mtpp.solvers.jit import kernel
-
-Int8Array = NDArray[np.int8]
-
-FREE, IN, OUT = 0, 1, 2
-"""What is known of an op: nothing, that every set of the family holds it, or that none does."""
 
 
 @kernel
 def close_family(
-    reaches: Int8Array, reached: Int8Array, work: Int64Array, transfer: Int64Array, pin_offsets: Int64Array,
-    pins: Int32Array, most: int, least: int, state: Int8Array, before: Int8Array, after: Int8Array, apart: Int8Array,
+    network: StageNetwork, most: int, least: int, state: Int8Array, before: Int8Array, after: Int8Array,
+    apart: Int8Array,
 ) -> bool:  # fmt: skip
     """Conclude from what is known of a family what else has to be so, until nothing changes.
 
@@ -27,14 +21,6 @@ def close_family(
 
     Parameters
     ----------
-    reaches
-        1 where there is a path from the op of the row to that of the column; int8, shape (n, n).
-    reached
-        Its transpose.
-    work, transfer
-        Ticks of each op and of each tensor, int64.
-    pin_offsets, pins
-        Ops that touch each tensor, CSR, int64 and int32.
     most, least
         Of the work of a set and what it cuts, and of its work less what it cuts.
     state, before, after, apart
@@ -49,6 +35,8 @@ def close_family(
     -----
     O(n²) for each op that becomes known, O(n · pins) for each round of tensors.
     """
+    reaches, reached, work, transfer = network.reaches, network.reached, network.work, network.transfer
+    pin_offsets, pins = network.pin_offsets, network.pins
     n, m = len(work), len(transfer)
     taken = np.zeros(n, dtype=np.int8)  # ops whose paths are in before and after
     spread = np.zeros(n, dtype=np.int8)  # ops left out whose ancestors (1) or descendants (2) are left out too
@@ -111,14 +99,10 @@ def close_family(
             first, last = pin_offsets[t], pin_offsets[t + 1]
             if last - first < 2 or transfer[t] == 0:
                 continue
-            held = False
-            free = False
-            for i in range(first, last):
-                held |= state[pins[i]] == IN
-                free |= state[pins[i]] == FREE
-                if state[pins[i]] == OUT:
-                    apart[t] = 1
-            if apart[t] == 0 and free:
+            held, free = known_pins(network, t, state)
+            if held + free < last - first:
+                apart[t] = 1
+            if apart[t] == 0 and free > 0:
                 for x in range(n):
                     above[x] = before[x]
                     below[x] = after[x]
@@ -139,7 +123,7 @@ def close_family(
                 if drawn > spare:
                     apart[t] = 1
             if apart[t] == 1:
-                if held:
+                if held > 0:
                     certain += transfer[t]
                 else:
                     for i in range(first, last):

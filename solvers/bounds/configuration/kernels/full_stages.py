@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from mtpp.array_types import Int32Array, Int64Array
-from mtpp.solvers.bounds.configuration.kernels.family_closure import Int8Array
 from mtpp.solvers.bounds.configuration.kernels.set_mixtures import FloatArray
-from mtpp.solvers.bounds.configuration.kernels.stage_families import StageNetwork
+from mtpp.solvers.bounds.configuration.kernels.stage_network import Int8Array, StageNetwork
 from mtpp.solvers.jit import kernel
 
 _TRIED = 256

@@ -5,8 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from mtpp.array_types import Int64Array
-from mtpp.solvers.bounds.configuration.kernels.family_closure import FREE, IN, Int8Array
-from mtpp.solvers.bounds.configuration.kernels.stage_families import CUT, PIN, StageNetwork
+from mtpp.solvers.bounds.configuration.kernels.stage_network import (
+    CUT,
+    FREE,
+    IN,
+    PIN,
+    Int8Array,
+    StageNetwork,
+    known_pins,
+)
 from mtpp.solvers.jit import kernel
 
 
@@ -34,12 +41,8 @@ def equal_shares(
         if apart[t] == 0:
             continue
         first, last = network.pin_offsets[t], network.pin_offsets[t + 1]
-        free = 0
-        held = False
-        for i in range(first, last):
-            held |= state[network.pins[i]] == IN
-            free += state[network.pins[i]] == FREE
-        if held:
+        held, free = known_pins(network, t, state)
+        if held > 0:
             total -= capacity[t]
         elif free > 0:
             share = capacity[t] if last - first == 2 else capacity[t] // free
@@ -82,14 +85,9 @@ def flow_moves(
             owner[network.node[t] + 1] = t
     silent = np.zeros(len(apart), dtype=np.int8)
     for t in range(len(apart)):
-        if apart[t] == 1:
-            free = 0
-            for i in range(network.pin_offsets[t], network.pin_offsets[t + 1]):
-                free += state[network.pins[i]] == FREE
-                if state[network.pins[i]] == IN:
-                    silent[t] = 1
-            if free < 2:
-                silent[t] = 1
+        held, free = known_pins(network, t, state)
+        if apart[t] == 1 and (held > 0 or free < 2):
+            silent[t] = 1
     balance = np.zeros(len(network.pins), dtype=np.int64)
     for i in range(len(network.kind)):
         amount = residual[arcs.backward[i]]

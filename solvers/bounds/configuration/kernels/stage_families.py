@@ -7,14 +7,21 @@ from typing import NamedTuple
 import numpy as np
 
 from mtpp.array_types import Int32Array, Int64Array
-from mtpp.solvers.bounds.configuration.kernels.family_closure import FREE, IN, OUT, Int8Array
 from mtpp.solvers.bounds.configuration.kernels.set_mixtures import FloatArray, best_mixture, best_multipliers
-from mtpp.solvers.flows.kernels.max_flow import FlowArcs, FlowScratch, max_flow
+from mtpp.solvers.bounds.configuration.kernels.stage_network import (
+    CUT,
+    FREE,
+    IN,
+    OUT,
+    PIN,
+    UP,
+    Int8Array,
+    StageNetwork,
+    known_pins,
+    work_and_cut,
+)
+from mtpp.solvers.flows.kernels.max_flow import FlowScratch, max_flow
 from mtpp.solvers.jit import kernel
-
-CUT, PIN, UP, DOWN = 0, 1, 2, 3
-"""What an arc of the network stands for: a tensor that is cut, one of its pins, an op that draws another in as it is on
-the way to (or from) an op of the set."""
 
 WITHOUT_END = 2**60
 
@@ -23,43 +30,6 @@ _REMEMBERED = 10
 
 _STEEPEST = 64.0
 """Largest multiplier: a larger one would hardly help, and is found with pains."""
-
-
-class StageNetwork(NamedTuple):
-    """The network of the cuts, one node per op and two per tensor of more than two; one per instance.
-
-    Attributes
-    ----------
-    arcs
-        As :func:`~mtpp.solvers.flows.kernels.max_flow.max_flow` takes them.
-    kind, item
-        What each arc is that is no reverse, and the tensor or edge whose it is, int32.
-    tail, head
-        The two ops of each edge, int32.
-    work
-        Ticks of each op, int64, shape (n,).
-    transfer
-        Ticks of each tensor, int64, shape (m,).
-    pin_offsets, pins
-        Ops that touch each tensor, CSR, int64 and int32.
-    node
-        First of the two nodes of each tensor of more than two ops, −1 for others, int32, shape (m,).
-    reaches, reached
-        Paths between ops, :func:`~mtpp.solvers.bounds.configuration.families.reachability` and its transpose.
-    """
-
-    arcs: FlowArcs
-    kind: Int32Array
-    item: Int32Array
-    tail: Int32Array
-    head: Int32Array
-    work: Int64Array
-    transfer: Int64Array
-    pin_offsets: Int64Array
-    pins: Int32Array
-    node: Int32Array
-    reaches: Int8Array
-    reached: Int8Array
 
 
 class Families(NamedTuple):
@@ -175,10 +145,7 @@ def family_flow(
     for t in range(len(apart)):
         if apart[t] == 0:
             continue
-        held = False
-        for i in range(network.pin_offsets[t], network.pin_offsets[t + 1]):
-            held |= state[network.pins[i]] == IN
-        if held:
+        if known_pins(network, t, state)[0] > 0:
             paid += capacity[t]
         elif network.node[t] >= 0:
             absorb[network.node[t]] = capacity[t]
@@ -308,23 +275,12 @@ def fill_family(
             break
         place = count
         cache.met[f] += 1
-        work = np.int64(0)
         held[place] = 0.0
         for u in range(n):
-            side = 1 if level[u] >= 0 else 0
-            cache.inside[f, place, u] = side
-            if side == 1:
-                work += network.work[u]
+            cache.inside[f, place, u] = 1 if level[u] >= 0 else 0
+            if level[u] >= 0:
                 held[place] += weight[u]
-        cut = np.int64(0)
-        for t in range(m):
-            touched = np.int64(0)
-            for j in range(network.pin_offsets[t], network.pin_offsets[t + 1]):
-                touched += cache.inside[f, place, network.pins[j]]
-            if touched > 0 and (
-                families.apart[f, t] == 1 or touched < network.pin_offsets[t + 1] - network.pin_offsets[t]
-            ):
-                cut += network.transfer[t]
+        work, cut = work_and_cut(network, cache.inside[f, place], families.apart[f])
         cache.work[f, place] = work
         cache.cut[f, place] = cut
         over[place] = (work + cut - most) / most

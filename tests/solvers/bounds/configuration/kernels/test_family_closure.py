@@ -13,7 +13,7 @@ from mtpp.checker.paths import Paths
 from mtpp.inference.instance import Instance
 from mtpp.machine.machine import Machine
 from mtpp.solvers.bounds.configuration.families import StageSets
-from mtpp.solvers.bounds.configuration.kernels.family_closure import FREE, IN, OUT
+from mtpp.solvers.bounds.configuration.kernels.stage_network import FREE, IN, OUT
 
 
 def test_solver_and_checker_conclude_the_same() -> None:

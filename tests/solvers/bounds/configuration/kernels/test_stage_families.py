@@ -7,8 +7,8 @@ import pytest
 from stage_sets import drawn_limit, stages_within
 
 from mtpp.solvers.bounds.configuration.families import StageSets
-from mtpp.solvers.bounds.configuration.kernels.family_closure import IN, OUT
 from mtpp.solvers.bounds.configuration.kernels.stage_families import Fill, SetCache, fill_families
+from mtpp.solvers.bounds.configuration.kernels.stage_network import IN, OUT
 
 PLACES, SCALE, TOLERANCE = 40, 2.0**36, 1e-4
 
