@@ -186,12 +186,15 @@ class Race:
     def _advance(self, one: _Contender, deadline: Deadline) -> None:
         if self._solved or one.unfit or one.ops > self._course.largest or self._limits.ended():
             return
+        start = self._limits.start if one.relaxation is None else None
         if one.search is None:
-            one.search = self._course.search(one.reduced.instance, replace(self._limits, lower=self._lower))
+            one.search = self._course.search(
+                one.reduced.instance, replace(self._limits, start=start, lower=self._lower)
+            )
             if one.search is None:
                 one.unfit = True
                 return
-        one.search.run(replace(self._limits, deadline=deadline, lower=self._lower))
+        one.search.run(replace(self._limits, start=start, deadline=deadline, lower=self._lower))
         one.search.put_off()
         if one.reached >= self._lower:
             self._best, self._lower = one, one.reached + 1

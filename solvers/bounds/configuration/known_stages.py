@@ -7,16 +7,30 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mtpp.inference.graph import Int32Array, Int64Array
+from mtpp.inference.instance import Instance
 from mtpp.solvers.bounds.configuration.families import StageSets
-from mtpp.solvers.bounds.configuration.kernels.full_stages import grow_stages
+from mtpp.solvers.bounds.configuration.kernels.full_stages import BitArray, Paths, grow_stages
 from mtpp.solvers.bounds.configuration.kernels.set_mixtures import FloatArray
 from mtpp.solvers.bounds.configuration.kernels.stage_network import Int8Array
+from mtpp.solvers.threads import Threads
 
 _SPREADS = (0.0, 0.3, 0.8, 0.8)
 """How much chance weighs in, one growth of stages after the other."""
 
-_STEPS = 4e9
+_STEPS = 1e9
 """Elementary steps that a growth may take, about."""
+
+_THINNED = 3
+"""Times that a stage is thinned out and grown again."""
+
+_FULLEST, _AROUND = 32, 8
+"""Stages known that others are grown from in each growth, and times that each is begun with where it was just met."""
+
+_BEYOND = 1.1
+"""Of the limit: what stages cost at most that others are grown from."""
+
+_AT_A_TIME = 16
+"""Starts of one task of a thread."""
 
 _MOST_KEPT, _MOST_PLACES = 12_000, 8_000_000
 """Stages, and ops of them all; beyond, the emptier half goes."""
@@ -30,6 +44,8 @@ class KnownStages:
     ----------
     sets
         Whose they are; its limit is theirs.
+    threads
+        Share the growth among them.
     inside
         1 for the ops of each stage, int8, shape (stages, n).
     cost, rest
@@ -37,23 +53,32 @@ class KnownStages:
     """
 
     sets: StageSets
+    threads: Threads
     inside: Int8Array = field(init=False)
     cost: Int64Array = field(init=False)
     rest: Int64Array = field(init=False)
     _met: set[bytes] = field(default_factory=set)
     _growths: int = 0
+    _tasks: int = 0
 
     def __post_init__(self) -> None:
-        """Know none yet, and find the tensors that touch each op."""
+        """Know none yet, and find the paths and tensors of each op."""
         instance = self.sets.instance
         n = instance.op_count
         self.inside = np.empty((0, n), dtype=np.int8)
         self.cost = self.rest = np.empty(0, dtype=np.int64)
         touching = np.repeat(np.arange(instance.tensor_count), np.diff(instance.pin_offsets))
         order = np.argsort(instance.pins, kind="stable")
-        self._tensors = touching[order].astype(np.int64)
-        self._offsets = np.zeros(n + 1, dtype=np.int64)
-        np.cumsum(np.bincount(instance.pins, minlength=n), out=self._offsets[1:])
+        offsets = np.zeros(n + 1, dtype=np.int64)
+        np.cumsum(np.bincount(instance.pins, minlength=n), out=offsets[1:])
+        pinned = np.zeros((instance.tensor_count, n), dtype=np.int8)
+        pinned[touching, instance.pins] = 1
+        network = self.sets.network
+        own, before, after = _bits(np.eye(n, dtype=np.int8)), _bits(network.reached), _bits(network.reaches)
+        self._paths = Paths(
+            np.concatenate([own, _bits(pinned)]), _and_any(before, instance), _and_any(after, instance),
+            offsets, touching[order].astype(np.int64),
+        )  # fmt: skip
 
     def within(self) -> Int8Array:
         """Return the stages within the limit of the sets."""
@@ -63,24 +88,52 @@ class KnownStages:
         """Return what the fullest stage within the limit holds of some weights."""
         return float((self.within() @ weight).max(initial=0.0))
 
-    def grow(self, weight: FloatArray, above: float) -> int:
-        """Meet stages that hold more than *above* of some weights; return how many of them are new."""
-        n, k = self.sets.instance.op_count, self.sets.instance.k
-        pins = len(self.sets.instance.pins)
-        a_root = (n / k + 1) * min(n, 256) * (2.0 * n + 4.0 * pins / n * n / k)
-        count = int(min(n, max(4.0, _STEPS / a_root)))
-        random = np.random.default_rng(self._growths)
+    def grow(
+        self, weight: FloatArray, above: float, guide: FloatArray | None = None, around: Int8Array | None = None
+    ) -> int:
+        """Meet stages that hold more than *above* of some weights; return how many of them are new.
+
+        Parameters
+        ----------
+        guide
+            Weights that they are grown by, if by others.
+        around
+            Convex sets to grow them from, whatever these cost; None: single ops, and the fullest stages known.
+        """
+        starts = self._starts(weight) if around is None else np.repeat(around, _AROUND, axis=0)
+        inside, held, bits = np.empty(starts.shape, dtype=np.int8), np.empty(len(starts)), _bits(starts)
+        spread, first = _SPREADS[self._growths % len(_SPREADS)], self._tasks
+        by = weight if guide is None else guide
+
+        def grow_some(task: int) -> None:
+            self.sets.go_on()
+            some = slice(task * _AT_A_TIME, (task + 1) * _AT_A_TIME)
+            grow_stages(
+                self.sets.network, self._paths, bits[some], by, self.sets.most, self.sets.least, spread, _THINNED,
+                first + task, inside[some], held[some],
+            )  # fmt: skip
+
+        tasks = -(-len(starts) // _AT_A_TIME)
+        self._growths, self._tasks = self._growths + 1, self._tasks + tasks
+        self.threads.map(grow_some, range(tasks))
+        return self.add(inside[(held >= 0) & (inside @ weight > above)])
+
+    def _starts(self, weight: FloatArray) -> Int8Array:
+        """Return single ops, those of no known stage first, and the fullest stages that cost little more than one may.
+
+        There are as many as a growth from them takes no longer than :data:`_STEPS`.
+        """
+        instance, random = self.sets.instance, np.random.default_rng(self._growths)
+        n, k = instance.op_count, instance.k
+        a_step = min(n, 256) * (n / 64 + 4.0 * len(instance.pins) / n)
+        count = int(min(n, max(4.0, _STEPS / ((n / k + 1) * a_step * (1 + _THINNED)))))
         roots = random.permutation(n)
-        if count < n:  # ops of no known stage first
+        if count < n:
             held = self.within().sum(axis=0) > 0
             roots = roots[np.argsort(held[roots], kind="stable")][:count]
-        inside, held = np.empty((count, n), dtype=np.int8), np.empty(count)
-        grow_stages(
-            self.sets.network, self._offsets, self._tensors, roots.astype(np.int32), weight, self.sets.most,
-            self.sets.least, _SPREADS[self._growths % len(_SPREADS)], self._growths, inside, held,
-        )  # fmt: skip
-        self._growths += 1
-        return self.add(inside[held > above])
+        near = self.inside[self.cost <= _BEYOND * self.sets.most]
+        fullest = near[np.argsort(-(near @ weight), kind="stable")[: min(_FULLEST, count)]]
+        return np.concatenate([np.eye(n, dtype=np.int8)[roots], fullest])
 
     def add(self, stages: Int8Array) -> int:
         """Take stages within the limit; return how many of them are new."""
@@ -121,3 +174,16 @@ def rows_of(stages: Int8Array) -> list[tuple[Int32Array, FloatArray]]:
         ops = np.flatnonzero(row).astype(np.int32)
         found.append((ops, np.ones(len(ops))))
     return found
+
+
+def _and_any(ops: BitArray, instance: Instance) -> BitArray:
+    """Return a set for each op, and after them for each tensor all that is in the sets of the ops that touch it."""
+    return np.concatenate([ops, np.bitwise_or.reduceat(ops[instance.pins], instance.pin_offsets[:-1], axis=0)])
+
+
+def _bits(sets: Int8Array) -> BitArray:
+    """Return sets of ops as bits, 64 of them a word."""
+    n = sets.shape[1]
+    padded = np.zeros((len(sets), -(-n // 64) * 64), dtype=np.uint8)
+    padded[:, :n] = sets
+    return np.packbits(padded, axis=1, bitorder="little").view(np.uint64)

@@ -39,6 +39,7 @@ from mtpp.inference.instance import Instance
 from mtpp.inference.partition import Partition
 from mtpp.solvers.bounds.configuration.division import Division, Trees
 from mtpp.solvers.bounds.configuration.families import StageSets, TimeUp
+from mtpp.solvers.bounds.configuration.kernels.division import FULL
 from mtpp.solvers.bounds.configuration.proof import StageProof, stage_proof
 from mtpp.solvers.bounds.configuration.weights import WeightSearch, excess
 from mtpp.solvers.bounds.limits import BoundLimits
@@ -74,6 +75,9 @@ _LEFT_SHARE, _STEEPNESS = 0.6, 70
 
 _MUCH_SLACK = 0.13
 """With more, a higher limit is looked at first."""
+
+_AGAIN, _SECOND_TRIES = 0.003, 3
+"""Part of a limit given up, within which one ruled out lets it be tried again, and how often that is done."""
 
 _BEYOND = 1.02
 """The first limit above those without divisions, times what has been ruled out."""
@@ -131,6 +135,8 @@ class ConfigurationSearch:
         self._cut_short = False  # whether the weights could have been improved, had there been time
         self._certain = True  # whether limits above cannot be ruled out by these means
         self._sure: tuple[int, float] | None = None  # a limit that seems sure, and the slack of weights there
+        self._given_up = (-1, 0.0)  # the lowest limit, and the slack of weights there
+        self._second_tries = 0
         self._trying = -1  # the limit that weights were last sought for
         self._total = 0.0  # of weights by which no stage known then holds more than 1
         self._took_s = (0.0, 0.0)  # the last limit ruled out by divisions, those apart
@@ -169,6 +175,8 @@ class ConfigurationSearch:
         self._low = max(self._low, limits.lower - 1)
         self._high = min(self._high, limits.target - 1)
         self._cut_short = False
+        if limits.start is not None:
+            self._weights.known.add((limits.start.assignment == np.arange(self._instance.k)[:, None]).astype(np.int8))
         with suppress(TimeUp):
             if not self._climbed:
                 self._climb()
@@ -180,6 +188,7 @@ class ConfigurationSearch:
 
     def _next(self) -> int:
         """Return the limit to be tried next: as much slack less as pays, or half the way to one that was too much."""
+        self._forgive()
         highest = min(self._high, self._failed - 1)
         known = self._sure is not None and self._low <= self._sure[0] <= highest
         if self._sure is None or not known:
@@ -188,9 +197,19 @@ class ConfigurationSearch:
             base, slack = self._sure
             less = _FIRST_SLACK if slack > _MUCH_SLACK else self._less(slack)
             ahead = int(base * (1 + max(_CLOSE, (slack - less) / _SLOPE)))
+            above, left = self._given_up
+            if above > base and 0 < left < less < slack:
+                ahead = min(ahead, int(base + (above - base) * math.log(slack / less) / math.log(slack / left)))
         if ahead > highest:
             ahead = (base + highest + 1) // 2
         return max(self._low + 1, min(highest, ahead))
+
+    def _forgive(self) -> None:
+        """Let the limit given up be tried again where one close to it was ruled out: weights were bad ones there."""
+        tried = self._failed < self._limits.target and self._sure is not None
+        if tried and self._low > (1 - _AGAIN) * self._failed and self._second_tries < _SECOND_TRIES:
+            self._second_tries += 1
+            self._failed, self._given_up = self._limits.target, (-1, 0.0)
 
     def _less(self, slack: float) -> float:
         """Return the slack of the next limit: as much less as the time that is left allows."""
@@ -230,14 +249,15 @@ class ConfigurationSearch:
         if slack <= 0:
             self._high = limit - 1
             return
-        higher = limit < min(self._high, self._failed - 1) and (self._sure is None or limit > self._sure[0])
-        if slack > _MUCH_SLACK and higher and not self._limits.ended():
+        higher = limit < self._high and (self._sure is None or limit > self._sure[0])
+        far = slack > _MUCH_SLACK and self._failed == self._limits.target
+        if far and higher and not self._limits.ended():
             self._sure, self._trying = (limit, slack), -1  # a higher limit is not much harder
             return
         most, enough = min(_FAMILIES_PER_OP * n, max(n, _FAMILIES)), _LIGHT_ENOUGH
-        fill = weights.fill()
+        fill = weights.settle(enough)
         while not self._limits.ended() and weights.split(fill, most):
-            fill = weights.fill()
+            fill = weights.settle(enough)
         for _ in range(_DIVISIONS):
             if self._total <= k:
                 self._high = limit - 1
@@ -257,10 +277,12 @@ class ConfigurationSearch:
             first = self._took_s == (0.0, 0.0)
             if not division.found or (first and time.perf_counter() - begun > patience_s):
                 break
-            if weights.known.add(np.array(division.found)) == 0:
-                if not self._fit():  # the slack is less than it seemed
-                    break
-                fill = weights.fill()
+            found = np.array(division.found)
+            weights.known.add(found)
+            weights.known.grow(weights.weight, FULL, around=found)
+            if not self._fit():  # the slack is less than it seemed
+                break
+            fill = weights.settle(enough)
         self._give_up(limit, float(fill.value.max(initial=1.0)))
 
     def _fit(self) -> bool:
@@ -273,10 +295,11 @@ class ConfigurationSearch:
 
     def _give_up(self, limit: int, fullest: float) -> None:
         """Leave a limit that takes too much, and rule out what the fullest family allows without divisions."""
-        self._failed = limit
+        self._failed, self._given_up = limit, (limit, self._total / self._instance.k - 1)
         within_reach = int(limit / max(1.0, fullest))
         if within_reach > _SECURED * self._low:
             self._secure(within_reach)
+        self._forgive()
         if self._failed - self._low <= max(1, int(_CLOSE * self._failed)):
             self._high, self._certain = self._low, False
 

@@ -37,8 +37,20 @@ _FEWEST_SPLITS = 4
 _MARGIN = 4e-6
 """By how much more than k all weights are to be."""
 
-_FITS, _GROWTHS = 60, 4
-"""Rounds at most in which stages are met that hold too much, and growths in each."""
+_FITS = 60
+"""Rounds at most in which stages are met that hold too much."""
+
+_GUIDES = (0.0, 0.5, 0.8, 0.95)
+"""Shares of weights that have proved good in those by which stages are grown, one growth of a round after the other."""
+
+_WILD = 1.3
+"""Sums of more than so many times k tell of stages that are not known yet."""
+
+_WILD_SHARE = 0.15
+"""Share of the time that is left in which those are looked for."""
+
+_MIXED = 11
+"""Mixtures of good weights and new ones that are tried."""
 
 _SETTLED = 0.01
 """Share of what is left to gain that a round has to gain to be followed by another."""
@@ -131,6 +143,7 @@ class WeightSearch:
     weight: FloatArray
     known: KnownStages
     pool: list[Mixture] = field(default_factory=list)
+    _centred: FloatArray = field(default_factory=lambda: np.zeros(0))
     _cache: SetCache | None = None
 
     @classmethod
@@ -140,7 +153,7 @@ class WeightSearch:
         weight = sets.cost.weight.astype(np.float64)
         touched = np.repeat(instance.transfer, np.diff(instance.pin_offsets))
         np.add.at(weight, instance.pins, 0.5 * touched)
-        return cls(sets, threads, weight / max(weight.sum(), 1.0) * instance.k, KnownStages(sets))
+        return cls(sets, threads, weight / max(weight.sum(), 1.0) * instance.k, KnownStages(sets, threads))
 
     def begin(self, limit: int) -> None:
         """Go to another limit, with the weights, multipliers and sets that are known."""
@@ -232,6 +245,9 @@ class WeightSearch:
     def fit_stages(self, deadline: Deadline, ended: Callable[[], bool]) -> float | None:
         """Take the weights of which no stage known holds more than 1, with the largest sum, and meet more stages.
 
+        The programme's weights are 0 for many ops at first, and then tell nothing of how to grow a stage: stages are
+        grown by mixtures of them and the best weights so far too (Wentges 1997).
+
         Returns
         -------
         The sum: if it is at most k, no weights rule the limit out. It falls until no stage is met that holds more. None
@@ -239,9 +255,13 @@ class WeightSearch:
         """
         k, n = self.sets.instance.k, self.sets.instance.op_count
         weight, total, above = self.weight, np.inf, -1.0
+        centre, wild = weight, deadline.share(_WILD_SHARE)
         programme: RowProgram | None = None
         for _ in range(_FITS):
-            met = sum(self.known.grow(weight, above) for _ in range(_GROWTHS))
+            if programme is not None and total > _WILD * k and wild.expired():
+                break
+            met = sum(self.known.grow(weight, above, (1 - share) * weight + share * centre) for share in _GUIDES)
+            centre = self._centre(centre, weight)
             if (programme is not None and met == 0) or ended():
                 break
             if programme is None:
@@ -249,19 +269,55 @@ class WeightSearch:
                 programme.add(rows_of(self.known.within()), 1.0)
             else:
                 programme.add(rows_of(self.known.inside[-met:]), 1.0)
-            single = self.known.within().any(axis=0)
-            found = programme.solve(
-                np.zeros(n), np.where(single, 1.0, 2.0 * k), min(_PROGRAMME_S, deadline.remaining_s())
-            )
+            found = programme.solve(np.zeros(n), np.ones(n), min(_PROGRAMME_S, deadline.remaining_s()))
             if found is None:
                 break
             former, (total, weight) = total, found
             weight = np.maximum(0.0, weight)
             above = 1.0 + _MARGIN
-            if total <= k or former - total < _SETTLED * (total - k):
+            if total <= k or (total < _WILD * k and former - total < _SETTLED * (total - k)):
                 break
-        self.weight = weight / max(float(weight.sum()), _TINY) * k * (1 + _MARGIN)
-        return total if total < np.inf else None
+        if total == np.inf:
+            return None
+        alone = ~self.known.within().any(axis=0)  # what no stage holds may weigh as much as it likes
+        if alone.any():
+            weight, total = weight + alone * (max(0.0, k - total) / alone.sum()), max(total, 2.0 * k)
+        self.weight, self._centred = (
+            one / max(float(one.sum()), _TINY) * k * (1 + _MARGIN) for one in (weight, centre)
+        )
+        return total
+
+    def settle(self, enough: float) -> Fill:
+        """Take the weights last found or the ones that have proved good on the way, by which families hold less.
+
+        Parameters
+        ----------
+        enough
+            What families hold above 1 need not be less.
+
+        Returns
+        -------
+        By those.
+        """
+        fill = self.fill()
+        for weight in ((self.weight + self._centred) / 2, self._centred):
+            if excess(fill) > enough:
+                other = fresh_fill(fill)
+                self._fill(np.arange(len(self.sets.leaves), dtype=np.int32), weight, other)
+                if excess(other) < excess(fill):
+                    fill = other
+                    self._keep(weight, fill, 1.0)
+        return fill
+
+    def _centre(self, centre: FloatArray, weight: FloatArray) -> FloatArray:
+        """Return the mixture of two weights that has the largest sum, no stage known holding more than 1."""
+        inside = self.known.within()
+        by_centre, by_weight = inside @ centre, inside @ weight
+        shares = np.linspace(0.0, 1.0, _MIXED)
+        fullest = [float(((1 - share) * by_centre + share * by_weight).max(initial=_TINY)) for share in shares]
+        totals = ((1 - shares) * centre.sum() + shares * weight.sum()) / fullest
+        best = int(np.argmax(totals))
+        return np.asarray(((1 - shares[best]) * centre + shares[best] * weight) / fullest[best])
 
     def fill(self) -> Fill:
         """Return how much the stages of each family can hold of the weights."""

@@ -1,34 +1,100 @@
-"""Stages within a limit that hold much weight, grown op by op."""
+"""Stages within a limit that hold much weight: grown op by op, thinned out at random, and grown again."""
 
 from __future__ import annotations
 
-import numpy as np
+from typing import NamedTuple
 
-from mtpp.array_types import Int32Array, Int64Array
+import numpy as np
+from numpy.typing import NDArray
+
+from mtpp.array_types import Int64Array
 from mtpp.solvers.bounds.configuration.kernels.set_mixtures import FloatArray
 from mtpp.solvers.bounds.configuration.kernels.stage_network import Int8Array, StageNetwork
-from mtpp.solvers.jit import kernel
+from mtpp.solvers.jit import inlined, kernel, subroutine
+
+BitArray = NDArray[np.uint64]
+"""Sets of ops, one a row, 64 ops a word, uint64."""
 
 _TRIED = 256
 """Ops that are tried at each step at most, drawn at random if there are more."""
 
+_TENSORS = 0.5
+"""Share of the tensors cut that are tried at a step, with all their ops."""
+
 _AT_LEAST = 0.02
 """Share of the limit that an op counts as at least, so that what costs nothing is not all that counts."""
+
+_LEAST_THINNED, _MOST_THINNED = 0.05, 0.35
+"""Share of the limit by which a stage is to cost less before it grows again."""
+
+_HIGHEST = 8.0
+"""What a tick that is cut counts at most: more than one of work where stages have too little work for what they cut."""
+
+_NOISE = 0.05
+"""What chance weighs in where ops leave, in the weight of the whole stage."""
+
+_ONE, _WORD = np.uint64(1), 64
+
+
+class Paths(NamedTuple):
+    """What the growth of stages asks of a graph besides its network.
+
+    Attributes
+    ----------
+    own, before, after
+        Each op, then the ops that touch each tensor; the ops on the paths to any of them, and from any of them; shape
+        (n + m, words).
+    tensor_offsets, tensors
+        Tensors that touch each op, CSR, int64.
+    """
+
+    own: BitArray
+    before: BitArray
+    after: BitArray
+    tensor_offsets: Int64Array
+    tensors: Int64Array
+
+
+class Growing(NamedTuple):
+    """A stage that grows.
+
+    Attributes
+    ----------
+    own, above, below
+        Its ops, and those on the paths to any of them and from any of them, shape (words,).
+    touched
+        How many of the ops of each tensor it has, int64, shape (m,).
+    sums
+        Its work and what it cuts, int64, shape (2,).
+    total
+        Its weight, float64, shape (1,).
+    tried, drawn
+        Room for what may join, and for the ops that it draws in, int64, shapes (n + m,) and (n,).
+    """
+
+    own: BitArray
+    above: BitArray
+    below: BitArray
+    touched: Int64Array
+    sums: Int64Array
+    total: FloatArray
+    tried: Int64Array
+    drawn: Int64Array
 
 
 @kernel
 def grow_stages(
-    network: StageNetwork, tensor_offsets: Int64Array, tensors: Int64Array, roots: Int32Array, weight: FloatArray,
-    most: int, least: int, spread: float, seed: int, inside: Int8Array, held: FloatArray,
+    network: StageNetwork, paths: Paths, starts: BitArray, weight: FloatArray, most: int, least: int, spread: float,
+    rounds: int, seed: int, inside: Int8Array, held: FloatArray,
 ) -> None:  # fmt: skip
-    """Grow a stage from each of some ops: always by the op, with what it draws in, that adds most weight for its cost.
+    """Grow a stage from each of some sets: always by what adds most weight for its cost.
+
+    A stage that does not grow any more is thinned out and grown again, so many rounds, and goes on from the best one.
 
     Parameters
     ----------
-    tensor_offsets, tensors
-        Tensors that touch each op, CSR, int64.
-    roots
-        Those ops, int32.
+    starts
+        Convex sets, at any cost.
     weight
         Of each op, float64, shape (n,).
     most, least
@@ -38,100 +104,229 @@ def grow_stages(
     seed
         For the chance.
     inside
-        Result: 1 for the ops of the stage grown from that root; int8, shape (roots, n).
+        Result: 1 for the ops of the best stage from each start; int8, shape (starts, n).
     held
-        Result: its weight, −1 if there is none, float64, shape (roots,).
+        Result: its weight, below 0 if there is none, float64, shape (starts,).
 
     Notes
     -----
-    O(n) for each op tried at a step, and O(pins) for what it draws in. Stages are convex.
+    O(words + pins) for each op tried at a step. Stages are convex.
     """
-    n, m = len(network.work), len(network.transfer)
+    n, m, words = len(network.work), len(network.transfer), starts.shape[1]
     np.random.seed(seed)
-    above, below = np.empty(n, dtype=np.int8), np.empty(n, dtype=np.int8)
-    touched = np.empty(m, dtype=np.int64)
-    drawn = np.empty(n, dtype=np.int64)
-    tried = np.empty(n, dtype=np.int64)
-    for place in range(len(roots)):
-        root = roots[place]
-        own = inside[place]
-        held[place] = -1.0
+    empty = np.zeros(words, dtype=np.uint64)
+    stage = Growing(
+        empty.copy(), empty.copy(), empty.copy(), np.zeros(m, dtype=np.int64), np.zeros(2, dtype=np.int64),
+        np.zeros(1, dtype=np.float64), np.empty(n + m, dtype=np.int64), np.empty(n, dtype=np.int64),
+    )  # fmt: skip
+    best = empty.copy()
+    for place in range(len(starts)):
+        held[place], price = -np.inf, 1.0
+        best[:] = starts[place]
+        for again in range(rounds + 1):
+            _become(network, paths, best, weight, stage)
+            thinned = 0.0 if again == 0 else _LEAST_THINNED + (_MOST_THINNED - _LEAST_THINNED) * np.random.random()
+            if again > 0:
+                _thin(network, paths, weight, int(most * (1.0 - thinned)), price, stage)
+            _grow(network, paths, weight, most, price, spread, stage)
+            if stage.sums.sum() > most:
+                _thin(network, paths, weight, most, price, stage)
+                _grow(network, paths, weight, most, price, spread, stage)
+            work, cut = stage.sums
+            lacking = max(work + cut - most, least - (work - cut))
+            price = min(_HIGHEST, 2.0 * price) if lacking > 0 else max(1.0, 0.7 * price)
+            value = stage.total[0] if lacking <= 0 else -float(lacking)
+            if value > held[place]:
+                held[place] = value
+                best[:] = stage.own
         for x in range(n):
-            own[x] = 0
-            above[x] = 0
-            below[x] = 0
-        for t in range(m):
-            touched[t] = 0
-        work, cut = np.int64(0), np.int64(0)
-        total = 0.0
-        adding = root
-        while adding >= 0:
-            above[adding] = 1
-            below[adding] = 1
-            for x in range(n):
-                above[x] |= network.reached[adding, x]
-                below[x] |= network.reaches[adding, x]
-            for x in range(n):
-                if above[x] == 1 and below[x] == 1 and own[x] == 0:
-                    own[x] = 1
-                    work += network.work[x]
-                    total += weight[x]
-                    for i in range(tensor_offsets[x], tensor_offsets[x + 1]):
-                        cut += _change(network, touched, tensors[i])
-                        touched[tensors[i]] += 1
-            held[place] = total if work + cut <= most and work - cut >= least else -1.0
-            candidates = 0
-            for x in range(n):
-                if own[x] == 0:
-                    tried[candidates] = x
-                    candidates += 1
-            if candidates > _TRIED:
-                for i in range(_TRIED):
-                    j = np.random.randint(i, candidates)
-                    tried[i], tried[j] = tried[j], tried[i]
-                candidates = _TRIED
-            adding = -1
-            highest = 0.0
-            for c in range(candidates):
-                u = tried[c]
-                more_work, more_cut, more = np.int64(0), np.int64(0), 0.0
-                count = 0
-                for x in range(n):
-                    if own[x] == 0 and (
-                        x == u
-                        or (
-                            (above[x] == 1 or network.reached[u, x] == 1)
-                            and (below[x] == 1 or network.reaches[u, x] == 1)
-                        )
-                    ):
-                        drawn[count] = x
-                        count += 1
-                        more_work += network.work[x]
-                        more += weight[x]
-                        if work + more_work > most:
-                            break
-                if work + more_work > most:
-                    continue
-                for i in range(count):
-                    for j in range(tensor_offsets[drawn[i]], tensor_offsets[drawn[i] + 1]):
-                        more_cut += _change(network, touched, tensors[j])
-                        touched[tensors[j]] += 1
-                for i in range(count):
-                    for j in range(tensor_offsets[drawn[i]], tensor_offsets[drawn[i] + 1]):
-                        touched[tensors[j]] -= 1
-                cost = more_work + more_cut
-                if work + cut + cost > most:
-                    continue
-                score = (more + 1e-9) / (max(float(cost), 0.0) + _AT_LEAST * most) * (1.0 + spread * np.random.random())
-                if score > highest:
-                    highest = score
-                    adding = u
+            inside[place, x] = _holds(best, x)
 
 
-@kernel
-def _change(network: StageNetwork, touched: Int64Array, t: int) -> int:
-    """Return by how much the cut grows with one more of the ops of a tensor."""
-    size = network.pin_offsets[t + 1] - network.pin_offsets[t]
-    if touched[t] == 0 and size > 1:
-        return int(network.transfer[t])
-    return -int(network.transfer[t]) if touched[t] == size - 1 and size > 1 else 0
+@inlined
+def _holds(ops: BitArray, x: int) -> bool:
+    return bool((ops[x // _WORD] >> np.uint64(x % _WORD)) & _ONE)
+
+
+@inlined
+def _lowest(word: np.uint64) -> int:
+    """Return the place of the lowest bit of a word that is not 0."""
+    low = word & (~word + _ONE)
+    place = 0
+    for shift in (32, 16, 8, 4, 2, 1):
+        if low >> np.uint64(shift):
+            low >>= np.uint64(shift)
+            place += shift
+    return place
+
+
+@subroutine
+def _become(network: StageNetwork, paths: Paths, ops: BitArray, weight: FloatArray, stage: Growing) -> None:
+    """Let a stage be some set of ops."""
+    stage.own[:] = 0
+    stage.above[:] = 0
+    stage.below[:] = 0
+    stage.touched[:] = 0
+    stage.sums[:] = 0
+    stage.total[0] = 0.0
+    for x in range(len(network.work)):
+        if _holds(ops, x):
+            _join(network, paths, weight, x, stage)
+
+
+@inlined
+def _join(network: StageNetwork, paths: Paths, weight: FloatArray, x: int, stage: Growing) -> None:
+    """Let an op join."""
+    stage.own[x // _WORD] |= _ONE << np.uint64(x % _WORD)
+    for i in range(len(stage.own)):
+        stage.above[i] |= paths.before[x, i]
+        stage.below[i] |= paths.after[x, i]
+    stage.sums[0] += network.work[x]
+    stage.sums[1] += _touch(network, paths, x, stage)
+    stage.total[0] += weight[x]
+
+
+@inlined
+def _touch(network: StageNetwork, paths: Paths, x: int, stage: Growing) -> int:
+    """Count an op among those of its tensors; return by how much what is cut grows."""
+    more = np.int64(0)
+    for i in range(paths.tensor_offsets[x], paths.tensor_offsets[x + 1]):
+        t = paths.tensors[i]
+        size = network.pin_offsets[t + 1] - network.pin_offsets[t]
+        if size > 1:
+            if stage.touched[t] == 0:
+                more += network.transfer[t]
+            if stage.touched[t] == size - 1:
+                more -= network.transfer[t]
+        stage.touched[t] += 1
+    return int(more)
+
+
+@inlined
+def _untouch(network: StageNetwork, paths: Paths, x: int, stage: Growing) -> int:
+    """Count an op among those of its tensors no more; return by how much what is cut grows."""
+    more = np.int64(0)
+    for i in range(paths.tensor_offsets[x], paths.tensor_offsets[x + 1]):
+        t = paths.tensors[i]
+        size = network.pin_offsets[t + 1] - network.pin_offsets[t]
+        stage.touched[t] -= 1
+        if size > 1:
+            if stage.touched[t] == 0:
+                more -= network.transfer[t]
+            if stage.touched[t] == size - 1:
+                more += network.transfer[t]
+    return int(more)
+
+
+@subroutine
+def _thin(
+    network: StageNetwork, paths: Paths, weight: FloatArray, most: int, price: float, stage: Growing
+) -> None:  # fmt: skip
+    """Let ops leave until a stage costs so much at most, the least weight for what that saves first.
+
+    The next one always is an op to which no other of the stage has a path, or that has a path to no other.
+    """
+    n, words = len(network.work), len(stage.own)
+    while stage.sums.sum() > most:
+        rate = stage.total[0] / max(1.0, float(stage.sums.sum()))
+        leaving, lowest = -1, 0.0
+        for x in range(n):
+            if not _holds(stage.own, x):
+                continue
+            first, last = True, True
+            for i in range(words):
+                first &= (paths.before[x, i] & stage.own[i]) == 0
+                last &= (paths.after[x, i] & stage.own[i]) == 0
+            if not (first or last):
+                continue
+            more = _untouch(network, paths, x, stage)
+            _touch(network, paths, x, stage)
+            saved = rate * (float(network.work[x]) - price * float(more))
+            loss = weight[x] - saved + _NOISE * stage.total[0] * np.random.random()
+            if leaving < 0 or loss < lowest:
+                leaving, lowest = x, loss
+        if leaving < 0:
+            break
+        stage.own[leaving // _WORD] &= ~(_ONE << np.uint64(leaving % _WORD))
+        stage.sums[0] -= network.work[leaving]
+        stage.sums[1] += _untouch(network, paths, leaving, stage)
+        stage.total[0] -= weight[leaving]
+    stage.above[:] = 0
+    stage.below[:] = 0
+    for x in range(n):
+        if _holds(stage.own, x):
+            for i in range(words):
+                stage.above[i] |= paths.before[x, i]
+                stage.below[i] |= paths.after[x, i]
+
+
+@subroutine
+def _grow(
+    network: StageNetwork, paths: Paths, weight: FloatArray, most: int, price: float, spread: float, stage: Growing
+) -> None:
+    """Let a stage grow as long as it stays within the limit, by single ops and by all that touch a tensor it cuts."""
+    adding = 0
+    while adding >= 0:
+        count = _candidates(network, stage)
+        room = most - stage.sums.sum()
+        if room < 0:  # it is to cost less
+            room = np.int64(-1)
+        adding, highest = -1, 0.0
+        for c in range(count):
+            drawn = _draw(network, paths, stage.tried[c], most, stage)
+            if drawn < 0:
+                continue
+            more_work, more_cut, more = np.int64(0), np.int64(0), 0.0
+            for i in range(drawn):
+                more_work += network.work[stage.drawn[i]]
+                more_cut += _touch(network, paths, stage.drawn[i], stage)
+                more += weight[stage.drawn[i]]
+            for i in range(drawn):
+                _untouch(network, paths, stage.drawn[i], stage)
+            if more_work + more_cut > room:
+                continue
+            dear = max(float(more_work) + price * float(more_cut), 0.0) + _AT_LEAST * most
+            score = (more + 1e-9) / dear * (1.0 + spread * np.random.random())
+            if score > highest:
+                highest, adding = score, stage.tried[c]
+        if adding >= 0:
+            for i in range(_draw(network, paths, adding, most, stage)):
+                _join(network, paths, weight, stage.drawn[i], stage)
+
+
+@inlined
+def _candidates(network: StageNetwork, stage: Growing) -> int:
+    """Find the ops, at most so many drawn at random, and tensors by which a stage may grow; return how many."""
+    n, tried = len(network.work), stage.tried
+    count = np.int64(0)
+    for x in range(n):
+        if not _holds(stage.own, x):
+            tried[count] = x
+            count += 1
+    if count > _TRIED:
+        for i in range(_TRIED):
+            j = np.random.randint(i, count)
+            tried[i], tried[j] = tried[j], tried[i]
+        count = np.int64(_TRIED)
+    for t in range(len(network.transfer)):
+        rest = network.pin_offsets[t + 1] - network.pin_offsets[t] - stage.touched[t]
+        if rest > 1 and stage.touched[t] > 0 and np.random.random() < _TENSORS:
+            tried[count] = n + t
+            count += 1
+    return int(count)
+
+
+@inlined
+def _draw(network: StageNetwork, paths: Paths, row: int, most: int, stage: Growing) -> int:
+    """Find the ops that a row of paths draws into a stage; return how many, −1 if it has more work then than *most*."""
+    count, work = np.int64(0), stage.sums[0]
+    for i in range(len(stage.own)):
+        some = (stage.above[i] | paths.before[row, i]) & (stage.below[i] | paths.after[row, i])
+        some = (some | paths.own[row, i]) & ~stage.own[i]
+        while some and work <= most:
+            x = i * _WORD + _lowest(some)
+            some &= some - _ONE
+            stage.drawn[count] = x
+            count += 1
+            work += network.work[x]
+    return int(count) if work <= most else -1

@@ -1,4 +1,4 @@
-"""Divisions of families, and stages that are grown, against all stages of small graphs."""
+"""Divisions of families against all stages of small graphs."""
 
 from __future__ import annotations
 
@@ -49,24 +49,6 @@ def test_a_division_is_complete_if_and_only_if_no_stage_holds_more(seed: int) ->
                 assert search.weight[found == 1].sum() > 1
             if most > 1:
                 assert division.found
-
-
-@pytest.mark.parametrize("seed", range(60))
-def test_grown_stages_are_stages(seed: int) -> None:
-    """Each costs no more than the limit and is convex; the cost and the rest that are kept of it are its own."""
-    instance, limit = drawn_limit(seed)
-    stages = {tuple(sorted(stage)) for stage in stages_within(instance, limit)}
-    with Threads(1) as threads:
-        search = WeightSearch.of(StageSets.of(instance), threads)
-        search.begin(limit)
-        for _ in range(8):
-            search.known.grow(search.weight, -1.0)
-    for row, cost, rest in zip(search.known.inside, search.known.cost, search.known.rest, strict=True):
-        assert tuple(np.flatnonzero(row).tolist()) in stages
-        assert cost <= search.sets.most
-        assert rest >= search.sets.least
-    assert len(search.known.inside) == len({row.tobytes() for row in search.known.inside})
-    assert stages or not len(search.known.inside)
 
 
 @pytest.mark.parametrize("seeds", [range(20), pytest.param(range(20, 120), marks=pytest.mark.slow)])
