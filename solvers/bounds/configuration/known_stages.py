@@ -17,7 +17,7 @@ from mtpp.solvers.threads import Threads
 _SPREADS = (0.0, 0.3, 0.8, 0.8)
 """How much chance weighs in, one growth of stages after the other."""
 
-_STEPS = 1e9
+_STEPS = 2.5e8
 """Elementary steps that a growth may take, about."""
 
 _THINNED = 3

@@ -49,10 +49,13 @@ _WILD = 1.3
 _WILD_SHARE = 0.15
 """Share of the time that is left in which those are looked for."""
 
+_TOLD = 200
+"""Stages that a linear programme is told of at a time."""
+
 _MIXED = 11
 """Mixtures of good weights and new ones that are tried."""
 
-_SETTLED = 0.01
+_SETTLED = 0.05
 """Share of what is left to gain that a round has to gain to be followed by another."""
 
 _LIGHTER = 24
@@ -256,24 +259,19 @@ class WeightSearch:
         k, n = self.sets.instance.k, self.sets.instance.op_count
         weight, total, above = self.weight, np.inf, -1.0
         centre, wild = weight, deadline.share(_WILD_SHARE)
-        programme: RowProgram | None = None
+        programme = RowProgram(np.ones(n))
         for _ in range(_FITS):
-            if programme is not None and total > _WILD * k and wild.expired():
+            if total < np.inf and total > _WILD * k and wild.expired():
                 break
             met = sum(self.known.grow(weight, above, (1 - share) * weight + share * centre) for share in _GUIDES)
             centre = self._centre(centre, weight)
-            if (programme is not None and met == 0) or ended():
+            if (total < np.inf and met == 0) or ended():
                 break
-            if programme is None:
-                programme = RowProgram(np.ones(n))
-                programme.add(rows_of(self.known.within()), 1.0)
-            else:
-                programme.add(rows_of(self.known.inside[-met:]), 1.0)
-            found = programme.solve(np.zeros(n), np.ones(n), min(_PROGRAMME_S, deadline.remaining_s()))
+            former = total
+            found = self._largest(programme, weight, above, deadline, ended)
             if found is None:
                 break
-            former, (total, weight) = total, found
-            weight = np.maximum(0.0, weight)
+            total, weight = found
             above = 1.0 + _MARGIN
             if total <= k or (total < _WILD * k and former - total < _SETTLED * (total - k)):
                 break
@@ -286,6 +284,33 @@ class WeightSearch:
             one / max(float(one.sum()), _TINY) * k * (1 + _MARGIN) for one in (weight, centre)
         )
         return total
+
+    def _largest(
+        self, programme: RowProgram, weight: FloatArray, above: float, deadline: Deadline, ended: Callable[[], bool]
+    ) -> tuple[float, FloatArray] | None:
+        """Return the largest sum of weights of which no stage known holds more than 1, and those; None: no time.
+
+        Parameters
+        ----------
+        programme
+            Is told of the stages that hold more than *above*, the fullest first, and of those that hold more than 1 of
+            what it comes to, until there are none.
+        """
+        n = len(weight)
+        inside = self.known.within()
+        found: tuple[float, FloatArray] | None = None
+        while True:
+            held = inside @ weight
+            fullest = np.argsort(-held, kind="stable")[:_TOLD]
+            broken = fullest[held[fullest] > above]
+            if len(broken) == 0 or ended():
+                return found
+            programme.add(rows_of(inside[broken]), 1.0)
+            solved = programme.solve(np.zeros(n), np.ones(n), min(_PROGRAMME_S, deadline.remaining_s()))
+            if solved is None:
+                return found
+            found, weight = (solved[0], np.maximum(0.0, solved[1])), np.maximum(0.0, solved[1])
+            above = 1.0 + _MARGIN
 
     def settle(self, enough: float) -> Fill:
         """Take the weights last found or the ones that have proved good on the way, by which families hold less.
