@@ -16,6 +16,7 @@ from mtpp.solvers.bounds.configuration.kernels.set_mixtures import FloatArray
 from mtpp.solvers.bounds.configuration.kernels.stage_families import Fill, SetCache, fill_families
 from mtpp.solvers.bounds.configuration.kernels.stage_network import FREE, IN
 from mtpp.solvers.bounds.configuration.known_stages import KnownStages, rows_of
+from mtpp.solvers.bounds.configuration.stage_fit import fit_stages
 from mtpp.solvers.bounds.mip.highs import RowProgram
 from mtpp.solvers.threads import Threads
 
@@ -37,25 +38,7 @@ _FEWEST_SPLITS = 4
 _MARGIN = 4e-6
 """By how much more than k all weights are to be."""
 
-_FITS = 60
-"""Rounds at most in which stages are met that hold too much."""
-
-_GUIDES = (0.0, 0.5, 0.8, 0.95)
-"""Shares of weights that have proved good in those by which stages are grown, one growth of a round after the other."""
-
-_WILD = 1.3
-"""Sums of more than so many times k tell of stages that are not known yet."""
-
-_WILD_SHARE = 0.15
-"""Share of the time that is left in which those are looked for."""
-
-_TOLD = 200
-"""Stages that a linear programme is told of at a time."""
-
-_MIXED = 11
-"""Mixtures of good weights and new ones that are tried."""
-
-_SETTLED = 0.05
+_SETTLED = 0.01
 """Share of what is left to gain that a round has to gain to be followed by another."""
 
 _LIGHTER = 24
@@ -246,71 +229,20 @@ class WeightSearch:
         return Weights(total, possible, cut_short)
 
     def fit_stages(self, deadline: Deadline, ended: Callable[[], bool]) -> float | None:
-        """Take the weights of which no stage known holds more than 1, with the largest sum, and meet more stages.
-
-        The programme's weights are 0 for many ops at first, and then tell nothing of how to grow a stage: stages are
-        grown by mixtures of them and the best weights so far too (Wentges 1997).
+        """Take the weights of the largest sum by which no stage holds more than 1, as far as is known.
 
         Returns
         -------
-        The sum: if it is at most k, no weights rule the limit out. It falls until no stage is met that holds more. None
-        if the first programme took too long.
+        The sum: if it is at most k, no weights rule the limit out. None if the programme took too long.
         """
-        k, n = self.sets.instance.k, self.sets.instance.op_count
-        weight, total, above = self.weight, np.inf, -1.0
-        centre, wild = weight, deadline.share(_WILD_SHARE)
-        programme = RowProgram(np.ones(n))
-        for _ in range(_FITS):
-            if total < np.inf and total > _WILD * k and wild.expired():
-                break
-            met = sum(self.known.grow(weight, above, (1 - share) * weight + share * centre) for share in _GUIDES)
-            centre = self._centre(centre, weight)
-            if (total < np.inf and met == 0) or ended():
-                break
-            former = total
-            found = self._largest(programme, weight, above, deadline, ended)
-            if found is None:
-                break
-            total, weight = found
-            above = 1.0 + _MARGIN
-            if total <= k or (total < _WILD * k and former - total < _SETTLED * (total - k)):
-                break
-        if total == np.inf:
+        fit = fit_stages(self.known, self.weight, deadline, ended)
+        if fit is None:
             return None
-        alone = ~self.known.within().any(axis=0)  # what no stage holds may weigh as much as it likes
-        if alone.any():
-            weight, total = weight + alone * (max(0.0, k - total) / alone.sum()), max(total, 2.0 * k)
+        k = self.sets.instance.k
         self.weight, self._centred = (
-            one / max(float(one.sum()), _TINY) * k * (1 + _MARGIN) for one in (weight, centre)
+            one / max(float(one.sum()), _TINY) * k * (1 + _MARGIN) for one in (fit.weight, fit.centre)
         )
-        return total
-
-    def _largest(
-        self, programme: RowProgram, weight: FloatArray, above: float, deadline: Deadline, ended: Callable[[], bool]
-    ) -> tuple[float, FloatArray] | None:
-        """Return the largest sum of weights of which no stage known holds more than 1, and those; None: no time.
-
-        Parameters
-        ----------
-        programme
-            Is told of the stages that hold more than *above*, the fullest first, and of those that hold more than 1 of
-            what it comes to, until there are none.
-        """
-        n = len(weight)
-        inside = self.known.within()
-        found: tuple[float, FloatArray] | None = None
-        while True:
-            held = inside @ weight
-            fullest = np.argsort(-held, kind="stable")[:_TOLD]
-            broken = fullest[held[fullest] > above]
-            if len(broken) == 0 or ended():
-                return found
-            programme.add(rows_of(inside[broken]), 1.0)
-            solved = programme.solve(np.zeros(n), np.ones(n), min(_PROGRAMME_S, deadline.remaining_s()))
-            if solved is None:
-                return found
-            found, weight = (solved[0], np.maximum(0.0, solved[1])), np.maximum(0.0, solved[1])
-            above = 1.0 + _MARGIN
+        return fit.total
 
     def settle(self, enough: float) -> Fill:
         """Take the weights last found or the ones that have proved good on the way, by which families hold less.
@@ -333,16 +265,6 @@ class WeightSearch:
                     fill = other
                     self._keep(weight, fill, 1.0)
         return fill
-
-    def _centre(self, centre: FloatArray, weight: FloatArray) -> FloatArray:
-        """Return the mixture of two weights that has the largest sum, no stage known holding more than 1."""
-        inside = self.known.within()
-        by_centre, by_weight = inside @ centre, inside @ weight
-        shares = np.linspace(0.0, 1.0, _MIXED)
-        fullest = [float(((1 - share) * by_centre + share * by_weight).max(initial=_TINY)) for share in shares]
-        totals = ((1 - shares) * centre.sum() + shares * weight.sum()) / fullest
-        best = int(np.argmax(totals))
-        return np.asarray(((1 - shares[best]) * centre + shares[best] * weight) / fullest[best])
 
     def fill(self) -> Fill:
         """Return how much the stages of each family can hold of the weights."""
