@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from math import ceil
 from time import monotonic
 
@@ -15,6 +16,7 @@ from mtpp.inference.partition import Partition
 from mtpp.solvers.downsets.prover import Prover
 from mtpp.solvers.limits import UNLIMITED, SearchLimits, SearchResult
 from mtpp.solvers.local_search.annealing import COOL, HOT, WARM, Annealer, Assignment, Start
+from mtpp.solvers.local_search.coarse_start import coarse_start
 from mtpp.solvers.local_search.initial_partition import has_one_order
 from mtpp.solvers.orders.evolution import (
     FloatArray,
@@ -33,6 +35,9 @@ _RUNS = 8
 _POOL = 8
 _POPULATION = 32
 _SCHEDULES = (HOT, WARM, COOL, WARM)
+_FIRST_SCHEDULES = (HOT, WARM, HOT, COOL)
+"""Of the first round after contractions; without one all runs are hot."""
+
 _FIRST_SWEEPS = 800
 """Moves per op in a run of the first round, where the budget allows; each round doubles it."""
 
@@ -45,6 +50,9 @@ _SPARE = 0.8
 
 _FIRST_TIME_SHARE = 0.25
 """Of the time left, for the first round, as far as its time can be told in advance."""
+
+_COARSE_SHARE = 0.25
+"""Of a time limit, for contractions of a graph, before its rounds."""
 
 _TOO_SHORT_S = 0.02
 
@@ -89,6 +97,7 @@ class Portfolio:
         self._annealer = Annealer(instance, self._stages, threads, limits.seed, limits.ended)
         self._only_one = self._stages == 1 or has_one_order(instance)
         self._population: Population | None = None
+        self._coarse = False  # whether the pool has assignments of contractions
         self.pool = [Assignment(start.bottleneck, _dense(start.partition, self._stages))]
         self.found_by = start.found_by
         self.evaluations = start.evaluations
@@ -121,6 +130,7 @@ class Portfolio:
     def improve(self) -> SearchResult:
         """Run rounds until the lower bound, the budget or the deadline is reached."""
         limits = self._limits
+        self._start_coarse()
         length = self._first_length()
         seconds_per_move: float | None = None
         number = 0
@@ -147,15 +157,29 @@ class Portfolio:
         partition = Partition.from_stages(self._instance, best.stage)
         return SearchResult(partition, best.bottleneck, self.found_by, self.evaluations, stopped)
 
+    def _start_coarse(self) -> None:
+        """Take in assignments of contractions, where a clock ends the search: the result may depend on it there."""
+        limits = self._limits
+        if limits.deadline.limit_s is None or limits.evaluations < UNLIMITED or self._ended() is not None:
+            return
+        part = replace(limits, deadline=limits.deadline.share(_COARSE_SHARE), lower_bound=self._lower)
+        found, proposals = coarse_start(self._instance, self._stages, part, self._annealer.threads)
+        self._coarse = bool(found)
+        self.spend(ceil(proposals / self._instance.op_count))
+        self._offer(found, "anneal")
+
     def _ended(self) -> StopReason | None:
-        lower = self._limits.lower_bound if self._prover is None else self._prover.lower
-        if self.pool[0].bottleneck <= lower:
+        if self.pool[0].bottleneck <= self._lower:
             return StopReason.OPTIMAL
         if self._only_one:
             return StopReason.FINISHED
         if self.evaluations >= self._limits.evaluations:
             return StopReason.BUDGET
         return self._limits.stop
+
+    @property
+    def _lower(self) -> int:
+        return self._limits.lower_bound if self._prover is None else self._prover.lower
 
     def _left(self) -> int:
         return self._limits.evaluations - self.evaluations
@@ -215,9 +239,9 @@ class Portfolio:
 
     def _anneal(self, number: int, length: int) -> None:
         self._limits.observer.phase("anneal")
+        schedules = _SCHEDULES if number > 0 else _FIRST_SCHEDULES if self._coarse else (HOT,)
         starts = [
-            Start(self.pool[run % len(self.pool)].stage, HOT if number == 0 else _SCHEDULES[run % len(_SCHEDULES)])
-            for run in range(self._runs)
+            Start(self.pool[run % len(self.pool)].stage, schedules[run % len(schedules)]) for run in range(self._runs)
         ]
         found, proposals = self._annealer.round(starts, length)
         self.spend(min(self._left(), ceil(proposals / self._instance.op_count)))

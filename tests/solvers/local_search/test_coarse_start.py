@@ -1,0 +1,85 @@
+"""Assignments annealed on contractions: partitions of the graph, at the cost that is said of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from graph_strategies import LINK, random_graph
+
+from mtpp.host.deadline import Deadline
+from mtpp.inference.instance import Instance
+from mtpp.inference.objective import bottleneck, keeps_stage_memory, stage_costs
+from mtpp.inference.partition import Partition
+from mtpp.machine.device import Device
+from mtpp.machine.machine import Machine
+from mtpp.solvers.limits import UNLIMITED, SearchLimits
+from mtpp.solvers.local_search.coarse_start import coarse_start
+from mtpp.solvers.local_search.portfolio import Portfolio
+from mtpp.solvers.orders.slicing import slice_order
+from mtpp.solvers.partitioners import slice as slicing
+from mtpp.solvers.threads import Threads
+
+
+def instance_of(ops: int, k: int, device: Device = LINK) -> Instance:
+    """Return a random graph on equal devices."""
+    graph = random_graph(3, ops, time_unit="ps", largest_cost=1000, consumers_per_tensor=1.4)
+    return Instance.build(graph, Machine.uniform(k, device))
+
+
+def limits_of_looks(looks: int) -> SearchLimits:
+    """Return limits that end after so many looks."""
+    left = iter(range(looks))
+    return SearchLimits(UNLIMITED, interrupted=lambda: next(left, None) is None)
+
+
+@pytest.mark.parametrize("k", [2, 5, 9])
+def test_assignments_are_partitions_of_the_graph(k: int) -> None:
+    """Each has the bottleneck that is said of it, the best comes first, and is better than the cut of the order."""
+    instance = instance_of(300, k)
+    with Threads(2) as threads:
+        found, moves = coarse_start(instance, k, limits_of_looks(400), threads)
+    assert moves > 0
+    for one in found:
+        assert bottleneck(instance, Partition.from_stages(instance, one.stage)) == one.bottleneck
+    costs = [one.bottleneck for one in found]
+    assert costs == sorted(costs)
+    cut = slice_order(instance, instance.order)
+    assert cut is not None
+    assert costs[0] < cut.bottleneck
+
+
+def test_small_graphs_are_left_alone() -> None:
+    """Where a contraction would be half as large or more, there is none."""
+    with Threads(1) as threads:
+        assert coarse_start(instance_of(79, 4), 4, limits_of_looks(100), threads) == ([], 0)
+        assert coarse_start(instance_of(300, 16), 16, limits_of_looks(100), threads) == ([], 0)
+
+
+def test_stages_keep_to_their_memory() -> None:
+    """With a hard limit on it, assignments keep to the limit, or there are none."""
+    free = instance_of(300, 4)
+    fullest = max(1, int(free.param_bytes.sum()) // 3)
+    instance = instance_of(300, 4, replace(LINK, memory_bytes=fullest))
+    with Threads(1) as threads:
+        found, _ = coarse_start(instance, 4, limits_of_looks(300), threads)
+    for one in found:
+        partition = Partition.from_stages(instance, one.stage)
+        costs = stage_costs(instance, partition)
+        assert keeps_stage_memory(instance, costs)
+        assert costs.bottleneck == one.bottleneck
+
+
+def test_they_are_taken_up_where_a_clock_ends_the_search() -> None:
+    """The search begins with them; without a clock it does not, for its result is to be the same each time."""
+    instance = instance_of(300, 4)
+    start = slicing.partition(instance, SearchLimits(1))
+    for limits, taken in (
+        (SearchLimits(UNLIMITED, deadline=Deadline(0.4)), True),
+        (SearchLimits(50), False),
+    ):
+        with Threads(1) as threads:
+            portfolio = Portfolio(instance, start, limits, threads, order_share=0.0)
+            result = portfolio.improve()
+        assert portfolio._coarse is taken
+        assert bottleneck(instance, result.partition) == result.bottleneck <= start.bottleneck
