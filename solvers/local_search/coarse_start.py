@@ -22,6 +22,9 @@ _OPS_PER_STAGE, _FEWEST_OPS = 10, 40
 _SMALLER = 2
 """Times as many ops as that a graph has at least."""
 
+_MOST_PER_STAGE = 64
+"""Ops for each stage, from which on single ones suffice to even stages out: the time is better spent on those."""
+
 _RUNS, _KEPT = 8, 8
 _SWEEPS, _MOST_SWEEPS = 800, 10_000
 """Moves for each op in a run: in the first round, twice as many in each round, and at most."""
@@ -45,11 +48,11 @@ def coarse_start(
 
     Returns
     -------
-    No assignments where the graph is too small, or no cut of the contraction's own order keeps to the stage memory. The
-    best comes first.
+    No assignments where the graph is too small, stages are large, or no cut of the contraction's own order keeps to the
+    stage memory. The best comes first.
     """
     target = max(_FEWEST_OPS, _OPS_PER_STAGE * instance.k)
-    if instance.op_count < _SMALLER * target:
+    if not _SMALLER * target <= instance.op_count <= _MOST_PER_STAGE * instance.k:
         return [], 0
     levels = coarsen(instance, target, ended=limits.ended)
     if not levels or _SMALLER * levels[-1].instance.op_count > instance.op_count or limits.ended():
