@@ -6,9 +6,10 @@ for each stage a move takes a whole part of the graph along, and the same time g
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from mtpp.inference.contraction import Contraction
 from mtpp.inference.instance import Instance
 from mtpp.solvers.limits import SearchLimits
 from mtpp.solvers.local_search.annealing import COOL, HOT, WARM, Annealer, Assignment, Schedule, Start
@@ -38,38 +39,47 @@ _LATER_SCHEDULES = (WARM, COOL)
 
 def coarse_start(
     instance: Instance, stages: int, limits: SearchLimits, threads: Threads
-) -> tuple[list[Assignment], int]:
-    """Anneal contractions until the deadline of *limits*; return the best assignments, and the moves proposed.
+) -> Iterator[tuple[list[Assignment], int]]:
+    """Anneal contractions until the deadline of *limits*, the smallest first.
 
     Parameters
     ----------
     stages
         That ops may be in.
 
-    Returns
-    -------
-    No assignments where the graph is too small, stages are large, or no cut of the contraction's own order keeps to the
-    stage memory. The best comes first.
+    Yields
+    ------
+    After each contraction, its best assignments as such of the instance, the best first, and the moves proposed.
+    Nothing where the graph is too small, stages are large, or no cut of the contraction's own order keeps to the stage
+    memory.
     """
     target = max(_FEWEST_OPS, _OPS_PER_STAGE * instance.k)
     if not _SMALLER * target <= instance.op_count <= _MOST_PER_STAGE * instance.k:
-        return [], 0
+        return
     levels = coarsen(instance, target, ended=limits.ended)
     if not levels or _SMALLER * levels[-1].instance.op_count > instance.op_count or limits.ended():
-        return [], 0
+        return
     coarse = levels[-1].instance
     cut = slice_order(coarse, coarse.order)
     if cut is None:
-        return [], 0
-    pool, proposals = [Assignment(cut.bottleneck, cut.partition.assignment)], 0
+        return
+    pool = [Assignment(cut.bottleneck, cut.partition.assignment)]
     for left in range(len(levels), 0, -1):
         level = levels[left - 1]
         part = replace(limits, deadline=limits.deadline.share(1 / left))
         schedules = _SCHEDULES if left == len(levels) else _LATER_SCHEDULES
         pool, moves = _annealed(level.instance, pool, schedules, stages, part, threads)
-        pool = [Assignment(one.bottleneck, one.stage[level.group_of]) for one in pool]
-        proposals += moves
-    return pool, proposals
+        if moves:
+            yield [_lifted(one, levels[:left]) for one in pool], moves
+        pool = [_lifted(one, levels[left - 1 : left]) for one in pool]
+
+
+def _lifted(one: Assignment, levels: Sequence[Contraction]) -> Assignment:
+    """Return an assignment of the last level as one of the first level's original."""
+    stage = one.stage
+    for level in reversed(levels):
+        stage = stage[level.group_of]
+    return Assignment(one.bottleneck, stage)
 
 
 def _annealed(

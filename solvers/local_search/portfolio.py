@@ -66,10 +66,11 @@ _PROOF_SHARES = (0.05, 0.3)
 class Portfolio:
     """A pool of good assignments of one instance, improved in rounds.
 
-    A round anneals from some of them, hot runs and cool ones side by side, polishes the results, and cuts the orders
-    that the best assignments imply, with random orders inside the stages. With *order_share* above 0 those orders then
-    evolve as in ``brkga`` for that share of the time. A *prover* of the same instance is given a share of the
-    evaluations before the first round and after each, to end the search where the best is proven optimal.
+    Where a clock ends the search it begins with assignments of contractions. A round anneals from some of the pool, hot
+    runs and cool ones side by side, polishes the results, and cuts the orders that the best assignments imply, with
+    random orders inside the stages. With *order_share* above 0 those orders then evolve as in ``brkga`` for that share
+    of the time. A *prover* of the same instance is given a share of the evaluations before the first round and after
+    each, to end the search where the best is proven optimal.
 
     Without a deadline the result depends on the seed and the number of evaluations alone.
     """
@@ -163,10 +164,11 @@ class Portfolio:
         if limits.deadline.limit_s is None or limits.evaluations < UNLIMITED or self._ended() is not None:
             return
         part = replace(limits, deadline=limits.deadline.share(_COARSE_SHARE), lower_bound=self._lower)
-        found, proposals = coarse_start(self._instance, self._stages, part, self._annealer.threads)
-        self._coarse = bool(found)
-        self.spend(ceil(proposals / self._instance.op_count))
-        self._offer(found, "anneal")
+        limits.observer.phase("contract")
+        for found, proposals in coarse_start(self._instance, self._stages, part, self._annealer.threads):
+            self._coarse = True
+            self.spend(ceil(proposals / self._instance.op_count))
+            self._offer(found, "anneal")
 
     def _ended(self) -> StopReason | None:
         if self.pool[0].bottleneck <= self._lower:

@@ -29,8 +29,8 @@ _FULLEST, _AROUND = 32, 8
 _BEYOND = 1.1
 """Of the limit: what stages cost at most that others are grown from."""
 
-_AT_A_TIME = 16
-"""Starts of one task of a thread."""
+_AT_A_TIME, _TASK_STEPS = 16, 2e7
+"""Starts of one task of a thread at most, and elementary steps about, between two looks at the clock."""
 
 _MOST_KEPT, _MOST_PLACES = 12_000, 8_000_000
 """Stages, and ops of them all; beyond, the emptier half goes."""
@@ -100,33 +100,43 @@ class KnownStages:
         around
             Convex sets to grow them from, whatever these cost; None: single ops, and the fullest stages known.
         """
-        starts = self._starts(weight) if around is None else np.repeat(around, _AROUND, axis=0)
+        affordable = int(_STEPS / self._start_steps)
+        if around is None:
+            starts = self._starts(weight, max(4, affordable))
+        else:
+            starts = np.repeat(around, _AROUND, axis=0)[: max(len(around), affordable)]
+        size = max(1, min(_AT_A_TIME, int(_TASK_STEPS / self._start_steps)))
         inside, held, bits = np.empty(starts.shape, dtype=np.int8), np.empty(len(starts)), _bits(starts)
         spread, first = _SPREADS[self._growths % len(_SPREADS)], self._tasks
         by = weight if guide is None else guide
 
         def grow_some(task: int) -> None:
             self.sets.go_on()
-            some = slice(task * _AT_A_TIME, (task + 1) * _AT_A_TIME)
+            some = slice(task * size, (task + 1) * size)
             grow_stages(
                 self.sets.network, self._paths, bits[some], by, self.sets.most, self.sets.least, spread, _THINNED,
                 first + task, inside[some], held[some],
             )  # fmt: skip
 
-        tasks = -(-len(starts) // _AT_A_TIME)
+        tasks = -(-len(starts) // size)
         self._growths, self._tasks = self._growths + 1, self._tasks + tasks
         self.threads.map(grow_some, range(tasks))
         return self.add(inside[(held >= 0) & (inside @ weight > above)])
 
-    def _starts(self, weight: FloatArray) -> Int8Array:
-        """Return single ops, those of no known stage first, and the fullest stages that cost little more than one may.
+    @property
+    def _start_steps(self) -> float:
+        """Elementary steps for each start, about."""
+        instance = self.sets.instance
+        n = instance.op_count
+        tried = min(n, 256) * (n / 64 + 4.0 * len(instance.pins) / n)
+        return float((n / instance.k + 1) * tried * (1 + _THINNED))
 
-        There are as many as a growth from them takes no longer than :data:`_STEPS`.
+    def _starts(self, weight: FloatArray, count: int) -> Int8Array:
+        """Return so many single ops at most, of no known stage first, and as many of the fullest stages at most.
+
+        Those stages cost little more than one may.
         """
-        instance, random = self.sets.instance, np.random.default_rng(self._growths)
-        n, k = instance.op_count, instance.k
-        a_step = min(n, 256) * (n / 64 + 4.0 * len(instance.pins) / n)
-        count = int(min(n, max(4.0, _STEPS / ((n / k + 1) * a_step * (1 + _THINNED)))))
+        random, n = np.random.default_rng(self._growths), self.sets.instance.op_count
         roots = random.permutation(n)
         if count < n:
             held = self.within().sum(axis=0) > 0
@@ -136,9 +146,9 @@ class KnownStages:
         return np.concatenate([np.eye(n, dtype=np.int8)[roots], fullest])
 
     def add(self, stages: Int8Array) -> int:
-        """Take stages within the limit; return how many of them are new."""
+        """Take convex sets of ops, at any cost; return how many of them are new."""
         new = []
-        for row in stages:
+        for row in stages[stages.any(axis=1)]:
             key = np.packbits(row).tobytes()
             if key not in self._met:
                 self._met.add(key)

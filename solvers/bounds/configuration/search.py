@@ -16,10 +16,10 @@ at most a minimum cut, in which convexity to the ops that all its sets hold is a
 tensor whose ops no set of the family holds together is paid by whatever touches it.
 
 A limit is ruled out in three steps. Weights of the largest sum by which no stage that is known holds more than 1 come
-from a linear programme, to which stages are added that are grown op by op; the sum tells whether the limit is within
-reach, and how much slack there is. Another programme spends the slack: it lowers what some families hold above 1, all
-of them together, the sum of the weights being a little more than k. At last those families are divided by ops, depth
-first, until none holds more than 1 (:mod:`mtpp.solvers.bounds.configuration.division`).
+from a linear programme, to which stages are added that are grown, thinned out and grown again; the sum tells whether
+the limit is within reach, and how much slack there is. Another programme spends the slack: it lowers what some families
+hold above 1, all of them together, the sum of the weights being a little more than k. At last those families are
+divided by ops, depth first, until none holds more than 1 (:mod:`mtpp.solvers.bounds.configuration.division`).
 
 The proof (``docs/formats.md``) holds weights and multipliers as integers, and for each family shares or a flow that
 show its minimum cut; ``mtpp/checker/bounds/configuration.py`` derives all of it anew. What linear programmes say in
@@ -188,7 +188,6 @@ class ConfigurationSearch:
 
     def _next(self) -> int:
         """Return the limit to be tried next: as much slack less as pays, or half the way to one that was too much."""
-        self._forgive()
         highest = min(self._high, self._failed - 1)
         known = self._sure is not None and self._low <= self._sure[0] <= highest
         if self._sure is None or not known:
@@ -205,9 +204,9 @@ class ConfigurationSearch:
         return max(self._low + 1, min(highest, ahead))
 
     def _forgive(self) -> None:
-        """Let the limit given up be tried again where one close to it was ruled out: weights were bad ones there."""
-        tried = self._failed < self._limits.target and self._sure is not None
-        if tried and self._low > (1 - _AGAIN) * self._failed and self._second_tries < _SECOND_TRIES:
+        """Let the limit given up be tried again, now that one close to it is ruled out: weights were bad ones there."""
+        close = self._failed < self._limits.target and self._low > (1 - _AGAIN) * self._failed
+        if close and self._second_tries < _SECOND_TRIES:
             self._second_tries += 1
             self._failed, self._given_up = self._limits.target, (-1, 0.0)
 
@@ -242,7 +241,7 @@ class ConfigurationSearch:
             self._trying = -1
             weights.begin(limit)
             if not self._fit():
-                self._give_up(limit, 1.0)
+                self._give_up(limit, 1.0, fitted=False)
                 return
             self._trying = limit
         slack = self._total / k - 1
@@ -250,7 +249,7 @@ class ConfigurationSearch:
             self._high = limit - 1
             return
         higher = limit < self._high and (self._sure is None or limit > self._sure[0])
-        far = slack > _MUCH_SLACK and self._failed == self._limits.target
+        far = slack > _MUCH_SLACK and self._failed >= self._limits.target
         if far and higher and not self._limits.ended():
             self._sure, self._trying = (limit, slack), -1  # a higher limit is not much harder
             return
@@ -258,6 +257,7 @@ class ConfigurationSearch:
         fill = weights.settle(enough)
         while not self._limits.ended() and weights.split(fill, most):
             fill = weights.settle(enough)
+        fitted = True
         for _ in range(_DIVISIONS):
             if self._total <= k:
                 self._high = limit - 1
@@ -270,6 +270,7 @@ class ConfigurationSearch:
             dividing_s += time.perf_counter() - started
             if division.complete and self._prove(limit, division.trees):
                 self._sure = limit, self._total / k - 1
+                self._forgive()
                 self._took_s = time.perf_counter() - begun - dividing_s, dividing_s
                 return
             if self._limits.ended():
@@ -280,10 +281,11 @@ class ConfigurationSearch:
             found = np.array(division.found)
             weights.known.add(found)
             weights.known.grow(weights.weight, FULL, around=found)
-            if not self._fit():  # the slack is less than it seemed
+            fitted = self._fit()
+            if not fitted:
                 break
             fill = weights.settle(enough)
-        self._give_up(limit, float(fill.value.max(initial=1.0)))
+        self._give_up(limit, float(fill.value.max(initial=1.0)), fitted=fitted)
 
     def _fit(self) -> bool:
         """Find how large the weights of stages that are known can be, all together; tell whether that worked."""
@@ -293,13 +295,15 @@ class ConfigurationSearch:
         self._total = self._total if total is None else total
         return total is not None
 
-    def _give_up(self, limit: int, fullest: float) -> None:
+    def _give_up(self, limit: int, fullest: float, *, fitted: bool = True) -> None:
         """Leave a limit that takes too much, and rule out what the fullest family allows without divisions."""
-        self._failed, self._given_up = limit, (limit, self._total / self._instance.k - 1)
+        self._failed = limit
+        self._given_up = (limit, self._total / self._instance.k - 1) if fitted else (-1, 0.0)
+        if self._sure is not None and self._sure[0] >= limit:
+            self._sure = None
         within_reach = int(limit / max(1.0, fullest))
         if within_reach > _SECURED * self._low:
             self._secure(within_reach)
-        self._forgive()
         if self._failed - self._low <= max(1, int(_CLOSE * self._failed)):
             self._high, self._certain = self._low, False
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mtpp.array_types import BoolArray
 from mtpp.host.deadline import Deadline
 from mtpp.solvers.bounds.configuration.kernels.set_mixtures import FloatArray
 from mtpp.solvers.bounds.configuration.known_stages import KnownStages, rows_of
@@ -30,10 +31,13 @@ _TOLD = 200
 _MIXED = 11
 """Mixtures of good weights and new ones that are tried."""
 
-_MARGIN = 4e-6
-_TINY = 1e-7
+MARGIN = 4e-6
+"""By how much more than a sum or a share is to be it has to be, for rounding."""
 
-_PROGRAMME_S = 3.0
+TINY = 1e-7
+"""In place of 0 where weights are divided."""
+
+PROGRAMME_S = 3.0
 """Seconds for one linear programme: now and then HiGHS goes round in circles for minutes."""
 
 
@@ -43,7 +47,8 @@ class StageFit(NamedTuple):
     Attributes
     ----------
     total
-        Sum of the weights, or 2·k if some op is in no stage known. It falls until no stage is met that holds more.
+        Sum of the weights, or 2·k at least if some op is in no stage known. It falls until no stage is met that holds
+        more.
     weight
         As far as the programme got, float64, shape (n,).
     centre
@@ -58,12 +63,16 @@ class StageFit(NamedTuple):
 def fit_stages(
     known: KnownStages, weight: FloatArray, deadline: Deadline, ended: Callable[[], bool]
 ) -> StageFit | None:
-    """Return the weights of the largest sum, more stages being met until that hardly changes it; None: no time.
+    """Return the weights of the largest sum, more stages being met until that hardly changes it.
 
     Parameters
     ----------
     weight
         To begin with, float64, shape (n,).
+
+    Returns
+    -------
+    None if there was no time for the first programme.
 
     Notes
     -----
@@ -71,21 +80,25 @@ def fit_stages(
     by mixtures of them and the best weights so far too (Wentges 1997).
     """
     k, n = known.sets.instance.k, known.sets.instance.op_count
+    known.keep(weight)
     total, above = np.inf, -1.0
     centre, wild = weight, deadline.share(_WILD_SHARE)
-    programme = RowProgram(np.ones(n))
+    programme, told = RowProgram(np.ones(n)), np.zeros(0, dtype=np.bool_)
     for _ in range(_ROUNDS):
         if _WILD * k < total < np.inf and wild.expired():
             break
         met = sum(known.grow(weight, above, (1 - share) * weight + share * centre) for share in _GUIDES)
+        if len(known.within()) == 0 and not ended():  # any weights will do, as far as is known
+            return StageFit(2.0 * k, weight, weight)
         centre = _best_mixture(known, centre, weight)
         if (total < np.inf and met == 0) or ended():
             break
-        found = _largest(known, programme, weight, above, deadline, ended)
+        told = np.concatenate([told, np.zeros(len(known.within()) - len(told), dtype=np.bool_)])
+        found = _largest(known, programme, told, weight, above, deadline, ended)
         if found is None:
             break
         former, (total, weight) = total, found
-        above = 1.0 + _MARGIN
+        above = 1.0 + MARGIN
         if total <= k or (total < _WILD * k and former - total < _SETTLED * (total - k)):
             break
     if total == np.inf:
@@ -97,7 +110,7 @@ def fit_stages(
 
 
 def _largest(
-    known: KnownStages, programme: RowProgram, weight: FloatArray, above: float, deadline: Deadline,
+    known: KnownStages, programme: RowProgram, told: BoolArray, weight: FloatArray, above: float, deadline: Deadline,
     ended: Callable[[], bool],
 ) -> tuple[float, FloatArray] | None:  # fmt: skip
     """Return the largest sum of weights of which no stage known holds more than 1, and those; None: no time.
@@ -107,22 +120,26 @@ def _largest(
     programme
         Is told of the stages that hold more than *above*, the fullest first, and of those that hold more than 1 of what
         it comes to, until there are none.
+    told
+        Stages within the limit that it has been told of, bool.
     """
     n = len(weight)
     inside = known.within()
     found: tuple[float, FloatArray] | None = None
     while True:
         held = inside @ weight
+        held[told] = -1.0
         fullest = np.argsort(-held, kind="stable")[:_TOLD]
-        broken = fullest[held[fullest] > above]
+        broken = fullest[held[fullest] > max(0.0, above)]
         if len(broken) == 0 or ended():
             return found
         programme.add(rows_of(inside[broken]), 1.0)
-        solved = programme.solve(np.zeros(n), np.ones(n), min(_PROGRAMME_S, deadline.remaining_s()))
+        told[broken] = True
+        solved = programme.solve(np.zeros(n), np.ones(n), min(PROGRAMME_S, deadline.remaining_s()))
         if solved is None:
             return found
         weight = np.maximum(0.0, solved[1])
-        found, above = (solved[0], weight), 1.0 + _MARGIN
+        found, above = (solved[0], weight), 1.0 + MARGIN
 
 
 def _best_mixture(known: KnownStages, centre: FloatArray, weight: FloatArray) -> FloatArray:
@@ -130,7 +147,7 @@ def _best_mixture(known: KnownStages, centre: FloatArray, weight: FloatArray) ->
     inside = known.within()
     by_centre, by_weight = inside @ centre, inside @ weight
     shares = np.linspace(0.0, 1.0, _MIXED)
-    fullest = [float(((1 - share) * by_centre + share * by_weight).max(initial=_TINY)) for share in shares]
+    fullest = [float(((1 - share) * by_centre + share * by_weight).max(initial=TINY)) for share in shares]
     totals = ((1 - shares) * centre.sum() + shares * weight.sum()) / fullest
     best = int(np.argmax(totals))
     return np.asarray(((1 - shares[best]) * centre + shares[best] * weight) / fullest[best])

@@ -16,7 +16,7 @@ from mtpp.solvers.bounds.configuration.kernels.set_mixtures import FloatArray
 from mtpp.solvers.bounds.configuration.kernels.stage_families import Fill, SetCache, fill_families
 from mtpp.solvers.bounds.configuration.kernels.stage_network import FREE, IN
 from mtpp.solvers.bounds.configuration.known_stages import KnownStages, rows_of
-from mtpp.solvers.bounds.configuration.stage_fit import fit_stages
+from mtpp.solvers.bounds.configuration.stage_fit import MARGIN, PROGRAMME_S, TINY, fit_stages
 from mtpp.solvers.bounds.mip.highs import RowProgram
 from mtpp.solvers.threads import Threads
 
@@ -35,17 +35,11 @@ _PLACES = 40
 
 _MOST_ROWS = 6000
 _FEWEST_SPLITS = 4
-_MARGIN = 4e-6
-"""By how much more than k all weights are to be."""
-
 _SETTLED = 0.01
 """Share of what is left to gain that a round has to gain to be followed by another."""
 
 _LIGHTER = 24
 """Rounds at most in which families come to hold less."""
-
-_PROGRAMME_S = 3.0
-"""Seconds for one linear programme: now and then HiGHS goes round in circles for minutes."""
 
 _PENALTY = 1000.0
 """Families' excess that is as bad as a stage that holds one whole too much."""
@@ -56,7 +50,6 @@ _NEAR = 0.05
 _LIGHT = 0.95
 """What families hold at least that the linear programme is told of."""
 
-_TINY = 1e-7
 DEEPEST = 300
 """Splits one below the other: a proof is nested as deep, and readers of JSON have their limits."""
 
@@ -175,7 +168,7 @@ class WeightSearch:
 
         def capacity(which: NDArray[np.int32], weight: FloatArray) -> float:
             """Return the weight of the fullest stage, never so little that more than 2·k of them would be needed."""
-            return max(float(fill.value[which].max(initial=0.0)), float(weight.sum()) / (2 * k), _TINY)
+            return max(float(fill.value[which].max(initial=0.0)), float(weight.sum()) / (2 * k), TINY)
 
         def meet(which: NDArray[np.int32], weight: FloatArray) -> None:
             """Tell the programme of the mixtures that the families were last filled with."""
@@ -240,7 +233,7 @@ class WeightSearch:
             return None
         k = self.sets.instance.k
         self.weight, self._centred = (
-            one / max(float(one.sum()), _TINY) * k * (1 + _MARGIN) for one in (fit.weight, fit.centre)
+            one / max(float(one.sum()), TINY) * k * (1 + MARGIN) for one in (fit.weight, fit.centre)
         )
         return fit.total
 
@@ -292,7 +285,7 @@ class WeightSearch:
         n, count, k = self.sets.instance.op_count, len(self.sets.leaves), self.sets.instance.k
         programme = RowProgram(np.concatenate([np.zeros(n), -np.ones(count)]))
         everything = np.arange(n, dtype=np.int32)
-        programme.add([(everything, -np.ones(n))], -k * (1 + _MARGIN))
+        programme.add([(everything, -np.ones(n))], -k * (1 + MARGIN))
         best = self.weight
         stages = self.known.within()
         told = stages @ best > _LIGHT * fullest
@@ -310,7 +303,7 @@ class WeightSearch:
             reach = box * k / n
             lowest = np.concatenate([np.maximum(0.0, best * (1 - box) - reach), np.zeros(count)])
             highest = np.concatenate([best * (1 + box) + reach, np.full(count, np.inf)])
-            found = programme.solve(lowest, highest, min(_PROGRAMME_S, deadline.remaining_s()))
+            found = programme.solve(lowest, highest, min(PROGRAMME_S, deadline.remaining_s()))
             if found is None:
                 break
             possible, weight = -found[0], np.maximum(0.0, found[1][:n])
@@ -348,7 +341,7 @@ class WeightSearch:
 
     def _broken(self, weight: FloatArray, fullest: float) -> float:
         """Return a penalty for weights by which a known stage holds more than it may."""
-        return _PENALTY * max(0.0, self.known.fullest(weight) - fullest - 2 * _MARGIN)
+        return _PENALTY * max(0.0, self.known.fullest(weight) - fullest - 2 * MARGIN)
 
     def split(self, fill: Fill, most: int) -> bool:
         """Split families that may hold more than 1, the fullest first, up to so many; tell whether any was split."""

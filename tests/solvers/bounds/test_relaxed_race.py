@@ -14,6 +14,7 @@ from oracles import brute_force_optimum
 from mtpp.checker.checks import check_bound
 from mtpp.checker.report import Tier
 from mtpp.host.deadline import Deadline
+from mtpp.inference.partition import Partition
 from mtpp.solvers.bounds import relaxed_race
 from mtpp.solvers.bounds.configuration import bound as configuration
 from mtpp.solvers.bounds.limits import BoundLimits
@@ -26,7 +27,10 @@ from mtpp.solvers.relaxation import candidates
 @pytest.mark.parametrize("part", range(4))
 @pytest.mark.parametrize("method", ["configuration", "convex-weights", "position-weights"])
 def test_bounds_of_relaxed_graphs_pass(method: str, part: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On small graphs with memories and groups, where any op may be left out; none is above the optimum."""
+    """On small graphs with memories and groups, where any op may be left out; none is above the optimum.
+
+    The partition that is known is of the graph itself: no relaxation takes it for one of its own.
+    """
     monkeypatch.setattr(candidates, "_LEVELS", ((1.0, 0.0), (0.5, 0.0), (0.2, 0.0)))
     monkeypatch.setattr(candidates, "_MOST_WORK", 1.0)
     monkeypatch.setattr(configuration, "_FEWEST", 0)
@@ -48,7 +52,8 @@ def test_bounds_of_relaxed_graphs_pass(method: str, part: int, monkeypatch: pyte
         if optimum >= oracles.NEVER:
             continue
         reduced = reduce_instance(instance)
-        limits = BoundLimits(optimum, reduced=reduced, deadline=Deadline(0.6), jobs=1 + seed % 2)
+        start = Partition.from_stages(reduced.instance, [0] * reduced.instance.op_count)
+        limits = BoundLimits(optimum, start, reduced=reduced, deadline=Deadline(0.6), jobs=1 + seed % 2)
         lower = bound(reduced.instance, limits).lower
         if lower is None:
             continue

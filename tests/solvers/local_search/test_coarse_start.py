@@ -13,6 +13,7 @@ from mtpp.inference.objective import bottleneck, keeps_stage_memory, stage_costs
 from mtpp.inference.partition import Partition
 from mtpp.machine.device import Device
 from mtpp.machine.machine import Machine
+from mtpp.solvers.compilation import search_clock
 from mtpp.solvers.limits import UNLIMITED, SearchLimits
 from mtpp.solvers.local_search.coarse_start import coarse_start
 from mtpp.solvers.local_search.portfolio import Portfolio
@@ -38,12 +39,15 @@ def test_assignments_are_partitions_of_the_graph(k: int) -> None:
     """Each has the bottleneck that is said of it, the best comes first, and is better than the cut of the order."""
     instance = instance_of(300, k)
     with Threads(2) as threads:
-        found, moves = coarse_start(instance, k, limits_of_looks(400), threads)
-    assert moves > 0
+        rounds = list(coarse_start(instance, k, limits_of_looks(400), threads))
+    assert rounds
+    assert all(moves > 0 for _, moves in rounds)
+    found = [one for assignments, _ in rounds for one in assignments]
     for one in found:
         assert bottleneck(instance, Partition.from_stages(instance, one.stage)) == one.bottleneck
-    costs = [one.bottleneck for one in found]
-    assert costs == sorted(costs)
+    for assignments, _ in rounds:
+        costs = [one.bottleneck for one in assignments]
+        assert costs == sorted(costs)
     cut = slice_order(instance, instance.order)
     assert cut is not None
     assert costs[0] < cut.bottleneck
@@ -52,9 +56,8 @@ def test_assignments_are_partitions_of_the_graph(k: int) -> None:
 def test_small_graphs_and_large_stages_are_left_alone() -> None:
     """Where a contraction would be more than half as large, or stages have more than 64 ops, there is none."""
     with Threads(1) as threads:
-        assert coarse_start(instance_of(79, 4), 4, limits_of_looks(100), threads) == ([], 0)
-        assert coarse_start(instance_of(300, 16), 16, limits_of_looks(100), threads) == ([], 0)
-        assert coarse_start(instance_of(300, 4), 4, limits_of_looks(100), threads) == ([], 0)
+        for ops, k in ((79, 4), (300, 16), (300, 4)):
+            assert list(coarse_start(instance_of(ops, k), k, limits_of_looks(100), threads)) == []
 
 
 def test_stages_keep_to_their_memory() -> None:
@@ -63,8 +66,8 @@ def test_stages_keep_to_their_memory() -> None:
     fullest = max(1, int(free.param_bytes.sum()) // 3)
     instance = instance_of(200, 4, replace(LINK, memory_bytes=fullest))
     with Threads(1) as threads:
-        found, _ = coarse_start(instance, 4, limits_of_looks(300), threads)
-    for one in found:
+        rounds = list(coarse_start(instance, 4, limits_of_looks(300), threads))
+    for one in (one for assignments, _ in rounds for one in assignments):
         partition = Partition.from_stages(instance, one.stage)
         costs = stage_costs(instance, partition)
         assert keeps_stage_memory(instance, costs)
@@ -76,7 +79,7 @@ def test_they_are_taken_up_where_a_clock_ends_the_search() -> None:
     instance = instance_of(200, 4)
     start = slicing.partition(instance, SearchLimits(1))
     for limits, taken in (
-        (SearchLimits(UNLIMITED, deadline=Deadline(0.4)), True),
+        (SearchLimits(UNLIMITED, deadline=Deadline(2.0, clock=search_clock)), True),
         (SearchLimits(50), False),
     ):
         with Threads(1) as threads:

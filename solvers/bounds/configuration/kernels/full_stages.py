@@ -93,6 +93,8 @@ def grow_stages(
 
     Parameters
     ----------
+    network, paths
+        Of the instance.
     starts
         Convex sets, at any cost.
     weight
@@ -101,6 +103,8 @@ def grow_stages(
         Of the work of a stage and what it cuts, and of its work less what it cuts.
     spread
         How much chance weighs in, at least 0.
+    rounds
+        Times that a stage is thinned out and grown again.
     seed
         For the chance.
     inside
@@ -110,7 +114,8 @@ def grow_stages(
 
     Notes
     -----
-    O(words + pins) for each op tried at a step. Stages are convex.
+    O(words + pins) for each op or tensor tried at a step, and for each op of a stage when one leaves. Stages are
+    convex.
     """
     n, m, words = len(network.work), len(network.transfer), starts.shape[1]
     np.random.seed(seed)
@@ -125,8 +130,8 @@ def grow_stages(
         best[:] = starts[place]
         for again in range(rounds + 1):
             _become(network, paths, best, weight, stage)
-            thinned = 0.0 if again == 0 else _LEAST_THINNED + (_MOST_THINNED - _LEAST_THINNED) * np.random.random()
             if again > 0:
+                thinned = _LEAST_THINNED + (_MOST_THINNED - _LEAST_THINNED) * np.random.random()
                 _thin(network, paths, weight, int(most * (1.0 - thinned)), price, stage)
             _grow(network, paths, weight, most, price, spread, stage)
             if stage.sums.sum() > most:

@@ -5,13 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from graph_strategies import LINK, random_graph
+from oracles import brute_force_optimum
 from stage_sets import drawn_limit, stages_within
 
+from mtpp.host.deadline import Deadline
+from mtpp.inference.graph import CostGraph, Op
 from mtpp.inference.instance import Instance
+from mtpp.inference.partition import Partition
 from mtpp.machine.machine import Machine
 from mtpp.solvers.bounds.configuration.families import StageSets
 from mtpp.solvers.bounds.configuration.known_stages import KnownStages
+from mtpp.solvers.bounds.configuration.search import ConfigurationSearch
 from mtpp.solvers.bounds.configuration.weights import WeightSearch
+from mtpp.solvers.bounds.limits import BoundLimits
 from mtpp.solvers.threads import Threads
 
 
@@ -90,3 +96,42 @@ def test_stages_of_more_ops_than_a_word_has_bits() -> None:
         cut = (held > 0) & (held < np.diff(instance.pin_offsets))
         assert cost == int(instance.work[row == 1].sum()) + int(instance.transfer[cut].sum())
         assert cost <= known.sets.most
+
+
+def test_graphs_without_tensors() -> None:
+    """Stages are any ops within the limit, as every set is convex and cuts nothing."""
+    ops = [Op(f"op{v}", 1 + v % 3) for v in range(70)]
+    graph = CostGraph.build(name="apart", time_unit="ps", ops=ops, tensors=[])
+    instance = Instance.build(graph, Machine.uniform(3, LINK))
+    limit = int(instance.work.sum()) // 3 + 1
+    known = grown(instance, limit, 1)
+    costs = known.inside.astype(np.int64) @ instance.work
+    assert np.array_equal(costs, known.cost)
+    assert costs.max() == limit
+
+
+def test_a_limit_that_no_stage_keeps_to() -> None:
+    """Weights may then be as large as one likes: their sum is above k, so that the limit is not given up."""
+    instance, _ = drawn_limit(7)
+    with Threads(1) as threads:
+        search = WeightSearch.of(StageSets.of(instance), threads)
+        search.begin(1)
+        total = search.fit_stages(Deadline(), lambda: False)
+    assert total is not None
+    assert total > instance.k
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_partition_with_empty_stages_is_begun_with(seed: int) -> None:
+    """It is known as stages of its ops alone; the bound stays at the optimum or below."""
+    graph = random_graph(seed, 3 + seed % 3, consumers_per_tensor=1.3)
+    k = 6
+    optimum = brute_force_optimum(graph, LINK, k)
+    instance = Instance.build(graph, Machine.uniform(k, LINK))
+    start = Partition.from_stages(instance, [0] * instance.op_count)
+    with Threads(1) as threads:
+        limits = BoundLimits(int(instance.work.sum()), start, deadline=Deadline(2.0))
+        search = ConfigurationSearch(instance, limits, threads)
+        search.run(limits)
+    assert search.lower <= optimum
+    assert search._weights.known.inside.any(axis=1).all()
