@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from math import ceil
 from typing import NamedTuple
@@ -121,6 +121,12 @@ class Assignment(NamedTuple):
 
     bottleneck: int
     stage: Int32Array
+
+
+def best_of(found: Iterable[Assignment], count: int) -> list[Assignment]:
+    """Return so many of some assignments at most, the best first, each once."""
+    distinct = {one.stage.tobytes(): one for one in found}
+    return sorted(distinct.values(), key=lambda one: one.bottleneck)[:count]
 
 
 class Annealer:

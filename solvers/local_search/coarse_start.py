@@ -12,7 +12,7 @@ from dataclasses import replace
 from mtpp.inference.contraction import Contraction
 from mtpp.inference.instance import Instance
 from mtpp.solvers.limits import SearchLimits
-from mtpp.solvers.local_search.annealing import COOL, HOT, WARM, Annealer, Assignment, Schedule, Start
+from mtpp.solvers.local_search.annealing import COOL, HOT, WARM, Annealer, Assignment, Schedule, Start, best_of
 from mtpp.solvers.orders.slicing import slice_order
 from mtpp.solvers.reduction.coarsening import coarsen
 from mtpp.solvers.threads import Threads
@@ -98,8 +98,7 @@ def _annealed(
         own = schedules if len(pool) > 1 else schedules[:1]
         starts = [Start(pool[run % len(pool)].stage, own[run % len(own)]) for run in runs]
         found, moves = annealer.round(starts, length)
-        distinct = {one.stage.tobytes(): one for one in [*pool, *found]}
-        pool = sorted(distinct.values(), key=lambda one: one.bottleneck)[:_KEPT]
+        pool = best_of([*pool, *found], _KEPT)
         proposals += moves
         length = min(2 * length, _MOST_SWEEPS * instance.op_count)
     return pool, proposals

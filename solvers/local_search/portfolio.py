@@ -15,7 +15,7 @@ from mtpp.inference.objective import bottleneck
 from mtpp.inference.partition import Partition
 from mtpp.solvers.downsets.prover import Prover
 from mtpp.solvers.limits import UNLIMITED, SearchLimits, SearchResult
-from mtpp.solvers.local_search.annealing import COOL, HOT, WARM, Annealer, Assignment, Start
+from mtpp.solvers.local_search.annealing import COOL, HOT, WARM, Annealer, Assignment, Start, best_of
 from mtpp.solvers.local_search.coarse_start import coarse_start
 from mtpp.solvers.local_search.initial_partition import has_one_order
 from mtpp.solvers.orders.evolution import (
@@ -207,8 +207,7 @@ class Portfolio:
     def _offer(self, found: Iterable[Assignment], by: str) -> None:
         """Take assignments into the pool, the best first, each once."""
         best = self.pool[0].bottleneck
-        distinct = {one.stage.tobytes(): one for one in [*self.pool, *found]}
-        self.pool = sorted(distinct.values(), key=lambda one: one.bottleneck)[:_POOL]
+        self.pool = best_of([*self.pool, *found], _POOL)
         if self.pool[0].bottleneck < best:
             self.found_by = by
             self._limits.observer.incumbent(self.pool[0].bottleneck)

@@ -18,9 +18,9 @@ def partition(instance: Instance, limits: SearchLimits) -> SearchResult:
     -----
     Single ops move between their legal stages; per-tensor stage counters make a move O(degree). The rounds begin at the
     cut of the graph's own order, or where a clock ends the search at what was annealed on contractions of the graph,
-    later ones at the best assignments met. One evaluation is n proposed moves. O(n + m·k)
-    memory per thread. Above :data:`~mtpp.solvers.local_search.multilevel.LARGE` ops all that is done to a contraction
-    of the graph, and the result is refined: its own order is then not cut. On devices that differ as
+    later ones at the best assignments met. One evaluation is n proposed moves. O(n + m·k) memory per thread. Above
+    :data:`~mtpp.solvers.local_search.multilevel.LARGE` ops all that is done to a contraction of the graph, and the
+    result is refined: its own order is then not cut. On devices that differ as
     :func:`~mtpp.solvers.local_search.device_portfolio.search_devices`.
     """
     if not instance.equal_devices:
