@@ -11,7 +11,7 @@ from mtpp.inference.instance import Instance
 from mtpp.solvers.bounds.configuration.families import StageSets
 from mtpp.solvers.bounds.configuration.kernels.full_stages import BitArray, Paths, grow_stages
 from mtpp.solvers.bounds.configuration.kernels.set_mixtures import FloatArray
-from mtpp.solvers.bounds.configuration.kernels.stage_network import Int8Array
+from mtpp.solvers.bounds.configuration.kernels.stage_network import Int8Array, work_and_cut
 from mtpp.solvers.threads import Threads
 
 _SPREADS = (0.0, 0.3, 0.8, 0.8)
@@ -67,17 +67,14 @@ class KnownStages:
         n = instance.op_count
         self.inside = np.empty((0, n), dtype=np.int8)
         self.cost = self.rest = np.empty(0, dtype=np.int64)
-        touching = np.repeat(np.arange(instance.tensor_count), np.diff(instance.pin_offsets))
-        order = np.argsort(instance.pins, kind="stable")
-        offsets = np.zeros(n + 1, dtype=np.int64)
-        np.cumsum(np.bincount(instance.pins, minlength=n), out=offsets[1:])
+        offsets, tensors = instance.op_tensors
         pinned = np.zeros((instance.tensor_count, n), dtype=np.int8)
-        pinned[touching, instance.pins] = 1
+        pinned[instance.tensor_of_pin, instance.pins] = 1
         network = self.sets.network
         own, before, after = _bits(np.eye(n, dtype=np.int8)), _bits(network.reached), _bits(network.reaches)
         self._paths = Paths(
             np.concatenate([own, _bits(pinned)]), _and_any(before, instance), _and_any(after, instance),
-            offsets, touching[order].astype(np.int64),
+            offsets, tensors,
         )  # fmt: skip
 
     def within(self) -> Int8Array:
@@ -156,13 +153,9 @@ class KnownStages:
         if not new:
             return 0
         inside = np.array(new, dtype=np.int8)
-        network = self.sets.network
-        work = inside.astype(np.int64) @ network.work
-        offsets = network.pin_offsets
-        cut = np.zeros(len(new), dtype=np.int64)
-        for t in np.flatnonzero(np.diff(offsets) > 1).tolist():
-            own = inside[:, network.pins[offsets[t] : offsets[t + 1]]]
-            cut += network.transfer[t] * (own.any(axis=1) & ~own.all(axis=1))
+        nowhere = np.zeros(self.sets.instance.tensor_count, dtype=np.int8)
+        sums = np.array([work_and_cut(self.sets.network, row, nowhere) for row in inside], dtype=np.int64)
+        work, cut = sums[:, 0], sums[:, 1]
         self.inside = np.concatenate([self.inside, inside])
         self.cost = np.concatenate([self.cost, work + cut])
         self.rest = np.concatenate([self.rest, work - cut])

@@ -10,6 +10,7 @@ import numpy as np
 from mtpp.array_types import BoolArray
 from mtpp.host.deadline import Deadline
 from mtpp.solvers.bounds.configuration.kernels.set_mixtures import FloatArray
+from mtpp.solvers.bounds.configuration.kernels.stage_network import Int8Array
 from mtpp.solvers.bounds.configuration.known_stages import KnownStages, rows_of
 from mtpp.solvers.bounds.mip.highs import RowProgram
 
@@ -32,7 +33,7 @@ _MIXED = 11
 """Mixtures of good weights and new ones that are tried."""
 
 MARGIN = 4e-6
-"""By how much more than a sum or a share is to be it has to be, for rounding."""
+"""By how much sums and shares have to be above their targets, for rounding."""
 
 TINY = 1e-7
 """In place of 0 where weights are divided."""
@@ -88,13 +89,14 @@ def fit_stages(
         if _WILD * k < total < np.inf and wild.expired():
             break
         met = sum(known.grow(weight, above, (1 - share) * weight + share * centre) for share in _GUIDES)
-        if len(known.within()) == 0 and not ended():  # any weights will do, as far as is known
+        inside = known.within()
+        if len(inside) == 0 and not ended():  # any weights will do, as far as is known
             return StageFit(2.0 * k, weight, weight)
-        centre = _best_mixture(known, centre, weight)
+        centre = _best_mixture(inside, centre, weight)
         if (total < np.inf and met == 0) or ended():
             break
-        told = np.concatenate([told, np.zeros(len(known.within()) - len(told), dtype=np.bool_)])
-        found = _largest(known, programme, told, weight, above, deadline, ended)
+        told = np.concatenate([told, np.zeros(len(inside) - len(told), dtype=np.bool_)])
+        found = _largest(inside, programme, told, weight, above, deadline, ended)
         if found is None:
             break
         former, (total, weight) = total, found
@@ -110,21 +112,22 @@ def fit_stages(
 
 
 def _largest(
-    known: KnownStages, programme: RowProgram, told: BoolArray, weight: FloatArray, above: float, deadline: Deadline,
+    inside: Int8Array, programme: RowProgram, told: BoolArray, weight: FloatArray, above: float, deadline: Deadline,
     ended: Callable[[], bool],
 ) -> tuple[float, FloatArray] | None:  # fmt: skip
     """Return the largest sum of weights of which no stage known holds more than 1, and those; None: no time.
 
     Parameters
     ----------
+    inside
+        Stages known within the limit, int8, shape (stages, n).
     programme
         Is told of the stages that hold more than *above*, the fullest first, and of those that hold more than 1 of what
         it comes to, until there are none.
     told
-        Stages within the limit that it has been told of, bool.
+        Which of them it has been told of, bool, shape (stages,).
     """
     n = len(weight)
-    inside = known.within()
     found: tuple[float, FloatArray] | None = None
     while True:
         held = inside @ weight
@@ -142,9 +145,8 @@ def _largest(
         found, above = (solved[0], weight), 1.0 + MARGIN
 
 
-def _best_mixture(known: KnownStages, centre: FloatArray, weight: FloatArray) -> FloatArray:
+def _best_mixture(inside: Int8Array, centre: FloatArray, weight: FloatArray) -> FloatArray:
     """Return the mixture of two weights that has the largest sum, no stage known holding more than 1."""
-    inside = known.within()
     by_centre, by_weight = inside @ centre, inside @ weight
     shares = np.linspace(0.0, 1.0, _MIXED)
     fullest = [float(((1 - share) * by_centre + share * by_weight).max(initial=TINY)) for share in shares]

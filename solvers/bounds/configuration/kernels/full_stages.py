@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mtpp.array_types import Int64Array
+from mtpp.array_types import Int32Array, Int64Array
 from mtpp.solvers.bounds.configuration.kernels.set_mixtures import FloatArray
 from mtpp.solvers.bounds.configuration.kernels.stage_network import Int8Array, StageNetwork
 from mtpp.solvers.jit import inlined, kernel, subroutine
@@ -45,14 +45,14 @@ class Paths(NamedTuple):
         Each op, then the ops that touch each tensor; the ops on the paths to any of them, and from any of them; shape
         (n + m, words).
     tensor_offsets, tensors
-        Tensors that touch each op, CSR, int64.
+        Tensors that touch each op, CSR, int64 and int32.
     """
 
     own: BitArray
     before: BitArray
     after: BitArray
     tensor_offsets: Int64Array
-    tensors: Int64Array
+    tensors: Int32Array
 
 
 class Growing(NamedTuple):
@@ -187,39 +187,21 @@ def _join(network: StageNetwork, paths: Paths, weight: FloatArray, x: int, stage
         stage.above[i] |= paths.before[x, i]
         stage.below[i] |= paths.after[x, i]
     stage.sums[0] += network.work[x]
-    stage.sums[1] += _touch(network, paths, x, stage)
+    stage.sums[1] += _count(network, paths, x, 1, stage)
     stage.total[0] += weight[x]
 
 
 @inlined
-def _touch(network: StageNetwork, paths: Paths, x: int, stage: Growing) -> int:
-    """Count an op among those of its tensors; return by how much what is cut grows."""
+def _count(network: StageNetwork, paths: Paths, x: int, by: int, stage: Growing) -> int:
+    """Count an op among those of its tensors, or with −1 no more; return by how much what is cut grows."""
     more = np.int64(0)
     for i in range(paths.tensor_offsets[x], paths.tensor_offsets[x + 1]):
         t = paths.tensors[i]
         size = network.pin_offsets[t + 1] - network.pin_offsets[t]
-        if size > 1:
-            if stage.touched[t] == 0:
-                more += network.transfer[t]
-            if stage.touched[t] == size - 1:
-                more -= network.transfer[t]
-        stage.touched[t] += 1
-    return int(more)
-
-
-@inlined
-def _untouch(network: StageNetwork, paths: Paths, x: int, stage: Growing) -> int:
-    """Count an op among those of its tensors no more; return by how much what is cut grows."""
-    more = np.int64(0)
-    for i in range(paths.tensor_offsets[x], paths.tensor_offsets[x + 1]):
-        t = paths.tensors[i]
-        size = network.pin_offsets[t + 1] - network.pin_offsets[t]
-        stage.touched[t] -= 1
-        if size > 1:
-            if stage.touched[t] == 0:
-                more -= network.transfer[t]
-            if stage.touched[t] == size - 1:
-                more += network.transfer[t]
+        was_cut = 0 < stage.touched[t] < size
+        stage.touched[t] += by
+        is_cut = 0 < stage.touched[t] < size
+        more += network.transfer[t] * (np.int64(is_cut) - np.int64(was_cut))
     return int(more)
 
 
@@ -244,8 +226,8 @@ def _thin(
                 last &= (paths.after[x, i] & stage.own[i]) == 0
             if not (first or last):
                 continue
-            more = _untouch(network, paths, x, stage)
-            _touch(network, paths, x, stage)
+            more = _count(network, paths, x, -1, stage)
+            _count(network, paths, x, 1, stage)
             saved = rate * (float(network.work[x]) - price * float(more))
             loss = weight[x] - saved + _NOISE * stage.total[0] * np.random.random()
             if leaving < 0 or loss < lowest:
@@ -254,7 +236,7 @@ def _thin(
             break
         stage.own[leaving // _WORD] &= ~(_ONE << np.uint64(leaving % _WORD))
         stage.sums[0] -= network.work[leaving]
-        stage.sums[1] += _untouch(network, paths, leaving, stage)
+        stage.sums[1] += _count(network, paths, leaving, -1, stage)
         stage.total[0] -= weight[leaving]
     stage.above[:] = 0
     stage.below[:] = 0
@@ -284,10 +266,10 @@ def _grow(
             more_work, more_cut, more = np.int64(0), np.int64(0), 0.0
             for i in range(drawn):
                 more_work += network.work[stage.drawn[i]]
-                more_cut += _touch(network, paths, stage.drawn[i], stage)
+                more_cut += _count(network, paths, stage.drawn[i], 1, stage)
                 more += weight[stage.drawn[i]]
             for i in range(drawn):
-                _untouch(network, paths, stage.drawn[i], stage)
+                _count(network, paths, stage.drawn[i], -1, stage)
             if more_work + more_cut > room:
                 continue
             dear = max(float(more_work) + price * float(more_cut), 0.0) + _AT_LEAST * most
