@@ -2,6 +2,10 @@
 
 On equal devices every stage has the capacity 1. On classes of devices each has a capacity of its own, which the
 programme chooses too: as many of the largest ones as devices may be used add up to their number.
+
+Weights are proposed in a box around the best ones known (Marsten, Hogan and Blankenship 1975). Its size is such that
+the programme promises some of the way to more than all stages, and not much more: within a small box it knows nearly
+all that there is to know, but there is little to gain. The programme is told of sets that break what it proposes only.
 """
 
 from __future__ import annotations
@@ -12,32 +16,67 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from mtpp.array_types import Float64Array, Int32Array, Int64Array
+from mtpp.array_types import BoolArray, Float64Array, Int32Array, Int64Array
+from mtpp.host.deadline import Deadline
 from mtpp.inference.instance import Instance
-from mtpp.solvers.bounds.frontier.scan import Sets
+from mtpp.solvers.bounds.convex_weights.pool import Pool
 from mtpp.solvers.bounds.mip.highs import RowProgram
 
-MOST_UNITS = 16_000
+MOST_UNITS = 500_000
 FEWEST_UNITS = 60
 """Weight of a full stage."""
 
-HANDY_ENTRIES = 3_000_000
+HANDY_ENTRIES = 8_000_000
 """Entries of a scan up to which weights may become finer."""
 
-_FIRST_BOX, _SMALLEST_BOX = 0.5, 0.02
+_DUST, _RELIEF = 8, 1.05
+"""Where there is no room, weights are left out that would be 0 in so much coarser integers, at most; how fast they come
+back. Many tiny weights make fronts long.
+"""
+
+_FIRST_BOX, _SMALLEST_BOX, _WIDEST_BOX = 0.5, 0.02, 2.0
+"""Sizes of boxes, of which the last one has no bounds."""
+
 _BOX_FLOOR = 0.1
 """A box reaches at least this share of an average weight beyond its centre, times its size."""
 
-_NEAR = 5e-4
+_STEP = 1.5
+"""By how much boxes grow and shrink."""
+
+_BEYOND = 0.002
+"""Part by which more than all stages is to be filled."""
+
+_LEAST_PROMISE, _MOST_PROMISE = 0.2, 0.9
+"""Parts of the way there that a box promises, at least and at most."""
+
+_NULLS = 3
+"""Proposals without success after which a box shrinks."""
+
+_NEAR = 2e-5
 """Gap of the linear programme that is not worth closing."""
 
-_PATIENCE = 6
-"""Proposals at the smallest box without success, after which weights are as good as they get."""
+_LEAST_LOOSE, _MOST_LOOSE, _LOOSE = 0.0005, 0.02, 0.5
+"""By how much less than a full stage sets hold that are looked for: part of the gap, at least and at most."""
 
-_GLANCE = 8
-"""Proposals between two looks at the whole linear programme."""
+_REPEATED = 6
+"""Times that the same proposal may come again, each time of finer integers."""
 
-_MOST_ROWS = 8000
+_GLANCE, _RARER = 8, 1.0
+"""Proposals between two looks at the whole linear programme, at least, and as part of those made so far."""
+
+_GLANCE_S = 5.0
+"""Seconds for such a look."""
+
+_WINDOW, _WINDOWS, _MORE_WINDOWS, _HOPE = 12, 1.5, 8.0, 0.003
+"""Proposals that have to come so near to the end that so many times as many would do, or weights are given up; more
+where a box promises to get there, or the whole programme to go beyond by some part.
+"""
+
+_TOLD = 200
+"""Sets that the programme is told of at a time."""
+
+_TOLERANCE = 1e-6
+"""By how much more than its capacity a stage may hold in the programme."""
 
 N = TypeVar("N", int, float)
 
@@ -71,31 +110,18 @@ class Seats:
         return total
 
 
-class Pool:
-    """Sets of ops that have been met, each once."""
-
-    def __init__(self) -> None:
-        self._known: set[bytes] = set()
-        self.ops: list[Int32Array] = []
-        self.cost: list[int] = []
-
-    def add(self, sets: Sets) -> list[int]:
-        """Take in sets; return the numbers of the new ones."""
-        new = []
-        for inside, cost in zip(np.packbits(sets.inside, axis=1), sets.cost.tolist(), strict=True):
-            key = inside.tobytes()
-            if key not in self._known:
-                self._known.add(key)
-                new.append(len(self.ops))
-                self.ops.append(np.flatnonzero(np.unpackbits(inside, count=sets.inside.shape[1])).astype(np.int32))
-                self.cost.append(cost)
-        return new
-
-
 class Proposal(NamedTuple):
     """Weights of the ops, int64, and what a stage of each class may hold, about."""
 
     weights: Int64Array
+    capacities: list[float]
+
+
+class _Solution(NamedTuple):
+    """Weights of the ops, float64, their sum, and what a stage of each class holds of them."""
+
+    total: float
+    weights: Float64Array
     capacities: list[float]
 
 
@@ -114,6 +140,10 @@ class Master:
         Capacities to begin with, in proportion.
     units
         Weight of a full stage.
+    patience
+        How slow it may get before weights are given up, 1 or more.
+    order
+        Ops as they are scanned, int32, shape (n,).
 
     Attributes
     ----------
@@ -134,105 +164,169 @@ class Master:
         best: Float64Array,
         rates: Sequence[float],
         units: int,
+        patience: float,
+        order: Int32Array,
     ) -> None:
-        self._pools, self._seats = pools, seats
-        self.best, self.total = best, 0.0
+        self._pools, self._seats, self._rooms = pools, seats, rooms
+        self._told: list[BoolArray] = [np.empty(0, dtype=np.bool_) for _ in pools]
         self._program = _program(len(best), seats)
-        for c, (pool, room) in enumerate(zip(pools, rooms, strict=True)):
-            self._add(c, [i for i, cost in enumerate(pool.cost) if cost <= room][-_MOST_ROWS:])
-        self.entries = 0
-        self._rates = list(rates)
-        self._box, self._units = _FIRST_BOX, units
-        self._failures = self._proposals = 0
-        self._possible = np.inf
-        self.hopeless = False
+        self.best, self.total = best, 0.0
+        self._rates, self._patience, self._order = list(rates), patience, order
+        self._box, self._nulls = _FIRST_BOX, 0
+        self._possible = self._highest = np.inf  # in the box, and in all
+        self._units, self._finest, self._finer, self.entries = units, float(MOST_UNITS), 1, 0
+        self._last: Int64Array = np.empty(0, dtype=np.int64)
+        self._repeated = self._proposals = 0
+        self._glance, self._before, self._slow = _GLANCE, 0.0, False
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether the sets that are known keep weights from filling more than all stages."""
+        return self._highest <= self._seats.most * (1 + _TOLERANCE)
 
     @property
     def exhausted(self) -> bool:
         """Whether weights cannot be improved much more by these means."""
-        return self._failures >= _PATIENCE or self._possible <= self.total * (1 + _NEAR)
+        return self._slow or self._repeated >= _REPEATED or self._highest <= self.total * (1 + _NEAR)
 
-    def propose(self, time_limit_s: float) -> Proposal | None:
+    @property
+    def loose(self) -> float:
+        """By what part less than a full stage sets are to hold that are looked for."""
+        return max(_LEAST_LOOSE, min(_MOST_LOOSE, _LOOSE * self._gap))
+
+    @property
+    def _gap(self) -> float:
+        """By what part more the box promises than the best weights fill; 1 if there are none."""
+        return max(_NEAR, self._possible / self.total - 1) if self.total > 0.0 and self._possible < np.inf else 1.0
+
+    def propose(self, deadline: Deadline) -> Proposal | None:
         """Return the next weights as integers; None where the time did not suffice."""
         if self.total == 0.0:
-            return self._rounded(self.best, self._rates)
+            return self._rounded(float(self.best.sum()), self.best, self._rates)
+        most = self._seats.most
         self._proposals += 1
-        if self._proposals % _GLANCE == 0:
-            highest = np.full(len(self.best), float(self._seats.most))
-            solved = self._solved(np.zeros(len(self.best)), highest, time_limit_s)
-            self.hopeless = solved is not None and solved[0] <= self._seats.most
-            if self.hopeless:
-                return self._rounded(self.best, self._rates)
-        reach = self._box * _BOX_FLOOR * self._seats.most / len(self.best)
-        lowest = np.maximum(0.0, self.best * (1 - self._box) - reach)
-        solved = self._solved(lowest, self.best * (1 + self._box) + reach, time_limit_s)
+        if self._proposals >= self._glance and self._possible <= most and not self.hopeless:
+            self._solved(_WIDEST_BOX, Deadline(min(deadline.remaining_s(), _GLANCE_S)))
+            self._glance = self._proposals + max(_GLANCE, int(_RARER * self._proposals))
+        if self._proposals % _WINDOW == 0:
+            gained, missing = self.total - self._before, min(most, self._highest) - self.total
+            hope = self._possible > most or most * (1 + _HOPE) < self._highest < np.inf
+            windows = _MORE_WINDOWS if hope else _WINDOWS
+            self._slow = windows * self._patience * gained < missing
+            self._before = self.total
+        solved = self._promising(deadline)
         if solved is None:
             return None
-        self._possible = solved[0]
-        return self._rounded(*solved[1:])
+        self._possible = solved.total
+        fine = self._finer * len(self.best) / most / self._gap  # roundings of all ops of a stage are less than the gap
+        handy = self._units * HANDY_ENTRIES / max(1, self.entries)
+        self._units = int(max(FEWEST_UNITS, min(_DUST * self._finest, MOST_UNITS, fine, handy)))
+        proposal = self._rounded(*solved)
+        if np.array_equal(proposal.weights, self._last):
+            self._finer *= 2
+            self._repeated += 1
+        self._last = proposal.weights
+        return proposal
+
+    def _promising(self, deadline: Deadline) -> _Solution | None:
+        """Return the most weight in a box that promises some of the way to more than all stages, not all of it."""
+        goal = max(self.total * (1 + _NEAR), min(self._seats.most * (1 + _BEYOND), self._highest))
+        least, most = (self.total + part * (goal - self.total) for part in (_LEAST_PROMISE, _MOST_PROMISE))
+        solved = self._solved(self._box, deadline)
+        while solved is not None and solved.total > most and self._box > _SMALLEST_BOX:
+            self._box = max(_SMALLEST_BOX, self._box / _STEP)
+            solved = self._solved(self._box, deadline)
+        while solved is not None and solved.total < least and self._box < _WIDEST_BOX:
+            self._box *= _STEP
+            solved = self._solved(self._box, deadline)
+        return solved
 
     def take(self, proposal: Proposal, share: float) -> None:
         """Learn how many stages some weights fill at least."""
+        if 2 * self.entries < HANDY_ENTRIES:
+            self._finest = min(MOST_UNITS, _RELIEF * self._finest)
         if share > self.total:
-            if self.total and share - self.total > 0.5 * (self._possible - self.total):
-                self._box = min(1.0, 1.5 * self._box)
             self.best, self.total = proposal.weights / proposal.weights.sum() * share, share
             self._rates = proposal.capacities
-            self._failures = 0
+            self._repeated = self._nulls = 0
             return
-        if self._box > 0.2:
-            self._box *= 0.6
-        elif self._units < MOST_UNITS and self.entries < HANDY_ENTRIES:
-            self._units *= 2
-        elif self._box > _SMALLEST_BOX:
-            self._box = max(_SMALLEST_BOX, 0.6 * self._box)
-        else:
-            self._failures += 1
+        self._nulls += 1
+        if self._nulls % _NULLS == 0:
+            self._box = max(_SMALLEST_BOX, self._box / _STEP)
 
     def coarser(self) -> bool:
         """Use smaller integers from now on; return whether there are any."""
         if self._units <= FEWEST_UNITS:
-            self._failures = _PATIENCE
+            self._repeated = _REPEATED
             return False
-        self._units = max(FEWEST_UNITS, self._units // 2)
+        self._finest = max(1.0, min(self._finest, self._units) / 2)
+        self._units, self.entries = max(FEWEST_UNITS, self._units // 2), HANDY_ENTRIES
         return True
 
-    def add(self, c: int, sets: Sets) -> None:
-        """Take in sets within the limit on devices of a class."""
-        self._add(c, self._pools[c].add(sets))
+    def _solved(self, box: float, deadline: Deadline) -> _Solution | None:
+        """Return the most weight in a box, of which no set known holds more than a stage may; None: no time."""
+        n, classes, most = len(self.best), len(self._pools), float(self._seats.most)
+        reach = box * _BOX_FLOOR * most / n
+        others = 0 if classes == 1 else 2 * classes + 1
+        lowest, highest = np.zeros(n + others), np.full(n + others, most)
+        if box < _WIDEST_BOX:
+            lowest[:n] = np.maximum(0.0, self.best * (1 - box) - reach)
+            highest[:n] = self.best * (1 + box) + reach
+        while True:
+            solved = self._program.solve(lowest, highest, deadline.remaining_s())
+            if solved is None:
+                return None
+            found = np.maximum(0.0, solved[1])
+            solution = _Solution(solved[0], found[:n], found[n : n + classes].tolist() if classes > 1 else [1.0])
+            if not self._tell(solution):
+                break
+        if box >= _WIDEST_BOX:
+            self._highest = solution.total
+        return solution
 
-    def _add(self, c: int, numbers: list[int]) -> None:
-        ops = [self._pools[c].ops[i] for i in numbers]
-        if len(self._pools) == 1:
-            self._program.add([(inside, np.ones(len(inside))) for inside in ops], 1.0)
-            return
-        own = np.array([len(self.best) + c], dtype=np.int32)
-        self._program.add(
-            [(np.concatenate([inside, own]), np.append(np.ones(len(inside)), -1.0)) for inside in ops], 0.0
-        )
+    def _tell(self, solution: _Solution) -> bool:
+        """Tell the programme of sets that hold more than a stage may; return whether there are any."""
+        n, rows = len(self.best), 0
+        for c, (pool, room, capacity) in enumerate(zip(self._pools, self._rooms, solution.capacities, strict=True)):
+            new = np.zeros(len(pool.cost) - len(self._told[c]), dtype=np.bool_)
+            told = self._told[c] = np.concatenate([self._told[c], new])
+            held = np.where(told | (pool.cost > room), -np.inf, pool.held(solution.weights))
+            fullest = np.argsort(-held, kind="stable")[:_TOLD]
+            broken = fullest[held[fullest] > capacity + _TOLERANCE]
+            told[broken] = True
+            rows += len(broken)
+            ops = [pool.ops(number) for number in broken.tolist()]
+            if len(self._pools) == 1:
+                self._program.add([(inside, np.ones(len(inside))) for inside in ops], 1.0)
+                continue
+            own = np.array([n + c], dtype=np.int32)
+            self._program.add(
+                [(np.concatenate([inside, own]), np.append(np.ones(len(inside)), -1.0)) for inside in ops], 0.0
+            )
+        return rows > 0
 
-    def _solved(
-        self, lowest: Float64Array, highest: Float64Array, time_limit_s: float
-    ) -> tuple[float, Float64Array, list[float]] | None:
-        """Return the most weight between bounds, the weights, and the capacities of the classes."""
-        n, classes = len(lowest), len(self._pools)
-        if classes == 1:
-            solved = self._program.solve(lowest, highest, time_limit_s)
-            return None if solved is None else (solved[0], np.maximum(0.0, solved[1]), [1.0])
-        others = 2 * classes + 1
-        most = np.full(others, float(self._seats.most))
-        solved = self._program.solve(
-            np.concatenate([lowest, np.zeros(others)]), np.concatenate([highest, most]), time_limit_s
-        )
-        if solved is None:
-            return None
-        return solved[0], np.maximum(0.0, solved[1][:n]), np.maximum(0.0, solved[1][n : n + classes]).tolist()
+    def _without_dust(self, weights: Float64Array) -> Float64Array:
+        """Return weights of which none is tiny: what ops along the scan have of those is given to one of them.
 
-    def _rounded(self, weights: Float64Array, capacities: Sequence[float]) -> Proposal:
-        total, held = float(weights.sum()), self._seats.held([float(one) for one in capacities])
+        Parameters
+        ----------
+        weights
+            A full stage holds 1.
+        """
+        dust = weights * self._finest < 0.5
+        swept = np.where(dust, weights, 0.0)[self._order]
+        lumps = np.floor(np.cumsum(swept) * self._finest)
+        swept[:] = np.diff(lumps, prepend=0.0) / self._finest
+        found = np.where(dust, 0.0, weights)
+        found[self._order] += swept
+        return found
+
+    def _rounded(self, total: float, weights: Float64Array, capacities: Sequence[float]) -> Proposal:
+        held = self._seats.held([float(one) for one in capacities])
         if not total > 0 or not held > 0:
             return Proposal(np.zeros(len(weights), dtype=np.int64), [1.0] * len(capacities))
-        whole = np.rint(weights / total * (self._seats.most * self._units)).astype(np.int64)
+        weights = self._without_dust(weights / total * self._seats.most)
+        whole = np.rint(weights * self._units).astype(np.int64)
         share = max(0, int(whole.sum()) - 1) / held
         return Proposal(whole, [one * share for one in capacities])
 

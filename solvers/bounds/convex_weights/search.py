@@ -33,10 +33,10 @@ from mtpp.solvers.bounds.convex_weights.master import (
     HANDY_ENTRIES,
     MOST_UNITS,
     Master,
-    Pool,
     Proposal,
     Seats,
 )
+from mtpp.solvers.bounds.convex_weights.pool import Pool
 from mtpp.solvers.bounds.frontier.device_terms import DeviceTerms
 from mtpp.solvers.bounds.frontier.kernels.fronts import Slope
 from mtpp.solvers.bounds.frontier.kernels.layers import AFTER, BEFORE, INSIDE, LABELS
@@ -52,8 +52,11 @@ _UNITS = 250
 _PER_STATE = 0.05
 """Entries of a state that there are for a unit of weight, about: fewer units where there are many states."""
 
-_GOOD = 0.95
-"""Sets with so much of a stage's weight become rows."""
+_MORE_PATIENCE, _AGAIN = 4.0, 0.003
+"""By how much more patience a limit is tried again that took too much, once one within that part of it is ruled out."""
+
+_STRIDE = 0.25
+"""Part of the way from the limit ruled out to the one that could not be, to the next."""
 
 _ALL_LABELS = 1 << BEFORE | 1 << INSIDE | 1 << AFTER
 
@@ -145,6 +148,9 @@ class ConvexWeightSearch(ScanSearch):
         self._scans: list[Scan] | None = None
         self._master: Master | None = None
         self._shares: dict[int, StageShares] = {}
+        self._hopeless = limits.target  # out of reach from here on, as sets known tell
+        self._patience = 1.0
+        self._given_up: list[tuple[int, Float64Array]] = []  # limits that took too much, falling, and weights there
 
     @property
     def shares(self) -> list[StageShares]:
@@ -158,13 +164,15 @@ class ConvexWeightSearch(ScanSearch):
         if limits.target < self._target:
             self._target = limits.target
             self._failed = min(self._failed, limits.target)
+            self._hopeless = min(self._hopeless, limits.target)
             self.put_off()
         while not self.ended and not self._limits.ended():
             if self._master is None:
+                self._forgive()
                 self._at = min(max(self._at, self._low + 1), self._failed - 1)
                 self._master = self._begin()
                 if self._low >= self._at:
-                    self._at, self._master = (self._low + self._failed) // 2, None
+                    self._at, self._master = self._between(), None
                     continue
             self._advance(self._master)
 
@@ -181,7 +189,7 @@ class ConvexWeightSearch(ScanSearch):
             self._master = self._begin()
         master, done = self._master, 0
         while done < entries and self._low < limit and not master.exhausted and not limits.ended():
-            proposal = master.propose(limits.deadline.remaining_s())
+            proposal = master.propose(limits.deadline)
             if proposal is None or not proposal.weights.any():
                 break
             share = self._price(master, proposal)
@@ -204,11 +212,13 @@ class ConvexWeightSearch(ScanSearch):
         self._rule_out_by_one_op(scans)
         handy = int(HANDY_ENTRIES / (_PER_STATE * max(1, sum(scan.states for scan in scans))))
         units = max(FEWEST_UNITS, min(_UNITS, handy))
+        for pool in self._pools:
+            pool.keep(self._best)
         rates = [
             room * float(self._best.sum() / max(1.0, self._best @ one.weight))
             for room, one in zip(rooms, self._terms.classes, strict=True)
         ]
-        return Master(self._pools, self._seats, rooms, self._best, rates, units)
+        return Master(self._pools, self._seats, rooms, self._best, rates, units, self._patience, self._order.order)
 
     def _rule_out_by_one_op(self, scans: list[Scan]) -> None:
         """Rule the limit out where an op is in no set within it: all weight is its own then."""
@@ -242,7 +252,7 @@ class ConvexWeightSearch(ScanSearch):
 
     def _advance(self, master: Master) -> None:
         """Price one proposal of weights, and go to another limit where that is called for."""
-        proposal = master.propose(self._limits.deadline.remaining_s())
+        proposal = master.propose(self._limits.deadline)
         if proposal is None:
             return
         if not proposal.weights.any() or master.hopeless:
@@ -252,16 +262,37 @@ class ConvexWeightSearch(ScanSearch):
         if share is not None:
             master.take(proposal, share)
         if self._low >= self._at:
-            self._at, self._best, self._master = (self._low + self._failed) // 2, master.best, None
+            self._at, self._best, self._master = self._between(), master.best, None
         elif master.exhausted:
             self._fail(master)
 
     def _fail(self, master: Master) -> None:
         """Go on at a lower limit."""
+        if master.hopeless:
+            self._hopeless, self._given_up = self._at, []
+        else:
+            self._given_up.append((self._at, master.best))
         self._failed = self._at
-        reached = max(1, int(self._at * min(1.0, master.total / self._seats.most)))
-        self._at = max(self._low + 1, min((self._low + self._failed) // 2, reached))
+        between, reached = self._between(), int(self._at * min(1.0, master.total / self._seats.most))
+        self._at = reached if self._low < reached < between else between
         self._best, self._master = master.best, None
+
+    def _forgive(self) -> None:
+        """Try the lowest limit given up again, with the weights known there, if one close to it is ruled out."""
+        self._given_up = [one for one in self._given_up if self._low < one[0] < self._hopeless]
+        self._failed = self._given_up[-1][0] if self._given_up else self._hopeless
+        close = self._failed - self._low <= _AGAIN / self._patience * self._failed
+        if close and not self._near and self._given_up:
+            self._patience *= _MORE_PATIENCE
+            self._at, self._best = self._given_up.pop()
+            self._failed = self._given_up[-1][0] if self._given_up else self._hopeless
+
+    def _between(self) -> int:
+        """Return a limit between the one ruled out and the one that could not be, nearer to the former.
+
+        What can be ruled out takes a fraction of the time that it takes to see of others that they cannot.
+        """
+        return self._low + max(1, int(_STRIDE * (self._failed - self._low)))
 
     def _price(self, master: Master, proposal: Proposal) -> float | None:
         """Return how many stages the weights fill at least, None if that took too much memory."""
@@ -269,7 +300,7 @@ class ConvexWeightSearch(ScanSearch):
         weights, total = proposal.weights, int(proposal.weights.sum())
         worth = np.zeros((len(weights), LABELS), dtype=np.int64)
         worth[:, INSIDE] = weights[self._order.order]
-        floors = [int(_GOOD * int(capacity)) + 1 for capacity in proposal.capacities]
+        floors = [int((1 - master.loose) * int(capacity)) + 1 for capacity in proposal.capacities]
         priced: list[Priced] = []
         for scan, floor in zip(self._scans, floors, strict=True):
             priced.append(scan.priced(worth, floor, self._room))
@@ -283,7 +314,7 @@ class ConvexWeightSearch(ScanSearch):
             self._take(self._proof(ruled_out, weights, [one + spare for one in held], [one.slope for one in priced]))
         for c, (scan, one, floor) in enumerate(zip(self._scans, priced, floors, strict=True)):
             sets = scan.sets(worth, one, floor)
-            master.add(c, Sets(sets.inside[:, self._position], sets.cost))
+            self._pools[c].add(Sets(sets.inside[:, self._position], sets.cost))
         all_held = [_most(one, floor, len(one.cost)) for one, floor in zip(priced, floors, strict=True)]
         if self._instance.uniform:
             self._keep_share(weights, max(1, all_held[0]), priced[0].slope)

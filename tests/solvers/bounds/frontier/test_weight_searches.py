@@ -10,6 +10,7 @@ from flow_proofs import claim_of
 from graph_strategies import LINK
 from seeds import sampled
 
+from benchmarks.wide_graphs import known_cells
 from mtpp.checker.checks import check_bound
 from mtpp.checker.report import Tier
 from mtpp.formats.graphs.recognise import read_graph
@@ -17,10 +18,15 @@ from mtpp.formats.io.source import read_source
 from mtpp.host.deadline import Deadline
 from mtpp.inference.instance import Instance
 from mtpp.machine.machine import Machine
+from mtpp.machine.presets import load_device
 from mtpp.solvers.bounds.convex_weights.search import ConvexWeightSearch
+from mtpp.solvers.bounds.frontier.narrow_search import on_narrow_order
 from mtpp.solvers.bounds.limits import BoundLimits
 from mtpp.solvers.bounds.position_weights.search import PositionWeightSearch
 from mtpp.solvers.bounds.registry import bound_entry
+from mtpp.solvers.reduction.reduction import reduce_instance
+
+MT5 = "hf__iryneko571_mt5-base-translation-ja_zh"
 
 SEARCHES = {"convex-weights": ConvexWeightSearch, "position-weights": PositionWeightSearch}
 
@@ -124,3 +130,17 @@ def test_proofs_of_a_model(method: str, checkout: Path, k: int) -> None:
     claim = claim_of(graph, LINK, k, [], lower.value, lower.proof)
     assert check_bound(claim, method, Tier.EXACT, int(instance.work.sum()), None)[0].passed
     assert lower.value >= int(instance.work.sum()) // k
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "k"), [("hf__xlnet-base-cased", 8), ("torchvision__swin_v2_s", 8), (MT5, 16)])
+def test_equal_weights_reach_the_optimum_of_models(shared_data: Path, name: str, k: int) -> None:
+    """Every limit below the bottleneck of the best partition known is ruled out."""
+    graph = read_graph(read_source(str(shared_data / "graphnet" / f"{name}.json.gz")))
+    instance = reduce_instance(Instance.build(graph, Machine.uniform(k, load_device()))).instance
+    known = known_cells()[name][str(k)]["upper"]
+    limits = BoundLimits(known, lower=9 * known // 10)
+    search = on_narrow_order(ConvexWeightSearch)(instance, limits)
+    assert search is not None
+    search.run(limits)
+    assert search.reached + 1 == known
