@@ -20,7 +20,7 @@ def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
     -----
     Exponential in the number of tensors that are live together along the order of the scan; with that fixed,
     O(n · (weight of a full stage)) for each proposal of weights. Solved if limits 0.005 % above the last one ruled out
-    could not be ruled out on the graph itself, as far as boxes around good weights tell.
+    could not be ruled out on the graph itself, as far as patience went.
     """
     if instance.k < 2:
         return BoundResult(None, solved=False)

@@ -6,20 +6,23 @@ programme chooses too: as many of the largest ones as devices may be used add up
 Weights are proposed in a box around the best ones known (Marsten, Hogan and Blankenship 1975). Its size is such that
 the programme promises some of the way to more than all stages, and not much more: within a small box it knows nearly
 all that there is to know, but there is little to gain. The programme is told of sets that break what it proposes only.
+
+Weights are rounded to integers, so fine that roundings hide less than the box promises. Where fronts of a scan grow too
+long by that, the tiny weights are swept together along its order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from mtpp.array_types import BoolArray, Float64Array, Int32Array, Int64Array
-from mtpp.host.deadline import Deadline
 from mtpp.inference.instance import Instance
 from mtpp.solvers.bounds.convex_weights.pool import Pool
+from mtpp.solvers.bounds.limits import BoundLimits
 from mtpp.solvers.bounds.mip.highs import RowProgram
 
 MOST_UNITS = 500_000
@@ -30,8 +33,8 @@ HANDY_ENTRIES = 8_000_000
 """Entries of a scan up to which weights may become finer."""
 
 _DUST, _RELIEF = 8, 1.05
-"""Where there is no room, weights are left out that would be 0 in so much coarser integers, at most; how fast they come
-back. Many tiny weights make fronts long.
+"""Where there is no room, weights are swept together that would be 0 in so much coarser integers, at most; how fast
+they come back. Many tiny weights make fronts long.
 """
 
 _FIRST_BOX, _SMALLEST_BOX, _WIDEST_BOX = 0.5, 0.02, 2.0
@@ -56,16 +59,15 @@ _NEAR = 2e-5
 """Gap of the linear programme that is not worth closing."""
 
 _LEAST_LOOSE, _MOST_LOOSE, _LOOSE = 0.0005, 0.02, 0.5
-"""By how much less than a full stage sets hold that are looked for: part of the gap, at least and at most."""
+"""By how much less than a full stage sets hold that are looked for: at least, at most, and as part of the gap."""
 
-_REPEATED = 6
-"""Times that the same proposal may come again, each time of finer integers."""
+_REFINED = 6
+"""Times that integers get finer where the same proposal comes again."""
 
-_GLANCE, _RARER = 8, 1.0
-"""Proposals between two looks at the whole linear programme, at least, and as part of those made so far."""
-
-_GLANCE_S = 5.0
-"""Seconds for such a look."""
+_GLANCE, _GLANCE_SHARE = 8, 0.1
+"""Proposals until the first look at the whole linear programme, after which it is looked at each time that there are
+twice as many; share of the time left for such a look.
+"""
 
 _WINDOW, _WINDOWS, _MORE_WINDOWS, _HOPE = 12, 1.5, 8.0, 0.003
 """Proposals that have to come so near to the end that so many times as many would do, or weights are given up; more
@@ -140,8 +142,10 @@ class Master:
         Capacities to begin with, in proportion.
     units
         Weight of a full stage.
+    entries
+        That a scan may have for weights to become finer.
     patience
-        How slow it may get before weights are given up, 1 or more.
+        How slow it may get before it is *slow*, 1 or more.
     order
         Ops as they are scanned, int32, shape (n,).
 
@@ -152,8 +156,8 @@ class Master:
         shape (n,).
     total
         Their sum.
-    entries
-        Of the last scans.
+    slow
+        Whether weights come nearer to filling more than all stages at all, but too slowly.
     """
 
     def __init__(
@@ -164,6 +168,7 @@ class Master:
         best: Float64Array,
         rates: Sequence[float],
         units: int,
+        entries: int,
         patience: float,
         order: Int32Array,
     ) -> None:
@@ -174,10 +179,11 @@ class Master:
         self._rates, self._patience, self._order = list(rates), patience, order
         self._box, self._nulls = _FIRST_BOX, 0
         self._possible = self._highest = np.inf  # in the box, and in all
-        self._units, self._finest, self._finer, self.entries = units, float(MOST_UNITS), 1, 0
+        self._units, self._finest, self._finer = units, float(MOST_UNITS), 1
+        self._entries, self._handy = 0, entries
         self._last: Int64Array = np.empty(0, dtype=np.int64)
-        self._repeated = self._proposals = 0
-        self._glance, self._before, self._slow = _GLANCE, 0.0, False
+        self._stuck = self.slow = False
+        self._proposals, self._taken, self._glance, self._before = 0, 0, _GLANCE, 0.0
 
     @property
     def hopeless(self) -> bool:
@@ -187,7 +193,7 @@ class Master:
     @property
     def exhausted(self) -> bool:
         """Whether weights cannot be improved much more by these means."""
-        return self._slow or self._repeated >= _REPEATED or self._highest <= self.total * (1 + _NEAR)
+        return self._stuck or self._highest <= self.total * (1 + _NEAR)
 
     @property
     def loose(self) -> float:
@@ -199,72 +205,79 @@ class Master:
         """By what part more the box promises than the best weights fill; 1 if there are none."""
         return max(_NEAR, self._possible / self.total - 1) if self.total > 0.0 and self._possible < np.inf else 1.0
 
-    def propose(self, deadline: Deadline) -> Proposal | None:
-        """Return the next weights as integers; None where the time did not suffice."""
+    def propose(self, limits: BoundLimits) -> Proposal | None:
+        """Return the next weights as integers; None where there was no time, or HiGHS failed."""
         if self.total == 0.0:
             return self._rounded(float(self.best.sum()), self.best, self._rates)
-        most = self._seats.most
         self._proposals += 1
-        if self._proposals >= self._glance and self._possible <= most and not self.hopeless:
-            self._solved(_WIDEST_BOX, Deadline(min(deadline.remaining_s(), _GLANCE_S)))
-            self._glance = self._proposals + max(_GLANCE, int(_RARER * self._proposals))
-        if self._proposals % _WINDOW == 0:
-            gained, missing = self.total - self._before, min(most, self._highest) - self.total
-            hope = self._possible > most or most * (1 + _HOPE) < self._highest < np.inf
-            windows = _MORE_WINDOWS if hope else _WINDOWS
-            self._slow = windows * self._patience * gained < missing
-            self._before = self.total
-        solved = self._promising(deadline)
+        if self._proposals >= self._glance and self._possible <= self._seats.most and not self.hopeless:
+            self._solved(_WIDEST_BOX, replace(limits, deadline=limits.deadline.share(_GLANCE_SHARE)))
+            self._glance = 2 * self._proposals
+        solved = self._promising(limits)
         if solved is None:
             return None
         self._possible = solved.total
-        fine = self._finer * len(self.best) / most / self._gap  # roundings of all ops of a stage are less than the gap
-        handy = self._units * HANDY_ENTRIES / max(1, self.entries)
-        self._units = int(max(FEWEST_UNITS, min(_DUST * self._finest, MOST_UNITS, fine, handy)))
-        proposal = self._rounded(*solved)
-        if np.array_equal(proposal.weights, self._last):
+        handy = self._units * self._handy / max(1, self._entries)
+        for _ in range(_REFINED):
+            fine = self._finer * len(self.best) / self._seats.most / self._gap  # roundings of a stage are less than it
+            self._units = int(max(FEWEST_UNITS, min(_DUST * self._finest, MOST_UNITS, fine, handy)))
+            proposal = self._rounded(*solved)
+            if not np.array_equal(proposal.weights, self._last):
+                break
             self._finer *= 2
-            self._repeated += 1
+        else:
+            self._stuck = True
         self._last = proposal.weights
         return proposal
 
-    def _promising(self, deadline: Deadline) -> _Solution | None:
+    def _promising(self, limits: BoundLimits) -> _Solution | None:
         """Return the most weight in a box that promises some of the way to more than all stages, not all of it."""
         goal = max(self.total * (1 + _NEAR), min(self._seats.most * (1 + _BEYOND), self._highest))
         least, most = (self.total + part * (goal - self.total) for part in (_LEAST_PROMISE, _MOST_PROMISE))
-        solved = self._solved(self._box, deadline)
+        solved = self._solved(self._box, limits)
         while solved is not None and solved.total > most and self._box > _SMALLEST_BOX:
             self._box = max(_SMALLEST_BOX, self._box / _STEP)
-            solved = self._solved(self._box, deadline)
+            solved = self._solved(self._box, limits)
         while solved is not None and solved.total < least and self._box < _WIDEST_BOX:
             self._box *= _STEP
-            solved = self._solved(self._box, deadline)
+            solved = self._solved(self._box, limits)
         return solved
 
-    def take(self, proposal: Proposal, share: float) -> None:
-        """Learn how many stages some weights fill at least."""
-        if 2 * self.entries < HANDY_ENTRIES:
+    def take(self, proposal: Proposal, share: float, entries: int) -> None:
+        """Learn how many stages some weights fill at least, and how many entries their scans had."""
+        self._entries = entries
+        if 2 * entries < self._handy:
             self._finest = min(MOST_UNITS, _RELIEF * self._finest)
         if share > self.total:
             self.best, self.total = proposal.weights / proposal.weights.sum() * share, share
-            self._rates = proposal.capacities
-            self._repeated = self._nulls = 0
-            return
-        self._nulls += 1
-        if self._nulls % _NULLS == 0:
-            self._box = max(_SMALLEST_BOX, self._box / _STEP)
+            self._nulls = 0
+        else:
+            self._nulls += 1
+            if self._nulls % _NULLS == 0:
+                self._box = max(_SMALLEST_BOX, self._box / _STEP)
+        self._taken += 1
+        if self._taken % _WINDOW == 0:
+            self._look_back()
+
+    def _look_back(self) -> None:
+        """See whether weights still come nearer to filling more than all stages fast enough."""
+        most = self._seats.most
+        gained, missing = self.total - self._before, min(most, self._highest) - self.total
+        hope = self._possible > most or most * (1 + _HOPE) < self._highest < np.inf
+        self.slow = (_MORE_WINDOWS if hope else _WINDOWS) * self._patience * gained <= missing
+        self._before = self.total
 
     def coarser(self) -> bool:
-        """Use smaller integers from now on; return whether there are any."""
+        """Use smaller integers from now on, for the scans had no room; return whether there are any."""
         if self._units <= FEWEST_UNITS:
-            self._repeated = _REPEATED
+            self._stuck = True
             return False
         self._finest = max(1.0, min(self._finest, self._units) / 2)
-        self._units, self.entries = max(FEWEST_UNITS, self._units // 2), HANDY_ENTRIES
+        self._units, self._entries = max(FEWEST_UNITS, self._units // 2), self._handy
         return True
 
-    def _solved(self, box: float, deadline: Deadline) -> _Solution | None:
-        """Return the most weight in a box, of which no set known holds more than a stage may; None: no time."""
+    def _solved(self, box: float, limits: BoundLimits) -> _Solution | None:
+        """Return the most weight in a box, of which no set known holds more than a stage may; None as in `propose`."""
         n, classes, most = len(self.best), len(self._pools), float(self._seats.most)
         reach = box * _BOX_FLOOR * most / n
         others = 0 if classes == 1 else 2 * classes + 1
@@ -273,7 +286,7 @@ class Master:
             lowest[:n] = np.maximum(0.0, self.best * (1 - box) - reach)
             highest[:n] = self.best * (1 + box) + reach
         while True:
-            solved = self._program.solve(lowest, highest, deadline.remaining_s())
+            solved = None if limits.ended() else self._program.solve(lowest, highest, limits.deadline.remaining_s())
             if solved is None:
                 return None
             found = np.maximum(0.0, solved[1])

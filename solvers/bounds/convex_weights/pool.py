@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from mtpp.array_types import BoolArray, Float64Array, Int32Array, Int64Array
+from mtpp.array_types import Float64Array, Int32Array, Int64Array
 from mtpp.solvers.bounds.frontier.scan import Sets
 
-_MOST_OPS = 20_000_000
-"""Ops of all sets together; beyond, the emptier half of the sets goes."""
+_MOST_OPS = 5_000_000
+"""Ops of all sets together; beyond, the emptier sets go, until half of that is left."""
 
 
 class Pool:
@@ -21,7 +21,7 @@ class Pool:
     """
 
     def __init__(self) -> None:
-        self._known: set[bytes] = set()
+        self._known: dict[bytes, None] = {}  # in the order of the sets
         self._ops: Int32Array = np.empty(0, dtype=np.int32)
         self._starts: Int64Array = np.zeros(1, dtype=np.int64)
         self.cost: Int64Array = np.empty(0, dtype=np.int64)
@@ -32,9 +32,13 @@ class Pool:
         for row, packed in enumerate(np.packbits(sets.inside, axis=1)):
             key = packed.tobytes()
             if key not in self._known:
-                self._known.add(key)
+                self._known[key] = None
                 new.append(row)
-        self._append(sets.inside[new], sets.cost[new])
+        of_row, ops = np.nonzero(sets.inside[new])
+        ends = self._starts[-1] + np.cumsum(np.bincount(of_row, minlength=len(new)))
+        self._ops = np.concatenate([self._ops, ops.astype(np.int32)])
+        self._starts = np.concatenate([self._starts, ends])
+        self.cost = np.concatenate([self.cost, sets.cost[new]])
 
     def held(self, weights: Float64Array) -> Float64Array:
         """Return what each set holds of some weights, float64, shape (sets,)."""
@@ -50,18 +54,11 @@ class Pool:
         """Forget the sets that hold least of some weights, if they are too many."""
         if len(self._ops) <= _MOST_OPS:
             return
-        fullest = np.argsort(-self.held(weights), kind="stable")[: len(self.cost) // 2]
-        inside: BoolArray = np.zeros((len(fullest), len(weights)), dtype=np.bool_)
-        for row, number in enumerate(fullest.tolist()):
-            inside[row, self.ops(number)] = True
-        cost = self.cost[fullest]
-        self._ops, self._starts, self.cost = self._ops[:0], self._starts[:1], self.cost[:0]
-        self._known = {packed.tobytes() for packed in np.packbits(inside, axis=1)}
-        self._append(inside, cost)
-
-    def _append(self, inside: BoolArray, cost: Int64Array) -> None:
-        of_row, ops = np.nonzero(inside)
-        ends = self._starts[-1] + np.cumsum(np.bincount(of_row, minlength=len(inside)))
-        self._ops = np.concatenate([self._ops, ops.astype(np.int32)])
-        self._starts = np.concatenate([self._starts, ends])
-        self.cost = np.concatenate([self.cost, cost])
+        sizes = np.diff(self._starts)
+        fullest = np.argsort(-self.held(weights), kind="stable")
+        stays = np.zeros(len(sizes), dtype=np.bool_)
+        stays[fullest[np.cumsum(sizes[fullest]) <= _MOST_OPS // 2]] = True
+        self._known = {key: None for key, stay in zip(self._known, stays.tolist(), strict=True) if stay}
+        self._ops = self._ops[np.repeat(stays, sizes)]
+        self._starts = np.append(0, np.cumsum(sizes[stays]))
+        self.cost = self.cost[stays]

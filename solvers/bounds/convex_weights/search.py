@@ -11,9 +11,12 @@ with it: the last front says for each one how much a set within it can hold, so 
 that they rule out at once.
 
 **Master.** A linear programme over the sets met so far proposes the next weights, in a box around the best ones known
-that shrinks and grows with its success (Marsten, Hogan and Blankenship 1975). A set that is met once serves at each
-limit that it keeps to. Nothing of the programme is trusted: weights are rounded to integers, and those are priced. They
-are small at first, for fronts are no longer than a stage holds weight.
+(:mod:`mtpp.solvers.bounds.convex_weights.master`). A set that is met once serves at each limit that it keeps to.
+Nothing of the programme is trusted: weights are rounded to integers, and those are priced. They are small at first, for
+fronts are no longer than a stage holds weight, and finer the less is missing.
+
+**Limits.** The first is just below the target. One is out of reach where the sets that are known tell so. One that
+takes too much is given up, and tried again with the weights known there when a limit close to it is ruled out.
 
 **Devices that differ** have a capacity B for each class, of which the programme chooses the proportions. Where as many
 of the largest ones as devices may be used come to less than Σ π, the limit is ruled out, in whatever order they stand.
@@ -22,7 +25,7 @@ of the largest ones as devices may be used come to less than Σ π, the limit is
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -52,8 +55,11 @@ _UNITS = 250
 _PER_STATE = 0.05
 """Entries of a state that there are for a unit of weight, about: fewer units where there are many states."""
 
-_MORE_PATIENCE, _AGAIN = 4.0, 0.003
-"""By how much more patience a limit is tried again that took too much, once one within that part of it is ruled out."""
+_MORE_PATIENCE, _MOST_PATIENCE = 4.0, 64.0
+"""By how much more patience a limit is tried again that took too much, and the most."""
+
+_AGAIN = 0.003
+"""Part of such a limit, over the patience, within which another one has to be ruled out before that."""
 
 _STRIDE = 0.25
 """Part of the way from the limit ruled out to the one that could not be, to the next."""
@@ -122,6 +128,14 @@ class DeviceShares(ScanProof):
         }
 
 
+class _GivenUp(NamedTuple):
+    """A limit that took too much, the best weights there, and the highest one that was ruled out then."""
+
+    limit: int
+    weights: Float64Array
+    low: int
+
+
 class ConvexWeightSearch(ScanSearch):
     """Limits from the target downwards, weights for each of them, and the highest limit ruled out on the way.
 
@@ -148,9 +162,9 @@ class ConvexWeightSearch(ScanSearch):
         self._scans: list[Scan] | None = None
         self._master: Master | None = None
         self._shares: dict[int, StageShares] = {}
-        self._hopeless = limits.target  # out of reach from here on, as sets known tell
+        self._out_of_reach = limits.target  # from here on, as sets known tell
         self._patience = 1.0
-        self._given_up: list[tuple[int, Float64Array]] = []  # limits that took too much, falling, and weights there
+        self._given_up: list[_GivenUp] = []  # falling
 
     @property
     def shares(self) -> list[StageShares]:
@@ -160,21 +174,20 @@ class ConvexWeightSearch(ScanSearch):
     def run(self, limits: BoundLimits) -> None:
         """Go on until the deadline, or the end, with what is known by now."""
         self._limits = limits
-        self._low = max(self._low, limits.lower - 1)
+        if limits.lower - 1 > self._low:  # what was given up may be tried again
+            self._low, self._patience = limits.lower - 1, 1.0
         if limits.target < self._target:
             self._target = limits.target
-            self._failed = min(self._failed, limits.target)
-            self._hopeless = min(self._hopeless, limits.target)
+            self._out_of_reach = min(self._out_of_reach, limits.target)
             self.put_off()
+        self._forget_passed()
         while not self.ended and not self._limits.ended():
+            if not self._low < self._at < self._failed:
+                self._choose(self._best if self._master is None else self._master.best)
             if self._master is None:
-                self._forgive()
-                self._at = min(max(self._at, self._low + 1), self._failed - 1)
                 self._master = self._begin()
-                if self._low >= self._at:
-                    self._at, self._master = self._between(), None
-                    continue
-            self._advance(self._master)
+            if self._low < self._at:
+                self._advance(self._master)
 
     def improve_at(self, limit: int, limits: BoundLimits, entries: int) -> int:
         """Improve the weights at a limit on equal devices until its scans had so many entries; return how many.
@@ -189,13 +202,10 @@ class ConvexWeightSearch(ScanSearch):
             self._master = self._begin()
         master, done = self._master, 0
         while done < entries and self._low < limit and not master.exhausted and not limits.ended():
-            proposal = master.propose(limits.deadline)
+            proposal = master.propose(limits)
             if proposal is None or not proposal.weights.any():
                 break
-            share = self._price(master, proposal)
-            if share is not None:
-                master.take(proposal, share)
-            done += master.entries + sum(scan.states for scan in self._scans or ())
+            done += self._price(master, proposal) + sum(scan.states for scan in self._scans or ())
         return done
 
     def shares_at(self, limit: int) -> StageShares | None:
@@ -210,15 +220,18 @@ class ConvexWeightSearch(ScanSearch):
         rooms = [one.room(self._at) for one in self._terms.classes]
         self._scans = scans = [Scan.within(layers, room) for layers, room in zip(self._layers, rooms, strict=True)]
         self._rule_out_by_one_op(scans)
-        handy = int(HANDY_ENTRIES / (_PER_STATE * max(1, sum(scan.states for scan in scans))))
-        units = max(FEWEST_UNITS, min(_UNITS, handy))
+        handy = min(HANDY_ENTRIES, self._room.entries // 2)
+        units = int(handy / (_PER_STATE * max(1, sum(scan.states for scan in scans))))
+        units = max(FEWEST_UNITS, min(_UNITS, units))
         for pool in self._pools:
             pool.keep(self._best)
         rates = [
             room * float(self._best.sum() / max(1.0, self._best @ one.weight))
             for room, one in zip(rooms, self._terms.classes, strict=True)
         ]
-        return Master(self._pools, self._seats, rooms, self._best, rates, units, self._patience, self._order.order)
+        return Master(
+            self._pools, self._seats, rooms, self._best, rates, units, handy, self._patience, self._order.order
+        )
 
     def _rule_out_by_one_op(self, scans: list[Scan]) -> None:
         """Rule the limit out where an op is in no set within it: all weight is its own then."""
@@ -252,50 +265,57 @@ class ConvexWeightSearch(ScanSearch):
 
     def _advance(self, master: Master) -> None:
         """Price one proposal of weights, and go to another limit where that is called for."""
-        proposal = master.propose(self._limits.deadline)
-        if proposal is None:
+        proposal = master.propose(self._limits)
+        if proposal is None or not proposal.weights.any() or master.hopeless:
+            if not self._limits.ended():
+                self._fail(master)
             return
-        if not proposal.weights.any() or master.hopeless:
-            self._fail(master)
-            return
-        share = self._price(master, proposal)
-        if share is not None:
-            master.take(proposal, share)
+        self._price(master, proposal)
         if self._low >= self._at:
-            self._at, self._best, self._master = self._between(), master.best, None
-        elif master.exhausted:
+            self._choose(master.best)
+        elif master.exhausted or master.slow:
             self._fail(master)
 
     def _fail(self, master: Master) -> None:
-        """Go on at a lower limit."""
+        """Go on at a lower limit, or at one given up before."""
         if master.hopeless:
-            self._hopeless, self._given_up = self._at, []
+            self._out_of_reach = self._at
         else:
-            self._given_up.append((self._at, master.best))
-        self._failed = self._at
-        between, reached = self._between(), int(self._at * min(1.0, master.total / self._seats.most))
-        self._at = reached if self._low < reached < between else between
-        self._best, self._master = master.best, None
+            self._given_up.append(_GivenUp(self._at, master.best, self._low))
+        self._choose(master.best, int(self._at * min(1.0, master.total / self._seats.most)))
 
-    def _forgive(self) -> None:
-        """Try the lowest limit given up again, with the weights known there, if one close to it is ruled out."""
-        self._given_up = [one for one in self._given_up if self._low < one[0] < self._hopeless]
-        self._failed = self._given_up[-1][0] if self._given_up else self._hopeless
-        close = self._failed - self._low <= _AGAIN / self._patience * self._failed
-        if close and not self._near and self._given_up:
-            self._patience *= _MORE_PATIENCE
-            self._at, self._best = self._given_up.pop()
-            self._failed = self._given_up[-1][0] if self._given_up else self._hopeless
+    def _choose(self, best: Float64Array, within_reach: int = 0) -> None:
+        """Choose the limit to go on at: the lowest one given up, if another close to it has been ruled out since.
 
-    def _between(self) -> int:
-        """Return a limit between the one ruled out and the one that could not be, nearer to the former.
-
-        What can be ruled out takes a fraction of the time that it takes to see of others that they cannot.
+        Otherwise one between those ruled out and those that could not be, nearer to the former: what can be ruled out
+        takes a fraction of the time that it takes to see of others that they cannot.
         """
-        return self._low + max(1, int(_STRIDE * (self._failed - self._low)))
+        self._best, self._master = best, None
+        self._forget_passed()
+        if self._given_up and self._patience < _MOST_PATIENCE:
+            limit, weights, low = self._given_up[-1]
+            closer = self._low > low and limit - self._low <= _AGAIN / self._patience * limit
+            if closer or self._close:
+                self._patience *= _MORE_PATIENCE
+                self._at, self._best = limit, weights
+                self._given_up.pop()
+                self._forget_passed()
+                return
+        between = self._low + max(1, int(_STRIDE * (self._failed - self._low)))
+        self._at = within_reach if self._low < within_reach < between else between
 
-    def _price(self, master: Master, proposal: Proposal) -> float | None:
-        """Return how many stages the weights fill at least, None if that took too much memory."""
+    def _forget_passed(self) -> None:
+        """Forget limits given up that have been ruled out, or are out of reach."""
+        self._given_up = [one for one in self._given_up if self._low < one.limit < self._out_of_reach]
+        self._failed = self._given_up[-1].limit if self._given_up else self._out_of_reach
+
+    @property
+    def _near(self) -> bool:
+        """Whether limits that could not be ruled out, with all patience, follow at once on those that were."""
+        return self._close and (not self._given_up or self._patience >= _MOST_PATIENCE)
+
+    def _price(self, master: Master, proposal: Proposal) -> int:
+        """Scan for what stages hold at most of some weights, if there is room; return how many entries were made."""
         assert self._scans is not None
         weights, total = proposal.weights, int(proposal.weights.sum())
         worth = np.zeros((len(weights), LABELS), dtype=np.int64)
@@ -306,8 +326,7 @@ class ConvexWeightSearch(ScanSearch):
             priced.append(scan.priced(worth, floor, self._room))
             if priced[-1].full:
                 self._cramped |= not master.coarser()
-                return None
-        master.entries = sum(len(one.fronts.cost) for one in priced)
+                return self._room.entries
         ruled_out, held = self._ruled_out(priced, floors, total)
         spare = (total - 1 - self._seats.held(held)) // self._seats.most
         if spare >= 0:
@@ -319,7 +338,10 @@ class ConvexWeightSearch(ScanSearch):
         if self._instance.uniform:
             self._keep_share(weights, max(1, all_held[0]), priced[0].slope)
         most = self._seats.held(all_held)
-        return self._seats.most * total / most if most > 0 else 2.0 * self._seats.most
+        share = self._seats.most * total / most if most > 0 else 2.0 * self._seats.most
+        entries = sum(len(one.fronts.cost) for one in priced)
+        master.take(proposal, share, entries)
+        return entries
 
     def _ruled_out(self, priced: list[Priced], floors: list[int], total: int) -> tuple[int, list[int]]:
         """Return the highest limit within which devices do not hold all weight, and what one of each class holds there.

@@ -92,6 +92,6 @@ class SearchRule:
         within = replace(limits, deadline=Deadline(_MOST_S), interrupted=ended)
         most = _STEP_ENTRIES * max(1, steps - spent)
         entries = self._search.improve_at(limit, within, most)
-        if entries < most and not ended():
+        if entries < most and not within.ended():
             self._settled = limit
         return self._search.shares_at(limit), spent + entries // _STEP_ENTRIES

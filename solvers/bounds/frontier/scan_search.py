@@ -115,6 +115,11 @@ class ScanSearch(ABC):
 
     @property
     def _near(self) -> bool:
+        """Whether no limits are left to be tried."""
+        return self._close
+
+    @property
+    def _close(self) -> bool:
         """Whether limits that could not be ruled out follow at once on those that were."""
         return self._failed < self._target and self._failed - self._low <= max(1, int(_CLOSE * self._failed))
 

@@ -134,11 +134,16 @@ class RowProgram:
         self._highs.changeColsBounds(len(self._all), self._all, lowest, highest)
         spent_s = self._highs.getRunTime()  # its clock adds up over all solves
         self._highs.setOptionValue("time_limit", spent_s + max(0.0, min(time_limit_s, 1e6)))
-        if self._highs.run() == highspy.HighsStatus.kError:
-            return None
+        if not self._optimal() and self._highs.getModelStatus() != highspy.HighsModelStatus.kTimeLimit:
+            self._highs.clearSolver()  # from the last basis it may find no optimum where there is one
+            self._optimal()
         if self._highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             return None
         return -self._highs.getInfo().objective_function_value, np.array(self._highs.getSolution().col_value)
+
+    def _optimal(self) -> bool:
+        self._highs.run()
+        return bool(self._highs.getModelStatus() == highspy.HighsModelStatus.kOptimal)
 
 
 class MatrixGame:

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from mtpp.array_types import BoolArray, Float64Array
-from mtpp.host.deadline import Deadline
 from mtpp.solvers.bounds.convex_weights.master import Master, Seats
 from mtpp.solvers.bounds.convex_weights.pool import Pool
 from mtpp.solvers.bounds.frontier.scan import Sets
+from mtpp.solvers.bounds.limits import BoundLimits
 
-OPS, STAGES = 12, 3
+OPS, STAGES, LIMITS = 12, 3, BoundLimits(10)
 
 
 def _some_sets(seed: int) -> BoolArray:
@@ -24,7 +24,7 @@ def _some_sets(seed: int) -> BoolArray:
 
 def _master(pool: Pool, best: Float64Array, units: int = 1000) -> Master:
     order = np.arange(OPS, dtype=np.int32)
-    return Master([pool], Seats((STAGES,), STAGES), [10], best, [1.0], units, 1.0, order)
+    return Master([pool], Seats((STAGES,), STAGES), [10], best, [1.0], units, 10**6, 1.0, order)
 
 
 def test_pools_know_each_set_once() -> None:
@@ -42,18 +42,20 @@ def test_pools_know_each_set_once() -> None:
         assert pool.ops(number).tolist() == np.flatnonzero(inside[row]).tolist()
 
 
-def test_full_pools_forget_the_emptier_half(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A set that was forgotten is taken in again."""
-    monkeypatch.setattr("mtpp.solvers.bounds.convex_weights.pool._MOST_OPS", 10)
+def test_full_pools_forget_the_emptiest_sets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They keep half of the ops there may be, and take in a forgotten set again."""
+    monkeypatch.setattr("mtpp.solvers.bounds.convex_weights.pool._MOST_OPS", 60)
     inside, weights = np.unique(_some_sets(2), axis=0), np.arange(1.0, OPS + 1)
-    inside = inside[np.argsort(inside @ weights)]
+    inside = inside[np.argsort(-(inside @ weights), kind="stable")]
     pool = Pool()
     pool.add(Sets(inside, np.zeros(len(inside), dtype=np.int64)))
     pool.keep(weights)
-    kept = len(inside) // 2
-    assert sorted(pool.held(weights)) == pytest.approx(sorted(inside @ weights)[-kept:])
-    pool.add(Sets(inside[:1], np.array([7])))
+    kept = int((np.cumsum(inside.sum(axis=1)) <= 30).sum())
+    assert 0 < kept < len(inside)
+    assert pool.held(weights) == pytest.approx(inside[:kept] @ weights)
+    pool.add(Sets(inside[[0, kept]], np.array([7, 7])))
     assert pool.cost.tolist() == [0] * kept + [7]
+    assert pool.ops(kept).tolist() == np.flatnonzero(inside[kept]).tolist()
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -70,26 +72,26 @@ def test_weights_come_to_the_fewest_sets_that_cover_all(seed: int) -> None:
     most = -linprog(-np.ones(OPS), rows, np.ones(len(rows)), bounds=(0, STAGES)).fun
     master = _master(pool, np.ones(OPS))
     for _ in range(200):
-        proposal = master.propose(Deadline())
+        proposal = master.propose(LIMITS)
         assert proposal is not None
-        master.take(proposal, int(proposal.weights.sum()) / int((rows @ proposal.weights).max()))
+        master.take(proposal, int(proposal.weights.sum()) / int((rows @ proposal.weights).max()), 1000)
         if master.exhausted or master.total > STAGES * 1.01:
             break
     assert master.total <= most * (1 + 1e-6)
     assert master.total >= min(most, STAGES) * 0.99
-    assert master.hopeless <= (most <= STAGES * (1 + 1e-5))
+    assert not master.hopeless or most <= STAGES * (1 + 1e-5)
 
 
 def test_tiny_weights_are_swept_together() -> None:
     """Where there was no room, the sum stays and hardly any weight is tiny."""
     best = np.array([1.0, 1e-3, 1e-3, 1e-3, 1e-3, 1.0, 1e-3, 1e-3, 1e-3, 1e-3, 1e-3, 1.0])
     master = _master(Pool(), best, units=2000)
-    fine = master.propose(Deadline())
+    fine = master.propose(LIMITS)
     assert fine is not None
     assert np.count_nonzero(fine.weights) == OPS
     for _ in range(4):
         assert master.coarser()
-    swept = master.propose(Deadline())
+    swept = master.propose(LIMITS)
     assert swept is not None
     assert np.count_nonzero(swept.weights) < 6
     assert swept.weights.sum() == pytest.approx(STAGES * 125, abs=4)

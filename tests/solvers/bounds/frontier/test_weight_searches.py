@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from mtpp.host.deadline import Deadline
 from mtpp.inference.instance import Instance
 from mtpp.machine.machine import Machine
 from mtpp.machine.presets import load_device
+from mtpp.solvers.bounds.convex_weights.master import Master
 from mtpp.solvers.bounds.convex_weights.search import ConvexWeightSearch
 from mtpp.solvers.bounds.frontier.narrow_search import on_narrow_order
 from mtpp.solvers.bounds.limits import BoundLimits
@@ -50,6 +52,26 @@ def test_all_limits_below_the_optimum_are_ruled_out() -> None:
                 case.hold("position-weights", search, known)
                 assert search.reached + 1 == case.optimum
                 assert (search.partition is not None) == (known > case.optimum)
+
+
+def test_limits_given_up_and_passed_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search that is told of a bound above a limit that it gave up goes on above it, as a new one does."""
+    went_on = 0
+    for case in searches.searched(range(60)):
+        limits, resumed = BoundLimits(case.optimum), ConvexWeightSearch(case.order, BoundLimits(case.optimum))
+        with monkeypatch.context() as impatient:
+            impatient.setattr("mtpp.solvers.bounds.convex_weights.master._WINDOW", 1)
+            impatient.setattr(Master, "_look_back", lambda master: setattr(master, "slow", True))
+            resumed.run(limits)
+        assert resumed.ended
+        passed = replace(limits, lower=(resumed.reached + 1 + case.optimum) // 2 + 1)
+        fresh = ConvexWeightSearch(case.order, passed)
+        for search in (resumed, fresh):
+            search.run(passed)
+            case.hold("convex-weights", search, case.optimum)
+        assert max(resumed.reached, passed.lower) == pytest.approx(max(fresh.reached, passed.lower), rel=1e-4)
+        went_on += fresh.reached >= passed.lower
+    assert went_on > 3
 
 
 @pytest.mark.parametrize("seed", [147, 249])
