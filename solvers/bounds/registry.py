@@ -95,7 +95,7 @@ BOUNDS = {
             Tier.EXACT,
             f"{_HERE}.convex_weights.bound",
             lane=1,
-            share=0.6,
+            share=0.75,
             ahead=0.3,
             device_orders=names.DEVICE_ORDERS,
         ),

@@ -64,14 +64,14 @@ _LEAST_LOOSE, _MOST_LOOSE, _LOOSE = 0.0005, 0.02, 0.5
 _REFINED = 6
 """Times that integers get finer where the same proposal comes again."""
 
-_GLANCE, _GLANCE_SHARE = 8, 0.1
+_GLANCE, _GLANCE_SHARE = 8, 0.25
 """Proposals until the first look at the whole linear programme, after which it is looked at each time that there are
 twice as many; share of the time left for such a look.
 """
 
-_WINDOW, _WINDOWS, _MORE_WINDOWS, _HOPE = 12, 1.5, 8.0, 0.003
+_WINDOW, _WINDOWS, _MORE_WINDOWS, _HOPE = 12, 1.5, 8.0, 0.5
 """Proposals that have to come so near to the end that so many times as many would do, or weights are given up; more
-where a box promises to get there, or the whole programme to go beyond by some part.
+where a box promises to get there, or the whole programme to go beyond by such a part of what is missing.
 """
 
 _TOLD = 200
@@ -263,7 +263,7 @@ class Master:
         """See whether weights still come nearer to filling more than all stages fast enough."""
         most = self._seats.most
         gained, missing = self.total - self._before, min(most, self._highest) - self.total
-        hope = self._possible > most or most * (1 + _HOPE) < self._highest < np.inf
+        hope = self._possible > most or _HOPE * missing < self._highest - most < np.inf
         self.slow = (_MORE_WINDOWS if hope else _WINDOWS) * self._patience * gained <= missing
         self._before = self.total
 

@@ -179,7 +179,7 @@ class ConvexWeightSearch(ScanSearch):
         if limits.target < self._target:
             self._target = limits.target
             self._out_of_reach = min(self._out_of_reach, limits.target)
-            self.put_off()
+            self._leave()
         self._forget_passed()
         while not self.ended and not self._limits.ended():
             if not self._low < self._at < self._failed:
@@ -196,7 +196,7 @@ class ConvexWeightSearch(ScanSearch):
         """
         self._limits = limits
         if self._at != limit:
-            self.put_off()
+            self._leave()
             self._at = limit
         if self._master is None:
             self._master = self._begin()
@@ -205,7 +205,7 @@ class ConvexWeightSearch(ScanSearch):
             proposal = master.propose(limits)
             if proposal is None or not proposal.weights.any():
                 break
-            done += self._price(master, proposal) + sum(scan.states for scan in self._scans or ())
+            done += self._price(master, proposal) + sum(scan.states for scan in self._scans_within())
         return done
 
     def shares_at(self, limit: int) -> StageShares | None:
@@ -218,7 +218,7 @@ class ConvexWeightSearch(ScanSearch):
     def _begin(self) -> Master:
         """Return the linear programme at the limit that is next."""
         rooms = [one.room(self._at) for one in self._terms.classes]
-        self._scans = scans = [Scan.within(layers, room) for layers, room in zip(self._layers, rooms, strict=True)]
+        scans = self._scans_within()
         self._rule_out_by_one_op(scans)
         handy = min(HANDY_ENTRIES, self._room.entries // 2)
         units = int(handy / (_PER_STATE * max(1, sum(scan.states for scan in scans))))
@@ -232,6 +232,13 @@ class ConvexWeightSearch(ScanSearch):
         return Master(
             self._pools, self._seats, rooms, self._best, rates, units, handy, self._patience, self._order.order
         )
+
+    def _scans_within(self) -> list[Scan]:
+        """Return the scans within the limit, one for each class of devices."""
+        if self._scans is None:
+            rooms = [one.room(self._at) for one in self._terms.classes]
+            self._scans = [Scan.within(layers, room) for layers, room in zip(self._layers, rooms, strict=True)]
+        return self._scans
 
     def _rule_out_by_one_op(self, scans: list[Scan]) -> None:
         """Rule the limit out where an op is in no set within it: all weight is its own then."""
@@ -258,7 +265,11 @@ class ConvexWeightSearch(ScanSearch):
             self._shares[self._at] = new
 
     def put_off(self) -> None:
-        """Give the memory of the linear programme and of the states back, until the next run."""
+        """Give the memory of the states back, until the next run."""
+        self._scans = None
+
+    def _leave(self) -> None:
+        """Leave the limit, with the best weights there."""
         self._scans = None
         if self._master is not None:
             self._best, self._master = self._master.best, None
@@ -290,7 +301,7 @@ class ConvexWeightSearch(ScanSearch):
         Otherwise one between those ruled out and those that could not be, nearer to the former: what can be ruled out
         takes a fraction of the time that it takes to see of others that they cannot.
         """
-        self._best, self._master = best, None
+        self._best, self._master, self._scans = best, None, None
         self._forget_passed()
         if self._given_up and self._patience < _MOST_PATIENCE:
             limit, weights, low = self._given_up[-1]
@@ -316,13 +327,13 @@ class ConvexWeightSearch(ScanSearch):
 
     def _price(self, master: Master, proposal: Proposal) -> int:
         """Scan for what stages hold at most of some weights, if there is room; return how many entries were made."""
-        assert self._scans is not None
+        scans = self._scans_within()
         weights, total = proposal.weights, int(proposal.weights.sum())
         worth = np.zeros((len(weights), LABELS), dtype=np.int64)
         worth[:, INSIDE] = weights[self._order.order]
         floors = [int((1 - master.loose) * int(capacity)) + 1 for capacity in proposal.capacities]
         priced: list[Priced] = []
-        for scan, floor in zip(self._scans, floors, strict=True):
+        for scan, floor in zip(scans, floors, strict=True):
             priced.append(scan.priced(worth, floor, self._room))
             if priced[-1].full:
                 self._cramped |= not master.coarser()
@@ -331,7 +342,7 @@ class ConvexWeightSearch(ScanSearch):
         spare = (total - 1 - self._seats.held(held)) // self._seats.most
         if spare >= 0:
             self._take(self._proof(ruled_out, weights, [one + spare for one in held], [one.slope for one in priced]))
-        for c, (scan, one, floor) in enumerate(zip(self._scans, priced, floors, strict=True)):
+        for c, (scan, one, floor) in enumerate(zip(scans, priced, floors, strict=True)):
             sets = scan.sets(worth, one, floor)
             self._pools[c].add(Sets(sets.inside[:, self._position], sets.cost))
         all_held = [_most(one, floor, len(one.cost)) for one, floor in zip(priced, floors, strict=True)]

@@ -229,7 +229,7 @@ SCHEDULE = {
     "bottleneck-guess": WEAK,
     "relaxation": [(1.0, 0.96), (0.96,)],
     "node-convex": [(0.08, 0.96), (0.96,)],
-    "convex-weights": [(0.3, 0.96), (0.6, 0.96)],
+    "convex-weights": [(0.3, 0.96), (0.75, 0.96)],
     "position-weights": [(0.4, 0.96), (0.7, 0.96)],
     "configuration": [(1.0, 0.96), (0.96,)],
     "branch-and-bound": [(1.0, 0.96), (0.96,)],
