@@ -217,8 +217,8 @@ class ConvexWeightSearch(ScanSearch):
 
     def _begin(self) -> Master:
         """Return the linear programme at the limit that is next."""
-        rooms = [one.room(self._at) for one in self._terms.classes]
         scans = self._scans_within()
+        rooms = [scan.limit for scan in scans]
         self._rule_out_by_one_op(scans)
         handy = min(HANDY_ENTRIES, self._room.entries // 2)
         units = int(handy / (_PER_STATE * max(1, sum(scan.states for scan in scans))))

@@ -99,6 +99,20 @@ def _simplex() -> highspy.Highs:
     return highs
 
 
+def _run(highs: highspy.Highs, time_limit_s: float) -> highspy.HighsModelStatus | None:
+    """Solve a linear programme, from the last basis at first; return how that ended, None for an error."""
+    spent_s = highs.getRunTime()  # its clock adds up over all solves
+    highs.setOptionValue("time_limit", spent_s + max(0.0, min(time_limit_s, 1e6)))
+    status = None
+    for again in (False, True):
+        if again:
+            highs.clearSolver()  # from the last basis it may find no optimum where there is one
+        status = None if highs.run() == highspy.HighsStatus.kError else highs.getModelStatus()
+        if status in _LP_ENDS:
+            break
+    return status
+
+
 class RowProgram:
     """Maximise c·x over x between bounds, subject to rows a·x ≤ b that are added one after the other.
 
@@ -132,18 +146,9 @@ class RowProgram:
     def solve(self, lowest: FloatArray, highest: FloatArray, time_limit_s: float) -> tuple[float, FloatArray] | None:
         """Return the maximum and x, None if there is none or the time did not suffice."""
         self._highs.changeColsBounds(len(self._all), self._all, lowest, highest)
-        spent_s = self._highs.getRunTime()  # its clock adds up over all solves
-        self._highs.setOptionValue("time_limit", spent_s + max(0.0, min(time_limit_s, 1e6)))
-        if not self._optimal() and self._highs.getModelStatus() != highspy.HighsModelStatus.kTimeLimit:
-            self._highs.clearSolver()  # from the last basis it may find no optimum where there is one
-            self._optimal()
-        if self._highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+        if _run(self._highs, time_limit_s) != highspy.HighsModelStatus.kOptimal:
             return None
         return -self._highs.getInfo().objective_function_value, np.array(self._highs.getSolution().col_value)
-
-    def _optimal(self) -> bool:
-        self._highs.run()
-        return bool(self._highs.getModelStatus() == highspy.HighsModelStatus.kOptimal)
 
 
 class MatrixGame:
@@ -230,22 +235,13 @@ class BoxProgram:
         """Return an optimum, None if the time did not suffice or HiGHS failed."""
         highs = self._highs
         highs.changeColsBounds(len(self._boxed), self._boxed, lower, upper)
-        spent_s = highs.getRunTime()  # its clock adds up over all solves
-        highs.setOptionValue("time_limit", spent_s + max(0.0, min(time_limit_s, 1e6)))
-        status = self._status()
-        if status not in _LP_ENDS:
-            highs.clearSolver()  # from the last basis it may find no optimum where there is one
-            status = self._status()
+        status = _run(highs, time_limit_s)
         self.failed = status not in _LP_ENDS
         if status != highspy.HighsModelStatus.kOptimal:
             return None
         solution = highs.getSolution()
         value = highs.getInfo().objective_function_value
         return LpSolution(value, np.array(solution.col_value), np.array(solution.row_dual))
-
-    def _status(self) -> highspy.HighsModelStatus | None:
-        ran = self._highs.run()
-        return None if ran == highspy.HighsStatus.kError else self._highs.getModelStatus()
 
 
 class _Told:
