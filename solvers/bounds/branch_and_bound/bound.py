@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -53,7 +54,10 @@ def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
     cells = instance.op_count * min(instance.k, instance.op_count)
     if cells > _MOST_CELLS:
         return BoundResult(None, solved=False, left_out=f"for up to {_MOST_CELLS} ops times stages, here {cells}")
-    return _Search(instance, limits).run(limits)
+    result = _Search(instance, limits).run(limits)
+    if limits.shares and result.lower is None and result.resume is None and not limits.ended():
+        return _Search(instance, replace(limits, shares=())).run(limits)  # full shares may leave trees stuck
+    return result
 
 
 class _Search:

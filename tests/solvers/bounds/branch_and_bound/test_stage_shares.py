@@ -51,21 +51,20 @@ def proof_holds(case: Searched, lower: LowerBound) -> None:
 @pytest.mark.parametrize("seeds", sampled([range(s, s + 25) for s in range(0, 1000, 25)], 3), ids=str)
 def test_bounds_by_weights(seeds: range) -> None:
     """Around the optimum, with the best weights and any, bounds do not exceed it and are about as good as without."""
-    proven = stuck = 0
+    proven = 0
     for case in searched(seeds):
         pick = random.Random(case.seed)
         for upper in {case.optimum, case.optimum + pick.randint(1, 9)}:
             known = (any_shares(case, upper - 1, drawn_weights(case, pick)), *best_shares(case, upper - 1))
             for shares in known:
                 lower, plain = run(case, upper, (shares,)).lower, run(case, upper, ()).lower
+                assert (lower is None) == (plain is None)
                 if lower is None or plain is None:
-                    stuck += lower is not plain  # at partitions whose cost has parts that the model leaves out
                     continue
                 assert lower.value >= 0.999 * min(plain.value, case.optimum)  # trees may get stuck at other cases
                 proof_holds(case, lower)
                 proven += 1
     assert proven > 10
-    assert stuck <= proven // 10
 
 
 @pytest.mark.parametrize("seeds", sampled([range(s, s + 40) for s in range(0, 1600, 40)], 2), ids=str)
