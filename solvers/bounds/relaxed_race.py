@@ -28,6 +28,9 @@ NO_ROOM = "for graphs with few live tensors, whose states fit into memory"
 _LEAST_TURN_S = 1.5
 """Seconds that a turn takes at least: with less time, fewer graphs race."""
 
+_TRAILING = 0.25
+"""Part of a turn of a relaxation after which it ends if the graph itself has come further, and can go on."""
+
 
 class LimitSearch(Protocol):
     """Search for the highest limit of ticks that can be ruled out."""
@@ -184,6 +187,7 @@ class Race:
             self._advance(one, self._limits.deadline)
 
     def _advance(self, one: _Contender, deadline: Deadline) -> None:
+        """Let a graph go on until a deadline, a relaxation only for a part of it where the graph itself leads."""
         if self._solved or one.unfit or one.ops > self._course.largest or self._limits.ended():
             return
         start = self._limits.start if one.relaxation is None else None
@@ -194,7 +198,14 @@ class Race:
             if one.search is None:
                 one.unfit = True
                 return
-        one.search.run(replace(self._limits, start=start, deadline=deadline, lower=self._lower))
+        search, interrupted, due = one.search, self._limits.interrupted, deadline.share(_TRAILING)
+        leader = self._whole if one.relaxation is not None and self._best is self._whole else None
+        led = leader is not None and leader.search is not None and not leader.search.ended
+
+        def ended() -> bool:
+            return (led and due.expired() and search.reached < self._lower) or interrupted()
+
+        search.run(replace(self._limits, start=start, deadline=deadline, lower=self._lower, interrupted=ended))
         one.search.put_off()
         if one.reached >= self._lower:
             self._best, self._lower = one, one.reached + 1

@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import json
 import random
+from itertools import count
 from typing import Any
 
+import numpy as np
 import oracles
 import pytest
 from flow_proofs import claim_of, grouped, random_problem
+from graph_strategies import LINK, random_graph
 from oracles import brute_force_optimum
 
 from mtpp.checker.checks import check_bound
 from mtpp.checker.report import Tier
 from mtpp.host.deadline import Deadline
+from mtpp.inference.instance import Instance
 from mtpp.inference.partition import Partition
+from mtpp.inference.relaxation import relax
+from mtpp.machine.machine import Machine
 from mtpp.solvers.bounds import relaxed_race
 from mtpp.solvers.bounds.configuration import bound as configuration
 from mtpp.solvers.bounds.limits import BoundLimits
 from mtpp.solvers.bounds.registry import bound_entry
-from mtpp.solvers.bounds.relaxed_race import Race
+from mtpp.solvers.bounds.relaxed_race import Course, Race
+from mtpp.solvers.reduction.reduced_instance import ReducedInstance
 from mtpp.solvers.reduction.reduction import reduce_instance
 from mtpp.solvers.relaxation import candidates
 
@@ -64,3 +71,54 @@ def test_bounds_of_relaxed_graphs_pass(method: str, part: int, monkeypatch: pyte
         assert claim.proof["relaxed"]["left_out"]
         passed += 1
     assert passed > 3
+
+
+class _Timed:
+    """A search that rules out one limit at once, or none, and goes on until it is told to end."""
+
+    solved = False
+    partition, shares = None, ()
+
+    def __init__(self, reached: int, *, ended: bool = False) -> None:
+        self.reached, self.ended = reached, ended
+        self.parts: list[float] = []
+
+    def run(self, limits: BoundLimits) -> None:
+        """Note which part of its time it had."""
+        whole_s = limits.deadline.remaining_s()
+        while not limits.ended():
+            pass
+        self.parts.append((whole_s - limits.deadline.remaining_s()) / whole_s)
+
+    def put_off(self) -> None:
+        """Keep nothing."""
+
+    def document(self) -> dict[str, Any]:
+        """Prove nothing."""
+        return {}
+
+
+@pytest.mark.parametrize(
+    ("of_graph", "of_relaxation", "ended", "short"),
+    [(50, -1, False, True), (50, 60, False, False), (50, -1, True, False), (-1, -1, False, False)],
+)
+def test_a_relaxation_has_less_time_where_the_graph_itself_leads(
+    of_graph: int, of_relaxation: int, monkeypatch: pytest.MonkeyPatch, *, ended: bool, short: bool
+) -> None:
+    """A quarter of its turn; all of it where it leads, nothing is proven, or the graph has come to its end."""
+    instance = Instance.build(random_graph(1, 8), Machine.uniform(3, LINK))
+    relaxed = _Timed(of_relaxation)
+    searches = iter([_Timed(of_graph, ended=ended), relaxed])
+    course = Course("convex-weights", Tier.EXACT, lambda *_: next(searches), 99, fewest=0, handy=99, alone=0.5)
+    ticks = count()
+
+    def limits() -> BoundLimits:
+        return BoundLimits(100, lower=10, deadline=Deadline(1000.0, clock=lambda: float(next(ticks))))
+
+    race = Race(instance, course, limits())
+    other = relaxed_race._Contender(ReducedInstance(instance), relax(instance, np.zeros(8, dtype=np.bool_)))
+    monkeypatch.setattr(race, "_made", lambda: [other])
+    for _ in range(2):  # the first time the graph itself has all of the time if it comes to something
+        race.run(limits())
+    part = relaxed.parts[0]
+    assert 0.2 < part < 0.45 if short else part > 0.95
