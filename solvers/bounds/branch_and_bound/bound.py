@@ -48,8 +48,9 @@ def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
     Notes
     -----
     O(n·k) variables and O(pins·k) rows, before those that work alone settles are left out; exponential at worst. A
-    tree whose proof is longer than ``limits.proof_bytes`` has tier ``solver``: nobody could check it. Overflow counts
-    by the parameters that do not fit, limits on memory do not count.
+    tree whose proof is longer than ``limits.proof_bytes`` has tier ``solver``: nobody could check it. Before it comes
+    to that it ends with what it has proven, and goes on when it is resumed. Overflow counts by the parameters that do
+    not fit, limits on memory do not count.
     """
     cells = instance.op_count * min(instance.k, instance.op_count)
     if cells > _MOST_CELLS:
@@ -66,6 +67,7 @@ class _Search:
     def __init__(self, instance: Instance, limits: BoundLimits) -> None:
         self._instance = instance
         self._upper, self._partition = limits.upper, limits.start
+        self._told = False  # whether what is proven was told when its proof was nearly too long
         stages = (1,) * min(instance.k, instance.op_count)
         self._trees = []
         shares = shares_within(limits.shares, limits.upper - 1)
@@ -89,14 +91,21 @@ class _Search:
         if all(tree.begun for _, tree in self._trees):
             self._trees = [best]
         blocks, tree = best
-        stop = _StallRule(tree, limits)
-        tree.run(stop.ended, limits.deadline.remaining_s, partial(self._found, blocks, limits))
-        refuted = tree.most_refuted
-        value = 0 if refuted < 0 else min(blocks.cutoff(refuted), limits.upper)
-        lower = _lower_bound(tree, value, limits) if value > limits.lower else None
-        done = tree.finished or value >= limits.target
+        stop, found = _StallRule(tree, limits), partial(self._found, blocks, limits)
+        tree.run(lambda: stop.ended() or self._is_due(tree), limits.deadline.remaining_s, found)
+        lower = _lower_bound(tree, blocks, limits)
+        if self._is_due(tree):
+            self._told = lower is not None and lower.is_proof
+            if not self._told:
+                tree.run(stop.ended, limits.deadline.remaining_s, found)
+                lower = _lower_bound(tree, blocks, limits)
+        done = tree.finished or _refuted(tree, blocks, limits) >= limits.target
         better = self._partition if self._partition is not limits.start else None
         return BoundResult(lower, done and not tree.failed, better, resume=None if done else self.run)
+
+    def _is_due(self, tree: BranchAndBound) -> bool:
+        """Say whether what is proven is to be told now, before its proof is too long."""
+        return tree.nearly_too_long and not self._told
 
     def _found(self, blocks: Blocks, limits: BoundLimits, block: Int32Array) -> int:
         """Take in a partition if it is one and better; return the most that stages may cost from now on."""
@@ -114,8 +123,16 @@ class _Search:
         return blocks.most(min(limits.target, self._upper))
 
 
-def _lower_bound(tree: BranchAndBound, value: int, limits: BoundLimits) -> LowerBound:
-    """Return what a tree has proven, of tier ``solver`` if the proof is too long to be shown."""
+def _refuted(tree: BranchAndBound, blocks: Blocks, limits: BoundLimits) -> int:
+    """Return the least ticks that partitions may cost, 0 if nothing is known."""
+    return 0 if tree.most_refuted < 0 else min(blocks.cutoff(tree.most_refuted), limits.upper)
+
+
+def _lower_bound(tree: BranchAndBound, blocks: Blocks, limits: BoundLimits) -> LowerBound | None:
+    """Return what a tree has proven above what is known, of tier ``solver`` if the proof is too long to be shown."""
+    value = _refuted(tree, blocks, limits)
+    if value <= limits.lower:
+        return None
     document = tree.document(value)
     if document is not None:
         return LowerBound(value, METHOD, Tier.EXACT, document)

@@ -10,6 +10,9 @@ from typing import Any
 from mtpp.solvers.bounds.branch_and_bound.blocks import Blocks
 from mtpp.solvers.bounds.branch_and_bound.multipliers import Multipliers
 
+_NEARLY = 0.8
+"""Of the bytes that a document may have: sizes are estimates."""
+
 _BRANCH_BYTES = 30
 """About what two nodes and the branch to them take in a document."""
 
@@ -48,6 +51,11 @@ class ProofTree:
         self._most_bytes = most_bytes
         self._bytes = 0
         self._nodes = [_Node()]
+
+    @property
+    def nearly_too_long(self) -> bool:
+        """Whether the document is about as long as it may be, or longer."""
+        return self._bytes > _NEARLY * self._most_bytes
 
     def branch(self, node: int, op: int, b: int) -> tuple[int, int]:
         """Divide a case by an op and a boundary (from 0 on); return the nodes where the op is outside and inside."""

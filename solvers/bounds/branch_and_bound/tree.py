@@ -164,6 +164,11 @@ class BranchAndBound:
         return self._first is None or ((self.begun or self.failed) and not self._open)
 
     @property
+    def nearly_too_long(self) -> bool:
+        """Whether the proof is about as long as it may be, or longer."""
+        return self._proof.nearly_too_long
+
+    @property
     def most_refuted(self) -> int:
         """The most that stages may cost so that there is no partition, −1 if nothing is known."""
         if self._first is None:

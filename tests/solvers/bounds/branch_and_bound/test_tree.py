@@ -10,7 +10,7 @@ import numpy as np
 import oracles
 import pytest
 from flow_proofs import claim_of, grouped, random_problem
-from graph_strategies import LINK
+from graph_strategies import LINK, random_graph
 
 from mtpp.checker.bounds.registry import CHECKERS
 from mtpp.inference.graph import CostGraph, Op
@@ -24,6 +24,8 @@ from mtpp.solvers.bounds.branch_and_bound.program import SCALE, StageProgram
 from mtpp.solvers.bounds.branch_and_bound.tree import BranchAndBound
 from mtpp.solvers.bounds.configuration.stage_weights import stage_weights
 from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
+from mtpp.solvers.certify.cell_state import CellLimits
+from mtpp.solvers.certify.cell_work import certify
 
 
 class Looks:
@@ -183,6 +185,25 @@ def test_a_long_proof_is_not_claimed() -> None:
     assert (shown.tier, kept.tier) == ("exact", "solver")
     assert kept.value == shown.value
     assert "nodes" not in kept.proof
+
+
+def test_what_is_proven_is_told_before_its_proof_is_too_long() -> None:
+    """A tree ends with a bound that can be checked; when it goes on it comes to the optimum."""
+    graph = random_graph(5, 24)
+    instance = Instance.build(graph, Machine.uniform(4, LINK))
+    known = certify(instance, CellLimits(60.0, bounds=("downset",)))
+    optimum = known.proven.value
+    whole = bound(instance, BoundLimits(optimum)).lower
+    assert whole is not None
+    assert whole.value == optimum
+    limits = BoundLimits(optimum, known.partition, proof_bytes=len(json.dumps(whole.proof)) // 2)
+    part = bound(instance, limits)
+    assert 0 < verified(part, graph, LINK, 4, [], optimum) < optimum
+    assert part.resume is not None
+    last = part.resume(limits)
+    assert last.solved
+    assert last.lower is not None
+    assert (last.lower.value, last.lower.tier) == (optimum, "solver")
 
 
 def test_nothing_is_proven_before_the_first_programme() -> None:
