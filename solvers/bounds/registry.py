@@ -47,7 +47,8 @@ class BoundEntry:
         Of the time left, for a turn before the lanes, beside others of that kind: it closes many a gap at once. It is
         a quarter as long if nothing is proven by then.
     makes_room
-        Whether it may go on for ever without result: having stood still, it makes room for lanes that are further.
+        Whether it may go on for ever without result: its turn ends early where its lane trails, and before the next it
+        makes room for lanes that are further.
     largest, power
         Ops times this power of the stages beyond which it follows in the first lane: a model of all stages then takes
         too long, and says too little, for a lane of its own.

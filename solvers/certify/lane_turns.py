@@ -18,6 +18,9 @@ _TIMES_ROOM = 3
 _DUE = 0.25
 """Part of a turn before the lanes after which it ends if nothing has been proven that was not known."""
 
+_TRAILING = 0.5
+"""Part of a turn of a bound that makes room after which it ends if its lane trails."""
+
 
 class BoundWork(Protocol):
     """Work at bounds, by name."""
@@ -99,7 +102,7 @@ class LaneTurns:
             thread.close()
 
     def _take_turns(self, lane: list[str]) -> None:
-        """Work at the bounds of a lane one after the other, and then on at those that are not through."""
+        """Work at the bounds of a lane one after the other, and then on at those left; the last ones make room."""
         work, thread = self._work, TimedThread()
         cut = []  # by their shares
         try:
@@ -107,17 +110,28 @@ class LaneTurns:
                 others = lane[number + 1 :] + [other for other in lane if work.unfinished(other)]
                 share = BOUNDS[name].share if others else 1.0
                 if not work.over() and not work.through(name):
-                    work.attempt(name, self._deadline.share(share), thread)
+                    self._take_turn(name, lane, self._deadline.share(share), thread)
                     if share < 1 and not work.through(name):
                         cut.append(name)
             while not work.over():
                 left = [name for name in lane if work.unfinished(name)]
                 if not left and not cut:
                     break
-                for name in left or [cut.pop()]:
+                for name in sorted(left, key=lambda name: BOUNDS[name].makes_room) or [cut.pop()]:
                     if BOUNDS[name].makes_room:
                         self._headway.make_room(lane, _TIMES_ROOM * work.seconds(name), work.over)
                     if not work.over():
-                        work.attempt(name, self._deadline, thread)
+                        self._take_turn(name, lane, self._deadline, thread)
         finally:
             thread.close()
+
+    def _take_turn(self, name: str, lane: list[str], end: Deadline, thread: TimedThread) -> None:
+        """Work at a bound of a lane; one that makes room ends early, for good, if the lane trails."""
+        due, ends = end.share(_TRAILING), False
+
+        def trails() -> bool:
+            nonlocal ends
+            ends = ends or (BOUNDS[name].makes_room and due.expired() and self._headway.trails(lane))
+            return ends
+
+        self._work.attempt(name, end, thread, trails)

@@ -244,14 +244,17 @@ SCHEDULE = {
         (3, ["relaxation node-convex relaxation node-convex",
              "convex-weights position-weights configuration configuration",
              "branch-and-bound exact-mip branch-and-bound exact-mip"]),
-        (50, ["relaxation node-convex branch-and-bound exact-mip relaxation branch-and-bound exact-mip node-convex",
+        (50, ["relaxation node-convex branch-and-bound exact-mip branch-and-bound relaxation exact-mip node-convex",
               "convex-weights position-weights configuration configuration"]),
     ],
 )  # fmt: skip
 def test_every_bound_has_its_lane_its_turns_and_its_shares(
     monkeypatch: pytest.MonkeyPatch, k: int, lanes: list[str]
 ) -> None:
-    """Weak ones one after the other, then two ahead of the lanes of strong ones, large models in the first."""
+    """Weak ones one after the other, then two ahead of the lanes of strong ones, large models in the first.
+
+    Those that make room go on after others that can be resumed.
+    """
     share = Deadline.share
 
     def shared(self: Deadline, part: float) -> Deadline:

@@ -97,3 +97,43 @@ def test_a_turn_ahead_that_comes_to_nothing_ends_early(*, proves: bool) -> None:
     Timed().turns(deadline).go_ahead([["convex-weights", "configuration"]])
     (part,) = parts
     assert part > 0.95 if proves else 0.2 < part < 0.45
+
+
+@pytest.mark.parametrize("leads", [False, True])
+def test_a_bound_that_makes_room_ends_its_turn_early_where_its_lane_trails(*, leads: bool) -> None:
+    """Not one that has come further than the others, and no other bound: these come to an end."""
+    parts: dict[str, float] = {}
+
+    class Timed(Work):
+        def attempt(
+            self, name: str, deadline: Deadline, thread: TimedThread, ended: Callable[[], bool] = lambda: False
+        ) -> None:
+            super().attempt(name, deadline, thread, ended)
+            whole_s = deadline.remaining_s()
+            with self.headway.at_work("convex-weights", Silent()) as other:
+                other.bound(8)
+                with self.headway.at_work(name, Silent()) as observer:
+                    observer.bound(9 if leads else 7)
+                    while not (ended() or deadline.expired()):
+                        pass
+            parts[name] = (whole_s - deadline.remaining_s()) / whole_s
+
+    ticks = count()
+    deadline = Deadline(1000.0, clock=lambda: float(next(ticks)))
+    Timed().turns(deadline).take([["relaxation"]])
+    Timed().turns(Deadline(1000.0, clock=lambda: float(next(ticks)))).take([["branch-and-bound"]])
+    assert parts["branch-and-bound"] > 0.95
+    assert parts["relaxation"] > 0.95 if leads else 0.45 < parts["relaxation"] < 0.7
+
+
+def test_bounds_that_make_room_go_on_after_the_others_of_their_lane() -> None:
+    """In each round."""
+
+    class Resumed(Work):
+        def unfinished(self, name: str) -> bool:
+            """Tell that each can go on once."""
+            return self.told.count(name) == 1
+
+    work = Resumed()
+    work.turns(Deadline(1e9)).take([["relaxation", "branch-and-bound"]])
+    assert work.told == ["relaxation", "branch-and-bound", "branch-and-bound", "relaxation"]
