@@ -48,7 +48,7 @@ class BoundEntry:
         a quarter as long if nothing is proven by then.
     makes_room
         Whether it may go on for ever without result: its turn ends early where its lane trails, and before the next it
-        makes room for lanes that are further.
+        makes room for lanes that are further. The search for partitions goes on in the meantime, if a thread is free.
     largest, power
         Ops times this power of the stages beyond which it follows in the first lane: a model of all stages then takes
         too long, and says too little, for a lane of its own.

@@ -28,6 +28,7 @@ from mtpp.solvers.certify.cell_state import CellLimits, Certification
 from mtpp.solvers.certify.device_reduction import DeviceReduction
 from mtpp.solvers.certify.headway import Headway
 from mtpp.solvers.certify.lane_turns import LaneTurns
+from mtpp.solvers.certify.spare_search import SpareSearch
 from mtpp.solvers.compilation import search_clock
 from mtpp.solvers.downsets.stage_shares import StageShares
 from mtpp.solvers.feasibility import refuse_infeasible
@@ -76,7 +77,7 @@ def certify(
 
     The cheap bounds come one after the other, then the lanes of strong ones side by side in the time left, as
     :class:`~mtpp.solvers.bounds.registry.BoundEntry` says of each. A bound that stands still makes room for the next
-    one of its lane, and goes on after it.
+    one of its lane, and goes on after it. With a time limit the search for partitions goes on where a core is free.
 
     Parameters
     ----------
@@ -137,6 +138,7 @@ class _CellWork:
             self._reduced = self._reduce()
             self._by_devices = DeviceReduction(self._instance, self._to_end)
             self._state = self._partitioned()
+            self._spare = self._spare_search()
             return self._bounded()
         except BaseException:
             self.give_up()  # or work that was begun would go on, with nobody to hear of it
@@ -150,6 +152,15 @@ class _CellWork:
         limits = Limits(deadline=self._deadline.share(_REDUCTION_SHARE), interrupted=self._to_end)
         reduced = self._in_time(lambda: reduce_instance(self._equal, ended=limits.ended), limits.deadline)
         return reduced or ReducedInstance(self._equal)
+
+    def _spare_search(self) -> SpareSearch | None:
+        """Return the search for what bounds leave free; None without a clock, whose results depend on counts alone."""
+        limits = self._limits
+        if limits.time_limit_s is None or limits.each or not self._on_equal or not self._aim.plain:
+            return None
+        deadline = self._deadline.share(_ENDS_AT)
+        own = SearchLimits(UNLIMITED, deadline=deadline, seed=limits.seed, interrupted=self._to_end)
+        return SpareSearch(self._reduced, own, self._take_partition)
 
     def _bounded(self) -> Certification:
         """Try the bounds."""
@@ -206,6 +217,21 @@ class _CellWork:
         """Tell whether a bound has come to its end, or was not worked at for a reason."""
         figure = self._state.bounds.get(name)
         return name in self._state.left_out or (figure is not None and figure.solved)
+
+    def search(self, seconds: float, thread: TimedThread, ended: Callable[[], bool]) -> None:
+        """Search for better partitions for so long, or until *ended* says so, where no bound needs the core."""
+        spare, best, upper = self._spare, self._state.partition, self._state.upper
+        if spare is None or best is None or upper is None or self._headway.at_work_count >= self._limits.jobs:
+            return
+        self._in_time(lambda: spare.take_turn(best, upper, seconds, ended), Deadline(seconds), thread)
+
+    def _take_partition(self, partition: Partition, found_by: str) -> None:
+        """Take in what the search has found, unless it was given up, or came too late."""
+        with self._lock:
+            better = {} if self._given_up or self._stopped() else self._better(partition, found_by)
+            if better:
+                self._told(**better)
+                self._observer.incumbent(self._state.upper or 0)
 
     def give_up(self) -> None:
         """End all work that has begun: nobody waits for its result."""
@@ -387,27 +413,23 @@ class _CellWork:
             best = max(best, proven, key=_value) if proven.is_proof else best
             if lower.value > state.lower.value:
                 self._observer.bound(lower.value)
-        partition, upper, algorithm = state.partition, state.upper, state.upper_algorithm
-        on_devices = self._by_devices.serves(name)
-        if result.partition is not None and upper is not None and (self._on_equal or on_devices):
-            lifted = self._reduction(name).lift(result.partition)
-            costs = self._aim.costs(lifted)
-            if self._aim.goal.value(costs) < upper and self._aim.goal.keeps(costs):
-                partition, upper, algorithm = lifted, self._aim.goal.value(costs), name
+        better: dict[str, object] = {}
+        if result.partition is not None and (self._on_equal or self._by_devices.serves(name)):
+            better = self._better(self._reduction(name).lift(result.partition), name)
         before = state.bounds.get(name)
         figure = BoundFigure(None, seconds, result.solved)
         if before is not None and before.value is not None:
             figure = replace(figure, value=before.value, proof=before.proof)
         if proven is not None and (figure.value is None or proven.value > figure.value):
             figure = replace(figure, value=proven.value, proof=with_small_proof(proven, name))
-        self._told(
-            partition=partition,
-            upper=upper,
-            upper_algorithm=algorithm,
-            lower=lower,
-            proven=best,
-            bounds=state.bounds | {name: figure},
-        )
+        self._told(lower=lower, proven=best, bounds=state.bounds | {name: figure}, **better)
+
+    def _better(self, partition: Partition, found_by: str) -> dict[str, object]:
+        """Return a partition as a change of the state, no change if it is no better than the one known."""
+        upper, goal, costs = self._state.upper, self._aim.goal, self._aim.costs(partition)
+        if upper is None or goal.value(costs) >= upper or not goal.keeps(costs):
+            return {}
+        return {"partition": partition, "upper": goal.value(costs), "upper_algorithm": found_by}
 
     def _reduction(self, name: str) -> ReducedInstance:
         """Return the instance that a bound is searched on, reduced."""

@@ -34,15 +34,38 @@ class Headway:
         """Return the ticks that a bound has raised what was known to; 0 where it has not."""
         return self._reached.get(name, 0)
 
+    @property
+    def at_work_count(self) -> int:
+        """How many bounds are at work."""
+        return len(self._at_work)
+
     def trails(self, lane: Collection[str]) -> bool:
         """Tell whether a bound at work has come further than those of a lane."""
         own = max(self._reached.get(name, 0) for name in lane)
         return any(self._reached.get(other, 0) > own for other in self._at_work.copy())
 
-    def make_room(self, lane: Collection[str], seconds: float, over: Callable[[], bool]) -> None:
-        """Wait as long as a lane trails, but no longer than that, nor when *over* says that all is over."""
+    def make_room(
+        self,
+        lane: Collection[str],
+        seconds: float,
+        over: Callable[[], bool],
+        meanwhile: Callable[[float, Callable[[], bool]], None],
+    ) -> None:
+        """Wait as long as a lane trails, but no longer than that, nor when *over* says that all is over.
+
+        Parameters
+        ----------
+        meanwhile
+            What can be done in the meantime, asked again and again: told of the seconds left, and of a function that
+            says when the wait is over.
+        """
         until = time.perf_counter() + seconds
-        while self.trails(lane) and time.perf_counter() < until and not over():
+
+        def ended() -> bool:
+            return not self.trails(lane) or time.perf_counter() >= until or over()
+
+        while not ended():
+            meanwhile(until - time.perf_counter(), ended)
             time.sleep(_LOOK_S)
 
 

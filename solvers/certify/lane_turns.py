@@ -48,6 +48,9 @@ class BoundWork(Protocol):
     def reached(self, name: str) -> int:
         """Return the ticks that a bound has come to; 0 for none."""
 
+    def search(self, seconds: float, thread: TimedThread, ended: Callable[[], bool]) -> None:
+        """Search for better partitions for so long, or until *ended* says so, where no bound needs the core."""
+
 
 class LaneTurns:
     """Lanes of bounds, and the time that there is for them."""
@@ -119,7 +122,10 @@ class LaneTurns:
                     break
                 for name in sorted(left, key=lambda name: BOUNDS[name].makes_room) or [cut.pop()]:
                     if BOUNDS[name].makes_room:
-                        self._headway.make_room(lane, _TIMES_ROOM * work.seconds(name), work.over)
+                        seconds = _TIMES_ROOM * work.seconds(name)
+                        self._headway.make_room(
+                            lane, seconds, work.over, lambda left_s, ended: work.search(left_s, thread, ended)
+                        )
                     if not work.over():
                         self._take_turn(name, lane, self._deadline, thread)
         finally:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import ceil
 from time import monotonic
@@ -15,7 +15,7 @@ from mtpp.inference.objective import bottleneck
 from mtpp.inference.partition import Partition
 from mtpp.solvers.downsets.prover import Prover
 from mtpp.solvers.limits import UNLIMITED, SearchLimits, SearchResult
-from mtpp.solvers.local_search.annealing import COOL, HOT, WARM, Annealer, Assignment, Start, best_of
+from mtpp.solvers.local_search.annealing import COOL, HOT, WARM, Annealer, Assignment, Schedule, Start, best_of
 from mtpp.solvers.local_search.coarse_start import coarse_start
 from mtpp.solvers.local_search.initial_partition import has_one_order
 from mtpp.solvers.orders.evolution import (
@@ -30,6 +30,9 @@ from mtpp.solvers.orders.evolution import (
 from mtpp.solvers.orders.slicing import segment_below
 from mtpp.solvers.step_times import move_s, order_s
 from mtpp.solvers.threads import Threads
+
+ORDER_SHARE = 0.15
+"""Of the time of each round, for evolved orders, in searches that anneal and evolve."""
 
 _RUNS = 8
 _POOL = 8
@@ -70,7 +73,8 @@ class Portfolio:
     runs and cool ones side by side, polishes the results, and cuts the orders that the best assignments imply, with
     random orders inside the stages. With *order_share* above 0 those orders then evolve as in ``brkga`` for that share
     of the time. A *prover* of the same instance is given a share of the evaluations before the first round and after
-    each, to end the search where the best is proven optimal.
+    each, to end the search where the best is proven optimal. *schedules* of the runs of all rounds, in turns, may be
+    given.
 
     Without a deadline the result depends on the seed and the number of evaluations alone.
     """
@@ -84,8 +88,10 @@ class Portfolio:
         *,
         order_share: float,
         prover: Prover | None = None,
+        schedules: Sequence[Schedule] | None = None,
     ) -> None:
         self._instance = instance
+        self._schedules = schedules
         self._prover = prover
         self._proof_share = _PROOF_SHARES[1]
         self._limits = limits
@@ -240,7 +246,9 @@ class Portfolio:
 
     def _anneal(self, number: int, length: int) -> None:
         self._limits.observer.phase("anneal")
-        schedules = _SCHEDULES if number > 0 else _FIRST_SCHEDULES if self._coarse else (HOT,)
+        schedules = self._schedules
+        if schedules is None:
+            schedules = _SCHEDULES if number > 0 else _FIRST_SCHEDULES if self._coarse else (HOT,)
         starts = [
             Start(self.pool[run % len(self.pool)].stage, schedules[run % len(schedules)]) for run in range(self._runs)
         ]

@@ -18,7 +18,7 @@ from mtpp.solvers.downsets.prover import Prover
 from mtpp.solvers.limits import UNLIMITED, SearchLimits, SearchResult
 from mtpp.solvers.local_search.initial_partition import first_result
 from mtpp.solvers.local_search.multilevel import LARGE, solve_by_levels
-from mtpp.solvers.local_search.portfolio import Portfolio
+from mtpp.solvers.local_search.portfolio import ORDER_SHARE, Portfolio
 from mtpp.solvers.orders.slicing import slice_order
 from mtpp.solvers.partitioners import brkga
 from mtpp.solvers.reduction.reduced_instance import ReducedInstance
@@ -28,9 +28,6 @@ from mtpp.solvers.relaxation.loop import MOVES_PER_STEP, RelaxationLoop, lifting
 from mtpp.solvers.threads import Threads
 from mtpp.solvers.unequal.partition import partition_unequal
 from mtpp.solvers.unequal.replicated import partition_replicated
-
-_ORDER_SHARE = 0.15
-"""Of the time of each round, for evolved orders."""
 
 _SEED_SHARE = 0.2
 """Of a time limit, for ``brkga`` with its own defaults beforehand: the result is none worse, where that suffices."""
@@ -78,7 +75,7 @@ def partition(instance: Instance, limits: SearchLimits) -> SearchResult:
     if reduced.instance.op_count <= LARGE:
         return search(reduced, limits, Prover(reduced, limits))
     with Threads(limits.jobs) as threads:
-        found = solve_by_levels(reduced.instance, _inside(limits, reduced), threads, order_share=_ORDER_SHARE)
+        found = solve_by_levels(reduced.instance, _inside(limits, reduced), threads, order_share=ORDER_SHARE)
     lower = None
     if limits.cheap_bounds:
         lower = cheap_bound(NODE, reduced, found.partition, found.bottleneck, limits.lower_bound, limits)
@@ -93,7 +90,7 @@ def search(reduced: ReducedInstance, limits: SearchLimits, prover: Prover) -> Se
         start = _first(reduced, limits, threads, prover)
         limits.observer.incumbent(start.bottleneck)
         inside = _inside(limits, reduced)
-        portfolio = Portfolio(reduced.instance, start, inside, threads, order_share=_ORDER_SHARE, prover=prover)
+        portfolio = Portfolio(reduced.instance, start, inside, threads, order_share=ORDER_SHARE, prover=prover)
         cheap = [_cheap_bound(NODE, reduced, limits, portfolio, prover)]
         portfolio.prove_first()
         cheap.append(_cheap_bound(FRACTION, reduced, limits, portfolio, prover))

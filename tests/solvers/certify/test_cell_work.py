@@ -10,17 +10,22 @@ from typing import Any
 
 import pytest
 from graph_strategies import LINK, chain, random_graph
+from oracles import brute_force_optimum
 
 from mtpp.errors import InconsistentBound
 from mtpp.host.deadline import Deadline
+from mtpp.host.stop_reason import StopReason
 from mtpp.inference.certificate import LowerBound
 from mtpp.inference.instance import Instance
+from mtpp.inference.objective import bottleneck
+from mtpp.inference.partition import Partition
 from mtpp.machine.machine import Machine
 from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
 from mtpp.solvers.bounds.registry import BOUNDS
 from mtpp.solvers.certify import cell_work as certifying
 from mtpp.solvers.certify.cell_state import CellLimits, Certification
 from mtpp.solvers.certify.cell_work import Headway, certify
+from mtpp.solvers.limits import SearchResult
 
 
 def test_a_bound_that_fails_ends_the_other_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -214,6 +219,40 @@ def test_what_can_go_on_has_not_finished(monkeypatch: pytest.MonkeyPatch) -> Non
     assert 0.05 < found.bounds["relaxation"].seconds <= found.total_seconds
 
 
+@pytest.mark.parametrize(("jobs", "searches"), [(2, True), (1, False)])
+def test_the_search_for_partitions_goes_on_beside_bounds(
+    monkeypatch: pytest.MonkeyPatch, *, jobs: int, searches: bool
+) -> None:
+    """Where one makes room for another that is further, and a core is free: what is found is that of the cell."""
+    graph = random_graph(1, 8)
+    instance = Instance.build(graph, Machine.uniform(3, LINK))
+
+    def stands_still(limits: BoundLimits) -> BoundResult:
+        return BoundResult(None, solved=False, resume=stands_still)
+
+    def leads(limits: BoundLimits) -> BoundResult:
+        limits.observer.bound(1)
+        while not limits.ended():
+            time.sleep(0.01)
+        return BoundResult(None, solved=False)
+
+    bounds = {"relaxation": stands_still, "convex-weights": leads}
+    monkeypatch.setattr(
+        certifying,
+        "bound_entry",
+        lambda name: SimpleNamespace(load=lambda: lambda _, limits: bounds[name](limits), tier="exact"),
+    )
+    monkeypatch.setattr(certifying._CellWork, "seconds", lambda self, name: 1e6)
+    start = Partition.from_stages(instance, [0] * 8)
+    found = SearchResult(start, bottleneck(instance, start), "slice", 0, StopReason.BUDGET)
+    told: list[Certification] = []
+    last = certify(instance, CellLimits(3.0, bounds=tuple(bounds), jobs=jobs), told.append, found=found)
+    assert last.upper == (brute_force_optimum(graph, LINK, 3) if searches else found.bottleneck)
+    assert last.upper_algorithm == ("anneal" if searches else "slice")
+    assert last.partition is not None
+    assert bottleneck(instance, last.partition) == last.upper == told[-1].upper
+
+
 RESUMED = ("relaxation", "configuration", "branch-and-bound")
 WEAK = [(0.08, 0.96)]
 SCHEDULE = {
@@ -275,7 +314,7 @@ def test_every_bound_has_its_lane_its_turns_and_its_shares(
     rooms: list[str] = []
     monkeypatch.setattr(Deadline, "share", shared)
     monkeypatch.setattr(certifying, "bound_entry", entry)
-    monkeypatch.setattr(Headway, "make_room", lambda self, lane, seconds, over: rooms.append(" ".join(lane)))
+    monkeypatch.setattr(Headway, "make_room", lambda self, lane, *others: rooms.append(" ".join(lane)))
     instance = Instance.build(random_graph(1, 150), Machine.uniform(k, LINK))
     certify(instance, CellLimits(600.0, bounds=tuple(BOUNDS), algorithm="slice"))
     assert {name: [parts for told, parts in tried if told == name] for name in BOUNDS} == SCHEDULE

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from itertools import chain, repeat
 
 from observers import Heard
 
@@ -29,9 +31,13 @@ def test_a_lane_trails_while_a_bound_at_work_is_further() -> None:
 
 
 def test_room_is_made_no_longer_than_needed() -> None:
-    """Until the other one ends, or until all is over; not at all for a lane that is as far."""
-    headway = Headway()
-    headway.make_room(["relaxation"], 1e9, lambda: False)
+    """Until the other one ends, or all is over; not at all for a lane that is as far. A search goes on meanwhile."""
+    headway, searches = Headway(), []
+
+    def search(seconds: float, ended: Callable[[], bool]) -> None:
+        searches.append((seconds, headway.at_work_count, ended()))
+
+    headway.make_room(["relaxation"], 1e9, lambda: False, search)
     begun, end = threading.Event(), threading.Event()
 
     def work() -> None:
@@ -43,9 +49,13 @@ def test_room_is_made_no_longer_than_needed() -> None:
     other = threading.Thread(target=work)
     other.start()
     begun.wait()
-    looks = iter([False, False, True])
-    headway.make_room(["relaxation"], 1e9, lambda: next(looks))
-    headway.make_room(["relaxation"], 0.0, lambda: False)
+    headway.make_room(["relaxation"], 0.0, lambda: False, search)
+    assert searches == []
+    looks = chain([False] * 3, repeat(True))
+    headway.make_room(["relaxation"], 1e9, lambda: next(looks), search)
+    assert [(at_work, ended) for _, at_work, ended in searches] == [(1, False), (1, True)]
+    assert 1e9 - 100 < searches[1][0] < searches[0][0] < 1e9
     threading.Timer(0.05, end.set).start()
-    headway.make_room(["relaxation"], 1e9, lambda: False)
+    headway.make_room(["relaxation"], 1e9, lambda: False, lambda _, ended: [None for _ in iter(ended, True)])
     other.join()
+    assert headway.at_work_count == 0

@@ -56,6 +56,10 @@ class Work:
         """Return the figure of a bound."""
         return self.figures.get(name, 0)
 
+    def search(self, seconds: float, thread: TimedThread, ended: Callable[[], bool]) -> None:
+        """Fail: no bound can go on, so that none makes room."""
+        raise AssertionError
+
 
 @pytest.mark.parametrize(
     ("figures", "order"),
@@ -127,13 +131,24 @@ def test_a_bound_that_makes_room_ends_its_turn_early_where_its_lane_trails(*, le
 
 
 def test_bounds_that_make_room_go_on_after_the_others_of_their_lane() -> None:
-    """In each round."""
+    """In each round, and with a search for partitions while room is made."""
 
     class Resumed(Work):
         def unfinished(self, name: str) -> bool:
             """Tell that each can go on once."""
             return self.told.count(name) == 1
 
+        def search(self, seconds: float, thread: TimedThread, ended: Callable[[], bool]) -> None:
+            """Note it, and let the other lane end."""
+            self.told.append("search")
+            other.__exit__(None, None, None)
+
+        def seconds(self, name: str) -> float:
+            """Return a long time."""
+            return 1e6
+
     work = Resumed()
+    other = work.headway.at_work("convex-weights", Silent())
+    other.__enter__().bound(5)
     work.turns(Deadline(1e9)).take([["relaxation", "branch-and-bound"]])
-    assert work.told == ["relaxation", "branch-and-bound", "branch-and-bound", "relaxation"]
+    assert work.told == ["relaxation", "branch-and-bound", "branch-and-bound", "search", "relaxation"]
