@@ -12,7 +12,7 @@ from mtpp.host.deadline import Deadline
 from mtpp.solvers.bounds.configuration.kernels.set_mixtures import FloatArray
 from mtpp.solvers.bounds.configuration.kernels.stage_network import Int8Array
 from mtpp.solvers.bounds.configuration.known_stages import KnownStages, rows_of
-from mtpp.solvers.bounds.mip.highs import RowProgram
+from mtpp.solvers.bounds.mip.highs import RowProgram, broken_rows
 
 _ROUNDS = 60
 """Rounds at most in which stages are met that hold too much."""
@@ -25,9 +25,6 @@ _GUIDES = (0.0, 0.5, 0.8, 0.95)
 
 _WILD, _WILD_SHARE = 1.3, 0.15
 """Sums of more than so many times k tell of stages that are not known yet; share of the time left to look for those."""
-
-_TOLD = 200
-"""Stages that the programme is told of at a time."""
 
 _MIXED = 11
 """Mixtures of good weights and new ones that are tried."""
@@ -130,14 +127,10 @@ def _largest(
     n = len(weight)
     found: tuple[float, FloatArray] | None = None
     while True:
-        held = inside @ weight
-        held[told] = -1.0
-        fullest = np.argsort(-held, kind="stable")[:_TOLD]
-        broken = fullest[held[fullest] > max(0.0, above)]
+        broken = broken_rows(inside @ weight, told, max(0.0, above))
         if len(broken) == 0 or ended():
             return found
         programme.add(rows_of(inside[broken]), 1.0)
-        told[broken] = True
         solved = programme.solve(np.zeros(n), np.ones(n), min(PROGRAMME_S, deadline.remaining_s()))
         if solved is None:
             return found

@@ -23,7 +23,7 @@ from mtpp.array_types import BoolArray, Float64Array, Int32Array, Int64Array
 from mtpp.inference.instance import Instance
 from mtpp.solvers.bounds.convex_weights.pool import Pool
 from mtpp.solvers.bounds.limits import BoundLimits
-from mtpp.solvers.bounds.mip.highs import RowProgram
+from mtpp.solvers.bounds.mip.highs import RowProgram, broken_rows
 
 MOST_UNITS = 500_000
 FEWEST_UNITS = 60
@@ -73,9 +73,6 @@ _WINDOW, _WINDOWS, _MORE_WINDOWS, _HOPE = 12, 1.5, 8.0, 0.5
 """Proposals that have to come so near to the end that so many times as many would do, or weights are given up; more
 where a box promises to get there, or the whole programme to go beyond by such a part of what is missing.
 """
-
-_TOLD = 200
-"""Sets that the programme is told of at a time."""
 
 _TOLERANCE = 1e-6
 """By how much more than its capacity a stage may hold in the programme."""
@@ -303,10 +300,8 @@ class Master:
         for c, (pool, room, capacity) in enumerate(zip(self._pools, self._rooms, solution.capacities, strict=True)):
             new = np.zeros(len(pool.cost) - len(self._told[c]), dtype=np.bool_)
             told = self._told[c] = np.concatenate([self._told[c], new])
-            held = np.where(told | (pool.cost > room), -np.inf, pool.held(solution.weights))
-            fullest = np.argsort(-held, kind="stable")[:_TOLD]
-            broken = fullest[held[fullest] > capacity + _TOLERANCE]
-            told[broken] = True
+            held = np.where(pool.cost > room, -np.inf, pool.held(solution.weights))
+            broken = broken_rows(held, told, capacity + _TOLERANCE)
             rows += len(broken)
             ops = [pool.ops(number) for number in broken.tolist()]
             if len(self._pools) == 1:

@@ -32,6 +32,8 @@ FloatArray = NDArray[np.float64]
 _EVERY_S = 0.02
 """Seconds between two messages about the dual bound."""
 
+_TOLD = 200
+"""Rows that a programme is told of at a time."""
 
 _TOLERANCES = {
     "mip_feasibility_tolerance": 1e-9,
@@ -149,6 +151,24 @@ class RowProgram:
         if _run(self._highs, time_limit_s) != highspy.HighsModelStatus.kOptimal:
             return None
         return -self._highs.getInfo().objective_function_value, np.array(self._highs.getSolution().col_value)
+
+
+def broken_rows(held: FloatArray, told: NDArray[np.bool_], at_most: float) -> NDArray[np.int64]:
+    """Return which rows a programme is to be told of next: the fullest ones that break their bound, so many at a time.
+
+    Parameters
+    ----------
+    held
+        a·x of each row; −∞ for one that does not count.
+    told
+        Which rows the programme has been told of, bool; those that are returned are marked.
+    at_most
+        b, with some tolerance.
+    """
+    fullest = np.argsort(-np.where(told, -np.inf, held), kind="stable")[:_TOLD]
+    broken = fullest[(held[fullest] > at_most) & ~told[fullest]]
+    told[broken] = True
+    return broken
 
 
 class MatrixGame:
