@@ -48,7 +48,9 @@ class BoundEntry:
         a quarter as long if nothing is proven by then.
     makes_room
         Whether it may go on for ever without result: its turn ends early where its lane trails, and before the next it
-        makes room for lanes that are further. The search for partitions goes on in the meantime, if a thread is free.
+        makes room for lanes that are further. The search for partitions goes on in the meantime, if a core is free.
+    parallel
+        Whether it works on as many cores as it may have.
     largest, power
         Ops times this power of the stages beyond which it follows in the first lane: a model of all stages then takes
         too long, and says too little, for a lane of its own.
@@ -65,6 +67,7 @@ class BoundEntry:
     share: float = WEAK_SHARE
     ahead: float = 0.0
     makes_room: bool = False
+    parallel: bool = False
     largest: float = inf
     power: int = 1
     device_orders: tuple[str, ...] = ()
@@ -109,7 +112,7 @@ BOUNDS = {
             ahead=0.4,
             device_orders=(names.FIXED,),
         ),
-        BoundEntry(names.CONFIGURATION, Tier.EXACT, f"{_HERE}.configuration.bound", lane=1, share=1.0),
+        BoundEntry(names.CONFIGURATION, Tier.EXACT, f"{_HERE}.configuration.bound", lane=1, share=1.0, parallel=True),
         BoundEntry(
             names.BRANCH_AND_BOUND,
             Tier.EXACT,

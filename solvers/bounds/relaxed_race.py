@@ -202,8 +202,12 @@ class Race:
         leader = self._whole if one.relaxation is not None and self._best is self._whole else None
         led = leader is not None and leader.search is not None and not leader.search.ended
 
+        trails = False
+
         def ended() -> bool:
-            return (led and due.expired() and search.reached < self._lower) or interrupted()
+            nonlocal trails
+            trails = trails or (led and due.expired() and search.reached < self._lower)
+            return trails or interrupted()
 
         search.run(replace(self._limits, start=start, deadline=deadline, lower=self._lower, interrupted=ended))
         one.search.put_off()

@@ -28,7 +28,7 @@ class CellLimits:
     bounds
         Names of the bounds to try, in the order of the registry.
     algorithm
-        Of the partition.
+        Of the first partition.
     each
         Work at every bound for itself, for tables that compare bounds: none is told what others have proven or left
         out because the ratio will do, and each gets an equal share of the time.

@@ -77,7 +77,8 @@ def certify(
 
     The cheap bounds come one after the other, then the lanes of strong ones side by side in the time left, as
     :class:`~mtpp.solvers.bounds.registry.BoundEntry` says of each. A bound that stands still makes room for the next
-    one of its lane, and goes on after it. With a time limit the search for partitions goes on where a core is free.
+    one of its lane, and goes on after it. Meanwhile the search for partitions goes on, on equal devices and with a time
+    limit, if a core is free.
 
     Parameters
     ----------
@@ -158,8 +159,7 @@ class _CellWork:
         limits = self._limits
         if limits.time_limit_s is None or limits.each or not self._on_equal or not self._aim.plain:
             return None
-        deadline = self._deadline.share(_ENDS_AT)
-        own = SearchLimits(UNLIMITED, deadline=deadline, seed=limits.seed, interrupted=self._to_end)
+        own = SearchLimits(UNLIMITED, seed=limits.seed, interrupted=self._to_end)
         return SpareSearch(self._reduced, own, self._take_partition)
 
     def _bounded(self) -> Certification:
@@ -178,9 +178,10 @@ class _CellWork:
         turns = LaneTurns(self, self._deadline, self._headway, self._observer)
         turns.go_ahead(lanes)
         turns.take(lanes)
-        return self._told(
-            stopped=self._stopped() or (StopReason.TIME_LIMIT if self._cut_short() else StopReason.FINISHED)
-        )
+        with self._lock:
+            stopped = self._stopped() or (StopReason.TIME_LIMIT if self._cut_short() else StopReason.FINISHED)
+            self.give_up()  # nothing is told after this
+            return self._told(stopped=stopped)
 
     def _look(self, state: Certification) -> None:
         """Derive the bottleneck of a new partition once more, and hold all bounds against it."""
@@ -219,19 +220,26 @@ class _CellWork:
         return name in self._state.left_out or (figure is not None and figure.solved)
 
     def search(self, seconds: float, thread: TimedThread, ended: Callable[[], bool]) -> None:
-        """Search for better partitions for so long, or until *ended* says so, where no bound needs the core."""
-        spare, best, upper = self._spare, self._state.partition, self._state.upper
-        if spare is None or best is None or upper is None or self._headway.at_work_count >= self._limits.jobs:
+        """Search for better partitions for so long, or until *ended* says so, while bounds leave a core free."""
+        spare, state, jobs = self._spare, self._state, self._limits.jobs
+        if spare is None or state.partition is None or state.upper is None or self._headway.fills(jobs):
             return
-        self._in_time(lambda: spare.take_turn(best, upper, seconds, ended), Deadline(seconds), thread)
+        best = state.partition, state.upper
+        deadline = Deadline(min(seconds, self._deadline.remaining_s()), clock=search_clock)
+
+        def ends() -> bool:
+            return ended() or self._headway.fills(jobs)
+
+        self._in_time(lambda: spare.take_turn(*best, deadline, ends), deadline, thread)
 
     def _take_partition(self, partition: Partition, found_by: str) -> None:
-        """Take in what the search has found, unless it was given up, or came too late."""
+        """Take in what the search has found, unless nobody waits for it any more."""
         with self._lock:
-            better = {} if self._given_up or self._stopped() else self._better(partition, found_by)
+            better = {} if self._given_up else self._better(partition, found_by)
             if better:
-                self._told(**better)
-                self._observer.incumbent(self._state.upper or 0)
+                upper = self._told(**better).upper
+                assert upper is not None
+                self._observer.incumbent(upper)
 
     def give_up(self) -> None:
         """End all work that has begun: nobody waits for its result."""
@@ -426,8 +434,11 @@ class _CellWork:
 
     def _better(self, partition: Partition, found_by: str) -> dict[str, object]:
         """Return a partition as a change of the state, no change if it is no better than the one known."""
-        upper, goal, costs = self._state.upper, self._aim.goal, self._aim.costs(partition)
-        if upper is None or goal.value(costs) >= upper or not goal.keeps(costs):
+        upper, goal = self._state.upper, self._aim.goal
+        if upper is None:
+            return {}
+        costs = self._aim.costs(partition)
+        if goal.value(costs) >= upper or not goal.keeps(costs):
             return {}
         return {"partition": partition, "upper": goal.value(costs), "upper_algorithm": found_by}
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 
 from mtpp.host.progress import Counting, Observer
+from mtpp.solvers.bounds.registry import BOUNDS
 
 _LOOK_S = 0.02
 
@@ -34,10 +35,9 @@ class Headway:
         """Return the ticks that a bound has raised what was known to; 0 where it has not."""
         return self._reached.get(name, 0)
 
-    @property
-    def at_work_count(self) -> int:
-        """How many bounds are at work."""
-        return len(self._at_work)
+    def fills(self, cores: int) -> bool:
+        """Tell whether bounds at work leave none of so many cores free."""
+        return sum(cores if BOUNDS[name].parallel else 1 for name in self._at_work.copy()) >= cores
 
     def trails(self, lane: Collection[str]) -> bool:
         """Tell whether a bound at work has come further than those of a lane."""

@@ -1,4 +1,4 @@
-"""Search for better partitions on a thread that bounds leave free: the portfolio once more, with another seed."""
+"""Search for better partitions on a core that bounds leave free: the portfolio once more, with another seed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from mtpp.host.deadline import Deadline
 from mtpp.host.stop_reason import StopReason
 from mtpp.inference.certificate import LowerBound
 from mtpp.inference.partition import Partition
-from mtpp.solvers.compilation import search_clock
 from mtpp.solvers.limits import SearchLimits, SearchResult
 from mtpp.solvers.local_search.annealing import HOT, SHARP, WARM
 from mtpp.solvers.local_search.multilevel import LARGE
@@ -43,15 +42,15 @@ class SpareSearch:
         self._turn = count(1)
         self._over = reduced.instance.op_count > LARGE  # rounds take long there
 
-    def take_turn(self, best: Partition, bottleneck: int, seconds: float, ended: Callable[[], bool]) -> None:
-        """Search for so long, from a partition as it is before the merges, or until *ended* says so."""
+    def take_turn(self, best: Partition, bottleneck: int, deadline: Deadline, ended: Callable[[], bool]) -> None:
+        """Search until a deadline, or until *ended* says so, from a partition as it is before the merges."""
         limits = self._limits
         if self._over:
             return
         own = replace(
             limits,
             seed=limits.seed + next(self._turn),
-            deadline=Deadline(min(seconds, limits.deadline.remaining_s()), clock=search_clock),
+            deadline=deadline,
             interrupted=lambda: limits.interrupted() or ended(),
         )
         start = SearchResult(self._reduced.carry(best), bottleneck, "", 0, StopReason.BUDGET)

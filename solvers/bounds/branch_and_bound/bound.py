@@ -96,7 +96,7 @@ class _Search:
         lower = _lower_bound(tree, blocks, limits)
         if self._is_due(tree):
             self._told = lower is not None and lower.is_proof
-            if not self._told:
+            if not self._told and not limits.ended():
                 tree.run(stop.ended, limits.deadline.remaining_s, found)
                 lower = _lower_bound(tree, blocks, limits)
         done = tree.finished or _refuted(tree, blocks, limits) >= limits.target

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,18 +15,24 @@ from oracles import brute_force_optimum
 
 from mtpp.errors import InconsistentBound
 from mtpp.host.deadline import Deadline
+from mtpp.host.progress import Silent
 from mtpp.host.stop_reason import StopReason
 from mtpp.inference.certificate import LowerBound
+from mtpp.inference.goal import Goal
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import bottleneck
 from mtpp.inference.partition import Partition
+from mtpp.machine.device import DeviceGroup
+from mtpp.machine.link import Link
 from mtpp.machine.machine import Machine
+from mtpp.names import LATENCY_OBJECTIVE
 from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
 from mtpp.solvers.bounds.registry import BOUNDS
 from mtpp.solvers.certify import cell_work as certifying
 from mtpp.solvers.certify.cell_state import CellLimits, Certification
 from mtpp.solvers.certify.cell_work import Headway, certify
 from mtpp.solvers.limits import SearchResult
+from mtpp.solvers.reduction.reduced_instance import ReducedInstance
 
 
 def test_a_bound_that_fails_ends_the_other_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -251,6 +258,30 @@ def test_the_search_for_partitions_goes_on_beside_bounds(
     assert last.upper_algorithm == ("anneal" if searches else "slice")
     assert last.partition is not None
     assert bottleneck(instance, last.partition) == last.upper == told[-1].upper
+
+
+EQUAL = Machine.uniform(2, LINK)
+UNEQUAL = replace(EQUAL, groups=(DeviceGroup(LINK, 1), DeviceGroup(replace(LINK, link=Link(10**8)), 1)))
+
+
+@pytest.mark.parametrize(
+    ("machine", "limits", "searches"),
+    [
+        (EQUAL, CellLimits(60.0), True),
+        (EQUAL, CellLimits(None), False),
+        (EQUAL, CellLimits(60.0, each=True), False),
+        (EQUAL, CellLimits(60.0, goal=Goal(LATENCY_OBJECTIVE)), False),
+        (UNEQUAL, CellLimits(60.0), False),
+    ],
+)
+def test_partitions_are_searched_beside_bounds_in_time_on_equal_devices_for_bottlenecks(
+    machine: Machine, limits: CellLimits, *, searches: bool
+) -> None:
+    """Without a clock results depend on counts alone."""
+    instance = Instance.build(random_graph(1, 8), machine)
+    work = certifying._CellWork(instance, limits, lambda state: None, lambda: False, Silent())
+    work._reduced = ReducedInstance(instance.envelope)
+    assert (work._spare_search() is not None) is searches
 
 
 RESUMED = ("relaxation", "configuration", "branch-and-bound")

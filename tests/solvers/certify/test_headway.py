@@ -35,7 +35,7 @@ def test_room_is_made_no_longer_than_needed() -> None:
     headway, searches = Headway(), []
 
     def search(seconds: float, ended: Callable[[], bool]) -> None:
-        searches.append((seconds, headway.at_work_count, ended()))
+        searches.append((seconds, ended()))
 
     headway.make_room(["relaxation"], 1e9, lambda: False, search)
     begun, end = threading.Event(), threading.Event()
@@ -53,9 +53,21 @@ def test_room_is_made_no_longer_than_needed() -> None:
     assert searches == []
     looks = chain([False] * 3, repeat(True))
     headway.make_room(["relaxation"], 1e9, lambda: next(looks), search)
-    assert [(at_work, ended) for _, at_work, ended in searches] == [(1, False), (1, True)]
+    assert [ended for _, ended in searches] == [False, True]
     assert 1e9 - 100 < searches[1][0] < searches[0][0] < 1e9
     threading.Timer(0.05, end.set).start()
     headway.make_room(["relaxation"], 1e9, lambda: False, lambda _, ended: [None for _ in iter(ended, True)])
     other.join()
-    assert headway.at_work_count == 0
+
+
+def test_bounds_at_work_fill_cores() -> None:
+    """One each, but for those that work on all there are."""
+    headway = Headway()
+    assert not headway.fills(1)
+    with headway.at_work("convex-weights", Silent()):
+        assert [headway.fills(cores) for cores in (1, 2, 3)] == [True, False, False]
+        with headway.at_work("branch-and-bound", Silent()):
+            assert [headway.fills(cores) for cores in (1, 2, 3)] == [True, True, False]
+    with headway.at_work("configuration", Silent()):
+        assert headway.fills(3)
+    assert not headway.fills(1)

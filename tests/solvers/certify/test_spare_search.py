@@ -8,6 +8,7 @@ import pytest
 from graph_strategies import LINK, random_graph
 from oracles import brute_force_optimum
 
+from mtpp.host.deadline import Deadline
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import bottleneck
 from mtpp.inference.partition import Partition
@@ -29,14 +30,24 @@ def test_each_partition_told_is_better_than_the_last_and_the_best_is_optimal(see
     search = SpareSearch(reduce_instance(instance), limits, lambda partition, by: told.append((partition, by)))
     start = Partition.from_stages(instance, [0] * 8)
     costs = [bottleneck(instance, start)]
-    search.take_turn(start, costs[0], 20.0, lambda: False)
+    search.take_turn(start, costs[0], Deadline(20.0), lambda: False)
     costs += [bottleneck(instance, partition) for partition, _ in told]
     assert all(later < earlier for earlier, later in pairwise(costs))
     assert costs[-1] == optimum
     assert {by for _, by in told} <= {"anneal", "brkga"}
-    told.clear()
-    search.take_turn(start, costs[0], 60.0, lambda: True)
-    assert not told
+
+
+def test_a_search_that_is_to_end_tells_nothing() -> None:
+    """Nor does one whose time is up; both may be taken up again."""
+    instance = Instance.build(random_graph(1, 8), Machine.uniform(3, LINK))
+    told: list[Partition] = []
+    search = SpareSearch(reduce_instance(instance), SearchLimits(UNLIMITED), lambda found, _: told.append(found))
+    start = Partition.from_stages(instance, [0] * 8)
+    search.take_turn(start, bottleneck(instance, start), Deadline(20.0), lambda: True)
+    search.take_turn(start, bottleneck(instance, start), Deadline(0.0), lambda: False)
+    assert told == []
+    search.take_turn(start, bottleneck(instance, start), Deadline(20.0), lambda: len(told) > 0)
+    assert told
 
 
 def test_a_search_without_memory_lets_the_bounds_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,5 +63,5 @@ def test_a_search_without_memory_lets_the_bounds_go_on(monkeypatch: pytest.Monke
     search = SpareSearch(reduce_instance(instance), SearchLimits(UNLIMITED), lambda *_: pytest.fail("told"))
     start = Partition.from_stages(instance, [0] * 8)
     for _ in range(2):
-        search.take_turn(start, bottleneck(instance, start), 20.0, lambda: False)
+        search.take_turn(start, bottleneck(instance, start), Deadline(20.0), lambda: False)
     assert tries == [1]
