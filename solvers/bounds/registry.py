@@ -42,10 +42,11 @@ class BoundEntry:
         side, the bounds of a lane in turns. None for those that come one after the other, before.
     share
         Of the time left, at most, for its first turn. In a lane this holds where others of the lane are to come or to
-        go on; it is below 1 for bounds that cannot be resumed.
+        go on, and half of the rest is added if this one came to something ahead of the lanes and others did not; it is
+        below 1 for bounds that cannot be resumed.
     ahead
-        Of the time left, for a turn before the lanes, beside others of that kind: it closes many a gap at once. It is
-        a quarter as long if nothing is proven by then.
+        Of the time left, for a turn ahead of the lanes, beside others of that kind: it closes many a gap at once. The
+        turn ends after a tenth of the time left if nothing is proven by then, and another lane begins in its place.
     makes_room
         Whether it may go on for ever without result: its turn ends early where its lane trails, and before the next it
         makes room for lanes that are further. The search for partitions goes on in the meantime, if a core is free.

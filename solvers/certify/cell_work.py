@@ -175,9 +175,7 @@ class _CellWork:
             self._observer.phase(name)
             share = BOUNDS[name].share if lanes else 1 / (len(weak) - number)
             self._try_to_the_end(name, self._deadline.share(share), self._thread)
-        turns = LaneTurns(self, self._deadline, self._headway, self._observer)
-        turns.go_ahead(lanes)
-        turns.take(lanes)
+        LaneTurns(self, self._deadline, self._headway, self._observer).take(lanes)
         with self._lock:
             stopped = self._stopped() or (StopReason.TIME_LIMIT if self._cut_short() else StopReason.FINISHED)
             self.give_up()  # nothing is told after this

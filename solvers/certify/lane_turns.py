@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from functools import partial
+from threading import Condition
 from typing import Protocol
 
 from mtpp.host.deadline import Deadline
@@ -15,8 +17,8 @@ from mtpp.solvers.certify.headway import Headway
 _TIMES_ROOM = 3
 """As long as it has been worked at, so many times, a bound makes room for lanes that are further."""
 
-_DUE = 0.25
-"""Part of a turn before the lanes after which it ends if nothing has been proven that was not known."""
+_DUE = 0.1
+"""Part of the time left after which a turn ahead of the lanes ends if nothing has been proven that was not known."""
 
 _TRAILING = 0.5
 """Part of a turn of a bound that makes room after which it ends if its lane trails."""
@@ -57,30 +59,37 @@ class LaneTurns:
 
     def __init__(self, work: BoundWork, deadline: Deadline, headway: Headway, observer: Observer) -> None:
         self._work, self._deadline, self._headway, self._observer = work, deadline, headway, observer
-
-    def go_ahead(self, lanes: list[list[str]]) -> None:
-        """Work side by side at bounds that have a turn before the lanes."""
-        ahead = [[name] for lane in lanes for name in lane if BOUNDS[name].ahead]
-        if ahead and not self._work.over():
-            self._side_by_side(ahead, self._go_ahead)
+        self._ahead_ended = 0
+        self._ahead = Condition()
 
     def take(self, lanes: list[list[str]]) -> None:
-        """Work at lanes side by side, until nothing is left to do or all is over."""
-        if lanes and not self._work.over():
-            self._side_by_side([self._furthest_first(lane) for lane in lanes], self._take_turns)
+        """Work at lanes side by side, until nothing is left to do or all is over.
 
-    def _side_by_side(self, lanes: list[list[str]], work: Callable[[list[str]], None]) -> None:
+        Bounds that have a turn ahead of the lanes begin. As each of these turns ends, another lane begins; the lane of
+        these bounds comes last.
+        """
+        if not lanes or self._work.over():
+            return
         self._observer.phase(", ".join(name for lane in lanes for name in lane))
-        with ThreadPoolExecutor(len(lanes)) as threads:
+        ahead = [name for lane in lanes for name in lane if BOUNDS[name].ahead]
+        works: list[Callable[[], None]] = [partial(self._go_ahead, name) for name in ahead]
+        lanes = sorted(lanes, key=lambda lane: any(name in ahead for name in lane))
+        for number, lane in enumerate(lanes, 1):
+            after = len(ahead) if lane is lanes[-1] else min(number, len(ahead))
+            works.append(partial(self._take_turns, lane, after))
+        self._side_by_side(works)
+
+    def _side_by_side(self, works: list[Callable[[], None]]) -> None:
+        with ThreadPoolExecutor(len(works)) as threads:
             try:
-                for done in as_completed([threads.submit(work, lane) for lane in lanes]):
+                for done in as_completed([threads.submit(work) for work in works]):
                     done.result()
             except BaseException:
                 self._work.give_up()  # or the others would be waited for
                 raise
 
     def _furthest_first(self, lane: list[str]) -> list[str]:
-        """Let bounds that came to something before the lanes change places, so that the best ones go on first."""
+        """Let bounds that came to something ahead of the lanes change places, so that the best ones go on first."""
         places = [place for place, name in enumerate(lane) if BOUNDS[name].ahead and self._work.reached(name)]
         best = sorted((lane[place] for place in places), key=self._work.reached, reverse=True)
         found = list(lane)
@@ -88,11 +97,16 @@ class LaneTurns:
             found[place] = name
         return found
 
-    def _go_ahead(self, lane: list[str]) -> None:
-        """Work at a bound for as long as it may, or a quarter of that if it comes to nothing."""
-        (name,) = lane
-        end = self._deadline.share(BOUNDS[name].ahead)
-        due, thread, ends = end.share(_DUE), TimedThread(), False
+    def _leader(self, lane: list[str]) -> str | None:
+        """Return the bound that alone came to something ahead of the lanes, where others of its lane did not."""
+        ahead = [name for name in lane if BOUNDS[name].ahead]
+        leaders = [name for name in ahead if self._work.reached(name)]
+        return leaders[0] if len(leaders) == 1 < len(ahead) else None
+
+    def _go_ahead(self, name: str) -> None:
+        """Work at a bound for as long as it may, or less if it has proven nothing when that is due."""
+        end, due = (self._deadline.share(part) for part in (BOUNDS[name].ahead, _DUE))
+        thread, ends = TimedThread(), False
 
         def comes_to_nothing() -> bool:
             nonlocal ends
@@ -103,15 +117,26 @@ class LaneTurns:
             self._work.attempt(name, end, thread, comes_to_nothing)
         finally:
             thread.close()
+            with self._ahead:
+                self._ahead_ended += 1
+                self._ahead.notify_all()
 
-    def _take_turns(self, lane: list[str]) -> None:
-        """Work at the bounds of a lane one after the other, and then on at those left; the last ones make room."""
+    def _take_turns(self, lane: list[str], after: int) -> None:
+        """Work at the bounds of a lane one after the other, and then on at those left; the last ones make room.
+
+        It begins *after* so many turns ahead of the lanes have ended.
+        """
+        with self._ahead:
+            self._ahead.wait_for(lambda: self._ahead_ended >= after)
+        lane, leader = self._furthest_first(lane), self._leader(lane)
         work, thread = self._work, TimedThread()
         cut = []  # by their shares
         try:
             for number, name in enumerate(lane):
                 others = lane[number + 1 :] + [other for other in lane if work.unfinished(other)]
                 share = BOUNDS[name].share if others else 1.0
+                if name == leader:
+                    share = (1 + share) / 2
                 if not work.over() and not work.through(name):
                     self._take_turn(name, lane, self._deadline.share(share), thread)
                     if share < 1 and not work.through(name):
