@@ -41,12 +41,12 @@ class BoundEntry:
         Number of its lane, for a bound that gets better as long as it is given time: the lanes are worked at side by
         side, the bounds of a lane in turns. None for those that come one after the other, before.
     share
-        Of the time left, at most, for its first turn. In a lane this holds where others of the lane are to come or to
-        go on, and half of the rest is added if this one came to something ahead of the lanes and others did not; it is
-        below 1 for bounds that cannot be resumed.
+        Of the time left, at most, for its first turn. It is below 1 for bounds that cannot be resumed. In a lane it
+        holds where others of the lane are to come or to go on. A bound that alone of its lane came to something ahead
+        of the lanes has half of the time of these others as well.
     ahead
         Of the time left, for a turn ahead of the lanes, beside others of that kind: it closes many a gap at once. The
-        turn ends after a tenth of the time left if nothing is proven by then, and another lane begins in its place.
+        turn ends after a tenth of the time left if nothing is proven by then. A lane begins in its place when it ends.
     makes_room
         Whether it may go on for ever without result: its turn ends early where its lane trails, and before the next it
         makes room for lanes that are further. The search for partitions goes on in the meantime, if a core is free.

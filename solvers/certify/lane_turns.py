@@ -65,18 +65,18 @@ class LaneTurns:
     def take(self, lanes: list[list[str]]) -> None:
         """Work at lanes side by side, until nothing is left to do or all is over.
 
-        Bounds that have a turn ahead of the lanes begin. As each of these turns ends, another lane begins; the lane of
-        these bounds comes last.
+        Bounds that have a turn ahead of the lanes begin. As each of these turns ends, a lane begins in its place. All
+        others begin when the last one has ended, the lane of these bounds among them.
         """
         if not lanes or self._work.over():
             return
         self._observer.phase(", ".join(name for lane in lanes for name in lane))
         ahead = [name for lane in lanes for name in lane if BOUNDS[name].ahead]
         works: list[Callable[[], None]] = [partial(self._go_ahead, name) for name in ahead]
-        lanes = sorted(lanes, key=lambda lane: any(name in ahead for name in lane))
-        for number, lane in enumerate(lanes, 1):
-            after = len(ahead) if lane is lanes[-1] else min(number, len(ahead))
-            works.append(partial(self._take_turns, lane, after))
+        others = [lane for lane in lanes if not any(name in ahead for name in lane)]
+        for number, lane in enumerate(others, 1):
+            works.append(partial(self._take_turns, lane, min(number, len(ahead))))
+        works += [partial(self._take_turns, lane, len(ahead)) for lane in lanes if lane not in others]
         self._side_by_side(works)
 
     def _side_by_side(self, works: list[Callable[[], None]]) -> None:
@@ -115,6 +115,9 @@ class LaneTurns:
 
         try:
             self._work.attempt(name, end, thread, comes_to_nothing)
+        except BaseException:
+            self._work.give_up()  # or lanes would begin
+            raise
         finally:
             thread.close()
             with self._ahead:
@@ -124,7 +127,7 @@ class LaneTurns:
     def _take_turns(self, lane: list[str], after: int) -> None:
         """Work at the bounds of a lane one after the other, and then on at those left; the last ones make room.
 
-        It begins *after* so many turns ahead of the lanes have ended.
+        The lane begins *after* so many turns ahead of the lanes have ended.
         """
         with self._ahead:
             self._ahead.wait_for(lambda: self._ahead_ended >= after)
