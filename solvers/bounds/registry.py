@@ -45,11 +45,14 @@ class BoundEntry:
         holds where others of the lane are to come or to go on. A bound that alone of its lane came to something ahead
         of the lanes has half of the time of these others as well.
     ahead
-        Of the time left, for a turn ahead of the lanes, beside others of that kind: it closes many a gap at once. The
-        turn ends after a tenth of the time left if nothing is proven by then. A lane begins in its place when it ends.
+        Of the time left, for a turn ahead of the lanes, beside others of that kind: it closes many a gap at once. A
+        lane begins in its place when it ends.
+    due
+        Of the time left, after which the turn ahead of the lanes ends if nothing is proven by then.
     makes_room
-        Whether it may go on for ever without result: its turn ends early where its lane trails, and before the next it
-        makes room for lanes that are further. The search for partitions goes on in the meantime, if a core is free.
+        Whether it may go on for ever without result: its turn ends early where its lane trails, or it has come to
+        nothing; and before the next it makes room for lanes that are further. The search for partitions goes on in the
+        meantime, if a core is free.
     parallel
         Whether it works on as many cores as it may have.
     largest, power
@@ -67,6 +70,7 @@ class BoundEntry:
     lane: int | None = None
     share: float = WEAK_SHARE
     ahead: float = 0.0
+    due: float = 0.1
     makes_room: bool = False
     parallel: bool = False
     largest: float = inf
@@ -102,6 +106,7 @@ BOUNDS = {
             lane=1,
             share=0.75,
             ahead=0.3,
+            due=0.15,
             device_orders=names.DEVICE_ORDERS,
         ),
         BoundEntry(

@@ -17,11 +17,8 @@ from mtpp.solvers.certify.headway import Headway
 _TIMES_ROOM = 3
 """As long as it has been worked at, so many times, a bound makes room for lanes that are further."""
 
-_DUE = 0.1
-"""Part of the time left after which a turn ahead of the lanes ends if nothing has been proven that was not known."""
-
 _TRAILING = 0.5
-"""Part of a turn of a bound that makes room after which it ends if its lane trails."""
+"""Part of a turn of a bound that makes room after which it ends if its lane trails, or it has come to nothing."""
 
 
 class BoundWork(Protocol):
@@ -105,7 +102,7 @@ class LaneTurns:
 
     def _go_ahead(self, name: str) -> None:
         """Work at a bound for as long as it may, or less if it has proven nothing when that is due."""
-        end, due = (self._deadline.share(part) for part in (BOUNDS[name].ahead, _DUE))
+        end, due = (self._deadline.share(part) for part in (BOUNDS[name].ahead, BOUNDS[name].due))
         thread, ends = TimedThread(), False
 
         def comes_to_nothing() -> bool:
@@ -160,12 +157,13 @@ class LaneTurns:
             thread.close()
 
     def _take_turn(self, name: str, lane: list[str], end: Deadline, thread: TimedThread) -> None:
-        """Work at a bound of a lane; one that makes room ends early, for good, if the lane trails."""
-        due, ends = end.share(_TRAILING), False
+        """Work at a bound of a lane; one that makes room ends early if its lane trails or nothing is proven."""
+        headway, due, ends = self._headway, end.share(_TRAILING), False
 
-        def trails() -> bool:
+        def makes_room() -> bool:
             nonlocal ends
-            ends = ends or (BOUNDS[name].makes_room and due.expired() and self._headway.trails(lane))
+            if BOUNDS[name].makes_room and due.expired():
+                ends = ends or headway.trails(lane) or not headway.raised(name)
             return ends
 
-        self._work.attempt(name, end, thread, trails)
+        self._work.attempt(name, end, thread, makes_room)
